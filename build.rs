@@ -1,0 +1,112 @@
+//! Compiles the kernels for the CPU device, one object an instance (element type × operator), and embeds
+//! the kernel sources for the CUDA device. Needs a host C++17 compiler for the first, nothing for the second.
+fn main() {
+    embed_kernel_sources();
+    #[cfg(feature = "cpu")]
+    compile_cpu_kernels();
+}
+
+/// Compiles `cuda/host/instantiate.cpp` once an instance, and writes `instances.rs`: the table that finds
+/// the kernels of an instance. VT, block size and all other choices are run-time values on the CPU device,
+/// so there is nothing else to compile.
+#[cfg(feature = "cpu")]
+fn compile_cpu_kernels() {
+    use std::fmt::Write as _;
+    use std::path::PathBuf;
+
+    // Positions in `ElementType::ALL` and `Operator::ALL`, for the pairs that `Instance::canonical` leaves.
+    const NUMBERS: std::ops::Range<u32> = 0..8;
+    const SIGNED: [u32; 2] = [3, 5];
+    const FLOATS: [u32; 2] = [6, 7];
+    const SUM: u32 = 0;
+    const MINIMUM_AND_MAXIMUM: [u32; 2] = [1, 2];
+    const BITWISE: [u32; 3] = [3, 4, 5];
+    const WITH_OWN_ELEMENT: [(u32, u32); 3] = [(8, 6), (9, 7), (10, 8)];
+    let mut instances = Vec::from(WITH_OWN_ELEMENT);
+    for element in NUMBERS {
+        instances.extend(MINIMUM_AND_MAXIMUM.map(|operator| (element, operator)));
+        if !SIGNED.contains(&element) {
+            instances.push((element, SUM));
+            if !FLOATS.contains(&element) {
+                instances.extend(BITWISE.map(|operator| (element, operator)));
+            }
+        }
+    }
+    instances.sort_unstable();
+
+    let host = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("cuda/host");
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    let mut build = cc::Build::new();
+    build.cpp(true).std("c++17").opt_level(2).debug(false).extra_warnings(true);
+    // Kernels neither throw nor ask for types; the running thread's context is one load away if the
+    // thread-local is resolved at link time.
+    for flag in ["-fno-exceptions", "-fno-rtti", "-ftls-model=initial-exec"] {
+        build.flag_if_supported(flag);
+    }
+    build.file(host.join("runtime.cpp")).file(host.join("test_kernels.cpp"));
+    let mut declarations = String::new();
+    let mut arms = String::new();
+    for (element, operator) in instances {
+        let bodies = format!("lookback_bodies_{element}_{operator}");
+        let source = output.join(format!("{bodies}.cpp"));
+        let text = format!(
+            "#define LOOKBACK_ELEMENT {element}\n#define LOOKBACK_OPERATOR {operator}\n#define LOOKBACK_BODIES {bodies}\n#include {:?}\n",
+            host.join("instantiate.cpp")
+        );
+        // Unchanged files keep their time stamp.
+        if std::fs::read_to_string(&source).ok().as_deref() != Some(text.as_str()) {
+            std::fs::write(&source, text).expect("OUT_DIR can be written");
+        }
+        build.file(source);
+        writeln!(declarations, "    fn {bodies}(kernel: u32) -> Option<KernelBody>;").expect("writing to a String");
+        writeln!(arms, "        ({element}, {operator}) => Some({bodies}),").expect("writing to a String");
+    }
+    std::fs::write(
+        output.join("instances.rs"),
+        format!(
+            "unsafe extern \"C\" {{\n{declarations}}}\n\n\
+             fn bodies(element: u32, operator: u32) -> Option<unsafe extern \"C\" fn(u32) -> Option<KernelBody>> {{\n    \
+             match (element, operator) {{\n{arms}        _ => None,\n    }}\n}}\n"
+        ),
+    )
+    .expect("OUT_DIR can be written");
+    let compiler = build.get_compiler();
+    println!("cargo:rustc-env=LOOKBACK_HOST_COMPILER={}", compiler.path().display());
+    build.compile("lookback_cpu_kernels");
+}
+
+/// Writes `kernel_sources.rs`: path below `cuda/` and text of every file that NVRTC may need. Read at build
+/// time, so that the program runs alone on a machine without the repository.
+fn embed_kernel_sources() {
+    use std::fmt::Write as _;
+    use std::path::{Path, PathBuf};
+
+    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("cuda");
+    println!("cargo:rerun-if-changed={}", root.display());
+    let mut files = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("cuda/ is a folder of the package") {
+            let path = entry.expect("the folder can be read").path();
+            let below = path.strip_prefix(&root).expect("found below it").to_owned();
+            if path.is_dir() {
+                // The CPU device's shim and the peers are compiled by other compilers, elsewhere.
+                if below != Path::new("host") && below != Path::new("peers") {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "h" || extension == "cuh" || extension == "cu") {
+                files.push((below.to_str().expect("file names are ASCII").replace('\\', "/"), path));
+            }
+        }
+    }
+    // Sorted, so that the same sources give the same binary.
+    files.sort();
+    let mut code = String::from("static KERNEL_SOURCES: &[(&str, &str)] = &[\n");
+    for (name, path) in &files {
+        writeln!(code, "    ({name:?}, include_str!({:?})),", path.to_str().expect("the path is UTF-8"))
+            .expect("writing to a String");
+    }
+    code.push_str("];\n");
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    std::fs::write(output.join("kernel_sources.rs"), code).expect("OUT_DIR can be written");
+}

@@ -1,0 +1,122 @@
+// The one contract between the kernels, the CPU device and Rust: what a launch is given, what a
+// descriptor may say, and which numbers stand for which choice. Includes nothing, so that bindgen,
+// NVRTC, nvcc and a host compiler read the same text. `src/abi.rs` is generated from this file.
+#ifndef LOOKBACK_ABI_H
+#define LOOKBACK_ABI_H
+
+typedef unsigned char lookback_u8;
+typedef unsigned int lookback_u32;
+typedef unsigned long long lookback_u64;
+
+// Lanes of a warp on every NVIDIA GPU.
+enum { LOOKBACK_WARP_LANES = 32 };
+// Largest number of values per thread (VT) and threads per block a launch may ask for.
+enum { LOOKBACK_MAXIMUM_VT = 64, LOOKBACK_MAXIMUM_BLOCK_THREADS = 1024 };
+// Widest access of one lane, in bytes.
+enum { LOOKBACK_VECTOR_BYTES = 16 };
+// Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
+enum { LOOKBACK_TREE_LEVELS = 64 };
+
+// Tile descriptor statuses; X, A and P in Merrill & Garland (2016). 0 must be invalid: a zeroed
+// workspace then holds no descriptor.
+enum lookback_status {
+  LOOKBACK_STATUS_INVALID = 0,
+  LOOKBACK_STATUS_AGGREGATE = 1,
+  LOOKBACK_STATUS_PREFIX = 2
+};
+
+// A descriptor's tag is (epoch << 2) | status. Epoch 0 is invalid; the largest is 2^30 - 1.
+enum { LOOKBACK_STATUS_BITS = 2, LOOKBACK_MAXIMUM_EPOCH = 0x3fffffff };
+
+// What a launch computes from x[0], x[1], ...
+enum lookback_mode {
+  LOOKBACK_MODE_INCLUSIVE = 0,  // y[i] = x[0] + ... + x[i]
+  LOOKBACK_MODE_EXCLUSIVE = 1,  // y[i] = x[0] + ... + x[i-1]; x[n-1] is never read
+  LOOKBACK_MODE_SUBTRACT = 2    // the exclusive scan as 'inclusive minus input' (integer sums only)
+};
+
+// The scan over one value a lane (or a thread).
+enum lookback_pattern {
+  LOOKBACK_PATTERN_SHUFFLE = 0,
+  LOOKBACK_PATTERN_HILLIS_STEELE = 1,
+  LOOKBACK_PATTERN_KOGGE_STONE = 2,
+  LOOKBACK_PATTERN_BRENT_KUNG = 3,
+  LOOKBACK_PATTERN_SKLANSKY = 4,
+  LOOKBACK_PATTERN_BLELLOCH = 5
+};
+
+// How a block composes its tile scan.
+enum lookback_composition {
+  LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE = 0,  // warps scan, then add the prefix of their warp
+  LOOKBACK_COMPOSITION_REDUCE_THEN_SCAN = 1,     // warps reduce, then scan from their prefix
+  LOOKBACK_COMPOSITION_BLOCK = 2                 // the pattern spans the whole block, row by row
+};
+
+// How a descriptor is laid out.
+enum lookback_descriptor {
+  LOOKBACK_DESCRIPTOR_PACKED_64 = 0,   // values up to 4 bytes: value and tag in one 64-bit word
+  LOOKBACK_DESCRIPTOR_PACKED_128 = 1,  // values of 8 bytes: value and tag in one 128-bit word
+  LOOKBACK_DESCRIPTOR_SPLIT = 2        // any value: a tag, and separate aggregate and prefix slots
+};
+
+// How a block learns which tile is its own.
+enum lookback_tile_order {
+  LOOKBACK_TILE_ORDER_TICKET = 0,  // from an atomic ticket: the order in which blocks start
+  LOOKBACK_TILE_ORDER_STATIC = 1   // the block index: progress then rests on blocks starting in order
+};
+
+// The kernels. A strategy is a sequence of launches of these (`src/plan.rs`).
+enum lookback_kernel {
+  LOOKBACK_KERNEL_COPY = 0,
+  LOOKBACK_KERNEL_SEQUENTIAL = 1,
+  LOOKBACK_KERNEL_NAIVE = 2,
+  LOOKBACK_KERNEL_HILLIS_STEELE_STEP = 3,
+  LOOKBACK_KERNEL_BLELLOCH_UPSWEEP = 4,
+  LOOKBACK_KERNEL_BLELLOCH_DOWNSWEEP = 5,
+  LOOKBACK_KERNEL_BLELLOCH_FINISH = 6,
+  LOOKBACK_KERNEL_REDUCE_TILES = 7,     // reduce-then-scan, upsweep
+  LOOKBACK_KERNEL_SCAN_TILES = 8,       // reduce-then-scan, downsweep (or one tile alone)
+  LOOKBACK_KERNEL_SCAN_TILE_TOTALS = 9,  // scan-then-propagate, first phase
+  LOOKBACK_KERNEL_PROPAGATE = 10,       // scan-then-propagate, last phase
+  LOOKBACK_KERNEL_CHAINED = 11,
+  LOOKBACK_KERNEL_LOOKBACK = 12,
+  LOOKBACK_KERNELS = 13
+};
+
+// The choices that are compile-time constants on the GPU and run-time values on the CPU.
+struct lookback_config {
+  lookback_u32 vt;             // values per thread, 1 ... 64
+  lookback_u32 block_threads;  // a multiple of 32, 32 ... 1024
+  lookback_u32 mode;           // lookback_mode
+  lookback_u32 pattern;        // lookback_pattern
+  lookback_u32 composition;    // lookback_composition
+  lookback_u32 descriptor;     // lookback_descriptor
+  lookback_u32 tile_order;     // lookback_tile_order
+  lookback_u32 reserved;       // 0
+};
+
+// The head of a workspace in device memory; zeroed once, when the workspace is made, and then kept
+// by the kernels alone. All zero means: no launch yet, the first one runs at epoch 1.
+struct lookback_control {
+  lookback_u32 ticket;            // the next tile to hand out
+  lookback_u32 finished_blocks;   // blocks of this launch that are done
+  lookback_u32 completed_epochs;  // launches since the last clean-up; a launch runs at this + 1
+  lookback_u32 reserved;          // 0
+};
+
+// What one kernel launch is given, by value. Each kernel says which fields it reads.
+struct lookback_launch {
+  const void* input;    // n elements (n - 1 suffice for an exclusive scan)
+  void* output;         // n elements; may be the input itself, and must not overlap it otherwise
+  void* spine;          // one element a tile (three-phase strategies), or partial tree nodes (Blelloch)
+  struct lookback_control* control;
+  void* descriptors;    // `capacity` descriptors
+  lookback_u64 n;       // elements of the scan
+  lookback_u64 tiles;   // tiles that cover them, the lead included
+  lookback_u64 stride;  // distance of a Hillis-Steele step or a Blelloch level
+  lookback_u64 capacity;  // descriptors in the workspace: what the clean-up at the wrap clears
+  lookback_u32 lead;    // elements from the 16-byte boundary at or below `input` to `input`
+  lookback_u32 reserved;  // 0
+};
+
+#endif

@@ -1,0 +1,273 @@
+// A tile: block threads x VT consecutive elements, held in registers by one block.
+//
+// Layout. A row is the elements that a team (a warp, or the block) loads with one access a lane:
+// consecutive lanes hold consecutive vectors, so every access is coalesced and as wide as VT and the
+// element type allow (16 bytes where it can be). A warp owns VT / width consecutive rows; with the
+// composition 'block' a row spans the block.
+//
+// Alignment. Tiles are laid over the array from the 16-byte boundary at or below the input (`lead`
+// elements before it), so that all full vectors of the input are aligned; the first tile starts with
+// `lead` missing elements, the last one ends where the array does. Missing elements hold the identity.
+// Where the output is not aligned as the input is, rows are shifted through shared memory on their way
+// out, and are stored in full aligned vectors but for one edge.
+#ifndef LOOKBACK_BLOCK_TILE_CUH
+#define LOOKBACK_BLOCK_TILE_CUH
+
+#include "../config.cuh"
+#include "team.cuh"
+#include "team_scan.cuh"
+
+namespace lookback {
+
+using i64 = long long;
+
+// Shared memory of the scan of one tile.
+template <class Operator, class Config>
+struct tile_storage {
+  using T = typename Operator::value_type;
+  static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
+  static constexpr u32 scratch_values = team_scratch_values<Config>(Config::maximum_block_threads);
+  static constexpr u32 width = maximum_access_width<T, Config>();
+  // One vector more than a row: a shifted row touches that many.
+  static constexpr u32 shifted_row_values = width == 1 ? 1 : (LOOKBACK_WARP_LANES + 1) * width;
+
+  alignas(16) T shifted_row[maximum_warps][shifted_row_values];
+  T scratch[scratch_values == 0 ? 1 : scratch_values];
+  T warp_totals[maximum_warps];
+  T tile_prefix;
+};
+
+template <class Operator, class Config>
+struct tile {
+  using T = typename Operator::value_type;
+  using storage_type = tile_storage<Operator, Config>;
+  static constexpr u32 maximum_rows = Config::maximum_vt == LOOKBACK_MAXIMUM_VT
+                                          ? Config::maximum_vt
+                                          : Config::maximum_vt / maximum_access_width<T, Config>();
+
+  Config config;
+  storage_type& storage;
+  i64 first;          // index of the tile's first element; negative for the lead of tile 0
+  u64 tile_elements;  // block threads x VT
+  T items[Config::maximum_vt];
+  T lane_prefix[maximum_rows];  // of each row: what stands left of this lane, within the team's rows
+  T warp_prefix;                // what stands left of this warp, within the tile
+
+  DEVICE tile(Config config_, storage_type& storage_, const lookback_launch& launch, u64 index)
+      : config(config_), storage(storage_) {
+    tile_elements = static_cast<u64>(config.block_threads) * config.vt;
+    first = static_cast<i64>(index * tile_elements) - static_cast<i64>(launch.lead);
+  }
+
+  DEVICE bool spans_block() const { return config.composition == LOOKBACK_COMPOSITION_BLOCK; }
+
+  // Elements from the tile's first to this lane's first in `row`.
+  template <u32 width>
+  DEVICE u32 row_offset(u32 row) const {
+    if (spans_block()) return row * config.block_threads * width + thread_index() * width;
+    return warp_index() * LOOKBACK_WARP_LANES * config.vt + row * LOOKBACK_WARP_LANES * width + lane_index() * width;
+  }
+
+  // Whether all elements of the tile are among the first `count` of the array.
+  DEVICE bool lies_within(u64 count) const {
+    return first >= 0 && static_cast<u64>(first) + tile_elements <= count;
+  }
+
+  // Elements that may be read: an exclusive scan has no use for the last one, and its caller need not
+  // have one.
+  DEVICE u64 readable(const lookback_launch& launch) const {
+    return config.mode == LOOKBACK_MODE_EXCLUSIVE ? launch.n - 1 : launch.n;
+  }
+
+  template <u32 width>
+  DEVICE void load_guarded_vector(const T* input, i64 element, u64 count, T (&vector)[width]) const {
+    if (element >= 0 && static_cast<u64>(element) + width <= count) {
+      memory::load_vector<width>(input + element, vector);
+      return;
+    }
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      const i64 index = element + j;
+      vector[j] = index >= 0 && static_cast<u64>(index) < count ? memory::load(input + index) : Operator::identity();
+    }
+  }
+
+  DEVICE void load(const lookback_launch& launch) {
+    const T* const input = static_cast<const T*>(launch.input);
+    const u64 count = readable(launch);
+    const bool whole = lies_within(count);
+    with_access_width<T>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      if (whole) {
+        const T* const from = input + first;
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          T vector[width];
+          memory::load_vector<width>(from + row_offset<width>(row), vector);
+          LOOKBACK_UNROLL
+          for (u32 j = 0; j < width; ++j) items[row * width + j] = vector[j];
+        }
+      } else {
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          T vector[width];
+          load_guarded_vector<width>(input, first + row_offset<width>(row), count, vector);
+          LOOKBACK_UNROLL
+          for (u32 j = 0; j < width; ++j) items[row * width + j] = vector[j];
+        }
+      }
+    });
+  }
+
+  // Replaces the items of a row by their scan from `running`.
+  template <u32 width>
+  DEVICE void scan_row(u32 row, T running) {
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      const T item = items[row * width + j];
+      const T next = combine<Operator>(running, item);
+      if (config.mode == LOOKBACK_MODE_INCLUSIVE) {
+        items[row * width + j] = next;
+      } else if (config.mode == LOOKBACK_MODE_EXCLUSIVE) {
+        items[row * width + j] = running;
+      } else {
+        items[row * width + j] = Operator::without(next, item);
+      }
+      running = next;
+    }
+  }
+
+  // Scans lanes and rows of the team, then the totals of the warps. Every thread gets the total of the
+  // tile. One block barrier, none with the composition 'block' beyond those of its pattern.
+  DEVICE T reduce() {
+    T carry = Operator::identity();
+    with_access_width<T>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < config.vt / width; ++row) {
+        T lane_total = items[row * width];
+        LOOKBACK_UNROLL
+        for (u32 j = 1; j < width; ++j) lane_total = combine<Operator>(lane_total, items[row * width + j]);
+        const team_scan_result<T> scanned = scan_lanes(lane_total);
+        lane_prefix[row] = row == 0 ? scanned.exclusive : combine<Operator>(carry, scanned.exclusive);
+        carry = row == 0 ? scanned.total : combine<Operator>(carry, scanned.total);
+        if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) scan_row<width>(row, lane_prefix[row]);
+      }
+    });
+    if (spans_block()) {
+      warp_prefix = Operator::identity();
+      return carry;
+    }
+    const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
+    if (lane_index() == 0) memory::shared_store(storage.warp_totals[warp_index()], carry);
+    block_barrier();  // the totals of all warps are written
+    // Every warp scans them for itself: that saves a second barrier.
+    const T warp_total =
+        lane_index() < warps ? memory::shared_load(storage.warp_totals[lane_index()]) : Operator::identity();
+    const team_scan_result<T> scanned = team_scan<warp_team, Operator>(config, warp_total, warp_scratch());
+    warp_prefix = shuffle_index(scanned.exclusive, warp_index());
+    return scanned.total;
+  }
+
+  // From `tile_prefix`, what stands left of the tile, to the values of the scan.
+  DEVICE void finish(T tile_prefix) {
+    const T prefix = spans_block() ? tile_prefix : combine<Operator>(tile_prefix, warp_prefix);
+    with_access_width<T>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
+        LOOKBACK_UNROLL
+        for (u32 i = 0; i < config.vt; ++i) items[i] = combine<Operator>(prefix, items[i]);
+      } else {
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          scan_row<width>(row, combine<Operator>(prefix, lane_prefix[row]));
+        }
+      }
+    });
+  }
+
+  DEVICE void store(const lookback_launch& launch) {
+    T* const output = static_cast<T*>(launch.output);
+    const bool whole = lies_within(launch.n);
+    with_access_width<T>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      const u32 shift = misaligned_elements<width>(output);
+      if (shift != 0) {
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) store_shifted_row<width>(output, row, shift, launch.n);
+        return;
+      }
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < config.vt / width; ++row) {
+        T vector[width];
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) vector[j] = items[row * width + j];
+        const i64 element = first + row_offset<width>(row);
+        if (whole) {
+          memory::store_vector<width>(output + element, vector);
+        } else {
+          store_guarded_vector<width>(output, element, launch.n, vector);
+        }
+      }
+    });
+  }
+
+ private:
+  DEVICE T* warp_scratch() {
+    return storage.scratch + warp_index() * (LOOKBACK_WARP_LANES * Config::maximum_scratch_values_per_thread);
+  }
+
+  DEVICE team_scan_result<T> scan_lanes(T value) {
+    if (spans_block()) return team_scan<block_team, Operator>(config, value, storage.scratch);
+    return team_scan<warp_team, Operator>(config, value, warp_scratch());
+  }
+
+  // Elements by which the tile's first output element lies above a vector boundary.
+  template <u32 width>
+  DEVICE u32 misaligned_elements(const T* output) const {
+    const u64 address = reinterpret_cast<u64>(output) + static_cast<u64>(first) * sizeof(T);
+    return static_cast<u32>(address % (width * sizeof(T))) / static_cast<u32>(sizeof(T));
+  }
+
+  template <u32 width>
+  DEVICE void store_guarded_vector(T* output, i64 element, u64 count, const T (&vector)[width]) const {
+    if (element >= 0 && static_cast<u64>(element) + width <= count) {
+      memory::store_vector<width>(output + element, vector);
+      return;
+    }
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      const i64 index = element + j;
+      if (index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, vector[j]);
+    }
+  }
+
+  // A warp's part of a row, whose first element lies `shift` above a vector boundary of the output.
+  // Through shared memory it is cut anew at the boundaries: 31 full vectors, and `width` single
+  // elements at its two ends.
+  template <u32 width>
+  DEVICE void store_shifted_row(T* output, u32 row, u32 shift, u64 count) {
+    T* const shifted = storage.shifted_row[warp_index()];
+    const u32 lane = lane_index();
+    const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) memory::shared_store(shifted[shift + lane * width + j], items[row * width + j]);
+    warp_barrier();  // the row is written
+    if (lane != 0) {
+      T vector[width];
+      memory::shared_load_vector<width>(shifted + lane * width, vector);
+      store_guarded_vector<width>(output, row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift), count,
+                                  vector);
+    }
+    if (lane < width) {
+      const u32 edge = lane >= shift ? lane : LOOKBACK_WARP_LANES * width + lane;
+      const i64 index = row_first + static_cast<i64>(edge) - static_cast<i64>(shift);
+      if (index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, memory::shared_load(shifted[edge]));
+    }
+    warp_barrier();  // the row is read; the next one may be written
+  }
+};
+
+}  // namespace lookback
+
+#endif

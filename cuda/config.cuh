@@ -1,0 +1,95 @@
+// The choices of a launch as a kernel sees them: members of one object. On the GPU they are
+// compile-time constants (`constant_config`), so loops unroll and branches fold; on the CPU device they
+// are values (`runtime_config`), so one compiled kernel serves every choice. The members are those of
+// `lookback_config` in `abi.h`; the `maximum_` ones size arrays.
+#ifndef LOOKBACK_CONFIG_CUH
+#define LOOKBACK_CONFIG_CUH
+
+#include "platform.cuh"
+
+namespace lookback {
+
+template <u32 vt_, u32 block_threads_, u32 mode_, u32 pattern_, u32 composition_, u32 descriptor_, u32 tile_order_>
+struct constant_config {
+  static constexpr u32 vt = vt_;
+  static constexpr u32 block_threads = block_threads_;
+  static constexpr u32 mode = mode_;
+  static constexpr u32 pattern = pattern_;
+  static constexpr u32 composition = composition_;
+  static constexpr u32 descriptor = descriptor_;
+  static constexpr u32 tile_order = tile_order_;
+
+  static constexpr u32 maximum_vt = vt;
+  static constexpr u32 maximum_block_threads = block_threads;
+  // Values of shared scratch that the pattern needs for each thread of its team.
+  static constexpr u32 maximum_scratch_values_per_thread = pattern == LOOKBACK_PATTERN_SHUFFLE         ? 0
+                                                           : pattern == LOOKBACK_PATTERN_HILLIS_STEELE ? 2
+                                                                                                       : 1;
+};
+
+struct runtime_config {
+  u32 vt;
+  u32 block_threads;
+  u32 mode;
+  u32 pattern;
+  u32 composition;
+  u32 descriptor;
+  u32 tile_order;
+
+  static constexpr u32 maximum_vt = LOOKBACK_MAXIMUM_VT;
+  static constexpr u32 maximum_block_threads = LOOKBACK_MAXIMUM_BLOCK_THREADS;
+  static constexpr u32 maximum_scratch_values_per_thread = 2;
+
+  explicit runtime_config(const lookback_config& config)
+      : vt(config.vt),
+        block_threads(config.block_threads),
+        mode(config.mode),
+        pattern(config.pattern),
+        composition(config.composition),
+        descriptor(config.descriptor),
+        tile_order(config.tile_order) {}
+};
+
+// A number as a type, so that a choice made at run time can select a template.
+template <u32 value_>
+struct constant {
+  static constexpr u32 value = value_;
+};
+
+// Elements of one access: the largest power of two that divides VT and fits into 16 bytes.
+template <class T>
+DEVICE_CONSTEXPR u32 access_width(u32 vt) {
+  u32 width = 1;
+  while (vt % (2 * width) == 0 && 2 * width * sizeof(T) <= LOOKBACK_VECTOR_BYTES) width *= 2;
+  return width;
+}
+
+// The widest access of any VT that the configuration may hold: sizes arrays.
+template <class T, class Config>
+DEVICE_CONSTEXPR u32 maximum_access_width() {
+  return Config::maximum_vt == LOOKBACK_MAXIMUM_VT ? LOOKBACK_VECTOR_BYTES / sizeof(T)
+                                                   : access_width<T>(Config::maximum_vt);
+}
+
+// Calls `body` with the access width as a constant.
+template <class T, class Config, class Body>
+DEVICE void with_access_width(Config config, Body body) {
+  const u32 width = access_width<T>(config.vt);
+  if constexpr (16 * sizeof(T) <= LOOKBACK_VECTOR_BYTES) {
+    if (width == 16) return body(constant<16>());
+  }
+  if constexpr (8 * sizeof(T) <= LOOKBACK_VECTOR_BYTES) {
+    if (width == 8) return body(constant<8>());
+  }
+  if constexpr (4 * sizeof(T) <= LOOKBACK_VECTOR_BYTES) {
+    if (width == 4) return body(constant<4>());
+  }
+  if constexpr (2 * sizeof(T) <= LOOKBACK_VECTOR_BYTES) {
+    if (width == 2) return body(constant<2>());
+  }
+  body(constant<1>());
+}
+
+}  // namespace lookback
+
+#endif

@@ -1,0 +1,159 @@
+// Memory accesses on a GPU: plain accesses for elements and shared memory, PTX with explicit semantics
+// and scope for the protocol between blocks (PTX ISA, "Memory Consistency Model"). Included by
+// `../memory.cuh`, which documents the interface.
+#ifndef LOOKBACK_GPU_MEMORY_CUH
+#define LOOKBACK_GPU_MEMORY_CUH
+
+namespace lookback {
+namespace memory {
+
+// The built-in type whose load or store is one instruction of that many bytes.
+template <u32 bytes>
+struct access_word;
+template <>
+struct access_word<1> {
+  using type = u8;
+};
+template <>
+struct access_word<2> {
+  using type = u16;
+};
+template <>
+struct access_word<4> {
+  using type = u32;
+};
+template <>
+struct access_word<8> {
+  using type = uint2;
+};
+template <>
+struct access_word<16> {
+  using type = uint4;
+};
+
+// Elements. Never through the non-coherent path: a scan in place reads what the launch itself writes.
+template <class T>
+DEVICE T load(const T* p) {
+  using word_type = typename access_word<sizeof(T)>::type;
+  const word_type word = *reinterpret_cast<const word_type*>(p);
+  T value;
+  memcpy(&value, &word, sizeof(T));
+  return value;
+}
+
+template <class T>
+DEVICE void store(T* p, T value) {
+  using word_type = typename access_word<sizeof(T)>::type;
+  word_type word;
+  memcpy(&word, &value, sizeof(T));
+  *reinterpret_cast<word_type*>(p) = word;
+}
+
+template <u32 width, class T>
+DEVICE void load_vector(const T* p, T (&items)[width]) {
+  using word_type = typename access_word<width * sizeof(T)>::type;
+  const word_type word = *reinterpret_cast<const word_type*>(p);
+  memcpy(items, &word, sizeof(word));
+}
+
+template <u32 width, class T>
+DEVICE void store_vector(T* p, const T (&items)[width]) {
+  using word_type = typename access_word<width * sizeof(T)>::type;
+  word_type word;
+  memcpy(&word, items, sizeof(word));
+  *reinterpret_cast<word_type*>(p) = word;
+}
+
+template <class T>
+DEVICE T load_spine(const T* p) {
+  return load(p);
+}
+template <class T>
+DEVICE void store_spine(T* p, T value) {
+  store(p, value);
+}
+
+template <class T>
+DEVICE T shared_load(const T& where) {
+  return where;
+}
+template <class T>
+DEVICE void shared_store(T& where, T value) {
+  where = value;
+}
+template <u32 width, class T>
+DEVICE void shared_load_vector(const T* p, T (&items)[width]) {
+  load_vector<width>(p, items);
+}
+template <u32 width, class T>
+DEVICE void shared_store_vector(T* p, const T (&items)[width]) {
+  store_vector<width>(p, items);
+}
+
+// The protocol between blocks. `volatile` keeps the instruction, the memory clobber keeps the compiler
+// from moving plain accesses across it; what the hardware may move is in the instruction's semantics.
+DEVICE u32 load_relaxed(const u32* p, call_site = {}) {
+  u32 value;
+  asm volatile("ld.relaxed.gpu.b32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+DEVICE u64 load_relaxed(const u64* p, call_site = {}) {
+  u64 value;
+  asm volatile("ld.relaxed.gpu.b64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+DEVICE word128 load_relaxed(const word128* p, call_site = {}) {
+  word128 value;
+  asm volatile(
+      "{ .reg .b128 word; ld.relaxed.gpu.b128 word, [%2]; mov.b128 {%0, %1}, word; }"
+      : "=l"(value.low), "=l"(value.high)
+      : "l"(p)
+      : "memory");
+  return value;
+}
+
+DEVICE void store_relaxed(u32* p, u32 value, call_site = {}) {
+  asm volatile("st.relaxed.gpu.b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+}
+DEVICE void store_relaxed(u64* p, u64 value, call_site = {}) {
+  asm volatile("st.relaxed.gpu.b64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+DEVICE void store_relaxed(word128* p, word128 value, call_site = {}) {
+  asm volatile("{ .reg .b128 word; mov.b128 word, {%1, %2}; st.relaxed.gpu.b128 [%0], word; }" ::"l"(p),
+               "l"(value.low), "l"(value.high)
+               : "memory");
+}
+
+DEVICE u32 load_acquire(const u32* p, call_site = {}) {
+  u32 value;
+  asm volatile("ld.acquire.gpu.b32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+DEVICE void store_release(u32* p, u32 value, call_site = {}) {
+  asm volatile("st.release.gpu.b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+}
+
+DEVICE u32 fetch_add_relaxed(u32* p, u32 value, call_site = {}) {
+  u32 before;
+  asm volatile("atom.relaxed.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(value) : "memory");
+  return before;
+}
+DEVICE u32 fetch_add_acquire_release(u32* p, u32 value, call_site = {}) {
+  u32 before;
+  asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(value) : "memory");
+  return before;
+}
+
+template <class T>
+DEVICE T load_payload(const T* p, call_site = {}) {
+  return load(p);
+}
+template <class T>
+DEVICE void store_payload(T* p, T value, call_site = {}) {
+  store(p, value);
+}
+
+}  // namespace memory
+}  // namespace lookback
+
+#endif

@@ -1,0 +1,82 @@
+// The platform on a GPU: CUDA's builtins. Included by `../platform.cuh`, which documents the interface.
+#ifndef LOOKBACK_GPU_PLATFORM_CUH
+#define LOOKBACK_GPU_PLATFORM_CUH
+
+#define DEVICE __device__ __forceinline__
+#define DEVICE_CONSTEXPR __host__ __device__ constexpr
+#define LOOKBACK_UNROLL _Pragma("unroll")
+#define LOOKBACK_NOUNROLL _Pragma("unroll 1")
+#define SHARED(Type, name) __shared__ Type name
+
+namespace lookback {
+
+// Where a call stands in the source; only the CPU device keeps it.
+struct call_site {};
+
+constexpr u32 full_warp = 0xffffffffu;
+
+DEVICE u32 thread_index() { return threadIdx.x; }
+DEVICE u32 block_threads() { return blockDim.x; }
+DEVICE u32 lane_index() { return threadIdx.x % LOOKBACK_WARP_LANES; }
+DEVICE u32 warp_index() { return threadIdx.x / LOOKBACK_WARP_LANES; }
+DEVICE u64 block_index() { return blockIdx.x; }
+DEVICE u64 grid_blocks() { return gridDim.x; }
+
+DEVICE void block_barrier(call_site = {}) { __syncthreads(); }
+DEVICE void warp_barrier(call_site = {}) { __syncwarp(); }
+
+// A value as the 32-bit words that a shuffle moves.
+template <class T>
+struct shuffle_words {
+  static constexpr u32 count = (sizeof(T) + 3) / 4;
+  u32 word[count];
+  DEVICE explicit shuffle_words(T value) {
+    word[0] = 0;
+    memcpy(word, &value, sizeof(T));
+  }
+  DEVICE T value() const {
+    T result;
+    memcpy(&result, word, sizeof(T));
+    return result;
+  }
+};
+
+template <class T>
+DEVICE T shuffle_up(T value, u32 delta, call_site = {}) {
+  shuffle_words<T> words(value);
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < words.count; ++i) words.word[i] = __shfl_up_sync(full_warp, words.word[i], delta);
+  return words.value();
+}
+
+template <class T>
+DEVICE T shuffle_down(T value, u32 delta, call_site = {}) {
+  shuffle_words<T> words(value);
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < words.count; ++i) words.word[i] = __shfl_down_sync(full_warp, words.word[i], delta);
+  return words.value();
+}
+
+template <class T>
+DEVICE T shuffle_index(T value, u32 lane, call_site = {}) {
+  shuffle_words<T> words(value);
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < words.count; ++i) words.word[i] = __shfl_sync(full_warp, words.word[i], lane);
+  return words.value();
+}
+
+DEVICE u32 ballot(bool predicate, call_site = {}) { return __ballot_sync(full_warp, predicate); }
+
+// The loops that wait re-read a descriptor; nothing makes that read come back sooner.
+DEVICE void spin_pause(call_site = {}) {}
+
+// Counted on the CPU device alone.
+DEVICE void count_operator() {}
+DEVICE void count_lookback(u32, u64) {}
+
+// Bit tricks that both platforms spell differently. `mask` is not 0.
+DEVICE u32 lowest_set_bit(u32 mask) { return __ffs(static_cast<int>(mask)) - 1; }
+
+}  // namespace lookback
+
+#endif

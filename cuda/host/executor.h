@@ -1,0 +1,146 @@
+// The C ABI between kernels compiled for the CPU device and its executor in Rust (`src/cpu`). Plain C:
+// the executor mirrors these structs by hand and a test compares every size and offset with
+// `lookback_executor_layout`. Everything hangs off one thread context; nothing is global but the
+// pointer to the context of the CUDA thread that runs now on this OS thread.
+#ifndef LOOKBACK_HOST_EXECUTOR_H
+#define LOOKBACK_HOST_EXECUTOR_H
+
+#include "../abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LOOKBACK_EXCHANGE_BYTES = 16, LOOKBACK_FULL_WARP = 0xffffffff };
+
+// What kind of access a memory back end or a scheduling point is told of.
+enum lookback_access {
+  LOOKBACK_ACCESS_ELEMENT_LOAD = 0,
+  LOOKBACK_ACCESS_ELEMENT_STORE = 1,
+  LOOKBACK_ACCESS_SPINE_LOAD = 2,
+  LOOKBACK_ACCESS_SPINE_STORE = 3,
+  LOOKBACK_ACCESS_SHARED_LOAD = 4,
+  LOOKBACK_ACCESS_SHARED_STORE = 5,
+  LOOKBACK_ACCESS_RELAXED_LOAD = 6,
+  LOOKBACK_ACCESS_RELAXED_STORE = 7,
+  LOOKBACK_ACCESS_ACQUIRE_LOAD = 8,
+  LOOKBACK_ACCESS_RELEASE_STORE = 9,
+  LOOKBACK_ACCESS_PAYLOAD_LOAD = 10,
+  LOOKBACK_ACCESS_PAYLOAD_STORE = 11,
+  LOOKBACK_ACCESS_RELAXED_FETCH_ADD = 12,
+  LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD = 13
+};
+
+enum lookback_collective {
+  LOOKBACK_COLLECTIVE_WARP_BARRIER = 0,
+  LOOKBACK_COLLECTIVE_SHUFFLE_UP = 1,
+  LOOKBACK_COLLECTIVE_SHUFFLE_DOWN = 2,
+  LOOKBACK_COLLECTIVE_SHUFFLE_INDEX = 3,
+  LOOKBACK_COLLECTIVE_BALLOT = 4
+};
+
+// Bits of `lookback_thread::intercept`: why plain and shared accesses may not go straight to memory.
+enum {
+  LOOKBACK_INTERCEPT_BACKEND = 1,        // a memory back end is set
+  LOOKBACK_INTERCEPT_PLAIN_POINTS = 2    // plain and shared accesses are scheduling points
+};
+
+// One per launch; plain accesses bump these without a call.
+struct lookback_counters {
+  lookback_u64 element_reads;
+  lookback_u64 element_writes;
+  lookback_u64 spine_reads;
+  lookback_u64 spine_writes;
+  lookback_u64 operator_applications;
+  lookback_u64 span_steps;
+  lookback_u64 block_barriers;
+  lookback_u64 warp_collectives;
+  lookback_u64 protocol_loads;
+  lookback_u64 protocol_stores;
+  lookback_u64 protocol_updates;
+  lookback_u64 spin_polls;
+  lookback_u64 lookbacks;
+  lookback_u64 lookback_rounds;
+  lookback_u64 lookback_distance_tiles;
+  lookback_u64 shared_bytes;
+};
+
+// What lanes of a warp exchange. Two sets of slots, used in turn by the collectives of the whole warp:
+// a lane still reads from one while the lanes ahead of it already write the other, and none can be two
+// collectives ahead of another.
+struct lookback_warp {
+  lookback_u32 parity;      // which set the next collective uses; flipped by the executor
+  lookback_u32 ballots[2];  // cleared by the executor before a set's turn comes again
+  lookback_u32 reserved;
+  lookback_u8 slots[2][LOOKBACK_WARP_LANES][LOOKBACK_EXCHANGE_BYTES];
+};
+
+struct lookback_thread;
+
+// Where every access goes when a back end is set. `bytes` is the width of one access: a vector access
+// of a lane is one call.
+struct lookback_memory_backend {
+  void (*load)(struct lookback_thread*, lookback_u32 access, const void* address, void* value,
+               lookback_u32 bytes, const char* file, lookback_u32 line);
+  void (*store)(struct lookback_thread*, lookback_u32 access, void* address, const void* value,
+                lookback_u32 bytes, const char* file, lookback_u32 line);
+  lookback_u32 (*fetch_add)(struct lookback_thread*, lookback_u32 access, lookback_u32* address,
+                            lookback_u32 value, const char* file, lookback_u32 line);
+};
+
+// What a kernel asks of the executor. A call that has to wait suspends the calling coroutine; a call
+// that finds an error never returns.
+struct lookback_executor {
+  // All lanes of the warp meet; the warp's parity flips when the last one arrives.
+  void (*rendezvous)(struct lookback_thread*, lookback_u32 collective, const char* file, lookback_u32 line);
+  // The lanes in `mask` meet and each gets the value of `source_lane` (BALLOT: the set of lanes whose
+  // value, a u32, is not 0).
+  void (*exchange)(struct lookback_thread*, lookback_u32 mask, lookback_u32 collective,
+                   lookback_u32 source_lane, void* value, lookback_u32 bytes, const char* file,
+                   lookback_u32 line);
+  void (*block_barrier)(struct lookback_thread*, const char* file, lookback_u32 line);
+  void (*spin_pause)(struct lookback_thread*, const char* file, lookback_u32 line);
+  // Called before an access; other threads may run meanwhile.
+  void (*access_point)(struct lookback_thread*, lookback_u32 access, const void* address,
+                       lookback_u32 bytes, const char* file, lookback_u32 line);
+  // The block's storage for `key`, the address of a variable that stands for one SHARED in the source.
+  void* (*shared_storage)(struct lookback_thread*, const void* key, lookback_u32 bytes,
+                          lookback_u32 alignment, const char* file, lookback_u32 line);
+  // A vector access at an address that a GPU would fault on.
+  void (*misaligned)(struct lookback_thread*, const void* address, lookback_u32 bytes, const char* file,
+                     lookback_u32 line);
+};
+
+// The part of a CUDA thread's context that kernels see; the executor keeps more behind it.
+struct lookback_thread {
+  struct lookback_warp* warp;
+  struct lookback_counters* counters;
+  const struct lookback_executor* executor;
+  const struct lookback_memory_backend* backend;
+  lookback_u64 clock;  // operator applications on the longest chain that led here
+  lookback_u64 block_index;
+  lookback_u64 grid_blocks;
+  lookback_u32 thread_index;
+  lookback_u32 lane_index;
+  lookback_u32 warp_index;
+  lookback_u32 block_threads;
+  lookback_u32 intercept;
+  lookback_u32 reserved;
+};
+
+// A kernel as the executor starts it, once for every CUDA thread.
+typedef void (*lookback_kernel_body)(const struct lookback_config*, const struct lookback_launch*);
+
+// Where this OS thread keeps the context of the CUDA thread that runs now. The executor asks once a
+// launch and writes the pointer before every resumption.
+struct lookback_thread** lookback_current_thread_slot(void);
+
+// Writes the sizes and offsets of the structs above, in the order of `runtime.cpp`; returns how many
+// there are, which may be more than `capacity`.
+lookback_u32 lookback_executor_layout(lookback_u32* out, lookback_u32 capacity);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,240 @@
+// `memory.cuh` on the CPU device. A plain access is one memory access and one counter unless the thread's
+// `intercept` says otherwise; a protocol access is first of all a scheduling point. With a memory back
+// end set every access goes to it instead, and memory holds what the back end lets it hold.
+//
+// Native accesses are atomic by construction: all CUDA threads of a launch share one OS thread, and
+// none is switched away from between a scheduling point and the access behind it. The `__atomic_`
+// forms keep the compiler from merging or moving them.
+#ifndef LOOKBACK_HOST_MEMORY_H
+#define LOOKBACK_HOST_MEMORY_H
+
+#include <cstdint>
+
+#include "platform.h"
+
+namespace lookback {
+namespace memory {
+namespace host {
+
+using lookback::host::current;
+
+// Announces a plain access where somebody wants to know; whether memory itself is to be accessed.
+DEVICE bool announce(lookback_thread* thread, u32 access, const void* address, u32 bytes, call_site where) {
+  if (__builtin_expect(thread->intercept == 0, 1)) return true;
+  if (thread->intercept & LOOKBACK_INTERCEPT_PLAIN_POINTS) {
+    thread->executor->access_point(thread, access, address, bytes, where.file, where.line);
+  }
+  return !(thread->intercept & LOOKBACK_INTERCEPT_BACKEND);
+}
+
+template <class T>
+DEVICE T plain_load(lookback_thread* thread, u32 access, const T* address, call_site where) {
+  if (announce(thread, access, address, sizeof(T), where)) return *address;
+  T value;
+  thread->backend->load(thread, access, address, &value, sizeof(T), where.file, where.line);
+  return value;
+}
+
+template <class T>
+DEVICE void plain_store(lookback_thread* thread, u32 access, T* address, T value, call_site where) {
+  if (announce(thread, access, address, sizeof(T), where)) {
+    *address = value;
+  } else {
+    thread->backend->store(thread, access, address, &value, sizeof(T), where.file, where.line);
+  }
+}
+
+DEVICE void check_alignment(lookback_thread* thread, const void* address, u32 bytes, call_site where) {
+  if (__builtin_expect(reinterpret_cast<std::uintptr_t>(address) % bytes != 0, 0)) {
+    thread->executor->misaligned(thread, address, bytes, where.file, where.line);
+  }
+}
+
+template <u32 W, class T>
+DEVICE void vector_load(lookback_thread* thread, u32 access, const T* address, T (&items)[W], call_site where) {
+  static_assert(W * sizeof(T) <= LOOKBACK_VECTOR_BYTES, "a lane moves up to 16 bytes at once");
+  check_alignment(thread, address, sizeof(items), where);
+  if (announce(thread, access, address, sizeof(items), where)) {
+    std::memcpy(items, address, sizeof(items));
+  } else {
+    thread->backend->load(thread, access, address, items, sizeof(items), where.file, where.line);
+  }
+}
+
+template <u32 W, class T>
+DEVICE void vector_store(lookback_thread* thread, u32 access, T* address, const T (&items)[W], call_site where) {
+  static_assert(W * sizeof(T) <= LOOKBACK_VECTOR_BYTES, "a lane moves up to 16 bytes at once");
+  check_alignment(thread, address, sizeof(items), where);
+  if (announce(thread, access, address, sizeof(items), where)) {
+    std::memcpy(address, items, sizeof(items));
+  } else {
+    thread->backend->store(thread, access, address, items, sizeof(items), where.file, where.line);
+  }
+}
+
+// A protocol access is a scheduling point first; whether memory itself is to be accessed then.
+DEVICE bool protocol_point(lookback_thread* thread, u32 access, const void* address, u32 bytes, call_site where) {
+  thread->executor->access_point(thread, access, address, bytes, where.file, where.line);
+  return !(thread->intercept & LOOKBACK_INTERCEPT_BACKEND);
+}
+
+// Scalars of 4 and 8 bytes.
+template <class T>
+DEVICE T protocol_load(u32 access, const T* address, int order, call_site where) {
+  lookback_thread* thread = current();
+  if (protocol_point(thread, access, address, sizeof(T), where)) return __atomic_load_n(address, order);
+  T value;
+  thread->backend->load(thread, access, address, &value, sizeof(T), where.file, where.line);
+  return value;
+}
+
+template <class T>
+DEVICE void protocol_store(u32 access, T* address, T value, int order, call_site where) {
+  lookback_thread* thread = current();
+  if (protocol_point(thread, access, address, sizeof(T), where)) {
+    __atomic_store_n(address, value, order);
+  } else {
+    thread->backend->store(thread, access, address, &value, sizeof(T), where.file, where.line);
+  }
+}
+
+// Values of any size, whole: no other CUDA thread runs in between.
+template <class T>
+DEVICE T protocol_copy_from(u32 access, const T* address, call_site where) {
+  lookback_thread* thread = current();
+  if (protocol_point(thread, access, address, sizeof(T), where)) return *address;
+  T value;
+  thread->backend->load(thread, access, address, &value, sizeof(T), where.file, where.line);
+  return value;
+}
+
+template <class T>
+DEVICE void protocol_copy_to(u32 access, T* address, T value, call_site where) {
+  lookback_thread* thread = current();
+  if (protocol_point(thread, access, address, sizeof(T), where)) {
+    *address = value;
+  } else {
+    thread->backend->store(thread, access, address, &value, sizeof(T), where.file, where.line);
+  }
+}
+
+DEVICE u32 protocol_fetch_add(u32 access, u32* address, u32 value, int order, call_site where) {
+  lookback_thread* thread = current();
+  if (protocol_point(thread, access, address, sizeof(u32), where)) return __atomic_fetch_add(address, value, order);
+  return thread->backend->fetch_add(thread, access, address, value, where.file, where.line);
+}
+
+}  // namespace host
+
+template <class T>
+DEVICE T load(const T* p, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->counters->element_reads += 1;
+  return host::plain_load(thread, LOOKBACK_ACCESS_ELEMENT_LOAD, p, where);
+}
+
+template <class T>
+DEVICE void store(T* p, T value, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->counters->element_writes += 1;
+  host::plain_store(thread, LOOKBACK_ACCESS_ELEMENT_STORE, p, value, where);
+}
+
+template <u32 W, class T>
+DEVICE void load_vector(const T* p, T (&items)[W], call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->counters->element_reads += W;
+  host::vector_load<W>(thread, LOOKBACK_ACCESS_ELEMENT_LOAD, p, items, where);
+}
+
+template <u32 W, class T>
+DEVICE void store_vector(T* p, const T (&items)[W], call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->counters->element_writes += W;
+  host::vector_store<W>(thread, LOOKBACK_ACCESS_ELEMENT_STORE, p, items, where);
+}
+
+template <class T>
+DEVICE T load_spine(const T* p, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->counters->spine_reads += 1;
+  return host::plain_load(thread, LOOKBACK_ACCESS_SPINE_LOAD, p, where);
+}
+
+template <class T>
+DEVICE void store_spine(T* p, T value, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->counters->spine_writes += 1;
+  host::plain_store(thread, LOOKBACK_ACCESS_SPINE_STORE, p, value, where);
+}
+
+template <class T>
+DEVICE T shared_load(const T& place, call_site where = {}) {
+  return host::plain_load(host::current(), LOOKBACK_ACCESS_SHARED_LOAD, &place, where);
+}
+
+template <class T>
+DEVICE void shared_store(T& place, T value, call_site where = {}) {
+  host::plain_store(host::current(), LOOKBACK_ACCESS_SHARED_STORE, &place, value, where);
+}
+
+template <u32 W, class T>
+DEVICE void shared_load_vector(const T* p, T (&items)[W], call_site where = {}) {
+  host::vector_load<W>(host::current(), LOOKBACK_ACCESS_SHARED_LOAD, p, items, where);
+}
+
+template <u32 W, class T>
+DEVICE void shared_store_vector(T* p, const T (&items)[W], call_site where = {}) {
+  host::vector_store<W>(host::current(), LOOKBACK_ACCESS_SHARED_STORE, p, items, where);
+}
+
+DEVICE u32 load_relaxed(const u32* p, call_site where = {}) {
+  return host::protocol_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, __ATOMIC_RELAXED, where);
+}
+DEVICE u64 load_relaxed(const u64* p, call_site where = {}) {
+  return host::protocol_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, __ATOMIC_RELAXED, where);
+}
+DEVICE word128 load_relaxed(const word128* p, call_site where = {}) {
+  return host::protocol_copy_from(LOOKBACK_ACCESS_RELAXED_LOAD, p, where);
+}
+
+DEVICE void store_relaxed(u32* p, u32 value, call_site where = {}) {
+  host::protocol_store(LOOKBACK_ACCESS_RELAXED_STORE, p, value, __ATOMIC_RELAXED, where);
+}
+DEVICE void store_relaxed(u64* p, u64 value, call_site where = {}) {
+  host::protocol_store(LOOKBACK_ACCESS_RELAXED_STORE, p, value, __ATOMIC_RELAXED, where);
+}
+DEVICE void store_relaxed(word128* p, word128 value, call_site where = {}) {
+  host::protocol_copy_to(LOOKBACK_ACCESS_RELAXED_STORE, p, value, where);
+}
+
+DEVICE u32 load_acquire(const u32* p, call_site where = {}) {
+  return host::protocol_load(LOOKBACK_ACCESS_ACQUIRE_LOAD, p, __ATOMIC_ACQUIRE, where);
+}
+
+DEVICE void store_release(u32* p, u32 value, call_site where = {}) {
+  host::protocol_store(LOOKBACK_ACCESS_RELEASE_STORE, p, value, __ATOMIC_RELEASE, where);
+}
+
+DEVICE u32 fetch_add_relaxed(u32* p, u32 value, call_site where = {}) {
+  return host::protocol_fetch_add(LOOKBACK_ACCESS_RELAXED_FETCH_ADD, p, value, __ATOMIC_RELAXED, where);
+}
+
+DEVICE u32 fetch_add_acquire_release(u32* p, u32 value, call_site where = {}) {
+  return host::protocol_fetch_add(LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD, p, value, __ATOMIC_ACQ_REL, where);
+}
+
+template <class T>
+DEVICE T load_payload(const T* p, call_site where = {}) {
+  return host::protocol_copy_from(LOOKBACK_ACCESS_PAYLOAD_LOAD, p, where);
+}
+
+template <class T>
+DEVICE void store_payload(T* p, T value, call_site where = {}) {
+  host::protocol_copy_to(LOOKBACK_ACCESS_PAYLOAD_STORE, p, value, where);
+}
+
+}  // namespace memory
+}  // namespace lookback
+
+#endif

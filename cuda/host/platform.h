@@ -1,0 +1,193 @@
+// `platform.cuh` on the CPU device: a CUDA thread is a coroutine, and whatever waits for another thread
+// goes through the executor (`executor.h`).
+#ifndef LOOKBACK_HOST_PLATFORM_H
+#define LOOKBACK_HOST_PLATFORM_H
+
+#include <cstring>
+#include <type_traits>
+
+#include "executor.h"
+
+// Helpers of kernels are inlined: a frame per helper would cost stack in every coroutine.
+#define DEVICE inline __attribute__((always_inline))
+#define DEVICE_CONSTEXPR constexpr
+#define LOOKBACK_UNROLL
+#define LOOKBACK_NOUNROLL
+
+// The static byte stands for this declaration: its address is one for all threads and differs between
+// declarations and between instantiations of a template, as __shared__ variables do.
+#define SHARED(Type, name)              \
+  static lookback::u8 name##_shared_key; \
+  Type& name = lookback::host::shared_storage<Type>(&name##_shared_key)
+
+namespace lookback {
+
+// Where a call stands in the source: `call_site where = {}` as the last parameter of a function is the
+// line of the call, because defaults of defaults are filled in there too.
+struct call_site {
+  const char* file;
+  u32 line;
+  constexpr call_site(const char* caller_file = __builtin_FILE(), u32 caller_line = __builtin_LINE())
+      : file(caller_file), line(caller_line) {}
+};
+
+constexpr u32 full_warp = LOOKBACK_FULL_WARP;
+
+namespace host {
+
+// Plain thread storage without a constructor, so that an access is one load and no wrapper call. A
+// coroutine never changes its OS thread, so its address may be kept across suspensions.
+extern __thread lookback_thread* current_thread;
+
+DEVICE lookback_thread* current() { return current_thread; }
+
+template <class Type>
+DEVICE Type& shared_storage(const void* key, call_site where = {}) {
+  static_assert(std::is_trivially_destructible<Type>::value, "coroutines are torn down without destructors");
+  lookback_thread* thread = current();
+  return *static_cast<Type*>(thread->executor->shared_storage(thread, key, static_cast<u32>(sizeof(Type)),
+                                                              static_cast<u32>(alignof(Type)), where.file,
+                                                              where.line));
+}
+
+// All lanes put their value down and meet; returns the slots of this exchange.
+template <class T>
+DEVICE const u8 (*meet(lookback_thread* thread, const T& value, u32 collective, call_site where))[LOOKBACK_EXCHANGE_BYTES] {
+  static_assert(std::is_trivially_copyable<T>::value, "lanes exchange bytes");
+  static_assert(sizeof(T) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to 16 bytes");
+  lookback_warp* warp = thread->warp;
+  const u32 parity = warp->parity;
+  std::memcpy(warp->slots[parity][thread->lane_index], &value, sizeof(T));
+  thread->executor->rendezvous(thread, collective, where.file, where.line);
+  return warp->slots[parity];
+}
+
+template <class T>
+DEVICE T take(const u8 (*slots)[LOOKBACK_EXCHANGE_BYTES], u32 lane) {
+  T value;
+  std::memcpy(&value, slots[lane], sizeof(T));
+  return value;
+}
+
+// As above for the lanes in `mask` only.
+template <class T>
+DEVICE T exchange(lookback_thread* thread, u32 mask, u32 collective, u32 source_lane, T value, call_site where) {
+  static_assert(std::is_trivially_copyable<T>::value, "lanes exchange bytes");
+  static_assert(sizeof(T) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to 16 bytes");
+  thread->executor->exchange(thread, mask, collective, source_lane, &value, static_cast<u32>(sizeof(T)),
+                             where.file, where.line);
+  return value;
+}
+
+DEVICE u32 lane_above(u32 lane, u32 delta) { return delta < LOOKBACK_WARP_LANES - lane ? lane + delta : lane; }
+DEVICE u32 lane_below(u32 lane, u32 delta) { return delta <= lane ? lane - delta : lane; }
+
+}  // namespace host
+
+DEVICE u32 thread_index() { return host::current()->thread_index; }
+DEVICE u32 block_threads() { return host::current()->block_threads; }
+DEVICE u32 lane_index() { return host::current()->lane_index; }
+DEVICE u32 warp_index() { return host::current()->warp_index; }
+DEVICE u64 block_index() { return host::current()->block_index; }
+DEVICE u64 grid_blocks() { return host::current()->grid_blocks; }
+
+DEVICE void block_barrier(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->block_barrier(thread, where.file, where.line);
+}
+
+DEVICE void warp_barrier(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->rendezvous(thread, LOOKBACK_COLLECTIVE_WARP_BARRIER, where.file, where.line);
+}
+
+template <class T>
+DEVICE T shuffle_up(T value, u32 delta, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  const auto slots = host::meet(thread, value, LOOKBACK_COLLECTIVE_SHUFFLE_UP, where);
+  return host::take<T>(slots, host::lane_below(thread->lane_index, delta));
+}
+
+template <class T>
+DEVICE T shuffle_down(T value, u32 delta, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  const auto slots = host::meet(thread, value, LOOKBACK_COLLECTIVE_SHUFFLE_DOWN, where);
+  return host::take<T>(slots, host::lane_above(thread->lane_index, delta));
+}
+
+// Like the instruction, takes the lane modulo 32.
+template <class T>
+DEVICE T shuffle_index(T value, u32 lane, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  const auto slots = host::meet(thread, value, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
+  return host::take<T>(slots, lane % LOOKBACK_WARP_LANES);
+}
+
+DEVICE u32 ballot(bool predicate, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  lookback_warp* warp = thread->warp;
+  const u32 parity = warp->parity;
+  warp->ballots[parity] |= static_cast<u32>(predicate) << thread->lane_index;
+  thread->executor->rendezvous(thread, LOOKBACK_COLLECTIVE_BALLOT, where.file, where.line);
+  return warp->ballots[parity];
+}
+
+// The same among the lanes in `mask`, which must name the calling lane and only lanes that make the call.
+DEVICE void warp_barrier_masked(u32 mask, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  host::exchange(thread, mask, LOOKBACK_COLLECTIVE_WARP_BARRIER, thread->lane_index, u32{0}, where);
+}
+
+template <class T>
+DEVICE T shuffle_up_masked(u32 mask, T value, u32 delta, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  return host::exchange(thread, mask, LOOKBACK_COLLECTIVE_SHUFFLE_UP, host::lane_below(thread->lane_index, delta),
+                        value, where);
+}
+
+template <class T>
+DEVICE T shuffle_down_masked(u32 mask, T value, u32 delta, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  return host::exchange(thread, mask, LOOKBACK_COLLECTIVE_SHUFFLE_DOWN, host::lane_above(thread->lane_index, delta),
+                        value, where);
+}
+
+template <class T>
+DEVICE T shuffle_index_masked(u32 mask, T value, u32 lane, call_site where = {}) {
+  return host::exchange(host::current(), mask, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, lane % LOOKBACK_WARP_LANES, value,
+                        where);
+}
+
+DEVICE u32 ballot_masked(u32 mask, bool predicate, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  return host::exchange(thread, mask, LOOKBACK_COLLECTIVE_BALLOT, thread->lane_index, static_cast<u32>(predicate),
+                        where);
+}
+
+DEVICE void spin_pause(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->spin_pause(thread, where.file, where.line);
+}
+
+// One application of the scan operator: work, and a step on this thread's chain.
+DEVICE void count_operator() {
+  lookback_thread* thread = host::current();
+  thread->counters->operator_applications += 1;
+  thread->clock += 1;
+}
+
+// What one look-back cost: how often a window of descriptors was read, and how many tiles back it went.
+// Call it from one lane.
+DEVICE void count_lookback(u32 rounds, u64 distance_tiles) {
+  lookback_counters* counters = host::current()->counters;
+  counters->lookbacks += 1;
+  counters->lookback_rounds += rounds;
+  counters->lookback_distance_tiles += distance_tiles;
+}
+
+// `mask` is not 0.
+DEVICE u32 lowest_set_bit(u32 mask) { return static_cast<u32>(__builtin_ctz(mask)); }
+
+}  // namespace lookback
+
+#endif

@@ -1,0 +1,47 @@
+// Every access to global and shared memory that a kernel makes, and why each ordering is what it is.
+// No kernel dereferences such memory itself. On the GPU a call is one PTX instruction with explicit
+// semantics and scope (`gpu/memory.cuh`); on the CPU device it is a call that can count, reorder,
+// check or hand over to another thread (`host/memory.h`).
+//
+// Elements: input, output and temporary arrays of a scan. Plain accesses: no two threads of one launch
+// touch one element without a barrier between, and launches are ordered by their stream.
+//   T    load(const T* p)                      void store(T* p, T value)
+//   void load_vector<W>(const T* p, T (&items)[W])      p aligned to W * sizeof(T) <= 16
+//   void store_vector<W>(T* p, const T (&items)[W])     likewise
+//   T    load_spine(const T* p)                void store_spine(T* p, T value)     counted apart
+//
+// Shared memory of the block. Plain accesses, ordered by warp and block barriers.
+//   T    shared_load(const T& where)           void shared_store(T& where, T value)
+//   void shared_load_vector<W>(const T* p, T (&items)[W])   void shared_store_vector<W>(T* p, const T (&items)[W])
+//
+// The protocol between blocks. `site` names the line, and each call site names its partner.
+//   u32  load_relaxed(const u32* p, site)      u64 load_relaxed(const u64* p, site)
+//   word128 load_relaxed(const word128* p, site)
+//   void store_relaxed(u32* | u64* | word128* p, value, site)
+//   u32  load_acquire(const u32* p, site)      void store_release(u32* p, u32 value, site)
+//   u32  fetch_add_relaxed(u32* p, u32 value, site)
+//   u32  fetch_add_acquire_release(u32* p, u32 value, site)
+//   T    load_payload(const T* p, site)        void store_payload(T* p, T value, site)
+// All of them are of gpu scope. A 64-bit or 128-bit scalar access is single-copy atomic, so a value
+// and its tag travel together and need no fence; payloads are plain and are ordered by the
+// release and the acquire of their tag.
+#ifndef LOOKBACK_MEMORY_CUH
+#define LOOKBACK_MEMORY_CUH
+
+#include "platform.cuh"
+
+namespace lookback {
+// Two 64-bit halves that are loaded and stored as one scalar.
+struct alignas(16) word128 {
+  u64 low;
+  u64 high;
+};
+}  // namespace lookback
+
+#if defined(__CUDACC__)
+#include "gpu/memory.cuh"
+#else
+#include "host/memory.h"
+#endif
+
+#endif

@@ -1,0 +1,166 @@
+// Associative operators, each with its value type and identity. `a` stands left of `b`: only the
+// order of operands may be relied on, never commutativity.
+#ifndef LOOKBACK_OPERATORS_CUH
+#define LOOKBACK_OPERATORS_CUH
+
+#include "platform.cuh"
+
+namespace lookback {
+
+// x -> factor * x + offset, modulo 2^64.
+struct alignas(16) affine_map {
+  u64 factor;
+  u64 offset;
+};
+
+// Unmatched closing and opening brackets: the bicyclic monoid.
+struct alignas(8) bicyclic_pair {
+  u32 closing;
+  u32 opening;
+};
+
+// The indices first ... last, modulo 2^32; (1, 0) is empty, (2, 0) is the error that nothing mends.
+struct alignas(8) index_interval {
+  u32 first;
+  u32 last;
+};
+
+// Limits of the number types, because neither NVRTC nor a kernel includes <limits>.
+template <class T>
+struct number;
+template <class T, class Unsigned>
+struct unsigned_number {
+  using wrapping = Unsigned;
+  static constexpr T lowest = 0;
+  static constexpr T highest = static_cast<T>(~T(0));
+};
+template <class T, class Unsigned>
+struct signed_number {
+  using wrapping = Unsigned;
+  static constexpr T highest = static_cast<T>(static_cast<Unsigned>(~Unsigned(0)) >> 1);
+  static constexpr T lowest = -highest - 1;
+};
+template <class T>
+struct float_number {
+  using wrapping = T;
+  static constexpr T highest = static_cast<T>(__builtin_huge_val());
+  static constexpr T lowest = -highest;
+};
+template <>
+struct number<u8> : unsigned_number<u8, u32> {};
+template <>
+struct number<u16> : unsigned_number<u16, u32> {};
+template <>
+struct number<u32> : unsigned_number<u32, u32> {};
+template <>
+struct number<u64> : unsigned_number<u64, u64> {};
+template <>
+struct number<int> : signed_number<int, u32> {};
+template <>
+struct number<long long> : signed_number<long long, u64> {};
+template <>
+struct number<float> : float_number<float> {};
+template <>
+struct number<double> : float_number<double> {};
+
+namespace operators {
+
+// Integers wrap: the addition is done unsigned, where overflow is defined.
+template <class T>
+struct sum {
+  using value_type = T;
+  static constexpr bool has_inverse = true;
+  DEVICE static T identity() { return T(0); }
+  DEVICE static T combine(T a, T b) {
+    using wrapping = typename number<T>::wrapping;
+    return static_cast<T>(static_cast<wrapping>(a) + static_cast<wrapping>(b));
+  }
+  // a + b - b
+  DEVICE static T without(T total, T b) {
+    using wrapping = typename number<T>::wrapping;
+    return static_cast<T>(static_cast<wrapping>(total) - static_cast<wrapping>(b));
+  }
+};
+
+// An operator that cannot be undone.
+template <class T>
+struct no_inverse {
+  using value_type = T;
+  static constexpr bool has_inverse = false;
+  DEVICE static T without(T total, T) { return total; }
+};
+
+// NaN if either is NaN (the left one first); the left operand if both are equal, so that -0 and +0 keep
+// their order and the operator stays associative bit for bit.
+template <class T>
+struct minimum : no_inverse<T> {
+  DEVICE static T identity() { return number<T>::highest; }
+  DEVICE static T combine(T a, T b) { return a != a ? a : (b < a || b != b) ? b : a; }
+};
+
+template <class T>
+struct maximum : no_inverse<T> {
+  DEVICE static T identity() { return number<T>::lowest; }
+  DEVICE static T combine(T a, T b) { return a != a ? a : (b > a || b != b) ? b : a; }
+};
+
+template <class T>
+struct bit_and : no_inverse<T> {
+  DEVICE static T identity() { return static_cast<T>(~T(0)); }
+  DEVICE static T combine(T a, T b) { return static_cast<T>(a & b); }
+};
+
+template <class T>
+struct bit_or : no_inverse<T> {
+  DEVICE static T identity() { return T(0); }
+  DEVICE static T combine(T a, T b) { return static_cast<T>(a | b); }
+};
+
+template <class T>
+struct bit_xor : no_inverse<T> {
+  DEVICE static T identity() { return T(0); }
+  DEVICE static T combine(T a, T b) { return static_cast<T>(a ^ b); }
+};
+
+// First a, then b.
+struct affine : no_inverse<affine_map> {
+  DEVICE static affine_map identity() { return {1, 0}; }
+  DEVICE static affine_map combine(affine_map a, affine_map b) {
+    return {a.factor * b.factor, b.factor * a.offset + b.offset};
+  }
+};
+
+struct bicyclic : no_inverse<bicyclic_pair> {
+  DEVICE static bicyclic_pair identity() { return {0, 0}; }
+  DEVICE static bicyclic_pair combine(bicyclic_pair a, bicyclic_pair b) {
+    const u32 matched = a.opening < b.closing ? a.opening : b.closing;
+    return {a.closing + b.closing - matched, a.opening + b.opening - matched};
+  }
+};
+
+// Joins neighbours; anything out of order, missing or repeated gives the error, which absorbs.
+struct intervals : no_inverse<index_interval> {
+  DEVICE static index_interval identity() { return {1, 0}; }
+  DEVICE static bool is_empty(index_interval a) { return a.first == 1 && a.last == 0; }
+  DEVICE static bool is_error(index_interval a) { return a.first == 2 && a.last == 0; }
+  DEVICE static index_interval combine(index_interval a, index_interval b) {
+    if (is_error(a) || is_error(b)) return {2, 0};
+    if (is_empty(a)) return b;
+    if (is_empty(b)) return a;
+    if (b.first != a.last + 1) return {2, 0};
+    return {a.first, b.last};
+  }
+};
+
+}  // namespace operators
+
+// a then b, counted as one application on the CPU device.
+template <class Operator>
+DEVICE typename Operator::value_type combine(typename Operator::value_type a, typename Operator::value_type b) {
+  count_operator();
+  return Operator::combine(a, b);
+}
+
+}  // namespace lookback
+
+#endif

@@ -1,0 +1,37 @@
+// What the kernels need from the machine they run on: who am I, wait for the others, exchange a
+// value with another lane, storage shared by the block. Two implementations of one interface: the
+// GPU (CUDA builtins) and the CPU device (a coroutine a CUDA thread, see `host/`).
+//
+//   u32 thread_index()  block_threads()  lane_index()  warp_index()      u64 block_index()  grid_blocks()
+//   void block_barrier(site)                   all threads of the block
+//   void warp_barrier(site)                    all lanes of the warp
+//   T    shuffle_up(value, delta, site)        value of lane - delta; lanes below delta keep their own
+//   T    shuffle_down(value, delta, site)      value of lane + delta; the last delta lanes keep their own
+//   T    shuffle_index(value, lane, site)      value of one lane
+//   u32  ballot(predicate, site)               one bit a lane
+//   void spin_pause(site)                      inside every loop that waits for another block
+//   void count_operator()                      counted on the CPU device, nothing on the GPU
+//   SHARED(Type, name)                         uninitialised storage of the block, named `name`
+//
+// `site` is where the call stands in the source; it defaults to the caller's line on the CPU device
+// and is empty on the GPU. Collectives and barriers take every lane (thread) that exists: blocks are
+// multiples of 32 threads, and no kernel returns before its last collective.
+#ifndef LOOKBACK_PLATFORM_CUH
+#define LOOKBACK_PLATFORM_CUH
+
+#include "abi.h"
+
+namespace lookback {
+using u8 = lookback_u8;
+using u16 = unsigned short;
+using u32 = lookback_u32;
+using u64 = lookback_u64;
+}  // namespace lookback
+
+#if defined(__CUDACC__)
+#include "gpu/platform.cuh"
+#else
+#include "host/platform.h"
+#endif
+
+#endif

@@ -1,0 +1,100 @@
+// Single pass with decoupled look-back (Merrill & Garland, 2016). A tile publishes its aggregate as soon
+// as it has it, then looks back over the descriptors of the tiles before it, a warp-wide window at a
+// time, adding aggregates until it meets an inclusive prefix; it publishes its own inclusive prefix and
+// is done. 2n element-moves, and nobody waits for a chain of neighbours.
+#ifndef LOOKBACK_SCAN_LOOKBACK_CUH
+#define LOOKBACK_SCAN_LOOKBACK_CUH
+
+#include "../block/tile.cuh"
+#include "../descriptor.cuh"
+#include "single_pass.cuh"
+
+namespace lookback {
+namespace scan {
+
+// The combination of all tiles before `start.tile`, which is not 0. Called by all lanes of one warp; all
+// get the result.
+template <class Operator, class Descriptors>
+DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_start start) {
+  using T = typename Operator::value_type;
+  const u32 lane = lane_index();
+  T prefix = Operator::identity();
+  u64 window_end = start.tile;  // the window is the warp's width of tiles before this one
+  u32 rounds = 0;
+  for (;;) {
+    // Lane 0 reads the nearest tile. Lanes beyond the first tile have nothing to wait for.
+    const bool exists = lane < window_end;
+    descriptor_view<T> view;
+    view.status = LOOKBACK_STATUS_AGGREGATE;
+    view.value = Operator::identity();
+    if (exists) view = descriptors.read(window_end - 1 - lane, start.epoch);
+    ++rounds;
+
+    // Wait for the tiles up to the nearest inclusive prefix; what stands left of that one is not needed.
+    u32 with_prefix = ballot(view.status == LOOKBACK_STATUS_PREFIX);
+    u32 missing = ballot(view.status == LOOKBACK_STATUS_INVALID);
+    while (missing != 0 && (with_prefix == 0 || lowest_set_bit(missing) < lowest_set_bit(with_prefix))) {
+      spin_pause();
+      if (view.status == LOOKBACK_STATUS_INVALID) view = descriptors.read(window_end - 1 - lane, start.epoch);
+      with_prefix = ballot(view.status == LOOKBACK_STATUS_PREFIX);
+      missing = ballot(view.status == LOOKBACK_STATUS_INVALID);
+    }
+
+    // Combine from the nearest prefix (or the window's far end) to lane 0: the higher the lane, the
+    // further left its tile.
+    const u32 last = with_prefix == 0 ? LOOKBACK_WARP_LANES - 1 : lowest_set_bit(with_prefix);
+    T window = lane <= last ? view.value : Operator::identity();
+    LOOKBACK_UNROLL
+    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
+      const T left = shuffle_down(window, distance);
+      if (lane + distance <= last) window = combine<Operator>(left, window);
+    }
+    prefix = combine<Operator>(shuffle_index(window, 0), prefix);
+    if (with_prefix != 0 || window_end <= LOOKBACK_WARP_LANES) {
+      if (lane == 0) {
+        const u64 farthest = window_end > last + 1 ? window_end - 1 - last : 0;
+        count_lookback(rounds, start.tile - farthest);
+      }
+      return prefix;
+    }
+    window_end -= LOOKBACK_WARP_LANES;
+  }
+}
+
+// Reads: input, output, control, descriptors, n, capacity, lead. A block a tile.
+template <class Operator, class Config>
+DEVICE void lookback(Config config, const lookback_launch& launch) {
+  using T = typename Operator::value_type;
+  using storage_type = tile_storage<Operator, Config>;
+  SHARED(storage_type, storage);
+  SHARED(tile_start, shared_start);
+
+  const tile_start start = start_tile(config, launch, shared_start);
+  tile<Operator, Config> mine(config, storage, launch, start.tile);
+  mine.load(launch);
+  const T total = mine.reduce();
+
+  with_descriptors<T>(config, launch, [&](auto descriptors) {
+    if (warp_index() == 0) {
+      T prefix = Operator::identity();
+      if (start.tile > 0) {
+        if (lane_index() == 0) descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
+        prefix = look_back<Operator>(descriptors, start);
+      }
+      if (lane_index() == 0) {
+        descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_PREFIX, combine<Operator>(prefix, total));
+        memory::shared_store(storage.tile_prefix, prefix);
+      }
+    }
+    block_barrier();  // the prefix is written, the descriptor accesses of the block are done
+    if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
+  });
+
+  mine.finish(memory::shared_load(storage.tile_prefix));
+  mine.store(launch);
+}
+
+}  // namespace scan
+}  // namespace lookback
+
+#endif

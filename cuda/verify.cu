@@ -1,0 +1,130 @@
+// Comparison of an output with its reference, on the device: at 2^32 elements the trip over the bus would
+// take longer than everything else. Not a kernel of the laboratory: plain loads, nothing measured.
+//
+// Every kernel strides a one-dimensional grid over its array and adds to one `comparison` in device
+// memory, which the host sets to {0, ~0} before.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+struct comparison {
+  u64 mismatches;
+  u64 first_mismatch;  // smallest index that differs; all ones if none does
+};
+
+struct alignas(16) bits128 {
+  u64 low;
+  u64 high;
+};
+
+__device__ u64 first_index() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ u64 index_stride() { return static_cast<u64>(gridDim.x) * blockDim.x; }
+
+// Counted per thread first, so that a wholly wrong output does not serialise on two words.
+__device__ void add_to(comparison* result, u64 mismatches, u64 first_mismatch) {
+  if (mismatches == 0) return;
+  atomicAdd(&result->mismatches, mismatches);
+  atomicMin(&result->first_mismatch, first_mismatch);
+}
+
+template <class T>
+__device__ bool same(T a, T b) {
+  return a == b;
+}
+__device__ bool same(bits128 a, bits128 b) { return a.low == b.low && a.high == b.high; }
+// Bit for bit, but any NaN for any NaN: which payload survives an operator is nobody's promise.
+__device__ bool same(float a, float b) { return (a != a && b != b) || __float_as_uint(a) == __float_as_uint(b); }
+__device__ bool same(double a, double b) {
+  return (a != a && b != b) || __double_as_longlong(a) == __double_as_longlong(b);
+}
+
+// Element i of the output must be element i of the inclusive reference; of an exclusive scan
+// (`shift` 1) element i - 1, and the identity at the front.
+template <class T>
+__device__ void compare_exact(const void* output, const void* reference, u64 n, u64 shift, u64 identity_low,
+                              u64 identity_high, comparison* result) {
+  const T* found = static_cast<const T*>(output);
+  const T* expected = static_cast<const T*>(reference);
+  const u64 identity_words[2] = {identity_low, identity_high};
+  T identity;
+  memcpy(&identity, identity_words, sizeof(T));
+  u64 mismatches = 0;
+  u64 first = ~0ull;
+  for (u64 i = first_index(); i < n; i += index_stride()) {
+    const T want = i < shift ? identity : expected[i - shift];
+    if (same(found[i], want)) continue;
+    ++mismatches;
+    if (i < first) first = i;
+  }
+  add_to(result, mismatches, first);
+}
+
+// |output - (high + low)| <= factor * magnitude, by the rules of `is_within_bound` in src/verify.rs: NaN and
+// infinity must be met as such, except that where the prefix sum of |x| passes the type's largest number
+// some order of additions overflows, and no finite result can be asked for.
+template <class T>
+__device__ bool within_bound(T found, double high, double low, double magnitude, double factor, double largest) {
+  const double infinity = __longlong_as_double(0x7ff0000000000000ll);
+  const double value = static_cast<double>(found);
+  const bool is_finite = value == value && value != infinity && value != -infinity;
+  if (high != high) return value != value;
+  if (magnitude > largest && !is_finite) return true;
+  if (high == infinity || high == -infinity) return value == high;
+  const double error = (value - high) - low;
+  return (error < 0.0 ? -error : error) <= factor * magnitude;
+}
+
+template <class T>
+__device__ void compare_rounded(const void* output, const double* high, const double* low, const double* magnitude,
+                                u64 n, u64 shift, double factor, double largest, comparison* result) {
+  const T* found = static_cast<const T*>(output);
+  u64 mismatches = 0;
+  u64 first = ~0ull;
+  for (u64 i = first_index(); i < n; i += index_stride()) {
+    const bool right = i < shift ? found[i] == T(0)
+                                 : within_bound(found[i], high[i - shift], low == nullptr ? 0.0 : low[i - shift],
+                                                magnitude[i - shift], factor, largest);
+    if (right) continue;
+    ++mismatches;
+    if (i < first) first = i;
+  }
+  add_to(result, mismatches, first);
+}
+
+#define EXACT(name, type)                                                                                        \
+  extern "C" __global__ void __launch_bounds__(256)                                                              \
+      name(const void* output, const void* reference, u64 n, u64 shift, u64 identity_low, u64 identity_high,      \
+           comparison* result) {                                                                                 \
+    compare_exact<type>(output, reference, n, shift, identity_low, identity_high, result);                       \
+  }
+EXACT(compare_exact_1, u8)
+EXACT(compare_exact_2, u16)
+EXACT(compare_exact_4, u32)
+EXACT(compare_exact_8, u64)
+EXACT(compare_exact_16, bits128)
+EXACT(compare_exact_f32, float)
+EXACT(compare_exact_f64, double)
+
+#define ROUNDED(name, type)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(256)                                                               \
+      name(const void* output, const double* high, const double* low, const double* magnitude, u64 n, u64 shift,  \
+           double factor, double largest, comparison* result) {                                                   \
+    compare_rounded<type>(output, high, low, magnitude, n, shift, factor, largest, result);                       \
+  }
+ROUNDED(compare_rounded_f32, float)
+ROUNDED(compare_rounded_f64, double)
+
+// Bytes that must hold `filling` still: the guards around an array.
+extern "C" __global__ void __launch_bounds__(256)
+    compare_filling(const u8* bytes, u64 count, u32 filling, comparison* result) {
+  u64 mismatches = 0;
+  u64 first = ~0ull;
+  for (u64 i = first_index(); i < count; i += index_stride()) {
+    if (bytes[i] == filling) continue;
+    ++mismatches;
+    if (i < first) first = i;
+  }
+  add_to(result, mismatches, first);
+}

@@ -1,0 +1,299 @@
+//! Words of the command line that need more than a name: sizes, lists, and the whole of `compare`.
+
+use crate::abi;
+use crate::element::{ElementType, Operator};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use clap::{Args, ValueEnum};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where scans run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DeviceChoice {
+    /// The GPU if there is one, the CPU device if not.
+    Auto,
+    /// The kernels compiled for the host.
+    Cpu,
+    /// The first CUDA device.
+    Cuda,
+}
+
+/// How results go to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table for people.
+    Table,
+    /// The whole record as one JSON document.
+    Json,
+    /// One line of CSV a configuration.
+    Csv,
+}
+
+/// `lookback compare`.
+#[derive(Debug, Clone, Args)]
+pub struct CompareArguments {
+    /// Where to run: auto takes the GPU if there is one
+    #[arg(long, value_enum, default_value_t = DeviceChoice::Auto, hide_possible_values = true,
+        value_name = "auto|cpu|cuda", help_heading = "What to run")]
+    pub device: DeviceChoice,
+    /// Strategies, or all [default: all]
+    #[arg(long, value_name = "LIST", help_heading = "What to run")]
+    pub strategies: Option<Names<Strategy>>,
+    /// Element types, or all [default: u32, or the type of an operator with its own]
+    #[arg(long, value_name = "LIST", help_heading = "What to run")]
+    pub types: Option<Names<ElementType>>,
+    /// Operators, or all [default: sum, or the operator of a type with its own]
+    #[arg(long, value_name = "LIST", help_heading = "What to run")]
+    pub operators: Option<Names<Operator>>,
+    /// inclusive, exclusive, inclusive-minus-input, or all [default: inclusive]
+    #[arg(long, value_name = "LIST", help_heading = "What to run")]
+    pub modes: Option<Names<Mode>>,
+    /// Elements, as 1000, 1e6, 10M, 2^20, 2^16-1
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_size, help_heading = "What to run")]
+    pub sizes: Option<Vec<u64>>,
+    /// Values per thread (VT), 1 to 64 [default: 32, and a sweep at one size]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_vt, help_heading = "What to run")]
+    pub vts: Option<Vec<u32>>,
+    /// Threads per block, multiples of 32 to 1024 [default: 256]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_block, help_heading = "What to run")]
+    pub blocks: Option<Vec<u32>>,
+    /// Write the output over the input
+    #[arg(long, help_heading = "What to run")]
+    pub in_place: bool,
+
+    /// Scans inside a warp or block, or all [default: shuffle]
+    #[arg(long, value_name = "LIST", help_heading = "Inside the kernels")]
+    pub pattern: Option<Names<Pattern>>,
+    /// How a block composes its tile, or all [default: scan-then-propagate]
+    #[arg(long, value_name = "LIST", help_heading = "Inside the kernels")]
+    pub composition: Option<Names<Composition>>,
+    /// Layouts of tile descriptors, or all [default: the smallest that fits]
+    #[arg(long, value_name = "LIST", help_heading = "Inside the kernels")]
+    pub descriptor: Option<Names<Descriptor>>,
+    /// How blocks learn their tile, or all [default: ticket]
+    #[arg(long, value_name = "LIST", help_heading = "Inside the kernels")]
+    pub tile_order: Option<Names<TileOrder>>,
+
+    /// Scan this .npy file, or raw binary of the one type in --types
+    #[arg(long, value_name = "FILE", conflicts_with = "sizes", help_heading = "Input")]
+    pub input: Option<PathBuf>,
+    /// Seed of the random input and of the CPU device's schedule
+    #[arg(long, value_name = "N", default_value_t = 42, help_heading = "Input")]
+    pub seed: u64,
+    /// Address of the input modulo 16
+    #[arg(long, value_name = "BYTES", default_value_t = 0, help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..16))]
+    pub input_offset: u32,
+    /// Address of the output modulo 16 [default: 0, in place the input's]
+    #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..16))]
+    pub output_offset: Option<u32>,
+
+    /// Leave data (CSV, JSON), plots (SVG) and a page (HTML) in this folder
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// What goes to stdout
+    #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true,
+        value_name = "table|json|csv", help_heading = "Output")]
+    pub format: Format,
+    /// Timed runs of each configuration on a GPU
+    #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Output")]
+    pub samples: u32,
+    /// No progress and no remarks on stderr
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// Names of one kind, separated by commas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names<T> {
+    /// The choices in the order in which they were given.
+    pub choices: Vec<T>,
+    /// Whether the word was `all`: combinations that do not exist are then left out without a remark.
+    pub all: bool,
+}
+
+/// A kind of choice that has a list of all.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// Every choice.
+    const EVERY: &'static [Self];
+}
+
+macro_rules! choices {
+    ($($type:ty),+) => {$(
+        impl Choice for $type {
+            const EVERY: &'static [Self] = Self::ALL;
+        }
+    )+};
+}
+choices!(Strategy, ElementType, Operator, Mode, Pattern, Composition, Descriptor, TileOrder);
+
+impl<T: Choice + FromStr> FromStr for Names<T> {
+    type Err = T::Err;
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        if text.trim() == "all" {
+            return Ok(Self { choices: T::EVERY.to_vec(), all: true });
+        }
+        let mut choices = Vec::new();
+        for word in text.split(',') {
+            let choice = word.trim().parse()?;
+            if !choices.contains(&choice) {
+                choices.push(choice);
+            }
+        }
+        Ok(Self { choices, all: false })
+    }
+}
+
+/// A number of elements that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeError;
+
+impl fmt::Display for SizeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("write a size as 1000, 1_000, 1e6, 10K, 10M, 1G, 64Ki, 16Mi, 1Gi, 2^20 or 2^16-1")
+    }
+}
+
+impl std::error::Error for SizeError {}
+
+/// Reads a number of elements.
+///
+/// # Errors
+/// When it is none, or more than an address space holds.
+pub fn parse_size(text: &str) -> Result<u64, SizeError> {
+    let text = text.trim();
+    let after_base = text.strip_prefix("2^");
+    let size = if let Some((power, addend)) = after_base.and_then(|rest| rest.split_once('+')) {
+        power_of_two(power)?.checked_add(digits(addend)?)
+    } else if let Some((power, subtrahend)) = after_base.and_then(|rest| rest.split_once('-')) {
+        power_of_two(power)?.checked_sub(digits(subtrahend)?)
+    } else if let Some(power) = after_base {
+        Some(power_of_two(power)?)
+    } else if let Some((mantissa, exponent)) = text.split_once(['e', 'E']) {
+        scaled(mantissa, 10u64.checked_pow(digits(exponent)?.try_into().map_err(|_| SizeError)?).ok_or(SizeError)?)
+    } else {
+        let factors = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("K", 1_000), ("k", 1_000)];
+        let factors = factors.into_iter().chain([("M", 1_000_000), ("G", 1_000_000_000), ("", 1)]);
+        factors
+            .filter_map(|(suffix, factor)| text.strip_suffix(suffix).map(|mantissa| (mantissa, factor)))
+            .map(|(mantissa, factor)| scaled(mantissa, factor))
+            .next()
+            .flatten()
+    };
+    size.filter(|&size| size <= 1 << 44).ok_or(SizeError)
+}
+
+fn digits(text: &str) -> Result<u64, SizeError> {
+    let plain: String = text.chars().filter(|&character| character != '_').collect();
+    // `parse` takes a sign, a size has none.
+    if plain.chars().all(|character| character.is_ascii_digit()) { plain.parse().map_err(|_| SizeError) } else { Err(SizeError) }
+}
+
+fn power_of_two(exponent: &str) -> Result<u64, SizeError> {
+    u32::try_from(digits(exponent)?).ok().and_then(|exponent| 1u64.checked_shl(exponent)).ok_or(SizeError)
+}
+
+/// `mantissa` × `factor`, where the mantissa may have a fraction that the factor makes whole: 1.5M.
+fn scaled(mantissa: &str, factor: u64) -> Option<u64> {
+    let Some((whole, fraction)) = mantissa.split_once('.') else {
+        return digits(mantissa).ok()?.checked_mul(factor);
+    };
+    let denominator = 10u64.checked_pow(fraction.len().try_into().ok()?)?;
+    let fraction = digits(fraction).ok()?.checked_mul(factor)?;
+    let whole = digits(whole).ok()?.checked_mul(factor)?;
+    if fraction % denominator == 0 { whole.checked_add(fraction / denominator) } else { None }
+}
+
+/// A size as people write it: 2^20, 2^16-1, 1000.
+pub fn format_size(n: u64) -> String {
+    for (difference, sign) in [(0i64, ""), (1, "-"), (-1, "+"), (5, "-"), (-5, "+")] {
+        if let Some(power) = n.checked_add_signed(difference).filter(|power| power.is_power_of_two() && *power >= 1024) {
+            let exponent = power.trailing_zeros();
+            return if difference == 0 {
+                format!("2^{exponent}")
+            } else {
+                format!("2^{exponent}{sign}{}", difference.unsigned_abs())
+            };
+        }
+    }
+    n.to_string()
+}
+
+fn parse_vt(text: &str) -> Result<u32, String> {
+    let vt = text.trim().parse().map_err(|_| "VT is a number from 1 to 64".to_owned())?;
+    if (1..=abi::LOOKBACK_MAXIMUM_VT).contains(&vt) {
+        Ok(vt)
+    } else {
+        Err(crate::strategy::ConfigError::Vt(vt).to_string())
+    }
+}
+
+fn parse_block(text: &str) -> Result<u32, String> {
+    let block = text.trim().parse().map_err(|_| "threads per block is a number".to_owned())?;
+    if (1..=abi::LOOKBACK_MAXIMUM_BLOCK_THREADS).contains(&block) && block % 32 == 0 {
+        Ok(block)
+    } else {
+        Err(crate::strategy::ConfigError::BlockThreads(block).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy::Strategy;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, size) in [
+            ("0", 0),
+            ("1000", 1000),
+            ("1_000_000", 1_000_000),
+            ("1e6", 1_000_000),
+            ("2.5e6", 2_500_000),
+            ("10K", 10_000),
+            ("10M", 10_000_000),
+            ("1.5G", 1_500_000_000),
+            ("64Ki", 65_536),
+            ("16Mi", 1 << 24),
+            ("2^0", 1),
+            ("2^20", 1 << 20),
+            ("2^16-1", 65_535),
+            ("2^32+5", (1 << 32) + 5),
+            (" 7 ", 7),
+        ] {
+            assert_eq!(parse_size(text), Ok(size), "{text}");
+        }
+        for text in ["", "-1", "+1", "1.5", "1.0001K", "2^64", "2^", "2^3-9", "1e99", "M", "ten", "3^2", "2^63", "1e", "e6", "."]
+        {
+            assert_eq!(parse_size(text), Err(SizeError), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_size_shown_reads_back(n in 0u64..1 << 40) {
+            prop_assert_eq!(parse_size(&format_size(n)), Ok(n));
+        }
+
+        #[test]
+        fn a_size_near_a_power_of_two_reads_back(exponent in 0u32..40, difference in -6i64..7) {
+            let n = (1u64 << exponent).saturating_add_signed(difference);
+            prop_assert_eq!(parse_size(&format_size(n)), Ok(n));
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[0-9KMGi^+e._-]{0,12}") {
+            let _ = parse_size(&text);
+        }
+    }
+
+    #[test]
+    fn lists_keep_their_order_and_name_the_choices_of_a_wrong_word() {
+        let names: Names<Strategy> = "lookback, chained,lookback".parse().unwrap();
+        assert_eq!(names.choices, [Strategy::Lookback, Strategy::Chained]);
+        assert!("all".parse::<Names<Strategy>>().unwrap().all);
+        let error = "lookforward".parse::<Names<Strategy>>().unwrap_err().to_string();
+        assert!(error.contains("lookforward") && error.contains("reduce-then-scan"), "{error}");
+    }
+}

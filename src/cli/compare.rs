@@ -1,0 +1,268 @@
+//! `lookback compare`: run, verify, print and keep one configuration after the other.
+
+use super::arguments::{CompareArguments, Format, format_size};
+use super::console::Console;
+use super::input::{self, Array};
+use super::jobs::{Jobs, Scale};
+use super::table::{CPU_LEGEND, Table};
+use super::{CliError, EXIT_OK, EXIT_WRONG};
+use crate::dataset::Dataset;
+use crate::device::{Device, DeviceError, RunSettings};
+use crate::plan::ScanRequest;
+use crate::record::{FORMAT, Header, Record, Recorder, Row, Skipped, to_csv};
+use crate::report;
+use crate::strategy::Strategy;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Reads the array of `--input`; `--types` has to agree with it.
+///
+/// # Errors
+/// When the file is unusable, or --types names several types.
+pub fn read_input(arguments: &CompareArguments, path: &Path) -> Result<Array, CliError> {
+    let asked = match &arguments.types {
+        None => None,
+        Some(names) => match names.choices[..] {
+            [element] => Some(element),
+            _ => return Err(CliError::Usage("--input holds one type; give one type in --types, or none".to_owned())),
+        },
+    };
+    Ok(input::read(path, asked)?)
+}
+
+/// Runs what `arguments` ask for and returns the exit code.
+///
+/// # Errors
+/// When there is nothing to run, the output folder cannot be written, or the device is missing something.
+pub fn compare(
+    arguments: &CompareArguments,
+    file: Option<Array>,
+    device: &mut dyn Device,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    let description = device.description();
+    let scale = Scale::of_kind(&description.kind);
+    let timed = description.kind == "cuda";
+    let file_size = file.as_ref().map(|array| (array.element, (array.bytes.len() / array.element.bytes()) as u64));
+    let jobs = Jobs::new(arguments, &scale, file_size)?;
+    let source = arguments.input.as_ref().map_or("random".to_owned(), |path| path.display().to_string());
+    let header = Header {
+        format: FORMAT,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        git_commit: option_env!("LOOKBACK_GIT_COMMIT").map(str::to_owned),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: command_line(),
+        seed: arguments.seed,
+        input: source.clone(),
+        device: description.clone(),
+    };
+    let mut recorder = Recorder::start(arguments.output.as_deref(), header)?;
+    for skipped in jobs.skipped {
+        recorder.skipped(skipped)?;
+    }
+    let mut printer = Printer { format: arguments.format, table: Table::default(), timed, columns_printed: false };
+    if arguments.format == Format::Table {
+        console.print(&format!("{} ({})\n\n", description.name, description.kind))?;
+    }
+    console.start_progress(jobs.requests.iter().map(cost).sum());
+    let settings = RunSettings { seed: arguments.seed, samples: arguments.samples };
+    let mut loaded: Option<(ScanRequest, bool)> = None;
+    let mut fatal = None;
+    for request in &jobs.requests {
+        console.show_progress(format!("{} {}", request.strategy, format_size(request.n)));
+        let same_input = |other: &ScanRequest| other.instance == request.instance && other.n == request.n;
+        let is_loaded = match &loaded {
+            Some((other, is_loaded)) if same_input(other) => *is_loaded,
+            _ => {
+                let dataset = match &file {
+                    // The type was checked when the file was read, so the bytes are whole elements.
+                    Some(array) => Dataset::from_bytes(request.instance, array.bytes.clone(), source.clone())
+                        .map_err(|error| CliError::Usage(error.to_string()))?,
+                    None => Dataset::random(request.instance, request.n, arguments.seed),
+                };
+                let result = device.load(&dataset);
+                loaded = Some((*request, result.is_ok()));
+                match result {
+                    Ok(()) => true,
+                    Err(error) => {
+                        let what = format!("{} at n = {}", request.instance, format_size(request.n));
+                        match Problem::of(error) {
+                            Problem::Impossible(why) => recorder.skipped(Skipped { what, why })?,
+                            Problem::Failure { error, .. } | Problem::Absence(error) => {
+                                fatal = Some(error);
+                            }
+                        }
+                        false
+                    }
+                }
+            }
+        };
+        if is_loaded {
+            let row = match device.run(request, &settings) {
+                Ok(outcome) => Some(Row::of_outcome(request, &outcome)),
+                Err(error) => match Problem::of(error) {
+                    Problem::Impossible(why) => {
+                        recorder.skipped(Skipped { what: describe(request), why })?;
+                        None
+                    }
+                    Problem::Failure { error, goes_on } => {
+                        let row = Row::of_failure(request, error.to_string());
+                        if !goes_on {
+                            fatal = Some(error);
+                        }
+                        Some(row)
+                    }
+                    Problem::Absence(error) => {
+                        fatal = Some(error);
+                        None
+                    }
+                },
+            };
+            if let Some(row) = row {
+                // Kept before it is printed: what the screen has shown is on disk.
+                recorder.row(row.clone())?;
+                printer.row(&row, console)?;
+            }
+        }
+        console.advance(cost(request));
+        if fatal.is_some() || console.is_closed() && arguments.output.is_none() {
+            break;
+        }
+    }
+    console.end_progress();
+    let record = recorder.finish()?;
+    printer.end(&record, console)?;
+    if let Some(directory) = &arguments.output {
+        let page = report::write(&record, directory)?;
+        console.remark(&format!("data, plots and page: {}", page.display()));
+    }
+    if let Some(source) = fatal {
+        // Rows of failed kernels say so themselves; here the run could not go on.
+        return Err(CliError::NoDevice { device: device_word(&description.kind), source });
+    }
+    Ok(if record.rows.iter().all(|row| row.verified) { EXIT_OK } else { EXIT_WRONG })
+}
+
+fn device_word(kind: &str) -> &'static str {
+    if kind == "cuda" { "CUDA" } else { "CPU" }
+}
+
+/// What an error of a device means for the run.
+enum Problem {
+    /// This configuration does not exist here; the run goes on.
+    Impossible(String),
+    /// A kernel did wrong.
+    Failure {
+        error: DeviceError,
+        /// Whether the device can be used further.
+        goes_on: bool,
+    },
+    /// Something is missing on this machine.
+    Absence(DeviceError),
+}
+
+impl Problem {
+    fn of(error: DeviceError) -> Self {
+        match error {
+            DeviceError::Config(_) | DeviceError::OutOfMemory { .. } => Self::Impossible(error.to_string()),
+            #[cfg(feature = "cpu")]
+            DeviceError::Execution(_) => Self::Failure { error, goes_on: true },
+            #[cfg(feature = "cuda")]
+            DeviceError::Cuda(ref cuda) => {
+                use crate::cuda::CudaError;
+                match cuda {
+                    CudaError::Config(_) => Self::Impossible(error.to_string()),
+                    _ if cuda.is_absence() => Self::Absence(error),
+                    // After these the driver refuses every further call.
+                    CudaError::Driver { .. } | CudaError::DidNotFinish { .. } => Self::Failure { error, goes_on: false },
+                    _ => Self::Failure { error, goes_on: true },
+                }
+            }
+            DeviceError::NoDataset => Self::Absence(error),
+        }
+    }
+}
+
+/// A configuration in words.
+fn describe(request: &ScanRequest) -> String {
+    let ScanRequest { instance, strategy, mode, config, n, .. } = request;
+    let mut text = format!("{strategy}, {instance} {mode}, n = {}", format_size(*n));
+    if strategy.has_tiles() {
+        text.push_str(&format!(", VT {}, {} threads, {} in {}", config.vt, config.block_threads, config.pattern, config.composition));
+    }
+    text
+}
+
+/// Roughly how long a configuration takes, in elements: for the time left.
+fn cost(request: &ScanRequest) -> u64 {
+    let n = request.n;
+    let levels = u64::from(n.max(2).ilog2()) + 1;
+    let work = match request.strategy {
+        Strategy::Naive => n * (n / 16).max(1),
+        Strategy::HillisSteele => n * levels,
+        Strategy::Blelloch => n * 6,
+        _ => n * 2,
+    };
+    work + 20_000
+}
+
+fn command_line() -> String {
+    let mut words = std::env::args();
+    let program = words.next().unwrap_or_default();
+    let program = Path::new(&program).file_name().map_or("lookback".into(), |name| name.to_string_lossy().into_owned());
+    let quoted = words.map(|word| {
+        let plain = |character: char| character.is_ascii_alphanumeric() || "-_./,^+=:@%".contains(character);
+        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    });
+    std::iter::once(program).chain(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Rows on stdout in the format asked for.
+struct Printer {
+    format: Format,
+    table: Table,
+    timed: bool,
+    columns_printed: bool,
+}
+
+impl Printer {
+    fn row(&mut self, row: &Row, console: &mut Console) -> Result<(), CliError> {
+        match self.format {
+            Format::Table => console.print(&self.table.lines(row, self.timed)),
+            Format::Csv => {
+                let column_names = !std::mem::replace(&mut self.columns_printed, true);
+                let lines = to_csv(std::slice::from_ref(row), column_names, Path::new("stdout"))?;
+                console.print(&String::from_utf8_lossy(&lines))
+            }
+            Format::Json => Ok(()),
+        }
+    }
+
+    fn end(&mut self, record: &Record, console: &mut Console) -> Result<(), CliError> {
+        let wrong = record.rows.iter().filter(|row| !row.verified).count();
+        match self.format {
+            Format::Table => {
+                let mut text = String::from("\n");
+                if !self.timed {
+                    text.push_str(CPU_LEGEND);
+                }
+                for Skipped { what, why } in &record.skipped {
+                    text.push_str(&format!("skipped {what}: {why}\n"));
+                }
+                let results = record.rows.len();
+                text.push_str(&match wrong {
+                    0 => format!("{results} results, each verified in every element: all right\n"),
+                    _ => format!("{results} results, each verified in every element: {wrong} WRONG\n"),
+                });
+                console.print(&text)
+            }
+            Format::Json => console.print(&record.to_json()),
+            Format::Csv => {
+                for Skipped { what, why } in &record.skipped {
+                    console.remark(&format!("skipped {what}: {why}"));
+                }
+                Ok(())
+            }
+        }
+    }
+}

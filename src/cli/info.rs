@@ -1,0 +1,113 @@
+//! `lookback info`: what is on this machine, and for everything that is missing one line with what to do.
+
+use std::fmt::Write;
+
+/// The whole text.
+pub fn text() -> String {
+    let mut text = String::new();
+    let commit = option_env!("LOOKBACK_GIT_COMMIT").map(|commit| format!(" ({commit})")).unwrap_or_default();
+    line(&mut text, "lookback", &format!("{}{commit}", env!("CARGO_PKG_VERSION")));
+    line(&mut text, "features", &features());
+    cpu(&mut text);
+    cuda(&mut text);
+    text
+}
+
+/// A name and what is to say about it, wrapped to 80 columns under itself.
+fn line(text: &mut String, name: &str, value: &str) {
+    const INDENT: usize = 18;
+    let mut column = INDENT;
+    let _ = write!(text, "{name:<width$}", width = INDENT);
+    for (index, word) in value.split_whitespace().enumerate() {
+        let length = word.chars().count();
+        if index > 0 && column + 1 + length > 80 {
+            let _ = write!(text, "\n{:INDENT$}", "");
+            column = INDENT;
+        } else if index > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+    }
+    text.push('\n');
+}
+
+fn features() -> String {
+    let features = [
+        ("cpu", cfg!(feature = "cpu")),
+        ("cuda-12080", cfg!(feature = "cuda-12080")),
+        ("cuda-12090", cfg!(feature = "cuda-12090")),
+        ("cuda-13000", cfg!(feature = "cuda-13000")),
+    ];
+    let enabled: Vec<_> = features.into_iter().filter(|(_, enabled)| *enabled).map(|(name, _)| name).collect();
+    if enabled.is_empty() { "none: this build has no device".to_owned() } else { enabled.join(", ") }
+}
+
+#[cfg(feature = "cpu")]
+fn cpu(text: &mut String) {
+    use crate::device::Device;
+    let description = crate::cpu::CpuDevice::new().description();
+    line(text, "CPU device", &description.name);
+    for (name, value) in description.facts {
+        line(text, &format!("  {name}"), &value);
+    }
+}
+
+#[cfg(not(feature = "cpu"))]
+fn cpu(text: &mut String) {
+    line(text, "CPU device", "not in this build; build with the cargo feature 'cpu' (needs g++ or clang)");
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(text: &mut String) {
+    use crate::cuda::{Cache, CudaDevice, SearchPath, probe_driver};
+    use crate::device::Device;
+    match probe_driver() {
+        Err(error) => line(text, "CUDA device", &error.to_string()),
+        Ok(()) => match CudaDevice::open(0) {
+            Err(error) => line(text, "CUDA device", &error.to_string()),
+            Ok(device) => {
+                let description = device.description();
+                line(text, "CUDA device", &description.name);
+                for (name, value) in description.facts {
+                    line(text, &format!("  {name}"), &value);
+                }
+            }
+        },
+    }
+    let path = SearchPath::from_environment();
+    match path.find_nvrtc() {
+        Ok(nvrtc) => {
+            let (major, minor) = nvrtc.version();
+            line(text, "NVRTC", &format!("{major}.{minor} at {}", nvrtc.path().display()));
+        }
+        Err(error) => line(text, "NVRTC", &error.to_string()),
+    }
+    match path.find_nvcc() {
+        Ok(nvcc) => line(text, "nvcc", &nvcc.display().to_string()),
+        Err(_) => line(text, "nvcc", "not found; only the comparison with CUB and Thrust will need it"),
+    }
+    match Cache::from_environment().folder() {
+        Some(folder) => line(text, "kernel cache", &folder.display().to_string()),
+        None => line(text, "kernel cache", "none: no folder for caches is known; set XDG_CACHE_HOME or HOME"),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(text: &mut String) {
+    line(text, "CUDA device", "not in this build; build with the cargo feature 'cuda-13000'");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_wrap_at_80_columns() {
+        let mut text = String::new();
+        line(&mut text, "name", &"some words ".repeat(40));
+        assert!(text.lines().count() > 4);
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+}

@@ -1,0 +1,366 @@
+//! From the command line to the list of configurations that run, and of those that do not and why.
+
+use super::CliError;
+use super::arguments::{CompareArguments, Names, format_size};
+use crate::element::{ElementType, Instance, Operator};
+use crate::plan::ScanRequest;
+use crate::record::Skipped;
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+
+/// What runs, in order, and what does not.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    /// Grouped by instance and n, so that an input is made and uploaded once.
+    pub requests: Vec<ScanRequest>,
+    /// Left out, with the reason.
+    pub skipped: Vec<Skipped>,
+}
+
+/// What of a kind of device decides about defaults and limits.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    /// Sizes of the default comparison.
+    sizes: &'static [u64],
+    /// Size of the default VT sweep.
+    sweep_size: u64,
+    /// VTs of the default sweep.
+    sweep_vts: &'static [u32],
+    /// Largest n of the naive strategy, whose work grows with n².
+    naive_limit: u64,
+    /// Largest n of the sequential strategy, which uses one thread.
+    sequential_limit: u64,
+}
+
+impl Scale {
+    /// The CPU device: a laptop does the default comparison in well under a minute.
+    pub const CPU: Self = Self {
+        sizes: &[1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18],
+        sweep_size: 1 << 16,
+        sweep_vts: &[1, 2, 4, 8, 16, 32, 64],
+        naive_limit: 1 << 14,
+        sequential_limit: 1 << 24,
+    };
+    /// A GPU.
+    pub const GPU: Self = Self {
+        sizes: &[1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28],
+        sweep_size: 1 << 24,
+        sweep_vts: &[1, 2, 4, 8, 16, 24, 32, 48, 64],
+        naive_limit: 1 << 20,
+        sequential_limit: 1 << 24,
+    };
+
+    /// The scale of a device by the `kind` of its description.
+    pub fn of_kind(kind: &str) -> Self {
+        if kind == "cuda" { Self::GPU } else { Self::CPU }
+    }
+
+    fn limit(&self, strategy: Strategy) -> Option<(u64, &'static str)> {
+        match strategy {
+            Strategy::Naive => Some((self.naive_limit, "its work grows with n²")),
+            Strategy::Sequential => Some((self.sequential_limit, "it uses one thread")),
+            _ => None,
+        }
+    }
+}
+
+/// Strategies of the default VT sweep.
+const SWEPT: [Strategy; 2] = [Strategy::ReduceThenScan, Strategy::Lookback];
+/// Size of the default proof of order: not a power of two, and no multiple of a tile.
+const PROOF_SIZE: u64 = 10_007;
+
+impl Jobs {
+    /// The configurations that `arguments` ask for on a device of this scale. `file` is type and number of
+    /// elements of `--input`.
+    ///
+    /// # Errors
+    /// When nothing is left to run.
+    pub fn new(arguments: &CompareArguments, scale: &Scale, file: Option<(ElementType, u64)>) -> Result<Self, CliError> {
+        let mut jobs = Self::default();
+        let instances = jobs.instances(arguments, file.map(|(element, _)| element));
+        let choice = Choices::new(arguments);
+        for instance in instances {
+            jobs.add_instance(arguments, &choice, scale, instance, file.map(|(_, n)| n));
+        }
+        let defaults_only = arguments.types.is_none() && arguments.operators.is_none() && arguments.modes.is_none();
+        if defaults_only && arguments.sizes.is_none() && file.is_none() {
+            let instance = Instance::new(ElementType::IndexInterval, Operator::Intervals)
+                .expect("intervals are defined on index intervals");
+            for mode in [Mode::Inclusive, Mode::Exclusive] {
+                jobs.add(arguments, &choice, scale, instance, &[mode], PROOF_SIZE, &choice.strategies, &choice.vts);
+            }
+        }
+        if jobs.requests.is_empty() {
+            let reasons: Vec<_> = jobs.skipped.iter().map(|skipped| format!("{}: {}", skipped.what, skipped.why)).collect();
+            return Err(CliError::Usage(format!("nothing is left to run. {}", reasons.join(". "))));
+        }
+        Ok(jobs)
+    }
+
+    fn instances(&mut self, arguments: &CompareArguments, file: Option<ElementType>) -> Vec<Instance> {
+        let own_operator = |element| {
+            Operator::ALL
+                .iter()
+                .copied()
+                .find(|operator| operator.own_element() == Some(element))
+                .unwrap_or(Operator::Sum)
+        };
+        let own_element = |operator: &Operator| operator.own_element().unwrap_or(ElementType::U32);
+        let types = match file {
+            Some(element) => Some(vec![element]),
+            None => arguments.types.as_ref().map(|names| names.choices.clone()),
+        };
+        let pairs: Vec<(ElementType, Operator)> = match (&types, &arguments.operators) {
+            (None, None) => vec![(ElementType::U32, Operator::Sum)],
+            (Some(types), None) => types.iter().map(|&element| (element, own_operator(element))).collect(),
+            (None, Some(operators)) => operators.choices.iter().map(|operator| (own_element(operator), *operator)).collect(),
+            (Some(types), Some(operators)) => types
+                .iter()
+                .flat_map(|&element| operators.choices.iter().map(move |&operator| (element, operator)))
+                .collect(),
+        };
+        let asked_for_all = is_all(&arguments.types) || is_all(&arguments.operators);
+        let mut instances = Vec::new();
+        for (element, operator) in pairs {
+            match Instance::new(element, operator) {
+                Ok(instance) => instances.push(instance),
+                Err(_) if asked_for_all => {}
+                Err(error) => self.skip(format!("{element} {operator}"), error.to_string()),
+            }
+        }
+        instances
+    }
+
+    fn add_instance(
+        &mut self,
+        arguments: &CompareArguments,
+        choice: &Choices,
+        scale: &Scale,
+        instance: Instance,
+        file_size: Option<u64>,
+    ) {
+        let modes = self.modes(arguments, instance);
+        let mut sizes = match file_size {
+            Some(n) => vec![n],
+            None => arguments.sizes.clone().unwrap_or_else(|| scale.sizes.to_vec()),
+        };
+        if arguments.vts.is_some() && arguments.sizes.is_none() && file_size.is_none() {
+            sizes = vec![scale.sweep_size];
+        }
+        let sweep_size = file_size.unwrap_or(scale.sweep_size);
+        let sweep = arguments.vts.is_none() && arguments.sizes.is_none();
+        if sweep && !sizes.contains(&sweep_size) {
+            sizes.push(sweep_size);
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        let swept: Vec<_> = SWEPT.into_iter().filter(|strategy| choice.strategies.contains(strategy)).collect();
+        for n in sizes {
+            self.add(arguments, choice, scale, instance, &modes, n, &choice.strategies, &choice.vts);
+            if sweep && n == sweep_size {
+                self.add(arguments, choice, scale, instance, &modes, n, &swept, scale.sweep_vts);
+            }
+        }
+    }
+
+    fn modes(&mut self, arguments: &CompareArguments, instance: Instance) -> Vec<Mode> {
+        let asked = arguments.modes.as_ref().map_or(vec![Mode::Inclusive], |names| names.choices.clone());
+        let has_inverse = instance.operator() == Operator::Sum && instance.element().is_integer();
+        let mut modes = Vec::new();
+        for mode in asked {
+            if mode != Mode::InclusiveMinusInput || has_inverse {
+                modes.push(mode);
+            } else if !is_all(&arguments.modes) {
+                self.skip(format!("{mode} of {instance}"), "it exists for integer sums only".to_owned());
+            }
+        }
+        modes
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call adds one block of the cartesian product")]
+    fn add(
+        &mut self,
+        arguments: &CompareArguments,
+        choice: &Choices,
+        scale: &Scale,
+        instance: Instance,
+        modes: &[Mode],
+        n: u64,
+        strategies: &[Strategy],
+        vts: &[u32],
+    ) {
+        let input_offset = arguments.input_offset;
+        let output_offset = arguments.output_offset.unwrap_or(if arguments.in_place { input_offset } else { 0 });
+        let element_bytes = instance.element().bytes() as u32;
+        if input_offset % element_bytes != 0 || output_offset % element_bytes != 0 {
+            let why = format!("an offset is no multiple of its {element_bytes} bytes");
+            return self.skip(instance.to_string(), why);
+        }
+        if arguments.in_place && input_offset != output_offset {
+            return self.skip("in place".to_owned(), "input and output offset differ".to_owned());
+        }
+        for &mode in modes {
+            for &strategy in strategies {
+                if let Some((limit, why)) = scale.limit(strategy).filter(|(limit, _)| n > *limit) {
+                    let what = format!("{strategy} above n = {}", format_size(limit));
+                    self.skip(what, why.to_owned());
+                    continue;
+                }
+                for config in choice.configs(strategy, vts) {
+                    let in_place = arguments.in_place;
+                    let request = ScanRequest { instance, strategy, mode, config, n, in_place, input_offset, output_offset };
+                    if !self.requests.contains(&request) {
+                        self.requests.push(request);
+                    }
+                }
+            }
+        }
+    }
+
+    fn skip(&mut self, what: String, why: String) {
+        let skipped = Skipped { what, why };
+        if !self.skipped.contains(&skipped) {
+            self.skipped.push(skipped);
+        }
+    }
+}
+
+fn is_all<T>(names: &Option<Names<T>>) -> bool {
+    names.as_ref().is_some_and(|names| names.all)
+}
+
+/// Lists of the command line with their defaults.
+struct Choices {
+    strategies: Vec<Strategy>,
+    vts: Vec<u32>,
+    blocks: Vec<u32>,
+    patterns: Vec<Pattern>,
+    compositions: Vec<Composition>,
+    descriptors: Vec<Option<Descriptor>>,
+    tile_orders: Vec<TileOrder>,
+    all_patterns: bool,
+}
+
+impl Choices {
+    fn new(arguments: &CompareArguments) -> Self {
+        fn list<T: Copy>(names: &Option<Names<T>>, default: T) -> Vec<T> {
+            names.as_ref().map_or(vec![default], |names| names.choices.clone())
+        }
+        let default = ScanConfig::default();
+        Self {
+            strategies: arguments.strategies.as_ref().map_or(Strategy::ALL.to_vec(), |names| names.choices.clone()),
+            vts: arguments.vts.clone().unwrap_or(vec![default.vt]),
+            blocks: arguments.blocks.clone().unwrap_or(vec![default.block_threads]),
+            patterns: list(&arguments.pattern, default.pattern),
+            compositions: list(&arguments.composition, default.composition),
+            descriptors: arguments
+                .descriptor
+                .as_ref()
+                .map_or(vec![default.descriptor], |names| names.choices.iter().copied().map(Some).collect()),
+            tile_orders: list(&arguments.tile_order, default.tile_order),
+            all_patterns: is_all(&arguments.pattern) || is_all(&arguments.composition),
+        }
+    }
+
+    /// The configurations of a strategy; what it does not depend on keeps its default, so that it runs once.
+    fn configs(&self, strategy: Strategy, vts: &[u32]) -> Vec<ScanConfig> {
+        let default = ScanConfig::default();
+        let (tiles, single_pass) = (strategy.has_tiles(), strategy.is_single_pass());
+        let mut configs = Vec::new();
+        let blocks = if strategy == Strategy::Sequential { &[default.block_threads][..] } else { &self.blocks };
+        let vts = if tiles { vts } else { &[default.vt] };
+        let patterns = if tiles { &self.patterns[..] } else { &[default.pattern] };
+        let compositions = if tiles { &self.compositions[..] } else { &[default.composition] };
+        let descriptors = if single_pass { &self.descriptors[..] } else { &[default.descriptor] };
+        let tile_orders = if single_pass { &self.tile_orders[..] } else { &[default.tile_order] };
+        for &block_threads in blocks {
+            for &vt in vts {
+                for &pattern in patterns {
+                    for &composition in compositions {
+                        // Does not exist; asked for by name it runs into the device's own message.
+                        if self.all_patterns && pattern == Pattern::Shuffle && composition == Composition::Block {
+                            continue;
+                        }
+                        for &descriptor in descriptors {
+                            for &tile_order in tile_orders {
+                                configs.push(ScanConfig { vt, block_threads, pattern, composition, descriptor, tile_order });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        configs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Wrapper {
+        #[command(flatten)]
+        compare: CompareArguments,
+    }
+
+    fn jobs(words: &[&str]) -> Result<Jobs, CliError> {
+        let arguments = Wrapper::try_parse_from(["compare"].iter().chain(words)).unwrap().compare;
+        Jobs::new(&arguments, &Scale::CPU, None)
+    }
+
+    #[test]
+    fn without_options_every_strategy_runs_and_vt_is_swept() {
+        let jobs = jobs(&[]).unwrap();
+        for &strategy in Strategy::ALL {
+            assert!(jobs.requests.iter().any(|request| request.strategy == strategy), "{strategy}");
+        }
+        for strategy in SWEPT {
+            let vts = |request: &&ScanRequest| request.strategy == strategy && request.n == Scale::CPU.sweep_size;
+            assert_eq!(jobs.requests.iter().filter(vts).count(), Scale::CPU.sweep_vts.len());
+        }
+        assert!(jobs.requests.iter().any(|request| request.instance.operator() == Operator::Intervals));
+    }
+
+    #[test]
+    fn what_is_too_slow_is_said_once() {
+        let jobs = jobs(&["--sizes", "2^14,2^15,2^16", "--strategies", "naive"]).unwrap();
+        assert_eq!(jobs.requests.len(), 1);
+        assert_eq!(jobs.skipped.len(), 1);
+        assert_eq!(jobs.skipped[0].what, "naive above n = 2^14");
+    }
+
+    #[test]
+    fn nothing_runs_twice() {
+        let jobs = jobs(&["--types", "u32", "--sizes", "1000,1000", "--vts", "1,2", "--blocks", "32,64"]).unwrap();
+        let of = |strategy| jobs.requests.iter().filter(|request| request.strategy == strategy).count();
+        assert_eq!((of(Strategy::Sequential), of(Strategy::Naive), of(Strategy::Lookback)), (1, 2, 4));
+    }
+
+    #[test]
+    fn types_and_operators_complete_each_other() {
+        let of = |words: &[&str]| {
+            let mut instances: Vec<_> = jobs(words).unwrap().requests.iter().map(|r| r.instance.to_string()).collect();
+            instances.dedup();
+            instances
+        };
+        assert_eq!(of(&["--operators", "affine,max"]), ["affine", "u32 max"]);
+        assert_eq!(of(&["--types", "f32,bicyclic-pair"]), ["f32 sum", "bicyclic"]);
+        assert_eq!(of(&["--types", "all"]).len(), 11);
+        assert_eq!(of(&["--types", "all", "--operators", "all"]).len(), Instance::all().count());
+        let mixed = jobs(&["--types", "f32,u8", "--operators", "and"]).unwrap();
+        assert_eq!(mixed.skipped.iter().filter(|skipped| skipped.what == "f32 and").count(), 1);
+        assert!(matches!(jobs(&["--types", "f32", "--operators", "and"]), Err(CliError::Usage(_))));
+    }
+
+    #[test]
+    fn one_input_serves_all_requests_in_a_row() {
+        let jobs = jobs(&["--types", "all", "--modes", "all"]).unwrap();
+        let mut inputs: Vec<_> = jobs.requests.iter().map(|request| (request.instance, request.n)).collect();
+        inputs.dedup();
+        let in_a_row = inputs.len();
+        inputs.sort_unstable();
+        inputs.dedup();
+        assert_eq!(inputs.len(), in_a_row);
+    }
+}

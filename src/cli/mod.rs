@@ -1,0 +1,183 @@
+//! The program `lookback`: its command line, what goes to the terminal, and its exit codes.
+
+pub mod arguments;
+pub mod compare;
+pub mod console;
+pub mod devices;
+pub mod info;
+pub mod input;
+pub mod jobs;
+pub mod table;
+
+use crate::device::DeviceError;
+use crate::record::{Record, RecordError};
+use crate::report;
+use anyhow::Context;
+use arguments::CompareArguments;
+use clap::{Parser, Subcommand};
+use console::Console;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Everything was right.
+pub const EXIT_OK: u8 = 0;
+/// A result was wrong, or a kernel failed.
+pub const EXIT_WRONG: u8 = 1;
+/// The command line, an input or an output folder is unusable; clap's own code too.
+pub const EXIT_USAGE: u8 = 2;
+/// The device or compiler that was asked for is not there.
+pub const EXIT_NO_DEVICE: u8 = 3;
+
+/// Compare prefix-scan strategies on an NVIDIA GPU, or on the CPU device that
+/// runs the very same kernels.
+#[derive(Debug, Parser)]
+#[command(name = "lookback", version, max_term_width = 80, after_help = AFTER_HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run strategies side by side; every result is verified
+    ///
+    /// Runs strategies over the same input and compares every element of every
+    /// output with a sequential reference before its row is printed. Without
+    /// options: all strategies at several sizes and a VT sweep.
+    #[command(after_help = COMPARE_AFTER_HELP)]
+    Compare(Box<CompareArguments>),
+    /// Show devices, compilers, caches and versions, and what is missing
+    Info,
+    /// Render plots and page again from the data in a folder
+    ///
+    /// Renders DIR's plots and page from its data alone; no device is needed.
+    /// Of an interrupted run, what was finished is rendered.
+    Report {
+        /// A folder that `lookback compare --output` has written
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  lookback compare                      every strategy on the device at hand
+  lookback compare --device cpu --output results
+  lookback info                         what is there and what is missing
+  lookback report results               plots and page from the data again
+
+Exit codes:
+  0  every result was right
+  1  a result was wrong, or a kernel failed
+  2  bad arguments, input or output folder
+  3  no device or no compiler";
+
+const COMPARE_AFTER_HELP: &str = "\
+Lists are separated by commas.
+
+Examples:
+  lookback compare --strategies lookback,chained --sizes 2^20,10M --vts 8,16
+  lookback compare --types all --operators all --sizes 1000 --modes all
+  lookback compare --operators intervals --sizes 2^16-1,2^16+1 --in-place
+  lookback compare --input counts.npy --output results
+  lookback compare --input counts.bin --types u32 --format csv
+
+A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl;
+`lookback report DIR` turns them into data, plots and page.
+
+Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
+input or output folder, 3 no device or no compiler.";
+
+/// What ends the program early.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// Arguments that cannot be put together.
+    #[error("{0}")]
+    Usage(String),
+    /// `--input` is unusable.
+    #[error(transparent)]
+    Input(#[from] input::InputError),
+    /// The output folder is unusable, or holds no record.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A plot could not be drawn.
+    #[error(transparent)]
+    Report(#[from] report::ReportError),
+    /// What was asked for is not part of this build.
+    #[error("this build of lookback has no {device} device; build it with the cargo feature '{feature}'")]
+    NotBuilt {
+        /// The device.
+        device: &'static str,
+        /// The feature.
+        feature: &'static str,
+    },
+    /// The device is not there.
+    #[error("the {device} device cannot be used")]
+    NoDevice {
+        /// The device.
+        device: &'static str,
+        /// Why.
+        source: DeviceError,
+    },
+    /// stdout is gone for another reason than a reader that has read enough.
+    #[error("cannot write to stdout")]
+    Stdout(#[source] std::io::Error),
+}
+
+impl CliError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotBuilt { .. } | Self::NoDevice { .. } => EXIT_NO_DEVICE,
+            _ => EXIT_USAGE,
+        }
+    }
+}
+
+/// Runs the program on the process's arguments.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            let code = error.downcast_ref::<CliError>().map_or(EXIT_USAGE, CliError::exit_code);
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<u8> {
+    match arguments.command {
+        Command::Compare(arguments) => {
+            let mut console = Console::new(arguments.quiet);
+            let file = arguments.input.as_deref().map(|path| compare::read_input(&arguments, path)).transpose();
+            let file = file.context("--input")?;
+            let mut device = devices::open(arguments.device, &console)?;
+            Ok(compare::compare(&arguments, file, device.as_mut(), &mut console)?)
+        }
+        Command::Info => {
+            let mut console = Console::new(false);
+            console.print(&info::text())?;
+            Ok(EXIT_OK)
+        }
+        Command::Report { directory } => {
+            let mut console = Console::new(false);
+            let record = Record::read(&directory).map_err(CliError::from)?;
+            record.write(&directory).map_err(CliError::from)?;
+            let page = report::write(&record, &directory).map_err(CliError::from)?;
+            console.print(&format!("{} rows rendered: {}\n", record.rows.len(), page.display()))?;
+            Ok(if record.rows.iter().all(|row| row.verified) { EXIT_OK } else { EXIT_WRONG })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+}

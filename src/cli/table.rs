@@ -1,0 +1,161 @@
+//! The table on stdout: 80 columns, a line a configuration, as it finishes.
+
+use super::arguments::format_size;
+use crate::record::Row;
+use crate::strategy::ScanConfig;
+use std::fmt::Write;
+
+/// Turns rows into lines and puts a heading where what is computed changes.
+#[derive(Debug, Default)]
+pub struct Table {
+    heading: Option<String>,
+    choices: String,
+}
+
+impl Table {
+    /// The lines of `row`, each ended.
+    pub fn lines(&mut self, row: &Row, timed: bool) -> String {
+        let mut lines = String::new();
+        let heading = heading(row);
+        // Strategies without tiles have no choices and stand under whatever heading there is.
+        let choices = if row.strategy.has_tiles() { choices(row) } else { self.choices.clone() };
+        if self.heading.as_ref() != Some(&heading) || self.choices != choices {
+            if self.heading.is_some() {
+                lines.push('\n');
+            }
+            let _ = writeln!(lines, "{heading}{choices}");
+            lines.push_str(if timed { GPU_COLUMNS } else { CPU_COLUMNS });
+            self.heading = Some(heading);
+            self.choices = choices;
+        }
+        let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
+        let start = format!(
+            "{:<19} {:>10} {:>3} {:>5}",
+            row.strategy.name(),
+            format_size(row.n),
+            number(row.vt),
+            number(row.block_threads)
+        );
+        let verdict = match (&row.failure, row.verified) {
+            (Some(_), _) => "FAILED",
+            (None, true) => "ok",
+            (None, false) => "WRONG",
+        };
+        let line = if timed {
+            let time = row.time_us.map_or("-".to_owned(), |time| significant(time, 9));
+            let rate = row.gigabytes_per_second.map_or("-".to_owned(), |rate| significant(rate, 8));
+            format!("{start} {:>8} {time:>10} {rate:>8}  {verdict}", row.launches)
+        } else {
+            let short = |value: Option<f64>| value.map_or("-".to_owned(), |value| significant(value, 7));
+            let span = row.span.map_or("-".to_owned(), |span| span.to_string());
+            format!(
+                "{start} {:>8} {:>7} {:>7} {:>9}  {verdict}",
+                short(row.element_moves_per_element),
+                short(row.work_per_element),
+                if row.strategy.is_single_pass() { short(row.lookback_distance_tiles) } else { "-".to_owned() },
+                span,
+            )
+        };
+        let _ = writeln!(lines, "{}", line.trim_end());
+        if let Some(failure) = &row.failure {
+            for line in failure.lines() {
+                let _ = writeln!(lines, "  {line}");
+            }
+        } else if !row.verified {
+            let first = row.first_mismatch.map_or("?".to_owned(), |first| first.to_string());
+            let _ = writeln!(lines, "  {} of {} elements are wrong, the first at index {first}", row.mismatches, row.n);
+        }
+        lines
+    }
+}
+
+const CPU_COLUMNS: &str =
+    "strategy                     n  VT block  moves/n  work/n  behind      span  result\n";
+const GPU_COLUMNS: &str =
+    "strategy                     n  VT block launches         µs     GB/s  result\n";
+
+/// What the columns mean; printed once, below the table.
+pub const CPU_LEGEND: &str = "\
+moves/n  reads and writes of the array's elements, per element
+work/n   operator applications per element; span: the longest chain of them
+behind   tiles a tile looked back over, on average
+These are counts. How long the CPU device takes says nothing about a GPU.
+";
+
+fn heading(row: &Row) -> String {
+    let mut heading = format!("{}, {}", row.instance_name(), row.mode);
+    if row.in_place {
+        heading.push_str(", in place");
+    }
+    if row.input_offset_bytes != 0 || row.output_offset_bytes != 0 {
+        let _ = write!(heading, ", {} and {} bytes off 16", row.input_offset_bytes, row.output_offset_bytes);
+    }
+    heading
+}
+
+/// The choices inside the kernels that differ from the defaults, which go without saying.
+fn choices(row: &Row) -> String {
+    let default = ScanConfig::default();
+    let mut choices = String::new();
+    if let (Some(pattern), Some(composition)) = (row.pattern, row.composition)
+        && (pattern != default.pattern || composition != default.composition)
+    {
+        let _ = write!(choices, ", {pattern} in {composition}");
+    }
+    if let Some(descriptor) = row.descriptor {
+        let _ = write!(choices, ", {descriptor}");
+    }
+    if row.tile_order.is_some_and(|order| order != default.tile_order) {
+        choices.push_str(", static tiles");
+    }
+    choices
+}
+
+/// About four significant digits in at most `width` characters.
+pub fn significant(value: f64, width: usize) -> String {
+    let digits = match value.abs() {
+        magnitude if magnitude >= 1000.0 => 0,
+        magnitude if magnitude >= 100.0 => 1,
+        magnitude if magnitude >= 10.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.digits$}");
+    if text.len() > width { format!("{value:.1e}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::{outcome, request};
+    use crate::strategy::Strategy;
+
+    #[test]
+    fn the_widest_row_fits_80_columns() {
+        for timed in [false, true] {
+            let mut row = Row::of_outcome(&request(Strategy::ScanThenPropagate, (1 << 32) + 17, 64), &outcome(7, timed));
+            row.block_threads = Some(1024);
+            row.element_moves_per_element = Some(123_456_789.123);
+            row.work_per_element = Some(123_456_789.123);
+            row.time_us = Some(12_345_678_901.0);
+            row.gigabytes_per_second = Some(12_345.678);
+            row.span = Some(100_000_000);
+            row.verified = false;
+            for line in Table::default().lines(&row, timed).lines().skip(1) {
+                assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+            }
+        }
+        for line in CPU_LEGEND.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn headings_stand_where_what_is_computed_changes() {
+        let mut table = Table::default();
+        let row = Row::of_outcome(&request(Strategy::Lookback, 10, 1), &outcome(10, false));
+        assert_eq!(table.lines(&row, false).lines().count(), 3);
+        assert_eq!(table.lines(&row, false).lines().count(), 1);
+        let in_place = Row { in_place: true, ..row };
+        assert_eq!(table.lines(&in_place, false).lines().count(), 4);
+    }
+}

@@ -1,0 +1,259 @@
+//! Memory back ends: whoever wants to see, check or answer the memory accesses of a kernel.
+
+use super::context::Thread;
+use super::error::{RawSite, SourceSite};
+use super::executor::fail_in_backend;
+use std::ffi::{c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The kinds of access that `cuda/memory.cuh` offers; numbered as in `cuda/host/executor.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+#[allow(missing_docs)]
+pub enum AccessKind {
+    ElementLoad = 0,
+    ElementStore = 1,
+    SpineLoad = 2,
+    SpineStore = 3,
+    SharedLoad = 4,
+    SharedStore = 5,
+    RelaxedLoad = 6,
+    RelaxedStore = 7,
+    AcquireLoad = 8,
+    ReleaseStore = 9,
+    PayloadLoad = 10,
+    PayloadStore = 11,
+    RelaxedFetchAdd = 12,
+    AcquireReleaseFetchAdd = 13,
+}
+
+impl AccessKind {
+    /// Every kind, by number.
+    pub const ALL: [Self; 14] = [
+        Self::ElementLoad,
+        Self::ElementStore,
+        Self::SpineLoad,
+        Self::SpineStore,
+        Self::SharedLoad,
+        Self::SharedStore,
+        Self::RelaxedLoad,
+        Self::RelaxedStore,
+        Self::AcquireLoad,
+        Self::ReleaseStore,
+        Self::PayloadLoad,
+        Self::PayloadStore,
+        Self::RelaxedFetchAdd,
+        Self::AcquireReleaseFetchAdd,
+    ];
+
+    pub(super) fn from_number(number: u32) -> Self {
+        Self::ALL[number as usize]
+    }
+
+    /// Whether threads of different blocks communicate by it; payloads do, ordered by their tag.
+    pub const fn is_protocol(self) -> bool {
+        self as u32 >= Self::RelaxedLoad as u32
+    }
+
+    /// Whether the access changes memory.
+    pub const fn is_store(self) -> bool {
+        matches!(
+            self,
+            Self::ElementStore
+                | Self::SpineStore
+                | Self::SharedStore
+                | Self::RelaxedStore
+                | Self::ReleaseStore
+                | Self::PayloadStore
+                | Self::RelaxedFetchAdd
+                | Self::AcquireReleaseFetchAdd
+        )
+    }
+}
+
+/// One access of one thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Access {
+    /// How.
+    pub kind: AccessKind,
+    /// Where in memory.
+    pub address: usize,
+    /// Width; a vector access of a lane is one access.
+    pub bytes: u32,
+    /// Block of the thread.
+    pub block: u64,
+    /// Its index in the block.
+    pub thread: u32,
+    site: RawSite,
+}
+
+impl Access {
+    /// The line of kernel source that makes the access.
+    pub fn site(&self) -> Option<SourceSite> {
+        self.site.resolve()
+    }
+}
+
+/// What orders plain accesses: a back end that checks or models order is told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Synchronization {
+    /// All threads of a block have met at its barrier.
+    BlockBarrier {
+        /// The block's index.
+        block: u64,
+    },
+    /// Lanes of a warp have met in a collective.
+    Warp {
+        /// The block's index.
+        block: u64,
+        /// The warp's index in the block.
+        warp: u32,
+        /// The lanes, one bit each.
+        mask: u32,
+    },
+    /// A block is given shared memory with unspecified contents.
+    SharedStorage {
+        /// The block's index.
+        block: u64,
+        /// First byte.
+        address: usize,
+        /// Length.
+        bytes: u32,
+    },
+    /// All threads of a block have returned; its shared memory may be given to another block.
+    BlockEnd {
+        /// The block's index.
+        block: u64,
+    },
+}
+
+/// Answers every memory access of a launch. Native memory is not touched unless the back end does it.
+///
+/// An `Err` ends the launch with [`ExecutionError::Backend`](super::ExecutionError::Backend); so does a
+/// panic. The calls are made on the small stack of a coroutine.
+pub trait MemoryBackend {
+    /// Fills `value` (`access.bytes` long) with what a load finds.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn load(&mut self, access: &Access, value: &mut [u8]) -> Result<(), String>;
+
+    /// Takes what a store writes.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn store(&mut self, access: &Access, value: &[u8]) -> Result<(), String>;
+
+    /// Adds atomically; returns what was there before.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn fetch_add(&mut self, access: &Access, value: u32) -> Result<u32, String>;
+
+    /// Told after threads have met, before any of them goes on.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {
+        let _ = event;
+        Ok(())
+    }
+}
+
+/// `lookback_memory_backend` of `cuda/host/executor.h`.
+#[repr(C)]
+pub(super) struct BackendFunctions {
+    pub load: unsafe extern "C" fn(*const Thread, u32, *const c_void, *mut c_void, u32, *const c_char, u32),
+    pub store: unsafe extern "C" fn(*const Thread, u32, *const c_void, *const c_void, u32, *const c_char, u32),
+    pub fetch_add: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32) -> u32,
+}
+
+pub(super) static BACKEND_FUNCTIONS: BackendFunctions = BackendFunctions { load, store, fetch_add };
+
+/// Runs a call into the back end; whatever goes wrong becomes a message.
+pub(super) fn guarded<R>(call: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned())))
+    })
+}
+
+/// Calls the back end for the running thread.
+///
+/// # Safety
+/// `thread` is the context of the running coroutine of a launch that has a back end.
+unsafe fn call<R>(
+    thread: *const Thread,
+    access: u32,
+    address: *const c_void,
+    bytes: u32,
+    site: RawSite,
+    action: impl FnOnce(&mut dyn MemoryBackend, &Access) -> Result<R, String>,
+) -> R {
+    // SAFETY: the caller's promise; contexts outlive their coroutines.
+    let thread = unsafe { &*thread };
+    let access = Access {
+        kind: AccessKind::from_number(access),
+        address: address.addr(),
+        bytes,
+        block: thread.block_index.get(),
+        thread: thread.thread_index,
+        site,
+    };
+    match guarded(|| {
+        let backend = thread.launch().backend.ok_or_else(|| "no back end is set".to_owned())?;
+        // SAFETY: `launch_on` holds the back end exclusively while the launch runs, and no call into it
+        // switches coroutines, so this is the only reference.
+        action(unsafe { &mut *backend }, &access)
+    }) {
+        Ok(result) => result,
+        Err(message) => fail_in_backend(thread, message, site),
+    }
+}
+
+unsafe extern "C" fn load(
+    thread: *const Thread,
+    access: u32,
+    address: *const c_void,
+    value: *mut c_void,
+    bytes: u32,
+    file: *const c_char,
+    line: u32,
+) {
+    // SAFETY: `memory.h` passes its current thread, and `value` as `bytes` bytes of its own; it may be
+    // uninitialised, so it is cleared before it becomes a slice.
+    unsafe {
+        value.cast::<u8>().write_bytes(0, bytes as usize);
+        let value = std::slice::from_raw_parts_mut(value.cast::<u8>(), bytes as usize);
+        call(thread, access, address, bytes, RawSite { file, line }, |backend, access| backend.load(access, value));
+    }
+}
+
+unsafe extern "C" fn store(
+    thread: *const Thread,
+    access: u32,
+    address: *const c_void,
+    value: *const c_void,
+    bytes: u32,
+    file: *const c_char,
+    line: u32,
+) {
+    // SAFETY: as in `load`; the value was written by the kernel.
+    unsafe {
+        let value = std::slice::from_raw_parts(value.cast::<u8>(), bytes as usize);
+        call(thread, access, address, bytes, RawSite { file, line }, |backend, access| backend.store(access, value));
+    }
+}
+
+unsafe extern "C" fn fetch_add(
+    thread: *const Thread,
+    access: u32,
+    address: *const c_void,
+    value: u32,
+    file: *const c_char,
+    line: u32,
+) -> u32 {
+    // SAFETY: as in `load`.
+    unsafe { call(thread, access, address, 4, RawSite { file, line }, |backend, access| backend.fetch_add(access, value)) }
+}

@@ -1,0 +1,422 @@
+//! The contexts of CUDA threads, warps and blocks. The heads that kernels see mirror
+//! `cuda/host/executor.h`; a test compares sizes and offsets with what the C++ compiler says.
+//!
+//! Kernels and callbacks reach a context through shared pointers while coroutines come and go, so
+//! everything that changes is a `Cell`: no unique reference ever exists to be broken.
+
+use super::backend::BackendFunctions;
+use super::error::{Activity, Collective, RawSite};
+use super::executor::{ExecutorFunctions, Launch};
+use super::schedule::Suspension;
+use corosensei::Yielder;
+use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ptr;
+
+pub(super) const WARP_LANES: u32 = 32;
+pub(super) const FULL_WARP: u32 = u32::MAX;
+
+/// What a launch did, summed over its threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[repr(C)]
+pub struct Counters {
+    /// Elements read from input, output or temporary arrays.
+    pub element_reads: u64,
+    /// Elements written to them.
+    pub element_writes: u64,
+    /// Elements read from a spine.
+    pub spine_reads: u64,
+    /// Elements written to one.
+    pub spine_writes: u64,
+    /// Applications of the scan operator: the work.
+    pub operator_applications: u64,
+    /// Applications on the longest chain in which each waits for the one before, through collectives,
+    /// barriers and the protocol between blocks: the span.
+    pub span_steps: u64,
+    /// Block barriers, one for every time a block passes one.
+    pub block_barriers: u64,
+    /// Warp collectives, one for every time lanes meet.
+    pub warp_collectives: u64,
+    /// Relaxed, acquire and payload loads.
+    pub protocol_loads: u64,
+    /// Relaxed, release and payload stores.
+    pub protocol_stores: u64,
+    /// Fetch-and-adds.
+    pub protocol_updates: u64,
+    /// Calls of `spin_pause`.
+    pub spin_polls: u64,
+    /// Tiles that looked back.
+    pub lookbacks: u64,
+    /// Windows of descriptors that they read.
+    pub lookback_rounds: u64,
+    /// Tiles that they went back, summed.
+    pub lookback_distance_tiles: u64,
+    /// Shared memory of the block that declared most.
+    pub shared_bytes: u64,
+}
+
+/// `lookback_warp`, and behind it what only the executor knows.
+#[repr(C)]
+pub(super) struct Warp {
+    pub parity: Cell<u32>,
+    pub ballots: [Cell<u32>; 2],
+    reserved: u32,
+    slots: UnsafeCell<[[[u8; 16]; WARP_LANES as usize]; 2]>,
+
+    /// Lanes that can run.
+    pub ready: Cell<u32>,
+    /// Lanes that sleep in `spin_pause`.
+    pub sleeping: Cell<u32>,
+    /// Lanes that wait in the collective of the whole warp, and which one it is.
+    pub arrived: Cell<u32>,
+    pub collective: Cell<u32>,
+    pub site: Cell<RawSite>,
+    /// Lanes that cannot arrive there: exited, at the block barrier, or in a collective of some lanes.
+    pub unavailable: Cell<u32>,
+    pub exited: Cell<u32>,
+    pub at_barrier: Cell<u32>,
+    /// Latest clock of the lanes that have arrived, and of the last complete collective.
+    pub clock: Cell<u64>,
+    pub released_clock: Cell<u64>,
+    /// Collectives of some lanes that wait for others. Rare, so it may allocate.
+    pub groups: RefCell<Vec<Group>>,
+}
+
+impl Warp {
+    pub fn new() -> Self {
+        Self {
+            parity: Cell::new(0),
+            ballots: [const { Cell::new(0) }; 2],
+            reserved: 0,
+            slots: UnsafeCell::new([[[0; 16]; WARP_LANES as usize]; 2]),
+            ready: Cell::new(0),
+            sleeping: Cell::new(0),
+            arrived: Cell::new(0),
+            collective: Cell::new(0),
+            site: Cell::new(RawSite::NONE),
+            unavailable: Cell::new(0),
+            exited: Cell::new(0),
+            at_barrier: Cell::new(0),
+            clock: Cell::new(0),
+            released_clock: Cell::new(0),
+            groups: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// For the next block in this slot.
+    pub fn reset(&self) {
+        self.parity.set(0);
+        self.ballots[0].set(0);
+        self.ballots[1].set(0);
+        self.ready.set(FULL_WARP);
+        self.sleeping.set(0);
+        self.arrived.set(0);
+        self.unavailable.set(0);
+        self.exited.set(0);
+        self.at_barrier.set(0);
+        self.clock.set(0);
+        self.released_clock.set(0);
+        self.groups.borrow_mut().clear();
+    }
+
+    /// The waiting collective of some lanes that `lane` belongs to.
+    pub fn group_of(&self, lane: u32) -> Option<(u32, u32, RawSite)> {
+        let groups = self.groups.borrow();
+        let group = groups.iter().find(|group| group.mask >> lane & 1 != 0)?;
+        Some((group.mask, group.collective, group.site))
+    }
+
+    /// What a lane does, from the masks it is in.
+    pub fn activity(&self, lane: u32) -> Activity {
+        let is_in = |mask: u32| mask >> lane & 1 != 0;
+        if is_in(self.exited.get()) {
+            Activity::Exited
+        } else if is_in(self.at_barrier.get()) {
+            Activity::BlockBarrier
+        } else if is_in(self.arrived.get()) {
+            Activity::WarpCollective { collective: Collective::from_number(self.collective.get()), mask: FULL_WARP }
+        } else if is_in(self.sleeping.get()) {
+            Activity::SpinWait
+        } else if let Some(group) = self.groups.borrow().iter().find(|group| is_in(group.arrived)) {
+            Activity::WarpCollective { collective: Collective::from_number(group.collective), mask: group.mask }
+        } else {
+            Activity::Runnable
+        }
+    }
+}
+
+/// A collective of some lanes of a warp that waits for the others in its mask.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub mask: u32,
+    pub arrived: u32,
+    pub collective: u32,
+    pub site: RawSite,
+    pub bytes: u32,
+    pub clock: u64,
+    /// For each lane that has arrived: its value, on the stack of its suspended coroutine, and the lane
+    /// whose value it wants.
+    pub lanes: [(*mut u8, u32); WARP_LANES as usize],
+}
+
+/// `lookback_thread`, and behind it what only the executor knows.
+#[repr(C)]
+pub(super) struct Thread {
+    pub warp: Cell<*const Warp>,
+    pub counters: *mut Counters,
+    pub executor: *const ExecutorFunctions,
+    pub backend: *const BackendFunctions,
+    pub clock: Cell<u64>,
+    pub block_index: Cell<u64>,
+    pub grid_blocks: u64,
+    pub thread_index: u32,
+    pub lane_index: u32,
+    pub warp_index: u32,
+    pub block_threads: u32,
+    pub intercept: u32,
+    reserved: u32,
+
+    pub block: Cell<*const Block>,
+    pub launch: Cell<*const Launch>,
+    pub yielder: Cell<*const Yielder<(), Suspension>>,
+    /// The last scheduling point, barrier or poll.
+    pub site: Cell<RawSite>,
+    /// The launch's count of polls when this thread polled last.
+    pub last_poll: Cell<u64>,
+    /// Protocol accesses since then.
+    pub accesses_since_poll: Cell<u32>,
+}
+
+/// What all threads of a launch are given.
+#[derive(Clone, Copy)]
+pub(super) struct ThreadOrigin {
+    pub counters: *mut Counters,
+    pub executor: *const ExecutorFunctions,
+    pub backend: *const BackendFunctions,
+    pub grid_blocks: u64,
+    pub block_threads: u32,
+    pub intercept: u32,
+}
+
+impl Thread {
+    fn new(origin: ThreadOrigin, thread_index: u32) -> Self {
+        Self {
+            warp: Cell::new(ptr::null()),
+            counters: origin.counters,
+            executor: origin.executor,
+            backend: origin.backend,
+            clock: Cell::new(0),
+            block_index: Cell::new(0),
+            grid_blocks: origin.grid_blocks,
+            thread_index,
+            lane_index: thread_index % WARP_LANES,
+            warp_index: thread_index / WARP_LANES,
+            block_threads: origin.block_threads,
+            intercept: origin.intercept,
+            reserved: 0,
+            block: Cell::new(ptr::null()),
+            launch: Cell::new(ptr::null()),
+            yielder: Cell::new(ptr::null()),
+            site: Cell::new(RawSite::NONE),
+            last_poll: Cell::new(0),
+            accesses_since_poll: Cell::new(0),
+        }
+    }
+
+    pub fn lane_bit(&self) -> u32 {
+        1 << self.lane_index
+    }
+
+    pub fn warp(&self) -> &Warp {
+        // SAFETY: `Launch::connect` points it at the thread's warp, which lives as long as the thread.
+        unsafe { &*self.warp.get() }
+    }
+
+    pub fn block(&self) -> &Block {
+        // SAFETY: as in `warp`.
+        unsafe { &*self.block.get() }
+    }
+
+    pub fn launch(&self) -> &Launch {
+        // SAFETY: as in `warp`; the launch owns the thread.
+        unsafe { &*self.launch.get() }
+    }
+
+    /// Lets the scheduler choose; returns when it has chosen this thread again.
+    pub fn suspend(&self, suspension: Suspension) {
+        // SAFETY: the coroutine of this thread set the pointer when it started, it refers to that
+        // coroutine's own stack, and only that coroutine calls this.
+        unsafe { (*self.yielder.get()).suspend(suspension) }
+    }
+}
+
+/// Room for shared memory with the alignment that any declaration may ask for.
+#[derive(Clone, Copy)]
+#[repr(C, align(128))]
+struct SharedChunk(#[allow(dead_code)] [u8; 128]);
+
+/// A slot for a resident block.
+pub(super) struct Block {
+    pub threads: Box<[Thread]>,
+    pub warps: Box<[Warp]>,
+    pub index: Cell<u64>,
+    /// Threads of the block in the slot that have not returned; 0 when the slot is free.
+    pub live_threads: Cell<u32>,
+    pub stopped: Cell<bool>,
+    /// Scheduling points, counted when a stop is asked for.
+    pub points: Cell<u64>,
+    /// Warps with lanes that can run.
+    pub ready_warps: Cell<u32>,
+    pub barrier_arrived: Cell<u32>,
+    pub barrier_site: Cell<RawSite>,
+    pub barrier_clock: Cell<u64>,
+    pub released_clock: Cell<u64>,
+    shared: UnsafeCell<Vec<SharedChunk>>,
+    shared_used: Cell<usize>,
+    shared_table: RefCell<Vec<(usize, *mut u8)>>,
+}
+
+impl Block {
+    pub fn new(origin: ThreadOrigin) -> Self {
+        let warps = origin.block_threads / WARP_LANES;
+        Self {
+            threads: (0..origin.block_threads).map(|thread| Thread::new(origin, thread)).collect(),
+            warps: (0..warps).map(|_| Warp::new()).collect(),
+            index: Cell::new(0),
+            live_threads: Cell::new(0),
+            stopped: Cell::new(false),
+            points: Cell::new(0),
+            ready_warps: Cell::new(0),
+            barrier_arrived: Cell::new(0),
+            barrier_site: Cell::new(RawSite::NONE),
+            barrier_clock: Cell::new(0),
+            released_clock: Cell::new(0),
+            shared: UnsafeCell::new(Vec::new()),
+            shared_used: Cell::new(0),
+            shared_table: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Puts block `index` into this slot.
+    pub fn start(&self, index: u64) {
+        let warps = self.warps.len() as u32;
+        self.index.set(index);
+        self.live_threads.set(self.threads.len() as u32);
+        self.stopped.set(false);
+        self.points.set(0);
+        self.ready_warps.set(FULL_WARP >> (WARP_LANES - warps));
+        self.barrier_arrived.set(0);
+        self.barrier_clock.set(0);
+        self.released_clock.set(0);
+        self.shared_used.set(0);
+        self.shared_table.borrow_mut().clear();
+        for warp in &self.warps {
+            warp.reset();
+        }
+        for thread in &self.threads {
+            thread.block_index.set(index);
+            thread.clock.set(0);
+            thread.site.set(RawSite::NONE);
+            thread.last_poll.set(0);
+            thread.accesses_since_poll.set(0);
+        }
+    }
+
+    /// Lets lanes of a warp run.
+    pub fn make_ready(&self, warp_index: u32, lanes: u32) {
+        let warp = &self.warps[warp_index as usize];
+        warp.ready.set(warp.ready.get() | lanes);
+        self.ready_warps.set(self.ready_warps.get() | 1 << warp_index);
+    }
+
+    /// The storage declared under `key`, if it has been asked for.
+    pub fn find_shared(&self, key: usize) -> Option<*mut u8> {
+        self.shared_table.borrow().iter().find(|(known, _)| *known == key).map(|&(_, address)| address)
+    }
+
+    /// Makes storage for `key`, filled with `poison`; returns it with the bytes declared so far.
+    ///
+    /// # Errors
+    /// With the bytes needed, when they exceed `limit_bytes`.
+    pub fn declare_shared(
+        &self,
+        key: usize,
+        bytes: usize,
+        alignment: usize,
+        limit_bytes: usize,
+        poison: u8,
+    ) -> Result<(*mut u8, usize), usize> {
+        let start = self.shared_used.get().next_multiple_of(alignment);
+        let end = start + bytes;
+        if end > limit_bytes {
+            return Err(end);
+        }
+        // SAFETY: no reference into the vector exists: kernels hold pointers into its heap memory, which
+        // moves only here, and it grows only while no storage has been handed out.
+        let chunks = unsafe { &mut *self.shared.get() };
+        if chunks.is_empty() {
+            chunks.resize(limit_bytes.div_ceil(size_of::<SharedChunk>()), SharedChunk([poison; 128]));
+        }
+        // SAFETY: `end` is within the limit, and the vector holds as many bytes.
+        let address = unsafe {
+            let address = chunks.as_mut_ptr().cast::<u8>().add(start);
+            address.write_bytes(poison, bytes);
+            address
+        };
+        self.shared_used.set(end);
+        self.shared_table.borrow_mut().push((key, address));
+        Ok((address, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    unsafe extern "C" {
+        fn lookback_executor_layout(out: *mut u32, capacity: u32) -> u32;
+    }
+
+    #[test]
+    fn the_contexts_are_laid_out_as_in_executor_h() {
+        // `Warp` and `Thread` go on behind what C++ sees, so their C++ size is where that begins.
+        let expected = [
+            size_of::<Counters>(),
+            offset_of!(Warp, ready),
+            offset_of!(Warp, parity),
+            offset_of!(Warp, ballots),
+            offset_of!(Warp, slots),
+            size_of::<BackendFunctions>(),
+            offset_of!(BackendFunctions, load),
+            offset_of!(BackendFunctions, store),
+            offset_of!(BackendFunctions, fetch_add),
+            size_of::<ExecutorFunctions>(),
+            offset_of!(ExecutorFunctions, rendezvous),
+            offset_of!(ExecutorFunctions, exchange),
+            offset_of!(ExecutorFunctions, block_barrier),
+            offset_of!(ExecutorFunctions, spin_pause),
+            offset_of!(ExecutorFunctions, access_point),
+            offset_of!(ExecutorFunctions, shared_storage),
+            offset_of!(ExecutorFunctions, misaligned),
+            offset_of!(Thread, block),
+            offset_of!(Thread, warp),
+            offset_of!(Thread, counters),
+            offset_of!(Thread, executor),
+            offset_of!(Thread, backend),
+            offset_of!(Thread, clock),
+            offset_of!(Thread, block_index),
+            offset_of!(Thread, grid_blocks),
+            offset_of!(Thread, thread_index),
+            offset_of!(Thread, lane_index),
+            offset_of!(Thread, warp_index),
+            offset_of!(Thread, block_threads),
+            offset_of!(Thread, intercept),
+        ]
+        .map(|value| value as u32);
+        let mut found = [0; 64];
+        // SAFETY: the function writes at most `capacity` numbers.
+        let count = unsafe { lookback_executor_layout(found.as_mut_ptr(), found.len() as u32) };
+        assert_eq!(found[..count as usize], expected);
+    }
+}

@@ -1,0 +1,258 @@
+//! What a kernel can do wrong, and who took part in it.
+
+use std::ffi::{CStr, c_char};
+use std::fmt;
+
+/// A line of kernel source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SourceSite {
+    /// As the host compiler was given it.
+    pub file: &'static str,
+    /// From 1.
+    pub line: u32,
+}
+
+impl fmt::Display for SourceSite {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A [`SourceSite`] as kernels pass it, not looked at until somebody wants to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RawSite {
+    pub file: *const c_char,
+    pub line: u32,
+}
+
+impl RawSite {
+    pub const NONE: Self = Self { file: std::ptr::null(), line: 0 };
+
+    pub fn resolve(self) -> Option<SourceSite> {
+        if self.file.is_null() {
+            return None;
+        }
+        // SAFETY: a site that is not null comes from `__builtin_FILE()`: a string literal, which ends in 0
+        // and lives as long as the program.
+        let file = unsafe { CStr::from_ptr::<'static>(self.file) };
+        Some(SourceSite { file: file.to_str().unwrap_or("(file name is not UTF-8)"), line: self.line })
+    }
+}
+
+/// The collectives of a warp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Collective {
+    /// `warp_barrier`
+    WarpBarrier = 0,
+    /// `shuffle_up`
+    ShuffleUp = 1,
+    /// `shuffle_down`
+    ShuffleDown = 2,
+    /// `shuffle_index`
+    ShuffleIndex = 3,
+    /// `ballot`
+    Ballot = 4,
+}
+
+impl Collective {
+    pub(super) const fn from_number(number: u32) -> Self {
+        match number {
+            1 => Self::ShuffleUp,
+            2 => Self::ShuffleDown,
+            3 => Self::ShuffleIndex,
+            4 => Self::Ballot,
+            _ => Self::WarpBarrier,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::WarpBarrier => "warp_barrier",
+            Self::ShuffleUp => "shuffle_up",
+            Self::ShuffleDown => "shuffle_down",
+            Self::ShuffleIndex => "shuffle_index",
+            Self::Ballot => "ballot",
+        }
+    }
+}
+
+/// What a thread was doing when a fault was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// At the block barrier.
+    BlockBarrier,
+    /// In a collective of the lanes in the mask.
+    WarpCollective {
+        /// Which one.
+        collective: Collective,
+        /// Its lanes, one bit each.
+        mask: u32,
+    },
+    /// Polls with `spin_pause`, or with one protocol access after the other.
+    SpinWait,
+    /// Could go on; its site is its last scheduling point.
+    Runnable,
+    /// Returned from the kernel.
+    Exited,
+    /// Its block was stopped by [`Stop::Block`](super::Stop::Block).
+    Stopped,
+    /// Made a memory access, or asked for shared memory.
+    Access,
+}
+
+impl fmt::Display for Activity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BlockBarrier => formatter.write_str("at the block barrier"),
+            Self::WarpCollective { collective, mask } => {
+                write!(formatter, "in {} with lanes {mask:#010x}", collective.name())
+            }
+            Self::SpinWait => formatter.write_str("polling"),
+            Self::Runnable => formatter.write_str("able to run"),
+            Self::Exited => formatter.write_str("returned from the kernel"),
+            Self::Stopped => formatter.write_str("stopped"),
+            Self::Access => formatter.write_str("accessing memory"),
+        }
+    }
+}
+
+/// Threads of one block that do the same thing at the same place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Party {
+    /// The block's index.
+    pub block: u64,
+    /// The lowest thread index among them.
+    pub thread: u32,
+    /// How many threads.
+    pub threads: u32,
+    /// What they do.
+    pub activity: Activity,
+    /// Where; nothing for threads that returned or were never at a site.
+    pub site: Option<SourceSite>,
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "block {} thread {}", self.block, self.thread)?;
+        if self.threads > 1 {
+            write!(formatter, " (and {} more)", self.threads - 1)?;
+        }
+        write!(formatter, " {}", self.activity)?;
+        if let Some(site) = self.site {
+            write!(formatter, ", {site}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with the lanes of a collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum MaskFault {
+    /// The caller leaves itself out.
+    #[error("the calling lane is not in its own mask")]
+    CallerNotInMask,
+    /// A lane that is waited for returned from the kernel.
+    #[error("a lane in the mask returned from the kernel")]
+    LaneExited,
+    /// A lane that is waited for waits in another collective.
+    #[error("a lane in the mask waits in another collective")]
+    LaneElsewhere,
+    /// A shuffle reads from a lane outside the mask.
+    #[error("the lane that is read is not in the mask")]
+    SourceNotInMask,
+}
+
+/// Why a launch did not end. The first party is the one whose call showed the fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExecutionError {
+    /// Not all threads of a block reach the same barrier.
+    #[error("barrier divergence: {}", list(parties))]
+    BarrierDivergence {
+        /// Who is at which barrier, and who is not.
+        parties: Vec<Party>,
+    },
+    /// The lanes of a warp collective are not those that its mask names.
+    #[error("wrong mask {mask:#010x}: {fault}: {}", list(parties))]
+    WrongMask {
+        /// What is wrong.
+        fault: MaskFault,
+        /// The mask of the caller, or that of the collective that waits for it.
+        mask: u32,
+        /// Who is where.
+        parties: Vec<Party>,
+    },
+    /// Nobody can run and nobody polls.
+    #[error("deadlock, {waiting_blocks} blocks not started: {}", list(parties))]
+    Deadlock {
+        /// Who waits where.
+        parties: Vec<Party>,
+        /// Blocks that found no free slot.
+        waiting_blocks: u64,
+    },
+    /// Whoever can run only polls, and nobody stores what they poll for.
+    #[error("lost progress, {waiting_blocks} blocks not started: {}", list(parties))]
+    LostProgress {
+        /// Who waits where.
+        parties: Vec<Party>,
+        /// Blocks that found no free slot.
+        waiting_blocks: u64,
+    },
+    /// A block declares more shared memory than it may have.
+    #[error("shared memory: {needed_bytes} bytes needed, {limit_bytes} allowed: {party}")]
+    SharedMemory {
+        /// With the declaration that did not fit.
+        needed_bytes: u64,
+        /// `LaunchSettings::shared_limit_bytes`.
+        limit_bytes: u32,
+        /// Whose declaration.
+        party: Party,
+    },
+    /// A vector access at an address that is no multiple of its width; a GPU faults on it.
+    #[error("misaligned access of {bytes} bytes at {address:#x}: {party}")]
+    Misaligned {
+        /// The address.
+        address: usize,
+        /// The width.
+        bytes: u32,
+        /// Who made it.
+        party: Party,
+    },
+    /// The memory back end rejected an access or an event.
+    #[error("the memory back end stopped the launch: {message}: {party}")]
+    Backend {
+        /// Its reason.
+        message: String,
+        /// Who made the access.
+        party: Party,
+    },
+    /// [`Stop::Launch`](super::Stop::Launch) took effect.
+    #[error("stopped on request after {points} scheduling points")]
+    Stopped {
+        /// How far it got.
+        points: u64,
+    },
+    /// The settings cannot be launched.
+    #[error("invalid launch settings: {fault}")]
+    InvalidSettings {
+        /// Which, and what would do.
+        fault: String,
+    },
+    /// No memory for the stacks of the coroutines.
+    #[error("no memory for {stacks} coroutine stacks ({message}); lower resident_blocks or block_threads")]
+    Stacks {
+        /// How many are needed.
+        stacks: usize,
+        /// What the system said.
+        message: String,
+    },
+}
+
+fn list(parties: &[Party]) -> String {
+    const SHOWN: usize = 12;
+    let mut text = parties.iter().take(SHOWN).map(Party::to_string).collect::<Vec<_>>().join("; ");
+    if parties.len() > SHOWN {
+        text.push_str(&format!("; and {} more groups of threads", parties.len() - SHOWN));
+    }
+    text
+}

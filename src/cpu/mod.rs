@@ -1,0 +1,41 @@
+//! The CPU device's executor: runs the CUDA kernels of `cuda/`, compiled by the host compiler, with every
+//! CUDA thread a stackful coroutine and the interleaving decided here.
+//!
+//! It is an adversary, not an emulator of speed. Every launch is a function of its settings and seed:
+//! the same launch makes the same switches in the same order, whatever else the machine does, because
+//! all of its state hangs off one object on one OS thread. What a GPU answers with a hang or with
+//! garbage (a barrier that not all threads reach, a shuffle of lanes that are not there, a block that
+//! waits for a block which cannot start) is an [`ExecutionError`] that names blocks, threads and lines.
+//!
+//! How a launch runs:
+//!
+//! - `resident_blocks` slots hold a block each; when a block ends the next one in [`BlockOrder`] takes
+//!   its slot, with poisoned shared memory.
+//! - A warp collective is a rendezvous of its lanes: all but the last to arrive are suspended, the last
+//!   goes on at once. Block barriers are the same for the block.
+//! - A protocol access (the relaxed, acquire and release operations of `cuda/memory.cuh`) is a
+//!   scheduling point; so are plain accesses when [`LaunchSettings::plain_points`] says so.
+//! - A thread that calls `spin_pause` sleeps until the others have had their turn. When every thread
+//!   that can run does nothing but poll, and nobody stores, progress is lost, and that is reported.
+//!
+//! Only the kernels' accesses are modelled: a loop that touches neither the protocol nor `spin_pause`
+//! is never interrupted, and one without an end hangs the launch as it would hang any function.
+
+mod backend;
+mod bounds;
+mod context;
+mod device;
+mod error;
+mod executor;
+mod order;
+mod schedule;
+mod settings;
+mod stack;
+mod trace;
+
+pub use backend::{Access, AccessKind, MemoryBackend, Synchronization};
+pub use context::Counters;
+pub use device::{CpuDevice, CpuSettings};
+pub use error::{Activity, Collective, ExecutionError, MaskFault, Party, SourceSite};
+pub use executor::{launch, launch_on};
+pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Schedule, Stop};

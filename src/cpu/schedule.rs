@@ -1,0 +1,211 @@
+//! Who runs next: the loop that resumes coroutines until every block has ended or a fault is found.
+
+use super::context::{Block, Thread, WARP_LANES};
+use super::error::ExecutionError;
+use super::executor::Launch;
+use super::settings::Schedule;
+use super::stack::ColouredStack;
+use corosensei::{Coroutine, CoroutineResult};
+
+/// Why a coroutine gave up control. What it waits for is in the masks of its warp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Suspension {
+    /// It waits, or was preempted.
+    Waiting,
+    /// It returned from the kernel; resuming it runs the kernel again, for the next block in its slot.
+    Finished,
+    /// It has left an error in the launch and must not be resumed.
+    Failed,
+}
+
+pub(super) type Fiber = Coroutine<(), Suspension, (), ColouredStack>;
+
+/// The coroutines of a launch, by slot and thread.
+pub(super) struct Fibers {
+    pub slots: Vec<Vec<Fiber>>,
+}
+
+impl Drop for Fibers {
+    fn drop(&mut self) {
+        for mut fiber in self.slots.drain(..).flatten() {
+            // SAFETY: what is on a suspended coroutine's stack needs no destructor: kernels hold trivially
+            // destructible data only (`platform.h` asserts it where it can), the executor's callbacks hold
+            // nothing across a suspension, and the coroutine's closure captures pointers.
+            unsafe { fiber.force_reset() };
+            fiber.into_stack().keep();
+        }
+    }
+}
+
+/// An error is in `Launch::failure`.
+pub(super) struct Failed;
+
+/// A scheduling point preempts where the next draw is below this.
+pub(super) fn preemption_threshold(schedule: Schedule) -> u32 {
+    match schedule {
+        Schedule::Fair => 0,
+        Schedule::Random { preemption } => (preemption * f64::from(u32::MAX)) as u32,
+    }
+}
+
+/// In a random schedule every eighth switch wakes the threads that sleep in `spin_pause`, so that they
+/// poll between any two steps of the others and not only when nobody else can go on.
+const WAKE_THRESHOLD: u32 = 1 << 29;
+
+impl Launch {
+    /// Runs the launch to its end.
+    ///
+    /// # Errors
+    /// The fault that ended it.
+    pub fn run(&self, fibers: &mut Fibers) -> Result<(), ExecutionError> {
+        for slot in &self.slots {
+            self.start_next(slot);
+        }
+        let result = match self.settings.schedule {
+            Schedule::Fair => self.run_fair(fibers),
+            Schedule::Random { .. } => self.run_random(fibers),
+        };
+        match result {
+            Ok(()) if self.is_done() => Ok(()),
+            Ok(()) => Err(self.deadlock()),
+            Err(Failed) => Err(self.take_failure()),
+        }
+    }
+
+    fn run_fair(&self, fibers: &mut Fibers) -> Result<(), Failed> {
+        loop {
+            let mut anybody = false;
+            for (slot, fibers) in self.slots.iter().zip(&mut fibers.slots) {
+                // A warp that becomes ready meanwhile has its turn in the next round.
+                let mut warps = slot.ready_warps.get();
+                anybody |= warps != 0;
+                while warps != 0 {
+                    let warp = warps.trailing_zeros();
+                    warps &= warps - 1;
+                    self.run_warp(slot, fibers, warp)?;
+                }
+                if slot.live_threads.get() == 0 && anybody {
+                    self.start_next(slot);
+                }
+            }
+            let woken = self.wake_sleepers();
+            if !anybody && !woken {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs a warp until none of its lanes can go on.
+    fn run_warp(&self, slot: &Block, fibers: &mut [Fiber], warp_index: u32) -> Result<(), Failed> {
+        let warp = &slot.warps[warp_index as usize];
+        let first_thread = (warp_index * WARP_LANES) as usize;
+        let fibers = &mut fibers[first_thread..first_thread + WARP_LANES as usize];
+        let threads = &slot.threads[first_thread..first_thread + WARP_LANES as usize];
+        loop {
+            let ready = warp.ready.get();
+            if ready == 0 {
+                slot.ready_warps.set(slot.ready_warps.get() & !(1 << warp_index));
+                return Ok(());
+            }
+            let lane = ready.trailing_zeros() as usize;
+            warp.ready.set(ready & (ready - 1));
+            self.resume(&mut fibers[lane], &threads[lane])?;
+        }
+    }
+
+    fn run_random(&self, fibers: &mut Fibers) -> Result<(), Failed> {
+        // The warp that goes on, as slot and index.
+        let (mut slot_number, mut warp_index) = (0, 0);
+        loop {
+            if self.sleepers.get() != 0 && self.draw() < WAKE_THRESHOLD {
+                self.wake_sleepers();
+            }
+            let runs_on = self.slots[slot_number].ready_warps.get() >> warp_index & 1 != 0;
+            if !runs_on || self.draw() < self.preemption {
+                let Some(chosen) = self.choose_warp() else {
+                    if self.wake_sleepers() {
+                        continue;
+                    }
+                    return Ok(());
+                };
+                (slot_number, warp_index) = chosen;
+            }
+            let slot = &self.slots[slot_number];
+            let warp = &slot.warps[warp_index as usize];
+            let lane = self.choose_bit(warp.ready.get());
+            let ready = warp.ready.get() & !(1 << lane);
+            warp.ready.set(ready);
+            if ready == 0 {
+                slot.ready_warps.set(slot.ready_warps.get() & !(1 << warp_index));
+            }
+            let thread = (warp_index * WARP_LANES + lane) as usize;
+            self.resume(&mut fibers.slots[slot_number][thread], &slot.threads[thread])?;
+            if slot.live_threads.get() == 0 {
+                self.start_next(slot);
+            }
+        }
+    }
+
+    fn choose_warp(&self) -> Option<(usize, u32)> {
+        let ready = |slot: &&Block| slot.ready_warps.get() != 0;
+        let candidates = self.slots.iter().filter(ready).count() as u32;
+        if candidates == 0 {
+            return None;
+        }
+        let chosen = self.draw_below(candidates) as usize;
+        let (number, slot) = self.slots.iter().enumerate().filter(|(_, slot)| ready(slot)).nth(chosen)?;
+        Some((number, self.choose_bit(slot.ready_warps.get())))
+    }
+
+    /// The position of one of the bits that are set in `mask`, which is not 0.
+    fn choose_bit(&self, mask: u32) -> u32 {
+        let mut rest = mask;
+        for _ in 0..self.draw_below(mask.count_ones()) {
+            rest &= rest - 1;
+        }
+        rest.trailing_zeros()
+    }
+
+    fn resume(&self, fiber: &mut Fiber, thread: &Thread) -> Result<(), Failed> {
+        // SAFETY: the slot is the thread-local pointer of this OS thread, which outlives the launch.
+        unsafe { self.current_thread.write(thread) };
+        self.switches.set(self.switches.get() + 1);
+        if let Some(trace) = &self.trace {
+            trace.borrow_mut().resumed(thread.block_index.get(), thread.thread_index);
+        }
+        match fiber.resume(()) {
+            CoroutineResult::Yield(Suspension::Waiting | Suspension::Finished) => Ok(()),
+            CoroutineResult::Yield(Suspension::Failed) | CoroutineResult::Return(()) => Err(Failed),
+        }
+    }
+
+    /// Lets everybody who polls poll again; whether there was anybody.
+    fn wake_sleepers(&self) -> bool {
+        if self.sleepers.get() == 0 {
+            return false;
+        }
+        self.sleepers.set(0);
+        for slot in self.slots.iter().filter(|slot| slot.live_threads.get() != 0) {
+            for (warp_index, warp) in (0..).zip(&slot.warps) {
+                let sleeping = warp.sleeping.replace(0);
+                if sleeping != 0 {
+                    slot.make_ready(warp_index, sleeping);
+                }
+            }
+        }
+        true
+    }
+
+    /// Nobody of a stopped block may run on.
+    pub fn stop_block(&self, block: &Block) {
+        block.stopped.set(true);
+        block.ready_warps.set(0);
+        for warp in &block.warps {
+            warp.ready.set(0);
+            let sleeping = warp.sleeping.replace(0);
+            self.sleepers.set(self.sleepers.get() - sleeping.count_ones());
+        }
+        self.stopped_blocks.set(self.stopped_blocks.get() + 1);
+    }
+}

@@ -1,0 +1,131 @@
+//! What a launch is asked for and what it reports.
+
+use super::context::Counters;
+use super::error::ExecutionError;
+use serde::{Deserialize, Serialize};
+
+/// In which order blocks start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BlockOrder {
+    /// By block index.
+    #[default]
+    InOrder,
+    /// From the last block index to the first.
+    Reverse,
+    /// A permutation drawn from the seed.
+    Random,
+}
+
+/// Who runs next.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Round robin over the warps of all resident blocks; a warp runs until each of its lanes waits or
+    /// polls. Nothing is drawn, so this is the fast one.
+    #[default]
+    Fair,
+    /// A warp drawn from the seed goes on, with a lane drawn from the seed, wherever a thread waits, and
+    /// with the given probability at every scheduling point too.
+    Random {
+        /// Probability in `0.0 ..= 1.0` that a scheduling point switches to another warp.
+        preemption: f64,
+    },
+}
+
+/// A launch or a block that dies in the middle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// No thread of this block runs on after the block's k-th scheduling point. The others go on, and a
+    /// launch whose other blocks all end is a success that reports the stopped block. It keeps its slot.
+    Block {
+        /// The block's index.
+        block: u64,
+        /// k, counted over the threads of the block.
+        after_points: u64,
+    },
+    /// The launch ends with [`ExecutionError::Stopped`] after its k-th scheduling point.
+    Launch {
+        /// k, counted over all threads.
+        after_points: u64,
+    },
+}
+
+/// What one launch is run with. `LaunchSettings::new` gives the fast and fair choice of everything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaunchSettings {
+    /// Blocks of the grid; 0 launches nothing.
+    pub grid_blocks: u64,
+    /// Threads of a block: a multiple of 32 up to 1024.
+    pub block_threads: u32,
+    /// Blocks that may be started and not yet ended at one time.
+    pub resident_blocks: u32,
+    /// In which order blocks start.
+    pub block_order: BlockOrder,
+    /// Who runs next.
+    pub schedule: Schedule,
+    /// Everything random is drawn from this.
+    pub seed: u64,
+    /// Whether plain and shared accesses are scheduling points too (slow).
+    pub plain_points: bool,
+    /// Whether switches and protocol accesses are recorded in [`LaunchReport::trace`].
+    pub trace: bool,
+    /// Shared memory a block may declare; 48 KiB is what every GPU grants a static declaration.
+    pub shared_limit_bytes: u32,
+    /// What uninitialised shared memory holds.
+    pub poison: u8,
+    /// How often every thread may poll with nobody storing before progress counts as lost.
+    pub lost_progress_rounds: u32,
+    /// Somebody who dies in the middle.
+    pub stop: Option<Stop>,
+}
+
+impl LaunchSettings {
+    /// Four resident blocks in order, fair, nothing recorded.
+    pub fn new(grid_blocks: u64, block_threads: u32) -> Self {
+        Self {
+            grid_blocks,
+            block_threads,
+            resident_blocks: 4,
+            block_order: BlockOrder::InOrder,
+            schedule: Schedule::Fair,
+            seed: 0,
+            plain_points: false,
+            trace: false,
+            shared_limit_bytes: 48 * 1024,
+            poison: 0xA5,
+            lost_progress_rounds: 256,
+            stop: None,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), ExecutionError> {
+        let fault = if self.block_threads == 0 || self.block_threads > 1024 || !self.block_threads.is_multiple_of(32) {
+            Some(format!("block_threads is {}, must be a multiple of 32 in 32 ..= 1024", self.block_threads))
+        } else if self.resident_blocks == 0 {
+            Some("resident_blocks is 0, at least one block must be resident".to_owned())
+        } else {
+            match self.schedule {
+                Schedule::Random { preemption } if !(0.0..=1.0).contains(&preemption) => {
+                    Some(format!("the preemption probability is {preemption}, must be in 0.0 ..= 1.0"))
+                }
+                _ => None,
+            }
+        };
+        fault.map_or(Ok(()), |fault| Err(ExecutionError::InvalidSettings { fault }))
+    }
+}
+
+/// What one launch did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LaunchReport {
+    /// Accesses, operator applications, collectives, polls.
+    pub counters: Counters,
+    /// How often a coroutine was resumed.
+    pub switches: u64,
+    /// Blocks that [`Stop::Block`] stopped.
+    pub stopped_blocks: u64,
+    /// Every switch and protocol access in order, if asked for; equal bytes mean equal runs.
+    pub trace: Option<Vec<u8>>,
+}

@@ -1,0 +1,554 @@
+//! Kernels compiled on demand, for one GPU architecture, one instance and one configuration, and kept
+//! on disk.
+//!
+//! A cubin is stored under the SHA-256 of everything it depends on: the flattened source, the options
+//! (they hold architecture, instance and configuration) and the compiler. So a changed kernel or a new
+//! toolkit never meets an old cubin, and nothing has to be cleared. An entry carries its own length and
+//! hash; one that does not agree is compiled anew and replaced. Entries are written to a temporary file
+//! and renamed, so processes that compile the same kernel at once each read a whole one.
+
+use super::error::CudaError;
+use super::sources;
+use super::toolkit::Nvrtc;
+use crate::element::{ElementType, Instance, Operator};
+use crate::plan::{Kernel, KernelConfig};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+use sha2::{Digest, Sha256};
+use std::ffi::CString;
+use std::fmt;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Compute capability of a GPU: what a cubin is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Architecture {
+    /// For example the 9 of 9.0.
+    pub major: i32,
+    /// For example the 0 of 9.0.
+    pub minor: i32,
+}
+
+impl Architecture {
+    /// The architectures that every kernel is checked for: Turing, Ampere, Ada, Hopper, two of Blackwell.
+    pub const CHECKED: [Self; 6] = [
+        Self { major: 7, minor: 5 },
+        Self { major: 8, minor: 0 },
+        Self { major: 8, minor: 9 },
+        Self { major: 9, minor: 0 },
+        Self { major: 10, minor: 0 },
+        Self { major: 12, minor: 0 },
+    ];
+
+    /// The number NVRTC uses: 90 for 9.0.
+    const fn number(self) -> i32 {
+        self.major * 10 + self.minor
+    }
+
+    /// The newest architecture of the compiler whose cubins run here: the same major version and no
+    /// later minor one.
+    fn supported_by(self, nvrtc: &Nvrtc) -> Result<Self, CudaError> {
+        nvrtc
+            .supported_architectures()
+            .iter()
+            .rev()
+            .map(|number| Self { major: number / 10, minor: number % 10 })
+            .find(|candidate| candidate.major == self.major && candidate.minor <= self.minor)
+            .ok_or_else(|| CudaError::ArchitectureUnsupported {
+                architecture: self,
+                supported: nvrtc
+                    .supported_architectures()
+                    .iter()
+                    .map(|number| format!("sm_{number}"))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                version: format!("{}.{}", nvrtc.version().0, nvrtc.version().1),
+            })
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&format!("sm_{}", self.number()))
+    }
+}
+
+/// What a kernel takes of a multiprocessor, as the assembler reports it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KernelResources {
+    /// Registers a thread.
+    pub registers: u32,
+    /// Bytes of registers stored to local memory, a thread.
+    pub spill_store_bytes: u32,
+    /// Bytes of registers loaded back, a thread.
+    pub spill_load_bytes: u32,
+    /// Bytes of stack frame, a thread: spills, and arrays that are indexed by a variable.
+    pub stack_bytes: u32,
+    /// Bytes of static shared memory, a block.
+    pub shared_bytes: u32,
+}
+
+impl KernelResources {
+    /// Static shared memory that a block may have on every architecture.
+    pub const SHARED_BYTES_LIMIT: u32 = 48 * 1024;
+
+    /// Reads what `ptxas -v` wrote. A kernel that calls functions reports each; the largest stack and the
+    /// sum of spills count.
+    fn parse(log: &str) -> Self {
+        let mut resources = Self::default();
+        for line in log.lines() {
+            if line.contains("bytes stack frame") {
+                resources.stack_bytes = resources.stack_bytes.max(number_before(line, "bytes stack frame"));
+                resources.spill_store_bytes += number_before(line, "bytes spill stores");
+                resources.spill_load_bytes += number_before(line, "bytes spill loads");
+            } else if line.contains("Used ") && line.contains(" registers") {
+                resources.registers = resources.registers.max(number_before(line, "registers"));
+                resources.stack_bytes = resources.stack_bytes.max(number_before(line, "bytes cumulative stack size"));
+                resources.shared_bytes = resources.shared_bytes.max(number_before(line, "bytes smem"));
+            }
+        }
+        resources
+    }
+
+    const FIELDS: usize = 5;
+
+    fn to_bytes(self) -> [u8; 4 * Self::FIELDS] {
+        let fields =
+            [self.registers, self.spill_store_bytes, self.spill_load_bytes, self.stack_bytes, self.shared_bytes];
+        let mut bytes = [0; 4 * Self::FIELDS];
+        for (chunk, field) in bytes.chunks_exact_mut(4).zip(fields) {
+            chunk.copy_from_slice(&field.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; 4 * Self::FIELDS]) -> Self {
+        let field = |index: usize| {
+            u32::from_le_bytes([bytes[4 * index], bytes[4 * index + 1], bytes[4 * index + 2], bytes[4 * index + 3]])
+        };
+        Self {
+            registers: field(0),
+            spill_store_bytes: field(1),
+            spill_load_bytes: field(2),
+            stack_bytes: field(3),
+            shared_bytes: field(4),
+        }
+    }
+}
+
+/// The number in front of `unit`: 38 for "Used 38 registers" and "registers". 0 if the unit is not there.
+fn number_before(line: &str, unit: &str) -> u32 {
+    let Some(end) = line.find(unit) else { return 0 };
+    line[..end].split_whitespace().next_back().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// A kernel for one architecture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompiledKernel {
+    /// The ELF image that the driver loads.
+    pub cubin: Vec<u8>,
+    /// What it takes.
+    pub resources: KernelResources,
+}
+
+/// The folder that cubins are kept in.
+#[derive(Debug)]
+pub struct Cache {
+    folder: Option<PathBuf>,
+    warnings: Mutex<Vec<String>>,
+}
+
+/// The first bytes of an entry; the number is the version of its layout.
+const ENTRY_MAGIC: &[u8; 16] = b"lookback cubin 1";
+/// Magic, payload length, SHA-256 of the payload. The payload is the resources, then the cubin.
+const ENTRY_HEADER_BYTES: usize = 16 + 8 + 32;
+
+impl Cache {
+    /// `LOOKBACK_CACHE_DIR`, or the user's cache folder; no cache, and a warning, where neither is.
+    pub fn from_environment() -> Self {
+        let folder = std::env::var_os("LOOKBACK_CACHE_DIR")
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+            .or_else(|| {
+                directories::ProjectDirs::from("", "", "lookback").map(|places| places.cache_dir().to_owned())
+            })
+            .map(|folder| folder.join("cubin"));
+        let cache = Self { folder, warnings: Mutex::new(Vec::new()) };
+        if cache.folder.is_none() {
+            cache.warn(String::from("no folder to cache compiled kernels in: set LOOKBACK_CACHE_DIR or HOME"));
+        }
+        cache
+    }
+
+    /// A cache in this folder.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()), warnings: Mutex::new(Vec::new()) }
+    }
+
+    /// No cache: every kernel is compiled.
+    pub fn disabled() -> Self {
+        Self { folder: None, warnings: Mutex::new(Vec::new()) }
+    }
+
+    /// Where entries are kept, if anywhere.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// What went wrong with the cache so far. It never keeps a kernel from being compiled.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn warn(&self, warning: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        // A folder that cannot be written would otherwise say so once a kernel.
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    fn entry(&self, key: &str) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(format!("{key}.cubin")))
+    }
+
+    /// The entry, if there is one and it is whole.
+    fn read(&self, key: &str) -> Option<CompiledKernel> {
+        let path = self.entry(key)?;
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                self.warn(format!("cannot read cached kernels in {}: {error}", path.parent()?.display()));
+                return None;
+            }
+        };
+        let kernel = decode_entry(&bytes);
+        if kernel.is_none() {
+            self.warn(format!("the cached kernel {} is damaged and is compiled anew", path.display()));
+        }
+        kernel
+    }
+
+    fn write(&self, key: &str, kernel: &CompiledKernel) {
+        let (Some(folder), Some(path)) = (&self.folder, self.entry(key)) else { return };
+        let written = std::fs::create_dir_all(folder).and_then(|()| {
+            // In the same folder, because a rename is atomic only within a file system.
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(&encode_entry(kernel))?;
+            file.persist(&path).map_err(|error| error.error)?;
+            Ok(())
+        });
+        if let Err(error) = written {
+            self.warn(format!("compiled kernels cannot be kept in {}: {error}", folder.display()));
+        }
+    }
+}
+
+fn encode_entry(kernel: &CompiledKernel) -> Vec<u8> {
+    let mut payload = kernel.resources.to_bytes().to_vec();
+    payload.extend_from_slice(&kernel.cubin);
+    let mut entry = Vec::with_capacity(ENTRY_HEADER_BYTES + payload.len());
+    entry.extend_from_slice(ENTRY_MAGIC);
+    entry.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    entry.extend_from_slice(&Sha256::digest(&payload));
+    entry.extend_from_slice(&payload);
+    entry
+}
+
+fn decode_entry(entry: &[u8]) -> Option<CompiledKernel> {
+    let (magic, rest) = entry.split_first_chunk::<16>()?;
+    let (length, rest) = rest.split_first_chunk::<8>()?;
+    let (hash, payload) = rest.split_first_chunk::<32>()?;
+    let whole = magic == ENTRY_MAGIC
+        && u64::from_le_bytes(*length) == payload.len() as u64
+        && Sha256::digest(payload).as_slice() == hash;
+    let (resources, cubin) = payload.split_first_chunk()?;
+    whole.then(|| CompiledKernel { cubin: cubin.to_vec(), resources: KernelResources::from_bytes(*resources) })
+}
+
+/// Turns kernels, instances and configurations into cubins.
+#[derive(Debug)]
+pub struct Compiler {
+    nvrtc: Arc<Nvrtc>,
+    cache: Cache,
+}
+
+impl Compiler {
+    /// The machine's NVRTC and the user's cache.
+    ///
+    /// # Errors
+    /// When there is no NVRTC; the error says where it was looked for.
+    pub fn new() -> Result<Self, CudaError> {
+        Ok(Self::with_cache(Nvrtc::shared()?, Cache::from_environment()))
+    }
+
+    /// A given NVRTC and a given cache.
+    pub fn with_cache(nvrtc: Arc<Nvrtc>, cache: Cache) -> Self {
+        Self { nvrtc, cache }
+    }
+
+    /// The compiler behind it.
+    pub fn nvrtc(&self) -> &Nvrtc {
+        &self.nvrtc
+    }
+
+    /// Where cubins are kept.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// One scan kernel, from the cache or compiled. The entry point is [`ENTRY_POINT`].
+    ///
+    /// # Errors
+    /// When the compiler does not know the architecture, or the kernel does not compile.
+    pub fn scan_kernel(
+        &self,
+        kernel: Kernel,
+        instance: Instance,
+        config: &KernelConfig,
+        architecture: Architecture,
+    ) -> Result<CompiledKernel, CudaError> {
+        let options = definitions(kernel, instance, config);
+        self.compile(sources::scan_source()?, &options, architecture, &|| describe(kernel, instance, config))
+    }
+
+    /// The comparison kernels of `cuda/verify.cu`.
+    ///
+    /// # Errors
+    /// As [`Self::scan_kernel`].
+    pub fn verification_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
+        self.compile(sources::verification_source()?, &[], architecture, &|| String::from("the comparison kernels"))
+    }
+
+    /// Any source, under the same options and through the same cache.
+    fn compile(
+        &self,
+        source: &str,
+        definitions: &[String],
+        architecture: Architecture,
+        what: &dyn Fn() -> String,
+    ) -> Result<CompiledKernel, CudaError> {
+        let target = architecture.supported_by(&self.nvrtc)?;
+        let mut options = vec![
+            format!("--gpu-architecture={target}"),
+            String::from("--std=c++17"),
+            // Functions without an execution space are device functions: the headers are plain C++.
+            String::from("--device-as-default-execution-space"),
+            String::from("--generate-line-info"),
+            // Registers, spills and shared memory, in the log.
+            String::from("--ptxas-options=-v"),
+        ];
+        options.extend_from_slice(definitions);
+        let key = key(source, &options, &self.nvrtc.identity());
+        if let Some(kernel) = self.cache.read(&key) {
+            return Ok(kernel);
+        }
+        let failed = |log: String| CudaError::CompilationFailed {
+            what: what(),
+            architecture: target,
+            options: options.join(" "),
+            log,
+        };
+        let text = |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
+        let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
+        let compilation = self.nvrtc.compile(&text(source)?, c"cuda/entry.cu", &arguments)?;
+        let Some(cubin) = compilation.cubin else { return Err(failed(compilation.log)) };
+        let kernel = CompiledKernel { cubin, resources: KernelResources::parse(&compilation.log) };
+        self.cache.write(&key, &kernel);
+        Ok(kernel)
+    }
+}
+
+/// The name of the one kernel in a scan kernel's cubin.
+pub const ENTRY_POINT: &str = "lookback_entry";
+
+/// Registers, spills and shared memory of one kernel: what `lookback info` and the tests list.
+///
+/// # Errors
+/// When there is no NVRTC, it does not know the architecture, or the kernel does not compile.
+pub fn resources(
+    kernel: Kernel,
+    instance: Instance,
+    config: &KernelConfig,
+    architecture: Architecture,
+) -> Result<KernelResources, CudaError> {
+    Ok(Compiler::new()?.scan_kernel(kernel, instance, config, architecture)?.resources)
+}
+
+/// The key of an entry. Every part is preceded by its length, so that no two different inputs run together.
+fn key(source: &str, options: &[String], compiler: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [source, compiler].into_iter().chain(options.iter().map(String::as_str)) {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Positions in `ALL` are the numbers of `cuda/instances.cuh`, and the enums of `strategy.rs` are declared
+/// in the order of `cuda/abi.h`; the tests below hold both together.
+fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig) -> Vec<String> {
+    // One kernel serves signed and unsigned where they agree bit for bit.
+    let instance = instance.canonical();
+    [
+        ("KERNEL", kernel as u32),
+        ("ELEMENT", element_number(instance.element())),
+        ("OPERATOR", operator_number(instance.operator())),
+        ("VT", config.vt),
+        ("BLOCK_THREADS", config.block_threads),
+        ("MODE", config.mode as u32),
+        ("PATTERN", config.pattern as u32),
+        ("COMPOSITION", config.composition as u32),
+        ("DESCRIPTOR", config.descriptor as u32),
+        ("TILE_ORDER", config.tile_order as u32),
+    ]
+    .into_iter()
+    .map(|(name, value)| format!("-DLOOKBACK_{name}={value}"))
+    .collect()
+}
+
+const fn element_number(element: ElementType) -> u32 {
+    element as u32
+}
+
+const fn operator_number(operator: Operator) -> u32 {
+    operator as u32
+}
+
+/// What a kernel is, for messages.
+fn describe(kernel: Kernel, instance: Instance, config: &KernelConfig) -> String {
+    let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order } = *config;
+    let (mode, pattern): (Mode, Pattern) = (mode, pattern);
+    let (composition, descriptor, tile_order): (Composition, Descriptor, TileOrder) = (composition, descriptor, tile_order);
+    format!(
+        "kernel '{}' for {instance} (VT {vt}, {block_threads} threads, mode {mode}, pattern {pattern}, \
+         composition {composition}, descriptor {descriptor}, tile order {tile_order})",
+        kernel.name()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi;
+
+    #[test]
+    fn the_numbers_of_the_choices_are_those_of_the_contract() {
+        assert_eq!(Mode::Inclusive as u32, abi::LOOKBACK_MODE_INCLUSIVE);
+        assert_eq!(Mode::Exclusive as u32, abi::LOOKBACK_MODE_EXCLUSIVE);
+        assert_eq!(Mode::InclusiveMinusInput as u32, abi::LOOKBACK_MODE_SUBTRACT);
+        assert_eq!(Pattern::Shuffle as u32, abi::LOOKBACK_PATTERN_SHUFFLE);
+        assert_eq!(Pattern::HillisSteele as u32, abi::LOOKBACK_PATTERN_HILLIS_STEELE);
+        assert_eq!(Pattern::KoggeStone as u32, abi::LOOKBACK_PATTERN_KOGGE_STONE);
+        assert_eq!(Pattern::BrentKung as u32, abi::LOOKBACK_PATTERN_BRENT_KUNG);
+        assert_eq!(Pattern::Sklansky as u32, abi::LOOKBACK_PATTERN_SKLANSKY);
+        assert_eq!(Pattern::Blelloch as u32, abi::LOOKBACK_PATTERN_BLELLOCH);
+        assert_eq!(Composition::ScanThenPropagate as u32, abi::LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE);
+        assert_eq!(Composition::ReduceThenScan as u32, abi::LOOKBACK_COMPOSITION_REDUCE_THEN_SCAN);
+        assert_eq!(Composition::Block as u32, abi::LOOKBACK_COMPOSITION_BLOCK);
+        assert_eq!(Descriptor::Packed64 as u32, abi::LOOKBACK_DESCRIPTOR_PACKED_64);
+        assert_eq!(Descriptor::Packed128 as u32, abi::LOOKBACK_DESCRIPTOR_PACKED_128);
+        assert_eq!(Descriptor::Split as u32, abi::LOOKBACK_DESCRIPTOR_SPLIT);
+        assert_eq!(TileOrder::Ticket as u32, abi::LOOKBACK_TILE_ORDER_TICKET);
+        assert_eq!(TileOrder::Static as u32, abi::LOOKBACK_TILE_ORDER_STATIC);
+        for (position, &element) in ElementType::ALL.iter().enumerate() {
+            assert_eq!(element_number(element) as usize, position);
+        }
+        for (position, &operator) in Operator::ALL.iter().enumerate() {
+            assert_eq!(operator_number(operator) as usize, position);
+        }
+    }
+
+    #[test]
+    fn resources_are_read_from_the_assemblers_log() {
+        let log = "ptxas info    : 4 bytes gmem\n\
+                   ptxas info    : Compiling entry function 'entry' for 'sm_90'\n\
+                   ptxas info    : Function properties for entry\n\
+                   ptxas         .     256 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\n\
+                   ptxas info    : Used 38 registers, used 1 barriers, 256 bytes cumulative stack size, 400 bytes smem\n\
+                   ptxas info    : Compile time = 7.028 ms\n\
+                   ptxas info    : Function properties for _Z1fi\n\
+                   ptxas         .     0 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\n";
+        let expected = KernelResources {
+            registers: 38,
+            spill_store_bytes: 20,
+            spill_load_bytes: 20,
+            stack_bytes: 256,
+            shared_bytes: 400,
+        };
+        assert_eq!(KernelResources::parse(log), expected);
+        assert_eq!(KernelResources::from_bytes(expected.to_bytes()), expected);
+    }
+
+    #[test]
+    fn the_key_depends_on_every_part_and_on_where_parts_end() {
+        let key = |source: &str, options: &[&str], compiler: &str| {
+            super::key(source, &options.iter().map(|&option| option.to_owned()).collect::<Vec<_>>(), compiler)
+        };
+        let keys = [
+            key("a", &["b", "c"], "d"),
+            key("x", &["b", "c"], "d"),
+            key("a", &["bc"], "d"),
+            key("a", &["b", "x"], "d"),
+            key("a", &["b", "c"], "x"),
+            key("ad", &["b", "c"], ""),
+        ];
+        for (index, one) in keys.iter().enumerate() {
+            assert!(keys[index + 1..].iter().all(|other| other != one));
+            assert_eq!(one.len(), 64);
+        }
+    }
+
+    fn kernel() -> CompiledKernel {
+        CompiledKernel {
+            cubin: (0..=255).collect(),
+            resources: KernelResources { registers: 32, shared_bytes: 100, ..KernelResources::default() },
+        }
+    }
+
+    #[test]
+    fn an_entry_comes_back_as_it_was_written() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::in_folder(folder.path().join("below"));
+        assert_eq!(cache.read("k"), None);
+        cache.write("k", &kernel());
+        assert_eq!(cache.read("k"), Some(kernel()));
+        assert_eq!(cache.warnings(), Vec::<String>::new());
+        let left = std::fs::read_dir(folder.path().join("below")).expect("it was made").count();
+        assert_eq!(left, 1, "no temporary file stays behind");
+    }
+
+    #[test]
+    fn every_damage_to_an_entry_is_seen_and_mended() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::in_folder(folder.path());
+        let whole = encode_entry(&kernel());
+        let path = folder.path().join("k.cubin");
+        let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|length| whole[..length].to_vec()).collect();
+        damaged.extend((0..whole.len()).map(|index| {
+            let mut bytes = whole.clone();
+            bytes[index] ^= 1;
+            bytes
+        }));
+        damaged.push([whole.as_slice(), b"x"].concat());
+        for bytes in damaged {
+            std::fs::write(&path, &bytes).expect("a file");
+            assert_eq!(cache.read("k"), None);
+        }
+        assert!(cache.warnings().iter().any(|warning| warning.contains("damaged")));
+        cache.write("k", &kernel());
+        assert_eq!(cache.read("k"), Some(kernel()));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_a_warning_and_no_more() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("a file");
+        std::fs::write(&file, "").expect("a file");
+        let cache = Cache::in_folder(&file);
+        assert_eq!(cache.read("k"), None);
+        cache.write("k", &kernel());
+        assert!(cache.warnings().iter().any(|warning| warning.contains("cannot be kept")), "{:?}", cache.warnings());
+    }
+}

@@ -1,0 +1,238 @@
+//! What can be missing or fail on the way to a CUDA kernel, and what to do about it.
+
+use super::compile::Architecture;
+use crate::strategy::ConfigError;
+use cudarc::driver::result::DriverError;
+use cudarc::driver::sys::CUresult;
+use std::path::PathBuf;
+
+/// CUDA is missing, or something in it failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CudaError {
+    /// The driver's library is not there: no NVIDIA driver on this machine.
+    #[error(
+        "no NVIDIA driver: none of {searched} could be loaded; install the driver (nvidia-smi must work), \
+         put the folder of libcuda.so.1 on LD_LIBRARY_PATH, or use the CPU device"
+    )]
+    DriverLibraryMissing {
+        /// The library names that were tried.
+        searched: String,
+    },
+    /// The driver lacks a function that this build calls.
+    #[error(
+        "the NVIDIA driver is too old for this build: its libcuda has no function {function}; update the driver, \
+         or build with an earlier CUDA version (cargo feature cuda-12080)"
+    )]
+    DriverTooOld {
+        /// The function that is missing.
+        function: &'static str,
+    },
+    /// The driver is there and sees no such GPU.
+    #[error(
+        "no CUDA device {ordinal}: the driver reports {available} device(s); check nvidia-smi and CUDA_VISIBLE_DEVICES, \
+         or use the CPU device"
+    )]
+    NoDevice {
+        /// The device that was asked for.
+        ordinal: usize,
+        /// How many the driver reports.
+        available: usize,
+    },
+    /// A driver call failed.
+    #[error("{action} failed: {message} ({name})")]
+    Driver {
+        /// What was being done, for example "allocating 64 bytes for the output".
+        action: String,
+        /// The driver's name of the error, for example "CUDA_ERROR_LAUNCH_FAILED".
+        name: String,
+        /// The driver's sentence about it.
+        message: String,
+    },
+    /// NVRTC is nowhere to be found.
+    #[error(
+        "no CUDA compiler: NVRTC (libnvrtc) was not found. Looked at: {searched}. Run scripts/install-cuda.sh \
+         (no root needed), or set CUDA_HOME to an installed CUDA toolkit"
+    )]
+    CompilerMissing {
+        /// Where it was looked for, in order.
+        searched: String,
+    },
+    /// NVRTC was found and cannot be used.
+    #[error("the CUDA compiler {} cannot be used: {reason}; point CUDA_HOME at another toolkit or run scripts/install-cuda.sh", path.display())]
+    CompilerUnusable {
+        /// The library.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The compiler does not know the GPU.
+    #[error("NVRTC {version} compiles for {supported}, not for {architecture}; install another CUDA toolkit")]
+    ArchitectureUnsupported {
+        /// What was asked for.
+        architecture: Architecture,
+        /// What there is.
+        supported: String,
+        /// Version of NVRTC.
+        version: String,
+    },
+    /// A kernel does not compile.
+    #[error("NVRTC could not compile {what} for {architecture}\noptions: {options}\n{log}")]
+    CompilationFailed {
+        /// The kernel, its instance and its configuration.
+        what: String,
+        /// The architecture.
+        architecture: Architecture,
+        /// The compiler's options.
+        options: String,
+        /// The compiler's log.
+        log: String,
+    },
+    /// The embedded sources do not fit together.
+    #[error("the kernel source {file} line {line} includes '{included}', which is not among the embedded sources")]
+    SourceMissing {
+        /// The file with the include.
+        file: String,
+        /// Its line.
+        line: usize,
+        /// What it asks for.
+        included: String,
+    },
+    /// Not enough memory on the device.
+    #[error("{what} need {needed_bytes} bytes, the device has {available_bytes} free; choose a smaller n")]
+    OutOfMemory {
+        /// What did not fit.
+        what: String,
+        /// What it takes.
+        needed_bytes: u64,
+        /// What there is.
+        available_bytes: u64,
+    },
+    /// A kernel wrote outside the array it was given.
+    #[error(
+        "{what} wrote outside its {array}: {bytes} guard byte(s) {side} it changed, the one at the lowest address \
+         {distance} byte(s) from the array's edge"
+    )]
+    WroteOutside {
+        /// The strategy and its configuration.
+        what: String,
+        /// "output" or "input".
+        array: &'static str,
+        /// "before" or "after".
+        side: &'static str,
+        /// How many guard bytes changed.
+        bytes: u64,
+        /// Distance of the lowest changed byte from the array's edge: 1 for the byte next to it.
+        distance: u64,
+    },
+    /// A kernel changed its input in a scan that is not in place.
+    #[error("{what} changed {elements} element(s) of its input, the first at index {first}")]
+    InputChanged {
+        /// The strategy and its configuration.
+        what: String,
+        /// How many elements changed.
+        elements: u64,
+        /// The first that did.
+        first: u64,
+    },
+    /// A launch did not come to its end.
+    #[error("{what} did not finish within {seconds} s; the launch hangs (the device stays busy until this process ends)")]
+    DidNotFinish {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        seconds: u64,
+    },
+    /// The dataset that is loaded is not the one that is asked for.
+    #[error("the request is for {requested}, the loaded dataset holds {loaded}")]
+    DatasetMismatch {
+        /// Instance and n of the request.
+        requested: String,
+        /// Instance and n of the dataset.
+        loaded: String,
+    },
+    /// Arrays whose lengths do not fit together.
+    #[error("the output has {output} elements and the input {input}; {expected}")]
+    LengthMismatch {
+        /// Elements of the input.
+        input: usize,
+        /// Elements of the output.
+        output: usize,
+        /// What would fit.
+        expected: &'static str,
+    },
+    /// Arrays that overlap without being one and the same.
+    #[error(
+        "input ({input_address:#x}, {input_bytes} bytes) and output ({output_address:#x}, {output_bytes} bytes) overlap \
+         without being the same array; scan in place or into another array"
+    )]
+    PartialOverlap {
+        /// Address of the input.
+        input_address: u64,
+        /// Bytes of the input.
+        input_bytes: u64,
+        /// Address of the output.
+        output_address: u64,
+        /// Bytes of the output.
+        output_bytes: u64,
+    },
+    /// An address that is no multiple of the element size.
+    #[error("the {array} at {address:#x} is not aligned to its element size of {alignment} bytes")]
+    Misaligned {
+        /// "input" or "output".
+        array: &'static str,
+        /// Its address.
+        address: u64,
+        /// What it has to be a multiple of.
+        alignment: u64,
+    },
+    /// A stream or an array of another context.
+    #[error("the {what} belongs to another CUDA context than the scanner")]
+    WrongContext {
+        /// "stream", "input" or "output".
+        what: &'static str,
+    },
+    /// The configuration cannot be launched.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl CudaError {
+    /// The error of a driver call. `action` says what was being done, as in "loading a module".
+    ///
+    /// Only to be called after the library was probed: cudarc's own text comes from the driver.
+    pub(super) fn driver(action: impl Into<String>, error: DriverError) -> Self {
+        let text = |found: Result<&std::ffi::CStr, DriverError>| {
+            found.map_or_else(|_| String::from("no description"), |text| text.to_string_lossy().into_owned())
+        };
+        Self::Driver { action: action.into(), name: text(error.error_name()), message: text(error.error_string()) }
+    }
+
+    /// Whether this says that something is missing on the machine, not that something failed.
+    pub fn is_absence(&self) -> bool {
+        matches!(
+            self,
+            Self::DriverLibraryMissing { .. }
+                | Self::DriverTooOld { .. }
+                | Self::NoDevice { .. }
+                | Self::CompilerMissing { .. }
+        )
+    }
+}
+
+/// Names the action of a driver call in its error.
+pub(super) trait Context<T> {
+    /// `action` completes "… failed".
+    fn during(self, action: impl FnOnce() -> String) -> Result<T, CudaError>;
+}
+
+impl<T> Context<T> for Result<T, DriverError> {
+    fn during(self, action: impl FnOnce() -> String) -> Result<T, CudaError> {
+        self.map_err(|error| CudaError::driver(action(), error))
+    }
+}
+
+impl<T> Context<T> for Result<T, CUresult> {
+    fn during(self, action: impl FnOnce() -> String) -> Result<T, CudaError> {
+        self.map_err(|error| CudaError::driver(action(), DriverError(error)))
+    }
+}

@@ -1,0 +1,246 @@
+//! From a plan to launches: kernels resolved and arguments laid out before, so that a scan costs one
+//! driver call a kernel.
+
+use super::compile::{Architecture, Compiler, ENTRY_POINT};
+use super::error::{Context as _, CudaError};
+use super::memory::RelaxedCapture;
+use super::workspace::{RegionKey, Workspace};
+use crate::abi;
+use crate::element::Instance;
+use crate::plan::{Kernel, KernelConfig, Place, Plan, ScanRequest};
+use crate::strategy::Descriptor;
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, result, sys};
+use cudarc::nvrtc::Ptx;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A kernel in the context, ready to launch.
+#[derive(Debug, Clone)]
+pub(super) struct LoadedKernel {
+    pub(super) function: CudaFunction,
+}
+
+/// The kernels of one context: compiled and loaded on demand, kept until the context's owner goes.
+#[derive(Debug)]
+pub(super) struct KernelSet {
+    context: Arc<CudaContext>,
+    compiler: Compiler,
+    architecture: Architecture,
+    loaded: Mutex<HashMap<(Kernel, Instance, KernelConfig), LoadedKernel>>,
+}
+
+impl KernelSet {
+    pub(super) fn new(context: &Arc<CudaContext>, compiler: Compiler) -> Result<Self, CudaError> {
+        let (major, minor) =
+            context.compute_capability().during(|| String::from("asking for the compute capability"))?;
+        Ok(Self {
+            context: Arc::clone(context),
+            compiler,
+            architecture: Architecture { major, minor },
+            loaded: Mutex::new(HashMap::new()),
+        })
+    }
+
+    pub(super) fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
+
+    pub(super) fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// A scan kernel, compiled and loaded if this is the first call for it.
+    pub(super) fn kernel(
+        &self,
+        kernel: Kernel,
+        instance: Instance,
+        config: KernelConfig,
+    ) -> Result<LoadedKernel, CudaError> {
+        let key = (kernel, instance.canonical(), config);
+        if let Some(found) = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(found.clone());
+        }
+        // Not under the lock: another thread's kernel need not wait for this one to compile.
+        let compiled = self.compiler.scan_kernel(kernel, instance, &config, self.architecture)?;
+        let module = self.load(compiled.cubin)?;
+        let function = function(&module, ENTRY_POINT)?;
+        let loaded = LoadedKernel { function };
+        let mut set = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(set.entry(key).or_insert(loaded).clone())
+    }
+
+    /// The comparison kernels.
+    pub(super) fn verification_module(&self) -> Result<Arc<CudaModule>, CudaError> {
+        self.load(self.compiler.verification_kernels(self.architecture)?.cubin)
+    }
+
+    /// All that is loaded, for an owner that must not unload it.
+    pub(super) fn take_modules(&self) -> HashMap<(Kernel, Instance, KernelConfig), LoadedKernel> {
+        std::mem::take(&mut *self.loaded.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn load(&self, cubin: Vec<u8>) -> Result<Arc<CudaModule>, CudaError> {
+        let _relaxed = RelaxedCapture::begin()?;
+        self.context.load_module(Ptx::from_binary(cubin)).during(|| String::from("loading a compiled kernel"))
+    }
+}
+
+/// An entry point of a module.
+pub(super) fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction, CudaError> {
+    module.load_function(name).during(|| format!("looking up the kernel '{name}'"))
+}
+
+struct PreparedStep {
+    kernel: LoadedKernel,
+    grid_blocks: u32,
+    block_threads: u32,
+    input: Place,
+    output: Place,
+    spine: Place,
+    uses_descriptors: bool,
+    launch: abi::lookback_launch,
+}
+
+// SAFETY: the raw pointers in `launch` are addresses of device memory, which the host never follows; they
+// mean the same on every thread.
+unsafe impl Send for PreparedStep {}
+
+/// A scan whose kernels are loaded and whose arguments are laid out.
+pub(super) struct PreparedScan {
+    request: ScanRequest,
+    steps: Vec<PreparedStep>,
+    region: RegionKey,
+    descriptors: u64,
+    descriptor_bytes: u64,
+    scratch_bytes: u64,
+    access_bytes: u32,
+}
+
+impl PreparedScan {
+    /// Plans the scan and loads its kernels. Compiles those that were never asked for before.
+    pub(super) fn new(request: &ScanRequest, kernels: &KernelSet) -> Result<Self, CudaError> {
+        let plan = Plan::new(request)?;
+        let mut layout = Descriptor::Packed64;
+        let mut steps = Vec::with_capacity(plan.steps.len());
+        for step in &plan.steps {
+            if step.uses_descriptors {
+                layout = step.config.descriptor;
+            }
+            // `Plan::new` refuses what a grid cannot hold.
+            let grid_blocks = u32::try_from(step.grid_blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
+            let Some(grid_blocks) = grid_blocks else {
+                return Err(crate::strategy::ConfigError::TooManyBlocks { n: step.n, blocks: step.grid_blocks }.into());
+            };
+            steps.push(PreparedStep {
+                kernel: kernels.kernel(step.kernel, request.instance, step.config)?,
+                grid_blocks,
+                block_threads: step.config.block_threads,
+                input: step.input,
+                output: step.output,
+                spine: step.spine,
+                uses_descriptors: step.uses_descriptors,
+                launch: abi::lookback_launch {
+                    input: std::ptr::null(),
+                    output: std::ptr::null_mut(),
+                    spine: std::ptr::null_mut(),
+                    control: std::ptr::null_mut(),
+                    descriptors: std::ptr::null_mut(),
+                    n: step.n,
+                    tiles: step.tiles,
+                    stride: step.stride,
+                    capacity: 0,
+                    lead: step.lead,
+                    reserved: 0,
+                },
+            });
+        }
+        Ok(Self {
+            request: *request,
+            steps,
+            region: RegionKey { layout, element_bytes: request.instance.element().bytes() },
+            descriptors: plan.descriptors,
+            descriptor_bytes: plan.descriptor_bytes,
+            scratch_bytes: plan.scratch_bytes,
+            access_bytes: plan.access_bytes,
+        })
+    }
+
+    /// What it was prepared for.
+    pub(super) fn request(&self) -> &ScanRequest {
+        &self.request
+    }
+
+    /// Kernel launches of one scan.
+    pub(super) fn launches(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
+    /// Widest access of a lane in bytes.
+    pub(super) fn access_bytes(&self) -> u32 {
+        self.access_bytes
+    }
+
+    /// The kernel that does the scan proper: the last over the user's array.
+    pub(super) fn main_kernel(&self) -> Option<&LoadedKernel> {
+        self.steps.last().map(|step| &step.kernel)
+    }
+
+    /// Reserves what the launches need and fills in every address.
+    pub(super) fn bind(&mut self, input: u64, output: u64, workspace: &mut Workspace) -> Result<(), CudaError> {
+        let reserved =
+            workspace.reserve(self.region, self.descriptors, self.descriptor_bytes, self.scratch_bytes)?;
+        let address = |place: Place| match place {
+            Place::Input => input,
+            Place::Output => output,
+            Place::Scratch(offset) => reserved.scratch + offset,
+            Place::None => 0,
+        };
+        for step in &mut self.steps {
+            step.launch.input = address(step.input) as *const c_void;
+            step.launch.output = address(step.output) as *mut c_void;
+            step.launch.spine = address(step.spine) as *mut c_void;
+            if step.uses_descriptors {
+                step.launch.control = reserved.control as *mut abi::lookback_control;
+                step.launch.descriptors = reserved.descriptors as *mut c_void;
+                step.launch.capacity = reserved.capacity;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the launches of one scan onto the stream.
+    ///
+    /// # Safety
+    /// `bind` was called; input, output and workspace live until the stream has done the work; the stream
+    /// is the workspace's, of the context that the kernels are loaded in, and that context is current.
+    pub(super) unsafe fn launch(&mut self, stream: &CudaStream) -> Result<(), CudaError> {
+        for step in &mut self.steps {
+            let mut arguments = [(&raw mut step.launch).cast::<c_void>()];
+            // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the
+            // call; the rest is what the caller promises.
+            unsafe {
+                result::launch_kernel(
+                    step.kernel.function.cu_function(),
+                    (step.grid_blocks, 1, 1),
+                    (step.block_threads, 1, 1),
+                    0,
+                    stream.cu_stream(),
+                    &mut arguments,
+                )
+            }
+            .during(|| String::from("launching a kernel"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the stream is being captured into a graph.
+pub(super) fn is_capturing(stream: &CudaStream) -> Result<bool, CudaError> {
+    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    // SAFETY: the stream is alive; a valid pointer to the status.
+    unsafe { sys::cuStreamIsCapturing(stream.cu_stream(), &raw mut status) }
+        .result()
+        .during(|| String::from("asking whether the stream is captured"))?;
+    Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+}

@@ -1,0 +1,228 @@
+//! Device memory that frees itself, and the calls on it.
+//!
+//! Not cudarc's slices: those carry events where the context tracks them, free on one stream in stream
+//! order, and cannot be made while a stream is being captured. A workspace must be none of that.
+
+use super::error::{Context as _, CudaError};
+use cudarc::driver::result::DriverError;
+use cudarc::driver::{CudaContext, CudaStream, result, sys};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Where buffers come from: a context and a stream of its own for what must not go through a user's.
+#[derive(Debug)]
+pub(super) struct DeviceMemory {
+    context: Arc<CudaContext>,
+    setup: Arc<CudaStream>,
+    /// A launch hangs. Freeing would wait for it, so nothing is freed any more: the process's end does it.
+    abandoned: AtomicBool,
+}
+
+/// Memory of the device, aligned to at least 256 bytes.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    memory: Arc<DeviceMemory>,
+    address: sys::CUdeviceptr,
+    bytes: u64,
+}
+
+impl DeviceMemory {
+    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Arc<Self>, CudaError> {
+        let setup = context.new_stream().during(|| String::from("making a stream"))?;
+        Ok(Arc::new(Self { context: Arc::clone(context), setup, abandoned: AtomicBool::new(false) }))
+    }
+
+    pub(super) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// Free bytes of the device.
+    pub(super) fn free_bytes(&self) -> Result<u64, CudaError> {
+        let (free, _) = self.context.mem_get_info().during(|| String::from("asking for free memory"))?;
+        Ok(free as u64)
+    }
+
+    /// Uninitialised memory; `what` names it in the error.
+    pub(super) fn allocate(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
+        self.context.bind_to_thread().during(|| String::from("making the context current"))?;
+        let _relaxed = RelaxedCapture::begin()?;
+        let out_of_memory = |available_bytes| CudaError::OutOfMemory {
+            what: what.to_owned(),
+            needed_bytes: bytes,
+            available_bytes,
+        };
+        // An allocation of nothing is an error of the driver, and a null address would look like "none".
+        let Ok(size) = usize::try_from(bytes.max(256)) else { return Err(out_of_memory(0)) };
+        // SAFETY: the context is current; the memory is not read before it is written.
+        match unsafe { result::malloc_sync(size) } {
+            Ok(address) => Ok(Buffer { memory: Arc::clone(self), address, bytes: size as u64 }),
+            Err(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
+                Err(out_of_memory(self.free_bytes().unwrap_or(0)))
+            }
+            Err(error) => Err(CudaError::driver(format!("allocating {bytes} bytes for {what}"), error)),
+        }
+    }
+
+    /// Memory that holds zeros when this returns, also for streams that know nothing of it.
+    pub(super) fn allocate_zeroed(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
+        let buffer = self.allocate(bytes, what)?;
+        let _relaxed = RelaxedCapture::begin()?;
+        buffer.fill(0, buffer.bytes, 0, &self.setup)?;
+        self.setup.synchronize().during(|| format!("clearing {what}"))?;
+        Ok(buffer)
+    }
+
+    /// Waits until everything on the stream is done, at most `limit`. After that the device counts as
+    /// hung: nothing of it is freed or waited for again.
+    pub(super) fn finish(&self, stream: &CudaStream, limit: Duration, what: &str) -> Result<(), CudaError> {
+        self.context.bind_to_thread().during(|| String::from("making the context current"))?;
+        let start = Instant::now();
+        loop {
+            // SAFETY: the stream is alive and of this context.
+            match unsafe { sys::cuStreamQuery(stream.cu_stream()) } {
+                sys::CUresult::CUDA_SUCCESS => return Ok(()),
+                sys::CUresult::CUDA_ERROR_NOT_READY => {}
+                error => return Err(CudaError::driver(what, DriverError(error))),
+            }
+            let waited = start.elapsed();
+            if waited > limit {
+                self.abandon();
+                return Err(CudaError::DidNotFinish { what: what.to_owned(), seconds: limit.as_secs() });
+            }
+            // Short launches are polled, long ones are slept for.
+            if waited > Duration::from_millis(5) {
+                std::thread::sleep(Duration::from_micros(200));
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn abandon(&self) {
+        if !self.abandoned.swap(true, Ordering::Relaxed) {
+            // Releasing the context or its streams would wait for the launch, too: keep them for ever.
+            std::mem::forget(Arc::clone(&self.context));
+            std::mem::forget(Arc::clone(&self.setup));
+        }
+    }
+
+    /// Whether a launch hangs.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+}
+
+impl Buffer {
+    /// The device address of the first byte.
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The device address `offset` bytes in, for an access of `count` bytes.
+    ///
+    /// # Panics
+    /// Never with the ranges of this crate: they are computed from the buffer's own size. The check keeps
+    /// a wrong one from becoming a write to someone else's memory.
+    fn range(&self, offset: u64, count: u64) -> sys::CUdeviceptr {
+        let end = offset.checked_add(count);
+        assert!(end.is_some_and(|end| end <= self.bytes), "{count} bytes at {offset} of a buffer of {}", self.bytes);
+        self.address + offset
+    }
+
+    /// Sets `count` bytes, in stream order.
+    pub(super) fn fill(&self, offset: u64, count: u64, value: u8, stream: &CudaStream) -> Result<(), CudaError> {
+        if count == 0 {
+            return Ok(());
+        }
+        // SAFETY: the range was checked; the buffer outlives the work, because it is dropped after a wait.
+        unsafe { result::memset_d8_async(self.range(offset, count), value, count as usize, stream.cu_stream()) }
+            .during(|| format!("filling {count} bytes"))
+    }
+
+    /// Copies from the host, in stream order. Pageable memory is staged by the driver before this returns.
+    pub(super) fn upload(&self, offset: u64, bytes: &[u8], stream: &CudaStream) -> Result<(), CudaError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let target = self.range(offset, bytes.len() as u64);
+        // SAFETY: the range was checked; the driver has read `bytes` when the stream is synchronised below.
+        unsafe { result::memcpy_htod_async(target, bytes, stream.cu_stream()) }
+            .and_then(|()| stream.synchronize())
+            .during(|| format!("copying {} bytes to the device", bytes.len()))
+    }
+
+    /// Copies to the host and waits for it.
+    pub(super) fn download(&self, offset: u64, bytes: &mut [u8], stream: &CudaStream) -> Result<(), CudaError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let source = self.range(offset, bytes.len() as u64);
+        let count = bytes.len();
+        // SAFETY: the range was checked; `bytes` is borrowed until the stream is synchronised below.
+        unsafe { result::memcpy_dtoh_async(bytes, source, stream.cu_stream()) }
+            .and_then(|()| stream.synchronize())
+            .during(|| format!("copying {count} bytes from the device"))
+    }
+
+    /// Copies `count` bytes of another buffer, in stream order.
+    pub(super) fn copy_from(
+        &self,
+        offset: u64,
+        source: &Self,
+        source_offset: u64,
+        count: u64,
+        stream: &CudaStream,
+    ) -> Result<(), CudaError> {
+        if count == 0 {
+            return Ok(());
+        }
+        let (target, source) = (self.range(offset, count), source.range(source_offset, count));
+        // SAFETY: both ranges were checked; both buffers outlive the work.
+        unsafe { result::memcpy_dtod_async(target, source, count as usize, stream.cu_stream()) }
+            .during(|| format!("copying {count} bytes on the device"))
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.memory.is_abandoned() {
+            return;
+        }
+        let context = &self.memory.context;
+        context.record_err(context.bind_to_thread());
+        let relaxed = RelaxedCapture::begin();
+        // SAFETY: allocated by `allocate`, freed here alone; owners wait for the work on it first.
+        context.record_err(unsafe { result::free_sync(self.address) });
+        drop(relaxed);
+    }
+}
+
+/// While this lives, the thread may allocate, free, load and wait although some stream is being captured:
+/// what is done under it concerns no captured stream.
+pub(super) struct RelaxedCapture {
+    before: sys::CUstreamCaptureMode,
+}
+
+impl RelaxedCapture {
+    pub(super) fn begin() -> Result<Self, CudaError> {
+        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: a valid pointer; the call swaps the thread's mode with it.
+        unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) }
+            .result()
+            .during(|| String::from("changing the thread's capture mode"))?;
+        Ok(Self { before: mode })
+    }
+}
+
+impl Drop for RelaxedCapture {
+    fn drop(&mut self) {
+        // SAFETY: as above; restores what `begin` found. It fails only where the driver is shutting down.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.before) };
+    }
+}

@@ -1,0 +1,398 @@
+//! Device-wide scans for programs that use cudarc.
+//!
+//! ```no_run
+//! use cudarc::driver::CudaContext;
+//! use lookback::cuda::Scanner;
+//! use lookback::element::Operator;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! lookback::cuda::toolkit::probe_driver()?; // cudarc panics where there is no driver
+//! let context = CudaContext::new(0)?;
+//! let stream = context.new_stream()?;
+//! let scanner = Scanner::new(&context)?;
+//!
+//! let counts = stream.clone_htod(&[3_u32, 1, 4, 1, 5])?;
+//! let mut offsets = stream.alloc_zeros::<u32>(6)?;
+//! // One offset more than there are counts: the last input of an exclusive scan is never read.
+//! scanner.exclusive(&stream, Operator::Sum, &counts, &mut offsets)?;
+//! assert_eq!(stream.clone_dtoh(&offsets)?, [0, 3, 4, 8, 9, 14]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A scan is put onto the stream and returns; it waits for nothing and allocates nothing, except the first
+//! time that an instance (its kernel is compiled, or read from the cache) or a larger n is asked for. With
+//! cudarc's event tracking on, the arrays' events are waited for and recorded as by every cudarc call.
+//!
+//! **Overlapping launches never share descriptors.** Each stream has a workspace of its own inside the
+//! scanner, and one stream's launches run one after the other. The scanner keeps the stream alive, so
+//! that its handle cannot come back as another stream while launches are under way, and it tells the
+//! per-thread default streams apart by thread. A scan that is captured into a graph gets a workspace that
+//! nothing else ever uses; it lives as long as the scanner, and like the captured arrays and kernels it has
+//! to outlive the graph's replays. One instantiated graph never runs beside itself; instantiating one
+//! graph twice and running both at once is the one thing that is up to the caller.
+
+use super::compile::Compiler;
+use super::error::{Context as _, CudaError};
+use super::launch::{KernelSet, PreparedScan, is_capturing};
+use super::memory::DeviceMemory;
+use super::toolkit::probe_driver;
+use super::workspace::Workspace;
+use crate::element::{ElementType, Instance, Operator};
+use crate::plan::ScanRequest;
+use crate::strategy::{Mode, ScanConfig, Strategy};
+use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+mod sealed {
+    /// Kernels exist for a fixed set of types.
+    pub trait Sealed {}
+}
+
+/// A number that kernels exist for: `u8`, `u16`, `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
+pub trait ScanElement: DeviceRepr + sealed::Sealed {
+    /// The type's name in this crate.
+    const ELEMENT: ElementType;
+}
+
+macro_rules! scan_elements {
+    ($($number:ty => $element:ident,)+) => {
+        $(
+            impl sealed::Sealed for $number {}
+            impl ScanElement for $number {
+                const ELEMENT: ElementType = ElementType::$element;
+            }
+        )+
+    };
+}
+scan_elements! {
+    u8 => U8, u16 => U16, u32 => U32, i32 => I32, u64 => U64, i64 => I64, f32 => F32, f64 => F64,
+}
+
+/// Which stream a workspace belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct StreamKey {
+    handle: usize,
+    /// The per-thread default stream has one handle for as many streams as there are threads.
+    thread: Option<ThreadId>,
+}
+
+/// CU_STREAM_PER_THREAD
+const PER_THREAD_HANDLE: usize = 2;
+
+impl StreamKey {
+    fn of(stream: &CudaStream) -> Self {
+        let handle = stream.cu_stream() as usize;
+        Self { handle, thread: (handle == PER_THREAD_HANDLE).then(|| std::thread::current().id()) }
+    }
+}
+
+/// Scans that were prepared before, so that the next one like it costs a comparison.
+const REMEMBERED_SCANS: usize = 16;
+
+/// What one stream's scans work with.
+struct StreamState {
+    // Waits for the stream's launches when it goes, so before the stream.
+    workspace: Workspace,
+    stream: Arc<CudaStream>,
+    prepared: Vec<PreparedScan>,
+    /// Which of `prepared` gives way next.
+    next: usize,
+}
+
+impl StreamState {
+    fn new(memory: &Arc<DeviceMemory>, stream: &Arc<CudaStream>) -> Self {
+        Self { workspace: Workspace::new(memory, stream), stream: Arc::clone(stream), prepared: Vec::new(), next: 0 }
+    }
+
+    fn enqueue(
+        &mut self,
+        request: &ScanRequest,
+        input: u64,
+        output: u64,
+        kernels: &KernelSet,
+    ) -> Result<(), CudaError> {
+        let known = self.prepared.iter().position(|scan| scan.request() == request);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let scan = PreparedScan::new(request, kernels)?;
+                if self.prepared.len() < REMEMBERED_SCANS {
+                    self.prepared.push(scan);
+                    self.prepared.len() - 1
+                } else {
+                    let index = self.next;
+                    self.next = (index + 1) % REMEMBERED_SCANS;
+                    self.prepared[index] = scan;
+                    index
+                }
+            }
+        };
+        let scan = &mut self.prepared[index];
+        scan.bind(input, output, &mut self.workspace)?;
+        // SAFETY: bound above. The caller's guards keep input and output ordered behind this launch; the
+        // workspace is this stream's and waits for its launches before it frees anything; `Scanner::scan`
+        // has checked that stream and arrays are of the kernels' context and made that current.
+        unsafe { scan.launch(&self.stream) }
+    }
+}
+
+/// Device-wide scans in one CUDA context; see the [module](self). May be used from several threads.
+pub struct Scanner {
+    streams: Mutex<HashMap<StreamKey, Arc<Mutex<StreamState>>>>,
+    captured: Mutex<Vec<StreamState>>,
+    strategy: Strategy,
+    config: ScanConfig,
+    memory: Arc<DeviceMemory>,
+    kernels: KernelSet,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic between two launches leaves a workspace that the stream still orders rightly.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Scanner {
+    /// Scans by decoupled look-back, in the default configuration.
+    ///
+    /// # Errors
+    /// When there is no driver or no NVRTC; the errors say where they were looked for.
+    pub fn new(context: &Arc<CudaContext>) -> Result<Self, CudaError> {
+        probe_driver()?;
+        Self::with_compiler(context, Compiler::new()?)
+    }
+
+    /// With a given compiler, for example one whose cache lies elsewhere.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn with_compiler(context: &Arc<CudaContext>, compiler: Compiler) -> Result<Self, CudaError> {
+        probe_driver()?;
+        Ok(Self {
+            streams: Mutex::new(HashMap::new()),
+            captured: Mutex::new(Vec::new()),
+            strategy: Strategy::Lookback,
+            config: ScanConfig::default(),
+            memory: DeviceMemory::new(context)?,
+            kernels: KernelSet::new(context, compiler)?,
+        })
+    }
+
+    /// Takes another strategy for the scans from here on.
+    #[must_use]
+    pub fn with_strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Takes other choices inside the strategy for the scans from here on.
+    #[must_use]
+    pub fn with_config(mut self, config: ScanConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// output[i] = input[0] ⊕ … ⊕ input[i], put onto `stream`.
+    ///
+    /// # Errors
+    /// Lengths that differ, an operator that the type does not have, a stream or array of another context,
+    /// arrays that overlap, a kernel that cannot be compiled, not enough memory for a workspace. Nothing
+    /// was launched then.
+    pub fn inclusive<T: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        input: &impl DevicePtr<T>,
+        output: &mut impl DevicePtrMut<T>,
+    ) -> Result<(), CudaError> {
+        self.into_another(stream, operator, Mode::Inclusive, input, output)
+    }
+
+    /// output[i] = input[0] ⊕ … ⊕ input[i−1], output[0] the identity, put onto `stream`. The input may be
+    /// one element shorter than the output: n counts give n + 1 offsets.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn exclusive<T: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        input: &impl DevicePtr<T>,
+        output: &mut impl DevicePtrMut<T>,
+    ) -> Result<(), CudaError> {
+        self.into_another(stream, operator, Mode::Exclusive, input, output)
+    }
+
+    /// The scan of an array into itself, put onto `stream`.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn in_place<T: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        mode: Mode,
+        data: &mut impl DevicePtrMut<T>,
+    ) -> Result<(), CudaError> {
+        let n = data.len();
+        self.check_context("stream", stream.context())?;
+        self.check_context("output", data.stream().context())?;
+        let instance = Instance::new(T::ELEMENT, operator)?;
+        if n == 0 {
+            return Ok(());
+        }
+        let (address, _written) = data.device_ptr_mut(stream);
+        self.scan(stream, instance, mode, Array { address, elements: n }, Array { address, elements: n })
+    }
+
+    /// Lets go of a stream: waits for its scans, frees their workspace, and no longer keeps it alive.
+    ///
+    /// # Errors
+    /// When an earlier scan on the stream failed.
+    pub fn forget(&self, stream: &Arc<CudaStream>) -> Result<(), CudaError> {
+        let state = locked(&self.streams).remove(&StreamKey::of(stream));
+        drop(state);
+        stream.synchronize().during(|| String::from("waiting for earlier scans"))
+    }
+
+    /// What went wrong with the cache of compiled kernels, which keeps no scan from running.
+    pub fn cache_warnings(&self) -> Vec<String> {
+        self.kernels.compiler().cache().warnings()
+    }
+
+    fn into_another<T: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        mode: Mode,
+        input: &impl DevicePtr<T>,
+        output: &mut impl DevicePtrMut<T>,
+    ) -> Result<(), CudaError> {
+        self.check_context("stream", stream.context())?;
+        self.check_context("input", input.stream().context())?;
+        self.check_context("output", output.stream().context())?;
+        let instance = Instance::new(T::ELEMENT, operator)?;
+        let (from, to) = (input.len(), output.len());
+        let fits = from == to || (mode != Mode::Inclusive && from.checked_add(1) == Some(to));
+        if !fits {
+            let expected = match mode {
+                Mode::Inclusive => "they must have the same length",
+                _ => "the input must have as many elements as the output, or one less",
+            };
+            return Err(CudaError::LengthMismatch { input: from, output: to, expected });
+        }
+        if to == 0 {
+            return Ok(());
+        }
+        let (input_address, _read) = input.device_ptr(stream);
+        let (output_address, _written) = output.device_ptr_mut(stream);
+        let input = Array { address: input_address, elements: from };
+        let output = Array { address: output_address, elements: to };
+        self.scan(stream, instance, mode, input, output)
+    }
+
+    fn check_context(&self, what: &'static str, context: &Arc<CudaContext>) -> Result<(), CudaError> {
+        // cudarc compares device, handle and ordinal: two objects of one primary context are the same.
+        if context == self.memory.context() { Ok(()) } else { Err(CudaError::WrongContext { what }) }
+    }
+
+    /// The scan of arrays that were checked for length and context and are ordered before the stream.
+    fn scan(
+        &self,
+        stream: &Arc<CudaStream>,
+        instance: Instance,
+        mode: Mode,
+        input: Array,
+        output: Array,
+    ) -> Result<(), CudaError> {
+        self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
+        let element_bytes = instance.element().bytes() as u64;
+        let in_place = same_or_apart(input, output, element_bytes)?;
+        let request = ScanRequest {
+            instance,
+            strategy: self.strategy,
+            mode,
+            config: self.config,
+            n: output.elements as u64,
+            in_place,
+            input_offset: (input.address % 16) as u32,
+            output_offset: (output.address % 16) as u32,
+        };
+        if is_capturing(stream)? {
+            let mut state = StreamState::new(&self.memory, stream);
+            let enqueued = state.enqueue(&request, input.address, output.address, &self.kernels);
+            // Kept even after an error: some of its launches may be in the graph.
+            locked(&self.captured).push(state);
+            return enqueued;
+        }
+        let state = Arc::clone(
+            locked(&self.streams)
+                .entry(StreamKey::of(stream))
+                .or_insert_with(|| Arc::new(Mutex::new(StreamState::new(&self.memory, stream)))),
+        );
+        // Held until every launch of the scan is on the stream: another thread's may not come between.
+        let mut state = locked(&state);
+        state.enqueue(&request, input.address, output.address, &self.kernels)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Array {
+    address: u64,
+    elements: usize,
+}
+
+/// Whether the arrays are the same; an error where they overlap without that, or are misaligned.
+fn same_or_apart(input: Array, output: Array, element_bytes: u64) -> Result<bool, CudaError> {
+    for (name, array) in [("input", input), ("output", output)] {
+        if !array.address.is_multiple_of(element_bytes) {
+            return Err(CudaError::Misaligned { array: name, address: array.address, alignment: element_bytes });
+        }
+    }
+    let (input_bytes, output_bytes) = (input.elements as u64 * element_bytes, output.elements as u64 * element_bytes);
+    if input.address == output.address && input_bytes > 0 {
+        return Ok(true);
+    }
+    if input.address < output.address + output_bytes && output.address < input.address + input_bytes {
+        return Err(CudaError::PartialOverlap {
+            input_address: input.address,
+            input_bytes,
+            output_address: output.address,
+            output_bytes,
+        });
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(address: u64, elements: usize) -> Array {
+        Array { address, elements }
+    }
+
+    #[test]
+    fn arrays_are_the_same_or_apart_or_refused() {
+        assert!(same_or_apart(array(64, 4), array(64, 4), 4).expect("the same"));
+        assert!(same_or_apart(array(64, 3), array(64, 4), 4).expect("the same, one longer"));
+        assert!(!same_or_apart(array(64, 4), array(80, 4), 4).expect("side by side"));
+        assert!(!same_or_apart(array(80, 4), array(64, 4), 4).expect("side by side"));
+        assert!(!same_or_apart(array(64, 0), array(64, 1), 4).expect("no input at all"));
+        for (input, output) in [(array(64, 4), array(76, 4)), (array(76, 4), array(64, 4)), (array(64, 8), array(68, 1))] {
+            assert!(matches!(same_or_apart(input, output, 4), Err(CudaError::PartialOverlap { .. })));
+        }
+        assert!(matches!(
+            same_or_apart(array(64, 4), array(130, 4), 4),
+            Err(CudaError::Misaligned { array: "output", .. })
+        ));
+    }
+
+    #[test]
+    fn a_scanner_may_be_shared_by_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Scanner>();
+    }
+}

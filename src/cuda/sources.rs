@@ -1,0 +1,223 @@
+//! The kernel sources, embedded, and one flat source made of them.
+//!
+//! NVRTC finds an in-memory header by the very text of the `#include`, so `"../memory.cuh"` would have to
+//! mean the same file everywhere. Resolving includes here, relative to the including file as a compiler
+//! does on disk, has no such trap, and the flat text is also what a cached kernel's key is made of.
+//! `#line` keeps the compiler's messages pointing at the real file and line.
+
+use super::error::CudaError;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+// `KERNEL_SOURCES: &[(&str, &str)]`, path below cuda/ and text, written by build.rs.
+include!(concat!(env!("OUT_DIR"), "/kernel_sources.rs"));
+
+/// Every embedded file: its path below `cuda/` and its text.
+pub fn embedded() -> &'static [(&'static str, &'static str)] {
+    KERNEL_SOURCES
+}
+
+/// The translation unit of the scan kernels, flattened once.
+pub(super) fn scan_source() -> Result<&'static str, CudaError> {
+    static SOURCE: OnceLock<String> = OnceLock::new();
+    flattened(&SOURCE, "entry.cu")
+}
+
+/// The translation unit of the comparison kernels, flattened once.
+pub(super) fn verification_source() -> Result<&'static str, CudaError> {
+    static SOURCE: OnceLock<String> = OnceLock::new();
+    flattened(&SOURCE, "verify.cu")
+}
+
+fn flattened(source: &'static OnceLock<String>, entry: &str) -> Result<&'static str, CudaError> {
+    if let Some(source) = source.get() {
+        return Ok(source);
+    }
+    let text = flatten(KERNEL_SOURCES, entry)?;
+    Ok(source.get_or_init(|| text))
+}
+
+/// Replaces every `#include "…"` in `entry` by the file's text, each file once.
+///
+/// An include inside `#if … #endif` is expanded there and forgotten at the branch's end, because the
+/// branch may not be taken; the file's own include guard then keeps it single. An include in a branch
+/// that names a file which is not embedded (the CPU device's shim) is left as it stands.
+///
+/// # Errors
+/// When an unconditional include names no file in `files`.
+pub fn flatten(files: &[(&str, &str)], entry: &str) -> Result<String, CudaError> {
+    let mut output = String::new();
+    let mut flattening = Flattening { files, seen: BTreeSet::new(), open: Vec::new() };
+    let Some(text) = flattening.text(entry) else {
+        return Err(CudaError::SourceMissing { file: String::from("(build)"), line: 0, included: entry.to_owned() });
+    };
+    flattening.append(entry, text, &mut output)?;
+    Ok(output)
+}
+
+struct Flattening<'a> {
+    files: &'a [(&'a str, &'a str)],
+    seen: BTreeSet<String>,
+    /// The files being expanded, outermost first: a cycle ends here even where `seen` forgets.
+    open: Vec<String>,
+}
+
+impl<'a> Flattening<'a> {
+    fn text(&self, path: &str) -> Option<&'a str> {
+        self.files.iter().find(|(name, _)| *name == path).map(|(_, text)| *text)
+    }
+
+    fn append(&mut self, path: &str, text: &str, output: &mut String) -> Result<(), CudaError> {
+        self.seen.insert(path.to_owned());
+        self.open.push(path.to_owned());
+        line_directive(output, 1, path);
+        // What had been seen where each open `#if` began; the file's include guard is not counted.
+        let mut branches: Vec<BTreeSet<String>> = Vec::new();
+        let guard = include_guard_line(text);
+        for (index, line) in text.lines().enumerate() {
+            let number = index + 1;
+            let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
+            let word = directive.map_or("", |text| text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or(""));
+            match word {
+                "if" | "ifdef" | "ifndef" if Some(index) != guard => branches.push(self.seen.clone()),
+                "else" | "elif" => {
+                    if let Some(before) = branches.last() {
+                        self.seen.clone_from(before);
+                    }
+                }
+                "endif" => {
+                    // The guard's own `#endif` finds no open branch.
+                    if let Some(before) = branches.pop() {
+                        self.seen = before;
+                    }
+                }
+                _ => {}
+            }
+            let included = if word == "include" { directive.and_then(quoted) } else { None };
+            let Some(included) = included else {
+                output.push_str(line);
+                output.push('\n');
+                continue;
+            };
+            let target = resolve(path, included);
+            if self.seen.contains(&target) || self.open.contains(&target) {
+                output.push('\n');
+                continue;
+            }
+            match self.text(&target) {
+                Some(text) => {
+                    self.append(&target, text, output)?;
+                    line_directive(output, number + 1, path);
+                }
+                None if branches.is_empty() => {
+                    return Err(CudaError::SourceMissing {
+                        file: path.to_owned(),
+                        line: number,
+                        included: included.to_owned(),
+                    });
+                }
+                None => {
+                    output.push_str(line);
+                    output.push('\n');
+                }
+            }
+        }
+        self.open.pop();
+        Ok(())
+    }
+}
+
+fn line_directive(output: &mut String, line: usize, path: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(output, "#line {line} \"cuda/{path}\"");
+}
+
+/// The name between the quotes of `include "…"`; nothing for `include <…>`.
+fn quoted(directive: &str) -> Option<&str> {
+    directive.strip_prefix("include")?.trim_start().strip_prefix('"')?.split('"').next()
+}
+
+/// The index of the `#ifndef X` that is directly followed by `#define X`, if that pair comes before any
+/// other directive.
+fn include_guard_line(text: &str) -> Option<usize> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with('#'));
+    let (index, first) = lines.next()?;
+    let (_, second) = lines.next()?;
+    let name = first.trim_start().strip_prefix("#ifndef")?.trim();
+    (second.trim_start().strip_prefix("#define")?.trim() == name).then_some(index)
+}
+
+/// `scan/lookback.cuh` including `../memory.cuh` means `memory.cuh`.
+fn resolve(including: &str, included: &str) -> String {
+    let mut parts: Vec<&str> = including.split('/').collect();
+    parts.pop();
+    for part in included.split('/') {
+        match part {
+            "." | "" => {}
+            ".." => {
+                parts.pop();
+            }
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABI: (&str, &str) = ("abi.h", "#ifndef ABI\n#define ABI\nint abi;\n#endif\n");
+    const MEMORY: (&str, &str) = (
+        "memory.cuh",
+        "#ifndef MEMORY\n#define MEMORY\n#include \"abi.h\"\n#if defined(__CUDACC__)\n#include \"gpu/memory.cuh\"\n#else\n\
+         #include \"host/memory.h\"\n#endif\nint memory;\n#endif\n",
+    );
+    const GPU: (&str, &str) = ("gpu/memory.cuh", "#ifndef GPU\n#define GPU\n#include \"../abi.h\"\nint gpu;\n#endif\n");
+    const SCAN: (&str, &str) = ("scan/a.cuh", "#ifndef A\n#define A\n#include \"../memory.cuh\"\n#include \"../abi.h\"\nint a;\n#endif\n");
+
+    #[test]
+    fn includes_are_resolved_relative_to_the_including_file_and_once() {
+        let flat = flatten(&[ABI, MEMORY, GPU, SCAN, ("entry.cu", "#include \"abi.h\"\n#include \"scan/a.cuh\"\nint e;\n")], "entry.cu")
+            .expect("every file is there");
+        for once in ["int abi;", "int memory;", "int gpu;", "int a;", "int e;"] {
+            assert_eq!(flat.matches(once).count(), 1, "{once} in\n{flat}");
+        }
+        assert!(flat.contains("#include \"host/memory.h\""), "the CPU device's branch stays as it is\n{flat}");
+    }
+
+    #[test]
+    fn line_directives_name_the_file_and_line_of_what_follows() {
+        let flat = flatten(&[ABI, ("entry.cu", "int before;\n#include \"abi.h\"\nint after;\n")], "entry.cu").expect("fits");
+        assert!(flat.contains("#line 3 \"cuda/entry.cu\"\nint after;"), "{flat}");
+        assert!(flat.contains("#line 1 \"cuda/abi.h\"\n"), "{flat}");
+    }
+
+    #[test]
+    fn an_include_in_a_branch_does_not_hide_the_same_include_after_it() {
+        let entry = "#if 0\n#include \"abi.h\"\n#else\nint other;\n#endif\n#include \"abi.h\"\n";
+        let flat = flatten(&[ABI, ("entry.cu", entry)], "entry.cu").expect("fits");
+        assert_eq!(flat.matches("int abi;").count(), 2, "{flat}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named_with_the_place_that_asks_for_it() {
+        let error = flatten(&[("entry.cu", "\n#include \"nowhere.cuh\"\n")], "entry.cu").expect_err("it is not there");
+        assert!(matches!(&error, CudaError::SourceMissing { file, line: 2, included } if file == "entry.cu" && included == "nowhere.cuh"), "{error}");
+    }
+
+    #[test]
+    fn files_that_include_each_other_end() {
+        let files = [("entry.cu", "#if 1\n#include \"b.cuh\"\n#endif\n"), ("b.cuh", "#include \"entry.cu\"\nint b;\n")];
+        let flat = flatten(&files, "entry.cu").expect("fits");
+        assert_eq!(flat.matches("int b;").count(), 1);
+    }
+
+    #[test]
+    fn the_embedded_sources_hold_no_host_files_and_fit_together() {
+        assert!(embedded().iter().all(|(name, _)| !name.starts_with("host/") && !name.starts_with("peers/")));
+        assert!(scan_source().expect("entry.cu fits").contains("lookback_entry"));
+        assert!(verification_source().expect("verify.cu fits").contains("compare_exact_16"));
+    }
+}

@@ -1,0 +1,176 @@
+//! Descriptors and scratch memory of the launches of one stream.
+//!
+//! Descriptors are zeroed once, when they are allocated, and never again by the host: a descriptor's tag
+//! names the launch it belongs to (its epoch), and the control block at the head of the same region counts
+//! those launches. That is sound as long as every word that a launch reads as a tag was written as a tag
+//! under the same control block. So there is one region, with a control block of its own, for each
+//! descriptor layout and element size; and a region that is too small is replaced by a fresh one, because
+//! the split layout places its slots by the capacity.
+//!
+//! Launches that may overlap in time must not share a region. A [`Workspace`] therefore belongs to one
+//! stream: [`super::device::CudaDevice`] has one of both, [`super::scanner::Scanner`] keeps one a stream.
+
+use super::error::CudaError;
+use super::memory::{Buffer, DeviceMemory};
+use crate::abi;
+use crate::strategy::Descriptor;
+use cudarc::driver::CudaStream;
+use std::collections::HashMap;
+use std::mem::offset_of;
+use std::sync::Arc;
+
+/// Bytes from a region's start to its descriptors: the control block, on lines of its own.
+const CONTROL_BYTES: u64 = 256;
+
+/// Whose descriptors a region holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct RegionKey {
+    pub(super) layout: Descriptor,
+    pub(super) element_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Region {
+    buffer: Buffer,
+    capacity: u64,
+}
+
+/// Addresses that a launch is given.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct WorkspaceAddresses {
+    pub(super) control: u64,
+    pub(super) descriptors: u64,
+    /// Descriptors that the region holds.
+    pub(super) capacity: u64,
+    pub(super) scratch: u64,
+}
+
+/// What one stream's launches work in.
+#[derive(Debug)]
+pub(super) struct Workspace {
+    memory: Arc<DeviceMemory>,
+    stream: Arc<CudaStream>,
+    regions: HashMap<RegionKey, Region>,
+    scratch: Option<Buffer>,
+}
+
+/// How many descriptors a region of at least `needed` gets: some room to grow without a replacement, and a
+/// multiple of 4, which the split layout asks for.
+fn capacity_for(needed: u64) -> u64 {
+    const SMALLEST: u64 = 4096;
+    const STEP: u64 = 1 << 16;
+    if needed <= 1 << 20 { needed.next_power_of_two().max(SMALLEST) } else { needed.div_ceil(STEP) * STEP }
+}
+
+impl Workspace {
+    pub(super) fn new(memory: &Arc<DeviceMemory>, stream: &Arc<CudaStream>) -> Self {
+        Self { memory: Arc::clone(memory), stream: Arc::clone(stream), regions: HashMap::new(), scratch: None }
+    }
+
+    /// Makes room and says where it is. Allocates only where there was less before; then it waits for the
+    /// stream's earlier launches, which may still use what is replaced.
+    pub(super) fn reserve(
+        &mut self,
+        key: RegionKey,
+        descriptors: u64,
+        descriptor_bytes: u64,
+        scratch_bytes: u64,
+    ) -> Result<WorkspaceAddresses, CudaError> {
+        let mut addresses = WorkspaceAddresses::default();
+        if scratch_bytes > 0 {
+            if self.scratch.as_ref().is_none_or(|scratch| scratch.bytes() < scratch_bytes) {
+                self.release_later_than_launches(|workspace| workspace.scratch = None)?;
+                self.scratch = Some(self.memory.allocate(scratch_bytes, "temporary arrays")?);
+            }
+            addresses.scratch = self.scratch.as_ref().map_or(0, Buffer::address);
+        }
+        if descriptors > 0 {
+            if self.regions.get(&key).is_none_or(|region| region.capacity < descriptors) {
+                self.release_later_than_launches(|workspace| {
+                    workspace.regions.remove(&key);
+                })?;
+                let capacity = capacity_for(descriptors);
+                let bytes = CONTROL_BYTES + capacity * descriptor_bytes;
+                let buffer = self.memory.allocate_zeroed(bytes, "tile descriptors")?;
+                self.regions.insert(key, Region { buffer, capacity });
+            }
+            if let Some(region) = self.regions.get(&key) {
+                addresses.control = region.buffer.address();
+                addresses.descriptors = region.buffer.address() + CONTROL_BYTES;
+                addresses.capacity = region.capacity;
+            }
+        }
+        Ok(addresses)
+    }
+
+    /// Drops buffers once no launch uses them.
+    fn release_later_than_launches(&mut self, release: impl FnOnce(&mut Self)) -> Result<(), CudaError> {
+        if self.scratch.is_some() || !self.regions.is_empty() {
+            self.wait()?;
+        }
+        release(self);
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<(), CudaError> {
+        use super::error::Context as _;
+        let _relaxed = super::memory::RelaxedCapture::begin()?;
+        self.stream.synchronize().during(|| String::from("waiting for earlier scans"))
+    }
+
+    /// Fills the scratch memory, which kernels may not expect anything of.
+    pub(super) fn poison_scratch(&self, value: u8) -> Result<(), CudaError> {
+        match &self.scratch {
+            Some(scratch) => scratch.fill(0, scratch.bytes(), value, &self.stream),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets how many launches every region has completed, so that a test stands right before the wrap
+    /// instead of 2^30 launches before it. Raising the count keeps the descriptors, as launches would;
+    /// lowering it would make old ones valid, so that clears them.
+    pub(super) fn set_completed_epochs(&mut self, epochs: u32) -> Result<(), CudaError> {
+        for region in self.regions.values() {
+            if epochs < completed_epochs(&region.buffer, &self.stream)? {
+                region.buffer.fill(0, region.buffer.bytes(), 0, &self.stream)?;
+            }
+            let offset = offset_of!(abi::lookback_control, completed_epochs) as u64;
+            region.buffer.upload(offset, &epochs.to_le_bytes(), &self.stream)?;
+        }
+        Ok(())
+    }
+
+    /// How many launches each region has completed since its last clean-up.
+    pub(super) fn completed_epochs(&self) -> Result<Vec<u32>, CudaError> {
+        self.regions.values().map(|region| completed_epochs(&region.buffer, &self.stream)).collect()
+    }
+}
+
+fn completed_epochs(region: &Buffer, stream: &CudaStream) -> Result<u32, CudaError> {
+    let mut bytes = [0; 4];
+    region.download(offset_of!(abi::lookback_control, completed_epochs) as u64, &mut bytes, stream)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        // Launches may still use the buffers, which are freed after this. An error means that there is
+        // no such launch any more: the context is lost, or the stream is.
+        if !self.memory.is_abandoned() {
+            let _ = self.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::capacity_for;
+
+    #[test]
+    fn a_region_has_room_for_what_was_asked_and_keeps_slots_aligned() {
+        for needed in [1, 4095, 4096, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 25) + 7] {
+            let capacity = capacity_for(needed);
+            assert!(capacity >= needed && capacity.is_multiple_of(4) && capacity <= 2 * needed.max(4096), "{needed}");
+        }
+    }
+}

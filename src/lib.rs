@@ -1,0 +1,21 @@
+//! Decoupled look-back prefix scans on NVIDIA GPUs, beside every textbook strategy, and a CPU device
+//! that runs the very same kernels.
+
+pub mod abi;
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "cpu")]
+pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+pub mod dataset;
+pub mod device;
+pub mod element;
+pub mod monoid;
+pub mod plan;
+#[cfg(feature = "cli")]
+pub mod record;
+#[cfg(feature = "cli")]
+pub mod report;
+pub mod strategy;
+pub mod verify;

@@ -1,0 +1,7 @@
+//! The program `lookback`; see `lookback --help`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lookback::cli::main()
+}

@@ -1,0 +1,314 @@
+//! What every operator means, on the host: the one definition that references, identities and the tests
+//! of the operators' laws go through. Kernels have their own in `cuda/`; both are compared in every run.
+
+use crate::element::{ElementType, Instance, Operator};
+use bytemuck::{Pod, Zeroable};
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+/// x ↦ `multiplier`·x + `addend` modulo 2^64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct AffineMap {
+    /// The factor.
+    pub multiplier: u64,
+    /// What is added.
+    pub addend: u64,
+}
+
+/// qᵃpᵇ in the bicyclic monoid ⟨p, q | pq = 1⟩, exponents modulo 2^32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct BicyclicPair {
+    /// Exponent of q.
+    pub left: u32,
+    /// Exponent of p.
+    pub right: u32,
+}
+
+/// The indices `first`, `first` + 1, …, `last` modulo 2^32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct IndexInterval {
+    /// The first index.
+    pub first: u32,
+    /// The last index.
+    pub last: u32,
+}
+
+impl IndexInterval {
+    /// The empty run; joins with anything. The encoding is reserved: taken as a run it would be the full
+    /// cycle of 2^32 indices that starts at 1, which no prefix is, since prefixes start at 0.
+    pub const EMPTY: Self = Self { first: 1, last: 0 };
+    /// What joining anything but neighbours gives; stays an error whatever it is joined with. Reserved
+    /// like `EMPTY`.
+    pub const ERROR: Self = Self { first: 2, last: 0 };
+}
+
+/// An associative operation with an identity.
+pub trait Monoid {
+    /// What it works on.
+    type Value: Pod + PartialEq + Debug;
+    /// x ⊕ identity = identity ⊕ x = x.
+    const IDENTITY: Self::Value;
+    /// left ⊕ right.
+    fn combine(left: Self::Value, right: Self::Value) -> Self::Value;
+    /// Whether two results are one: bit for bit, but any NaN for a NaN.
+    fn same(left: &Self::Value, right: &Self::Value) -> bool {
+        bytemuck::bytes_of(left) == bytemuck::bytes_of(right)
+    }
+}
+
+/// Code that is written once for every instance.
+pub trait InstanceVisitor {
+    /// What it returns.
+    type Output;
+    /// Called with the monoid of the instance.
+    fn visit<M: Monoid>(self) -> Self::Output;
+}
+
+/// Addition; integers wrap.
+pub struct Sum<T>(PhantomData<T>);
+/// The smaller; NaN if either is NaN, the left one if equal.
+pub struct Minimum<T>(PhantomData<T>);
+/// The larger; NaN if either is NaN, the left one if equal.
+pub struct Maximum<T>(PhantomData<T>);
+/// Bitwise and.
+pub struct And<T>(PhantomData<T>);
+/// Bitwise or.
+pub struct Or<T>(PhantomData<T>);
+/// Bitwise exclusive or.
+pub struct Xor<T>(PhantomData<T>);
+/// Composition of affine maps, the left one applied first.
+pub struct Affine;
+/// The bicyclic monoid.
+pub struct Bicyclic;
+/// Joining adjacent index intervals.
+pub struct Intervals;
+
+macro_rules! monoid {
+    ($operator:ident, $type:ty, $identity:expr, |$left:ident, $right:ident| $combined:expr) => {
+        impl Monoid for $operator<$type> {
+            type Value = $type;
+            const IDENTITY: $type = $identity;
+            #[inline(always)]
+            fn combine($left: $type, $right: $type) -> $type {
+                $combined
+            }
+        }
+    };
+}
+
+macro_rules! integer_monoids {
+    ($($type:ty),+) => {$(
+        monoid!(Sum, $type, 0, |left, right| left.wrapping_add(right));
+        monoid!(Minimum, $type, <$type>::MAX, |left, right| if right < left { right } else { left });
+        monoid!(Maximum, $type, <$type>::MIN, |left, right| if right > left { right } else { left });
+        monoid!(And, $type, !0, |left, right| left & right);
+        monoid!(Or, $type, 0, |left, right| left | right);
+        monoid!(Xor, $type, 0, |left, right| left ^ right);
+    )+};
+}
+
+macro_rules! float_monoid {
+    ($operator:ident, $type:ty, $identity:expr, |$left:ident, $right:ident| $combined:expr) => {
+        impl Monoid for $operator<$type> {
+            type Value = $type;
+            const IDENTITY: $type = $identity;
+            #[inline(always)]
+            fn combine($left: $type, $right: $type) -> $type {
+                $combined
+            }
+            fn same(left: &$type, right: &$type) -> bool {
+                left.to_bits() == right.to_bits() || left.is_nan() && right.is_nan()
+            }
+        }
+    };
+}
+
+macro_rules! float_monoids {
+    ($($type:ty),+) => {$(
+        float_monoid!(Sum, $type, 0.0, |left, right| left + right);
+        float_monoid!(Minimum, $type, <$type>::INFINITY, |left, right| {
+            if right < left || right.is_nan() { right } else { left }
+        });
+        float_monoid!(Maximum, $type, <$type>::NEG_INFINITY, |left, right| {
+            if right > left || right.is_nan() { right } else { left }
+        });
+    )+};
+}
+
+integer_monoids!(u8, u16, u32, i32, u64, i64);
+float_monoids!(f32, f64);
+
+impl Monoid for Affine {
+    type Value = AffineMap;
+    const IDENTITY: AffineMap = AffineMap { multiplier: 1, addend: 0 };
+    #[inline(always)]
+    fn combine(left: AffineMap, right: AffineMap) -> AffineMap {
+        AffineMap {
+            multiplier: left.multiplier.wrapping_mul(right.multiplier),
+            addend: left.addend.wrapping_mul(right.multiplier).wrapping_add(right.addend),
+        }
+    }
+}
+
+impl Monoid for Bicyclic {
+    type Value = BicyclicPair;
+    const IDENTITY: BicyclicPair = BicyclicPair { left: 0, right: 0 };
+    #[inline(always)]
+    fn combine(left: BicyclicPair, right: BicyclicPair) -> BicyclicPair {
+        let cancelled = left.right.min(right.left);
+        BicyclicPair {
+            left: left.left.wrapping_add(right.left).wrapping_sub(cancelled),
+            right: left.right.wrapping_add(right.right).wrapping_sub(cancelled),
+        }
+    }
+}
+
+impl Monoid for Intervals {
+    type Value = IndexInterval;
+    const IDENTITY: IndexInterval = IndexInterval::EMPTY;
+    #[inline(always)]
+    fn combine(left: IndexInterval, right: IndexInterval) -> IndexInterval {
+        if left == IndexInterval::ERROR || right == IndexInterval::ERROR {
+            IndexInterval::ERROR
+        } else if left == IndexInterval::EMPTY {
+            right
+        } else if right == IndexInterval::EMPTY {
+            left
+        } else if right.first == left.last.wrapping_add(1) {
+            IndexInterval { first: left.first, last: right.last }
+        } else {
+            IndexInterval::ERROR
+        }
+    }
+}
+
+/// Calls `visitor` with the monoid that `instance` stands for.
+pub fn visit_instance<V: InstanceVisitor>(instance: Instance, visitor: V) -> V::Output {
+    macro_rules! on_integers {
+        ($operator:ident) => {
+            match instance.element() {
+                ElementType::U8 => visitor.visit::<$operator<u8>>(),
+                ElementType::U16 => visitor.visit::<$operator<u16>>(),
+                ElementType::U32 => visitor.visit::<$operator<u32>>(),
+                ElementType::I32 => visitor.visit::<$operator<i32>>(),
+                ElementType::U64 => visitor.visit::<$operator<u64>>(),
+                ElementType::I64 => visitor.visit::<$operator<i64>>(),
+                _ => unreachable!("{}", UNDEFINED),
+            }
+        };
+    }
+    macro_rules! on_numbers {
+        ($operator:ident) => {
+            match instance.element() {
+                ElementType::F32 => visitor.visit::<$operator<f32>>(),
+                ElementType::F64 => visitor.visit::<$operator<f64>>(),
+                _ => on_integers!($operator),
+            }
+        };
+    }
+    const UNDEFINED: &str = "`Instance::new` refuses operators that are not defined on the element type";
+    match instance.operator() {
+        Operator::Sum => on_numbers!(Sum),
+        Operator::Min => on_numbers!(Minimum),
+        Operator::Max => on_numbers!(Maximum),
+        Operator::And => on_integers!(And),
+        Operator::Or => on_integers!(Or),
+        Operator::Xor => on_integers!(Xor),
+        Operator::Affine => visitor.visit::<Affine>(),
+        Operator::Bicyclic => visitor.visit::<Bicyclic>(),
+        Operator::Intervals => visitor.visit::<Intervals>(),
+    }
+}
+
+impl Instance {
+    /// The identity of the operator as the bytes of one element.
+    pub fn identity_bytes(self) -> Vec<u8> {
+        struct Identity;
+        impl InstanceVisitor for Identity {
+            type Output = Vec<u8>;
+            fn visit<M: Monoid>(self) -> Vec<u8> {
+                bytemuck::bytes_of(&M::IDENTITY).to_vec()
+            }
+        }
+        visit_instance(self, Identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Three values of an instance from raw bytes; intervals are drawn so that neighbours occur.
+    struct LawsHold<'a>(&'a [u8], &'a [u8], &'a [u8], bool);
+
+    impl InstanceVisitor for LawsHold<'_> {
+        type Output = Result<(), TestCaseError>;
+        fn visit<M: Monoid>(self) -> Self::Output {
+            let read = |bytes: &[u8]| bytemuck::pod_read_unaligned::<M::Value>(&bytes[..size_of::<M::Value>()]);
+            let (a, b, c) = (read(self.0), read(self.1), read(self.2));
+            prop_assert!(M::same(&M::combine(a, M::IDENTITY), &a), "{a:?} ⊕ identity");
+            prop_assert!(M::same(&M::combine(M::IDENTITY, a), &a), "identity ⊕ {a:?}");
+            if self.3 {
+                let from_the_left = M::combine(M::combine(a, b), c);
+                let from_the_right = M::combine(a, M::combine(b, c));
+                prop_assert!(M::same(&from_the_left, &from_the_right), "{a:?} ⊕ {b:?} ⊕ {c:?}");
+            }
+            Ok(())
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn operators_are_associative_and_have_an_identity(
+            a in prop::array::uniform16(0u8..), b in prop::array::uniform16(0u8..), c in prop::array::uniform16(0u8..),
+        ) {
+            for instance in Instance::all().filter(|instance| !instance.is_rounded()) {
+                if instance.operator() == Operator::Bicyclic {
+                    // Exponents are natural numbers; they are small enough not to wrap in any dataset.
+                    let mask = |mut bytes: [u8; 16]| { bytes[3] &= 0x0f; bytes[7] &= 0x0f; bytes };
+                    visit_instance(instance, LawsHold(&mask(a), &mask(b), &mask(c), true))?;
+                } else {
+                    visit_instance(instance, LawsHold(&a, &b, &c, true))?;
+                }
+            }
+        }
+
+        #[test]
+        fn joining_intervals_is_associative(bounds in prop::array::uniform6(3u32..9), joins in any::<[bool; 2]>()) {
+            let mut bounds = bounds;
+            for (index, join) in joins.into_iter().enumerate() {
+                if join { bounds[2 * index + 2] = bounds[2 * index + 1] + 1; }
+            }
+            let bytes = |at: usize| {
+                let mut bytes = [0; 16];
+                bytes[..8].copy_from_slice(bytemuck::bytes_of(&[bounds[at], bounds[at + 1]]));
+                bytes
+            };
+            let instance = Instance::new(ElementType::IndexInterval, Operator::Intervals).unwrap();
+            visit_instance(instance, LawsHold(&bytes(0), &bytes(2), &bytes(4), true))?;
+        }
+    }
+
+    #[test]
+    fn equal_zeros_and_nans_are_settled() {
+        assert_eq!(Minimum::<f32>::combine(-0.0, 0.0).to_bits(), (-0.0f32).to_bits());
+        assert_eq!(Minimum::<f32>::combine(0.0, -0.0).to_bits(), 0.0f32.to_bits());
+        assert_eq!(Maximum::<f64>::combine(-0.0, 0.0).to_bits(), (-0.0f64).to_bits());
+        assert!(Maximum::<f64>::combine(f64::NAN, 1.0).is_nan());
+        assert!(Minimum::<f64>::combine(1.0, f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn an_interval_error_absorbs() {
+        let run = IndexInterval { first: 5, last: 9 };
+        for other in [run, IndexInterval::EMPTY, IndexInterval::ERROR] {
+            assert_eq!(Intervals::combine(IndexInterval::ERROR, other), IndexInterval::ERROR);
+            assert_eq!(Intervals::combine(other, IndexInterval::ERROR), IndexInterval::ERROR);
+        }
+        assert_eq!(Intervals::combine(run, run), IndexInterval::ERROR);
+    }
+}

@@ -1,0 +1,519 @@
+//! A strategy as data: which kernels run, in which order, on which buffers. Both devices execute the
+//! same plan, so strategies differ here and in `cuda/scan`, and nowhere else.
+
+use crate::abi;
+use crate::element::{Instance, Operator};
+use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+
+/// A kernel of `cuda/scan`, `lookback_kernel` in `cuda/abi.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Kernel {
+    /// `output[i] = input[i]`.
+    Copy = abi::LOOKBACK_KERNEL_COPY,
+    /// One thread, front to back.
+    Sequential = abi::LOOKBACK_KERNEL_SEQUENTIAL,
+    /// Every thread sums its own prefix.
+    Naive = abi::LOOKBACK_KERNEL_NAIVE,
+    /// One step of Hillis & Steele over the whole array.
+    HillisSteeleStep = abi::LOOKBACK_KERNEL_HILLIS_STEELE_STEP,
+    /// One level of Blelloch's up-sweep.
+    BlellochUpsweep = abi::LOOKBACK_KERNEL_BLELLOCH_UPSWEEP,
+    /// One level of Blelloch's down-sweep.
+    BlellochDownsweep = abi::LOOKBACK_KERNEL_BLELLOCH_DOWNSWEEP,
+    /// From the exclusive tree to the output.
+    BlellochFinish = abi::LOOKBACK_KERNEL_BLELLOCH_FINISH,
+    /// Tile totals.
+    ReduceTiles = abi::LOOKBACK_KERNEL_REDUCE_TILES,
+    /// Tiles scan, from their prefix where there is one.
+    ScanTiles = abi::LOOKBACK_KERNEL_SCAN_TILES,
+    /// Tiles scan and leave their totals.
+    ScanTileTotals = abi::LOOKBACK_KERNEL_SCAN_TILE_TOTALS,
+    /// Tiles add their prefix to every element.
+    Propagate = abi::LOOKBACK_KERNEL_PROPAGATE,
+    /// Single pass, serial chain of tiles.
+    Chained = abi::LOOKBACK_KERNEL_CHAINED,
+    /// Single pass, decoupled look-back.
+    Lookback = abi::LOOKBACK_KERNEL_LOOKBACK,
+}
+
+impl Kernel {
+    /// Every kernel.
+    pub const ALL: &'static [Self] = &[
+        Self::Copy,
+        Self::Sequential,
+        Self::Naive,
+        Self::HillisSteeleStep,
+        Self::BlellochUpsweep,
+        Self::BlellochDownsweep,
+        Self::BlellochFinish,
+        Self::ReduceTiles,
+        Self::ScanTiles,
+        Self::ScanTileTotals,
+        Self::Propagate,
+        Self::Chained,
+        Self::Lookback,
+    ];
+
+    /// The name in messages; `lookback_<name>` is the C++ function.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+            Self::Sequential => "sequential",
+            Self::Naive => "naive",
+            Self::HillisSteeleStep => "hillis_steele_step",
+            Self::BlellochUpsweep => "blelloch_upsweep",
+            Self::BlellochDownsweep => "blelloch_downsweep",
+            Self::BlellochFinish => "blelloch_finish",
+            Self::ReduceTiles => "reduce_tiles",
+            Self::ScanTiles => "scan_tiles",
+            Self::ScanTileTotals => "scan_tile_totals",
+            Self::Propagate => "propagate",
+            Self::Chained => "chained",
+            Self::Lookback => "lookback",
+        }
+    }
+}
+
+/// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
+/// byte is aligned to 256.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The user's input.
+    Input,
+    /// The user's output; the input itself in an in-place scan.
+    Output,
+    /// `offset` bytes into the scratch memory of the plan; needs no initialisation.
+    Scratch(u64),
+    /// Not used by the kernel: a null pointer.
+    None,
+}
+
+/// One kernel launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What runs.
+    pub kernel: Kernel,
+    /// The compile-time constants of the kernel (on the CPU device: its run-time values).
+    pub config: KernelConfig,
+    /// Blocks of the grid, at least 1.
+    pub grid_blocks: u64,
+    /// What it reads.
+    pub input: Place,
+    /// What it writes.
+    pub output: Place,
+    /// The spine, where the kernel has one.
+    pub spine: Place,
+    /// Elements of this step.
+    pub n: u64,
+    /// Tiles of this step.
+    pub tiles: u64,
+    /// Distance of a Hillis-Steele step or a Blelloch level.
+    pub stride: u64,
+    /// Elements from the 16-byte boundary at or below the input to the input.
+    pub lead: u32,
+    /// Whether the step needs the control block and the descriptors.
+    pub uses_descriptors: bool,
+    /// 0 for the user's array, 1 and more for the spine and the spine of the spine: their traffic is
+    /// counted apart.
+    pub level: u32,
+}
+
+/// What a kernel is compiled for, beside the instance. Fields that a kernel does not depend on hold
+/// their default, so that one compiled kernel serves all launches that agree in the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KernelConfig {
+    /// Values per thread.
+    pub vt: u32,
+    /// Threads per block.
+    pub block_threads: u32,
+    /// What is computed.
+    pub mode: Mode,
+    /// The scan over one value a lane.
+    pub pattern: Pattern,
+    /// How a block composes the scan of its tile.
+    pub composition: Composition,
+    /// Layout of the tile descriptors.
+    pub descriptor: Descriptor,
+    /// How a block learns which tile is its own.
+    pub tile_order: TileOrder,
+}
+
+/// What is asked of a device: one scan of `n` elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanRequest {
+    /// Element type and operator.
+    pub instance: Instance,
+    /// The strategy.
+    pub strategy: Strategy,
+    /// What is computed.
+    pub mode: Mode,
+    /// The choices inside the strategy.
+    pub config: ScanConfig,
+    /// Elements.
+    pub n: u64,
+    /// Whether the output replaces the input.
+    pub in_place: bool,
+    /// Address of the input modulo 16, in bytes; a multiple of the element size.
+    pub input_offset: u32,
+    /// Address of the output modulo 16, in bytes; the same as the input's if in place.
+    pub output_offset: u32,
+}
+
+/// The launches of one scan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Launches in order; each sees what the ones before it wrote. Empty if n is 0.
+    pub steps: Vec<Step>,
+    /// Bytes of scratch memory (temporary arrays and spines).
+    pub scratch_bytes: u64,
+    /// Tile descriptors that the plan's launches need, 0 if none.
+    pub descriptors: u64,
+    /// Bytes of one descriptor, flags and slots together.
+    pub descriptor_bytes: u64,
+    /// Widest access of a lane in bytes: the 16 of a vector, or less where VT is not a multiple.
+    pub access_bytes: u32,
+}
+
+impl Plan {
+    /// # Errors
+    /// When the configuration cannot be launched; the error says what to choose instead.
+    pub fn new(request: &ScanRequest) -> Result<Self, ConfigError> {
+        let planner = Planner::new(request)?;
+        planner.plan()
+    }
+
+    /// Bytes of one descriptor of `layout` for an element of `element_bytes`.
+    pub const fn descriptor_bytes(layout: Descriptor, element_bytes: usize) -> u64 {
+        match layout {
+            Descriptor::Packed64 => 8,
+            Descriptor::Packed128 => 16,
+            Descriptor::Split => 4 + 2 * element_bytes as u64,
+        }
+    }
+}
+
+impl KernelConfig {
+    /// The configuration as the kernels read it on the CPU device.
+    pub fn to_abi(self) -> abi::lookback_config {
+        abi::lookback_config {
+            vt: self.vt,
+            block_threads: self.block_threads,
+            mode: self.mode as u32,
+            pattern: self.pattern as u32,
+            composition: self.composition as u32,
+            descriptor: self.descriptor as u32,
+            tile_order: self.tile_order as u32,
+            reserved: 0,
+        }
+    }
+
+    /// The same for kernels that do not depend on how a tile is scanned.
+    fn untiled(self) -> Self {
+        Self {
+            pattern: Pattern::Shuffle,
+            composition: Composition::ScanThenPropagate,
+            descriptor: Descriptor::Packed64,
+            tile_order: TileOrder::Ticket,
+            ..self
+        }
+    }
+
+    /// The same for kernels that scan tiles but know no descriptors.
+    fn without_descriptors(self) -> Self {
+        Self { descriptor: Descriptor::Packed64, tile_order: TileOrder::Ticket, ..self }
+    }
+}
+
+/// Elements of one access of a lane: the largest power of two that divides VT and fits into 16 bytes.
+/// `access_width` in `cuda/config.cuh` is the same function.
+const fn access_width(vt: u32, element_bytes: usize) -> u32 {
+    let mut width = 1;
+    while vt.is_multiple_of(2 * width) && 2 * width as usize * element_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize {
+        width *= 2;
+    }
+    width
+}
+
+/// Scratch arrays start at multiples of this, which is more than any access needs.
+const SCRATCH_ALIGNMENT: u64 = 256;
+
+struct Planner<'a> {
+    request: &'a ScanRequest,
+    config: KernelConfig,
+    element_bytes: u64,
+    steps: Vec<Step>,
+    scratch_bytes: u64,
+}
+
+impl<'a> Planner<'a> {
+    fn new(request: &'a ScanRequest) -> Result<Self, ConfigError> {
+        let ScanConfig { vt, block_threads, pattern, composition, descriptor, tile_order } = request.config;
+        if !(1..=abi::LOOKBACK_MAXIMUM_VT).contains(&vt) {
+            return Err(ConfigError::Vt(vt));
+        }
+        if !(abi::LOOKBACK_WARP_LANES..=abi::LOOKBACK_MAXIMUM_BLOCK_THREADS).contains(&block_threads)
+            || !block_threads.is_multiple_of(abi::LOOKBACK_WARP_LANES)
+        {
+            return Err(ConfigError::BlockThreads(block_threads));
+        }
+        if pattern == Pattern::Shuffle && composition == Composition::Block {
+            return Err(ConfigError::ShuffleAcrossBlock);
+        }
+        let instance = request.instance;
+        if request.mode == Mode::InclusiveMinusInput
+            && !(instance.element().is_integer() && instance.operator() == Operator::Sum)
+        {
+            return Err(ConfigError::NoInverse(instance.to_string()));
+        }
+        let element_bytes = instance.element().bytes();
+        let smallest = match element_bytes {
+            0..=4 => Descriptor::Packed64,
+            5..=8 => Descriptor::Packed128,
+            _ => Descriptor::Split,
+        };
+        let descriptor = descriptor.unwrap_or(smallest);
+        let holds = match descriptor {
+            Descriptor::Packed64 => 4,
+            Descriptor::Packed128 => 8,
+            Descriptor::Split => usize::MAX,
+        };
+        if element_bytes > holds {
+            return Err(ConfigError::DescriptorTooSmall { descriptor, holds, bytes: element_bytes });
+        }
+        let config =
+            KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
+        Ok(Self { request, config, element_bytes: element_bytes as u64, steps: Vec::new(), scratch_bytes: 0 })
+    }
+
+    fn plan(mut self) -> Result<Plan, ConfigError> {
+        let access_bytes = match self.request.strategy {
+            Strategy::ScanThenPropagate | Strategy::ReduceThenScan | Strategy::Chained | Strategy::Lookback => {
+                access_width(self.config.vt, self.element_bytes as usize) * self.element_bytes as u32
+            }
+            _ => self.element_bytes as u32,
+        };
+        if self.request.n > 0 {
+            match self.request.strategy {
+                Strategy::Sequential => self.sequential(),
+                Strategy::Naive => self.naive(),
+                Strategy::HillisSteele => self.hillis_steele(),
+                Strategy::Blelloch => self.blelloch(),
+                Strategy::ScanThenPropagate | Strategy::ReduceThenScan => {
+                    let lead = self.lead();
+                    self.three_phase(Place::Input, Place::Output, self.request.n, lead, self.config.mode, 0);
+                }
+                Strategy::Chained => self.single_pass(Kernel::Chained),
+                Strategy::Lookback => self.single_pass(Kernel::Lookback),
+            }
+        }
+        let most = self.steps.iter().map(|step| step.grid_blocks).max().unwrap_or(0);
+        if most > i32::MAX as u64 {
+            return Err(ConfigError::TooManyBlocks { n: self.request.n, blocks: most });
+        }
+        let descriptors = self.steps.iter().filter(|step| step.uses_descriptors).map(|step| step.tiles).max();
+        Ok(Plan {
+            steps: self.steps,
+            scratch_bytes: self.scratch_bytes,
+            descriptors: descriptors.unwrap_or(0),
+            descriptor_bytes: Plan::descriptor_bytes(self.config.descriptor, self.element_bytes as usize),
+            access_bytes,
+        })
+    }
+
+    /// Elements from the boundary of an access at or below the input to the input.
+    fn lead(&self) -> u32 {
+        let width = access_width(self.config.vt, self.element_bytes as usize);
+        self.request.input_offset / self.element_bytes as u32 % width
+    }
+
+    /// Scratch for `count` elements.
+    fn scratch(&mut self, count: u64) -> Place {
+        let offset = self.scratch_bytes;
+        self.scratch_bytes += (count * self.element_bytes).next_multiple_of(SCRATCH_ALIGNMENT);
+        Place::Scratch(offset)
+    }
+
+    /// A launch over the user's array with everything that most kernels do not need left empty.
+    fn step(&self, kernel: Kernel, config: KernelConfig, input: Place, output: Place, grid_blocks: u64) -> Step {
+        Step {
+            kernel,
+            config,
+            grid_blocks,
+            input,
+            output,
+            spine: Place::None,
+            n: self.request.n,
+            tiles: 0,
+            stride: 0,
+            lead: 0,
+            uses_descriptors: false,
+            level: 0,
+        }
+    }
+
+    /// Blocks of a kernel whose threads take VT elements each, in no particular order.
+    fn blocks_of_elements(&self) -> u64 {
+        self.request.n.div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
+    }
+
+    fn sequential(&mut self) {
+        // One thread works; a warp is the least that a block has.
+        let config = KernelConfig { block_threads: abi::LOOKBACK_WARP_LANES, ..self.config.untiled() };
+        self.steps.push(self.step(Kernel::Sequential, config, Place::Input, Place::Output, 1));
+    }
+
+    fn copy(&mut self, mode: Mode, input: Place, output: Place) {
+        let config = KernelConfig { mode, ..self.config.untiled() };
+        self.steps.push(self.step(Kernel::Copy, config, input, output, self.blocks_of_elements()));
+    }
+
+    fn naive(&mut self) {
+        let mut input = Place::Input;
+        if self.request.in_place {
+            input = self.scratch(self.request.n);
+            self.copy(self.config.mode, Place::Input, input);
+        }
+        // A thread an element, whatever VT says.
+        let config = KernelConfig { vt: 1, ..self.config.untiled() };
+        let blocks = self.request.n.div_ceil(u64::from(config.block_threads));
+        self.steps.push(self.step(Kernel::Naive, config, input, Place::Output, blocks));
+    }
+
+    fn hillis_steele(&mut self) {
+        let n = self.request.n;
+        let levels = n.next_power_of_two().trailing_zeros();
+        if levels == 0 {
+            // One element. Its exclusive scan is the identity, and that is what the subtraction gives.
+            let mode = if self.config.mode == Mode::Inclusive { Mode::Inclusive } else { Mode::Exclusive };
+            self.copy(mode, Place::Input, Place::Output);
+            return;
+        }
+        // Arrays that the steps before the last one write. In place, none of them may be the output: the
+        // first step still reads what stands there.
+        let in_place = self.request.in_place;
+        let mut temporaries = Vec::new();
+        if in_place {
+            for _ in 0..levels.saturating_sub(1).clamp(1, 2) {
+                temporaries.push(self.scratch(n));
+            }
+        } else if levels > 1 {
+            temporaries.push(self.scratch(n));
+            temporaries.push(Place::Output);
+        }
+        let mut source = Place::Input;
+        if in_place && levels == 1 {
+            source = temporaries[0];
+            self.copy(self.config.mode, Place::Input, source);
+        }
+        for level in 0..levels {
+            let steps_after = levels - 1 - level;
+            let target = match steps_after {
+                0 => Place::Output,
+                // Alternate, so that the step before the last one does not write the output.
+                _ => temporaries[(steps_after as usize + 1) % temporaries.len()],
+            };
+            let blocks = self.blocks_of_elements();
+            let mut step = self.step(Kernel::HillisSteeleStep, self.config.untiled(), source, target, blocks);
+            step.stride = 1 << level;
+            if steps_after == 0 && self.config.mode == Mode::InclusiveMinusInput {
+                step.spine = Place::Input;
+            }
+            self.steps.push(step);
+            source = target;
+        }
+    }
+
+    fn blelloch(&mut self) {
+        let n = self.request.n;
+        let exclusive = self.config.mode == Mode::Exclusive;
+        // An exclusive scan needs the input no more once it is in the tree, so the output is the tree.
+        let tree = if exclusive { Place::Output } else { self.scratch(n) };
+        let partial = self.scratch(u64::from(abi::LOOKBACK_TREE_LEVELS));
+        if !(exclusive && self.request.in_place && n > 1) {
+            self.copy(Mode::Exclusive, Place::Input, tree);
+        }
+        // A thread a node, and the sweeps know no mode.
+        let config = KernelConfig { vt: 1, mode: Mode::Exclusive, ..self.config.untiled() };
+        let threads = u64::from(config.block_threads);
+        let mut stride = 1;
+        while (n - 1) / (2 * stride) > 0 {
+            let nodes = (n - 1) / (2 * stride);
+            let mut step = self.step(Kernel::BlellochUpsweep, config, tree, tree, nodes.div_ceil(threads));
+            step.stride = stride;
+            self.steps.push(step);
+            stride *= 2;
+        }
+        stride = n.next_power_of_two() / 2;
+        while stride > 0 {
+            let nodes = n.div_ceil(2 * stride);
+            let mut step = self.step(Kernel::BlellochDownsweep, config, tree, tree, nodes.div_ceil(threads));
+            step.stride = stride;
+            step.spine = partial;
+            self.steps.push(step);
+            stride /= 2;
+        }
+        if !exclusive {
+            let blocks = self.blocks_of_elements();
+            let mut step =
+                self.step(Kernel::BlellochFinish, self.config.untiled(), Place::Input, Place::Output, blocks);
+            step.spine = tree;
+            self.steps.push(step);
+        }
+    }
+
+    fn tiles(&self, n: u64, lead: u32) -> u64 {
+        (n + u64::from(lead)).div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
+    }
+
+    fn three_phase(&mut self, input: Place, output: Place, n: u64, lead: u32, mode: Mode, level: u32) {
+        let tiles = self.tiles(n, lead);
+        let config = KernelConfig { mode, ..self.config.without_descriptors() };
+        let phase = |kernel, input, output, spine| Step {
+            kernel,
+            config,
+            grid_blocks: tiles,
+            input,
+            output,
+            spine,
+            n,
+            tiles,
+            stride: 0,
+            lead,
+            uses_descriptors: false,
+            level,
+        };
+        if tiles == 1 {
+            self.steps.push(phase(Kernel::ScanTiles, input, output, Place::None));
+            return;
+        }
+        let spine = self.scratch(tiles);
+        if self.request.strategy == Strategy::ReduceThenScan {
+            let mut reduce = phase(Kernel::ReduceTiles, input, Place::None, spine);
+            // Totals do not depend on the mode, but for the last element, which only an exclusive scan
+            // must not read.
+            if mode != Mode::Exclusive {
+                reduce.config.mode = Mode::Inclusive;
+            }
+            self.steps.push(reduce);
+            self.three_phase(spine, spine, tiles, 0, Mode::Exclusive, level + 1);
+            self.steps.push(phase(Kernel::ScanTiles, input, output, spine));
+        } else {
+            self.steps.push(phase(Kernel::ScanTileTotals, input, output, spine));
+            self.three_phase(spine, spine, tiles, 0, Mode::Exclusive, level + 1);
+            let mut propagate = phase(Kernel::Propagate, output, output, spine);
+            propagate.config = KernelConfig { mode: Mode::Inclusive, ..config.untiled() };
+            self.steps.push(propagate);
+        }
+    }
+
+    fn single_pass(&mut self, kernel: Kernel) {
+        let lead = self.lead();
+        let tiles = self.tiles(self.request.n, lead);
+        let mut step = self.step(kernel, self.config, Place::Input, Place::Output, tiles);
+        step.tiles = tiles;
+        step.lead = lead;
+        step.uses_descriptors = true;
+        self.steps.push(step);
+    }
+}

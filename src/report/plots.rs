@@ -1,0 +1,614 @@
+//! The plots of a record, drawn by plotters as SVG.
+//!
+//! Axes are drawn in logarithms to base 2 and labelled at powers of two, points outside are left out
+//! rather than clamped, the legend stands beside the data, and every series has a colour of its own (a
+//! palette that colour-blind people tell apart) and a marker of its own. Text, grid and background are
+//! marked with classes, so that one file serves light and dark pages.
+
+use super::ReportError;
+use crate::record::{Record, Row};
+use crate::strategy::Strategy;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A drawn plot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plot {
+    /// File name without its ending.
+    pub name: String,
+    /// What it shows, for the page.
+    pub title: String,
+    /// What to know when reading it.
+    pub caption: String,
+    /// The drawing.
+    pub svg: String,
+}
+
+impl Plot {
+    /// Its file in the report's folder.
+    pub fn file_name(&self) -> String {
+        format!("{}.svg", self.name)
+    }
+}
+
+/// What the names of all plots begin with.
+pub const KINDS: [&str; 8] = [
+    "throughput-by-size",
+    "throughput-by-vt",
+    "time-by-size",
+    "moves-by-size",
+    "moves-by-vt",
+    "work-by-size",
+    "distance-by-size",
+    "distance-by-vt",
+];
+
+/// A quantity on the vertical axis.
+struct Quantity {
+    /// First part of the file name.
+    kind: &'static str,
+    /// The axis, with its unit.
+    axis: &'static str,
+    /// What it is, in a title.
+    title: &'static str,
+    /// What to know when reading it.
+    caption: &'static str,
+    /// Logarithmic or from zero.
+    logarithmic: bool,
+    /// Against n or against VT.
+    against_vt: bool,
+    value: fn(&Row) -> Option<f64>,
+}
+
+const GIGABYTES: &str = "GB/s, counting 2n elements";
+const MOVES: &str = "element-moves per element";
+const DISTANCE: &str = "tiles looked back over";
+
+const QUANTITIES: [Quantity; 8] = [
+    Quantity {
+        kind: KINDS[0],
+        axis: GIGABYTES,
+        title: "Throughput by size",
+        caption: "Median of the timed runs. Each element counts once read and once written, whatever a strategy moves in truth.",
+        logarithmic: true,
+        against_vt: false,
+        value: |row| row.gigabytes_per_second,
+    },
+    Quantity {
+        kind: KINDS[1],
+        axis: GIGABYTES,
+        title: "Throughput by values per thread",
+        caption: "Median of the timed runs. Where VT is not a multiple of a 16-byte vector, accesses are narrower too.",
+        logarithmic: false,
+        against_vt: true,
+        value: |row| row.gigabytes_per_second,
+    },
+    Quantity {
+        kind: KINDS[2],
+        axis: "µs a scan",
+        title: "Time by size",
+        caption: "Median of the timed runs: what a scan costs where launches, not memory, take the time.",
+        logarithmic: true,
+        against_vt: false,
+        value: |row| row.time_us,
+    },
+    Quantity {
+        kind: KINDS[3],
+        axis: MOVES,
+        title: "Element-moves by size",
+        caption: "Reads and writes of the array's elements, counted by the CPU device: 2 is the least, one read and one write.",
+        logarithmic: true,
+        against_vt: false,
+        value: |row| row.element_moves_per_element,
+    },
+    Quantity {
+        kind: KINDS[4],
+        axis: "moves per element, with spines",
+        title: "Element-moves by values per thread",
+        caption: "Reads and writes of the array's elements and of the spines, counted by the CPU device: small tiles make long spines.",
+        logarithmic: false,
+        against_vt: true,
+        value: |row| Some(row.element_moves_per_element? + row.spine_moves_per_element.unwrap_or(0.0)),
+    },
+    Quantity {
+        kind: KINDS[5],
+        axis: "operator applications per element",
+        title: "Work by size",
+        caption: "Operator applications, counted by the CPU device: a sequential scan makes one an element.",
+        logarithmic: true,
+        against_vt: false,
+        value: |row| row.work_per_element,
+    },
+    Quantity {
+        kind: KINDS[6],
+        axis: DISTANCE,
+        title: "Look-back distance by size",
+        caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
+        logarithmic: false,
+        against_vt: false,
+        value: |row| row.lookback_distance_tiles.filter(|_| row.strategy.is_single_pass()),
+    },
+    Quantity {
+        kind: KINDS[7],
+        axis: DISTANCE,
+        title: "Look-back distance by values per thread",
+        caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
+        logarithmic: false,
+        against_vt: true,
+        value: |row| row.lookback_distance_tiles.filter(|_| row.strategy.is_single_pass()),
+    },
+];
+
+/// All plots that the rows have data for: at least two sizes, or two VTs at one size, of one instance and
+/// mode. Wrong results and failures are left out.
+///
+/// # Errors
+/// When the drawing library refuses.
+pub fn plots(record: &Record) -> Result<Vec<Plot>, ReportError> {
+    let mut plots = Vec::new();
+    for family in families(record) {
+        for quantity in &QUANTITIES {
+            let data = if quantity.against_vt { by_vt(&family.rows, quantity) } else { by_size(&family.rows, quantity) };
+            let Some(data) = data else { continue };
+            let name = format!("{}-{}", quantity.kind, family.slug);
+            let title = format!("{}: {}{}", quantity.title, family.title, data.where_);
+            let svg = draw(&title, &data, quantity)
+                .map_err(|error| ReportError::Drawing { plot: name.clone(), reason: error.to_string() })?;
+            plots.push(Plot { name, title, caption: quantity.caption.to_owned(), svg });
+        }
+    }
+    Ok(plots)
+}
+
+/// Rows that compute the same and so can stand in one plot.
+struct Family<'a> {
+    title: String,
+    slug: String,
+    rows: Vec<&'a Row>,
+}
+
+fn families(record: &Record) -> Vec<Family<'_>> {
+    let mut families: Vec<Family<'_>> = Vec::new();
+    for row in record.rows.iter().filter(|row| row.verified) {
+        let mut title = format!("{}, {}", row.instance_name(), row.mode);
+        if row.in_place {
+            title.push_str(", in place");
+        }
+        if row.input_offset_bytes != 0 || row.output_offset_bytes != 0 {
+            title.push_str(&format!(", offsets {} and {}", row.input_offset_bytes, row.output_offset_bytes));
+        }
+        match families.iter_mut().find(|family| family.title == title) {
+            Some(family) => family.rows.push(row),
+            None => {
+                let slug = title.replace(", ", "-").replace(' ', "-");
+                families.push(Family { title, slug, rows: vec![row] });
+            }
+        }
+    }
+    families
+}
+
+/// One line of a plot.
+struct Series {
+    label: String,
+    /// Decides colour and marker.
+    strategy: Strategy,
+    /// Tells lines of one strategy apart by their dashes: 0 is solid.
+    variant: usize,
+    /// Ascending in x, both in the units of the axis.
+    points: Vec<(f64, f64)>,
+}
+
+struct Data {
+    series: Vec<Series>,
+    /// Continues the title: the size of a VT sweep.
+    where_: String,
+}
+
+/// What beside n tells configurations of one strategy apart.
+fn configuration(row: &Row) -> impl Ord + use<> {
+    let names = (row.pattern, row.composition, row.descriptor, row.tile_order);
+    (row.vt, row.block_threads, names)
+}
+
+fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
+    let mut series = Vec::new();
+    for &strategy in Strategy::ALL {
+        let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.strategy == strategy && row.n > 0).collect();
+        // Of a sweep's configurations the one that ran at most sizes; the first of several such.
+        let mut sizes = BTreeMap::new();
+        for row in &rows {
+            *sizes.entry(configuration(row)).or_insert(0) += 1;
+        }
+        let most = sizes.values().copied().max().unwrap_or(0);
+        let Some(chosen) = rows.iter().map(|row| configuration(row)).find(|key| sizes[key] == most) else { continue };
+        let chosen = rows.iter().filter(|row| configuration(row) == chosen);
+        let points = chosen.filter_map(|row| Some((row.n as f64, (quantity.value)(row)?)));
+        series.push(Series { label: strategy.name().to_owned(), strategy, variant: 0, points: in_order(points, quantity) });
+    }
+    finish(series, String::new())
+}
+
+fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
+    // At the size with most VTs; the largest of several such.
+    let mut vts: BTreeMap<u64, std::collections::BTreeSet<u32>> = BTreeMap::new();
+    for row in rows {
+        vts.entry(row.n).or_default().extend(row.vt);
+    }
+    let n = *vts.iter().max_by_key(|(n, vts)| (vts.len(), **n))?.0;
+    let mut groups: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.n == n && row.vt.is_some()) {
+        let mut names: Vec<String> = Vec::new();
+        names.extend(row.pattern.map(|pattern| pattern.to_string()));
+        names.extend(row.composition.map(|composition| composition.to_string()));
+        names.extend(row.descriptor.map(|descriptor| descriptor.to_string()));
+        names.extend(row.tile_order.map(|order| order.to_string()));
+        groups.entry((row.strategy, row.block_threads, names)).or_default().push(row);
+    }
+    let several = |strategy| groups.keys().filter(|(other, ..)| *other == strategy).count() > 1;
+    let blocks_differ = |strategy| {
+        let mut blocks: Vec<_> = groups.keys().filter(|(other, ..)| *other == strategy).map(|key| key.1).collect();
+        blocks.dedup();
+        blocks.len() > 1
+    };
+    let mut series: Vec<Series> = Vec::new();
+    for ((strategy, block, names), rows) in &groups {
+        let points = rows.iter().filter_map(|row| Some((f64::from(row.vt?), (quantity.value)(row)?)));
+        let points = in_order(points, quantity);
+        if points.len() < 2 {
+            continue;
+        }
+        let mut label = strategy.name().to_owned();
+        match block {
+            Some(block) if blocks_differ(*strategy) => label.push_str(&format!(", {block} threads")),
+            _ if several(*strategy) => label.push_str(&format!(", {}", names.join(", "))),
+            _ => {}
+        }
+        let variant = series.iter().filter(|series| series.strategy == *strategy).count();
+        series.push(Series { label, strategy: *strategy, variant, points });
+    }
+    finish(series, format!(", n = {}", power_label(n as f64)))
+}
+
+/// Points in the order of x, one an x, and none that the axes cannot hold.
+fn in_order(points: impl Iterator<Item = (f64, f64)>, quantity: &Quantity) -> Vec<(f64, f64)> {
+    let fits = |&(x, y): &(f64, f64)| x > 0.0 && y.is_finite() && if quantity.logarithmic { y > 0.0 } else { y >= 0.0 };
+    let mut points: Vec<_> = points.filter(fits).collect();
+    points.sort_by(|left, right| left.0.total_cmp(&right.0));
+    points.dedup_by(|next, first| next.0 == first.0);
+    points
+}
+
+fn finish(mut series: Vec<Series>, where_: String) -> Option<Data> {
+    series.retain(|series| !series.points.is_empty());
+    let mut xs: Vec<f64> = series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    (xs.len() >= 2).then_some(Data { series, where_ })
+}
+
+/// 1024 as 2¹⁰; numbers below 2⁷ and between powers of two as they are.
+fn power_label(value: f64) -> String {
+    let exponent = value.log2();
+    if exponent.fract() != 0.0 || (0.0..7.0).contains(&exponent) {
+        return if value >= 1.0 || exponent.fract() != 0.0 { format!("{value}") } else { format!("1/{}", 1.0 / value) };
+    }
+    if exponent < 0.0 {
+        return format!("1/{}", 1.0 / value);
+    }
+    let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let superscript: String =
+        format!("{exponent}").chars().filter_map(|digit| digits.get(digit.to_digit(10)? as usize)).collect();
+    format!("2{superscript}")
+}
+
+/// An axis with exactly these ticks. `Logarithmic` takes and gives values, draws their logarithm.
+struct Axis {
+    range: Range<f64>,
+    ticks: Vec<f64>,
+    logarithmic: bool,
+}
+
+impl Axis {
+    /// Powers of two from below the smallest to above the largest value, thinned to at most `most` ticks.
+    fn powers(values: impl Iterator<Item = f64> + Clone, most: i32) -> Self {
+        let low = values.clone().fold(f64::INFINITY, f64::min).log2();
+        let high = values.fold(f64::NEG_INFINITY, f64::max).log2();
+        let (first, last) = (low.floor() as i32, (high.ceil() as i32).max(low.floor() as i32 + 1));
+        let step = ((last - first) as f64 / f64::from(most)).ceil().max(1.0) as i32;
+        let first_tick = first.div_euclid(step) * step;
+        let ticks: Vec<f64> = (0..).map(|index| first_tick + index * step).take_while(|tick| *tick <= last).map(f64::from).collect();
+        let ticks = ticks.into_iter().filter(|tick| *tick >= f64::from(first)).map(f64::exp2).collect();
+        // A little air, so that no marker lies on the frame.
+        let air = f64::from(last - first) * 0.03;
+        Self { range: (f64::from(first).min(low) - air)..(f64::from(last).max(high) + air), ticks, logarithmic: true }
+    }
+
+    /// From zero to above the largest value in steps of 1, 2 or 5 times a power of ten.
+    fn from_zero(values: impl Iterator<Item = f64>) -> Self {
+        let high = values.fold(0.0, f64::max);
+        let high = if high > 0.0 { high } else { 1.0 };
+        let decade = 10f64.powf((high / 5.0).log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| high / step <= 5.0);
+        let step = step.unwrap_or(10.0 * decade);
+        let count = (high * 1.04 / step).ceil() as usize;
+        let ticks: Vec<f64> = (0..=count).map(|index| index as f64 * step).collect();
+        Self { range: 0.0..count as f64 * step, ticks, logarithmic: false }
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let value = if self.logarithmic { value.log2() } else { *value };
+        let share = (value - self.range.start) / (self.range.end - self.range.start);
+        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.ticks.clone()
+    }
+
+    fn range(&self) -> Range<f64> {
+        if self.logarithmic { self.range.start.exp2()..self.range.end.exp2() } else { self.range.clone() }
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, value: &f64) -> String {
+        if self.logarithmic {
+            power_label(*value)
+        } else {
+            // Multiples of a decimal step carry rounding noise in their last digits.
+            format!("{}", (value * 1e6).round() / 1e6)
+        }
+    }
+}
+
+// Placeholders that `finish_svg` turns into classes; no series has these colours.
+const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
+const GRID: RGBColor = RGBColor(0xd8, 0xde, 0xe4);
+const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xfe);
+
+/// After Okabe and Ito; the two greys stand for the strategies that serve as foils.
+const fn color(strategy: Strategy) -> RGBColor {
+    match strategy {
+        Strategy::Lookback => RGBColor(0xd5, 0x5e, 0x00),
+        Strategy::ReduceThenScan => RGBColor(0x00, 0x7c, 0xc2),
+        Strategy::ScanThenPropagate => RGBColor(0x00, 0x9e, 0x73),
+        Strategy::Chained => RGBColor(0xcc, 0x79, 0xa7),
+        Strategy::Blelloch => RGBColor(0xe6, 0x9f, 0x00),
+        Strategy::HillisSteele => RGBColor(0x56, 0xb4, 0xe9),
+        Strategy::Naive => RGBColor(0x9a, 0x7b, 0x4f),
+        Strategy::Sequential => RGBColor(0x80, 0x80, 0x88),
+    }
+}
+
+/// Corners of a strategy's marker in pixels from its point.
+fn marker(strategy: Strategy) -> &'static [(i32, i32)] {
+    match strategy {
+        Strategy::Lookback => &[(-4, -2), (-2, -4), (2, -4), (4, -2), (4, 2), (2, 4), (-2, 4), (-4, 2)],
+        Strategy::ReduceThenScan => &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
+        Strategy::ScanThenPropagate => &[(0, -5), (5, 4), (-5, 4)],
+        Strategy::Chained => &[(0, -6), (6, 0), (0, 6), (-6, 0)],
+        Strategy::Blelloch => &[(0, 5), (5, -4), (-5, -4)],
+        Strategy::HillisSteele => {
+            &[(-5, -2), (-2, -2), (-2, -5), (2, -5), (2, -2), (5, -2), (5, 2), (2, 2), (2, 5), (-2, 5), (-2, 2), (-5, 2)]
+        }
+        Strategy::Naive => &[(-3, -5), (0, -2), (3, -5), (5, -3), (2, 0), (5, 3), (3, 5), (0, 2), (-3, 5), (-5, 3), (-2, 0), (-5, -3)],
+        Strategy::Sequential => &[(-5, -2), (5, -2), (5, 2), (-5, 2)],
+    }
+}
+
+const WIDTH: u32 = 860;
+const HEIGHT: u32 = 440;
+const LEGEND_WIDTH: u32 = 230;
+
+type DrawingError<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+
+fn draw(title: &str, data: &Data, quantity: &Quantity) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
+        root.fill(&PAPER)?;
+        let title_style = ("sans-serif", 17).into_font().color(&INK);
+        root.draw(&Text::new(title.to_owned(), (16, 14), title_style))?;
+        let (_, body) = root.split_vertically(40);
+        let (plot, legend) = body.split_horizontally(WIDTH - LEGEND_WIDTH);
+        draw_chart(&plot, data, quantity)?;
+        draw_legend(&legend, data)?;
+        root.present()?;
+    }
+    Ok(finish_svg(&svg, title))
+}
+
+fn draw_chart<'a>(
+    area: &DrawingArea<SVGBackend<'a>, Shift>,
+    data: &Data,
+    quantity: &Quantity,
+) -> Result<(), DrawingError<'a>> {
+    let points = || data.series.iter().flat_map(|series| series.points.iter().copied());
+    let xs = Axis::powers(points().map(|point| point.0), 12);
+    let ys = if quantity.logarithmic {
+        Axis::powers(points().map(|point| point.1), 9)
+    } else {
+        Axis::from_zero(points().map(|point| point.1))
+    };
+    let text = ("sans-serif", 13).into_font().color(&INK);
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(12)
+        .margin_left(8)
+        .margin_bottom(8)
+        .set_label_area_size(LabelAreaPosition::Left, 66)
+        .set_label_area_size(LabelAreaPosition::Bottom, 46)
+        .build_cartesian_2d(xs, ys)?;
+    chart
+        .configure_mesh()
+        .max_light_lines(0)
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(INK)
+        .label_style(text.clone())
+        .axis_desc_style(text)
+        .x_desc(if quantity.against_vt { "VT, values per thread" } else { "n, elements" })
+        .y_desc(quantity.axis)
+        .x_labels(32)
+        .y_labels(32)
+        .draw()?;
+    for series in &data.series {
+        let color = color(series.strategy);
+        match series.variant {
+            0 => chart.draw_series(LineSeries::new(series.points.iter().copied(), color.stroke_width(2)))?,
+            variant => {
+                let (dash, gap) = dashes(variant);
+                let line = DashedLineSeries::new(series.points.iter().copied(), dash, gap, color.stroke_width(2));
+                chart.draw_series(line)?
+            }
+        };
+        let corners = marker(series.strategy);
+        chart.draw_series(
+            series.points.iter().map(|&point| EmptyElement::at(point) + Polygon::new(corners.to_vec(), color.filled())),
+        )?;
+    }
+    Ok(())
+}
+
+/// Length of dash and gap in pixels.
+const fn dashes(variant: usize) -> (u32, u32) {
+    match variant % 4 {
+        1 => (8, 4),
+        2 => (3, 3),
+        3 => (12, 3),
+        _ => (5, 6),
+    }
+}
+
+fn draw_legend<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, data: &Data) -> Result<(), DrawingError<'a>> {
+    let style = ("sans-serif", 13).into_font().color(&INK);
+    // From the best line's end downwards, as the eye meets them in the plot.
+    let mut order: Vec<&Series> = data.series.iter().collect();
+    let last = |series: &Series| series.points.last().map_or(0.0, |point| point.1);
+    order.sort_by(|left, right| last(right).total_cmp(&last(left)));
+    for (index, series) in order.into_iter().enumerate() {
+        let y = 16 + 24 * index as i32;
+        let color = color(series.strategy);
+        let step = if series.variant == 0 { (36, 0) } else { dashes(series.variant) };
+        let mut x = 4;
+        while x < 40 {
+            let end = (x + step.0 as i32).min(40);
+            area.draw(&PathElement::new(vec![(x, y), (end, y)], color.stroke_width(2)))?;
+            x = end + (step.1 as i32).max(1);
+        }
+        let corners = marker(series.strategy).iter().map(|(dx, dy)| (22 + dx, y + dy)).collect::<Vec<_>>();
+        area.draw(&Polygon::new(corners, color.filled()))?;
+        area.draw(&Text::new(series.label.clone(), (48, y - 6), style.clone()))?;
+    }
+    Ok(())
+}
+
+/// Colours of the dark page; the attributes in the drawing are those of the light one.
+const STYLE: &str = "<style>\
+text{font-family:system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}\
+@media(prefers-color-scheme:dark){\
+.ink-fill{fill:#d7dde3}.ink-line{stroke:#8b949e}.grid-line{stroke:#30363d}.paper-fill{fill:#0d1117}}\
+</style>";
+
+/// Adds a title for screen readers, the style, and classes where colours follow the page.
+fn finish_svg(svg: &str, title: &str) -> String {
+    let attribute = |name: &str, color: RGBColor| format!("{name}=\"#{:02X}{:02X}{:02X}\"", color.0, color.1, color.2);
+    let mut svg = svg.to_owned();
+    for (name, color, class) in
+        [("fill", INK, "ink-fill"), ("stroke", INK, "ink-line"), ("stroke", GRID, "grid-line"), ("fill", PAPER, "paper-fill")]
+    {
+        let plain = attribute(name, color);
+        svg = svg.replace(&plain, &format!("{plain} class=\"{class}\""));
+    }
+    let head_end = svg.find('>').map_or(0, |end| end + 1);
+    let (head, rest) = svg.split_at(head_end);
+    let head = head.replacen("<svg ", "<svg role=\"img\" ", 1);
+    format!("{head}\n<title>{}</title>{STYLE}{rest}", super::page::escaped(title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::{header, outcome, request};
+
+    fn record(kind: &str, rows: impl IntoIterator<Item = (Strategy, u64, u32)>) -> Record {
+        let mut record = Record::new(header(kind));
+        for (strategy, n, vt) in rows {
+            record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, kind == "cuda")));
+        }
+        record
+    }
+
+    #[test]
+    fn records_with_little_in_them_have_no_plots_and_do_not_panic() {
+        for kind in ["cpu", "cuda"] {
+            assert_eq!(plots(&record(kind, [])).unwrap(), []);
+            assert_eq!(plots(&record(kind, [(Strategy::Lookback, 1000, 32)])).unwrap(), []);
+            assert_eq!(plots(&record(kind, [(Strategy::Lookback, 0, 32), (Strategy::Lookback, 1, 32)])).unwrap(), []);
+            let one_size = Strategy::ALL.iter().map(|&strategy| (strategy, 1000, 32));
+            assert_eq!(plots(&record(kind, one_size)).unwrap(), []);
+        }
+    }
+
+    #[test]
+    fn two_sizes_or_two_vts_make_a_plot() {
+        let kinds = |record: &Record| plots(record).unwrap().into_iter().map(|plot| plot.name).collect::<Vec<_>>();
+        let sizes = record("cuda", [(Strategy::Lookback, 1 << 10, 32), (Strategy::Lookback, 1 << 30, 32)]);
+        assert_eq!(kinds(&sizes), ["throughput-by-size-u32-sum-inclusive", "time-by-size-u32-sum-inclusive"]);
+        let vts = record("cuda", [(Strategy::Lookback, 1 << 10, 1), (Strategy::Lookback, 1 << 10, 64)]);
+        assert_eq!(kinds(&vts), ["throughput-by-vt-u32-sum-inclusive"]);
+    }
+
+    #[test]
+    fn plots_are_deterministic_and_well_formed() {
+        let rows = || [1u64 << 10, 1 << 20, 3_000_000].into_iter().flat_map(|n| Strategy::ALL.iter().map(move |&s| (s, n, 32)));
+        let first = plots(&record("cpu", rows())).unwrap();
+        assert!(!first.is_empty());
+        assert_eq!(first, plots(&record("cpu", rows())).unwrap());
+        for plot in first {
+            assert!(!plot.svg.contains("NaN") && !plot.svg.contains("inf"), "{}", plot.name);
+            for tag in plot.svg.split('<') {
+                assert!(tag.matches("class=").count() <= 1, "two classes in <{tag}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_results_are_not_plotted() {
+        let mut record = record("cuda", [(Strategy::Lookback, 1 << 10, 32), (Strategy::Lookback, 1 << 20, 32)]);
+        record.rows[1].verified = false;
+        assert_eq!(plots(&record).unwrap(), []);
+    }
+
+    #[test]
+    fn powers_of_two_are_labelled_as_such() {
+        for (value, label) in [(1.0, "1"), (64.0, "64"), (128.0, "2⁷"), (1024.0, "2¹⁰"), (0.25, "1/4"), (1000.0, "1000")] {
+            assert_eq!(power_label(value), label);
+        }
+    }
+
+    #[test]
+    fn axes_hold_all_their_values() {
+        for values in [vec![1.0], vec![1000.0, 1e6], vec![0.001, 3e9], vec![5.0, 5.1]] {
+            let axis = Axis::powers(values.iter().copied(), 9);
+            assert!(axis.ticks.len() <= 11, "{:?}", axis.ticks);
+            for value in &values {
+                assert!(axis.range().contains(value), "{value} in {:?}", axis.range());
+            }
+            let axis = Axis::from_zero(values.iter().copied());
+            assert!((2..=8).contains(&axis.ticks.len()), "{:?}", axis.ticks);
+            for value in values {
+                assert!(axis.range().contains(&value), "{value} in {:?}", axis.range());
+            }
+        }
+        assert_eq!(Axis::from_zero([0.0].into_iter()).range(), 0.0..1.2);
+    }
+}

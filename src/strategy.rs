@@ -1,0 +1,227 @@
+//! The choices a user makes: strategy, mode, VT, block size, and how blocks and warps scan inside.
+
+use crate::abi;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A word that names no choice.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{found}' is no {what}; choose one of: {choices}")]
+pub struct UnknownName {
+    /// What was asked for, for example "strategy".
+    pub what: &'static str,
+    /// The word that was given.
+    pub found: String,
+    /// All words that would do.
+    pub choices: String,
+}
+
+/// Declares an enum whose variants have names on the command line, in files and in plots.
+macro_rules! named {
+    ($(#[$meta:meta])* $visibility:vis enum $name:ident as $what:literal { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        $visibility enum $name { $($(#[$variant_meta])* #[serde(rename = $text)] $variant,)+ }
+
+        impl $name {
+            /// Every choice, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name on the command line, in files and in plots.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(self.name())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownName;
+            fn from_str(text: &str) -> Result<Self, UnknownName> {
+                Self::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| UnknownName {
+                    what: $what,
+                    found: text.to_owned(),
+                    choices: Self::ALL.iter().map(|choice| choice.name()).collect::<Vec<_>>().join(", "),
+                })
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// A way to scan a whole device array.
+    pub enum Strategy as "strategy" {
+        /// One thread, from front to back.
+        Sequential = "sequential",
+        /// Every thread sums its own prefix: O(n²) work.
+        Naive = "naive",
+        /// Hillis & Steele (1986): ⌈log₂ n⌉ steps over the whole array.
+        HillisSteele = "hillis-steele",
+        /// Blelloch (1990): an up-sweep and a down-sweep over a tree of the whole array.
+        Blelloch = "blelloch",
+        /// Tiles scan, their totals are scanned, the prefixes are added: 4n element-moves.
+        ScanThenPropagate = "scan-then-propagate",
+        /// Tiles reduce, their totals are scanned, tiles scan from their prefix: 3n element-moves.
+        ReduceThenScan = "reduce-then-scan",
+        /// One pass; each tile waits for its neighbour's inclusive prefix.
+        Chained = "chained",
+        /// One pass with decoupled look-back (Merrill & Garland, 2016).
+        Lookback = "lookback",
+    }
+}
+
+named! {
+    /// What is computed from x[0], x[1], ….
+    pub enum Mode as "mode" {
+        /// y[i] = x[0] ⊕ … ⊕ x[i]
+        Inclusive = "inclusive",
+        /// y[i] = x[0] ⊕ … ⊕ x[i−1], y[0] the identity; x[n−1] is never read.
+        Exclusive = "exclusive",
+        /// The exclusive scan computed as inclusive minus input; integer sums only.
+        InclusiveMinusInput = "inclusive-minus-input",
+    }
+}
+
+named! {
+    /// The scan over one value a lane (or a thread of a block).
+    pub enum Pattern as "scan pattern" {
+        /// Kogge-Stone in registers, by warp shuffles.
+        Shuffle = "shuffle",
+        /// Hillis-Steele in shared memory, double-buffered.
+        HillisSteele = "hillis-steele",
+        /// Kogge-Stone in shared memory, one buffer, a barrier between read and write.
+        KoggeStone = "kogge-stone",
+        /// Brent-Kung in shared memory: fewest operators, twice the depth.
+        BrentKung = "brent-kung",
+        /// Sklansky in shared memory: divide and conquer, least depth.
+        Sklansky = "sklansky",
+        /// Blelloch's exclusive up-sweep and down-sweep in shared memory.
+        Blelloch = "blelloch",
+    }
+}
+
+named! {
+    /// How a block composes the scan of its tile.
+    pub enum Composition as "composition" {
+        /// Each warp scans its part, the warp totals are scanned, then each warp adds its prefix.
+        ScanThenPropagate = "scan-then-propagate",
+        /// Each warp reduces its part, the warp totals are scanned, then each warp scans from its prefix.
+        ReduceThenScan = "reduce-then-scan",
+        /// The pattern spans the whole block, one row of the tile after the other.
+        Block = "block",
+    }
+}
+
+named! {
+    /// How a tile descriptor is laid out in memory.
+    pub enum Descriptor as "descriptor" {
+        /// One 64-bit word: a value of up to 4 bytes and its tag.
+        Packed64 = "packed-64",
+        /// One 128-bit word: a value of up to 8 bytes and its tag.
+        Packed128 = "packed-128",
+        /// A tag and separate slots for aggregate and inclusive prefix, ordered by release and acquire.
+        Split = "split",
+    }
+}
+
+named! {
+    /// How a block learns which tile is its own.
+    pub enum TileOrder as "tile order" {
+        /// From an atomic ticket: tiles are taken in the order in which blocks start.
+        Ticket = "ticket",
+        /// The block index; progress then rests on blocks starting in order, which CUDA does not promise.
+        Static = "static",
+    }
+}
+
+/// The choices inside a strategy. All of them are run-time choices of the user: the CUDA device compiles
+/// a kernel for them on demand, the CPU device reads them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ScanConfig {
+    /// Values per thread, 1 … 64.
+    pub vt: u32,
+    /// Threads per block: a multiple of 32, 32 … 1024.
+    pub block_threads: u32,
+    /// The scan over one value a lane.
+    pub pattern: Pattern,
+    /// How a block composes the scan of its tile.
+    pub composition: Composition,
+    /// Layout of the tile descriptors; `None` takes the smallest that holds the element.
+    pub descriptor: Option<Descriptor>,
+    /// How a block learns which tile is its own.
+    pub tile_order: TileOrder,
+}
+
+impl Default for ScanConfig {
+    fn default() -> Self {
+        Self {
+            vt: 32,
+            block_threads: 256,
+            pattern: Pattern::Shuffle,
+            composition: Composition::ScanThenPropagate,
+            descriptor: None,
+            tile_order: TileOrder::Ticket,
+        }
+    }
+}
+
+/// A configuration that cannot be launched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// VT outside 1 … 64.
+    #[error("VT (values per thread) is {0}; it must be from 1 to {max}", max = abi::LOOKBACK_MAXIMUM_VT)]
+    Vt(u32),
+    /// Threads per block not a multiple of 32 from 32 to 1024.
+    #[error("threads per block is {0}; it must be a multiple of 32 from 32 to {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
+    BlockThreads(u32),
+    /// Shuffles exchange values inside a warp only.
+    #[error("the scan pattern 'shuffle' works inside a warp; with the composition 'block' choose another pattern")]
+    ShuffleAcrossBlock,
+    /// The element does not fit the descriptor.
+    #[error("the descriptor '{descriptor}' holds values of up to {holds} bytes, the element has {bytes}; choose 'split' or leave the choice out")]
+    DescriptorTooSmall {
+        /// The layout that was asked for.
+        descriptor: Descriptor,
+        /// Bytes of value it holds.
+        holds: usize,
+        /// Bytes of the element.
+        bytes: usize,
+    },
+    /// 'inclusive minus input' needs an inverse.
+    #[error("the mode 'inclusive-minus-input' exists for integer sums only, not for {0}; choose 'exclusive'")]
+    NoInverse(String),
+    /// The operator is not defined on the element type.
+    #[error("the operator '{operator}' is not defined on {element}")]
+    NoSuchInstance {
+        /// The operator that was asked for.
+        operator: String,
+        /// The element type that was asked for.
+        element: String,
+    },
+    /// More elements than a grid of blocks can cover.
+    #[error("{n} elements need {blocks} blocks, a grid has at most 2^31 - 1; raise VT or threads per block")]
+    TooManyBlocks {
+        /// Elements asked for.
+        n: u64,
+        /// Blocks they would need.
+        blocks: u64,
+    },
+}
+
+impl Strategy {
+    /// Whether VT, pattern and composition matter: the array is cut into tiles of block threads × VT.
+    pub const fn has_tiles(self) -> bool {
+        matches!(self, Self::ScanThenPropagate | Self::ReduceThenScan | Self::Chained | Self::Lookback)
+    }
+
+    /// Whether tiles meet through descriptors in one launch.
+    pub const fn is_single_pass(self) -> bool {
+        matches!(self, Self::Chained | Self::Lookback)
+    }
+}

@@ -1,0 +1,319 @@
+//! Every kernel compiles for every architecture that is promised, and fits: what it takes in registers,
+//! stack, spills and shared memory is listed (`--nocapture`), and a spill in a default configuration of the
+//! strategies that are written to be fast fails.
+//!
+//! Needs NVRTC and no GPU. `scripts/install-cuda.sh` installs it without root; without it the tests print that they
+//! skipped, and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
+#![cfg(feature = "cuda")]
+
+use lookback::cuda::compile::{Cache, Compiler, ENTRY_POINT};
+use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
+use lookback::element::{ElementType, Instance, Operator};
+use lookback::plan::{Kernel, KernelConfig, Plan, ScanRequest};
+use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
+
+/// The compiler without a cache, so that a test compiles what it says; nothing, with a word, where there is none.
+fn compiler(test: &str) -> Option<Compiler> {
+    match Nvrtc::shared() {
+        Ok(nvrtc) => Some(Compiler::with_cache(nvrtc, Cache::disabled())),
+        Err(error) => {
+            assert!(
+                std::env::var("LOOKBACK_REQUIRE_CUDA_COMPILER").as_deref() != Ok("1"),
+                "LOOKBACK_REQUIRE_CUDA_COMPILER is 1: {error}"
+            );
+            println!("{test} skipped: no NVRTC ({error})");
+            None
+        }
+    }
+}
+
+/// One compilation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Job {
+    kernel: Kernel,
+    instance: Instance,
+    config: KernelConfig,
+    architecture: Architecture,
+}
+
+impl Job {
+    fn describe(&self) -> String {
+        let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order } = self.config;
+        format!(
+            "{:<7} {:<19} {:<14} VT {vt:>2} x {block_threads:>4} {mode} {pattern} {composition} {descriptor} {tile_order}",
+            self.architecture.to_string(),
+            self.kernel.name(),
+            self.instance.to_string(),
+        )
+    }
+}
+
+/// Instances that differ in their kernels.
+fn instances() -> BTreeSet<Instance> {
+    Instance::all().map(Instance::canonical).collect()
+}
+
+/// The kernels of every strategy on this instance, as plans ask for them. A size with a spine of two levels.
+fn kernels_of(instance: Instance, mode: Mode, config: ScanConfig, architecture: Architecture, jobs: &mut Vec<Job>) {
+    for &strategy in Strategy::ALL {
+        let tile = u64::from(config.vt * config.block_threads);
+        let request = ScanRequest {
+            instance,
+            strategy,
+            mode,
+            config,
+            n: tile * tile + 1,
+            in_place: false,
+            input_offset: 0,
+            output_offset: 0,
+        };
+        // Modes and descriptors that the instance does not have, grids that are too large.
+        let Ok(plan) = Plan::new(&request) else { continue };
+        for step in plan.steps {
+            let job = Job { kernel: step.kernel, instance, config: step.config, architecture };
+            if !jobs.contains(&job) {
+                jobs.push(job);
+            }
+        }
+    }
+}
+
+/// Compiles on all cores. The listing goes to the test's output; failures come back.
+fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)>, Vec<String>) {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new((Vec::new(), Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let compiled = compiler.scan_kernel(job.kernel, job.instance, &job.config, job.architecture);
+                    let mut results = results.lock().expect("no thread panics with the lock");
+                    match compiled {
+                        Ok(compiled) => results.0.push((*job, compiled.resources)),
+                        Err(error) => results.1.push(format!("{}\n{error}", job.describe())),
+                    }
+                }
+            });
+        }
+    });
+    let (mut listed, mut failures) = results.into_inner().expect("no thread panicked with the lock");
+    listed.sort_by_key(|(job, _)| jobs.iter().position(|other| other == job));
+    for (job, resources) in &listed {
+        let KernelResources { registers, spill_store_bytes, spill_load_bytes, stack_bytes, shared_bytes } = *resources;
+        println!(
+            "{}: {registers} registers, stack {stack_bytes} B, spills {spill_store_bytes}/{spill_load_bytes} B, shared {shared_bytes} B",
+            job.describe()
+        );
+        if shared_bytes > KernelResources::SHARED_BYTES_LIMIT {
+            failures.push(format!("{}: {shared_bytes} bytes of shared memory", job.describe()));
+        }
+        if registers == 0 {
+            failures.push(format!("{}: the assembler reported no registers", job.describe()));
+        }
+    }
+    (listed, failures)
+}
+
+/// The strategies by which people will judge the algorithms may not spill where nobody chose anything.
+fn spills_of_fast_kernels(listed: &[(Job, KernelResources)], default: ScanConfig) -> Vec<String> {
+    listed
+        .iter()
+        .filter(|(job, _)| {
+            matches!(job.kernel, Kernel::Lookback | Kernel::ReduceTiles | Kernel::ScanTiles)
+                && (job.config.vt, job.config.block_threads) == (default.vt, default.block_threads)
+        })
+        .filter(|(_, resources)| resources.spill_store_bytes + resources.spill_load_bytes > 0)
+        .map(|(job, resources)| format!("{} spills: {resources:?}", job.describe()))
+        .collect()
+}
+
+fn report(failures: &[String]) {
+    assert!(failures.is_empty(), "{} failure(s):\n{}", failures.len(), failures.join("\n"));
+}
+
+fn u32_sum() -> Instance {
+    Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum")
+}
+
+#[test]
+fn every_kernel_compiles_for_every_architecture_by_default() {
+    let Some(compiler) = compiler("every_kernel_compiles_for_every_architecture_by_default") else { return };
+    let mut jobs = Vec::new();
+    for architecture in Architecture::CHECKED {
+        for (element, operator) in [
+            (ElementType::U32, Operator::Sum),
+            (ElementType::F64, Operator::Sum),
+            (ElementType::AffineMap, Operator::Affine),
+        ] {
+            let instance = Instance::new(element, operator).expect("defined");
+            kernels_of(instance, Mode::Inclusive, ScanConfig::default(), architecture, &mut jobs);
+        }
+    }
+    for architecture in Architecture::CHECKED {
+        for &kernel in Kernel::ALL {
+            // `copy` is a kernel of plans for single elements and in-place preparation only.
+            let planned = jobs.iter().any(|job| (job.kernel, job.architecture) == (kernel, architecture));
+            assert!(planned || kernel == Kernel::Copy, "no plan uses {}", kernel.name());
+        }
+    }
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    failures.extend(spills_of_fast_kernels(&listed, ScanConfig::default()));
+    report(&failures);
+}
+
+#[test]
+fn every_instance_compiles_on_hopper_without_spills_by_default() {
+    let Some(compiler) = compiler("every_instance_compiles_on_hopper_without_spills_by_default") else { return };
+    let mut jobs = Vec::new();
+    for instance in instances() {
+        kernels_of(instance, Mode::Inclusive, ScanConfig::default(), HOPPER, &mut jobs);
+    }
+    jobs.retain(|job| matches!(job.kernel, Kernel::Lookback | Kernel::ReduceTiles | Kernel::ScanTiles));
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    failures.extend(spills_of_fast_kernels(&listed, ScanConfig::default()));
+    report(&failures);
+}
+
+#[test]
+fn every_choice_inside_the_strategies_compiles() {
+    let Some(compiler) = compiler("every_choice_inside_the_strategies_compiles") else { return };
+    let default = ScanConfig::default();
+    let mut configs = Vec::new();
+    for &pattern in Pattern::ALL {
+        for &composition in Composition::ALL {
+            configs.push(ScanConfig { pattern, composition, vt: 8, ..default });
+        }
+    }
+    configs.extend(TileOrder::ALL.iter().map(|&tile_order| ScanConfig { tile_order, ..default }));
+    configs.extend(Descriptor::ALL.iter().map(|&descriptor| ScanConfig { descriptor: Some(descriptor), ..default }));
+    configs.extend([1, 3, 31, 64].map(|vt| ScanConfig { vt, ..default }));
+    configs.extend([32, 1024].map(|block_threads| ScanConfig { block_threads, vt: 4, ..default }));
+    let mut jobs = Vec::new();
+    for config in configs {
+        kernels_of(u32_sum(), Mode::Inclusive, config, HOPPER, &mut jobs);
+    }
+    for &mode in Mode::ALL {
+        kernels_of(u32_sum(), mode, default, HOPPER, &mut jobs);
+    }
+    // The others do not depend on most of these choices.
+    jobs.retain(|job| job.kernel == Kernel::Lookback || job.config.mode != Mode::Inclusive || job.config.vt == default.vt);
+    let (_, failures) = compile_all(&compiler, &jobs);
+    report(&failures);
+}
+
+/// All kernels, instances, modes and architectures: minutes. `cargo test --test compile_kernels -- --ignored --nocapture`
+#[test]
+#[ignore = "takes minutes on two cores"]
+fn everything_compiles_for_every_architecture() {
+    let Some(compiler) = compiler("everything_compiles_for_every_architecture") else { return };
+    let mut jobs = Vec::new();
+    for architecture in Architecture::CHECKED {
+        for instance in instances() {
+            for &mode in Mode::ALL {
+                kernels_of(instance, mode, ScanConfig::default(), architecture, &mut jobs);
+            }
+        }
+    }
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    failures.extend(spills_of_fast_kernels(&listed, ScanConfig::default()));
+    report(&failures);
+}
+
+#[test]
+fn the_comparison_kernels_compile_for_every_architecture() {
+    let Some(compiler) = compiler("the_comparison_kernels_compile_for_every_architecture") else { return };
+    for architecture in Architecture::CHECKED {
+        let kernels = compiler.verification_kernels(architecture).unwrap_or_else(|error| panic!("{error}"));
+        assert!(kernels.cubin.starts_with(b"\x7fELF"));
+    }
+}
+
+#[test]
+fn a_cubin_is_kept_and_a_damaged_one_is_compiled_anew() {
+    let Some(compiler) = compiler("a_cubin_is_kept_and_a_damaged_one_is_compiled_anew") else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let nvrtc = Nvrtc::shared().expect("it was found above");
+    drop(compiler);
+    let compile = || {
+        let compiler = Compiler::with_cache(nvrtc.clone(), Cache::in_folder(folder.path()));
+        let config = lookback_config();
+        let kernel = compiler.scan_kernel(Kernel::Lookback, u32_sum(), &config, HOPPER).unwrap_or_else(|error| panic!("{error}"));
+        (kernel, compiler.cache().warnings())
+    };
+    let (first, warnings) = compile();
+    assert!(first.cubin.windows(ENTRY_POINT.len()).any(|bytes| bytes == ENTRY_POINT.as_bytes()));
+    assert_eq!(warnings, Vec::<String>::new());
+    let entries: Vec<_> = std::fs::read_dir(folder.path()).expect("it is there").flatten().collect();
+    assert_eq!(entries.len(), 1);
+    let path = entries[0].path();
+    let whole = std::fs::read(&path).expect("the entry");
+    assert_eq!(compile(), (first.clone(), Vec::new()), "the second comes from the cache and is the same");
+
+    std::fs::write(&path, &whole[..whole.len() / 2]).expect("truncated");
+    let (again, warnings) = compile();
+    assert_eq!(again.resources, first.resources);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let (_, warnings) = compile();
+    assert_eq!(warnings, Vec::<String>::new(), "the damaged entry was replaced");
+}
+
+#[test]
+fn processes_that_compile_at_once_leave_one_whole_entry() {
+    let Some(compiler) = compiler("processes_that_compile_at_once_leave_one_whole_entry") else { return };
+    drop(compiler);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let nvrtc = Nvrtc::shared().expect("it was found above");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                // A cache each: they know as little of one another as processes do.
+                let compiler = Compiler::with_cache(nvrtc.clone(), Cache::in_folder(folder.path()));
+                let config = lookback_config();
+                compiler.scan_kernel(Kernel::Copy, u32_sum(), &config, HOPPER).unwrap_or_else(|error| panic!("{error}"));
+                assert_eq!(compiler.cache().warnings(), Vec::<String>::new());
+            });
+        }
+    });
+    assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 1);
+}
+
+#[test]
+fn an_architecture_that_the_compiler_does_not_know_is_a_typed_error() {
+    let Some(compiler) = compiler("an_architecture_that_the_compiler_does_not_know_is_a_typed_error") else { return };
+    let old = Architecture { major: 3, minor: 5 };
+    let error = compiler.scan_kernel(Kernel::Copy, u32_sum(), &lookback_config(), old).expect_err("Kepler is gone");
+    assert!(matches!(error, CudaError::ArchitectureUnsupported { .. }), "{error}");
+    // A newer minor version runs the cubins of the older ones of its major.
+    let newer = Architecture { major: 9, minor: 9 };
+    assert!(compiler.scan_kernel(Kernel::Copy, u32_sum(), &lookback_config(), newer).is_ok());
+}
+
+#[test]
+fn a_kernel_that_does_not_compile_reports_its_log() {
+    let Some(compiler) = compiler("a_kernel_that_does_not_compile_reports_its_log") else { return };
+    // More threads than a block may have: refused by the compiler, since no plan was asked.
+    let config = KernelConfig { block_threads: 0, ..lookback_config() };
+    let error = compiler.scan_kernel(Kernel::Lookback, u32_sum(), &config, HOPPER).expect_err("no block has 0 threads");
+    let CudaError::CompilationFailed { log, options, .. } = &error else { panic!("{error}") };
+    assert!(log.contains("error"), "{log}");
+    assert!(options.contains("-DLOOKBACK_BLOCK_THREADS=0"), "{options}");
+}
+
+fn lookback_config() -> KernelConfig {
+    let ScanConfig { vt, block_threads, pattern, composition, tile_order, .. } = ScanConfig::default();
+    KernelConfig {
+        vt,
+        block_threads,
+        mode: Mode::Inclusive,
+        pattern,
+        composition,
+        descriptor: Descriptor::Packed64,
+        tile_order,
+    }
+}
