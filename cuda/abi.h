@@ -1,8 +1,7 @@
 // The one contract between the kernels, the CPU device and Rust: what a launch is given, what a
 // descriptor may say, and which numbers stand for which choice. Includes nothing, so that bindgen,
 // NVRTC, nvcc and a host compiler read the same text. `src/abi.rs` is generated from this file.
-#ifndef LOOKBACK_ABI_H
-#define LOOKBACK_ABI_H
+#pragma once
 
 typedef unsigned char lookback_u8;
 typedef unsigned int lookback_u32;
@@ -118,5 +117,3 @@ struct lookback_launch {
   lookback_u32 lead;    // elements from the 16-byte boundary at or below `input` to `input`
   lookback_u32 reserved;  // 0
 };
-
-#endif

@@ -2,8 +2,7 @@
 // compile-time constants (`constant_config`), so loops unroll and branches fold; on the CPU device they
 // are values (`runtime_config`), so one compiled kernel serves every choice. The members are those of
 // `lookback_config` in `abi.h`; the `maximum_` ones size arrays.
-#ifndef LOOKBACK_CONFIG_CUH
-#define LOOKBACK_CONFIG_CUH
+#pragma once
 
 #include "platform.cuh"
 
@@ -91,5 +90,3 @@ DEVICE void with_access_width(Config config, Body body) {
 }
 
 }  // namespace lookback
-
-#endif

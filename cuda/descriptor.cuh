@@ -10,8 +10,7 @@
 // value, and relaxed accesses suffice. In the split one the tag is stored with release after its slot
 // and loaded with acquire before it; a slot is written once a launch, so a reader never meets a
 // half-replaced value.
-#ifndef LOOKBACK_DESCRIPTOR_CUH
-#define LOOKBACK_DESCRIPTOR_CUH
+#pragma once
 
 #include "config.cuh"
 #include "memory.cuh"
@@ -129,5 +128,3 @@ DEVICE void with_descriptors(Config config, const lookback_launch& launch, Body 
 }
 
 }  // namespace lookback
-
-#endif

@@ -49,7 +49,7 @@ using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREA
 
 // The launch stays in the parameter bank: __grid_constant__ spares the copy into registers or local memory
 // that passing it on by reference would take otherwise.
-extern "C" __global__ void __launch_bounds__(LOOKBACK_BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(LOOKBACK_LAUNCH_BOUNDS)
     lookback_entry(const __grid_constant__ lookback_launch launch) {
   ::lookback::scan::LOOKBACK_KERNEL_FUNCTION<LOOKBACK_OPERATOR_TYPE>(entry_config{}, launch);
 }

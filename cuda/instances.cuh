@@ -2,8 +2,7 @@
 // the CPU device (`host/`) share. LOOKBACK_ELEMENT and LOOKBACK_OPERATOR are the positions in
 // `ElementType::ALL` and `Operator::ALL` (src/element.rs); both come from the compiler's command line.
 // Defines LOOKBACK_ELEMENT_TYPE and LOOKBACK_OPERATOR_TYPE.
-#ifndef LOOKBACK_INSTANCES_CUH
-#define LOOKBACK_INSTANCES_CUH
+#pragma once
 
 #include "operators.cuh"
 
@@ -57,6 +56,4 @@
 #define LOOKBACK_OPERATOR_TYPE ::lookback::operators::intervals
 #else
 #error "LOOKBACK_OPERATOR is no position in Operator::ALL"
-#endif
-
 #endif

@@ -25,8 +25,7 @@
 // All of them are of gpu scope. A 64-bit or 128-bit scalar access is single-copy atomic, so a value
 // and its tag travel together and need no fence; payloads are plain and are ordered by the
 // release and the acquire of their tag.
-#ifndef LOOKBACK_MEMORY_CUH
-#define LOOKBACK_MEMORY_CUH
+#pragma once
 
 #include "platform.cuh"
 
@@ -42,6 +41,4 @@ struct alignas(16) word128 {
 #include "gpu/memory.cuh"
 #else
 #include "host/memory.h"
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 // Associative operators, each with its value type and identity. `a` stands left of `b`: only the
 // order of operands may be relied on, never commutativity.
-#ifndef LOOKBACK_OPERATORS_CUH
-#define LOOKBACK_OPERATORS_CUH
+#pragma once
 
 #include "platform.cuh"
 
@@ -43,7 +42,8 @@ struct signed_number {
 template <class T>
 struct float_number {
   using wrapping = T;
-  static constexpr T highest = static_cast<T>(__builtin_huge_val());
+  // Infinity by its bits: the one spelling that g++, clang, nvcc and NVRTC all take in a constant.
+  static constexpr T highest = static_cast<T>(__builtin_bit_cast(double, 0x7ff0000000000000ull));
   static constexpr T lowest = -highest;
 };
 template <>
@@ -162,5 +162,3 @@ DEVICE typename Operator::value_type combine(typename Operator::value_type a, ty
 }
 
 }  // namespace lookback
-
-#endif

@@ -16,8 +16,7 @@
 // `site` is where the call stands in the source; it defaults to the caller's line on the CPU device
 // and is empty on the GPU. Collectives and barriers take every lane (thread) that exists: blocks are
 // multiples of 32 threads, and no kernel returns before its last collective.
-#ifndef LOOKBACK_PLATFORM_CUH
-#define LOOKBACK_PLATFORM_CUH
+#pragma once
 
 #include "abi.h"
 
@@ -32,6 +31,4 @@ using u64 = lookback_u64;
 #include "gpu/platform.cuh"
 #else
 #include "host/platform.h"
-#endif
-
 #endif

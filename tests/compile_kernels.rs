@@ -127,8 +127,11 @@ fn spills_of_fast_kernels(listed: &[(Job, KernelResources)], default: ScanConfig
         .filter(|(job, _)| {
             matches!(job.kernel, Kernel::Lookback | Kernel::ReduceTiles | Kernel::ScanTiles)
                 && (job.config.vt, job.config.block_threads) == (default.vt, default.block_threads)
+                // A thread's 32 affine maps alone fill half the registers there are, and composing them needs
+                // the rest; the type serves tests of order, not of speed.
+                && job.instance.element() != ElementType::AffineMap
         })
-        .filter(|(_, resources)| resources.spill_store_bytes + resources.spill_load_bytes > 0)
+        .filter(|(_, resources)| resources.spill_bytes() > 0)
         .map(|(job, resources)| format!("{} spills: {resources:?}", job.describe()))
         .collect()
 }
@@ -202,7 +205,9 @@ fn every_choice_inside_the_strategies_compiles() {
         kernels_of(u32_sum(), mode, default, HOPPER, &mut jobs);
     }
     // The others do not depend on most of these choices.
-    jobs.retain(|job| job.kernel == Kernel::Lookback || job.config.mode != Mode::Inclusive || job.config.vt == default.vt);
+    jobs.retain(|job| {
+        job.kernel == Kernel::Lookback || job.config.mode != Mode::Inclusive || job.config.vt == default.vt
+    });
     let (_, failures) = compile_all(&compiler, &jobs);
     report(&failures);
 }
@@ -243,7 +248,9 @@ fn a_cubin_is_kept_and_a_damaged_one_is_compiled_anew() {
     let compile = || {
         let compiler = Compiler::with_cache(nvrtc.clone(), Cache::in_folder(folder.path()));
         let config = lookback_config();
-        let kernel = compiler.scan_kernel(Kernel::Lookback, u32_sum(), &config, HOPPER).unwrap_or_else(|error| panic!("{error}"));
+        let kernel = compiler
+            .scan_kernel(Kernel::Lookback, u32_sum(), &config, HOPPER)
+            .unwrap_or_else(|error| panic!("{error}"));
         (kernel, compiler.cache().warnings())
     };
     let (first, warnings) = compile();
@@ -275,7 +282,9 @@ fn processes_that_compile_at_once_leave_one_whole_entry() {
                 // A cache each: they know as little of one another as processes do.
                 let compiler = Compiler::with_cache(nvrtc.clone(), Cache::in_folder(folder.path()));
                 let config = lookback_config();
-                compiler.scan_kernel(Kernel::Copy, u32_sum(), &config, HOPPER).unwrap_or_else(|error| panic!("{error}"));
+                compiler
+                    .scan_kernel(Kernel::Copy, u32_sum(), &config, HOPPER)
+                    .unwrap_or_else(|error| panic!("{error}"));
                 assert_eq!(compiler.cache().warnings(), Vec::<String>::new());
             });
         }

@@ -1,1 +1,758 @@
+//! The executor of the CPU device: what it promises to kernels, and every fault it must find.
+#![cfg(feature = "cpu")]
 
+use lookback::cpu::{
+    Access, AccessKind, Activity, BlockOrder, Collective, ExecutionError, LaunchReport, LaunchSettings, MaskFault,
+    MemoryBackend, Party, Schedule, Stop, Synchronization, launch, launch_on,
+};
+use std::collections::BTreeMap;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+const KERNEL_SOURCE: &str = include_str!("../cuda/host/test_kernels.cpp");
+
+/// `lookback_config`, of which test kernels read `vt`.
+#[repr(C)]
+#[derive(Default)]
+struct Config {
+    vt: u32,
+    rest: [u32; 7],
+}
+
+/// `lookback_launch`.
+#[repr(C)]
+struct Arguments {
+    input: *const u32,
+    output: *mut u32,
+    spine: *mut u32,
+    control: *mut u32,
+    descriptors: *mut u32,
+    n: u64,
+    tiles: u64,
+    stride: u64,
+    capacity: u64,
+    lead: u32,
+    reserved: u32,
+}
+
+type Kernel = unsafe extern "C" fn(*const Config, *const Arguments);
+
+macro_rules! kernels {
+    ($($name:ident)*) => { unsafe extern "C" { $(fn $name(config: *const Config, launch: *const Arguments);)* } };
+}
+
+kernels! {
+    lookback_test_row_scan lookback_test_collectives lookback_test_warp_ahead_of_barrier lookback_test_shared
+    lookback_test_every_access lookback_test_chain lookback_test_ticket_chain lookback_test_poll_by_warp
+    lookback_test_poll_without_pause lookback_test_order_of_arrival lookback_test_missing_participant
+    lookback_test_early_return lookback_test_two_barriers lookback_test_barrier_in_collective
+    lookback_test_caller_not_in_mask lookback_test_lane_exited lookback_test_masked_lane_exited lookback_test_lanes_apart
+    lookback_test_overlapping_masks lookback_test_source_not_in_mask lookback_test_spin_forever
+    lookback_test_wait_for_later_block lookback_test_too_much_shared lookback_test_misaligned
+}
+
+/// Sixteen bytes, aligned as device memory is.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+struct Chunk([u32; 4]);
+
+/// The arrays of a launch.
+struct Memory {
+    input: Vec<Chunk>,
+    output: Vec<Chunk>,
+    spine: Vec<Chunk>,
+    control: Vec<Chunk>,
+    descriptors: Vec<Chunk>,
+}
+
+impl Memory {
+    fn new(values: usize) -> Self {
+        let array = || vec![Chunk::default(); values.div_ceil(4)];
+        Self {
+            input: array(),
+            output: array(),
+            spine: vec![Chunk::default(); 4],
+            control: vec![Chunk::default(); 1],
+            descriptors: vec![Chunk::default(); 1024],
+        }
+    }
+
+    fn arguments(&mut self) -> Arguments {
+        Arguments {
+            input: self.input.as_ptr().cast(),
+            output: self.output.as_mut_ptr().cast(),
+            spine: self.spine.as_mut_ptr().cast(),
+            control: self.control.as_mut_ptr().cast(),
+            descriptors: self.descriptors.as_mut_ptr().cast(),
+            n: 0,
+            tiles: 0,
+            stride: 0,
+            capacity: 4096,
+            lead: 0,
+            reserved: 0,
+        }
+    }
+
+    fn run(&mut self, kernel: Kernel, vt: u32, settings: &LaunchSettings) -> Result<LaunchReport, ExecutionError> {
+        let config = Config { vt, ..Config::default() };
+        let arguments = self.arguments();
+        // SAFETY: the kernels are compiled for this executor, and each test makes its arrays large enough.
+        unsafe { launch(kernel, &config, &arguments, settings) }
+    }
+
+    fn output(&self) -> Vec<u32> {
+        self.output.iter().flat_map(|chunk| chunk.0).collect()
+    }
+}
+
+fn run(kernel: Kernel, settings: &LaunchSettings) -> Result<LaunchReport, ExecutionError> {
+    let values = settings.grid_blocks as usize * settings.block_threads as usize * 8;
+    Memory::new(values.max(64)).run(kernel, 4, settings)
+}
+
+/// Schedules of every kind, for kernels whose outcome must not depend on them.
+fn schedules(grid_blocks: u64, block_threads: u32) -> Vec<LaunchSettings> {
+    let base = LaunchSettings::new(grid_blocks, block_threads);
+    let mut all = vec![
+        base.clone(),
+        LaunchSettings { resident_blocks: 1, ..base.clone() },
+        LaunchSettings { plain_points: true, ..base.clone() },
+        LaunchSettings { block_order: BlockOrder::Reverse, resident_blocks: 64, ..base.clone() },
+    ];
+    for seed in 0..6 {
+        let preemption = [0.0, 0.1, 1.0][seed as usize % 3];
+        all.push(LaunchSettings {
+            schedule: Schedule::Random { preemption },
+            block_order: BlockOrder::Random,
+            plain_points: seed % 2 == 0,
+            resident_blocks: 8,
+            seed,
+            ..base.clone()
+        });
+    }
+    all
+}
+
+/// The line of `test_kernels.cpp` that ends in `// FAULT name`.
+fn line(name: &str) -> u32 {
+    let marker = format!("// FAULT {name}");
+    let found = KERNEL_SOURCE.lines().position(|line| line.ends_with(&marker));
+    found.unwrap_or_else(|| panic!("no line is marked '{marker}'")) as u32 + 1
+}
+
+/// What a party does where, without how many they are.
+fn summary(party: &Party) -> (u64, u32, Activity, Option<u32>) {
+    if let Some(site) = party.site {
+        assert!(site.file.ends_with("test_kernels.cpp"), "{site}");
+    }
+    (party.block, party.thread, party.activity, party.site.map(|site| site.line))
+}
+
+fn summaries(parties: &[Party]) -> Vec<(u64, u32, Activity, Option<u32>)> {
+    parties.iter().map(summary).collect()
+}
+
+fn in_collective(collective: Collective, mask: u32) -> Activity {
+    Activity::WarpCollective { collective, mask }
+}
+
+const FULL: u32 = u32::MAX;
+
+#[test]
+fn collectives_give_each_lane_the_value_it_asks_for() {
+    for settings in schedules(3, 64) {
+        let mut memory = Memory::new(3 * 64 * 8);
+        let report = memory.run(lookback_test_collectives, 4, &settings).unwrap();
+        for (thread, found) in memory.output().chunks(8).enumerate() {
+            let (warp, lane) = (thread as u32 % 64 / 32, thread as u32 % 32);
+            let value_of = |lane: u32| 1000 * warp + lane;
+            let masked = if lane.is_multiple_of(2) {
+                value_of(lane.saturating_sub(6))
+            } else {
+                value_of(if lane < 30 { lane + 2 } else { lane })
+            };
+            let expected = [
+                value_of(if lane < 3 { lane } else { lane - 3 }),
+                value_of(if lane < 27 { lane + 5 } else { lane }),
+                value_of((lane + 1) % 32),
+                0x4924_9249,
+                0x4210_8421,
+                31 + 256 * 46,
+                masked,
+                if lane < 8 { 0x55 } else { value_of(8) },
+            ];
+            assert_eq!(found, expected, "thread {thread}, {settings:?}");
+        }
+        // 6 of all lanes, warp_barrier, 3 + 2 among odd and even lanes, 2 at the end; 2 warps, 3 blocks.
+        assert_eq!(report.counters.warp_collectives, 6 * (7 + 5 + 2));
+    }
+}
+
+#[test]
+fn a_warp_may_shuffle_while_others_wait_at_the_barrier() {
+    for settings in schedules(2, 128) {
+        let mut memory = Memory::new(256);
+        let report = memory.run(lookback_test_warp_ahead_of_barrier, 4, &settings).unwrap();
+        let output = memory.output();
+        assert!(output.iter().all(|&value| value == output[0]), "{settings:?}");
+        assert_eq!((report.counters.block_barriers, report.counters.warp_collectives), (2, 200));
+    }
+}
+
+#[test]
+fn shared_memory_is_poisoned_for_every_block_and_each_declaration_is_its_own() {
+    for mut settings in schedules(9, 64) {
+        settings.poison = 0x5C;
+        let mut memory = Memory::new(9 * 64 * 2);
+        let report = memory.run(lookback_test_shared, 4, &settings).unwrap();
+        assert!(memory.output().chunks(2).all(|pair| pair == [0x5C5C_5C5C, 1]), "{settings:?}");
+        assert_eq!(report.counters.shared_bytes, 3 * 128);
+    }
+}
+
+#[test]
+fn every_access_is_counted_as_what_it_is() {
+    let counters = run(lookback_test_every_access, &LaunchSettings::new(1, 32)).unwrap().counters;
+    let elements = (counters.element_reads, counters.element_writes, counters.spine_reads, counters.spine_writes);
+    assert_eq!(elements, (5, 5, 1, 1));
+    assert_eq!((counters.protocol_loads, counters.protocol_stores, counters.protocol_updates), (5, 5, 2));
+}
+
+/// Does natively what it is asked, and remembers by whom.
+#[derive(Default)]
+struct Recorder {
+    accesses: BTreeMap<AccessKind, Vec<(usize, u32)>>,
+    events: Vec<Synchronization>,
+    refuse: Option<AccessKind>,
+    panic: bool,
+}
+
+impl Recorder {
+    fn record(&mut self, access: &Access) -> Result<(), String> {
+        assert!(!self.panic, "asked to panic");
+        assert!(access.site().unwrap().file.ends_with("test_kernels.cpp"));
+        self.accesses.entry(access.kind).or_default().push((access.address, access.bytes));
+        if self.refuse == Some(access.kind) { Err("refused".to_owned()) } else { Ok(()) }
+    }
+}
+
+impl MemoryBackend for Recorder {
+    fn load(&mut self, access: &Access, value: &mut [u8]) -> Result<(), String> {
+        self.record(access)?;
+        // SAFETY: the address is one that the kernel would have loaded from.
+        unsafe { ptr::copy_nonoverlapping(ptr::with_exposed_provenance(access.address), value.as_mut_ptr(), value.len()) };
+        Ok(())
+    }
+
+    fn store(&mut self, access: &Access, value: &[u8]) -> Result<(), String> {
+        self.record(access)?;
+        // SAFETY: the address is one that the kernel would have stored to.
+        unsafe { ptr::copy_nonoverlapping(value.as_ptr(), ptr::with_exposed_provenance_mut(access.address), value.len()) };
+        Ok(())
+    }
+
+    fn fetch_add(&mut self, access: &Access, value: u32) -> Result<u32, String> {
+        self.record(access)?;
+        let address = ptr::with_exposed_provenance_mut::<u32>(access.address);
+        // SAFETY: the address is one that the kernel would have added to.
+        unsafe {
+            let previous = address.read();
+            address.write(previous.wrapping_add(value));
+            Ok(previous)
+        }
+    }
+
+    fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {
+        self.events.push(event);
+        Ok(())
+    }
+}
+
+fn run_on(backend: &mut Recorder, memory: &mut Memory, kernel: Kernel) -> Result<LaunchReport, ExecutionError> {
+    let config = Config { vt: 4, ..Config::default() };
+    // SAFETY: as in `Memory::run`.
+    unsafe { launch_on(backend, kernel, &config, &memory.arguments(), &LaunchSettings::new(1, 32)) }
+}
+
+#[test]
+fn every_kind_of_access_passes_through_the_back_end_and_natively_does_the_same() {
+    let fill = |memory: &mut Memory| {
+        for (number, chunk) in (0..).zip(memory.input.iter_mut().chain(&mut memory.spine).chain(&mut memory.descriptors)) {
+            chunk.0 = [4 * number, 4 * number + 1, 4 * number + 2, 4 * number + 3];
+        }
+    };
+    let (mut native, mut recorded) = (Memory::new(64), Memory::new(64));
+    fill(&mut native);
+    fill(&mut recorded);
+    let mut recorder = Recorder::default();
+    let native_report = native.run(lookback_test_every_access, 4, &LaunchSettings::new(1, 32)).unwrap();
+    let report = run_on(&mut recorder, &mut recorded, lookback_test_every_access).unwrap();
+
+    assert_eq!(report.counters, native_report.counters);
+    assert_eq!(recorded.output(), native.output());
+    assert_eq!(recorded.descriptors, native.descriptors);
+    assert_eq!(recorded.spine, native.spine);
+    let widths = |kind: AccessKind| recorder.accesses[&kind].iter().map(|access| access.1).collect::<Vec<_>>();
+    for kind in AccessKind::ALL {
+        let expected: &[u32] = match kind {
+            AccessKind::ElementLoad | AccessKind::ElementStore => &[16, 4],
+            AccessKind::SharedLoad | AccessKind::SharedStore => &[16, 4],
+            AccessKind::RelaxedLoad | AccessKind::RelaxedStore => &[4, 8, 16],
+            AccessKind::PayloadLoad | AccessKind::PayloadStore => &[16],
+            _ => &[4],
+        };
+        assert_eq!(widths(kind), expected, "{kind:?}");
+    }
+    let first_element = recorder.accesses[&AccessKind::ElementLoad][0].0;
+    assert_eq!(first_element, recorded.input.as_ptr().addr());
+}
+
+#[test]
+fn the_back_end_is_told_who_has_met() {
+    let mut recorder = Recorder::default();
+    run_on(&mut recorder, &mut Memory::new(64), lookback_test_warp_ahead_of_barrier).unwrap();
+    let warp = Synchronization::Warp { block: 0, warp: 0, mask: FULL };
+    let barrier = Synchronization::BlockBarrier { block: 0 };
+    let events = &recorder.events;
+    assert!(matches!(events[0], Synchronization::SharedStorage { block: 0, bytes: 4, .. }));
+    assert!(events[1..101].iter().all(|event| *event == warp));
+    assert_eq!(events[101..], [barrier, Synchronization::BlockEnd { block: 0 }]);
+}
+
+#[test]
+fn a_back_end_that_refuses_or_panics_ends_the_launch() {
+    for refused in AccessKind::ALL {
+        let mut recorder = Recorder { refuse: Some(refused), ..Recorder::default() };
+        match run_on(&mut recorder, &mut Memory::new(64), lookback_test_every_access) {
+            Err(ExecutionError::Backend { message, party }) => {
+                assert_eq!(message, "refused");
+                assert_eq!((party.block, party.thread, party.activity), (0, 0, Activity::Access));
+            }
+            other => panic!("{refused:?}: {other:?}"),
+        }
+    }
+    let mut recorder = Recorder { panic: true, ..Recorder::default() };
+    match run_on(&mut recorder, &mut Memory::new(64), lookback_test_every_access) {
+        Err(ExecutionError::Backend { message, .. }) => assert_eq!(message, "panicked: asked to panic"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_chain_of_blocks_is_as_long_as_it_is_and_its_span_is_carried_from_store_to_load() {
+    for settings in schedules(20, 32) {
+        // Its blocks wait for their index: they must be resident together where they do not start in order.
+        let settings = LaunchSettings { resident_blocks: 64, ..settings };
+        let report = run(lookback_test_chain, &settings).unwrap();
+        assert_eq!(report.counters.span_steps, 20, "{settings:?}");
+        assert_eq!(report.counters.operator_applications, 20);
+        assert_eq!((report.counters.lookbacks, report.counters.lookback_distance_tiles), (19, 19));
+    }
+}
+
+#[test]
+fn tickets_make_progress_in_any_start_order_even_with_one_resident_block() {
+    for settings in schedules(50, 64) {
+        for resident_blocks in [1, 2, 7] {
+            let settings = LaunchSettings { resident_blocks, ..settings.clone() };
+            run(lookback_test_ticket_chain, &settings).unwrap_or_else(|error| panic!("{error}, {settings:?}"));
+        }
+    }
+}
+
+#[test]
+fn polling_is_not_lost_progress_while_somebody_computes() {
+    for settings in schedules(2, 64) {
+        run(lookback_test_poll_by_warp, &settings).unwrap_or_else(|error| panic!("{error}, {settings:?}"));
+    }
+}
+
+#[test]
+fn a_polling_loop_without_a_pause_still_lets_the_others_run() {
+    for settings in schedules(2, 64) {
+        let settings = LaunchSettings { block_order: BlockOrder::Reverse, resident_blocks: 2, ..settings };
+        run(lookback_test_poll_without_pause, &settings).unwrap_or_else(|error| panic!("{error}, {settings:?}"));
+    }
+}
+
+/// The order in which threads come to a counter, with the trace of the run.
+fn arrivals(settings: &LaunchSettings) -> (Vec<u32>, Vec<u8>) {
+    let mut memory = Memory::new(8 * 64);
+    let report = memory.run(lookback_test_order_of_arrival, 4, settings).unwrap();
+    (memory.output(), report.trace.unwrap())
+}
+
+fn random(seed: u64) -> LaunchSettings {
+    LaunchSettings {
+        schedule: Schedule::Random { preemption: 0.3 },
+        block_order: BlockOrder::Random,
+        trace: true,
+        seed,
+        ..LaunchSettings::new(8, 64)
+    }
+}
+
+#[test]
+fn one_seed_is_one_run_and_another_seed_another() {
+    assert_eq!(arrivals(&random(1)), arrivals(&random(1)));
+    assert_ne!(arrivals(&random(1)).0, arrivals(&random(2)).0);
+}
+
+#[test]
+fn a_run_alone_and_beside_three_others_leaves_the_same_trace() {
+    let run_seed = |seed| {
+        let settings = LaunchSettings { grid_blocks: 40, ..random(seed) };
+        run(lookback_test_ticket_chain, &settings).unwrap().trace.unwrap()
+    };
+    let alone = (0..4).map(run_seed).collect::<Vec<_>>();
+    let beside = std::thread::scope(|scope| {
+        let others = (0..4).map(|seed| scope.spawn(move || run_seed(seed))).collect::<Vec<_>>();
+        others.into_iter().map(|other| other.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(alone[0].len() > 1000);
+    assert!(alone == beside);
+}
+
+#[test]
+fn an_empty_grid_is_an_empty_launch() {
+    assert_eq!(run(lookback_test_row_scan, &LaunchSettings::new(0, 32)).unwrap(), LaunchReport::default());
+}
+
+#[test]
+fn settings_that_cannot_be_launched_are_refused() {
+    let base = LaunchSettings::new(1, 32);
+    for settings in [
+        LaunchSettings { block_threads: 0, ..base.clone() },
+        LaunchSettings { block_threads: 33, ..base.clone() },
+        LaunchSettings { block_threads: 1056, ..base.clone() },
+        LaunchSettings { resident_blocks: 0, ..base.clone() },
+        LaunchSettings { schedule: Schedule::Random { preemption: 1.5 }, ..base.clone() },
+        LaunchSettings { schedule: Schedule::Random { preemption: f64::NAN }, ..base },
+    ] {
+        let error = run(lookback_test_row_scan, &settings).unwrap_err();
+        assert!(matches!(error, ExecutionError::InvalidSettings { .. }), "{error}");
+    }
+}
+
+/// Runs a faulty kernel under every schedule; `check` sees the fault each time.
+fn each_fault(grid_blocks: u64, block_threads: u32, kernel: Kernel, check: impl Fn(ExecutionError)) {
+    for settings in schedules(grid_blocks, block_threads) {
+        let start = Instant::now();
+        let error = run(kernel, &settings).expect_err("the kernel is faulty");
+        let seconds = start.elapsed();
+        assert!(seconds < Duration::from_secs(1), "{seconds:?} to find {error}");
+        check(error);
+        // What the fault left behind does not disturb the next launch on this OS thread.
+        run(lookback_test_warp_ahead_of_barrier, &LaunchSettings::new(2, 64)).unwrap();
+    }
+}
+
+#[test]
+fn a_missing_barrier_participant_is_barrier_divergence() {
+    let at_barrier = (Activity::BlockBarrier, Some(line("missing_participant")));
+    each_fault(1, 64, lookback_test_missing_participant, |error| match error {
+        ExecutionError::BarrierDivergence { parties } => {
+            let parties = summaries(&parties);
+            assert!(parties.contains(&(0, 5, Activity::Exited, None)), "{parties:?}");
+            assert!(parties.iter().any(|party| (party.2, party.3) == at_barrier), "{parties:?}");
+        }
+        other => panic!("{other}"),
+    });
+}
+
+#[test]
+fn an_early_return_before_a_barrier_is_barrier_divergence() {
+    let at_barrier = (Activity::BlockBarrier, Some(line("early_return")));
+    each_fault(1, 64, lookback_test_early_return, |error| match error {
+        ExecutionError::BarrierDivergence { parties } => {
+            let parties = summaries(&parties);
+            let exited = parties.iter().find(|party| party.2 == Activity::Exited).unwrap();
+            assert!(exited.1 >= 32, "{parties:?}");
+            let waiting = parties.iter().find(|party| (party.2, party.3) == at_barrier).unwrap();
+            assert!(waiting.1 < 32, "{parties:?}");
+        }
+        other => panic!("{other}"),
+    });
+}
+
+#[test]
+fn barriers_of_different_lines_are_barrier_divergence() {
+    let lines = [line("two_barriers first"), line("two_barriers second")];
+    each_fault(1, 64, lookback_test_two_barriers, |error| match error {
+        ExecutionError::BarrierDivergence { parties } => {
+            let mut parties = summaries(&parties);
+            parties.sort_by_key(|party| party.1);
+            assert_eq!(parties.len(), 2);
+            assert!(parties[0].1 < 32 && parties[1].1 >= 32);
+            assert_eq!(parties.iter().map(|party| party.3.unwrap()).collect::<Vec<_>>(), lines);
+            assert!(parties.iter().all(|party| party.2 == Activity::BlockBarrier));
+        }
+        other => panic!("{other}"),
+    });
+}
+
+#[test]
+fn a_lane_at_the_barrier_while_its_warp_shuffles_is_barrier_divergence() {
+    let barrier = (Activity::BlockBarrier, Some(line("barrier_in_collective barrier")));
+    let shuffle = (in_collective(Collective::ShuffleUp, FULL), Some(line("barrier_in_collective shuffle")));
+    each_fault(1, 64, lookback_test_barrier_in_collective, |error| match error {
+        ExecutionError::BarrierDivergence { parties } => {
+            let parties = summaries(&parties);
+            assert!(parties.iter().any(|party| (party.2, party.3) == barrier), "{parties:?}");
+            assert!(parties.iter().any(|party| (party.2, party.3) == shuffle && party.1 >= 32), "{parties:?}");
+        }
+        other => panic!("{other}"),
+    });
+}
+
+/// Checks for a wrong mask; the parties are listed by thread.
+fn expect_wrong_mask(
+    error: ExecutionError,
+    fault: MaskFault,
+    mask: u32,
+    check: impl FnOnce(Vec<(u64, u32, Activity, Option<u32>)>),
+) {
+    match error {
+        ExecutionError::WrongMask { fault: found, mask: found_mask, parties } => {
+            assert_eq!((found, found_mask), (fault, mask));
+            let mut parties = summaries(&parties);
+            parties.sort_by_key(|party| party.1);
+            check(parties);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_lane_outside_its_own_mask_is_a_wrong_mask() {
+    let site = Some(line("caller_not_in_mask"));
+    each_fault(1, 32, lookback_test_caller_not_in_mask, |error| {
+        expect_wrong_mask(error, MaskFault::CallerNotInMask, 0xf0, |parties| {
+            assert_eq!(parties, [(0, 3, in_collective(Collective::ShuffleIndex, 0xf0), site)]);
+        });
+    });
+}
+
+#[test]
+fn an_exited_lane_in_the_mask_is_a_wrong_mask() {
+    let shuffle = (in_collective(Collective::ShuffleDown, FULL), Some(line("lane_exited")));
+    each_fault(1, 32, lookback_test_lane_exited, |error| {
+        expect_wrong_mask(error, MaskFault::LaneExited, FULL, |parties| {
+            assert!(parties.contains(&(0, 9, Activity::Exited, None)), "{parties:?}");
+            assert!(parties.iter().any(|party| (party.2, party.3) == shuffle), "{parties:?}");
+        });
+    });
+    let ballot = (in_collective(Collective::Ballot, 0xff), Some(line("masked_lane_exited")));
+    each_fault(1, 32, lookback_test_masked_lane_exited, |error| {
+        expect_wrong_mask(error, MaskFault::LaneExited, 0xff, |parties| {
+            assert!(parties.iter().any(|party| party.2 == Activity::Exited), "{parties:?}");
+            assert!(parties.iter().any(|party| (party.2, party.3) == ballot && party.1 < 7), "{parties:?}");
+        });
+    });
+}
+
+#[test]
+fn lanes_in_different_collectives_are_a_wrong_mask() {
+    let lines = [line("lanes_apart first"), line("lanes_apart second")];
+    each_fault(1, 32, lookback_test_lanes_apart, |error| {
+        expect_wrong_mask(error, MaskFault::LaneElsewhere, FULL, |parties| {
+            assert_eq!(parties.len(), 2);
+            assert!(parties[0].1 < 16 && parties[1].1 >= 16, "{parties:?}");
+            assert_eq!(parties.iter().map(|party| party.3.unwrap()).collect::<Vec<_>>(), lines);
+        });
+    });
+}
+
+#[test]
+fn masks_that_overlap_are_wrong_masks() {
+    each_fault(1, 32, lookback_test_overlapping_masks, |error| match error {
+        ExecutionError::WrongMask { fault: MaskFault::LaneElsewhere, mask, parties } => {
+            let mut parties = summaries(&parties);
+            parties.sort_by_key(|party| party.1);
+            let first = (in_collective(Collective::WarpBarrier, 0x1f), Some(line("overlapping_masks first")));
+            let second = (in_collective(Collective::WarpBarrier, 0xf0), Some(line("overlapping_masks second")));
+            assert!(mask == 0x1f || mask == 0xf0);
+            assert_eq!(parties.iter().map(|party| (party.2, party.3)).collect::<Vec<_>>(), [first, second]);
+        }
+        other => panic!("{other}"),
+    });
+}
+
+#[test]
+fn a_shuffle_from_outside_its_mask_is_a_wrong_mask() {
+    let site = Some(line("source_not_in_mask"));
+    each_fault(1, 32, lookback_test_source_not_in_mask, |error| {
+        expect_wrong_mask(error, MaskFault::SourceNotInMask, 0x3, |parties| {
+            assert_eq!(parties.len(), 1);
+            assert_eq!((parties[0].2, parties[0].3), (in_collective(Collective::ShuffleIndex, 0x3), site));
+        });
+    });
+}
+
+#[test]
+fn waiting_for_nobody_is_lost_progress_and_every_waiting_thread_is_named() {
+    let poll = (Activity::SpinWait, Some(line("spin_forever poll")));
+    let barrier = (Activity::BlockBarrier, Some(line("spin_forever barrier")));
+    each_fault(3, 64, lookback_test_spin_forever, |error| match error {
+        ExecutionError::LostProgress { parties, waiting_blocks } => {
+            let found = summaries(&parties);
+            let resident = 3 - waiting_blocks;
+            for block in found.iter().map(|party| party.0) {
+                assert!(found.contains(&(block, 0, poll.0, poll.1)), "{found:?}");
+                let waiting = found.iter().position(|party| party.0 == block && (party.2, party.3) == barrier);
+                let waiting = waiting.unwrap_or_else(|| panic!("{found:?}"));
+                assert_eq!((found[waiting].1, parties[waiting].threads), (1, 63));
+            }
+            assert_eq!(found.len() as u64, 2 * resident);
+        }
+        other => panic!("{other}"),
+    });
+}
+
+#[test]
+fn waiting_for_a_block_that_cannot_start_is_lost_progress() {
+    let mut settings = LaunchSettings { resident_blocks: 1, ..LaunchSettings::new(5, 64) };
+    let start = Instant::now();
+    match run(lookback_test_wait_for_later_block, &settings) {
+        Err(ExecutionError::LostProgress { parties, waiting_blocks: 4 }) => {
+            assert_eq!(summaries(&parties), [(0, 0, Activity::SpinWait, Some(line("wait_for_later_block")))]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(start.elapsed() < Duration::from_millis(500));
+    settings.resident_blocks = 2;
+    run(lookback_test_wait_for_later_block, &settings).unwrap();
+}
+
+#[test]
+fn many_polling_threads_are_still_reported_soon() {
+    let settings = LaunchSettings { resident_blocks: 8, ..LaunchSettings::new(8, 256) };
+    let start = Instant::now();
+    let error = run(lookback_test_spin_forever, &settings).unwrap_err();
+    assert!(matches!(error, ExecutionError::LostProgress { .. }), "{error}");
+    assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());
+}
+
+#[test]
+fn more_shared_memory_than_allowed_is_refused() {
+    each_fault(1, 32, lookback_test_too_much_shared, |error| match error {
+        ExecutionError::SharedMemory { needed_bytes: 81920, limit_bytes: 49152, party } => {
+            assert_eq!(summary(&party).3, Some(line("too_much_shared")));
+        }
+        other => panic!("{other}"),
+    });
+    let settings = LaunchSettings { shared_limit_bytes: 100 * 1024, ..LaunchSettings::new(1, 32) };
+    assert_eq!(run(lookback_test_too_much_shared, &settings).unwrap().counters.shared_bytes, 81920);
+}
+
+#[test]
+fn a_misaligned_vector_access_is_refused() {
+    each_fault(1, 32, lookback_test_misaligned, |error| match error {
+        ExecutionError::Misaligned { address, bytes: 16, party } => {
+            assert_eq!(address % 16, 4);
+            assert_eq!(summary(&party), (0, 2, Activity::Access, Some(line("misaligned"))));
+        }
+        other => panic!("{other}"),
+    });
+}
+
+#[test]
+fn a_stopped_block_is_missed_by_those_who_wait_for_it() {
+    for settings in schedules(6, 32) {
+        let settings = LaunchSettings {
+            resident_blocks: 64,
+            stop: Some(Stop::Block { block: 3, after_points: 0 }),
+            ..settings
+        };
+        match run(lookback_test_chain, &settings) {
+            Err(ExecutionError::LostProgress { parties, .. }) => {
+                let found = summaries(&parties);
+                assert!(found.contains(&(4, 0, Activity::SpinWait, Some(line("chain")))), "{found:?}");
+                assert!(found.iter().any(|party| party.0 == 3 && party.2 == Activity::Stopped), "{found:?}");
+            }
+            other => panic!("{settings:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_launch_whose_last_block_is_stopped_ends_and_says_so() {
+    for settings in schedules(6, 32) {
+        let settings = LaunchSettings {
+            resident_blocks: 64,
+            stop: Some(Stop::Block { block: 5, after_points: 1 }),
+            ..settings
+        };
+        assert_eq!(run(lookback_test_chain, &settings).unwrap().stopped_blocks, 1, "{settings:?}");
+    }
+}
+
+#[test]
+fn a_stopped_block_that_keeps_the_only_slot_is_a_deadlock() {
+    let stop = Some(Stop::Block { block: 0, after_points: 2 });
+    let settings = LaunchSettings { resident_blocks: 1, stop, ..LaunchSettings::new(3, 32) };
+    match run(lookback_test_ticket_chain, &settings) {
+        Err(ExecutionError::Deadlock { parties, waiting_blocks: 2 }) => {
+            assert!(parties.iter().all(|party| party.block == 0 && party.activity == Activity::Stopped));
+            assert_eq!(parties.iter().map(|party| party.threads).sum::<u32>(), 32);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_launch_can_be_stopped_at_every_point() {
+    let settings = random(7);
+    for after_points in 0..200 {
+        let settings = LaunchSettings { stop: Some(Stop::Launch { after_points }), ..settings.clone() };
+        assert_eq!(run(lookback_test_order_of_arrival, &settings), Err(ExecutionError::Stopped { points: after_points }));
+    }
+}
+
+#[test]
+fn errors_read_as_sentences() {
+    let error = run(lookback_test_caller_not_in_mask, &LaunchSettings::new(1, 32)).unwrap_err().to_string();
+    let site = format!("test_kernels.cpp:{}", line("caller_not_in_mask"));
+    assert!(error.starts_with("wrong mask 0x000000f0: the calling lane is not in its own mask: block 0 thread 3 in "));
+    assert!(error.ends_with(&site), "{error}");
+}
+
+/// Scans rows of 128 and checks them; returns elements a second.
+fn scan_rows(tiles: u64, block_threads: u32, vt: u32, settings: &LaunchSettings) -> f64 {
+    let tile = block_threads as usize * vt as usize;
+    let mut memory = Memory::new(tiles as usize * tile);
+    for (number, chunk) in (0..).zip(&mut memory.input) {
+        chunk.0 = [number, number ^ 5, 3, 1];
+    }
+    let start = Instant::now();
+    let report = memory.run(lookback_test_row_scan, vt, settings).unwrap();
+    let elapsed = start.elapsed();
+    let input = memory.input.iter().flat_map(|chunk| chunk.0);
+    let mut sum = 0u32;
+    for (position, (value, found)) in input.zip(memory.output()).enumerate() {
+        sum = if position % tile == 0 { value } else { sum.wrapping_add(value) };
+        assert_eq!(found, sum, "element {position}");
+    }
+    let elements = tiles * tile as u64;
+    assert_eq!(report.counters.element_reads, elements);
+    assert_eq!(report.counters.element_writes, elements);
+    assert_eq!(report.counters.block_barriers, tiles);
+    assert_eq!(report.counters.warp_collectives, elements / 128 * 6);
+    elements as f64 / elapsed.as_secs_f64()
+}
+
+#[test]
+fn a_scan_by_rows_is_right_for_every_schedule() {
+    for settings in schedules(5, 96) {
+        scan_rows(5, 96, 8, &settings);
+    }
+}
+
+#[test]
+fn the_speed_of_the_executor_is_printed() {
+    let settings = LaunchSettings::new(256, 256);
+    let fair = (0..3).map(|_| scan_rows(256, 256, 16, &settings)).fold(0.0, f64::max);
+    let schedule = Schedule::Random { preemption: 0.1 };
+    let random = scan_rows(256, 256, 16, &LaunchSettings { schedule, ..settings });
+    println!("row scan, 256 threads x 16 u32: fair {:.1}, random {:.1} M elements/s", fair / 1e6, random / 1e6);
+}

@@ -83,9 +83,7 @@ fn a_header_that_lies_about_the_data_is_refused() {
     assert_eq!(parse("(3,)", 11), Err(NpyError::TruncatedData { expected: 12, found: 11 }));
     assert_eq!(parse("(3,)", 13), Err(NpyError::ExcessData { expected: 12, found: 13 }));
     assert_eq!(parse("(3,)", 0), Err(NpyError::TruncatedData { expected: 12, found: 0 }));
-    for absurd in
-        ["(18446744073709551615, 2)", "(4611686018427387904,)", "(99999999999999999999999,)", "(2305843009213693951,)"]
-    {
+    for absurd in ["(18446744073709551615, 2)", "(4611686018427387904,)", "(99999999999999999999999,)"] {
         assert!(matches!(parse(absurd, 0), Err(NpyError::ShapeOverflow(_))), "{absurd}");
     }
 }

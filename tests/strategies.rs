@@ -1,43 +1,392 @@
-use lookback::cpu::{CpuDevice, CpuSettings};
+//! The strategies on the CPU device: every choice gives the reference, moves what the textbook says, and
+//! keeps its descriptors right across launches.
+
+#![cfg(feature = "cpu")]
+
+use lookback::abi;
+use lookback::cpu::{BlockOrder, CpuDevice, CpuSettings, ExecutionError, Schedule};
 use lookback::dataset::Dataset;
-use lookback::device::{Device, RunSettings};
+use lookback::device::{Counters, Device, DeviceError, RunSettings};
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::plan::ScanRequest;
-use lookback::strategy::{Mode, ScanConfig, Strategy};
+use lookback::plan::{Plan, ScanRequest};
+use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn instance(element: ElementType, operator: Operator) -> Instance {
+    Instance::new(element, operator).expect("the operator is defined on the element")
+}
+
+fn sums_of_u32() -> Instance {
+    instance(ElementType::U32, Operator::Sum)
+}
+
+fn intervals() -> Instance {
+    instance(ElementType::IndexInterval, Operator::Intervals)
+}
+
+fn request(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> ScanRequest {
+    ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
+}
+
+fn small_tile(vt: u32) -> ScanConfig {
+    ScanConfig { vt, block_threads: 32, ..ScanConfig::default() }
+}
+
+/// Runs `request` on a random dataset and says what went wrong, if anything did.
+fn run(device: &mut CpuDevice, request: &ScanRequest, seed: u64) -> Result<Counters, String> {
+    let dataset = Dataset::random(request.instance, request.n, seed);
+    device.load(&dataset).map_err(|error| error.to_string())?;
+    let outcome = device.run(request, &RunSettings { seed, samples: 0 }).map_err(|error| error.to_string())?;
+    match outcome.verification.first_mismatch {
+        None if outcome.verification.passed() => outcome.counters.ok_or_else(|| "no counters".to_owned()),
+        first => Err(format!("{} wrong elements, the first at {first:?}", outcome.verification.mismatches)),
+    }
+}
+
+fn checking_device() -> CpuDevice {
+    CpuDevice::new(CpuSettings { check_bounds: true, ..CpuSettings::default() })
+}
+
+/// Sizes where something changes: none, one, around warps, around multiples of the tile.
+fn sizes(tile: u64, most: u64) -> impl Strategy_<Value = u64> {
+    prop_oneof![
+        Just(0),
+        1..4_u64,
+        (1..5_u64, -2..3_i64).prop_map(|(warps, off)| (warps * 32).saturating_add_signed(off)),
+        (1..7_u64, -17..18_i64).prop_map(move |(tiles, off)| (tiles * tile).saturating_add_signed(off)),
+        0..2000_u64,
+    ]
+    .prop_map(move |n| n.min(most))
+}
+
+// proptest's trait has the name of the type that this file is about.
+use proptest::strategy::Strategy as Strategy_;
+
+fn configs() -> impl Strategy_<Value = ScanConfig> {
+    let pattern_and_composition = (select(Pattern::ALL), select(Composition::ALL)).prop_map(|(pattern, composition)| {
+        match (pattern, composition) {
+            (Pattern::Shuffle, Composition::Block) => (Pattern::BrentKung, Composition::Block),
+            other => other,
+        }
+    });
+    (1..=64_u32, select(vec![32_u32, 64, 96, 160, 256]), pattern_and_composition, any::<bool>()).prop_map(
+        |(vt, block_threads, (pattern, composition), split)| ScanConfig {
+            vt,
+            block_threads,
+            pattern,
+            composition,
+            descriptor: split.then_some(Descriptor::Split),
+            tile_order: TileOrder::Ticket,
+        },
+    )
+}
+
+fn requests() -> impl Strategy_<Value = ScanRequest> {
+    let instances: Vec<Instance> = Instance::all().collect();
+    (select(Strategy::ALL), select(instances), select(Mode::ALL), configs(), any::<bool>(), 0..16_u32, 0..16_u32)
+        .prop_flat_map(|(strategy, instance, mode, config, in_place, input, output)| {
+            let subtractable = instance.element().is_integer() && instance.operator() == Operator::Sum;
+            let mode = if mode == Mode::InclusiveMinusInput && !subtractable { Mode::Exclusive } else { mode };
+            let bytes = instance.element().bytes() as u32;
+            let input_offset = input / bytes * bytes % 16;
+            let output_offset = if in_place { input_offset } else { output / bytes * bytes % 16 };
+            let most = if strategy == Strategy::Naive { 1500 } else { 40_000 };
+            sizes(u64::from(config.vt) * u64::from(config.block_threads), most).prop_map(move |n| ScanRequest {
+                instance,
+                strategy,
+                mode,
+                config,
+                n,
+                in_place,
+                input_offset,
+                output_offset,
+            })
+        })
+}
+
+fn cpu_settings() -> impl Strategy_<Value = CpuSettings> {
+    let order = select(vec![BlockOrder::InOrder, BlockOrder::Reverse, BlockOrder::Random]);
+    let schedule =
+        prop_oneof![Just(Schedule::Fair), (0.0..0.5).prop_map(|preemption| Schedule::Random { preemption })];
+    (1..6_u32, order, schedule, any::<bool>()).prop_map(|(resident_blocks, block_order, schedule, check_bounds)| {
+        CpuSettings { resident_blocks, block_order, schedule, check_bounds }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_choice_gives_the_reference(request in requests(), settings in cpu_settings(), seed in any::<u64>()) {
+        let mut device = CpuDevice::new(settings);
+        if let Err(fault) = run(&mut device, &request, seed) {
+            prop_assert!(false, "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_serves_one_launch_after_another(
+        launches in prop::collection::vec((configs(), 1..4000_u64, select(vec![Strategy::Lookback, Strategy::Chained])), 2..6),
+        instance in select(Instance::all().collect::<Vec<_>>()),
+        settings in cpu_settings(),
+        seed in any::<u64>(),
+    ) {
+        // Stale descriptors of larger, smaller and differently laid out launches must stay invalid.
+        let mut device = CpuDevice::new(settings);
+        for (config, n, strategy) in launches {
+            let request = request(instance, strategy, Mode::Inclusive, config, n);
+            if let Err(fault) = run(&mut device, &request, seed) {
+                prop_assert!(false, "{request:?}: {fault}");
+            }
+        }
+    }
+}
+
 #[test]
-fn smoke() {
-    for &(e, o) in &[(ElementType::U32, Operator::Sum), (ElementType::F64, Operator::Sum), (ElementType::IndexInterval, Operator::Intervals), (ElementType::AffineMap, Operator::Affine)] {
-        let instance = Instance::new(e, o).unwrap();
+fn every_size_up_to_three_tiles_is_right() {
+    let mut device = checking_device();
+    for instance in [intervals(), instance(ElementType::U8, Operator::Sum)] {
+        let config = small_tile(if instance == intervals() { 2 } else { 4 });
+        let tile = u64::from(config.vt * config.block_threads);
         for &strategy in Strategy::ALL {
-            for n in [0u64, 1, 2, 3, 5, 31, 33, 64, 100, 1000, 5000] {
-                let dataset = Dataset::random(instance, n, 42);
-                for &mode in Mode::ALL {
-                    for in_place in [false, true] {
-                    let request = ScanRequest { instance, strategy, mode, config: ScanConfig { vt: 4, block_threads: 64, ..Default::default() }, n, in_place, input_offset: 0, output_offset: 0 };
-                    let mut device = CpuDevice::new(CpuSettings { check_bounds: true, ..Default::default() });
-                    device.load(&dataset).unwrap();
-                    match device.run(&request, &RunSettings { seed: 1, samples: 0 }) {
-                        Ok(out) => { if !out.verification.passed() { println!("WRONG {instance} {strategy} {mode} {n} in_place={in_place} {:?}", out.verification) } }
-                        Err(error) => if mode != Mode::InclusiveMinusInput { println!("ERR {instance} {strategy} {mode} {n} {error}") },
-                    }
+            for mode in [Mode::Inclusive, Mode::Exclusive] {
+                for in_place in [false, true] {
+                    for n in 0..=3 * tile {
+                        let request = ScanRequest { in_place, ..request(instance, strategy, mode, config, n) };
+                        run(&mut device, &request, n).unwrap_or_else(|fault| panic!("{request:?}: {fault}"));
                     }
                 }
             }
         }
     }
 }
+
 #[test]
-fn speed() {
-    for &(e, o) in &[(ElementType::U32, Operator::Sum), (ElementType::F64, Operator::Sum), (ElementType::IndexInterval, Operator::Intervals), (ElementType::AffineMap, Operator::Affine), (ElementType::U8, Operator::Sum)] {
-        let instance = Instance::new(e, o).unwrap();
-        let n = 1 << 22;
-        let dataset = Dataset::random(instance, n, 42);
-        for vt in [16, 32] {
-        let request = ScanRequest { instance, strategy: Strategy::Lookback, mode: Mode::Inclusive, config: ScanConfig { vt, block_threads: 256, ..Default::default() }, n, in_place: false, input_offset: 0, output_offset: 0 };
-        let mut device = CpuDevice::new(CpuSettings::default());
-        device.load(&dataset).unwrap();
-        let out = device.run(&request, &RunSettings { seed: 1, samples: 0 }).unwrap();
-        println!("{instance} vt {vt} {} {:.1} M/s {:?}", out.verification.passed(), n as f64 / out.executor_time.unwrap().as_secs_f64() / 1e6, out.counters);
+fn every_alignment_of_input_and_output_is_right() {
+    let mut device = checking_device();
+    for &element in ElementType::NUMBERS {
+        let bytes = element.bytes() as u32;
+        for strategy in [Strategy::ScanThenPropagate, Strategy::ReduceThenScan, Strategy::Lookback] {
+            for input_offset in (0..16).step_by(bytes as usize) {
+                for output_offset in (0..16).step_by(bytes as usize) {
+                    let config = ScanConfig { vt: 16, block_threads: 64, ..ScanConfig::default() };
+                    let request = ScanRequest {
+                        input_offset,
+                        output_offset,
+                        ..request(instance(element, Operator::Sum), strategy, Mode::Inclusive, config, 3000)
+                    };
+                    run(&mut device, &request, 7).unwrap_or_else(|fault| panic!("{request:?}: {fault}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_vt_works_without_a_rebuild() {
+    let mut device = checking_device();
+    for vt in 1..=abi::LOOKBACK_MAXIMUM_VT {
+        for instance in [sums_of_u32(), instance(ElementType::F64, Operator::Sum), intervals()] {
+            for strategy in [Strategy::Lookback, Strategy::ReduceThenScan] {
+                let config = ScanConfig { vt, block_threads: 64, ..ScanConfig::default() };
+                let n = 5 * 64 * u64::from(vt) + 13;
+                run(&mut device, &request(instance, strategy, Mode::Inclusive, config, n), 3)
+                    .unwrap_or_else(|fault| panic!("{instance}, {strategy}, VT {vt}: {fault}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn strategies_move_what_the_textbook_says() {
+    let n = 10_007_u64;
+    let levels = u64::from(n.next_power_of_two().trailing_zeros());
+    let config = ScanConfig { vt: 4, block_threads: 64, ..ScanConfig::default() };
+    let tiles = n.div_ceil(256);
+    for (strategy, moves) in [
+        (Strategy::Sequential, 2 * n),
+        (Strategy::Naive, n * (n + 1) / 2 + n),
+        (Strategy::HillisSteele, 3 * n * levels - ((1 << levels) - 1)),
+        (Strategy::ScanThenPropagate, 4 * n),
+        (Strategy::ReduceThenScan, 3 * n),
+        (Strategy::Chained, 2 * n),
+        (Strategy::Lookback, 2 * n),
+    ] {
+        let mut device = checking_device();
+        let request = request(sums_of_u32(), strategy, Mode::Inclusive, config, n);
+        let counters = run(&mut device, &request, 1).unwrap_or_else(|fault| panic!("{strategy}: {fault}"));
+        assert_eq!(counters.element_reads + counters.element_writes, moves, "{strategy}");
+        match strategy {
+            Strategy::Lookback => {
+                // Ticket, epoch, aggregate, prefix, counter, and at least one read for each tile but the first.
+                assert!(counters.protocol_accesses >= 6 * tiles - 2, "{counters:?}");
+                assert_eq!(counters.lookback_tiles, tiles - 1);
+                assert_eq!(counters.launches, 1);
+            }
+            Strategy::Chained => assert_eq!(counters.launches, 1),
+            Strategy::HillisSteele => assert_eq!(counters.launches, levels),
+            // Upsweep, spine of one tile, downsweep.
+            Strategy::ReduceThenScan | Strategy::ScanThenPropagate => {
+                assert_eq!(counters.launches, 3);
+                // Written, scanned (the last one unread), and read by all threads of its tile.
+                assert_eq!(counters.spine_moves, tiles + (2 * tiles - 1) + 64 * tiles);
+                assert_eq!(counters.protocol_accesses, 0);
+            }
+            _ => assert_eq!(counters.protocol_accesses, 0),
+        }
+    }
+}
+
+#[test]
+fn work_and_span_are_those_of_the_algorithm() {
+    let n = 4096;
+    let config = ScanConfig { vt: 1, block_threads: 64, ..ScanConfig::default() };
+    let count = |strategy| {
+        run(&mut checking_device(), &request(sums_of_u32(), strategy, Mode::Inclusive, config, n), 1)
+            .unwrap_or_else(|fault| panic!("{strategy}: {fault}"))
+    };
+    let sequential = count(Strategy::Sequential);
+    assert_eq!((sequential.operator_applications, sequential.span_steps), (n, n));
+    // Hillis-Steele: n·L − (2^L − 1) operators in L steps.
+    let hillis_steele = count(Strategy::HillisSteele);
+    assert_eq!((hillis_steele.operator_applications, hillis_steele.span_steps), (n * 12 - (n - 1), 12));
+    // Blelloch: a tree up (the root is never needed) and down, one more operator an element at the end.
+    let blelloch = count(Strategy::Blelloch);
+    assert!(blelloch.operator_applications < 3 * n && blelloch.span_steps <= 2 * 12 + 1, "{blelloch:?}");
+    let chained = count(Strategy::Chained);
+    assert!(chained.span_steps >= n / 64, "the chain has a step a tile: {chained:?}");
+}
+
+#[test]
+fn an_exclusive_scan_does_without_the_last_input() {
+    // The device gives the kernels n - 1 elements and checks every access.
+    let mut device = checking_device();
+    for &strategy in Strategy::ALL {
+        for n in [1, 2, 63, 64, 65, 127, 128, 129, 1000] {
+            let request = request(intervals(), strategy, Mode::Exclusive, small_tile(2), n);
+            let dataset = Dataset::random(intervals(), n, 9);
+            let bytes = intervals().element().bytes();
+            let shorter = &dataset.input[..dataset.input.len() - bytes];
+            let mut output = vec![0; dataset.input.len()];
+            device.scan(&request, shorter, &mut output, 9).unwrap_or_else(|error| panic!("{strategy}, {n}: {error}"));
+            assert_eq!(Some(output), dataset.expected_output(Mode::Exclusive), "{strategy}, {n}");
+        }
+    }
+}
+
+#[test]
+fn descriptors_survive_the_wrap_of_the_epoch() {
+    let layouts = [
+        (sums_of_u32(), Descriptor::Packed64),
+        (sums_of_u32(), Descriptor::Packed128),
+        (sums_of_u32(), Descriptor::Split),
+        (intervals(), Descriptor::Packed128),
+        (intervals(), Descriptor::Split),
+        (instance(ElementType::AffineMap, Operator::Affine), Descriptor::Split),
+    ];
+    for (instance, layout) in layouts {
+        for strategy in [Strategy::Lookback, Strategy::Chained] {
+            let mut device = checking_device();
+            let config = ScanConfig { descriptor: Some(layout), ..small_tile(2) };
+            let large = request(instance, strategy, Mode::Inclusive, config, 2000);
+            // Descriptors of epochs 1, 2, 3, which the launches behind the wrap must not take for theirs;
+            // the small launch at the wrap leaves most of them to the clean-up of the whole capacity.
+            for seed in 0..3 {
+                run(&mut device, &large, seed).unwrap_or_else(|fault| panic!("{instance}, {layout}: {fault}"));
+            }
+            device.set_completed_epochs(abi::LOOKBACK_MAXIMUM_EPOCH - 2);
+            let small = ScanRequest { n: 70, ..large };
+            let completed = |device: &CpuDevice| device.completed_epochs(layout, instance.element().bytes());
+            for (launch, expected) in [abi::LOOKBACK_MAXIMUM_EPOCH - 1, 0, 1, 2, 3].into_iter().enumerate() {
+                let request = if launch < 2 { small } else { large };
+                run(&mut device, &request, 10 + launch as u64)
+                    .unwrap_or_else(|fault| panic!("{instance}, {layout}, launch {launch}: {fault}"));
+                assert_eq!(completed(&device), Some(expected), "{instance}, {layout}, launch {launch}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tickets_need_one_resident_block_and_static_ids_need_order() {
+    let settings = CpuSettings { resident_blocks: 1, block_order: BlockOrder::Reverse, ..CpuSettings::default() };
+    let with_ticket = request(intervals(), Strategy::Lookback, Mode::Inclusive, small_tile(2), 1000);
+    run(&mut CpuDevice::new(settings), &with_ticket, 5).expect("tiles are taken in the order in which blocks start");
+
+    let config = ScanConfig { tile_order: TileOrder::Static, ..small_tile(2) };
+    let with_static_ids = ScanRequest { config, ..with_ticket };
+    run(&mut checking_device(), &with_static_ids, 5).expect("blocks start in order");
+    let mut device = CpuDevice::new(settings);
+    device.load(&Dataset::random(intervals(), 1000, 5)).expect("the CPU device takes any dataset");
+    let error = device.run(&with_static_ids, &RunSettings { seed: 5, samples: 0 });
+    let Err(DeviceError::Execution(ExecutionError::LostProgress { parties, waiting_blocks })) = error else {
+        panic!("the last tile waits for tiles that cannot start: {error:?}");
+    };
+    assert_eq!(waiting_blocks, 15);
+    assert!(parties.iter().all(|party| party.block == 15), "{parties:?}");
+
+    // The aborted launch left a ticket and descriptors behind; the next one must not trip over them.
+    run(&mut device, &with_ticket, 6).expect("an aborted launch leaves nothing to the next one");
+}
+
+#[test]
+fn one_seed_is_one_run_whatever_runs_beside_it() {
+    let settings = CpuSettings { schedule: Schedule::Random { preemption: 0.3 }, ..CpuSettings::default() };
+    let wanted = request(intervals(), Strategy::Lookback, Mode::Inclusive, small_tile(2), 3000);
+    let alone = run(&mut CpuDevice::new(settings), &wanted, 11).expect("the scan is right");
+    let together: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| run(&mut CpuDevice::new(settings), &wanted, 11))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic").expect("the scan is right")).collect()
+    });
+    assert!(together.iter().all(|counters| *counters == alone), "{together:?}, alone {alone:?}");
+    let other = run(&mut CpuDevice::new(settings), &wanted, 12).expect("the scan is right");
+    assert_ne!(other.spin_polls, alone.spin_polls, "another seed is another run");
+}
+
+#[test]
+fn launches_that_cannot_be_are_errors_that_say_what_to_do() {
+    let plan = |config, mode, instance| Plan::new(&request(instance, Strategy::Lookback, mode, config, 100));
+    let good = ScanConfig::default();
+    for vt in [0, 65, u32::MAX] {
+        assert_eq!(plan(ScanConfig { vt, ..good }, Mode::Inclusive, sums_of_u32()), Err(ConfigError::Vt(vt)));
+    }
+    for block_threads in [0, 1, 31, 33, 1000, 1056] {
+        let config = ScanConfig { block_threads, ..good };
+        assert_eq!(plan(config, Mode::Inclusive, sums_of_u32()), Err(ConfigError::BlockThreads(block_threads)));
+    }
+    let across = ScanConfig { composition: Composition::Block, ..good };
+    assert_eq!(plan(across, Mode::Inclusive, sums_of_u32()), Err(ConfigError::ShuffleAcrossBlock));
+    let small = ScanConfig { descriptor: Some(Descriptor::Packed64), ..good };
+    assert!(matches!(plan(small, Mode::Inclusive, intervals()), Err(ConfigError::DescriptorTooSmall { .. })));
+    assert!(matches!(plan(good, Mode::InclusiveMinusInput, intervals()), Err(ConfigError::NoInverse(_))));
+    let tiny = ScanConfig { vt: 1, block_threads: 32, ..good };
+    let huge = request(sums_of_u32(), Strategy::Lookback, Mode::Inclusive, tiny, 1 << 40);
+    assert!(matches!(Plan::new(&huge), Err(ConfigError::TooManyBlocks { .. })));
+    assert!(Instance::new(ElementType::F32, Operator::Xor).is_err());
+    assert!(Instance::new(ElementType::U32, Operator::Affine).is_err());
+}
+
+#[test]
+fn a_spine_of_a_spine_is_scanned_too() {
+    for strategy in [Strategy::ReduceThenScan, Strategy::ScanThenPropagate] {
+        let request = request(intervals(), strategy, Mode::Inclusive, small_tile(1), 40_000);
+        let plan = Plan::new(&request).expect("the configuration is fine");
+        // 40,000 elements, 1,250 tiles, 40 tiles of those, 2 tiles, 1.
+        assert_eq!(plan.steps.iter().map(|step| step.level).max(), Some(3), "{strategy}");
+        run(&mut checking_device(), &request, 2).unwrap_or_else(|fault| panic!("{strategy}: {fault}"));
+    }
+}
+
+#[test]
+fn kernels_choose_by_configuration_and_not_by_preprocessor() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda");
+    for folder in ["scan", "block", "warp"] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("the folder is in the package") {
+            let path = entry.expect("it can be read").path();
+            let text = std::fs::read_to_string(&path).expect("kernels are text");
+            assert!(!text.contains("#if"), "{} has an #if", path.display());
         }
     }
 }

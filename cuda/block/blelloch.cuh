@@ -1,7 +1,6 @@
 // Blelloch (1990): up-sweep to a total, then down-sweep an exclusive prefix from the root. About 2n
 // operators, 2 log2 n steps. The tree is padded with the identity to a power of two.
-#ifndef LOOKBACK_BLOCK_BLELLOCH_CUH
-#define LOOKBACK_BLOCK_BLELLOCH_CUH
+#pragma once
 
 #include "../operators.cuh"
 #include "team.cuh"
@@ -50,5 +49,3 @@ DEVICE team_scan_result<typename Operator::value_type> blelloch_scan(typename Op
 }
 
 }  // namespace lookback
-
-#endif

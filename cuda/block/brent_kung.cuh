@@ -1,7 +1,6 @@
 // Brent & Kung (1982): a reduction tree up, then down the same tree filling in what lies between.
 // Fewer than 2n operators, about 2 log2 n steps. Works for any team size.
-#ifndef LOOKBACK_BLOCK_BRENT_KUNG_CUH
-#define LOOKBACK_BLOCK_BRENT_KUNG_CUH
+#pragma once
 
 #include "../operators.cuh"
 #include "team.cuh"
@@ -43,5 +42,3 @@ DEVICE team_scan_result<typename Operator::value_type> brent_kung_scan(typename 
 }
 
 }  // namespace lookback
-
-#endif

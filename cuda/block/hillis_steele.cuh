@@ -1,7 +1,6 @@
 // Hillis & Steele (1986), double-buffered: each step reads one buffer and writes the other, so one
 // barrier a step is enough. n log2 n operators at most, log2 n steps.
-#ifndef LOOKBACK_BLOCK_HILLIS_STEELE_CUH
-#define LOOKBACK_BLOCK_HILLIS_STEELE_CUH
+#pragma once
 
 #include "../operators.cuh"
 #include "team.cuh"
@@ -35,5 +34,3 @@ DEVICE team_scan_result<typename Operator::value_type> hillis_steele_scan(typena
 }
 
 }  // namespace lookback
-
-#endif

@@ -1,8 +1,7 @@
 // Kogge & Stone (1973) in one shared buffer: a barrier between the reads of a step and its writes, and
 // one between its writes and the next reads. The same operators as Hillis-Steele, half the storage,
 // twice the barriers.
-#ifndef LOOKBACK_BLOCK_KOGGE_STONE_CUH
-#define LOOKBACK_BLOCK_KOGGE_STONE_CUH
+#pragma once
 
 #include "../operators.cuh"
 #include "team.cuh"
@@ -32,5 +31,3 @@ DEVICE team_scan_result<typename Operator::value_type> kogge_stone_scan(typename
 }
 
 }  // namespace lookback
-
-#endif

@@ -1,7 +1,6 @@
 // Sklansky (1960): divide and conquer; in each step the upper half of every group adds the last value
 // of the lower half. log2 n steps of n/2 operators. Works for any team size.
-#ifndef LOOKBACK_BLOCK_SKLANSKY_CUH
-#define LOOKBACK_BLOCK_SKLANSKY_CUH
+#pragma once
 
 #include "../operators.cuh"
 #include "team.cuh"
@@ -34,5 +33,3 @@ DEVICE team_scan_result<typename Operator::value_type> sklansky_scan(typename Op
 }
 
 }  // namespace lookback
-
-#endif

@@ -1,6 +1,5 @@
 // The threads of a block as a team, see `../warp/team.cuh`.
-#ifndef LOOKBACK_BLOCK_TEAM_CUH
-#define LOOKBACK_BLOCK_TEAM_CUH
+#pragma once
 
 #include "../warp/team.cuh"
 
@@ -13,5 +12,3 @@ struct block_team {
 };
 
 }  // namespace lookback
-
-#endif

@@ -1,6 +1,5 @@
 // One value a thread, scanned over a team by the pattern that the user chose.
-#ifndef LOOKBACK_BLOCK_TEAM_SCAN_CUH
-#define LOOKBACK_BLOCK_TEAM_SCAN_CUH
+#pragma once
 
 #include "../warp/shuffle.cuh"
 #include "blelloch.cuh"
@@ -36,5 +35,3 @@ DEVICE team_scan_result<typename Operator::value_type> team_scan(Config config, 
 }
 
 }  // namespace lookback
-
-#endif

@@ -10,8 +10,7 @@
 // `lead` missing elements, the last one ends where the array does. Missing elements hold the identity.
 // Where the output is not aligned as the input is, rows are shifted through shared memory on their way
 // out, and are stored in full aligned vectors but for one edge.
-#ifndef LOOKBACK_BLOCK_TILE_CUH
-#define LOOKBACK_BLOCK_TILE_CUH
+#pragma once
 
 #include "../config.cuh"
 #include "team.cuh"
@@ -269,5 +268,3 @@ struct tile {
 };
 
 }  // namespace lookback
-
-#endif

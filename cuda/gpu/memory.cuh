@@ -1,8 +1,7 @@
 // Memory accesses on a GPU: plain accesses for elements and shared memory, PTX with explicit semantics
 // and scope for the protocol between blocks (PTX ISA, "Memory Consistency Model"). Included by
 // `../memory.cuh`, which documents the interface.
-#ifndef LOOKBACK_GPU_MEMORY_CUH
-#define LOOKBACK_GPU_MEMORY_CUH
+#pragma once
 
 namespace lookback {
 namespace memory {
@@ -155,5 +154,3 @@ DEVICE void store_payload(T* p, T value, call_site = {}) {
 
 }  // namespace memory
 }  // namespace lookback
-
-#endif

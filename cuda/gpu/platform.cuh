@@ -1,6 +1,5 @@
 // The platform on a GPU: CUDA's builtins. Included by `../platform.cuh`, which documents the interface.
-#ifndef LOOKBACK_GPU_PLATFORM_CUH
-#define LOOKBACK_GPU_PLATFORM_CUH
+#pragma once
 
 #define DEVICE __device__ __forceinline__
 #define DEVICE_CONSTEXPR __host__ __device__ constexpr
@@ -78,5 +77,3 @@ DEVICE void count_lookback(u32, u64) {}
 DEVICE u32 lowest_set_bit(u32 mask) { return __ffs(static_cast<int>(mask)) - 1; }
 
 }  // namespace lookback
-
-#endif

@@ -2,8 +2,7 @@
 // the executor mirrors these structs by hand and a test compares every size and offset with
 // `lookback_executor_layout`. Everything hangs off one thread context; nothing is global but the
 // pointer to the context of the CUDA thread that runs now on this OS thread.
-#ifndef LOOKBACK_HOST_EXECUTOR_H
-#define LOOKBACK_HOST_EXECUTOR_H
+#pragma once
 
 #include "../abi.h"
 
@@ -141,6 +140,4 @@ lookback_u32 lookback_executor_layout(lookback_u32* out, lookback_u32 capacity);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -5,8 +5,7 @@
 // Native accesses are atomic by construction: all CUDA threads of a launch share one OS thread, and
 // none is switched away from between a scheduling point and the access behind it. The `__atomic_`
 // forms keep the compiler from merging or moving them.
-#ifndef LOOKBACK_HOST_MEMORY_H
-#define LOOKBACK_HOST_MEMORY_H
+#pragma once
 
 #include <cstdint>
 
@@ -236,5 +235,3 @@ DEVICE void store_payload(T* p, T value, call_site where = {}) {
 
 }  // namespace memory
 }  // namespace lookback
-
-#endif

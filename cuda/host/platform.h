@@ -1,7 +1,6 @@
 // `platform.cuh` on the CPU device: a CUDA thread is a coroutine, and whatever waits for another thread
 // goes through the executor (`executor.h`).
-#ifndef LOOKBACK_HOST_PLATFORM_H
-#define LOOKBACK_HOST_PLATFORM_H
+#pragma once
 
 #include <cstring>
 #include <type_traits>
@@ -189,5 +188,3 @@ DEVICE void count_lookback(u32 rounds, u64 distance_tiles) {
 DEVICE u32 lowest_set_bit(u32 mask) { return static_cast<u32>(__builtin_ctz(mask)); }
 
 }  // namespace lookback
-
-#endif

@@ -5,8 +5,7 @@
 // Where n is no power of two, one node a level reaches past the end and has no place in the array. Its
 // sum is never needed (nothing stands right of it); its prefix is kept in `spine`, one slot a level.
 // The element n - 1 is never read, for nothing stands right of it either.
-#ifndef LOOKBACK_SCAN_BLELLOCH_CUH
-#define LOOKBACK_SCAN_BLELLOCH_CUH
+#pragma once
 
 #include "../config.cuh"
 #include "../memory.cuh"
@@ -89,5 +88,3 @@ DEVICE void blelloch_finish(Config config, const lookback_launch& launch) {
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

@@ -1,8 +1,7 @@
 // Single pass, serial chain: each tile waits for the inclusive prefix of its neighbour, adds its own
 // total and passes it on (the chain of StreamScan, Yan, Long & Zhang 2013). 2n element-moves, but the
 // chain is as long as there are tiles.
-#ifndef LOOKBACK_SCAN_CHAINED_CUH
-#define LOOKBACK_SCAN_CHAINED_CUH
+#pragma once
 
 #include "../block/tile.cuh"
 #include "../descriptor.cuh"
@@ -48,5 +47,3 @@ DEVICE void chained(Config config, const lookback_launch& launch) {
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

@@ -1,7 +1,6 @@
 // output[i] = input[i]; a block copies block threads x VT consecutive elements. In exclusive mode the
 // last element, which an exclusive scan has no use for, is not read: the identity stands in its place.
-#ifndef LOOKBACK_SCAN_COPY_CUH
-#define LOOKBACK_SCAN_COPY_CUH
+#pragma once
 
 #include "../config.cuh"
 #include "../memory.cuh"
@@ -27,5 +26,3 @@ DEVICE void copy(Config config, const lookback_launch& launch) {
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

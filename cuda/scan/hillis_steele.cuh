@@ -1,7 +1,6 @@
 // Hillis & Steele (1986) over the whole array: step k adds the element 2^k places to the left. One
 // launch a step, each from one array to another, because blocks of one launch run in any order.
-#ifndef LOOKBACK_SCAN_HILLIS_STEELE_CUH
-#define LOOKBACK_SCAN_HILLIS_STEELE_CUH
+#pragma once
 
 #include "../config.cuh"
 #include "../memory.cuh"
@@ -38,5 +37,3 @@ DEVICE void hillis_steele_step(Config config, const lookback_launch& launch) {
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

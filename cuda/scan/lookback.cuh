@@ -2,8 +2,7 @@
 // as it has it, then looks back over the descriptors of the tiles before it, a warp-wide window at a
 // time, adding aggregates until it meets an inclusive prefix; it publishes its own inclusive prefix and
 // is done. 2n element-moves, and nobody waits for a chain of neighbours.
-#ifndef LOOKBACK_SCAN_LOOKBACK_CUH
-#define LOOKBACK_SCAN_LOOKBACK_CUH
+#pragma once
 
 #include "../block/tile.cuh"
 #include "../descriptor.cuh"
@@ -96,5 +95,3 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

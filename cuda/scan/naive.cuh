@@ -1,7 +1,6 @@
 // Every thread combines its own prefix from the start: n(n+1)/2 loads and operators. The input must not
 // be the output.
-#ifndef LOOKBACK_SCAN_NAIVE_CUH
-#define LOOKBACK_SCAN_NAIVE_CUH
+#pragma once
 
 #include "../config.cuh"
 #include "../memory.cuh"
@@ -27,5 +26,3 @@ DEVICE void naive(Config config, const lookback_launch& launch) {
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

@@ -1,7 +1,6 @@
 // One thread, from front to back: n operators, n steps. It loads VT elements before it scans them, so
 // that it waits for memory once a batch and not once an element.
-#ifndef LOOKBACK_SCAN_SEQUENTIAL_CUH
-#define LOOKBACK_SCAN_SEQUENTIAL_CUH
+#pragma once
 
 #include "../config.cuh"
 #include "../memory.cuh"
@@ -40,5 +39,3 @@ DEVICE void sequential(Config config, const lookback_launch& launch) {
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

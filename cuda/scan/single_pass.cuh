@@ -4,8 +4,7 @@
 // lives in device memory, so a captured graph advances it at each replay. The block that finishes last
 // resets the ticket and completes the epoch; at the largest epoch it clears the descriptors, and the
 // next launch runs at epoch 1 again.
-#ifndef LOOKBACK_SCAN_SINGLE_PASS_CUH
-#define LOOKBACK_SCAN_SINGLE_PASS_CUH
+#pragma once
 
 #include "../config.cuh"
 #include "../memory.cuh"
@@ -57,5 +56,3 @@ DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, 
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

@@ -6,8 +6,7 @@
 //
 // The last phase takes the tiles in reverse order: the end of the array is what the first phase left in
 // the L2 cache.
-#ifndef LOOKBACK_SCAN_THREE_PHASE_CUH
-#define LOOKBACK_SCAN_THREE_PHASE_CUH
+#pragma once
 
 #include "../block/tile.cuh"
 
@@ -99,5 +98,3 @@ DEVICE void propagate(Config config, const lookback_launch& launch) {
 
 }  // namespace scan
 }  // namespace lookback
-
-#endif

@@ -1,6 +1,5 @@
 // Kogge & Stone (1973) in registers: log2(32) steps of warp shuffles, no shared memory.
-#ifndef LOOKBACK_WARP_SHUFFLE_CUH
-#define LOOKBACK_WARP_SHUFFLE_CUH
+#pragma once
 
 #include "../operators.cuh"
 #include "team.cuh"
@@ -24,5 +23,3 @@ DEVICE team_scan_result<typename Operator::value_type> shuffle_scan(typename Ope
 }
 
 }  // namespace lookback
-
-#endif

@@ -1,7 +1,6 @@
 // A team is the set of threads that scan one value each: a warp, or a whole block. The patterns of
 // `../block` are written once for both.
-#ifndef LOOKBACK_WARP_TEAM_CUH
-#define LOOKBACK_WARP_TEAM_CUH
+#pragma once
 
 #include "../memory.cuh"
 
@@ -22,5 +21,3 @@ struct team_scan_result {
 };
 
 }  // namespace lookback
-
-#endif

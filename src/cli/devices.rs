@@ -25,8 +25,7 @@ pub fn open(choice: DeviceChoice, console: &Console) -> Result<Box<dyn Device>, 
 
 #[cfg(feature = "cpu")]
 fn open_cpu() -> Result<Box<dyn Device>, CliError> {
-    let device = crate::cpu::CpuDevice::new();
-    Ok(Box::new(device))
+    Ok(Box::new(crate::cpu::CpuDevice::new(crate::cpu::CpuSettings::default())))
 }
 
 #[cfg(not(feature = "cpu"))]

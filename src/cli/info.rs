@@ -47,7 +47,7 @@ fn features() -> String {
 #[cfg(feature = "cpu")]
 fn cpu(text: &mut String) {
     use crate::device::Device;
-    let description = crate::cpu::CpuDevice::new().description();
+    let description = crate::cpu::CpuDevice::new(crate::cpu::CpuSettings::default()).description();
     line(text, "CPU device", &description.name);
     for (name, value) in description.facts {
         line(text, &format!("  {name}"), &value);
@@ -61,7 +61,9 @@ fn cpu(text: &mut String) {
 
 #[cfg(feature = "cuda")]
 fn cuda(text: &mut String) {
-    use crate::cuda::{Cache, CudaDevice, SearchPath, probe_driver};
+    use crate::cuda::compile::Cache;
+    use crate::cuda::toolkit::probe_driver;
+    use crate::cuda::{CudaDevice, SearchPath};
     use crate::device::Device;
     match probe_driver() {
         Err(error) => line(text, "CUDA device", &error.to_string()),

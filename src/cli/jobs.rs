@@ -153,12 +153,12 @@ impl Jobs {
         }
         sizes.sort_unstable();
         sizes.dedup();
-        let swept: Vec<_> = SWEPT.into_iter().filter(|strategy| choice.strategies.contains(strategy)).collect();
         for n in sizes {
-            self.add(arguments, choice, scale, instance, &modes, n, &choice.strategies, &choice.vts);
-            if sweep && n == sweep_size {
-                self.add(arguments, choice, scale, instance, &modes, n, &swept, scale.sweep_vts);
-            }
+            // At the size of the sweep the swept strategies run with all its VTs, the default's among them.
+            let swept = |strategy: &&Strategy| sweep && n == sweep_size && SWEPT.contains(strategy);
+            let (swept, others): (Vec<Strategy>, Vec<Strategy>) = choice.strategies.iter().partition(swept);
+            self.add(arguments, choice, scale, instance, &modes, n, &others, &choice.vts);
+            self.add(arguments, choice, scale, instance, &modes, n, &swept, scale.sweep_vts);
         }
     }
 

@@ -30,7 +30,7 @@ impl Table {
         }
         let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
         let start = format!(
-            "{:<19} {:>10} {:>3} {:>5}",
+            "{:<19} {:>10} {:>2} {:>5}",
             row.strategy.name(),
             format_size(row.n),
             number(row.vt),
@@ -49,7 +49,7 @@ impl Table {
             let short = |value: Option<f64>| value.map_or("-".to_owned(), |value| significant(value, 7));
             let span = row.span.map_or("-".to_owned(), |span| span.to_string());
             format!(
-                "{start} {:>8} {:>7} {:>7} {:>9}  {verdict}",
+                "{start} {:>7} {:>7} {:>7} {:>8}  {verdict}",
                 short(row.element_moves_per_element),
                 short(row.work_per_element),
                 if row.strategy.is_single_pass() { short(row.lookback_distance_tiles) } else { "-".to_owned() },
@@ -70,9 +70,9 @@ impl Table {
 }
 
 const CPU_COLUMNS: &str =
-    "strategy                     n  VT block  moves/n  work/n  behind      span  result\n";
+    "strategy                     n VT block moves/n  work/n  behind     span  result\n";
 const GPU_COLUMNS: &str =
-    "strategy                     n  VT block launches         µs     GB/s  result\n";
+    "strategy                     n VT block launches         µs     GB/s  result\n";
 
 /// What the columns mean; printed once, below the table.
 pub const CPU_LEGEND: &str = "\
@@ -138,8 +138,8 @@ mod tests {
             row.work_per_element = Some(123_456_789.123);
             row.time_us = Some(12_345_678_901.0);
             row.gigabytes_per_second = Some(12_345.678);
-            row.span = Some(100_000_000);
-            row.verified = false;
+            row.span = Some(10_000_000);
+            row.failure = Some("short".to_owned());
             for line in Table::default().lines(&row, timed).lines().skip(1) {
                 assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
             }

@@ -20,6 +20,7 @@ impl fmt::Display for SourceSite {
 
 /// A [`SourceSite`] as kernels pass it, not looked at until somebody wants to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub(super) struct RawSite {
     pub file: *const c_char,
     pub line: u32,

@@ -302,7 +302,7 @@ impl Launch {
 
     /// A random number below `bound`, almost evenly.
     pub fn draw_below(&self, bound: u32) -> u32 {
-        (u64::from(self.draw()) * u64::from(bound) >> 32) as u32
+        ((u64::from(self.draw()) * u64::from(bound)) >> 32) as u32
     }
 
     /// Puts the next block of the grid into a free slot.

@@ -92,6 +92,11 @@ impl KernelResources {
     /// Static shared memory that a block may have on every architecture.
     pub const SHARED_BYTES_LIMIT: u32 = 48 * 1024;
 
+    /// Bytes spilled, both ways.
+    pub const fn spill_bytes(self) -> u32 {
+        self.spill_store_bytes + self.spill_load_bytes
+    }
+
     /// Reads what `ptxas -v` wrote. A kernel that calls functions reports each; the largest stack and the
     /// sum of spills count.
     fn parse(log: &str) -> Self {
@@ -169,9 +174,7 @@ impl Cache {
         let folder = std::env::var_os("LOOKBACK_CACHE_DIR")
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
-            .or_else(|| {
-                directories::ProjectDirs::from("", "", "lookback").map(|places| places.cache_dir().to_owned())
-            })
+            .or_else(|| directories::ProjectDirs::from("", "", "lookback").map(|places| places.cache_dir().to_owned()))
             .map(|folder| folder.join("cubin"));
         let cache = Self { folder, warnings: Mutex::new(Vec::new()) };
         if cache.folder.is_none() {
@@ -310,7 +313,15 @@ impl Compiler {
         architecture: Architecture,
     ) -> Result<CompiledKernel, CudaError> {
         let options = definitions(kernel, instance, config);
-        self.compile(sources::scan_source()?, &options, architecture, &|| describe(kernel, instance, config))
+        // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
+        // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only
+        // where it spilled, because it costs occupancy.
+        let bounds = [
+            vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads)],
+            vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={},1", config.block_threads)],
+        ];
+        let source = sources::scan_source()?;
+        self.compile(source, &options, &bounds, architecture, &|| describe(kernel, instance, config))
     }
 
     /// The comparison kernels of `cuda/verify.cu`.
@@ -318,14 +329,17 @@ impl Compiler {
     /// # Errors
     /// As [`Self::scan_kernel`].
     pub fn verification_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
-        self.compile(sources::verification_source()?, &[], architecture, &|| String::from("the comparison kernels"))
+        let source = sources::verification_source()?;
+        self.compile(source, &[], &[Vec::new()], architecture, &|| String::from("the comparison kernels"))
     }
 
-    /// Any source, under the same options and through the same cache.
+    /// Any source, through the cache. `alternatives` are options to try in turn until one gives a kernel
+    /// without spills; if none does, the one with the fewest.
     fn compile(
         &self,
         source: &str,
         definitions: &[String],
+        alternatives: &[Vec<String>],
         architecture: Architecture,
         what: &dyn Fn() -> String,
     ) -> Result<CompiledKernel, CudaError> {
@@ -340,23 +354,42 @@ impl Compiler {
             String::from("--ptxas-options=-v"),
         ];
         options.extend_from_slice(definitions);
-        let key = key(source, &options, &self.nvrtc.identity());
+        let all_options: Vec<String> = options.iter().chain(alternatives.iter().flatten()).cloned().collect();
+        let key = key(source, &all_options, &self.nvrtc.identity());
         if let Some(kernel) = self.cache.read(&key) {
             return Ok(kernel);
         }
-        let failed = |log: String| CudaError::CompilationFailed {
-            what: what(),
-            architecture: target,
-            options: options.join(" "),
-            log,
-        };
-        let text = |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
+        let mut best: Option<CompiledKernel> = None;
+        for alternative in alternatives {
+            let options: Vec<String> = options.iter().chain(alternative).cloned().collect();
+            let kernel = self.compile_uncached(source, &options, target, what)?;
+            if best.as_ref().is_none_or(|best| kernel.resources.spill_bytes() < best.resources.spill_bytes()) {
+                best = Some(kernel);
+            }
+            if best.as_ref().is_some_and(|best| best.resources.spill_bytes() == 0) {
+                break;
+            }
+        }
+        let Some(kernel) = best else { return self.compile_uncached(source, &options, target, what) };
+        self.cache.write(&key, &kernel);
+        Ok(kernel)
+    }
+
+    fn compile_uncached(
+        &self,
+        source: &str,
+        options: &[String],
+        architecture: Architecture,
+        what: &dyn Fn() -> String,
+    ) -> Result<CompiledKernel, CudaError> {
+        let failed =
+            |log: String| CudaError::CompilationFailed { what: what(), architecture, options: options.join(" "), log };
+        let text =
+            |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
         let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
         let compilation = self.nvrtc.compile(&text(source)?, c"cuda/entry.cu", &arguments)?;
         let Some(cubin) = compilation.cubin else { return Err(failed(compilation.log)) };
-        let kernel = CompiledKernel { cubin, resources: KernelResources::parse(&compilation.log) };
-        self.cache.write(&key, &kernel);
-        Ok(kernel)
+        Ok(CompiledKernel { cubin, resources: KernelResources::parse(&compilation.log) })
     }
 }
 
@@ -420,7 +453,8 @@ const fn operator_number(operator: Operator) -> u32 {
 fn describe(kernel: Kernel, instance: Instance, config: &KernelConfig) -> String {
     let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order } = *config;
     let (mode, pattern): (Mode, Pattern) = (mode, pattern);
-    let (composition, descriptor, tile_order): (Composition, Descriptor, TileOrder) = (composition, descriptor, tile_order);
+    let (composition, descriptor, tile_order): (Composition, Descriptor, TileOrder) =
+        (composition, descriptor, tile_order);
     format!(
         "kernel '{}' for {instance} (VT {vt}, {block_threads} threads, mode {mode}, pattern {pattern}, \
          composition {composition}, descriptor {descriptor}, tile order {tile_order})",

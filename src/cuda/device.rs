@@ -249,7 +249,9 @@ impl CudaDevice {
         let (registers, local_bytes) = match scan.main_kernel() {
             Some(kernel) => {
                 let attribute = |value: Result<i32, DriverError>| {
-                    value.map(|value| u32::try_from(value).unwrap_or(0)).during(|| String::from("asking about a kernel"))
+                    value
+                        .map(|value| u32::try_from(value).unwrap_or(0))
+                        .during(|| String::from("asking about a kernel"))
                 };
                 (Some(attribute(kernel.function.num_regs())?), Some(attribute(kernel.function.local_size_bytes())?))
             }
@@ -322,9 +324,12 @@ impl CudaDevice {
     /// Samples of one scan's time: batches of launches between events, all put onto the stream in one go,
     /// so that the host waits for nothing in between.
     fn time(&self, scan: &mut PreparedScan, samples: u32, first_ns: f64) -> Result<Timing, CudaError> {
-        let scans_in = |duration_ns: f64, scan_ns: f64| (duration_ns / scan_ns.max(100.0)).ceil().clamp(1.0, 10_000.0) as u64;
+        let scans_in =
+            |duration_ns: f64, scan_ns: f64| (duration_ns / scan_ns.max(100.0)).ceil().clamp(1.0, 10_000.0) as u64;
         // The first run included the cold caches and the loading of the kernel; a second one says more.
-        let limit = |scans: u64, scan_ns: f64| TIME_LIMIT + Duration::from_secs_f64(10.0 * scans as f64 * scan_ns.max(0.0) * 1e-9);
+        let limit = |scans: u64, scan_ns: f64| {
+            TIME_LIMIT + Duration::from_secs_f64(10.0 * scans as f64 * scan_ns.max(0.0) * 1e-9)
+        };
         let mut scan_ns = first_ns;
         if first_ns < WARM_UP_NS {
             let few = 8;
@@ -390,7 +395,10 @@ impl CudaDevice {
         for (index, (array, _, placed)) in guards.iter().enumerate() {
             let before = results[Slot::Guards as usize + 2 * index];
             let after = results[Slot::Guards as usize + 2 * index + 1];
-            let sides = [("before", before, placed.offset - before.first.min(placed.offset)), ("after", after, after.first.wrapping_add(1))];
+            let sides = [
+                ("before", before, placed.offset - before.first.min(placed.offset)),
+                ("after", after, after.first.wrapping_add(1)),
+            ];
             for (side, found, distance) in sides {
                 if found.mismatches > 0 {
                     let what = what(request);
@@ -506,7 +514,13 @@ impl Comparisons {
     }
 
     /// The output against the reference.
-    fn output(&self, loaded: &Loaded, request: &ScanRequest, output: u64, stream: &CudaStream) -> Result<(), CudaError> {
+    fn output(
+        &self,
+        loaded: &Loaded,
+        request: &ScanRequest,
+        output: u64,
+        stream: &CudaStream,
+    ) -> Result<(), CudaError> {
         let shift = match request.mode {
             Mode::Inclusive => 0_u64,
             Mode::Exclusive | Mode::InclusiveMinusInput => 1,
@@ -534,8 +548,17 @@ impl Comparisons {
                 };
                 let low = low.as_ref().map_or(0, Buffer::address);
                 let factor = error_factor(request).to_bits();
-                let arguments =
-                    [output, high.address(), low, magnitude.address(), loaded.n, shift, factor, largest.to_bits(), result];
+                let arguments = [
+                    output,
+                    high.address(),
+                    low,
+                    magnitude.address(),
+                    loaded.n,
+                    shift,
+                    factor,
+                    largest.to_bits(),
+                    result,
+                ];
                 self.launch(name, loaded.n, &arguments, stream)
             }
         }
@@ -607,7 +630,8 @@ fn describe(context: &Arc<CudaContext>, kernels: &KernelSet) -> Result<DeviceDes
         .result()
         .during(|| String::from("asking for the driver's version"))?;
     // A fact that the driver does not give is no reason to do without the device.
-    let fact = |which, text: &dyn Fn(u64) -> String| attribute(context, which).map_or_else(|_| String::from("unknown"), text);
+    let fact =
+        |which, text: &dyn Fn(u64) -> String| attribute(context, which).map_or_else(|_| String::from("unknown"), text);
     let megahertz = |kilohertz: u64| format!("{} MHz", kilohertz / 1000);
     let nvrtc = kernels.compiler().nvrtc();
     let architecture = kernels.architecture();

@@ -135,7 +135,9 @@ pub enum CudaError {
         first: u64,
     },
     /// A launch did not come to its end.
-    #[error("{what} did not finish within {seconds} s; the launch hangs (the device stays busy until this process ends)")]
+    #[error(
+        "{what} did not finish within {seconds} s; the launch hangs (the device stays busy until this process ends)"
+    )]
     DidNotFinish {
         /// What was waited for.
         what: String,

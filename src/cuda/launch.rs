@@ -188,8 +188,7 @@ impl PreparedScan {
 
     /// Reserves what the launches need and fills in every address.
     pub(super) fn bind(&mut self, input: u64, output: u64, workspace: &mut Workspace) -> Result<(), CudaError> {
-        let reserved =
-            workspace.reserve(self.region, self.descriptors, self.descriptor_bytes, self.scratch_bytes)?;
+        let reserved = workspace.reserve(self.region, self.descriptors, self.descriptor_bytes, self.scratch_bytes)?;
         let address = |place: Place| match place {
             Place::Input => input,
             Place::Output => output,

@@ -47,11 +47,8 @@ impl DeviceMemory {
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
         self.context.bind_to_thread().during(|| String::from("making the context current"))?;
         let _relaxed = RelaxedCapture::begin()?;
-        let out_of_memory = |available_bytes| CudaError::OutOfMemory {
-            what: what.to_owned(),
-            needed_bytes: bytes,
-            available_bytes,
-        };
+        let out_of_memory =
+            |available_bytes| CudaError::OutOfMemory { what: what.to_owned(), needed_bytes: bytes, available_bytes };
         // An allocation of nothing is an error of the driver, and a null address would look like "none".
         let Ok(size) = usize::try_from(bytes.max(256)) else { return Err(out_of_memory(0)) };
         // SAFETY: the context is current; the memory is not read before it is written.

@@ -207,7 +207,7 @@ impl Scanner {
         input: &impl DevicePtr<T>,
         output: &mut impl DevicePtrMut<T>,
     ) -> Result<(), CudaError> {
-        self.into_another(stream, operator, Mode::Inclusive, input, output)
+        self.out_of_place(stream, operator, Mode::Inclusive, input, output)
     }
 
     /// output[i] = input[0] ⊕ … ⊕ input[i−1], output[0] the identity, put onto `stream`. The input may be
@@ -222,7 +222,7 @@ impl Scanner {
         input: &impl DevicePtr<T>,
         output: &mut impl DevicePtrMut<T>,
     ) -> Result<(), CudaError> {
-        self.into_another(stream, operator, Mode::Exclusive, input, output)
+        self.out_of_place(stream, operator, Mode::Exclusive, input, output)
     }
 
     /// The scan of an array into itself, put onto `stream`.
@@ -262,7 +262,7 @@ impl Scanner {
         self.kernels.compiler().cache().warnings()
     }
 
-    fn into_another<T: ScanElement>(
+    fn out_of_place<T: ScanElement>(
         &self,
         stream: &Arc<CudaStream>,
         operator: Operator,
@@ -381,7 +381,9 @@ mod tests {
         assert!(!same_or_apart(array(64, 4), array(80, 4), 4).expect("side by side"));
         assert!(!same_or_apart(array(80, 4), array(64, 4), 4).expect("side by side"));
         assert!(!same_or_apart(array(64, 0), array(64, 1), 4).expect("no input at all"));
-        for (input, output) in [(array(64, 4), array(76, 4)), (array(76, 4), array(64, 4)), (array(64, 8), array(68, 1))] {
+        for (input, output) in
+            [(array(64, 4), array(76, 4)), (array(76, 4), array(64, 4)), (array(64, 8), array(68, 1))]
+        {
             assert!(matches!(same_or_apart(input, output, 4), Err(CudaError::PartialOverlap { .. })));
         }
         assert!(matches!(

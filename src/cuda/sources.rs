@@ -94,6 +94,11 @@ impl<'a> Flattening<'a> {
                 }
                 _ => {}
             }
+            if directive.is_some_and(|text| text.split_whitespace().eq(["pragma", "once"])) {
+                // Each file stands in the flat text once already; there the compiler would warn of it.
+                output.push('\n');
+                continue;
+            }
             let included = if word == "include" { directive.and_then(quoted) } else { None };
             let Some(included) = included else {
                 output.push_str(line);
@@ -175,12 +180,16 @@ mod tests {
          #include \"host/memory.h\"\n#endif\nint memory;\n#endif\n",
     );
     const GPU: (&str, &str) = ("gpu/memory.cuh", "#ifndef GPU\n#define GPU\n#include \"../abi.h\"\nint gpu;\n#endif\n");
-    const SCAN: (&str, &str) = ("scan/a.cuh", "#ifndef A\n#define A\n#include \"../memory.cuh\"\n#include \"../abi.h\"\nint a;\n#endif\n");
+    const SCAN: (&str, &str) =
+        ("scan/a.cuh", "#ifndef A\n#define A\n#include \"../memory.cuh\"\n#include \"../abi.h\"\nint a;\n#endif\n");
 
     #[test]
     fn includes_are_resolved_relative_to_the_including_file_and_once() {
-        let flat = flatten(&[ABI, MEMORY, GPU, SCAN, ("entry.cu", "#include \"abi.h\"\n#include \"scan/a.cuh\"\nint e;\n")], "entry.cu")
-            .expect("every file is there");
+        let flat = flatten(
+            &[ABI, MEMORY, GPU, SCAN, ("entry.cu", "#include \"abi.h\"\n#include \"scan/a.cuh\"\nint e;\n")],
+            "entry.cu",
+        )
+        .expect("every file is there");
         for once in ["int abi;", "int memory;", "int gpu;", "int a;", "int e;"] {
             assert_eq!(flat.matches(once).count(), 1, "{once} in\n{flat}");
         }
@@ -189,7 +198,8 @@ mod tests {
 
     #[test]
     fn line_directives_name_the_file_and_line_of_what_follows() {
-        let flat = flatten(&[ABI, ("entry.cu", "int before;\n#include \"abi.h\"\nint after;\n")], "entry.cu").expect("fits");
+        let flat =
+            flatten(&[ABI, ("entry.cu", "int before;\n#include \"abi.h\"\nint after;\n")], "entry.cu").expect("fits");
         assert!(flat.contains("#line 3 \"cuda/entry.cu\"\nint after;"), "{flat}");
         assert!(flat.contains("#line 1 \"cuda/abi.h\"\n"), "{flat}");
     }
@@ -204,7 +214,10 @@ mod tests {
     #[test]
     fn a_missing_file_is_named_with_the_place_that_asks_for_it() {
         let error = flatten(&[("entry.cu", "\n#include \"nowhere.cuh\"\n")], "entry.cu").expect_err("it is not there");
-        assert!(matches!(&error, CudaError::SourceMissing { file, line: 2, included } if file == "entry.cu" && included == "nowhere.cuh"), "{error}");
+        assert!(
+            matches!(&error, CudaError::SourceMissing { file, line: 2, included } if file == "entry.cu" && included == "nowhere.cuh"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -227,11 +227,7 @@ const NVRTC_NAMES: [&str; 3] = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12
 /// those of a virtual environment.
 fn prefixes_below(folder: &Path) -> Vec<PathBuf> {
     let mut roots = vec![folder.to_owned()];
-    roots.extend(
-        sorted_entries(&folder.join("lib"), "python3")
-            .into_iter()
-            .map(|python| python.join("site-packages")),
-    );
+    roots.extend(sorted_entries(&folder.join("lib"), "python3").into_iter().map(|python| python.join("site-packages")));
     let mut prefixes = Vec::new();
     for root in roots {
         prefixes.push(root.clone());
@@ -356,8 +352,7 @@ impl Nvrtc {
         macro_rules! function {
             ($name:literal) => {
                 // SAFETY: the field's type is the signature that nvrtc.h gives this function.
-                *unsafe { library.get(concat!($name, "\0").as_bytes()) }
-                    .map_err(|error| unusable(error.to_string()))?
+                *unsafe { library.get(concat!($name, "\0").as_bytes()) }.map_err(|error| unusable(error.to_string()))?
             };
         }
         let functions = Functions {

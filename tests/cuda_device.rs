@@ -1,0 +1,361 @@
+//! The CUDA device and the scanner, on a GPU. Where there is none each test prints that it skipped and passes.
+//! The test binary runs alone on another machine: the kernels are embedded, NVRTC is looked for there.
+#![cfg(feature = "cuda")]
+
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
+use lookback::abi;
+use lookback::cuda::{CudaDevice, CudaError, Scanner};
+use lookback::dataset::Dataset;
+use lookback::device::{Device, RunSettings};
+use lookback::element::{ElementType, Instance, Operator};
+use lookback::plan::{Plan, ScanRequest};
+use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use std::sync::Arc;
+
+const VERIFY: RunSettings = RunSettings { seed: 0, samples: 0 };
+
+/// The first GPU; nothing, with a word, where something is missing. A failure is a failure.
+fn device(test: &str) -> Option<CudaDevice> {
+    match CudaDevice::open(0) {
+        Ok(device) => Some(device),
+        Err(error) if error.is_absence() => {
+            println!("{test} skipped: no CUDA device ({error})");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn instance(element: ElementType, operator: Operator) -> Instance {
+    Instance::new(element, operator).expect("defined")
+}
+
+/// Every mode that the instance has.
+fn modes(instance: Instance) -> Vec<Mode> {
+    let has_inverse = instance.element().is_integer() && instance.operator() == Operator::Sum;
+    Mode::ALL.iter().copied().filter(|&mode| mode != Mode::InclusiveMinusInput || has_inverse).collect()
+}
+
+fn request(instance: Instance, strategy: Strategy, mode: Mode, n: u64) -> ScanRequest {
+    ScanRequest {
+        instance,
+        strategy,
+        mode,
+        config: ScanConfig::default(),
+        n,
+        in_place: false,
+        input_offset: 0,
+        output_offset: 0,
+    }
+}
+
+fn check(device: &mut CudaDevice, request: &ScanRequest, failures: &mut Vec<String>) {
+    match device.run(request, &VERIFY) {
+        Ok(outcome) if outcome.verification.passed() && outcome.verification.compared == request.n => {}
+        Ok(outcome) => failures.push(format!("{request:?}: {:?}", outcome.verification)),
+        Err(error) => failures.push(format!("{request:?}: {error}")),
+    }
+}
+
+fn report(failures: &[String]) {
+    assert!(
+        failures.is_empty(),
+        "{} failure(s), the first:\n{}",
+        failures.len(),
+        failures[..failures.len().min(20)].join("\n")
+    );
+}
+
+#[test]
+fn every_strategy_is_right_on_every_instance_mode_and_placement() {
+    let Some(mut device) = device("every_strategy_is_right_on_every_instance_mode_and_placement") else { return };
+    let mut failures = Vec::new();
+    for instance in Instance::all() {
+        let bytes = instance.element().bytes() as u32;
+        for n in [0, 1, 31, 33, 1000, 8192, 70_001] {
+            device.load(&Dataset::random(instance, n, 1 + n)).expect("a small dataset fits");
+            for &strategy in Strategy::ALL {
+                for mode in modes(instance) {
+                    let plain = request(instance, strategy, mode, n);
+                    check(&mut device, &plain, &mut failures);
+                    check(&mut device, &ScanRequest { in_place: true, ..plain }, &mut failures);
+                    let odd = ScanRequest { input_offset: bytes % 16, output_offset: 3 * bytes % 16, ..plain };
+                    check(&mut device, &odd, &mut failures);
+                }
+            }
+        }
+    }
+    report(&failures);
+}
+
+#[test]
+fn every_alignment_of_both_arrays_is_right() {
+    let Some(mut device) = device("every_alignment_of_both_arrays_is_right") else { return };
+    let mut failures = Vec::new();
+    for element in [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::F64] {
+        let instance = instance(element, Operator::Max);
+        let bytes = element.bytes();
+        let n = 20_011;
+        device.load(&Dataset::random(instance, n, 5)).expect("a small dataset fits");
+        for strategy in [Strategy::Lookback, Strategy::Chained, Strategy::ReduceThenScan, Strategy::ScanThenPropagate] {
+            for input_offset in (0..16).step_by(bytes) {
+                for output_offset in (0..16).step_by(bytes) {
+                    for mode in [Mode::Inclusive, Mode::Exclusive] {
+                        let request =
+                            ScanRequest { input_offset, output_offset, ..request(instance, strategy, mode, n) };
+                        check(&mut device, &request, &mut failures);
+                        if input_offset == output_offset {
+                            check(&mut device, &ScanRequest { in_place: true, ..request }, &mut failures);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    report(&failures);
+}
+
+#[test]
+fn every_choice_inside_lookback_is_right() {
+    let Some(mut device) = device("every_choice_inside_lookback_is_right") else { return };
+    let mut failures = Vec::new();
+    for (element, operator) in [
+        (ElementType::U32, Operator::Sum),
+        (ElementType::IndexInterval, Operator::Intervals),
+        (ElementType::F64, Operator::Sum),
+    ] {
+        let instance = instance(element, operator);
+        let n = 100_003;
+        device.load(&Dataset::random(instance, n, 9)).expect("a small dataset fits");
+        let mut configs = Vec::new();
+        for &pattern in Pattern::ALL {
+            for &composition in Composition::ALL {
+                configs.push(ScanConfig { pattern, composition, vt: 7, block_threads: 128, ..ScanConfig::default() });
+            }
+        }
+        configs.extend(
+            Descriptor::ALL.iter().map(|&layout| ScanConfig { descriptor: Some(layout), ..ScanConfig::default() }),
+        );
+        configs.extend(TileOrder::ALL.iter().map(|&tile_order| ScanConfig { tile_order, ..ScanConfig::default() }));
+        configs.extend([1, 5, 16, 64].map(|vt| ScanConfig { vt, ..ScanConfig::default() }));
+        configs.extend([32, 1024].map(|block_threads| ScanConfig { block_threads, vt: 3, ..ScanConfig::default() }));
+        for config in configs {
+            for mode in [Mode::Inclusive, Mode::Exclusive] {
+                let request = ScanRequest { config, ..request(instance, Strategy::Lookback, mode, n) };
+                // Layouts that are too small for the element, shuffles across a block.
+                if Plan::new(&request).is_ok() {
+                    check(&mut device, &request, &mut failures);
+                }
+            }
+        }
+    }
+    report(&failures);
+}
+
+#[test]
+fn launches_across_the_epochs_wrap_are_right_and_restart_at_one() {
+    let Some(mut device) = device("launches_across_the_epochs_wrap_are_right_and_restart_at_one") else { return };
+    let mut failures = Vec::new();
+    for layout in [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split] {
+        for strategy in [Strategy::Lookback, Strategy::Chained] {
+            let mut small = device_again(&mut device);
+            let config = ScanConfig { descriptor: Some(layout), vt: 4, ..ScanConfig::default() };
+            let instance = instance(ElementType::U32, Operator::Sum);
+            let n = 300_000;
+            small.load(&Dataset::random(instance, n, 3)).expect("a small dataset fits");
+            let request = ScanRequest { config, ..request(instance, strategy, Mode::Inclusive, n) };
+            // Descriptors of the epochs 1, 2 and 3, which the launches after the wrap must not take for theirs.
+            for _ in 0..3 {
+                check(small, &request, &mut failures);
+            }
+            assert_eq!(small.completed_epochs().expect("readable"), [3]);
+            small.set_completed_epochs(abi::LOOKBACK_MAXIMUM_EPOCH - 2).expect("writable");
+            let mut seen = Vec::new();
+            for _ in 0..4 {
+                check(small, &request, &mut failures);
+                seen.extend(small.completed_epochs().expect("readable"));
+            }
+            assert_eq!(seen, [abi::LOOKBACK_MAXIMUM_EPOCH - 1, 0, 1, 2], "{layout} {strategy}");
+        }
+    }
+    report(&failures);
+}
+
+/// A device whose workspace nothing has used.
+fn device_again(device: &mut CudaDevice) -> &mut CudaDevice {
+    *device = CudaDevice::open(0).expect("it opened before");
+    device
+}
+
+#[test]
+fn a_wrong_dataset_is_refused_and_timing_gives_as_many_samples_as_asked_for() {
+    let Some(mut device) = device("a_wrong_dataset_is_refused_and_timing_gives_as_many_samples_as_asked_for") else {
+        return;
+    };
+    let instance = instance(ElementType::U32, Operator::Sum);
+    let asked = request(instance, Strategy::Lookback, Mode::Inclusive, 1 << 20);
+    assert!(device.run(&asked, &VERIFY).is_err(), "nothing is loaded");
+    device.load(&Dataset::random(instance, 1000, 1)).expect("a small dataset fits");
+    assert!(device.run(&asked, &VERIFY).is_err(), "another n is loaded");
+    device.load(&Dataset::random(instance, 1 << 20, 1)).expect("a small dataset fits");
+    for in_place in [false, true] {
+        let outcome = device
+            .run(&ScanRequest { in_place, ..asked }, &RunSettings { seed: 0, samples: 11 })
+            .expect("the scan runs");
+        assert!(outcome.verification.passed(), "{:?}", outcome.verification);
+        let timing = outcome.timing.expect("samples were asked for");
+        assert_eq!(timing.samples_ns.len(), 11);
+        assert!(timing.median_ns > 500.0 && timing.median_ns < 1e6, "{timing:?}");
+        assert!(outcome.registers.is_some_and(|registers| registers > 0));
+    }
+    let description = device.description();
+    println!("{description:?}");
+    assert_eq!(description.kind, "cuda");
+}
+
+/// The scanner with a context and a stream; nothing, with a word, where something is missing.
+fn scanner(test: &str) -> Option<(Scanner, Arc<CudaContext>, Arc<CudaStream>)> {
+    drop(device(test)?);
+    let context = CudaContext::new(0).expect("it opened before");
+    let stream = context.new_stream().expect("a stream");
+    let scanner = Scanner::new(&context).expect("it opened before");
+    Some((scanner, context, stream))
+}
+
+fn numbers(n: usize, seed: u32) -> Vec<u32> {
+    (0..n as u32).map(|i| i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 7).collect()
+}
+
+fn inclusive(input: &[u32]) -> Vec<u32> {
+    input
+        .iter()
+        .scan(0_u32, |sum, &x| {
+            *sum = sum.wrapping_add(x);
+            Some(*sum)
+        })
+        .collect()
+}
+
+fn exclusive(input: &[u32]) -> Vec<u32> {
+    std::iter::once(0).chain(inclusive(input)).collect()
+}
+
+#[test]
+fn the_scanner_scans_slices_views_and_in_place() {
+    let Some((scanner, _context, stream)) = scanner("the_scanner_scans_slices_views_and_in_place") else { return };
+    let mut output: CudaSlice<u32> = stream.alloc_zeros(200_001).expect("memory");
+    for n in [0, 1, 33, 8193, 200_000] {
+        let host = numbers(n, 7);
+        let input = stream.clone_htod(&host).expect("upload");
+        scanner.inclusive(&stream, Operator::Sum, &input, &mut output.slice_mut(1..n + 1)).expect("inclusive");
+        assert_eq!(stream.clone_dtoh(&output.slice(1..n + 1)).expect("download"), inclusive(&host), "n = {n}");
+        scanner.exclusive(&stream, Operator::Sum, &input, &mut output.slice_mut(..n + 1)).expect("n + 1 offsets");
+        assert_eq!(stream.clone_dtoh(&output.slice(..n + 1)).expect("download"), exclusive(&host), "n = {n}");
+        let mut data = input;
+        scanner.in_place(&stream, Operator::Sum, Mode::Exclusive, &mut data).expect("in place");
+        assert_eq!(stream.clone_dtoh(&data).expect("download"), exclusive(&host)[..n], "n = {n}");
+    }
+    let floats = stream.clone_htod(&[0.5_f64, -2.0, 3.0]).expect("upload");
+    let mut largest = stream.alloc_zeros::<f64>(3).expect("memory");
+    scanner.inclusive(&stream, Operator::Max, &floats, &mut largest).expect("a maximum");
+    assert_eq!(stream.clone_dtoh(&largest).expect("download"), [0.5, 0.5, 3.0]);
+}
+
+#[test]
+fn the_scanner_refuses_what_does_not_fit_together() {
+    let Some((scanner, _context, stream)) = scanner("the_scanner_refuses_what_does_not_fit_together") else { return };
+    let four = stream.alloc_zeros::<u32>(4).expect("memory");
+    let mut three = stream.alloc_zeros::<u32>(3).expect("memory");
+    let mut six = stream.alloc_zeros::<u32>(6).expect("memory");
+    assert!(matches!(
+        scanner.inclusive(&stream, Operator::Sum, &four, &mut three),
+        Err(CudaError::LengthMismatch { input: 4, output: 3, .. })
+    ));
+    assert!(matches!(
+        scanner.exclusive(&stream, Operator::Sum, &four, &mut six),
+        Err(CudaError::LengthMismatch { input: 4, output: 6, .. })
+    ));
+    let floats = stream.alloc_zeros::<f32>(4).expect("memory");
+    let mut output = stream.alloc_zeros::<f32>(4).expect("memory");
+    assert!(matches!(scanner.inclusive(&stream, Operator::Xor, &floats, &mut output), Err(CudaError::Config(_))));
+}
+
+#[test]
+fn two_streams_and_two_threads_scan_at_once() {
+    let Some((scanner, context, _)) = scanner("two_streams_and_two_threads_scan_at_once") else { return };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (scanner, context) = (&scanner, &context);
+            scope.spawn(move || {
+                let stream = context.new_stream().expect("a stream");
+                let n = 1_000_000 + thread;
+                let host = numbers(n, thread as u32);
+                let input = stream.clone_htod(&host).expect("upload");
+                let mut outputs: Vec<CudaSlice<u32>> =
+                    (0..50).map(|_| stream.alloc_zeros(n).expect("memory")).collect();
+                // No wait between: scans of four streams are on the device together.
+                for output in &mut outputs {
+                    scanner.inclusive(&stream, Operator::Sum, &input, output).expect("inclusive");
+                }
+                let expected = inclusive(&host);
+                for output in &outputs {
+                    assert!(stream.clone_dtoh(output).expect("download") == expected, "thread {thread}");
+                }
+                scanner.forget(&stream).expect("its scans are done");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_captured_scan_replays_rightly_beside_launches_on_its_stream() {
+    let Some((scanner, context, stream)) = scanner("a_captured_scan_replays_rightly_beside_launches_on_its_stream")
+    else {
+        return;
+    };
+    // SAFETY: one stream for the arrays; the other one below works on arrays of its own, and both are waited for.
+    unsafe { context.disable_event_tracking() };
+    let n = 500_000;
+    let host = numbers(n, 3);
+    let mut input = stream.clone_htod(&host).expect("upload");
+    let mut output = stream.alloc_zeros::<u32>(n).expect("memory");
+    stream.synchronize().expect("uploaded");
+    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
+    // The first scan of all, so that compiling, loading and the workspace happen during the capture.
+    scanner.inclusive(&stream, Operator::Sum, &input, &mut output).expect("captured");
+    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    let graph = stream.end_capture(flags).expect("a graph").expect("one scan in it");
+    let other = context.new_stream().expect("a stream");
+    let other_input = other.clone_htod(&host).expect("upload");
+    let mut other_output = other.alloc_zeros::<u32>(n).expect("memory");
+    other.synchronize().expect("uploaded");
+    for seed in 3..8 {
+        let host = numbers(n, seed);
+        stream.memcpy_htod(&host, &mut input).expect("upload");
+        graph.launch().expect("replay");
+        for _ in 0..5 {
+            scanner.inclusive(&other, Operator::Sum, &other_input, &mut other_output).expect("inclusive");
+        }
+        assert!(stream.clone_dtoh(&output).expect("download") == inclusive(&host), "replay with seed {seed}");
+    }
+    assert!(other.clone_dtoh(&other_output).expect("download") == inclusive(&host));
+    drop(graph);
+}
+
+/// The sizes that take a while and much memory: `cargo test --test cuda_device -- --ignored`.
+#[test]
+#[ignore = "takes tens of GiB of memory on both sides"]
+fn more_than_2_to_the_32_bytes_are_right() {
+    let Some(mut device) = device("more_than_2_to_the_32_bytes_are_right") else { return };
+    let instance = instance(ElementType::U8, Operator::Sum);
+    let n = (1 << 32) + 5;
+    device.load(&Dataset::random(instance, n, 2)).expect("17 GiB on the device");
+    let mut failures = Vec::new();
+    for strategy in [Strategy::Lookback, Strategy::ReduceThenScan] {
+        for mode in [Mode::Inclusive, Mode::Exclusive] {
+            check(&mut device, &request(instance, strategy, mode, n), &mut failures);
+        }
+    }
+    report(&failures);
+}
