@@ -8,6 +8,8 @@
 //   T    shuffle_up(value, delta, site)        value of lane - delta; lanes below delta keep their own
 //   T    shuffle_down(value, delta, site)      value of lane + delta; the last delta lanes keep their own
 //   T    shuffle_index(value, lane, site)      value of one lane
+//   void shuffle_up_each(values, count, delta, site)     the first `count` of an array of at most 64 bytes,
+//   void shuffle_index_each(values, count, lane, site)   all in one exchange
 //   u32  ballot(predicate, site)               one bit a lane
 //   void spin_pause(site)                      inside every loop that waits for another block
 //   void count_operator()                      counted on the CPU device, nothing on the GPU

@@ -44,7 +44,9 @@ pub enum Reference {
 
 /// Bytes that are no array of the element.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{bytes} bytes are no whole number of {element} elements of {element_bytes} bytes each; the data is cut off or of another type")]
+#[error(
+    "{bytes} bytes are no whole number of {element} elements of {element_bytes} bytes each; the data is cut off or of another type"
+)]
 pub struct PartialElement {
     /// Bytes given.
     pub bytes: u64,
@@ -356,7 +358,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_order_sensitive_monoids_see_a_swap_of_neighbours(at in 0usize..99, seed: u64) {
-            for operator in [Operator::Affine, Operator::Bicyclic, Operator::Intervals] {
+            // Two bicyclic pairs of small exponents may commute; they have a test of their own.
+            for operator in [Operator::Affine, Operator::Intervals] {
                 let instance = Instance::new(operator.own_element().unwrap(), operator).unwrap();
                 let dataset = Dataset::random(instance, 100, seed);
                 let size = instance.element().bytes();
@@ -365,10 +368,7 @@ mod tests {
                 left.swap_with_slice(right);
                 let swapped = Dataset::from_bytes(instance, swapped, "swapped".into()).unwrap();
                 let prefix = |dataset: &Dataset| dataset.expected_exactly(Mode::Inclusive, at as u64 + 1).unwrap();
-                // Two bicyclic pairs of small exponents may commute; affine maps and intervals never do here.
-                if operator != Operator::Bicyclic {
-                    prop_assert_ne!(prefix(&dataset), prefix(&swapped), "{}", instance);
-                }
+                prop_assert_ne!(prefix(&dataset), prefix(&swapped), "{}", instance);
             }
         }
     }
@@ -376,7 +376,6 @@ mod tests {
     #[test]
     fn most_swaps_of_bicyclic_neighbours_show() {
         let instance = Instance::new(ElementType::BicyclicPair, Operator::Bicyclic).unwrap();
-        let dataset = Dataset::random(instance, 2, 0);
         let shown = (0..1000u64)
             .filter(|&seed| {
                 let pair = Dataset::random(instance, 2, seed);
@@ -386,7 +385,6 @@ mod tests {
                 pair.expected_exactly(Mode::Inclusive, 1) != swapped.expected_exactly(Mode::Inclusive, 1)
             })
             .count();
-        assert_eq!(dataset.n, 2);
         assert!(shown > 800, "{shown} of 1000");
     }
 }

@@ -267,7 +267,8 @@ mod tests {
             let mut input = dataset.input.clone();
             input[..8192 * element.bytes()].fill(0);
             let without = Dataset::from_bytes(instance, input, String::new()).unwrap();
-            let verdict = verify(&request(instance, Mode::Inclusive, n), &dataset, &right_output(&without, Mode::Inclusive));
+            let verdict =
+                verify(&request(instance, Mode::Inclusive, n), &dataset, &right_output(&without, Mode::Inclusive));
             assert!(verdict.mismatches > n / 2, "{instance}: {verdict:?}");
         }
     }

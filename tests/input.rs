@@ -50,9 +50,15 @@ fn every_version_and_number_type_is_read() {
 
 #[test]
 fn shapes_are_flattened_and_may_be_empty() {
-    for (shape, elements) in
-        [("()", 1), ("(0,)", 0), ("(3, 0)", 0), ("(2, 3)", 6), ("(2, 3, 4)", 24), ("(5L,)", 5), ("(18446744073709551615, 0)", 0)]
-    {
+    for (shape, elements) in [
+        ("()", 1),
+        ("(0,)", 0),
+        ("(3, 0)", 0),
+        ("(2, 3)", 6),
+        ("(2, 3, 4)", 24),
+        ("(5L,)", 5),
+        ("(18446744073709551615, 0)", 0),
+    ] {
         let file = npy(1, &dictionary("|u1", "False", shape), &vec![7; elements]);
         assert_eq!(parse_npy(file).map(|array| array.bytes.len()), Ok(elements), "{shape}");
     }
@@ -68,7 +74,8 @@ fn fortran_order_matters_only_where_two_dimensions_are_longer_than_one() {
 
 #[test]
 fn what_no_scan_takes_is_named() {
-    let parse = |description, shape: &str, bytes| parse_npy(npy(1, &dictionary(description, "False", shape), &vec![0; bytes]));
+    let parse =
+        |description, shape: &str, bytes| parse_npy(npy(1, &dictionary(description, "False", shape), &vec![0; bytes]));
     assert_eq!(parse(">u4", "(2,)", 8), Err(NpyError::BigEndian(">u4".into())));
     for unsupported in ["|b1", "<f2", "<c8", "<i2", "|i1", "<M8[ns]", "|S4", "|O", "=u4", ""] {
         assert_eq!(parse(unsupported, "(2,)", 8), Err(NpyError::UnsupportedType(unsupported.into())), "{unsupported}");

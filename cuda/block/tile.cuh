@@ -44,6 +44,12 @@ struct tile {
                                           ? Config::maximum_vt
                                           : Config::maximum_vt / maximum_access_width<T, Config>();
 
+  // Rows that are scanned together: as many as lanes may exchange at once.
+  static constexpr u32 rows_at_once =
+      exchange_bytes <= sizeof(T)                  ? 1
+      : maximum_rows * sizeof(T) <= exchange_bytes ? maximum_rows
+                                                   : exchange_bytes / sizeof(T);
+
   Config config;
   storage_type& storage;
   i64 first;          // index of the tile's first element; negative for the lead of tile 0
@@ -142,15 +148,34 @@ struct tile {
     T carry = Operator::identity();
     with_access_width<T>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
+      const u32 rows = config.vt / width;
       LOOKBACK_UNROLL
-      for (u32 row = 0; row < config.vt / width; ++row) {
+      for (u32 row = 0; row < rows; ++row) {
         T lane_total = items[row * width];
         LOOKBACK_UNROLL
         for (u32 j = 1; j < width; ++j) lane_total = combine<Operator>(lane_total, items[row * width + j]);
-        const team_scan_result<T> scanned = scan_lanes(lane_total);
-        lane_prefix[row] = row == 0 ? scanned.exclusive : combine<Operator>(carry, scanned.exclusive);
-        carry = row == 0 ? scanned.total : combine<Operator>(carry, scanned.total);
-        if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) scan_row<width>(row, lane_prefix[row]);
+        lane_prefix[row] = lane_total;
+      }
+      LOOKBACK_UNROLL
+      for (u32 from = 0; from < rows; from += rows_at_once) {
+        const u32 count = rows - from < rows_at_once ? rows - from : rows_at_once;
+        T prefixes[rows_at_once];
+        T totals[rows_at_once];
+        LOOKBACK_UNROLL
+        for (u32 i = 0; i < rows_at_once; ++i) {
+          if (i < count) prefixes[i] = lane_prefix[from + i];
+        }
+        scan_rows(prefixes, count, totals);
+        LOOKBACK_UNROLL
+        for (u32 i = 0; i < rows_at_once; ++i) {
+          if (i >= count) continue;
+          lane_prefix[from + i] = from + i == 0 ? prefixes[i] : combine<Operator>(carry, prefixes[i]);
+          carry = from + i == 0 ? totals[i] : combine<Operator>(carry, totals[i]);
+        }
+      }
+      if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < rows; ++row) scan_row<width>(row, lane_prefix[row]);
       }
     });
     if (spans_block()) {
@@ -216,9 +241,21 @@ struct tile {
     return storage.scratch + warp_index() * (LOOKBACK_WARP_LANES * Config::maximum_scratch_values_per_thread);
   }
 
-  DEVICE team_scan_result<T> scan_lanes(T value) {
-    if (spans_block()) return team_scan<block_team, Operator>(config, value, storage.scratch);
-    return team_scan<warp_team, Operator>(config, value, warp_scratch());
+  // Scans one value a lane for each of the first `count` rows, over the team that holds a row.
+  DEVICE void scan_rows(T (&values)[rows_at_once], u32 count, T (&totals)[rows_at_once]) {
+    if (config.pattern == LOOKBACK_PATTERN_SHUFFLE) {
+      shuffle_scan_each<Operator>(values, count, totals);
+    } else {
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < rows_at_once; ++i) {
+        if (i >= count) continue;
+        const team_scan_result<T> scanned =
+            spans_block() ? team_scan<block_team, Operator>(config, values[i], storage.scratch)
+                          : team_scan<warp_team, Operator>(config, values[i], warp_scratch());
+        values[i] = scanned.exclusive;
+        totals[i] = scanned.total;
+      }
+    }
   }
 
   // Elements by which the tile's first output element lies above a vector boundary.

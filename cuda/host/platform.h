@@ -30,6 +30,9 @@ struct call_site {
       : file(caller_file), line(caller_line) {}
 };
 
+// Bytes that a lane had best hand over in one exchange: a rendezvous costs 32 switches of coroutine.
+constexpr u32 exchange_bytes = LOOKBACK_EXCHANGE_BYTES;
+
 constexpr u32 full_warp = LOOKBACK_FULL_WARP;
 
 namespace host {
@@ -53,10 +56,22 @@ DEVICE Type& shared_storage(const void* key, call_site where = {}) {
 template <class T>
 DEVICE const u8 (*meet(lookback_thread* thread, const T& value, u32 collective, call_site where))[LOOKBACK_EXCHANGE_BYTES] {
   static_assert(std::is_trivially_copyable<T>::value, "lanes exchange bytes");
-  static_assert(sizeof(T) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to 16 bytes");
+  static_assert(sizeof(T) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   lookback_warp* warp = thread->warp;
   const u32 parity = warp->parity;
   std::memcpy(warp->slots[parity][thread->lane_index], &value, sizeof(T));
+  thread->executor->rendezvous(thread, collective, where.file, where.line);
+  return warp->slots[parity];
+}
+
+// The same for the first `count` of several values.
+template <u32 capacity, class T>
+DEVICE const u8 (*meet_each(lookback_thread* thread, const T (&values)[capacity], u32 count, u32 collective,
+                            call_site where))[LOOKBACK_EXCHANGE_BYTES] {
+  static_assert(std::is_trivially_copyable<T>::value, "lanes exchange bytes");
+  lookback_warp* warp = thread->warp;
+  const u32 parity = warp->parity;
+  std::memcpy(warp->slots[parity][thread->lane_index], values, count * sizeof(T));
   thread->executor->rendezvous(thread, collective, where.file, where.line);
   return warp->slots[parity];
 }
@@ -72,7 +87,7 @@ DEVICE T take(const u8 (*slots)[LOOKBACK_EXCHANGE_BYTES], u32 lane) {
 template <class T>
 DEVICE T exchange(lookback_thread* thread, u32 mask, u32 collective, u32 source_lane, T value, call_site where) {
   static_assert(std::is_trivially_copyable<T>::value, "lanes exchange bytes");
-  static_assert(sizeof(T) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to 16 bytes");
+  static_assert(sizeof(T) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   thread->executor->exchange(thread, mask, collective, source_lane, &value, static_cast<u32>(sizeof(T)),
                              where.file, where.line);
   return value;
@@ -105,6 +120,24 @@ DEVICE T shuffle_up(T value, u32 delta, call_site where = {}) {
   lookback_thread* thread = host::current();
   const auto slots = host::meet(thread, value, LOOKBACK_COLLECTIVE_SHUFFLE_UP, where);
   return host::take<T>(slots, host::lane_below(thread->lane_index, delta));
+}
+
+// `shuffle_up` of the first `count` values, in one rendezvous.
+template <u32 capacity, class T>
+DEVICE void shuffle_up_each(T (&values)[capacity], u32 count, u32 delta, call_site where = {}) {
+  static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
+  lookback_thread* thread = host::current();
+  const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_UP, where);
+  std::memcpy(values, slots[host::lane_below(thread->lane_index, delta)], count * sizeof(T));
+}
+
+// `shuffle_index` likewise.
+template <u32 capacity, class T>
+DEVICE void shuffle_index_each(T (&values)[capacity], u32 count, u32 lane, call_site where = {}) {
+  static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
+  lookback_thread* thread = host::current();
+  const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
+  std::memcpy(values, slots[lane % LOOKBACK_WARP_LANES], count * sizeof(T));
 }
 
 template <class T>

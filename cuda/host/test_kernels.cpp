@@ -288,13 +288,13 @@ KERNEL(lookback_test_lanes_apart) {
   }
 }
 
-// Masks that overlap without being equal.
+// Masks that overlap: lane 3 waits for lane 4 and lane 4 for lane 3.
 KERNEL(lookback_test_overlapping_masks) {
   const u32 lane = lane_index();
   if (lane < 4) {
     warp_barrier_masked(0x1f);  // FAULT overlapping_masks first
   } else if (lane < 8) {
-    warp_barrier_masked(0xf0);  // FAULT overlapping_masks second
+    warp_barrier_masked(0xf8);  // FAULT overlapping_masks second
   }
 }
 

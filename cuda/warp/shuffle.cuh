@@ -6,20 +6,46 @@
 
 namespace lookback {
 
-template <class Operator>
-DEVICE team_scan_result<typename Operator::value_type> shuffle_scan(typename Operator::value_type value) {
+// Scans each of the first `count` values over the warp, all of them step by step together. Each becomes
+// the combination of all lower lanes; `totals` those of all lanes.
+template <class Operator, u32 capacity>
+DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity], u32 count,
+                              typename Operator::value_type (&totals)[capacity]) {
   using T = typename Operator::value_type;
   const u32 lane = lane_index();
   LOOKBACK_UNROLL
   for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
-    const T left = shuffle_up(value, distance);
-    if (lane >= distance) value = combine<Operator>(left, value);
+    T left[capacity];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i < count) left[i] = values[i];
+    }
+    shuffle_up_each(left, count, distance);
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i < count && lane >= distance) values[i] = combine<Operator>(left[i], values[i]);
+    }
   }
-  team_scan_result<T> result;
-  result.total = shuffle_index(value, LOOKBACK_WARP_LANES - 1);
-  result.exclusive = shuffle_up(value, 1);
-  if (lane == 0) result.exclusive = Operator::identity();
-  return result;
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < capacity; ++i) {
+    if (i < count) totals[i] = values[i];
+  }
+  shuffle_index_each(totals, count, LOOKBACK_WARP_LANES - 1);
+  shuffle_up_each(values, count, 1);
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < capacity; ++i) {
+    if (i < count && lane == 0) values[i] = Operator::identity();
+  }
+}
+
+// The same for one value.
+template <class Operator>
+DEVICE team_scan_result<typename Operator::value_type> shuffle_scan(typename Operator::value_type value) {
+  using T = typename Operator::value_type;
+  T values[1] = {value};
+  T totals[1];
+  shuffle_scan_each<Operator>(values, 1, totals);
+  return {values[0], totals[0]};
 }
 
 }  // namespace lookback

@@ -19,6 +19,26 @@ pub enum DeviceChoice {
     Cuda,
 }
 
+/// In which order the CPU device starts blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BlockOrderChoice {
+    /// By block index.
+    InOrder,
+    /// From the last to the first.
+    Reverse,
+    /// A permutation drawn from the seed.
+    Random,
+}
+
+/// Who runs next on the CPU device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScheduleChoice {
+    /// Round robin over warps: fast, and tiles end in their order, so that look-back hardly looks back.
+    Fair,
+    /// A warp drawn from the seed: blocks overtake each other as on a GPU.
+    Random,
+}
+
 /// How results go to stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -87,6 +107,35 @@ pub struct CompareArguments {
     /// Address of the output modulo 16 [default: 0, in place the input's]
     #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..16))]
     pub output_offset: Option<u32>,
+
+    /// Who runs next: a warp in turn, or one drawn from the seed
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = ScheduleChoice::Random,
+        hide_possible_values = true,
+        value_name = "fair|random",
+        help_heading = "Schedule of the CPU device"
+    )]
+    pub schedule: ScheduleChoice,
+    /// Probability of a switch wherever a thread may be interrupted, if random
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability,
+        help_heading = "Schedule of the CPU device")]
+    pub preemption: f64,
+    /// In which order blocks start
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = BlockOrderChoice::InOrder,
+        hide_possible_values = true,
+        value_name = "in-order|reverse|random",
+        help_heading = "Schedule of the CPU device"
+    )]
+    pub block_order: BlockOrderChoice,
+    /// Blocks that run at one time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024),
+        help_heading = "Schedule of the CPU device")]
+    pub resident_blocks: u32,
 
     /// Leave data (CSV, JSON), plots (SVG) and a page (HTML) in this folder
     #[arg(long, value_name = "DIR", help_heading = "Output")]
@@ -186,7 +235,11 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
 fn digits(text: &str) -> Result<u64, SizeError> {
     let plain: String = text.chars().filter(|&character| character != '_').collect();
     // `parse` takes a sign, a size has none.
-    if plain.chars().all(|character| character.is_ascii_digit()) { plain.parse().map_err(|_| SizeError) } else { Err(SizeError) }
+    if plain.chars().all(|character| character.is_ascii_digit()) {
+        plain.parse().map_err(|_| SizeError)
+    } else {
+        Err(SizeError)
+    }
 }
 
 fn power_of_two(exponent: &str) -> Result<u64, SizeError> {
@@ -207,7 +260,8 @@ fn scaled(mantissa: &str, factor: u64) -> Option<u64> {
 /// A size as people write it: 2^20, 2^16-1, 1000.
 pub fn format_size(n: u64) -> String {
     for (difference, sign) in [(0i64, ""), (1, "-"), (-1, "+"), (5, "-"), (-5, "+")] {
-        if let Some(power) = n.checked_add_signed(difference).filter(|power| power.is_power_of_two() && *power >= 1024) {
+        if let Some(power) = n.checked_add_signed(difference).filter(|power| power.is_power_of_two() && *power >= 1024)
+        {
             let exponent = power.trailing_zeros();
             return if difference == 0 {
                 format!("2^{exponent}")
@@ -217,6 +271,14 @@ pub fn format_size(n: u64) -> String {
         }
     }
     n.to_string()
+}
+
+fn parse_probability(text: &str) -> Result<f64, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|probability| (0.0..=1.0).contains(probability))
+        .ok_or_else(|| "a probability is a number from 0 to 1".to_owned())
 }
 
 fn parse_vt(text: &str) -> Result<u32, String> {
@@ -264,8 +326,9 @@ mod tests {
         ] {
             assert_eq!(parse_size(text), Ok(size), "{text}");
         }
-        for text in ["", "-1", "+1", "1.5", "1.0001K", "2^64", "2^", "2^3-9", "1e99", "M", "ten", "3^2", "2^63", "1e", "e6", "."]
-        {
+        for text in [
+            "", "-1", "+1", "1.5", "1.0001K", "2^64", "2^", "2^3-9", "1e99", "M", "ten", "3^2", "2^63", "1e", "e6", ".",
+        ] {
             assert_eq!(parse_size(text), Err(SizeError), "{text}");
         }
     }

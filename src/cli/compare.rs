@@ -62,7 +62,7 @@ pub fn compare(
     }
     let mut printer = Printer { format: arguments.format, table: Table::default(), timed, columns_printed: false };
     if arguments.format == Format::Table {
-        console.print(&format!("{} ({})\n\n", description.name, description.kind))?;
+        console.print(&format!("{}\n\n", description.name))?;
     }
     console.start_progress(jobs.requests.iter().map(cost).sum());
     let settings = RunSettings { seed: arguments.seed, samples: arguments.samples };
@@ -174,7 +174,9 @@ impl Problem {
                     CudaError::Config(_) => Self::Impossible(error.to_string()),
                     _ if cuda.is_absence() => Self::Absence(error),
                     // After these the driver refuses every further call.
-                    CudaError::Driver { .. } | CudaError::DidNotFinish { .. } => Self::Failure { error, goes_on: false },
+                    CudaError::Driver { .. } | CudaError::DidNotFinish { .. } => {
+                        Self::Failure { error, goes_on: false }
+                    }
                     _ => Self::Failure { error, goes_on: true },
                 }
             }
@@ -188,7 +190,10 @@ fn describe(request: &ScanRequest) -> String {
     let ScanRequest { instance, strategy, mode, config, n, .. } = request;
     let mut text = format!("{strategy}, {instance} {mode}, n = {}", format_size(*n));
     if strategy.has_tiles() {
-        text.push_str(&format!(", VT {}, {} threads, {} in {}", config.vt, config.block_threads, config.pattern, config.composition));
+        text.push_str(&format!(
+            ", VT {}, {} threads, {} in {}",
+            config.vt, config.block_threads, config.pattern, config.composition
+        ));
     }
     text
 }

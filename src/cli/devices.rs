@@ -1,7 +1,9 @@
 //! From `--device` to a device.
 
 use super::CliError;
-use super::arguments::DeviceChoice;
+#[cfg(feature = "cpu")]
+use super::arguments::{BlockOrderChoice, ScheduleChoice};
+use super::arguments::{CompareArguments, DeviceChoice};
 use super::console::Console;
 use crate::device::Device;
 
@@ -9,27 +11,42 @@ use crate::device::Device;
 ///
 /// # Errors
 /// When the device is not there or not part of this build.
-pub fn open(choice: DeviceChoice, console: &Console) -> Result<Box<dyn Device>, CliError> {
-    match choice {
-        DeviceChoice::Cpu => open_cpu(),
+pub fn open(arguments: &CompareArguments, console: &Console) -> Result<Box<dyn Device>, CliError> {
+    match arguments.device {
+        DeviceChoice::Cpu => open_cpu(arguments),
         DeviceChoice::Cuda => open_cuda(),
         DeviceChoice::Auto => open_cuda().or_else(|error| {
             if let CliError::NoDevice { source, .. } = &error {
                 console.remark(&format!("{source}\nrunning on the CPU device instead\n"));
             }
             // Without a CPU device in the build the GPU's absence is what there is to say.
-            open_cpu().map_err(|cpu_error| if matches!(cpu_error, CliError::NotBuilt { .. }) { error } else { cpu_error })
+            open_cpu(arguments)
+                .map_err(|cpu_error| if matches!(cpu_error, CliError::NotBuilt { .. }) { error } else { cpu_error })
         }),
     }
 }
 
 #[cfg(feature = "cpu")]
-fn open_cpu() -> Result<Box<dyn Device>, CliError> {
-    Ok(Box::new(crate::cpu::CpuDevice::new(crate::cpu::CpuSettings::default())))
+fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
+    use crate::cpu::{BlockOrder, CpuDevice, CpuSettings, Schedule};
+    let settings = CpuSettings {
+        resident_blocks: arguments.resident_blocks,
+        block_order: match arguments.block_order {
+            BlockOrderChoice::InOrder => BlockOrder::InOrder,
+            BlockOrderChoice::Reverse => BlockOrder::Reverse,
+            BlockOrderChoice::Random => BlockOrder::Random,
+        },
+        schedule: match arguments.schedule {
+            ScheduleChoice::Fair => Schedule::Fair,
+            ScheduleChoice::Random => Schedule::Random { preemption: arguments.preemption },
+        },
+        ..CpuSettings::default()
+    };
+    Ok(Box::new(CpuDevice::new(settings)))
 }
 
 #[cfg(not(feature = "cpu"))]
-fn open_cpu() -> Result<Box<dyn Device>, CliError> {
+fn open_cpu(_arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
     Err(CliError::NotBuilt { device: "CPU", feature: "cpu" })
 }
 

@@ -104,7 +104,9 @@ pub enum NpyError {
         found: u64,
     },
     /// More data than the shape says.
-    #[error("the shape asks for {expected} bytes of data, the file has {found}: the header does not describe this file")]
+    #[error(
+        "the shape asks for {expected} bytes of data, the file has {found}: the header does not describe this file"
+    )]
     ExcessData {
         /// Bytes that the shape asks for.
         expected: u64,

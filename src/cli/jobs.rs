@@ -74,7 +74,11 @@ impl Jobs {
     ///
     /// # Errors
     /// When nothing is left to run.
-    pub fn new(arguments: &CompareArguments, scale: &Scale, file: Option<(ElementType, u64)>) -> Result<Self, CliError> {
+    pub fn new(
+        arguments: &CompareArguments,
+        scale: &Scale,
+        file: Option<(ElementType, u64)>,
+    ) -> Result<Self, CliError> {
         let mut jobs = Self::default();
         let instances = jobs.instances(arguments, file.map(|(element, _)| element));
         let choice = Choices::new(arguments);
@@ -90,7 +94,8 @@ impl Jobs {
             }
         }
         if jobs.requests.is_empty() {
-            let reasons: Vec<_> = jobs.skipped.iter().map(|skipped| format!("{}: {}", skipped.what, skipped.why)).collect();
+            let reasons: Vec<_> =
+                jobs.skipped.iter().map(|skipped| format!("{}: {}", skipped.what, skipped.why)).collect();
             return Err(CliError::Usage(format!("nothing is left to run. {}", reasons.join(". "))));
         }
         Ok(jobs)
@@ -112,7 +117,9 @@ impl Jobs {
         let pairs: Vec<(ElementType, Operator)> = match (&types, &arguments.operators) {
             (None, None) => vec![(ElementType::U32, Operator::Sum)],
             (Some(types), None) => types.iter().map(|&element| (element, own_operator(element))).collect(),
-            (None, Some(operators)) => operators.choices.iter().map(|operator| (own_element(operator), *operator)).collect(),
+            (None, Some(operators)) => {
+                operators.choices.iter().map(|operator| (own_element(operator), *operator)).collect()
+            }
             (Some(types), Some(operators)) => types
                 .iter()
                 .flat_map(|&element| operators.choices.iter().map(move |&operator| (element, operator)))
@@ -207,7 +214,8 @@ impl Jobs {
                 }
                 for config in choice.configs(strategy, vts) {
                     let in_place = arguments.in_place;
-                    let request = ScanRequest { instance, strategy, mode, config, n, in_place, input_offset, output_offset };
+                    let request =
+                        ScanRequest { instance, strategy, mode, config, n, in_place, input_offset, output_offset };
                     if !self.requests.contains(&request) {
                         self.requests.push(request);
                     }
@@ -282,7 +290,14 @@ impl Choices {
                         }
                         for &descriptor in descriptors {
                             for &tile_order in tile_orders {
-                                configs.push(ScanConfig { vt, block_threads, pattern, composition, descriptor, tile_order });
+                                configs.push(ScanConfig {
+                                    vt,
+                                    block_threads,
+                                    pattern,
+                                    composition,
+                                    descriptor,
+                                    tile_order,
+                                });
                             }
                         }
                     }

@@ -73,7 +73,17 @@ Exit codes:
   3  no device or no compiler";
 
 const COMPARE_AFTER_HELP: &str = "\
-Lists are separated by commas.
+Lists are separated by commas. The words:
+  strategies   sequential, naive, hillis-steele, blelloch, scan-then-propagate,
+               reduce-then-scan, chained, lookback
+  types        u8, u16, u32, i32, u64, i64, f32, f64, affine-map,
+               bicyclic-pair, index-interval
+  operators    sum, min, max, and, or, xor, affine, bicyclic, intervals
+  patterns     shuffle, hillis-steele, kogge-stone, brent-kung, sklansky,
+               blelloch
+  composition  scan-then-propagate, reduce-then-scan, block
+  descriptor   packed-64, packed-128, split
+  tile order   ticket, static
 
 Examples:
   lookback compare --strategies lookback,chained --sizes 2^20,10M --vts 8,16
@@ -152,7 +162,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             let mut console = Console::new(arguments.quiet);
             let file = arguments.input.as_deref().map(|path| compare::read_input(&arguments, path)).transpose();
             let file = file.context("--input")?;
-            let mut device = devices::open(arguments.device, &console)?;
+            let mut device = devices::open(&arguments, &console)?;
             Ok(compare::compare(&arguments, file, device.as_mut(), &mut console)?)
         }
         Command::Info => {
@@ -174,10 +184,32 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::{ElementType, Operator};
+    use crate::strategy::{Composition, Descriptor, Pattern, Strategy, TileOrder};
     use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_well_formed() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_names_every_choice() {
+        fn names<T: Copy + ToString>(choices: &[T]) -> Vec<String> {
+            choices.iter().map(T::to_string).collect()
+        }
+        let lists = [
+            names(Strategy::ALL),
+            names(ElementType::ALL),
+            names(Operator::ALL),
+            names(Pattern::ALL),
+            names(Composition::ALL),
+            names(Descriptor::ALL),
+            names(TileOrder::ALL),
+        ];
+        let help = COMPARE_AFTER_HELP.split_whitespace().collect::<Vec<_>>().join(" ");
+        for list in lists {
+            assert!(help.contains(&list.join(", ")), "{list:?}");
+        }
     }
 }

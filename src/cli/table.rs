@@ -69,10 +69,8 @@ impl Table {
     }
 }
 
-const CPU_COLUMNS: &str =
-    "strategy                     n VT block moves/n  work/n  behind     span  result\n";
-const GPU_COLUMNS: &str =
-    "strategy                     n VT block launches         µs     GB/s  result\n";
+const CPU_COLUMNS: &str = "strategy                     n VT block moves/n  work/n  behind     span  result\n";
+const GPU_COLUMNS: &str = "strategy                     n VT block launches         µs     GB/s  result\n";
 
 /// What the columns mean; printed once, below the table.
 pub const CPU_LEGEND: &str = "\
@@ -132,7 +130,8 @@ mod tests {
     #[test]
     fn the_widest_row_fits_80_columns() {
         for timed in [false, true] {
-            let mut row = Row::of_outcome(&request(Strategy::ScanThenPropagate, (1 << 32) + 17, 64), &outcome(7, timed));
+            let mut row =
+                Row::of_outcome(&request(Strategy::ScanThenPropagate, (1 << 32) + 17, 64), &outcome(7, timed));
             row.block_threads = Some(1024);
             row.element_moves_per_element = Some(123_456_789.123);
             row.work_per_element = Some(123_456_789.123);

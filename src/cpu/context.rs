@@ -15,6 +15,8 @@ use std::ptr;
 
 pub(super) const WARP_LANES: u32 = 32;
 pub(super) const FULL_WARP: u32 = u32::MAX;
+/// `LOOKBACK_EXCHANGE_BYTES`: what a lane may hand over in one collective.
+pub(super) const EXCHANGE_BYTES: usize = 64;
 
 /// What a launch did, summed over its threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -61,7 +63,7 @@ pub(super) struct Warp {
     pub parity: Cell<u32>,
     pub ballots: [Cell<u32>; 2],
     reserved: u32,
-    slots: UnsafeCell<[[[u8; 16]; WARP_LANES as usize]; 2]>,
+    slots: UnsafeCell<[[[u8; EXCHANGE_BYTES]; WARP_LANES as usize]; 2]>,
 
     /// Lanes that can run.
     pub ready: Cell<u32>,
@@ -71,13 +73,15 @@ pub(super) struct Warp {
     pub arrived: Cell<u32>,
     pub collective: Cell<u32>,
     pub site: Cell<RawSite>,
-    /// Lanes that cannot arrive there: exited, at the block barrier, or in a collective of some lanes.
+    /// Lanes that cannot arrive there: exited, or at the block barrier.
     pub unavailable: Cell<u32>,
     pub exited: Cell<u32>,
     pub at_barrier: Cell<u32>,
     /// Latest clock of the lanes that have arrived, and of the last complete collective.
     pub clock: Cell<u64>,
     pub released_clock: Cell<u64>,
+    /// Lanes in the masks of `groups`.
+    pub wanted: Cell<u32>,
     /// Collectives of some lanes that wait for others. Rare, so it may allocate.
     pub groups: RefCell<Vec<Group>>,
 }
@@ -88,7 +92,7 @@ impl Warp {
             parity: Cell::new(0),
             ballots: [const { Cell::new(0) }; 2],
             reserved: 0,
-            slots: UnsafeCell::new([[[0; 16]; WARP_LANES as usize]; 2]),
+            slots: UnsafeCell::new([[[0; EXCHANGE_BYTES]; WARP_LANES as usize]; 2]),
             ready: Cell::new(0),
             sleeping: Cell::new(0),
             arrived: Cell::new(0),
@@ -99,6 +103,7 @@ impl Warp {
             at_barrier: Cell::new(0),
             clock: Cell::new(0),
             released_clock: Cell::new(0),
+            wanted: Cell::new(0),
             groups: RefCell::new(Vec::new()),
         }
     }
@@ -116,14 +121,18 @@ impl Warp {
         self.at_barrier.set(0);
         self.clock.set(0);
         self.released_clock.set(0);
+        self.wanted.set(0);
         self.groups.borrow_mut().clear();
     }
 
-    /// The waiting collective of some lanes that `lane` belongs to.
-    pub fn group_of(&self, lane: u32) -> Option<(u32, u32, RawSite)> {
-        let groups = self.groups.borrow();
-        let group = groups.iter().find(|group| group.mask >> lane & 1 != 0)?;
-        Some((group.mask, group.collective, group.site))
+    /// To be called when `groups` changed.
+    pub fn update_wanted(&self) {
+        self.wanted.set(self.groups.borrow().iter().fold(0, |wanted, group| wanted | group.mask));
+    }
+
+    /// The mask of a waiting collective of some lanes that names the lane.
+    pub fn group_that_wants(&self, lane_bit: u32) -> Option<u32> {
+        self.groups.borrow().iter().map(|group| group.mask).find(|mask| mask & lane_bit != 0)
     }
 
     /// What a lane does, from the masks it is in.

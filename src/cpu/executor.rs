@@ -45,7 +45,7 @@ const FIRST_FETCH_ADD: u32 = 12;
 const ACCESSES_BETWEEN_POLLS: u32 = 4096;
 
 unsafe extern "C" {
-    fn lookback_current_thread_slot() -> *mut *const Thread;
+    fn lookback_current_thread_slot() -> *mut *const c_void;
 }
 
 /// All state of a launch.
@@ -206,7 +206,7 @@ impl Launch {
             settings: settings.clone(),
             slots: Box::new([]),
             // SAFETY: the function only takes an address.
-            current_thread: unsafe { lookback_current_thread_slot() },
+            current_thread: unsafe { lookback_current_thread_slot() }.cast(),
             backend,
             trace: settings.trace.then(RefCell::default),
             switches: Cell::new(0),
@@ -347,21 +347,22 @@ impl Launch {
             add_party(&mut parties, caller, activity_of(caller), site_of(caller));
         }
         for block in self.slots.iter().filter(|block| block.live_threads.get() != 0) {
-            gather(&mut parties, block, caller, |activity| activity != Activity::Exited);
+            gather(&mut parties, block, caller, |_, activity| activity != Activity::Exited);
         }
         parties
     }
 }
 
-fn is_same_thread(left: &Thread, right: &Thread) -> bool {
-    ptr::eq(left, right)
-}
-
 /// Adds the threads of a block that do what `wanted` accepts.
-fn gather(parties: &mut Vec<Party>, block: &Block, caller: Option<&Thread>, wanted: impl Fn(Activity) -> bool) {
+fn gather(
+    parties: &mut Vec<Party>,
+    block: &Block,
+    caller: Option<&Thread>,
+    wanted: impl Fn(&Thread, Activity) -> bool,
+) {
     for thread in &block.threads {
         let activity = activity_of(thread);
-        if wanted(activity) && !caller.is_some_and(|caller| is_same_thread(caller, thread)) {
+        if wanted(thread, activity) && !caller.is_some_and(|caller| ptr::eq(caller, thread)) {
             add_party(parties, thread, activity, site_of(thread));
         }
     }
@@ -426,7 +427,7 @@ pub(super) fn fail_in_backend(thread: &Thread, message: String, site: RawSite) -
 #[cold]
 fn fail_in_barrier(thread: &Thread, activity: Activity, site: RawSite) -> ! {
     let mut parties = vec![party(thread, activity, site)];
-    gather(&mut parties, thread.block(), Some(thread), |other| match activity {
+    gather(&mut parties, thread.block(), Some(thread), |_, other| match activity {
         // Who returns shows up the ones that wait for it.
         Activity::Exited => other == Activity::BlockBarrier,
         // Who waits in a collective is in the way of the barrier of others.
@@ -440,14 +441,16 @@ fn fail_in_barrier(thread: &Thread, activity: Activity, site: RawSite) -> ! {
 #[cold]
 fn fail_in_collective(thread: &Thread, fault: MaskFault, mask: u32, activity: Activity, site: RawSite) -> ! {
     let mut parties = vec![party(thread, activity, site)];
-    let lanes = if mask & thread.lane_bit() == 0 { 0 } else { FULL_WARP };
-    for other in thread.block().threads.iter().filter(|other| other.warp_index == thread.warp_index) {
-        let activity = activity_of(other);
-        let is_involved = !matches!(activity, Activity::Runnable | Activity::SpinWait);
-        if is_involved && lanes & other.lane_bit() != 0 && !is_same_thread(other, thread) {
-            add_party(&mut parties, other, activity, site_of(other));
-        }
-    }
+    gather(&mut parties, thread.block(), Some(thread), |other, activity| {
+        let is_waiting = matches!(activity, Activity::WarpCollective { .. });
+        let is_missing = activity == Activity::Exited && mask & other.lane_bit() != 0;
+        other.warp_index == thread.warp_index
+            && match fault {
+                MaskFault::CallerNotInMask | MaskFault::SourceNotInMask => false,
+                MaskFault::LaneElsewhere => is_waiting,
+                MaskFault::LaneExited => is_waiting || is_missing,
+            }
+    });
     fail(thread, ExecutionError::WrongMask { fault, mask, parties })
 }
 
@@ -498,14 +501,13 @@ impl Launch {
 /// The thread returned from the kernel; comes back when it is to run it for another block.
 fn exit(thread: &Thread) {
     let (block, warp, launch) = (thread.block(), thread.warp(), thread.launch());
-    let waits_in_group = warp.group_of(thread.lane_index);
     if block.barrier_arrived.get() != 0 {
         fail_in_barrier(thread, Activity::Exited, RawSite::NONE);
     }
     if warp.arrived.get() != 0 {
         fail_in_collective(thread, MaskFault::LaneExited, FULL_WARP, Activity::Exited, RawSite::NONE);
     }
-    if let Some((mask, ..)) = waits_in_group {
+    if let Some(mask) = warp.group_that_wants(thread.lane_bit()) {
         fail_in_collective(thread, MaskFault::LaneExited, mask, Activity::Exited, RawSite::NONE);
     }
     warp.exited.set(warp.exited.get() | thread.lane_bit());
@@ -526,7 +528,7 @@ unsafe extern "C" fn rendezvous(thread: *const Thread, collective: u32, file: *c
     let warp = thread.warp();
     let bit = thread.lane_bit();
     let arrived = warp.arrived.get();
-    if warp.unavailable.get() != 0 {
+    if warp.unavailable.get() | (warp.wanted.get() & bit) != 0 {
         refuse_rendezvous(thread, warp, collective, RawSite { file, line });
     }
     if arrived == 0 {
@@ -626,7 +628,7 @@ unsafe extern "C" fn exchange(
                     other.clock.set(group.clock);
                 }
             }
-            warp.unavailable.set(warp.unavailable.get() & !mask);
+            warp.update_wanted();
             thread.block().make_ready(thread.warp_index, mask & !thread.lane_bit());
             launch.count(|counters| counters.warp_collectives += 1);
             let event =
@@ -637,19 +639,20 @@ unsafe extern "C" fn exchange(
             }
         }
         None => {
-            warp.unavailable.set(warp.unavailable.get() | thread.lane_bit());
+            warp.update_wanted();
             thread.suspend(Suspension::Waiting);
         }
     }
 }
 
-/// Ends the launch if the collective that the thread is about to enter cannot be meant.
+/// Ends the launch if the collective that the thread is about to enter cannot be meant. Lanes in the mask
+/// may wait elsewhere as long as they do not wait for this one.
 fn check_mask(thread: &Thread, mask: u32, kind: Collective, source_lane: u32, site: RawSite) {
     let warp = thread.warp();
     let activity = Activity::WarpCollective { collective: kind, mask };
-    let waits_with_others = warp.groups.borrow().iter().any(|group| {
+    let is_waited_for = warp.groups.borrow().iter().any(|group| {
         let is_the_same = group.mask == mask && group.collective == kind as u32 && group.site.line == site.line;
-        group.mask & mask != 0 && !is_the_same
+        group.mask & thread.lane_bit() != 0 && group.arrived & mask != 0 && !is_the_same
     });
     let reads = matches!(kind, Collective::ShuffleUp | Collective::ShuffleDown | Collective::ShuffleIndex);
     let fault = if mask & thread.lane_bit() == 0 {
@@ -660,7 +663,7 @@ fn check_mask(thread: &Thread, mask: u32, kind: Collective, source_lane: u32, si
         MaskFault::LaneExited
     } else if warp.at_barrier.get() & mask != 0 {
         fail_in_barrier(thread, activity, site);
-    } else if warp.arrived.get() != 0 || waits_with_others {
+    } else if warp.arrived.get() & mask != 0 || is_waited_for {
         MaskFault::LaneElsewhere
     } else {
         return;
@@ -705,7 +708,8 @@ unsafe extern "C" fn block_barrier(thread: *const Thread, file: *const c_char, l
     let block_threads = thread.block_threads;
     let is_alone = block.live_threads.get() != block_threads;
     let is_elsewhere = arrived != 0 && block.barrier_site.get().line != line;
-    if is_alone || is_elsewhere || warp.arrived.get() != 0 || warp.group_of(thread.lane_index).is_some() {
+    let is_waited_for = warp.arrived.get() != 0 || warp.wanted.get() & thread.lane_bit() != 0;
+    if is_alone || is_elsewhere || is_waited_for {
         fail_in_barrier(thread, Activity::BlockBarrier, site);
     }
     if arrived == 0 {

@@ -167,6 +167,7 @@ impl Launch {
         rest.trailing_zeros()
     }
 
+    #[inline(always)]
     fn resume(&self, fiber: &mut Fiber, thread: &Thread) -> Result<(), Failed> {
         // SAFETY: the slot is the thread-local pointer of this OS thread, which outlives the launch.
         unsafe { self.current_thread.write(thread) };

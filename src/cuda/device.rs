@@ -148,6 +148,15 @@ impl CudaDevice {
         self.kernels.compiler()
     }
 
+    /// Compiles the kernels of all these scans on all cores, so that the runs do not do it one by one.
+    /// Optional; requests that cannot be launched are passed over.
+    ///
+    /// # Errors
+    /// When a kernel does not compile or load.
+    pub fn compile_ahead(&self, requests: &[ScanRequest]) -> Result<(), CudaError> {
+        self.kernels.compile_ahead(requests)
+    }
+
     /// For tests of the epoch's wrap: sets how many launches the descriptors have seen. Only regions that
     /// some run has used exist.
     #[doc(hidden)]

@@ -11,8 +11,9 @@ use crate::plan::{Kernel, KernelConfig, Place, Plan, ScanRequest};
 use crate::strategy::Descriptor;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, result, sys};
 use cudarc::nvrtc::Ptx;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A kernel in the context, ready to launch.
@@ -70,6 +71,36 @@ impl KernelSet {
         Ok(set.entry(key).or_insert(loaded).clone())
     }
 
+    /// Compiles and loads the kernels of all these scans, on all cores. Requests that cannot be planned are
+    /// passed over: running them says why.
+    pub(super) fn compile_ahead(&self, requests: &[ScanRequest]) -> Result<(), CudaError> {
+        let mut wanted = Vec::new();
+        let mut seen = HashSet::new();
+        for request in requests {
+            let Ok(plan) = Plan::new(request) else { continue };
+            for step in plan.steps {
+                let key = (step.kernel, request.instance.canonical(), step.config);
+                if seen.insert(key) {
+                    wanted.push(key);
+                }
+            }
+        }
+        let next = AtomicUsize::new(0);
+        let worker = || {
+            while let Some(&(kernel, instance, config)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.kernel(kernel, instance, config)?;
+            }
+            Ok(())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    }
+
     /// The comparison kernels.
     pub(super) fn verification_module(&self) -> Result<Arc<CudaModule>, CudaError> {
         self.load(self.compiler.verification_kernels(self.architecture)?.cubin)
@@ -81,7 +112,7 @@ impl KernelSet {
     }
 
     fn load(&self, cubin: Vec<u8>) -> Result<Arc<CudaModule>, CudaError> {
-        let _relaxed = RelaxedCapture::begin()?;
+        let _relaxed = RelaxedCapture::begin(&self.context)?;
         self.context.load_module(Ptx::from_binary(cubin)).during(|| String::from("loading a compiled kernel"))
     }
 }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct DeviceMemory {
     context: Arc<CudaContext>,
+    /// Made by hand and only borrowed by cudarc: a stream of cudarc's own making would switch the user's
+    /// context to tracking events across streams.
     setup: Arc<CudaStream>,
     /// A launch hangs. Freeing would wait for it, so nothing is freed any more: the process's end does it.
     abandoned: AtomicBool,
@@ -29,7 +31,11 @@ pub(super) struct Buffer {
 
 impl DeviceMemory {
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Arc<Self>, CudaError> {
-        let setup = context.new_stream().during(|| String::from("making a stream"))?;
+        context.bind_to_thread().during(|| String::from("making the context current"))?;
+        let setup = result::stream::create(result::stream::StreamKind::NonBlocking)
+            .during(|| String::from("making a stream"))?;
+        // SAFETY: made right above in this context; destroyed in `drop`, and the wrapper never leaves this object.
+        let setup = unsafe { context.wrap_borrowed_stream(setup) };
         Ok(Arc::new(Self { context: Arc::clone(context), setup, abandoned: AtomicBool::new(false) }))
     }
 
@@ -45,8 +51,7 @@ impl DeviceMemory {
 
     /// Uninitialised memory; `what` names it in the error.
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
-        self.context.bind_to_thread().during(|| String::from("making the context current"))?;
-        let _relaxed = RelaxedCapture::begin()?;
+        let _relaxed = RelaxedCapture::begin(&self.context)?;
         let out_of_memory =
             |available_bytes| CudaError::OutOfMemory { what: what.to_owned(), needed_bytes: bytes, available_bytes };
         // An allocation of nothing is an error of the driver, and a null address would look like "none".
@@ -64,7 +69,7 @@ impl DeviceMemory {
     /// Memory that holds zeros when this returns, also for streams that know nothing of it.
     pub(super) fn allocate_zeroed(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
         let buffer = self.allocate(bytes, what)?;
-        let _relaxed = RelaxedCapture::begin()?;
+        let _relaxed = RelaxedCapture::begin(&self.context)?;
         buffer.fill(0, buffer.bytes, 0, &self.setup)?;
         self.setup.synchronize().during(|| format!("clearing {what}"))?;
         Ok(buffer)
@@ -98,15 +103,25 @@ impl DeviceMemory {
 
     fn abandon(&self) {
         if !self.abandoned.swap(true, Ordering::Relaxed) {
-            // Releasing the context or its streams would wait for the launch, too: keep them for ever.
+            // Releasing the context would wait for the launch, too: keep it for ever.
             std::mem::forget(Arc::clone(&self.context));
-            std::mem::forget(Arc::clone(&self.setup));
         }
     }
 
     /// Whether a launch hangs.
     pub(super) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if self.is_abandoned() {
+            return;
+        }
+        self.context.record_err(self.context.bind_to_thread());
+        // SAFETY: made in `new`, destroyed here alone; every use of it was waited for.
+        self.context.record_err(unsafe { result::stream::destroy(self.setup.cu_stream()) });
     }
 }
 
@@ -192,8 +207,7 @@ impl Drop for Buffer {
             return;
         }
         let context = &self.memory.context;
-        context.record_err(context.bind_to_thread());
-        let relaxed = RelaxedCapture::begin();
+        let relaxed = RelaxedCapture::begin(context);
         // SAFETY: allocated by `allocate`, freed here alone; owners wait for the work on it first.
         context.record_err(unsafe { result::free_sync(self.address) });
         drop(relaxed);
@@ -207,7 +221,9 @@ pub(super) struct RelaxedCapture {
 }
 
 impl RelaxedCapture {
-    pub(super) fn begin() -> Result<Self, CudaError> {
+    /// Makes the context current, too: the driver knows no capture mode without one.
+    pub(super) fn begin(context: &CudaContext) -> Result<Self, CudaError> {
+        context.bind_to_thread().during(|| String::from("making the context current"))?;
         let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: a valid pointer; the call swaps the thread's mode with it.
         unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) }

@@ -194,7 +194,7 @@ impl Scanner {
         self
     }
 
-    /// output[i] = input[0] ⊕ … ⊕ input[i], put onto `stream`.
+    /// `output[i] = input[0] ⊕ … ⊕ input[i]`, put onto `stream`.
     ///
     /// # Errors
     /// Lengths that differ, an operator that the type does not have, a stream or array of another context,
@@ -210,7 +210,7 @@ impl Scanner {
         self.out_of_place(stream, operator, Mode::Inclusive, input, output)
     }
 
-    /// output[i] = input[0] ⊕ … ⊕ input[i−1], output[0] the identity, put onto `stream`. The input may be
+    /// `output[i] = input[0] ⊕ … ⊕ input[i−1]`, `output[0]` the identity, put onto `stream`. The input may be
     /// one element shorter than the output: n counts give n + 1 offsets.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ impl Workspace {
 
     fn wait(&self) -> Result<(), CudaError> {
         use super::error::Context as _;
-        let _relaxed = super::memory::RelaxedCapture::begin()?;
+        let _relaxed = super::memory::RelaxedCapture::begin(self.memory.context())?;
         self.stream.synchronize().during(|| String::from("waiting for earlier scans"))
     }
 

@@ -93,8 +93,12 @@ fn summary(record: &Record) -> String {
     let wrong = record.rows.iter().filter(|row| !row.verified).count();
     match (record.rows.len(), wrong) {
         (0, _) => "No results.".to_owned(),
-        (results, 0) => format!("{results} results, every element of each compared with a sequential reference: <span class=\"good\">all right</span>."),
-        (results, wrong) => format!("{results} results, every element of each compared with a sequential reference: <span class=\"bad\">{wrong} wrong</span>."),
+        (results, 0) => format!(
+            "{results} results, every element of each compared with a sequential reference: <span class=\"good\">all right</span>."
+        ),
+        (results, wrong) => format!(
+            "{results} results, every element of each compared with a sequential reference: <span class=\"bad\">{wrong} wrong</span>."
+        ),
     }
 }
 
@@ -110,9 +114,7 @@ fn number_or_dash(value: Option<f64>) -> String {
 
 const SHARED: &[Column] = &[
     ("strategy", |row| row.strategy.to_string()),
-    ("scan", |row| {
-        format!("{}, {}{}", row.instance_name(), row.mode, if row.in_place { ", in place" } else { "" })
-    }),
+    ("scan", |row| format!("{}, {}{}", row.instance_name(), row.mode, if row.in_place { ", in place" } else { "" })),
     ("n", |row| format_size(row.n)),
     ("VT", |row| or_dash(row.vt)),
     ("block", |row| or_dash(row.block_threads)),

@@ -151,7 +151,8 @@ pub fn plots(record: &Record) -> Result<Vec<Plot>, ReportError> {
     let mut plots = Vec::new();
     for family in families(record) {
         for quantity in &QUANTITIES {
-            let data = if quantity.against_vt { by_vt(&family.rows, quantity) } else { by_size(&family.rows, quantity) };
+            let data =
+                if quantity.against_vt { by_vt(&family.rows, quantity) } else { by_size(&family.rows, quantity) };
             let Some(data) = data else { continue };
             let name = format!("{}-{}", quantity.kind, family.slug);
             let title = format!("{}: {}{}", quantity.title, family.title, data.where_);
@@ -227,7 +228,12 @@ fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
         let Some(chosen) = rows.iter().map(|row| configuration(row)).find(|key| sizes[key] == most) else { continue };
         let chosen = rows.iter().filter(|row| configuration(row) == chosen);
         let points = chosen.filter_map(|row| Some((row.n as f64, (quantity.value)(row)?)));
-        series.push(Series { label: strategy.name().to_owned(), strategy, variant: 0, points: in_order(points, quantity) });
+        series.push(Series {
+            label: strategy.name().to_owned(),
+            strategy,
+            variant: 0,
+            points: in_order(points, quantity),
+        });
     }
     finish(series, String::new())
 }
@@ -314,7 +320,11 @@ fn power_label(value: f64) -> String {
 
 /// 0.25 as 1/4, 1024 as it is: for axes of people's numbers.
 fn plain_label(value: f64) -> String {
-    if value > 0.0 && value < 1.0 && (1.0 / value).fract() == 0.0 { format!("1/{}", 1.0 / value) } else { value.to_string() }
+    if value > 0.0 && value < 1.0 && (1.0 / value).fract() == 0.0 {
+        format!("1/{}", 1.0 / value)
+    } else {
+        value.to_string()
+    }
 }
 
 /// An axis with exactly these ticks. `Logarithmic` takes and gives values, draws their logarithm.
@@ -333,13 +343,16 @@ impl Axis {
         let (first, last) = (low.floor() as i32, (high.ceil() as i32).max(low.floor() as i32 + 1));
         // One way to write for all ticks of an axis: 2¹⁶ where the numbers get long, 1/4 and 1024 where not.
         let label = if last > 13 || first < -10 { power_label } else { plain_label };
-        let step = (f64::from(last - first) / f64::from(most)).ceil().max(1.0) as i32;
-        let first_tick = first.div_euclid(step) * step;
-        let ticks: Vec<f64> = (0..).map(|index| first_tick + index * step).take_while(|tick| *tick <= last).map(f64::from).collect();
-        let ticks = ticks.into_iter().filter(|tick| *tick >= f64::from(first)).map(f64::exp2).collect();
+        let step = (f64::from(last - first) / f64::from(most)).ceil().max(1.0) as usize;
+        let ticks = (first..=last).step_by(step).map(|tick| f64::from(tick).exp2()).collect();
         // A little air, so that no marker lies on the frame.
         let air = f64::from(last - first) * 0.03;
-        Self { range: (f64::from(first).min(low) - air)..(f64::from(last).max(high) + air), ticks, logarithmic: true, label }
+        Self {
+            range: (f64::from(first).min(low) - air)..(f64::from(last).max(high) + air),
+            ticks,
+            logarithmic: true,
+            label,
+        }
     }
 
     /// From zero to above the largest value in steps of 1, 2 or 5 times a power of ten.
@@ -412,10 +425,23 @@ fn marker(strategy: Strategy) -> &'static [(i32, i32)] {
         Strategy::ScanThenPropagate => &[(0, -5), (5, 4), (-5, 4)],
         Strategy::Chained => &[(0, -6), (6, 0), (0, 6), (-6, 0)],
         Strategy::Blelloch => &[(0, 5), (5, -4), (-5, -4)],
-        Strategy::HillisSteele => {
-            &[(-5, -2), (-2, -2), (-2, -5), (2, -5), (2, -2), (5, -2), (5, 2), (2, 2), (2, 5), (-2, 5), (-2, 2), (-5, 2)]
+        Strategy::HillisSteele => &[
+            (-5, -2),
+            (-2, -2),
+            (-2, -5),
+            (2, -5),
+            (2, -2),
+            (5, -2),
+            (5, 2),
+            (2, 2),
+            (2, 5),
+            (-2, 5),
+            (-2, 2),
+            (-5, 2),
+        ],
+        Strategy::Naive => {
+            &[(-3, -5), (0, -2), (3, -5), (5, -3), (2, 0), (5, 3), (3, 5), (0, 2), (-3, 5), (-5, 3), (-2, 0), (-5, -3)]
         }
-        Strategy::Naive => &[(-3, -5), (0, -2), (3, -5), (5, -3), (2, 0), (5, 3), (3, 5), (0, 2), (-3, 5), (-5, 3), (-2, 0), (-5, -3)],
         Strategy::Sequential => &[(-5, -2), (5, -2), (5, 2), (-5, 2)],
     }
 }
@@ -537,9 +563,12 @@ text{font-family:system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}\
 fn finish_svg(svg: &str, title: &str) -> String {
     let attribute = |name: &str, color: RGBColor| format!("{name}=\"#{:02X}{:02X}{:02X}\"", color.0, color.1, color.2);
     let mut svg = svg.to_owned();
-    for (name, color, class) in
-        [("fill", INK, "ink-fill"), ("stroke", INK, "ink-line"), ("stroke", GRID, "grid-line"), ("fill", PAPER, "paper-fill")]
-    {
+    for (name, color, class) in [
+        ("fill", INK, "ink-fill"),
+        ("stroke", INK, "ink-line"),
+        ("stroke", GRID, "grid-line"),
+        ("fill", PAPER, "paper-fill"),
+    ] {
         let plain = attribute(name, color);
         svg = svg.replace(&plain, &format!("{plain} class=\"{class}\""));
     }
@@ -584,7 +613,9 @@ mod tests {
 
     #[test]
     fn plots_are_deterministic_and_well_formed() {
-        let rows = || [1u64 << 10, 1 << 20, 3_000_000].into_iter().flat_map(|n| Strategy::ALL.iter().map(move |&s| (s, n, 32)));
+        let rows = || {
+            [1u64 << 10, 1 << 20, 3_000_000].into_iter().flat_map(|n| Strategy::ALL.iter().map(move |&s| (s, n, 32)))
+        };
         let first = plots(&record("cpu", rows())).unwrap();
         assert!(!first.is_empty());
         assert_eq!(first, plots(&record("cpu", rows())).unwrap());

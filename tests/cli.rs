@@ -1,0 +1,289 @@
+//! The program end to end, on the CPU device.
+#![cfg(all(feature = "cli", feature = "cpu"))]
+
+use assert_cmd::cargo::cargo_bin;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(cargo_bin!("lookback"));
+    command.args(words).env_remove("RUST_BACKTRACE").stdin(Stdio::null());
+    command
+}
+
+fn run(words: &[&str]) -> Output {
+    command(words).output().expect("the program starts")
+}
+
+fn compare(words: &[&str]) -> Output {
+    run(&[&["compare", "--device", "cpu"], words].concat())
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("UTF-8")
+}
+
+fn json(directory: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(directory.join("data.json")).unwrap()).unwrap()
+}
+
+/// A refusal: the exit code, one message that says `word`, and no panic.
+#[track_caller]
+fn assert_refused(output: &Output, code: i32, word: &str) {
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(output));
+    assert!(stderr(output).contains(word), "'{word}' is not in: {}", stderr(output));
+    assert!(!stderr(output).contains("panicked"), "{}", stderr(output));
+}
+
+#[test]
+fn help_fits_80_columns_and_names_the_exit_codes() {
+    for words in
+        [&["--help"][..], &["compare", "--help"], &["info", "--help"], &["report", "--help"], &["compare", "-h"]]
+    {
+        let output = command(words).env("COLUMNS", "200").output().unwrap();
+        assert!(output.status.success());
+        for line in stdout(&output).lines() {
+            assert!(line.chars().count() <= 80, "{words:?}: {line}");
+        }
+    }
+    assert!(stdout(&run(&["--help"])).contains("3  no device or no compiler"));
+}
+
+#[test]
+fn every_strategy_is_compared_in_a_table_of_80_columns() {
+    let output = compare(&["--sizes", "0,1,33,1000", "--modes", "inclusive,exclusive"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let table = stdout(&output);
+    for strategy in [
+        "sequential",
+        "naive",
+        "hillis-steele",
+        "blelloch",
+        "scan-then-propagate",
+        "reduce-then-scan",
+        "chained",
+        "lookback",
+    ] {
+        let rows = table.lines().filter(|line| line.split_whitespace().next() == Some(strategy)).count();
+        assert_eq!(rows, 8, "{strategy} in\n{table}");
+    }
+    for line in table.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(table.contains("64 results, each verified in every element: all right"), "{table}");
+    assert!(!table.contains("GB/s"), "no GPU figure on the CPU device");
+}
+
+#[test]
+fn every_instance_is_right() {
+    let output =
+        compare(&["--types", "all", "--operators", "all", "--sizes", "1000", "--modes", "all", "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let lines: Vec<&str> = stdout(&output).lines().collect();
+    assert!(lines.len() > 500, "{} lines", lines.len());
+    assert!(lines[0].starts_with("strategy,element,operator,mode,"));
+}
+
+#[test]
+fn output_leaves_data_plots_and_page_and_report_renders_them_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("new/folder");
+    let words = ["--sizes", "256,1000,4096", "--vts", "1,4", "--quiet", "--output", folder.to_str().unwrap()];
+    let output = compare(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+    let files = || -> Vec<(String, Vec<u8>)> {
+        let mut files: Vec<_> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap()))
+            .collect();
+        files.sort();
+        files
+    };
+    let before = files();
+    let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
+    for name in ["data.csv", "data.json", "index.html", "moves-by-vt-u32-sum-inclusive.svg"] {
+        assert!(names.contains(&name), "{name} is not among {names:?}");
+    }
+    let page = fs::read_to_string(folder.join("index.html")).unwrap();
+    assert!(page.contains("<svg") && !page.contains("src=\"http") && !page.contains("<script"));
+    for (name, _) in &before {
+        if name.ends_with(".svg") || name.ends_with(".html") || name.ends_with(".csv") {
+            fs::remove_file(folder.join(name)).unwrap();
+        }
+    }
+    assert_eq!(run(&["report", folder.to_str().unwrap()]).status.code(), Some(0));
+    assert_eq!(files(), before, "the same data give the same bytes");
+}
+
+#[test]
+fn machine_formats_are_alone_on_stdout() {
+    let words = ["--sizes", "100", "--strategies", "lookback,naive"];
+    let output = compare(&[&words[..], &["--format", "json"]].concat());
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(record["rows"][0]["strategy"], "lookback");
+    assert_eq!(record["rows"][0]["element_moves_per_element"], 2.0);
+    assert_eq!(record["rows"][0]["verified"], true);
+    let output = compare(&[&words[..], &["--format", "csv"]].concat());
+    assert_eq!(stdout(&output).lines().count(), 3);
+}
+
+#[test]
+fn a_seed_gives_one_result() {
+    let rows = || {
+        let output = compare(&["--sizes", "5000", "--vts", "1", "--seed", "7", "--format", "json"]);
+        let mut record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        for row in record["rows"].as_array_mut().unwrap() {
+            row["executor_seconds"].take();
+        }
+        record["rows"].take()
+    };
+    assert_eq!(rows(), rows());
+}
+
+#[test]
+fn what_is_left_out_is_said() {
+    let output = compare(&["--sizes", "2^15", "--strategies", "naive,lookback"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("skipped naive above n = 2^14"), "{}", stdout(&output));
+    assert_refused(&compare(&["--sizes", "2^15", "--strategies", "naive"]), 2, "nothing is left to run");
+}
+
+#[test]
+fn bad_arguments_are_refused_with_the_choices() {
+    assert_refused(&compare(&["--strategies", "lookforward"]), 2, "reduce-then-scan");
+    assert_refused(&compare(&["--sizes", "2^99"]), 2, "write a size as");
+    assert_refused(&compare(&["--vts", "65"]), 2, "from 1 to 64");
+    assert_refused(&compare(&["--blocks", "33"]), 2, "multiple of 32");
+    assert_refused(&compare(&["--types", "f32", "--operators", "and"]), 2, "not defined on f32");
+    assert_refused(&run(&["compare", "--device", "abacus"]), 2, "cpu");
+    assert_refused(&compare(&["--input", "x.npy", "--sizes", "5"]), 2, "--sizes");
+    assert_refused(&run(&[]), 2, "Usage");
+}
+
+#[test]
+fn a_combination_that_cannot_run_is_skipped_with_its_reason() {
+    let words =
+        ["--sizes", "100", "--strategies", "sequential,lookback", "--pattern", "shuffle", "--composition", "block"];
+    let output = compare(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("works inside a warp"), "{}", stdout(&output));
+    let words = ["--types", "u64", "--sizes", "100", "--strategies", "lookback,chained", "--descriptor", "packed-64"];
+    let output = compare(&words);
+    assert!(stdout(&output).contains("choose 'split'"), "{}", stdout(&output));
+}
+
+#[test]
+fn files_are_scanned() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let mut npy = b"\x93NUMPY\x01\x00\x46\x00".to_vec();
+    npy.extend(format!("{:<69}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (5, 20), }").as_bytes());
+    npy.extend((0..100).flat_map(|index| (index as f32).to_le_bytes()));
+    fs::write(at("good.npy"), &npy).unwrap();
+    let output = compare(&["--input", &at("good.npy"), "--format", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(record["rows"].as_array().unwrap().iter().all(|row| row["n"] == 100 && row["element"] == "f32"));
+
+    fs::write(at("cut.npy"), &npy[..300]).unwrap();
+    assert_refused(&compare(&["--input", &at("cut.npy")]), 2, "cut off");
+    let big_endian: Vec<u8> = npy.iter().map(|&byte| if byte == b'<' { b'>' } else { byte }).collect();
+    fs::write(at("big.npy"), big_endian).unwrap();
+    assert_refused(&compare(&["--input", &at("big.npy")]), 2, "big-endian");
+    let fortran = String::from_utf8_lossy(&npy[10..80]).replace("False", "True ");
+    let mut file = npy[..10].to_vec();
+    file.extend(fortran.as_bytes());
+    file.extend(&npy[80..]);
+    fs::write(at("fortran.npy"), file).unwrap();
+    assert_refused(&compare(&["--input", &at("fortran.npy")]), 2, "ascontiguousarray");
+    assert_refused(&compare(&["--input", &at("good.npy"), "--types", "u32"]), 2, "f32");
+    assert_refused(&compare(&["--input", &at("missing.npy")]), 2, "missing.npy");
+    assert_refused(&compare(&["--input", directory.path().to_str().unwrap()]), 2, "cannot read");
+
+    fs::write(at("raw.bin"), [1; 400]).unwrap();
+    assert_refused(&compare(&["--input", &at("raw.bin")]), 2, "--types");
+    assert_eq!(compare(&["--input", &at("raw.bin"), "--types", "u64"]).status.code(), Some(0));
+    fs::write(at("empty.bin"), []).unwrap();
+    assert_eq!(compare(&["--input", &at("empty.bin"), "--types", "u8"]).status.code(), Some(0));
+}
+
+#[test]
+fn unusable_folders_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "in the way").unwrap();
+    let below = file.join("folder");
+    assert_refused(&compare(&["--sizes", "10", "--output", below.to_str().unwrap()]), 2, "cannot make the folder");
+    assert_refused(&run(&["report", directory.path().to_str().unwrap()]), 2, "holds no record");
+    fs::write(directory.path().join("data.json"), "{\"header\": {\"format\": 1}, \"rows\"").unwrap();
+    assert_refused(&run(&["report", directory.path().to_str().unwrap()]), 2, "damaged");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_its_finished_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().to_str().unwrap();
+    let words = ["--sizes", "2^12,2^13,2^14,2^18,2^19,2^20,2^21,2^22", "--vts", "1,2,3,4,5,6,7,8", "--output", folder];
+    let mut child = command(&[&["compare", "--device", "cpu"], &words[..]].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let partial = directory.path().join("data.partial.jsonl");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let lines = || fs::read(&partial).map_or(0, |text| text.iter().filter(|&&byte| byte == b'\n').count());
+    while lines() < 5 {
+        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "five lines while it runs");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let finished = lines();
+    assert_eq!(run(&["report", folder]).status.code(), Some(0));
+    let record = json(directory.path());
+    let kept = record["rows"].as_array().unwrap().len() + record["skipped"].as_array().unwrap().len();
+    assert_eq!(kept + 1, finished);
+    assert!(!partial.exists() && directory.path().join("index.html").exists());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_reader_that_has_read_enough_is_no_error() {
+    let mut child = command(&["compare", "--device", "cpu", "--sizes", "2^12,2^13,2^14"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("error") && !stderr(&output).contains("panicked"), "{}", stderr(&output));
+}
+
+#[test]
+fn info_says_what_is_there_and_what_is_missing() {
+    let output = run(&["info"]);
+    assert_eq!(output.status.code(), Some(0));
+    for word in ["lookback", "CPU device", "CUDA device"] {
+        assert!(stdout(&output).contains(word), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_device_that_is_not_there_has_its_own_exit_code() {
+    if stdout(&run(&["info"])).contains("compute capability") {
+        println!("skipped: this machine has a GPU");
+        return;
+    }
+    let output = run(&["compare", "--device", "cuda", "--sizes", "10"]);
+    assert_refused(&output, 3, "CUDA");
+}
