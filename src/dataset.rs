@@ -76,7 +76,7 @@ impl Dataset {
     /// When `input` is no whole number of elements.
     pub fn from_bytes(instance: Instance, input: Vec<u8>, source: String) -> Result<Self, PartialElement> {
         let element_bytes = instance.element().bytes();
-        if input.len() % element_bytes == 0 {
+        if input.len().is_multiple_of(element_bytes) {
             Ok(Self::with_reference(instance, input, source))
         } else {
             Err(PartialElement { bytes: input.len() as u64, element: instance.element(), element_bytes })

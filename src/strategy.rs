@@ -171,6 +171,52 @@ impl Default for ScanConfig {
     }
 }
 
+impl ScanConfig {
+    /// What to take where the user says nothing, for small, middle and large arrays. The thresholds and
+    /// values did best for u32 sums on an H100 (README, "Which VT?"); other types keep the bytes a thread.
+    ///
+    /// A block of a small scan works alone, so short threads finish sooner; a large one is bound by how
+    /// many bytes are in flight, so long threads and few descriptors win.
+    pub const fn suggested(strategy: Strategy, element_bytes: usize, n: u64) -> Self {
+        let array_bytes = n.saturating_mul(element_bytes as u64);
+        let (thread_bytes, block_threads) = match strategy {
+            Strategy::Sequential => (64, 32),
+            Strategy::ReduceThenScan | Strategy::ScanThenPropagate if array_bytes > SMALL_BYTES => (64, 512),
+            Strategy::ReduceThenScan | Strategy::ScanThenPropagate | Strategy::Chained | Strategy::Lookback => {
+                if array_bytes <= SMALL_BYTES {
+                    (32, 128)
+                } else if array_bytes <= MIDDLE_BYTES {
+                    (128, 384)
+                } else {
+                    (224, 384)
+                }
+            }
+            // One value a thread is the textbook's; a few hide the latency of the memory.
+            Strategy::Naive | Strategy::HillisSteele | Strategy::Blelloch => (16, 256),
+        };
+        let vt = thread_bytes / element_bytes as u32;
+        let vt = if vt > abi::LOOKBACK_MAXIMUM_VT { abi::LOOKBACK_MAXIMUM_VT } else { vt };
+        Self {
+            vt,
+            block_threads,
+            pattern: Pattern::Shuffle,
+            composition: Composition::ScanThenPropagate,
+            descriptor: None,
+            tile_order: TileOrder::Ticket,
+        }
+    }
+
+    /// The configurations that `suggested` chooses from for a strategy and an element size.
+    pub fn suggestions(strategy: Strategy, element_bytes: usize) -> [Self; 3] {
+        [0, MIDDLE_BYTES, u64::MAX].map(|bytes| Self::suggested(strategy, element_bytes, bytes / element_bytes as u64))
+    }
+}
+
+/// Up to here an array counts as small: 2^16 elements of 4 bytes.
+const SMALL_BYTES: u64 = 1 << 18;
+/// Up to here as middle: 2^23 elements of 4 bytes.
+const MIDDLE_BYTES: u64 = 1 << 25;
+
 /// A configuration that cannot be launched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -184,7 +230,9 @@ pub enum ConfigError {
     #[error("the scan pattern 'shuffle' works inside a warp; with the composition 'block' choose another pattern")]
     ShuffleAcrossBlock,
     /// The element does not fit the descriptor.
-    #[error("the descriptor '{descriptor}' holds values of up to {holds} bytes, the element has {bytes}; choose 'split' or leave the choice out")]
+    #[error(
+        "the descriptor '{descriptor}' holds values of up to {holds} bytes, the element has {bytes}; choose 'split' or leave the choice out"
+    )]
     DescriptorTooSmall {
         /// The layout that was asked for.
         descriptor: Descriptor,

@@ -69,7 +69,7 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
             }
         }
     }
-    tally.count_missing(n, found, output.len() % element_bytes != 0);
+    tally.count_missing(n, found, !output.len().is_multiple_of(element_bytes));
     Verification { compared: n as u64, mismatches: tally.mismatches, first_mismatch: tally.first }
 }
 

@@ -12,7 +12,8 @@ fn libclang_is_there() -> bool {
     if std::env::var_os("LIBCLANG_PATH").is_some() {
         return true;
     }
-    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
+    let folders =
+        ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
     let llvm = (11..=30).map(|version| format!("/usr/lib/llvm-{version}/lib"));
     folders.iter().map(|&folder| folder.to_owned()).chain(llvm).any(|folder| {
         std::fs::read_dir(folder).is_ok_and(|entries| {
@@ -51,5 +52,8 @@ fn checked_in_bindings_are_those_of_the_header() {
         std::fs::write(&path, &fresh).expect("src/abi.rs can be written");
     }
     let kept = std::fs::read_to_string(&path).expect("src/abi.rs is there");
-    assert!(kept == fresh, "src/abi.rs is not what bindgen makes of cuda/abi.h; run LOOKBACK_UPDATE_BINDINGS=1 cargo test --test bindings");
+    assert!(
+        kept == fresh,
+        "src/abi.rs is not what bindgen makes of cuda/abi.h; run LOOKBACK_UPDATE_BINDINGS=1 cargo test --test bindings"
+    );
 }

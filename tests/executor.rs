@@ -240,14 +240,18 @@ impl MemoryBackend for Recorder {
     fn load(&mut self, access: &Access, value: &mut [u8]) -> Result<(), String> {
         self.record(access)?;
         // SAFETY: the address is one that the kernel would have loaded from.
-        unsafe { ptr::copy_nonoverlapping(ptr::with_exposed_provenance(access.address), value.as_mut_ptr(), value.len()) };
+        unsafe {
+            ptr::copy_nonoverlapping(ptr::with_exposed_provenance(access.address), value.as_mut_ptr(), value.len())
+        };
         Ok(())
     }
 
     fn store(&mut self, access: &Access, value: &[u8]) -> Result<(), String> {
         self.record(access)?;
         // SAFETY: the address is one that the kernel would have stored to.
-        unsafe { ptr::copy_nonoverlapping(value.as_ptr(), ptr::with_exposed_provenance_mut(access.address), value.len()) };
+        unsafe {
+            ptr::copy_nonoverlapping(value.as_ptr(), ptr::with_exposed_provenance_mut(access.address), value.len())
+        };
         Ok(())
     }
 
@@ -277,7 +281,9 @@ fn run_on(backend: &mut Recorder, memory: &mut Memory, kernel: Kernel) -> Result
 #[test]
 fn every_kind_of_access_passes_through_the_back_end_and_natively_does_the_same() {
     let fill = |memory: &mut Memory| {
-        for (number, chunk) in (0..).zip(memory.input.iter_mut().chain(&mut memory.spine).chain(&mut memory.descriptors)) {
+        for (number, chunk) in
+            (0..).zip(memory.input.iter_mut().chain(&mut memory.spine).chain(&mut memory.descriptors))
+        {
             chunk.0 = [4 * number, 4 * number + 1, 4 * number + 2, 4 * number + 3];
         }
     };
@@ -659,11 +665,8 @@ fn a_misaligned_vector_access_is_refused() {
 #[test]
 fn a_stopped_block_is_missed_by_those_who_wait_for_it() {
     for settings in schedules(6, 32) {
-        let settings = LaunchSettings {
-            resident_blocks: 64,
-            stop: Some(Stop::Block { block: 3, after_points: 0 }),
-            ..settings
-        };
+        let settings =
+            LaunchSettings { resident_blocks: 64, stop: Some(Stop::Block { block: 3, after_points: 0 }), ..settings };
         match run(lookback_test_chain, &settings) {
             Err(ExecutionError::LostProgress { parties, .. }) => {
                 let found = summaries(&parties);
@@ -678,11 +681,8 @@ fn a_stopped_block_is_missed_by_those_who_wait_for_it() {
 #[test]
 fn a_launch_whose_last_block_is_stopped_ends_and_says_so() {
     for settings in schedules(6, 32) {
-        let settings = LaunchSettings {
-            resident_blocks: 64,
-            stop: Some(Stop::Block { block: 5, after_points: 1 }),
-            ..settings
-        };
+        let settings =
+            LaunchSettings { resident_blocks: 64, stop: Some(Stop::Block { block: 5, after_points: 1 }), ..settings };
         assert_eq!(run(lookback_test_chain, &settings).unwrap().stopped_blocks, 1, "{settings:?}");
     }
 }
@@ -705,7 +705,10 @@ fn a_launch_can_be_stopped_at_every_point() {
     let settings = random(7);
     for after_points in 0..200 {
         let settings = LaunchSettings { stop: Some(Stop::Launch { after_points }), ..settings.clone() };
-        assert_eq!(run(lookback_test_order_of_arrival, &settings), Err(ExecutionError::Stopped { points: after_points }));
+        assert_eq!(
+            run(lookback_test_order_of_arrival, &settings),
+            Err(ExecutionError::Stopped { points: after_points })
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 fn npy(version: u8, dictionary: &str, data: &[u8]) -> Vec<u8> {
     let prefix = if version == 1 { 10 } else { 12 };
     let mut header = dictionary.to_owned();
-    while (prefix + header.len() + 1) % 64 != 0 {
+    while !(prefix + header.len() + 1).is_multiple_of(64) {
         header.push(' ');
     }
     header.push('\n');

@@ -64,12 +64,13 @@ fn sizes(tile: u64, most: u64) -> impl Strategy_<Value = u64> {
 use proptest::strategy::Strategy as Strategy_;
 
 fn configs() -> impl Strategy_<Value = ScanConfig> {
-    let pattern_and_composition = (select(Pattern::ALL), select(Composition::ALL)).prop_map(|(pattern, composition)| {
-        match (pattern, composition) {
-            (Pattern::Shuffle, Composition::Block) => (Pattern::BrentKung, Composition::Block),
-            other => other,
-        }
-    });
+    let pattern_and_composition =
+        (select(Pattern::ALL), select(Composition::ALL)).prop_map(|(pattern, composition)| {
+            match (pattern, composition) {
+                (Pattern::Shuffle, Composition::Block) => (Pattern::BrentKung, Composition::Block),
+                other => other,
+            }
+        });
     (1..=64_u32, select(vec![32_u32, 64, 96, 160, 256]), pattern_and_composition, any::<bool>()).prop_map(
         |(vt, block_threads, (pattern, composition), split)| ScanConfig {
             vt,
@@ -107,8 +108,7 @@ fn requests() -> impl Strategy_<Value = ScanRequest> {
 
 fn cpu_settings() -> impl Strategy_<Value = CpuSettings> {
     let order = select(vec![BlockOrder::InOrder, BlockOrder::Reverse, BlockOrder::Random]);
-    let schedule =
-        prop_oneof![Just(Schedule::Fair), (0.0..0.5).prop_map(|preemption| Schedule::Random { preemption })];
+    let schedule = prop_oneof![Just(Schedule::Fair), (0.0..0.5).prop_map(|preemption| Schedule::Random { preemption })];
     (1..6_u32, order, schedule, any::<bool>()).prop_map(|(resident_blocks, block_order, schedule, check_bounds)| {
         CpuSettings { resident_blocks, block_order, schedule, check_bounds }
     })
@@ -336,8 +336,7 @@ fn one_seed_is_one_run_whatever_runs_beside_it() {
     let wanted = request(intervals(), Strategy::Lookback, Mode::Inclusive, small_tile(2), 3000);
     let alone = run(&mut CpuDevice::new(settings), &wanted, 11).expect("the scan is right");
     let together: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..4).map(|_| scope.spawn(|| run(&mut CpuDevice::new(settings), &wanted, 11))).collect();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| run(&mut CpuDevice::new(settings), &wanted, 11))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic").expect("the scan is right")).collect()
     });
     assert!(together.iter().all(|counters| *counters == alone), "{together:?}, alone {alone:?}");

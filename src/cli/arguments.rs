@@ -72,10 +72,12 @@ pub struct CompareArguments {
     /// Elements, as 1000, 1e6, 10M, 2^20, 2^16-1
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_size, help_heading = "What to run")]
     pub sizes: Option<Vec<u64>>,
-    /// Values per thread (VT), 1 to 64 [default: 32, and a sweep at one size]
+    /// Values per thread (VT), 1 to 64 [default: what is suggested for the size, and a
+    /// sweep at one size]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_vt, help_heading = "What to run")]
     pub vts: Option<Vec<u32>>,
-    /// Threads per block, multiples of 32 to 1024 [default: 256]
+    /// Threads per block, multiples of 32 to 1024 [default: what is suggested for
+    /// the size]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_block, help_heading = "What to run")]
     pub blocks: Option<Vec<u32>>,
     /// Write the output over the input

@@ -144,7 +144,7 @@ pub fn read(path: &Path, asked: Option<ElementType>) -> Result<Array, InputError
     } else {
         let element = asked.ok_or_else(|| InputError::TypeMissing { path: path.to_owned() })?;
         let element_bytes = element.bytes();
-        if bytes.len() % element_bytes == 0 {
+        if bytes.len().is_multiple_of(element_bytes) {
             Ok(Array { element, bytes })
         } else {
             let bytes = bytes.len() as u64;

@@ -90,7 +90,8 @@ impl Jobs {
             let instance = Instance::new(ElementType::IndexInterval, Operator::Intervals)
                 .expect("intervals are defined on index intervals");
             for mode in [Mode::Inclusive, Mode::Exclusive] {
-                jobs.add(arguments, &choice, scale, instance, &[mode], PROOF_SIZE, &choice.strategies, &choice.vts);
+                let vts = choice.vts.as_deref();
+                jobs.add(arguments, &choice, scale, instance, &[mode], PROOF_SIZE, &choice.strategies, vts);
             }
         }
         if jobs.requests.is_empty() {
@@ -164,8 +165,8 @@ impl Jobs {
             // At the size of the sweep the swept strategies run with all its VTs, the default's among them.
             let swept = |strategy: &&Strategy| sweep && n == sweep_size && SWEPT.contains(strategy);
             let (swept, others): (Vec<Strategy>, Vec<Strategy>) = choice.strategies.iter().partition(swept);
-            self.add(arguments, choice, scale, instance, &modes, n, &others, &choice.vts);
-            self.add(arguments, choice, scale, instance, &modes, n, &swept, scale.sweep_vts);
+            self.add(arguments, choice, scale, instance, &modes, n, &others, choice.vts.as_deref());
+            self.add(arguments, choice, scale, instance, &modes, n, &swept, Some(scale.sweep_vts));
         }
     }
 
@@ -193,12 +194,12 @@ impl Jobs {
         modes: &[Mode],
         n: u64,
         strategies: &[Strategy],
-        vts: &[u32],
+        vts: Option<&[u32]>,
     ) {
         let input_offset = arguments.input_offset;
         let output_offset = arguments.output_offset.unwrap_or(if arguments.in_place { input_offset } else { 0 });
         let element_bytes = instance.element().bytes() as u32;
-        if input_offset % element_bytes != 0 || output_offset % element_bytes != 0 {
+        if !input_offset.is_multiple_of(element_bytes) || !output_offset.is_multiple_of(element_bytes) {
             let why = format!("an offset is no multiple of its {element_bytes} bytes");
             return self.skip(instance.to_string(), why);
         }
@@ -212,7 +213,7 @@ impl Jobs {
                     self.skip(what, why.to_owned());
                     continue;
                 }
-                for config in choice.configs(strategy, vts) {
+                for config in choice.configs(strategy, vts, instance.element().bytes(), n) {
                     let in_place = arguments.in_place;
                     let request =
                         ScanRequest { instance, strategy, mode, config, n, in_place, input_offset, output_offset };
@@ -239,8 +240,8 @@ fn is_all<T>(names: &Option<Names<T>>) -> bool {
 /// Lists of the command line with their defaults.
 struct Choices {
     strategies: Vec<Strategy>,
-    vts: Vec<u32>,
-    blocks: Vec<u32>,
+    vts: Option<Vec<u32>>,
+    blocks: Option<Vec<u32>>,
     patterns: Vec<Pattern>,
     compositions: Vec<Composition>,
     descriptors: Vec<Option<Descriptor>>,
@@ -256,8 +257,8 @@ impl Choices {
         let default = ScanConfig::default();
         Self {
             strategies: arguments.strategies.as_ref().map_or(Strategy::ALL.to_vec(), |names| names.choices.clone()),
-            vts: arguments.vts.clone().unwrap_or(vec![default.vt]),
-            blocks: arguments.blocks.clone().unwrap_or(vec![default.block_threads]),
+            vts: arguments.vts.clone(),
+            blocks: arguments.blocks.clone(),
             patterns: list(&arguments.pattern, default.pattern),
             compositions: list(&arguments.composition, default.composition),
             descriptors: arguments
@@ -269,13 +270,15 @@ impl Choices {
         }
     }
 
-    /// The configurations of a strategy; what it does not depend on keeps its default, so that it runs once.
-    fn configs(&self, strategy: Strategy, vts: &[u32]) -> Vec<ScanConfig> {
-        let default = ScanConfig::default();
+    /// The configurations of a strategy; what it does not depend on keeps its default, so that it runs once,
+    /// and what the user left open is what is suggested for the size.
+    fn configs(&self, strategy: Strategy, vts: Option<&[u32]>, element_bytes: usize, n: u64) -> Vec<ScanConfig> {
+        let default = ScanConfig::suggested(strategy, element_bytes, n);
         let (tiles, single_pass) = (strategy.has_tiles(), strategy.is_single_pass());
         let mut configs = Vec::new();
-        let blocks = if strategy == Strategy::Sequential { &[default.block_threads][..] } else { &self.blocks };
-        let vts = if tiles { vts } else { &[default.vt] };
+        let suggested = ([default.vt], [default.block_threads]);
+        let blocks = self.blocks.as_deref().filter(|_| strategy != Strategy::Sequential).unwrap_or(&suggested.1);
+        let vts = vts.filter(|_| tiles).unwrap_or(&suggested.0);
         let patterns = if tiles { &self.patterns[..] } else { &[default.pattern] };
         let compositions = if tiles { &self.compositions[..] } else { &[default.composition] };
         let descriptors = if single_pass { &self.descriptors[..] } else { &[default.descriptor] };

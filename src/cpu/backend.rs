@@ -255,5 +255,7 @@ unsafe extern "C" fn fetch_add(
     line: u32,
 ) -> u32 {
     // SAFETY: as in `load`.
-    unsafe { call(thread, access, address, 4, RawSite { file, line }, |backend, access| backend.fetch_add(access, value)) }
+    unsafe {
+        call(thread, access, address, 4, RawSite { file, line }, |backend, access| backend.fetch_add(access, value))
+    }
 }

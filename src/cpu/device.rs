@@ -181,8 +181,7 @@ impl CpuDevice {
         let element_bytes = request.instance.element().bytes();
         let bytes = request.n as usize * element_bytes;
         // An exclusive scan must do without the last element, so the kernels do not get it.
-        let readable =
-            if request.mode == Mode::Exclusive { bytes.saturating_sub(element_bytes) } else { bytes };
+        let readable = if request.mode == Mode::Exclusive { bytes.saturating_sub(element_bytes) } else { bytes };
         assert!(input.len() == bytes || input.len() == readable, "the input has as many elements as the request");
 
         let output_offset = if request.in_place { request.input_offset } else { request.output_offset };
@@ -194,7 +193,13 @@ impl CpuDevice {
         }
         let mut scratch = AlignedBytes::new(plan.scratch_bytes as usize, POISON);
 
-        let key = (plan.steps.iter().find(|step| step.uses_descriptors).map_or(Descriptor::Packed64, |step| step.config.descriptor), element_bytes);
+        let key = (
+            plan.steps
+                .iter()
+                .find(|step| step.uses_descriptors)
+                .map_or(Descriptor::Packed64, |step| step.config.descriptor),
+            element_bytes,
+        );
         if self.workspaces.get(&key).is_none_or(|workspace| workspace.capacity < plan.descriptors) {
             self.workspaces.insert(key, Workspace::new(plan.descriptors, plan.descriptor_bytes));
         }
@@ -211,9 +216,24 @@ impl CpuDevice {
         let arrays = vec![
             Array { name: "the output", address: addresses.output.addr(), bytes, writable: true },
             Array { name: "the input", address: addresses.input.addr(), bytes: readable, writable: request.in_place },
-            Array { name: "the scratch memory", address: addresses.scratch.addr(), bytes: scratch.bytes().len(), writable: true },
-            Array { name: "the control block", address: addresses.control.addr(), bytes: size_of::<abi::lookback_control>(), writable: true },
-            Array { name: "the descriptors", address: addresses.descriptors.addr(), bytes: workspace.descriptors.bytes().len(), writable: true },
+            Array {
+                name: "the scratch memory",
+                address: addresses.scratch.addr(),
+                bytes: scratch.bytes().len(),
+                writable: true,
+            },
+            Array {
+                name: "the control block",
+                address: addresses.control.addr(),
+                bytes: size_of::<abi::lookback_control>(),
+                writable: true,
+            },
+            Array {
+                name: "the descriptors",
+                address: addresses.descriptors.addr(),
+                bytes: workspace.descriptors.bytes().len(),
+                writable: true,
+            },
         ];
         let capacity = workspace.capacity;
         let mut counters = Counters::default();
@@ -229,7 +249,9 @@ impl CpuDevice {
             }
         }
         let untouched = output.guards_are_whole()
-            && separate_input.as_ref().is_none_or(|array| array.guards_are_whole() && array.contents() == &input[..readable]);
+            && separate_input
+                .as_ref()
+                .is_none_or(|array| array.guards_are_whole() && array.contents() == &input[..readable]);
         Ok(Scanned { output, counters, plan, untouched })
     }
 }

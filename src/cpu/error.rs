@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
+use std::ptr;
 
 /// A line of kernel source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,7 +28,12 @@ pub(super) struct RawSite {
 }
 
 impl RawSite {
-    pub const NONE: Self = Self { file: std::ptr::null(), line: 0 };
+    pub const NONE: Self = Self { file: ptr::null(), line: 0 };
+
+    /// Whether both are the same line. One file's name may be more than one literal.
+    pub fn is_same(self, other: Self) -> bool {
+        self.line == other.line && (ptr::eq(self.file, other.file) || self.resolve() == other.resolve())
+    }
 
     pub fn resolve(self) -> Option<SourceSite> {
         if self.file.is_null() {

@@ -24,8 +24,7 @@ pub(super) struct ExecutorFunctions {
     pub block_barrier: unsafe extern "C" fn(*const Thread, *const c_char, u32),
     pub spin_pause: unsafe extern "C" fn(*const Thread, *const c_char, u32),
     pub access_point: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32),
-    pub shared_storage:
-        unsafe extern "C" fn(*const Thread, *const c_void, u32, u32, *const c_char, u32) -> *mut c_void,
+    pub shared_storage: unsafe extern "C" fn(*const Thread, *const c_void, u32, u32, *const c_char, u32) -> *mut c_void,
     pub misaligned: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
 }
 
@@ -255,9 +254,8 @@ impl Launch {
         for slot in &self.slots {
             fibers.slots.push(Vec::with_capacity(slot.threads.len()));
             for thread in &slot.threads {
-                let stack = ColouredStack::take(thread.thread_index as usize).map_err(|error| ExecutionError::Stacks {
-                    stacks: self.slots.len() * slot.threads.len(),
-                    message: error.to_string(),
+                let stack = ColouredStack::take(thread.thread_index as usize).map_err(|error| {
+                    ExecutionError::Stacks { stacks: self.slots.len() * slot.threads.len(), message: error.to_string() }
                 })?;
                 let thread = ptr::from_ref(thread);
                 // SAFETY: the closure refers to the thread's context, which outlives the coroutine: `run`
@@ -398,13 +396,7 @@ fn add_party(parties: &mut Vec<Party>, thread: &Thread, activity: Activity, site
 }
 
 fn party(thread: &Thread, activity: Activity, site: RawSite) -> Party {
-    Party {
-        block: thread.block_index.get(),
-        thread: thread.thread_index,
-        threads: 1,
-        activity,
-        site: site.resolve(),
-    }
+    Party { block: thread.block_index.get(), thread: thread.thread_index, threads: 1, activity, site: site.resolve() }
 }
 
 /// Ends the launch. The coroutine is never resumed, so nothing that needs dropping may be alive here.
@@ -536,7 +528,7 @@ unsafe extern "C" fn rendezvous(thread: *const Thread, collective: u32, file: *c
         warp.site.set(RawSite { file, line });
         warp.clock.set(thread.clock.get());
     } else {
-        if warp.site.get().line != line || warp.collective.get() != collective {
+        if warp.collective.get() != collective || !warp.site.get().is_same(RawSite { file, line }) {
             refuse_rendezvous(thread, warp, collective, RawSite { file, line });
         }
         warp.clock.set(warp.clock.get().max(thread.clock.get()));
@@ -562,11 +554,7 @@ fn complete_rendezvous(thread: &Thread, warp: &Warp) {
     thread.block().make_ready(thread.warp_index, FULL_WARP & !thread.lane_bit());
     launch.count(|counters| counters.warp_collectives += 1);
     if launch.is_watched {
-        let event = Synchronization::Warp {
-            block: thread.block_index.get(),
-            warp: thread.warp_index,
-            mask: FULL_WARP,
-        };
+        let event = Synchronization::Warp { block: thread.block_index.get(), warp: thread.warp_index, mask: FULL_WARP };
         launch.tell(thread, event, warp.site.get());
     }
     if launch.has_points {
@@ -631,8 +619,7 @@ unsafe extern "C" fn exchange(
             warp.update_wanted();
             thread.block().make_ready(thread.warp_index, mask & !thread.lane_bit());
             launch.count(|counters| counters.warp_collectives += 1);
-            let event =
-                Synchronization::Warp { block: thread.block_index.get(), warp: thread.warp_index, mask };
+            let event = Synchronization::Warp { block: thread.block_index.get(), warp: thread.warp_index, mask };
             launch.tell(thread, event, site);
             if launch.has_points {
                 launch.scheduling_point(thread);
@@ -651,7 +638,7 @@ fn check_mask(thread: &Thread, mask: u32, kind: Collective, source_lane: u32, si
     let warp = thread.warp();
     let activity = Activity::WarpCollective { collective: kind, mask };
     let is_waited_for = warp.groups.borrow().iter().any(|group| {
-        let is_the_same = group.mask == mask && group.collective == kind as u32 && group.site.line == site.line;
+        let is_the_same = group.mask == mask && group.collective == kind as u32 && group.site.is_same(site);
         group.mask & thread.lane_bit() != 0 && group.arrived & mask != 0 && !is_the_same
     });
     let reads = matches!(kind, Collective::ShuffleUp | Collective::ShuffleDown | Collective::ShuffleIndex);
@@ -707,7 +694,7 @@ unsafe extern "C" fn block_barrier(thread: *const Thread, file: *const c_char, l
     let arrived = block.barrier_arrived.get();
     let block_threads = thread.block_threads;
     let is_alone = block.live_threads.get() != block_threads;
-    let is_elsewhere = arrived != 0 && block.barrier_site.get().line != line;
+    let is_elsewhere = arrived != 0 && !block.barrier_site.get().is_same(site);
     let is_waited_for = warp.arrived.get() != 0 || warp.wanted.get() & thread.lane_bit() != 0;
     if is_alone || is_elsewhere || is_waited_for {
         fail_in_barrier(thread, Activity::BlockBarrier, site);

@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn seeds_give_different_random_orders() {
-        let first = |seed| (0..8).map(|p| StartOrder::new(BlockOrder::Random, 1 << 40, seed).block(p)).collect::<Vec<_>>();
+        let first =
+            |seed| (0..8).map(|p| StartOrder::new(BlockOrder::Random, 1 << 40, seed).block(p)).collect::<Vec<_>>();
         assert_ne!(first(1), first(2));
     }
 }

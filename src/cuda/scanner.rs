@@ -144,7 +144,8 @@ pub struct Scanner {
     streams: Mutex<HashMap<StreamKey, Arc<Mutex<StreamState>>>>,
     captured: Mutex<Vec<StreamState>>,
     strategy: Strategy,
-    config: ScanConfig,
+    /// `None` takes what is suggested for the size.
+    config: Option<ScanConfig>,
     memory: Arc<DeviceMemory>,
     kernels: KernelSet,
 }
@@ -155,7 +156,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scanner {
-    /// Scans by decoupled look-back, in the default configuration.
+    /// Scans by decoupled look-back, in the configuration that is suggested for the size.
     ///
     /// # Errors
     /// When there is no driver or no NVRTC; the errors say where they were looked for.
@@ -174,7 +175,7 @@ impl Scanner {
             streams: Mutex::new(HashMap::new()),
             captured: Mutex::new(Vec::new()),
             strategy: Strategy::Lookback,
-            config: ScanConfig::default(),
+            config: None,
             memory: DeviceMemory::new(context)?,
             kernels: KernelSet::new(context, compiler)?,
         })
@@ -190,7 +191,7 @@ impl Scanner {
     /// Takes other choices inside the strategy for the scans from here on.
     #[must_use]
     pub fn with_config(mut self, config: ScanConfig) -> Self {
-        self.config = config;
+        self.config = Some(config);
         self
     }
 
@@ -314,7 +315,9 @@ impl Scanner {
             instance,
             strategy: self.strategy,
             mode,
-            config: self.config,
+            config: self.config.unwrap_or_else(|| {
+                ScanConfig::suggested(self.strategy, instance.element().bytes(), output.elements as u64)
+            }),
             n: output.elements as u64,
             in_place,
             input_offset: (input.address % 16) as u32,
