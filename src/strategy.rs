@@ -172,30 +172,39 @@ impl Default for ScanConfig {
 }
 
 impl ScanConfig {
-    /// What to take where the user says nothing, for small, middle and large arrays. The thresholds and
-    /// values did best for u32 sums on an H100 (README, "Which VT?"); other types keep the bytes a thread.
+    /// What to take where the user says nothing, for small, middle and large arrays: what did best for sums
+    /// on an H100 (README, "Which VT?").
     ///
-    /// A block of a small scan works alone, so short threads finish sooner; a large one is bound by how
-    /// many bytes are in flight, so long threads and few descriptors win.
+    /// A block of a small scan works alone, so short threads finish sooner; a large scan is bound by how
+    /// many bytes are in flight and how seldom tiles wait for each other, so long threads win.
     pub const fn suggested(strategy: Strategy, element_bytes: usize, n: u64) -> Self {
         let array_bytes = n.saturating_mul(element_bytes as u64);
-        let (thread_bytes, block_threads) = match strategy {
-            Strategy::Sequential => (64, 32),
-            Strategy::ReduceThenScan | Strategy::ScanThenPropagate if array_bytes > SMALL_BYTES => (64, 512),
-            Strategy::ReduceThenScan | Strategy::ScanThenPropagate | Strategy::Chained | Strategy::Lookback => {
-                if array_bytes <= SMALL_BYTES {
-                    (32, 128)
-                } else if array_bytes <= MIDDLE_BYTES {
-                    (128, 384)
-                } else {
-                    (224, 384)
-                }
-            }
+        let (vt, block_threads) = match strategy {
+            Strategy::Sequential => (16, 32),
             // One value a thread is the textbook's; a few hide the latency of the memory.
-            Strategy::Naive | Strategy::HillisSteele | Strategy::Blelloch => (16, 256),
+            Strategy::Naive | Strategy::HillisSteele | Strategy::Blelloch => (4, 256),
+            Strategy::ReduceThenScan | Strategy::ScanThenPropagate | Strategy::Chained | Strategy::Lookback
+                if array_bytes <= SMALL_BYTES =>
+            {
+                (8, 128)
+            }
+            Strategy::ReduceThenScan | Strategy::ScanThenPropagate => match element_bytes {
+                1 => (48, 512),
+                2 => (32, 512),
+                4 => (16, 512),
+                8 => (8, 512),
+                _ => (4, 512),
+            },
+            Strategy::Chained | Strategy::Lookback => match (element_bytes, array_bytes <= MIDDLE_BYTES) {
+                (1, _) => (48, 512),
+                (2, _) => (64, 512),
+                (4, true) => (32, 384),
+                (4, false) => (56, 384),
+                (8, true) => (24, 256),
+                (8, false) => (48, 384),
+                _ => (8, 384),
+            },
         };
-        let vt = thread_bytes / element_bytes as u32;
-        let vt = if vt > abi::LOOKBACK_MAXIMUM_VT { abi::LOOKBACK_MAXIMUM_VT } else { vt };
         Self {
             vt,
             block_threads,

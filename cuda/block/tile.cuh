@@ -149,13 +149,7 @@ struct tile {
     with_access_width<T>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       const u32 rows = config.vt / width;
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < rows; ++row) {
-        T lane_total = items[row * width];
-        LOOKBACK_UNROLL
-        for (u32 j = 1; j < width; ++j) lane_total = combine<Operator>(lane_total, items[row * width + j]);
-        lane_prefix[row] = lane_total;
-      }
+      // Reducing a row right before its scan lets that go on while later rows are still on their way.
       LOOKBACK_UNROLL
       for (u32 from = 0; from < rows; from += rows_at_once) {
         const u32 count = rows - from < rows_at_once ? rows - from : rows_at_once;
@@ -163,7 +157,10 @@ struct tile {
         T totals[rows_at_once];
         LOOKBACK_UNROLL
         for (u32 i = 0; i < rows_at_once; ++i) {
-          if (i < count) prefixes[i] = lane_prefix[from + i];
+          if (i >= count) continue;
+          prefixes[i] = items[(from + i) * width];
+          LOOKBACK_UNROLL
+          for (u32 j = 1; j < width; ++j) prefixes[i] = combine<Operator>(prefixes[i], items[(from + i) * width + j]);
         }
         scan_rows(prefixes, count, totals);
         LOOKBACK_UNROLL
@@ -171,11 +168,10 @@ struct tile {
           if (i >= count) continue;
           lane_prefix[from + i] = from + i == 0 ? prefixes[i] : combine<Operator>(carry, prefixes[i]);
           carry = from + i == 0 ? totals[i] : combine<Operator>(carry, totals[i]);
+          if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
+            scan_row<width>(from + i, lane_prefix[from + i]);
+          }
         }
-      }
-      if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row < rows; ++row) scan_row<width>(row, lane_prefix[row]);
       }
     });
     if (spans_block()) {

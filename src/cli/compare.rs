@@ -68,6 +68,7 @@ pub fn compare(
     let settings = RunSettings { seed: arguments.seed, samples: arguments.samples };
     let mut loaded: Option<(ScanRequest, bool)> = None;
     let mut fatal = None;
+    let mut device_is_lost = false;
     for request in &jobs.requests {
         console.show_progress(format!("{} {}", request.strategy, format_size(request.n)));
         let same_input = |other: &ScanRequest| other.instance == request.instance && other.n == request.n;
@@ -107,9 +108,7 @@ pub fn compare(
                     }
                     Problem::Failure { error, goes_on } => {
                         let row = Row::of_failure(request, error.to_string());
-                        if !goes_on {
-                            fatal = Some(error);
-                        }
+                        device_is_lost = !goes_on;
                         Some(row)
                     }
                     Problem::Absence(error) => {
@@ -125,7 +124,10 @@ pub fn compare(
             }
         }
         console.advance(cost(request));
-        if fatal.is_some() || console.is_closed() && arguments.output.is_none() {
+        if device_is_lost {
+            console.remark("the device cannot be used after this failure: the run ends here");
+        }
+        if fatal.is_some() || device_is_lost || console.is_closed() && arguments.output.is_none() {
             break;
         }
     }
@@ -137,7 +139,7 @@ pub fn compare(
         console.remark(&format!("data, plots and page: {}", page.display()));
     }
     if let Some(source) = fatal {
-        // Rows of failed kernels say so themselves; here the run could not go on.
+        // A failed kernel has a row that says so; here something is missing.
         return Err(CliError::NoDevice { device: device_word(&description.kind), source });
     }
     Ok(if record.rows.iter().all(|row| row.verified) { EXIT_OK } else { EXIT_WRONG })
@@ -152,6 +154,7 @@ enum Problem {
     /// This configuration does not exist here; the run goes on.
     Impossible(String),
     /// A kernel did wrong.
+    #[cfg_attr(not(any(feature = "cpu", feature = "cuda")), expect(dead_code, reason = "no device has kernels then"))]
     Failure {
         error: DeviceError,
         /// Whether the device can be used further.
@@ -269,5 +272,122 @@ impl Printer {
                 Ok(())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{DeviceDescription, Outcome};
+    use crate::record::tests::outcome;
+    use clap::Parser;
+    use std::cell::RefCell;
+    use std::io::{self, Write};
+    use std::rc::Rc;
+
+    #[derive(Parser)]
+    struct Wrapper {
+        #[command(flatten)]
+        compare: CompareArguments,
+    }
+
+    /// A device that runs nothing and answers as it is told.
+    struct Puppet {
+        load: fn(&Dataset) -> Result<(), DeviceError>,
+        run: fn(&ScanRequest) -> Result<Outcome, DeviceError>,
+    }
+
+    impl Device for Puppet {
+        fn description(&self) -> DeviceDescription {
+            DeviceDescription { kind: "cpu".to_owned(), name: "puppet".to_owned(), facts: Vec::new() }
+        }
+        fn load(&mut self, dataset: &Dataset) -> Result<(), DeviceError> {
+            (self.load)(dataset)
+        }
+        fn run(&mut self, request: &ScanRequest, _: &RunSettings) -> Result<Outcome, DeviceError> {
+            (self.run)(request)
+        }
+    }
+
+    #[derive(Clone, Default)]
+    struct Screen(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn play(words: &[&str], mut puppet: Puppet) -> (Result<u8, CliError>, String) {
+        let arguments = Wrapper::try_parse_from(["compare"].iter().chain(words)).unwrap().compare;
+        let screen = Screen::default();
+        let mut console = Console::writing_to(Box::new(screen.clone()), true);
+        let result = compare(&arguments, None, &mut puppet, &mut console);
+        let text = String::from_utf8(screen.0.take()).unwrap();
+        (result, text)
+    }
+
+    fn right(request: &ScanRequest) -> Result<Outcome, DeviceError> {
+        Ok(outcome(request.n, false))
+    }
+
+    #[test]
+    fn a_wrong_result_is_shown_and_decides_the_exit_code() {
+        let run = |request: &ScanRequest| {
+            let mut outcome = outcome(request.n, false);
+            if request.strategy == Strategy::Chained {
+                outcome.verification.mismatches = 3;
+                outcome.verification.first_mismatch = Some(7);
+            }
+            Ok(outcome)
+        };
+        let (result, text) = play(&["--sizes", "100"], Puppet { load: |_| Ok(()), run });
+        assert_eq!(result.unwrap(), EXIT_WRONG);
+        assert!(text.contains("3 of 100 elements are wrong, the first at index 7"), "{text}");
+        assert!(text.contains("1 WRONG"), "{text}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_skipped_and_the_rest_runs() {
+        let load = |dataset: &Dataset| match dataset.n {
+            0..=500 => Ok(()),
+            _ => Err(DeviceError::OutOfMemory {
+                what: "the input".to_owned(),
+                device: "puppet".to_owned(),
+                needed_bytes: 4000,
+                available_bytes: 10,
+            }),
+        };
+        let words = ["--sizes", "100,1000", "--strategies", "lookback,chained"];
+        let (result, text) = play(&words, Puppet { load, run: right });
+        assert_eq!(result.unwrap(), EXIT_OK);
+        assert!(text.contains("2 results") && text.contains("skipped u32 sum at n = 1000: the input needs"), "{text}");
+    }
+
+    #[test]
+    fn an_input_is_loaded_once_for_all_that_use_it() {
+        thread_local!(static LOADS: RefCell<u32> = const { RefCell::new(0) });
+        let load = |_: &Dataset| {
+            LOADS.with_borrow_mut(|loads| *loads += 1);
+            Ok(())
+        };
+        let words = ["--sizes", "100,200", "--modes", "inclusive,exclusive"];
+        let (result, _) = play(&words, Puppet { load, run: right });
+        assert_eq!(result.unwrap(), EXIT_OK);
+        assert_eq!(LOADS.take(), 2);
+    }
+
+    #[test]
+    fn a_device_that_is_lost_ends_the_run_and_keeps_the_finished_rows() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = |request: &ScanRequest| if request.n < 200 { right(request) } else { Err(DeviceError::NoDataset) };
+        let words =
+            ["--sizes", "100,200,300", "--strategies", "lookback", "--output", directory.path().to_str().unwrap()];
+        let (result, _) = play(&words, Puppet { load: |_| Ok(()), run });
+        assert!(matches!(result, Err(CliError::NoDevice { .. })));
+        assert_eq!(Record::read(directory.path()).unwrap().rows.len(), 1);
     }
 }
