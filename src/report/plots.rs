@@ -7,7 +7,7 @@
 
 use super::ReportError;
 use crate::record::{Record, Row};
-use crate::strategy::Strategy;
+use crate::strategy::{ScanConfig, Strategy};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::prelude::*;
@@ -215,6 +215,17 @@ fn configuration(row: &Row) -> impl Ord + use<> {
     (row.vt, row.block_threads, names)
 }
 
+/// Whether the row ran in the configuration that is taken where nobody chooses.
+fn is_suggested(row: &Row) -> bool {
+    let suggested = ScanConfig::suggested(row.strategy, row.element.bytes(), row.n);
+    row.vt.is_none_or(|vt| vt == suggested.vt)
+        && row.block_threads.is_none_or(|threads| threads == suggested.block_threads)
+        && row.pattern.is_none_or(|pattern| pattern == suggested.pattern)
+        && row.composition.is_none_or(|composition| composition == suggested.composition)
+        && row.descriptor == suggested.descriptor
+        && row.tile_order.is_none_or(|order| order == suggested.tile_order)
+}
+
 fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
     let mut series = Vec::new();
     for &strategy in Strategy::ALL {
@@ -226,8 +237,18 @@ fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
         }
         let most = sizes.values().copied().max().unwrap_or(0);
         let Some(chosen) = rows.iter().map(|row| configuration(row)).find(|key| sizes[key] == most) else { continue };
-        let chosen = rows.iter().filter(|row| configuration(row) == chosen);
-        let points = chosen.filter_map(|row| Some((row.n as f64, (quantity.value)(row)?)));
+        let mut sizes: Vec<u64> = rows.iter().map(|row| row.n).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        // At each size what is suggested for it, or that one.
+        let points = sizes.into_iter().filter_map(|n| {
+            let mut of_size = rows.iter().filter(|row| row.n == n);
+            let row = of_size
+                .clone()
+                .find(|row| is_suggested(row))
+                .or_else(|| of_size.find(|row| configuration(row) == chosen))?;
+            Some((n as f64, (quantity.value)(row)?))
+        });
         series.push(Series {
             label: strategy.name().to_owned(),
             strategy,
