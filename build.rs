@@ -1,9 +1,17 @@
 //! Compiles the kernels for the CPU device, one object an instance (element type × operator), and embeds
 //! the kernel sources for the CUDA device. Needs a host C++17 compiler for the first, nothing for the second.
+//! Feature `peers` compiles other people's scans with nvcc besides.
+
+#[cfg(feature = "peers")]
+#[path = "cuda/peers/build.rs"]
+mod peers;
+
 fn main() {
     embed_kernel_sources();
     #[cfg(feature = "cpu")]
     compile_cpu_kernels();
+    #[cfg(feature = "peers")]
+    peers::compile();
 }
 
 /// Compiles `cuda/host/instantiate.cpp` once an instance, and writes `instances.rs`: the table that finds
@@ -94,7 +102,10 @@ fn embed_kernel_sources() {
                 if below != Path::new("host") && below != Path::new("peers") {
                     folders.push(path);
                 }
-            } else if path.extension().is_some_and(|extension| extension == "h" || extension == "cuh" || extension == "cu") {
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "h" || extension == "cuh" || extension == "cu")
+            {
                 files.push((below.to_str().expect("file names are ASCII").replace('\\', "/"), path));
             }
         }

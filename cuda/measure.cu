@@ -239,6 +239,7 @@ __device__ T generate(generator from, u64 index) {
       const i32 step = static_cast<i32>(bits >> 61) - 4;
       return static_cast<T>(step < 0 ? step : step + 1);
     }
+    case UNIFORM:
     default:
       return uniform<T>(bits);
   }

@@ -56,7 +56,43 @@ pub struct PartialElement {
     pub element_bytes: usize,
 }
 
+/// An array that does not fit into this machine's memory beside its reference.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{n} elements of {instance} take {needed_bytes} bytes with their reference, this machine has {available_bytes} free; choose a smaller n"
+)]
+pub struct NotEnoughMemory {
+    /// What was asked for.
+    pub instance: Instance,
+    /// Elements asked for.
+    pub n: u64,
+    /// What it would take.
+    pub needed_bytes: u64,
+    /// What there is.
+    pub available_bytes: u64,
+}
+
 impl Dataset {
+    /// Whether a dataset of `n` elements fits into memory. Where the system does not say how much is free,
+    /// nothing is too large.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn fits(instance: Instance, n: u64) -> Result<(), NotEnoughMemory> {
+        let reference_bytes = match (instance.is_rounded(), instance.element()) {
+            (true, ElementType::F32) => 16,
+            (true, _) => 24,
+            (false, element) => element.bytes() as u64,
+        };
+        let needed_bytes = n.saturating_mul(instance.element().bytes() as u64 + reference_bytes);
+        let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
+        if needed_bytes <= available_bytes {
+            Ok(())
+        } else {
+            Err(NotEnoughMemory { instance, n, needed_bytes, available_bytes })
+        }
+    }
+
     /// `n` elements drawn from a generator seeded with `seed`: the same on every machine.
     ///
     /// The distribution serves to find faults. Sums are of full-range integers, or of floats from -0.5 to
@@ -116,6 +152,14 @@ impl Dataset {
             }
         })
     }
+}
+
+/// What Linux says could be allocated without swapping.
+fn available_memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 impl Reference {

@@ -11,7 +11,10 @@ pub mod cuda;
 pub mod dataset;
 pub mod device;
 pub mod element;
+#[cfg(feature = "cli")]
+pub mod measure;
 pub mod monoid;
+pub mod peers;
 pub mod plan;
 #[cfg(feature = "cli")]
 pub mod record;

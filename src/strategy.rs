@@ -77,11 +77,11 @@ named! {
 }
 
 named! {
-    /// What is computed from x[0], x[1], ….
+    /// What is computed from `x[0]`, `x[1]`, ….
     pub enum Mode as "mode" {
-        /// y[i] = x[0] ⊕ … ⊕ x[i]
+        /// `y[i] = x[0] ⊕ … ⊕ x[i]`
         Inclusive = "inclusive",
-        /// y[i] = x[0] ⊕ … ⊕ x[i−1], y[0] the identity; x[n−1] is never read.
+        /// `y[i] = x[0] ⊕ … ⊕ x[i−1]`, `y[0]` the identity; `x[n−1]` is never read.
         Exclusive = "exclusive",
         /// The exclusive scan computed as inclusive minus input; integer sums only.
         InclusiveMinusInput = "inclusive-minus-input",

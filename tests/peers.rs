@@ -2,23 +2,7 @@
 //! GPU; where there is none each test prints that it skipped and passes). The test binary runs alone on another machine.
 #![cfg(feature = "cuda")]
 
-use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut};
-use lookback::cuda::toolkit::probe_driver;
 use lookback::peers::{self, PeerError};
-
-/// A stream on the first GPU; nothing, with a word, where there is none.
-fn stream(test: &str) -> Option<std::sync::Arc<CudaStream>> {
-    if let Err(error) = probe_driver() {
-        println!("{test} skipped: no CUDA device ({error})");
-        return None;
-    }
-    if CudaContext::device_count().is_ok_and(|count| count > 0) {
-        let context = CudaContext::new(0).expect("the device opens");
-        return Some(context.new_stream().expect("a stream"));
-    }
-    println!("{test} skipped: no CUDA device");
-    None
-}
 
 #[cfg(not(feature = "peers"))]
 #[test]
@@ -33,12 +17,29 @@ fn a_build_without_peers_says_how_to_get_them() {
 mod with_peers {
     use super::*;
     use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+    use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut};
+    use lookback::cuda::toolkit::probe_driver;
     use lookback::dataset::Dataset;
     use lookback::element::{ElementType, Instance, Operator};
     use lookback::peers::Peer;
     use lookback::strategy::Mode;
     use lookback::verify::verify;
     use std::collections::HashSet;
+    use std::sync::Arc;
+
+    /// A stream on the first GPU; nothing, with a word, where there is none.
+    fn stream(test: &str) -> Option<Arc<CudaStream>> {
+        if let Err(error) = probe_driver() {
+            println!("{test} skipped: no CUDA device ({error})");
+            return None;
+        }
+        if CudaContext::device_count().is_ok_and(|count| count > 0) {
+            let context = CudaContext::new(0).expect("the device opens");
+            return Some(context.new_stream().expect("a stream"));
+        }
+        println!("{test} skipped: no CUDA device");
+        None
+    }
 
     fn instance(element: ElementType, operator: Operator) -> Instance {
         Instance::new(element, operator).expect("defined")
@@ -131,7 +132,7 @@ mod with_peers {
     }
 
     /// Runs a peer over a dataset that lies on the device, and compares every element.
-    fn check(peer: &'static Peer, stream: &std::sync::Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
+    fn check(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
         let input = stream.clone_htod(&dataset.input).expect("upload");
         let mut output = stream.clone_htod(&vec![0xA5_u8; dataset.input.len()]).expect("poison");
         let what = format!("{}, {}, {mode}, {} elements", peer.name(), dataset.instance, dataset.n);
@@ -174,10 +175,11 @@ mod with_peers {
     fn peers_survive_an_empty_array() {
         let Some(stream) = stream("peers_survive_an_empty_array") else { return };
         for peer in peers::all() {
+            let name = peer.name();
             for (instance, mode) in peer.scans() {
-                let mut prepared = peer.prepare(&stream, instance, mode, 0).expect(peer.name());
+                let mut prepared = peer.prepare(&stream, instance, mode, 0).expect(name);
                 // SAFETY: no element is asked for.
-                unsafe { prepared.launch_addresses(0, 0) }.expect(peer.name());
+                unsafe { prepared.launch_addresses(0, 0) }.expect(name);
             }
         }
         stream.synchronize().expect("nothing went wrong");

@@ -47,6 +47,11 @@ impl Console {
         self.closed
     }
 
+    /// Whether progress and remarks are kept back.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// A remark on stderr.
     pub fn remark(&self, text: &str) {
         if !self.quiet {

@@ -7,16 +7,16 @@ pub mod devices;
 pub mod info;
 pub mod input;
 pub mod jobs;
+pub mod report;
+pub mod sweep;
 pub mod table;
 
 use crate::device::DeviceError;
-use crate::record::{Record, RecordError};
-use crate::report;
+use crate::record::RecordError;
 use anyhow::Context;
 use arguments::CompareArguments;
 use clap::{Parser, Subcommand};
 use console::Console;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Everything was right.
@@ -46,17 +46,23 @@ enum Command {
     /// options: all strategies at several sizes and a VT sweep.
     #[command(after_help = COMPARE_AFTER_HELP)]
     Compare(Box<CompareArguments>),
+    /// Measure what a sweep file asks for, on a GPU; without a name, list them
+    ///
+    /// Measures every configuration cold, on a stream, in a graph and from the
+    /// host, verifies each, and keeps all samples in DIR. What they mean is in
+    /// reports/METHOD.md.
+    Sweep(sweep::SweepArguments),
+    /// Say what is faster, slower or the same in two records of sweeps
+    ///
+    /// Judges every configuration by its samples, not by two medians.
+    CompareRecords(sweep::CompareRecordsArguments),
     /// Show devices, compilers, caches and versions, and what is missing
     Info,
-    /// Render plots and page again from the data in a folder
+    /// Render plots and page again from recorded data, or fill a document's tables
     ///
-    /// Renders DIR's plots and page from its data alone; no device is needed.
-    /// Of an interrupted run, what was finished is rendered.
-    Report {
-        /// A folder that `lookback compare --output` has written
-        #[arg(value_name = "DIR")]
-        directory: PathBuf,
-    },
+    /// Renders plots and one page from data alone; no device is needed. Of an
+    /// interrupted run, what was finished is rendered.
+    Report(report::ReportArguments),
 }
 
 const AFTER_HELP: &str = "\
@@ -112,7 +118,16 @@ pub enum CliError {
     Record(#[from] RecordError),
     /// A plot could not be drawn.
     #[error(transparent)]
-    Report(#[from] report::ReportError),
+    Report(#[from] crate::report::ReportError),
+    /// A sweep file is not to be found or unusable.
+    #[error(transparent)]
+    SweepFile(#[from] crate::measure::sweep::SweepFileError),
+    /// A sweep's record cannot be read, written or gone on with.
+    #[error(transparent)]
+    SweepRecord(#[from] crate::measure::record::SweepRecordError),
+    /// A sweep ended early.
+    #[error(transparent)]
+    Sweep(#[from] crate::measure::run::SweepError),
     /// What was asked for is not part of this build.
     #[error("this build of lookback has no {device} device; build it with the cargo feature '{feature}'")]
     NotBuilt {
@@ -138,6 +153,7 @@ impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotBuilt { .. } | Self::NoDevice { .. } => EXIT_NO_DEVICE,
+            Self::Sweep(crate::measure::run::SweepError::Device(_)) => EXIT_WRONG,
             _ => EXIT_USAGE,
         }
     }
@@ -165,19 +181,14 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             let mut device = devices::open(&arguments, &console)?;
             Ok(compare::compare(&arguments, file, device.as_mut(), &mut console)?)
         }
+        Command::Sweep(arguments) => Ok(sweep::sweep(&arguments)?),
+        Command::CompareRecords(arguments) => Ok(sweep::compare(&arguments)?),
         Command::Info => {
             let mut console = Console::new(false);
             console.print(&info::text())?;
             Ok(EXIT_OK)
         }
-        Command::Report { directory } => {
-            let mut console = Console::new(false);
-            let record = Record::read(&directory).map_err(CliError::from)?;
-            record.write(&directory).map_err(CliError::from)?;
-            let page = report::write(&record, &directory).map_err(CliError::from)?;
-            console.print(&format!("{} rows rendered: {}\n", record.rows.len(), page.display()))?;
-            Ok(if record.rows.iter().all(|row| row.verified) { EXIT_OK } else { EXIT_WRONG })
-        }
+        Command::Report(arguments) => Ok(report::report(&arguments)?),
     }
 }
 

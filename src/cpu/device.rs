@@ -30,7 +30,8 @@ fn kernel_body(instance: Instance, kernel: Kernel) -> Option<KernelBody> {
 /// How the CPU device runs every launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuSettings {
-    /// Blocks that may be started and not yet ended at one time.
+    /// Blocks that may be started and not yet ended at one time; fewer where so many coroutine stacks
+    /// would not fit into one process.
     pub resident_blocks: u32,
     /// In which order blocks start.
     pub block_order: BlockOrder,
@@ -38,11 +39,20 @@ pub struct CpuSettings {
     pub schedule: Schedule,
     /// Whether every access is checked to lie inside an array of its launch (slow).
     pub check_bounds: bool,
+    /// Whether plain and shared accesses are scheduling points too, so that a random schedule shows a
+    /// missing barrier (slow).
+    pub plain_points: bool,
 }
 
 impl Default for CpuSettings {
     fn default() -> Self {
-        Self { resident_blocks: 4, block_order: BlockOrder::InOrder, schedule: Schedule::Fair, check_bounds: false }
+        Self {
+            resident_blocks: 4,
+            block_order: BlockOrder::InOrder,
+            schedule: Schedule::Fair,
+            check_bounds: false,
+            plain_points: false,
+        }
     }
 }
 
@@ -316,9 +326,10 @@ impl CpuSettings {
             reserved: 0,
         };
         let settings = LaunchSettings {
-            resident_blocks: self.resident_blocks,
+            resident_blocks: self.resident_blocks.min(most_resident_blocks(step.config.block_threads)),
             block_order: self.block_order,
             schedule: self.schedule,
+            plain_points: self.plain_points,
             seed: seed.wrapping_add(index as u64),
             ..LaunchSettings::new(step.grid_blocks, step.config.block_threads)
         };
@@ -333,6 +344,19 @@ impl CpuSettings {
             }
         }
     }
+}
+
+/// Resident blocks whose stacks a process may map. A stack takes two mappings, Linux grants a process
+/// `vm.max_map_count` of them (65,530 where nobody changed it), and a few launches may run side by side.
+fn most_resident_blocks(block_threads: u32) -> u32 {
+    const MAPPINGS_BY_DEFAULT: u32 = 65_530;
+    const MAPPINGS_A_STACK: u32 = 2;
+    const LAUNCHES_AT_ONCE: u32 = 4;
+    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
+    let mappings = text.trim().parse().unwrap_or(MAPPINGS_BY_DEFAULT);
+    // An eighth stays for everything else that a process maps.
+    let stacks = mappings / 8 * 7 / MAPPINGS_A_STACK / LAUNCHES_AT_ONCE;
+    (stacks / block_threads).max(1)
 }
 
 /// Adds what one launch counted. The moves of launches over a spine are no moves of the user's elements.

@@ -333,6 +333,15 @@ impl Compiler {
         self.compile(source, &[], &[Vec::new()], architecture, &|| String::from("the comparison kernels"))
     }
 
+    /// The kernels of `cuda/measure.cu`: inputs, verdicts, the timer's tools.
+    ///
+    /// # Errors
+    /// As [`Self::scan_kernel`].
+    pub fn measurement_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
+        let source = sources::measurement_source()?;
+        self.compile(source, &[], &[Vec::new()], architecture, &|| String::from("the measurement kernels"))
+    }
+
     /// Any source, through the cache. `alternatives` are options to try in turn until one gives a kernel
     /// without spills; if none does, the one with the fewest.
     fn compile(

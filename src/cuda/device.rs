@@ -453,7 +453,7 @@ fn what(request: &ScanRequest) -> String {
     )
 }
 
-fn elapsed_ns(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaError> {
+pub(super) fn elapsed_ns(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaError> {
     Ok(f64::from(start.elapsed_ms(end).during(|| String::from("reading events"))?) * 1e6)
 }
 
@@ -625,7 +625,7 @@ const fn exact_name(element_bytes: usize) -> &'static str {
     }
 }
 
-fn attribute(context: &CudaContext, attribute: Attribute) -> Result<u64, CudaError> {
+pub(super) fn attribute(context: &CudaContext, attribute: Attribute) -> Result<u64, CudaError> {
     let value = context.attribute(attribute).during(|| String::from("asking for an attribute of the device"))?;
     Ok(u64::try_from(value).unwrap_or(0))
 }
@@ -669,7 +669,7 @@ fn describe(context: &Arc<CudaContext>, kernels: &KernelSet) -> Result<DeviceDes
 }
 
 /// The driver's own version, such as 580.159; CUDA's interface only tells which CUDA it speaks.
-fn kernel_module_version() -> Option<String> {
+pub(super) fn kernel_module_version() -> Option<String> {
     let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
     let is_version = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
     text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)

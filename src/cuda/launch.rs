@@ -111,7 +111,8 @@ impl KernelSet {
         std::mem::take(&mut *self.loaded.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn load(&self, cubin: Vec<u8>) -> Result<Arc<CudaModule>, CudaError> {
+    /// Loads a cubin into the context.
+    pub(super) fn load(&self, cubin: Vec<u8>) -> Result<Arc<CudaModule>, CudaError> {
         let _relaxed = RelaxedCapture::begin(&self.context)?;
         self.context.load_module(Ptx::from_binary(cubin)).during(|| String::from("loading a compiled kernel"))
     }

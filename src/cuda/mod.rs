@@ -8,6 +8,7 @@
 //! | [`compile`] | kernels compiled by NVRTC, kept on disk |
 //! | [`device`] | [`CudaDevice`]: the laboratory's device |
 //! | [`scanner`] | [`Scanner`]: device-wide scans for cudarc programs |
+//! | `timing` | what [`crate::measure`] measures with (feature `cli`) |
 
 pub mod compile;
 pub mod device;
@@ -16,6 +17,8 @@ mod launch;
 mod memory;
 pub mod scanner;
 pub mod sources;
+#[cfg(feature = "cli")]
+pub mod timing;
 pub mod toolkit;
 mod workspace;
 

@@ -30,6 +30,12 @@ pub(super) fn verification_source() -> Result<&'static str, CudaError> {
     flattened(&SOURCE, "verify.cu")
 }
 
+/// The translation unit of the measurement kernels, flattened once.
+pub(super) fn measurement_source() -> Result<&'static str, CudaError> {
+    static SOURCE: OnceLock<String> = OnceLock::new();
+    flattened(&SOURCE, "measure.cu")
+}
+
 fn flattened(source: &'static OnceLock<String>, entry: &str) -> Result<&'static str, CudaError> {
     if let Some(source) = source.get() {
         return Ok(source);

@@ -11,7 +11,8 @@ pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-const STYLE: &str = "\
+/// Both kinds of pages.
+pub(super) const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#24292f;--paper:#fffffe;--muted:#57606a;--line:#d8dee4;--bad:#b3261e;--good:#1a7f37}
 @media(prefers-color-scheme:dark){:root{--ink:#d7dde3;--paper:#0d1117;--muted:#8b949e;--line:#30363d;--bad:#ff8a80;--good:#56d364}}
 body{font:16px/1.5 system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif;color:var(--ink);background:var(--paper);max-width:900px;margin:2rem auto;padding:0 1rem}

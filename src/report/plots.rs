@@ -6,13 +6,13 @@
 //! marked with classes, so that one file serves light and dark pages.
 
 use super::ReportError;
+use super::axis::{Axis, power_label};
+use super::look::{GRID, INK, PAPER, color, dashes, finish_svg, marker};
 use crate::record::{Record, Row};
 use crate::strategy::{ScanConfig, Strategy};
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// A drawn plot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -317,156 +317,6 @@ fn finish(mut series: Vec<Series>, where_: String) -> Option<Data> {
     (xs.len() >= 2).then_some(Data { series, where_ })
 }
 
-/// 1024 as 2¹⁰; what is no power of two as it is.
-fn power_label(value: f64) -> String {
-    let exponent = value.log2();
-    if exponent.fract() != 0.0 {
-        return value.to_string();
-    }
-    let superscript = |character: char| match character {
-        '-' => '⁻',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        '4' => '⁴',
-        '5' => '⁵',
-        '6' => '⁶',
-        '7' => '⁷',
-        '8' => '⁸',
-        '9' => '⁹',
-        _ => '⁰',
-    };
-    format!("2{}", exponent.to_string().chars().map(superscript).collect::<String>())
-}
-
-/// 0.25 as 1/4, 1024 as it is: for axes of people's numbers.
-fn plain_label(value: f64) -> String {
-    if value > 0.0 && value < 1.0 && (1.0 / value).fract() == 0.0 {
-        format!("1/{}", 1.0 / value)
-    } else {
-        value.to_string()
-    }
-}
-
-/// An axis with exactly these ticks. `Logarithmic` takes and gives values, draws their logarithm.
-struct Axis {
-    range: Range<f64>,
-    ticks: Vec<f64>,
-    logarithmic: bool,
-    label: fn(f64) -> String,
-}
-
-impl Axis {
-    /// Powers of two from below the smallest to above the largest value, thinned to at most `most` ticks.
-    fn powers(values: impl Iterator<Item = f64> + Clone, most: i32) -> Self {
-        let low = values.clone().fold(f64::INFINITY, f64::min).log2();
-        let high = values.fold(f64::NEG_INFINITY, f64::max).log2();
-        let (first, last) = (low.floor() as i32, (high.ceil() as i32).max(low.floor() as i32 + 1));
-        // One way to write for all ticks of an axis: 2¹⁶ where the numbers get long, 1/4 and 1024 where not.
-        let label = if last > 13 || first < -10 { power_label } else { plain_label };
-        let step = (f64::from(last - first) / f64::from(most)).ceil().max(1.0) as usize;
-        let ticks = (first..=last).step_by(step).map(|tick| f64::from(tick).exp2()).collect();
-        // A little air, so that no marker lies on the frame.
-        let air = f64::from(last - first) * 0.03;
-        Self {
-            range: (f64::from(first).min(low) - air)..(f64::from(last).max(high) + air),
-            ticks,
-            logarithmic: true,
-            label,
-        }
-    }
-
-    /// From zero to above the largest value in steps of 1, 2 or 5 times a power of ten.
-    fn from_zero(values: impl Iterator<Item = f64>) -> Self {
-        let high = values.fold(0.0, f64::max);
-        let high = if high > 0.0 { high } else { 1.0 };
-        let decade = 10f64.powf((high / 5.0).log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| high / step <= 5.0);
-        let step = step.unwrap_or(10.0 * decade);
-        let count = (high * 1.04 / step).ceil() as usize;
-        let ticks: Vec<f64> = (0..=count).map(|index| index as f64 * step).collect();
-        Self { range: 0.0..count as f64 * step, ticks, logarithmic: false, label: plain_label }
-    }
-}
-
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let value = if self.logarithmic { value.log2() } else { *value };
-        let share = (value - self.range.start) / (self.range.end - self.range.start);
-        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        self.ticks.clone()
-    }
-
-    fn range(&self) -> Range<f64> {
-        if self.logarithmic { self.range.start.exp2()..self.range.end.exp2() } else { self.range.clone() }
-    }
-}
-
-impl ValueFormatter<f64> for Axis {
-    fn format_ext(&self, value: &f64) -> String {
-        if self.logarithmic {
-            (self.label)(*value)
-        } else {
-            // Multiples of a decimal step carry rounding noise in their last digits.
-            format!("{}", (value * 1e6).round() / 1e6)
-        }
-    }
-}
-
-// Placeholders that `finish_svg` turns into classes; no series has these colours.
-const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
-const GRID: RGBColor = RGBColor(0xd8, 0xde, 0xe4);
-const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xfe);
-
-/// After Okabe and Ito; the two greys stand for the strategies that serve as foils.
-const fn color(strategy: Strategy) -> RGBColor {
-    match strategy {
-        Strategy::Lookback => RGBColor(0xd5, 0x5e, 0x00),
-        Strategy::ReduceThenScan => RGBColor(0x00, 0x7c, 0xc2),
-        Strategy::ScanThenPropagate => RGBColor(0x00, 0x9e, 0x73),
-        Strategy::Chained => RGBColor(0xcc, 0x79, 0xa7),
-        Strategy::Blelloch => RGBColor(0xe6, 0x9f, 0x00),
-        Strategy::HillisSteele => RGBColor(0x56, 0xb4, 0xe9),
-        Strategy::Naive => RGBColor(0x9a, 0x7b, 0x4f),
-        Strategy::Sequential => RGBColor(0x80, 0x80, 0x88),
-    }
-}
-
-/// Corners of a strategy's marker in pixels from its point.
-fn marker(strategy: Strategy) -> &'static [(i32, i32)] {
-    match strategy {
-        Strategy::Lookback => &[(-4, -2), (-2, -4), (2, -4), (4, -2), (4, 2), (2, 4), (-2, 4), (-4, 2)],
-        Strategy::ReduceThenScan => &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
-        Strategy::ScanThenPropagate => &[(0, -5), (5, 4), (-5, 4)],
-        Strategy::Chained => &[(0, -6), (6, 0), (0, 6), (-6, 0)],
-        Strategy::Blelloch => &[(0, 5), (5, -4), (-5, -4)],
-        Strategy::HillisSteele => &[
-            (-5, -2),
-            (-2, -2),
-            (-2, -5),
-            (2, -5),
-            (2, -2),
-            (5, -2),
-            (5, 2),
-            (2, 2),
-            (2, 5),
-            (-2, 5),
-            (-2, 2),
-            (-5, 2),
-        ],
-        Strategy::Naive => {
-            &[(-3, -5), (0, -2), (3, -5), (5, -3), (2, 0), (5, 3), (3, 5), (0, 2), (-3, 5), (-5, 3), (-2, 0), (-5, -3)]
-        }
-        Strategy::Sequential => &[(-5, -2), (5, -2), (5, 2), (-5, 2)],
-    }
-}
-
 const WIDTH: u32 = 860;
 const HEIGHT: u32 = 440;
 const LEGEND_WIDTH: u32 = 230;
@@ -540,16 +390,6 @@ fn draw_chart<'a>(
     Ok(())
 }
 
-/// Length of dash and gap in pixels.
-const fn dashes(variant: usize) -> (u32, u32) {
-    match variant % 4 {
-        1 => (8, 4),
-        2 => (3, 3),
-        3 => (12, 3),
-        _ => (5, 6),
-    }
-}
-
 fn draw_legend<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, data: &Data) -> Result<(), DrawingError<'a>> {
     let style = ("sans-serif", 13).into_font().color(&INK);
     // From the best line's end downwards, as the eye meets them in the plot.
@@ -571,32 +411,6 @@ fn draw_legend<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, data: &Data) -> Re
         area.draw(&Text::new(series.label.clone(), (48, y - 6), style.clone()))?;
     }
     Ok(())
-}
-
-/// Colours of the dark page; the attributes in the drawing are those of the light one.
-const STYLE: &str = "<style>\
-text{font-family:system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}\
-@media(prefers-color-scheme:dark){\
-.ink-fill{fill:#d7dde3}.ink-line{stroke:#8b949e}.grid-line{stroke:#30363d}.paper-fill{fill:#0d1117}}\
-</style>";
-
-/// Adds a title for screen readers, the style, and classes where colours follow the page.
-fn finish_svg(svg: &str, title: &str) -> String {
-    let attribute = |name: &str, color: RGBColor| format!("{name}=\"#{:02X}{:02X}{:02X}\"", color.0, color.1, color.2);
-    let mut svg = svg.to_owned();
-    for (name, color, class) in [
-        ("fill", INK, "ink-fill"),
-        ("stroke", INK, "ink-line"),
-        ("stroke", GRID, "grid-line"),
-        ("fill", PAPER, "paper-fill"),
-    ] {
-        let plain = attribute(name, color);
-        svg = svg.replace(&plain, &format!("{plain} class=\"{class}\""));
-    }
-    let head_end = svg.find('>').map_or(0, |end| end + 1);
-    let (head, rest) = svg.split_at(head_end);
-    let head = head.replacen("<svg ", "<svg role=\"img\" ", 1);
-    format!("{head}\n<title>{}</title>{STYLE}{rest}", super::page::escaped(title))
 }
 
 #[cfg(test)]
@@ -653,32 +467,5 @@ mod tests {
         let mut record = record("cuda", [(Strategy::Lookback, 1 << 10, 32), (Strategy::Lookback, 1 << 20, 32)]);
         record.rows[1].verified = false;
         assert_eq!(plots(&record).unwrap(), []);
-    }
-
-    #[test]
-    fn powers_of_two_are_labelled_as_such() {
-        for (value, label) in [(1.0, "2⁰"), (128.0, "2⁷"), (1024.0, "2¹⁰"), (0.25, "2⁻²"), (1000.0, "1000")] {
-            assert_eq!(power_label(value), label);
-        }
-        for (value, label) in [(1.0, "1"), (64.0, "64"), (0.25, "1/4"), (0.0, "0"), (1.5, "1.5")] {
-            assert_eq!(plain_label(value), label);
-        }
-    }
-
-    #[test]
-    fn axes_hold_all_their_values() {
-        for values in [vec![1.0], vec![1000.0, 1e6], vec![0.001, 3e9], vec![5.0, 5.1]] {
-            let axis = Axis::powers(values.iter().copied(), 9);
-            assert!(axis.ticks.len() <= 11, "{:?}", axis.ticks);
-            for value in &values {
-                assert!(axis.range().contains(value), "{value} in {:?}", axis.range());
-            }
-            let axis = Axis::from_zero(values.iter().copied());
-            assert!((2..=8).contains(&axis.ticks.len()), "{:?}", axis.ticks);
-            for value in values {
-                assert!(axis.range().contains(&value), "{value} in {:?}", axis.range());
-            }
-        }
-        assert!(Axis::from_zero([0.0].into_iter()).range().end > 1.0);
     }
 }

@@ -1,0 +1,48 @@
+// The contract between the peers (other people's scans, and the copies that are their floor) and Rust: tables of
+// entries, one an element type, operator and mode, each with a call that says how much temporary memory it wants
+// and one that puts one run onto a stream. `src/peers/entry.rs` has the same struct.
+//
+// Every call returns a cudaError_t as an int, 0 for success. Nothing here throws into Rust, allocates, or waits,
+// unless an entry's `capturable` is 0.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// What an entry does with its input.
+enum lookback_peer_kind {
+  LOOKBACK_PEER_SCAN = 0,
+  // Copies the input: the floor. For every element type: `element` and `operation` are 0, and n counts bytes.
+  LOOKBACK_PEER_COPY = 1
+};
+
+struct lookback_peer_entry {
+  // What it is called in records and plots, with the version of its library.
+  const char *name;
+  // The library's own version macro, for example CUB_VERSION: 300500 for 3.5.0. CUDART_VERSION for memcpy: 13000
+  // for 13.0. 0 for what has none.
+  uint32_t version;
+  // lookback_peer_kind
+  uint32_t kind;
+  // Positions in `ElementType::ALL` and `Operator::ALL` (src/element.rs).
+  uint32_t element;
+  uint32_t operation;
+  // lookback_mode in abi.h: 0 inclusive, 1 exclusive.
+  uint32_t mode;
+  // Whether a stream may be captured into a graph meanwhile: 0 for what allocates or waits inside the call.
+  uint32_t capturable;
+  // Largest n that the entry's own type for counts holds.
+  uint64_t largest_n;
+  // Writes how many bytes `launch` wants for n elements. Needs a current context, enqueues nothing.
+  int (*temporary_bytes)(uint64_t n, size_t *bytes);
+  // Puts one run onto the stream (a cudaStream_t, which is a CUstream). `input` and `output` are n elements each and
+  // do not overlap.
+  int (*launch)(void *temporary, size_t temporary_bytes, const void *input, void *output, uint64_t n, void *stream);
+};
+
+#ifdef __cplusplus
+// The same numbers as in `src/peers/entry.rs`.
+static_assert(sizeof(lookback_peer_entry) == 56 && offsetof(lookback_peer_entry, largest_n) == 32
+                && offsetof(lookback_peer_entry, launch) == 48,
+              "Rust reads this struct");
+#endif

@@ -1,0 +1,338 @@
+//! `lookback sweep` and `lookback compare-records`.
+
+use super::arguments::format_size;
+use super::console::Console;
+use super::{CliError, EXIT_OK, EXIT_WRONG};
+use crate::device::DeviceError;
+use crate::measure::compare::{THRESHOLD, compare_records};
+use crate::measure::environment::processor;
+use crate::measure::record::{
+    FORMAT, Finished, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow,
+};
+use crate::measure::run::{self, Laboratory, Progress, SweepSummary};
+use crate::measure::sampling::Figure;
+use crate::measure::selftest::selftest;
+use crate::measure::sweep::{Point, SHIPPED, SweepFile};
+use clap::Args;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// The word that runs the timer's own test in place of a sweep.
+const SELF_TEST: &str = "selftest";
+
+/// `lookback sweep`.
+#[derive(Debug, Clone, Args)]
+pub struct SweepArguments {
+    /// A shipped sweep, a TOML file, or selftest; without it the shipped ones are listed
+    #[arg(value_name = "NAME|FILE")]
+    pub name: Option<String>,
+    /// Folder of the record, which is named by sweep and GPU: size-h100.jsonl.gz
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Go on where an interrupted sweep in DIR stopped; same GPU, driver and commit only
+    #[arg(long)]
+    pub resume: bool,
+    /// Say what would be measured and how long it takes; no GPU is needed
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Which GPU, as CUDA counts
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub ordinal: usize,
+    /// No table, no progress and no remarks
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `lookback compare-records`.
+#[derive(Debug, Clone, Args)]
+pub struct CompareRecordsArguments {
+    /// The records before: a file or a folder
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+    /// The records now
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    /// Exit with 1 if anything is slower, or right no more
+    #[arg(long)]
+    pub fail_on_regression: bool,
+    /// Differences up to this many percent are of no consequence
+    #[arg(long, value_name = "PERCENT", default_value_t = 100.0 * THRESHOLD, value_parser = parse_percent)]
+    pub threshold: f64,
+    /// List what stayed the same, too
+    #[arg(long)]
+    pub all: bool,
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("the threshold is a percentage from 0 to 100".to_owned()),
+    }
+}
+
+/// Runs `lookback sweep` and returns the exit code.
+///
+/// # Errors
+/// When the sweep is not to be found, there is no GPU, or the record cannot be written.
+pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
+    let mut console = Console::new(arguments.quiet);
+    let Some(name) = &arguments.name else {
+        console.print(&list()?)?;
+        return Ok(EXIT_OK);
+    };
+    if name == SELF_TEST {
+        let mut laboratory = open(arguments.ordinal)?;
+        console.remark("measuring kernels of known time, and copies against copies; about a minute");
+        let test = selftest(laboratory.as_mut(), 42).map_err(|error| CliError::Sweep(error.into()))?;
+        let machine = laboratory.machine();
+        let verdict = if test.passed { "The timer passed." } else { "The timer FAILED: believe none of its figures." };
+        console.print(&format!("{}, driver {}\n\n{}\n{verdict}\n", machine.gpu, machine.driver, test.text))?;
+        return Ok(if test.passed { EXIT_OK } else { EXIT_WRONG });
+    }
+    let file = SweepFile::open(name)?;
+    if arguments.dry_run {
+        console.print(&describe(&file)?)?;
+        return Ok(EXIT_OK);
+    }
+    let Some(output) = &arguments.output else {
+        return Err(CliError::Usage("a sweep needs a folder for its record: --output DIR".to_owned()));
+    };
+    let mut laboratory = open(arguments.ordinal)?;
+    run_and_record(laboratory.as_mut(), file, output, arguments.resume, &mut console)
+}
+
+/// Runs a sweep on a laboratory and keeps its record.
+///
+/// # Errors
+/// When the device failed or the record cannot be written.
+pub fn run_and_record(
+    laboratory: &mut dyn Laboratory,
+    file: SweepFile,
+    output: &std::path::Path,
+    resume: bool,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    let header = SweepHeader {
+        format: FORMAT,
+        program: Program::this(),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: command_line(),
+        sweep: file.clone(),
+        machine: laboratory.machine(),
+    };
+    let mut recorder = match SweepRecorder::open(output, &header, resume)? {
+        Opened::Recorder(recorder) => recorder,
+        Opened::Finished(path) => {
+            console.print(&format!("{} is finished; nothing is left to do\n", path.display()))?;
+            return Ok(EXIT_OK);
+        }
+    };
+    let (mut points, _) = file.points(&laboratory.peers());
+    points.retain(|point| !recorder.has_point(point.instance.element(), point.instance.operator(), point.n));
+    let estimate = run::estimate_sweep(&points, &file.limits, header.machine.processors);
+    console.print(&format!("{} on {}, driver {}\n", file.name, header.machine.gpu, header.machine.driver))?;
+    console.remark(&format!(
+        "{} points, about {} (time-outs allow {} and compilation)",
+        points.len(),
+        in_words(estimate.expected_seconds),
+        in_words(estimate.at_most_seconds),
+    ));
+    console.start_progress(points.iter().map(|point| cost(point, &file)).sum());
+    let mut table = Table::default();
+    let mut failed = None;
+    let result = run::run_sweep(laboratory, &file, &mut recorder, &mut |progress| match progress {
+        Progress::Compiling(points) => console.show_progress(format!("compiling kernels for {points} points")),
+        Progress::Point(point) => {
+            console.show_progress(format!("{} n = {}", point.instance, format_size(point.n)));
+        }
+        Progress::Rows(point, rows) => {
+            console.advance(cost(point, &file));
+            if !console.is_quiet()
+                && let Err(error) = console.print(&table.lines(rows))
+            {
+                failed.get_or_insert(error);
+            }
+        }
+        Progress::Skipped(skipped) => console.remark(&format!("skipped: {} ({})", skipped.what, skipped.why)),
+    });
+    console.end_progress();
+    let summary = match result {
+        Ok(summary) => summary,
+        Err(error) => {
+            console.remark(&format!("what was finished is in {}; go on with --resume", recorder.path().display()));
+            return Err(error.into());
+        }
+    };
+    let path = recorder.finish(Finished {
+        seconds: summary.seconds,
+        median_clock_mhz: summary.median_clock_mhz,
+        temperature_celsius: laboratory.temperature_celsius(),
+    })?;
+    console.print(&format!("\n{}\n{}\n", in_a_sentence(&summary), path.display()))?;
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(if summary.wrong == 0 { EXIT_OK } else { EXIT_WRONG }),
+    }
+}
+
+/// Runs `lookback compare-records` and returns the exit code.
+///
+/// # Errors
+/// When a record cannot be read.
+pub fn compare(arguments: &CompareRecordsArguments) -> Result<u8, CliError> {
+    let (old, new) = (SweepRecord::read_all(&arguments.old)?, SweepRecord::read_all(&arguments.new)?);
+    let comparison = compare_records(&old, &new, arguments.threshold / 100.0);
+    let mut console = Console::new(false);
+    console.print(&comparison.table(arguments.all))?;
+    Ok(if arguments.fail_on_regression && comparison.has_regression() { EXIT_WRONG } else { EXIT_OK })
+}
+
+#[cfg(feature = "cuda")]
+fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+    match crate::cuda::timing::GpuLaboratory::open(ordinal) {
+        Ok(laboratory) => Ok(Box::new(laboratory)),
+        Err(error) => Err(CliError::NoDevice { device: "CUDA", source: DeviceError::Cuda(error) }),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn open(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+    let _: Option<DeviceError> = None;
+    Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
+}
+
+fn cost(point: &Point, file: &SweepFile) -> u64 {
+    (1000.0 * run::estimate(point, &file.limits).expected_seconds) as u64 + 1
+}
+
+fn peer_names() -> Vec<String> {
+    crate::peers::all().iter().filter(|peer| peer.is_scan()).map(|peer| peer.name().to_owned()).collect()
+}
+
+/// The shipped sweeps.
+fn list() -> Result<String, CliError> {
+    let mut text = String::from("Shipped sweeps, and how long they take on an H100 with 16 processors beside it:\n\n");
+    for (name, _) in SHIPPED {
+        let file = SweepFile::open(name)?;
+        let (points, _) = file.points(&peer_names());
+        let estimate = run::estimate_sweep(&points, &file.limits, 16);
+        let _ = writeln!(text, "{name:<9} about {}\n          {}\n", in_words(estimate.expected_seconds), file.purpose);
+    }
+    let _ =
+        writeln!(text, "{SELF_TEST:<9} about a minute\n          Measures the timer itself, by kernels of known time.");
+    Ok(text)
+}
+
+/// What a sweep would measure.
+fn describe(file: &SweepFile) -> Result<String, CliError> {
+    let (points, skipped) = file.points(&peer_names());
+    let mut text = format!("{}: {}\n\n", file.name, file.purpose);
+    for point in &points {
+        let estimate = run::estimate(point, &file.limits);
+        let _ = writeln!(
+            text,
+            "{:<12} n = {:<10} {:>4} subjects {:>8.1} s",
+            point.instance.to_string(),
+            format_size(point.n),
+            point.entries.len(),
+            estimate.expected_seconds
+        );
+    }
+    for skipped in &skipped {
+        let _ = writeln!(text, "skipped: {} ({})", skipped.what, skipped.why);
+    }
+    let estimate = run::estimate_sweep(&points, &file.limits, processor().1);
+    let _ = writeln!(
+        text,
+        "\nabout {} on an H100, compilation on this machine's processors included; time-outs allow {}",
+        in_words(estimate.expected_seconds),
+        in_words(estimate.at_most_seconds)
+    );
+    Ok(text)
+}
+
+fn in_words(seconds: f64) -> String {
+    if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.1} min", seconds / 60.0) }
+}
+
+fn in_a_sentence(summary: &SweepSummary) -> String {
+    let mut text =
+        format!("{} after {}", if summary.wrong == 0 { "done" } else { "DONE WITH ERRORS" }, in_words(summary.seconds));
+    if summary.wrong > 0 {
+        let _ = write!(text, ", {} rows are WRONG", summary.wrong);
+    }
+    if summary.not_launchable > 0 {
+        let _ = write!(text, ", {} configurations could not be launched", summary.not_launchable);
+    }
+    if summary.untrusted_figures > 0 {
+        let _ = write!(text, ", {} figures met no noise criterion", summary.untrusted_figures);
+    }
+    if let Some(clock) = summary.median_clock_mhz {
+        let _ = write!(text, ", median clock {clock:.0} MHz");
+    }
+    text
+}
+
+fn command_line() -> String {
+    std::env::args().collect::<Vec<_>>().join(" ")
+}
+
+/// The rows on stdout, as points are finished.
+#[derive(Debug, Default)]
+struct Table {
+    has_heading: bool,
+}
+
+impl Table {
+    fn lines(&mut self, rows: &[SweepRow]) -> String {
+        let mut text = String::new();
+        if !self.has_heading {
+            self.has_heading = true;
+            let _ = writeln!(
+                text,
+                "\n{:<24} {:<9} {:>2} {:>5} {:>10} {:>10} {:>10} {:>8} {:>6}",
+                "", "mode", "VT", "block", "cold us", "stream us", "graph us", "GB/s", "% copy"
+            );
+        }
+        if let Some(row) = rows.first() {
+            let _ = writeln!(text, "\n{} {} n = {}", row.element, row.operator, format_size(row.n));
+        }
+        for row in rows {
+            let number = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
+            let start = format!(
+                "{:<24} {:<9} {:>2} {:>5}",
+                row.subject,
+                row.mode.map_or(String::new(), |mode| mode.to_string().chars().take(9).collect()),
+                number(row.vt),
+                number(row.block_threads)
+            );
+            if row.status != Status::Measured {
+                let reason = row.reason.as_deref().and_then(|reason| reason.lines().next()).unwrap_or("");
+                let verdict = if row.status == Status::Wrong { "WRONG" } else { "not launchable" };
+                let _ = writeln!(text, "{start}  {verdict}: {reason}");
+                continue;
+            }
+            let time = |figure: Figure| match row.figure(figure) {
+                Some(record) => match record.median_ns {
+                    Some(median) => format!("{:.2}{}", median / 1000.0, if record.is_trusted { "" } else { "?" }),
+                    None => "-".to_owned(),
+                },
+                None => String::new(),
+            };
+            let best = row.graph.as_ref().filter(|graph| graph.median_ns.is_some()).or(row.stream.as_ref());
+            let rate = best.and_then(|figure| figure.gigabytes_per_second);
+            let share = best.and_then(|figure| figure.percent_of_copy);
+            let _ = writeln!(
+                text,
+                "{start} {:>10} {:>10} {:>10} {:>8} {:>6}",
+                time(Figure::Cold),
+                time(Figure::Stream),
+                time(Figure::Graph),
+                rate.map_or(String::new(), |rate| format!("{rate:.1}")),
+                share.map_or(String::new(), |share| format!("{share:.1}")),
+            );
+        }
+        text
+    }
+}

@@ -1,0 +1,161 @@
+//! Axes with exactly the ticks that are asked for: logarithms to base 2 with powers of two, or from zero.
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use std::ops::Range;
+
+/// 1024 as 2¹⁰; what is no power of two as it is.
+pub(super) fn power_label(value: f64) -> String {
+    let exponent = value.log2();
+    if exponent.fract() != 0.0 {
+        return value.to_string();
+    }
+    let superscript = |character: char| match character {
+        '-' => '⁻',
+        '1' => '¹',
+        '2' => '²',
+        '3' => '³',
+        '4' => '⁴',
+        '5' => '⁵',
+        '6' => '⁶',
+        '7' => '⁷',
+        '8' => '⁸',
+        '9' => '⁹',
+        _ => '⁰',
+    };
+    format!("2{}", exponent.to_string().chars().map(superscript).collect::<String>())
+}
+
+/// 0.25 as 1/4, 1024 as it is: for axes of people's numbers.
+fn plain_label(value: f64) -> String {
+    if value > 0.0 && value < 1.0 && (1.0 / value).fract() == 0.0 {
+        format!("1/{}", 1.0 / value)
+    } else {
+        value.to_string()
+    }
+}
+
+/// An axis with exactly these ticks. If `logarithmic`, it takes and gives values, draws their logarithm.
+#[derive(Clone)]
+pub(super) struct Axis {
+    range: Range<f64>,
+    ticks: Vec<f64>,
+    logarithmic: bool,
+    label: fn(f64) -> String,
+    /// What stands at 0, 1, 2, … instead of numbers; empty for numbers.
+    names: Vec<String>,
+}
+
+impl Axis {
+    /// Powers of two from below the smallest to above the largest value, thinned to at most `most` ticks.
+    pub(super) fn powers(values: impl Iterator<Item = f64> + Clone, most: i32) -> Self {
+        let low = values.clone().fold(f64::INFINITY, f64::min).log2();
+        let high = values.fold(f64::NEG_INFINITY, f64::max).log2();
+        let (first, last) = (low.floor() as i32, (high.ceil() as i32).max(low.floor() as i32 + 1));
+        // One way to write for all ticks of an axis: 2¹⁶ where the numbers get long, 1/4 and 1024 where not.
+        let label = if last > 13 || first < -10 { power_label } else { plain_label };
+        let step = (f64::from(last - first) / f64::from(most)).ceil().max(1.0) as usize;
+        let ticks = (first..=last).step_by(step).map(|tick| f64::from(tick).exp2()).collect();
+        // A little air, so that no marker lies on the frame.
+        let air = f64::from(last - first) * 0.03;
+        Self {
+            range: (f64::from(first).min(low) - air)..(f64::from(last).max(high) + air),
+            ticks,
+            logarithmic: true,
+            label,
+            names: Vec::new(),
+        }
+    }
+
+    /// From zero to above the largest value in steps of 1, 2 or 5 times a power of ten.
+    pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Self {
+        let high = values.fold(0.0, f64::max);
+        let high = if high > 0.0 { high } else { 1.0 };
+        let decade = 10f64.powf((high / 5.0).log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| high / step <= 5.0);
+        let step = step.unwrap_or(10.0 * decade);
+        let count = (high * 1.04 / step).ceil() as usize;
+        let ticks: Vec<f64> = (0..=count).map(|index| index as f64 * step).collect();
+        Self { range: 0.0..count as f64 * step, ticks, logarithmic: false, label: plain_label, names: Vec::new() }
+    }
+
+    /// Where the axis begins and ends.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        let range = Ranged::range(self);
+        (range.start, range.end)
+    }
+
+    /// Names at 0, 1, 2, ….
+    pub(super) fn of_names(names: Vec<String>) -> Self {
+        Self {
+            range: -0.5..names.len() as f64 - 0.5,
+            ticks: (0..names.len()).map(|index| index as f64).collect(),
+            logarithmic: false,
+            label: plain_label,
+            names,
+        }
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let value = if self.logarithmic { value.log2() } else { *value };
+        let share = (value - self.range.start) / (self.range.end - self.range.start);
+        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.ticks.clone()
+    }
+
+    fn range(&self) -> Range<f64> {
+        if self.logarithmic { self.range.start.exp2()..self.range.end.exp2() } else { self.range.clone() }
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, value: &f64) -> String {
+        if let Some(name) = self.names.get(value.round() as usize) {
+            name.clone()
+        } else if self.logarithmic {
+            (self.label)(*value)
+        } else {
+            // Multiples of a decimal step carry rounding noise in their last digits.
+            format!("{}", (value * 1e6).round() / 1e6)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two_are_labelled_as_such() {
+        for (value, label) in [(1.0, "2⁰"), (128.0, "2⁷"), (1024.0, "2¹⁰"), (0.25, "2⁻²"), (1000.0, "1000")] {
+            assert_eq!(power_label(value), label);
+        }
+        for (value, label) in [(1.0, "1"), (64.0, "64"), (0.25, "1/4"), (0.0, "0"), (1.5, "1.5")] {
+            assert_eq!(plain_label(value), label);
+        }
+    }
+
+    #[test]
+    fn axes_hold_all_their_values() {
+        for values in [vec![1.0], vec![1000.0, 1e6], vec![0.001, 3e9], vec![5.0, 5.1]] {
+            let axis = Axis::powers(values.iter().copied(), 9);
+            assert!(axis.ticks.len() <= 11, "{:?}", axis.ticks);
+            for value in &values {
+                assert!(axis.range().contains(value), "{value} in {:?}", axis.range());
+            }
+            let axis = Axis::from_zero(values.iter().copied());
+            assert!((2..=8).contains(&axis.ticks.len()), "{:?}", axis.ticks);
+            for value in values {
+                assert!(axis.range().contains(&value), "{value} in {:?}", axis.range());
+            }
+        }
+        assert!(Axis::from_zero([0.0].into_iter()).range().end > 1.0);
+    }
+}

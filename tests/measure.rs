@@ -1,0 +1,426 @@
+//! Measuring from end to end: sweeps on a laboratory without a GPU, their records, the command line, and the
+//! measurement kernels through the compiler.
+#![cfg(feature = "cli")]
+
+use assert_cmd::Command;
+use lookback::device::DeviceError;
+use lookback::measure::environment::Machine;
+use lookback::measure::record::{
+    FORMAT, Finished, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecordError, SweepRecorder,
+};
+use lookback::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts, SweepError, run_sweep};
+use lookback::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
+use lookback::measure::sweep::{Point, Subject, SweepFile};
+use lookback::strategy::Strategy;
+use lookback::verify::Verification;
+use std::path::Path;
+use std::time::Duration;
+
+const SWEEP: &str = r#"
+name = "test"
+purpose = "Whether the way from file to record holds."
+
+[limits]
+minimum_samples = 10
+maximum_samples = 20
+latency_up_to = "1000"
+
+[[measure]]
+sizes = ["1000", "2^16", "2^20"]
+strategies = ["lookback", "reduce-then-scan", "sequential"]
+peers = ["all"]
+"#;
+
+/// A machine of made-up times. `sequential` is always wrong, peers cannot be captured, reduce-then-scan
+/// cannot be launched at 1000 elements, and 2^20 elements of i64 do not fit.
+struct MockLaboratory {
+    machine: Machine,
+    point: Option<Point>,
+    now: Duration,
+    samples: u64,
+    /// The device fails when this many points were opened.
+    fails_at: usize,
+    opened: usize,
+}
+
+impl MockLaboratory {
+    fn new() -> Self {
+        let machine = Machine {
+            gpu: "NVIDIA H100 80GB HBM3".into(),
+            gpu_digest: "aa".into(),
+            driver: "580.1".into(),
+            cuda: "13.0".into(),
+            compiler: "NVRTC 13.0".into(),
+            compute_capability: "9.0".into(),
+            multiprocessors: 132,
+            memory_bytes: 80 << 30,
+            l2_bytes: 50 << 20,
+            maximum_core_clock_mhz: None,
+            maximum_memory_clock_mhz: None,
+            nvml: None,
+            peers: Vec::new(),
+            processor: "none".into(),
+            processors: 1,
+        };
+        Self { machine, point: None, now: Duration::ZERO, samples: 0, fails_at: usize::MAX, opened: 0 }
+    }
+
+    fn subject(&self, index: usize) -> Subject {
+        self.point.as_ref().expect("a point is open").entries[index].subject.clone()
+    }
+}
+
+impl Executor for MockLaboratory {
+    type Error = DeviceError;
+
+    fn maximum_runs(&self, _: usize, figure: Figure) -> u32 {
+        if matches!(figure, Figure::Cold | Figure::Latency) { 1 } else { 1000 }
+    }
+
+    fn prepare(&mut self, subject: usize, figure: Figure, _: u32) -> Result<Readiness, DeviceError> {
+        let is_peer = matches!(self.subject(subject), Subject::Peer { .. });
+        Ok(if is_peer && figure == Figure::Graph {
+            Readiness::Unavailable("it waits".into())
+        } else {
+            Readiness::Ready
+        })
+    }
+
+    fn sample(&mut self, subject: usize, figure: Figure, runs: u32) -> Result<Sample, DeviceError> {
+        let n = self.point.as_ref().expect("a point is open").n as f64;
+        let factor = match self.subject(subject) {
+            Subject::Memcpy => 1.0,
+            Subject::Copy16 => 1.02,
+            Subject::Scan { strategy: Strategy::Lookback, .. } => 1.25,
+            _ => 1.6,
+        };
+        let overhead = if figure == Figure::Cold { 3000.0 } else { 1000.0 };
+        self.samples += 1;
+        let noise = 1.0 + 0.0004 * (self.samples * 7 % 11) as f64;
+        let nanoseconds = (overhead + 8.0 * n / 3000.0) * factor * noise;
+        self.now += Duration::from_nanos((nanoseconds * f64::from(runs)) as u64);
+        Ok(Sample { nanoseconds, clock_megahertz: Some(1980.0), is_late: false })
+    }
+
+    fn now(&self) -> Duration {
+        self.now
+    }
+}
+
+impl Laboratory for MockLaboratory {
+    fn machine(&self) -> Machine {
+        self.machine.clone()
+    }
+
+    fn peers(&self) -> Vec<String> {
+        vec!["peer".into()]
+    }
+
+    fn compile_ahead(&mut self, _: &[Point]) {}
+
+    fn warm_up(&mut self, _: Duration) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn open(&mut self, point: &Point, _: u64) -> Result<OpenedPoint, DeviceError> {
+        if self.opened == self.fails_at {
+            return Err(DeviceError::NoDataset);
+        }
+        self.opened += 1;
+        self.point = Some(point.clone());
+        let answers = point.entries.iter().map(|entry| match entry.subject {
+            Subject::Scan { strategy: Strategy::ReduceThenScan, .. } if point.n == 1000 => {
+                Err(NotMeasured::NotLaunchable("too many registers".into()))
+            }
+            Subject::Peer { .. } if point.n == 1 << 20 => Err(NotMeasured::Unsupported("too large".into())),
+            _ => Ok(SubjectFacts { access_bytes: Some(16), ..SubjectFacts::default() }),
+        });
+        Ok(OpenedPoint::Ready(answers.collect()))
+    }
+
+    fn verify(&mut self, entry: usize) -> Result<Result<Verification, NotMeasured>, DeviceError> {
+        let is_wrong = matches!(self.subject(entry), Subject::Scan { strategy: Strategy::Sequential, .. });
+        let n = self.point.as_ref().expect("a point is open").n;
+        Ok(Ok(Verification { compared: n, mismatches: u64::from(is_wrong), first_mismatch: is_wrong.then_some(3) }))
+    }
+
+    fn executor(&mut self) -> &mut dyn Executor<Error = DeviceError> {
+        self
+    }
+
+    fn close(&mut self) {
+        self.point = None;
+    }
+
+    fn temperature_celsius(&self) -> Option<u32> {
+        None
+    }
+}
+
+fn sweep() -> SweepFile {
+    SweepFile::parse(SWEEP, "test".into()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn header(laboratory: &MockLaboratory) -> SweepHeader {
+    SweepHeader {
+        format: FORMAT,
+        program: Program {
+            version: "0".into(),
+            git_commit: Some("abc".into()),
+            git_dirty: Some(false),
+            kernels_sha256: "00".into(),
+        },
+        date: "2026-11-21T00:00:00Z".into(),
+        command: "lookback sweep test".into(),
+        sweep: sweep(),
+        machine: laboratory.machine(),
+    }
+}
+
+fn recorder(folder: &Path, header: &SweepHeader, resume: bool) -> SweepRecorder {
+    match SweepRecorder::open(folder, header, resume).unwrap_or_else(|error| panic!("{error}")) {
+        Opened::Recorder(recorder) => *recorder,
+        Opened::Finished(path) => panic!("{} is finished", path.display()),
+    }
+}
+
+fn finished() -> Finished {
+    Finished { seconds: 1.0, median_clock_mhz: Some(1980.0), temperature_celsius: None }
+}
+
+/// A whole sweep, and the file it left.
+fn run(folder: &Path) -> SweepRecord {
+    let mut laboratory = MockLaboratory::new();
+    let mut recorder = recorder(folder, &header(&laboratory), false);
+    run_sweep(&mut laboratory, &sweep(), &mut recorder, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let path = recorder.finish(finished()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(path.file_name().and_then(|name| name.to_str()), Some("test-h100.jsonl.gz"));
+    SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_sweep_leaves_a_row_a_configuration_with_all_its_figures() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let record = run(folder.path());
+    assert_eq!(record.points.iter().map(|point| point.n).collect::<Vec<_>>(), [1000, 1 << 16, 1 << 20]);
+    // Two copies, three strategies, one peer; the peer does not exist at the last size.
+    assert_eq!(record.rows.len(), 6 + 6 + 5);
+    for row in record.rows.iter().filter(|row| row.status == Status::Measured) {
+        for figure in [Figure::Cold, Figure::Stream, Figure::Graph] {
+            let found = row.figure(figure).unwrap_or_else(|| panic!("{} has no {figure}", row.subject));
+            if row.subject == "peer" && figure == Figure::Graph {
+                assert_eq!(found.unavailable.as_deref(), Some("it waits"));
+                assert!(found.median_ns.is_none() && !found.is_trusted);
+                continue;
+            }
+            assert_eq!((found.samples_ns.len(), found.stop), (10, Some(Stop::Noise)), "{}", row.subject);
+            assert!(found.is_trusted && found.gigabytes_per_second.is_some_and(|rate| rate > 0.0));
+            let percent = found.percent_of_copy.expect("the copy was there");
+            let expected = if row.subject == "lookback" { 80.0 } else { percent };
+            assert!((percent - expected).abs() < 1.0, "{} {percent}", row.subject);
+            assert_eq!(found.runs_per_sample == 1, figure == Figure::Cold || row.n == 1 << 30);
+        }
+        assert_eq!(row.latency.is_some(), row.n <= 1000, "{} at {}", row.subject, row.n);
+        assert_eq!(row.bytes, 8 * row.n);
+        assert!(row.verification.as_ref().is_some_and(Verification::passed));
+    }
+    assert!(record.finished.is_some());
+    assert!(record.skipped.iter().any(|skipped| skipped.why == "too large"));
+}
+
+#[test]
+fn what_is_wrong_is_never_timed_and_what_cannot_be_launched_is_a_row() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let record = run(folder.path());
+    for row in record.rows.iter().filter(|row| row.subject == "sequential") {
+        assert_eq!(row.status, Status::Wrong);
+        assert!(Figure::ALL.iter().all(|&figure| row.figure(figure).is_none()));
+        assert_eq!(row.verification.as_ref().and_then(|verification| verification.first_mismatch), Some(3));
+    }
+    let row = record.rows.iter().find(|row| row.subject == "reduce-then-scan" && row.n == 1000).expect("a row");
+    assert_eq!((row.status, row.reason.as_deref()), (Status::NotLaunchable, Some("too many registers")));
+}
+
+#[test]
+fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
+    let whole_folder = tempfile::tempdir().expect("a temporary folder");
+    let whole = run(whole_folder.path());
+    let keys = |record: &SweepRecord| {
+        let mut keys: Vec<String> = record.rows.iter().map(lookback::measure::record::SweepRow::key).collect();
+        keys.sort();
+        keys
+    };
+    // The file of a run that the device ended after two points.
+    let killed = tempfile::tempdir().expect("a temporary folder");
+    let mut laboratory = MockLaboratory { fails_at: 2, ..MockLaboratory::new() };
+    let head = header(&laboratory);
+    let mut writer = recorder(killed.path(), &head, false);
+    let result = run_sweep(&mut laboratory, &sweep(), &mut writer, &mut |_| {});
+    assert!(matches!(result, Err(SweepError::Device(_))));
+    let path = writer.path().to_owned();
+    drop(writer);
+    let text = std::fs::read(&path).expect("it was written");
+    let header_end = text.iter().position(|&byte| byte == b'\n').expect("a header") + 1;
+    for cut in (header_end..=text.len()).step_by(997).chain([text.len()]) {
+        std::fs::write(&path, &text[..cut]).expect("a file");
+        let mut laboratory = MockLaboratory::new();
+        let mut writer = recorder(killed.path(), &head, true);
+        let points_before = writer.record().points.len();
+        run_sweep(&mut laboratory, &sweep(), &mut writer, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(laboratory.opened, 3 - points_before, "cut at {cut}");
+        let compressed = writer.finish(finished()).unwrap_or_else(|error| panic!("{error}"));
+        let record = SweepRecord::read(&compressed).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(keys(&record), keys(&whole), "cut at {cut}");
+        assert_eq!(record.resumed.len(), 1);
+        std::fs::remove_file(compressed).expect("it is there");
+    }
+}
+
+#[test]
+fn a_sweep_is_not_gone_on_with_on_another_gpu_driver_commit_or_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let laboratory = MockLaboratory::new();
+    let head = header(&laboratory);
+    drop(recorder(folder.path(), &head, false));
+    let refusal = |change: &dyn Fn(&mut SweepHeader)| {
+        let mut other = head.clone();
+        change(&mut other);
+        match SweepRecorder::open(folder.path(), &other, true) {
+            Err(SweepRecordError::CannotResume { what, .. }) => what,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refusal(&|header| header.machine.gpu = "NVIDIA H200".into()), "GPU");
+    assert_eq!(refusal(&|header| header.machine.gpu_digest = "bb".into()), "GPU");
+    assert_eq!(refusal(&|header| header.machine.driver = "590.1".into()), "driver");
+    assert_eq!(refusal(&|header| header.machine.compiler = "NVRTC 13.1".into()), "compiler");
+    assert_eq!(refusal(&|header| header.program.git_commit = Some("def".into())), "commit");
+    assert_eq!(refusal(&|header| header.program.git_dirty = Some(true)), "commit");
+    assert_eq!(refusal(&|header| header.program.kernels_sha256 = "11".into()), "commit");
+    assert_eq!(refusal(&|header| header.sweep.limits.minimum_samples = 11), "sweep file");
+    assert!(matches!(SweepRecorder::open(folder.path(), &head, false), Err(SweepRecordError::Exists { .. })));
+    drop(recorder(folder.path(), &head, true));
+}
+
+#[test]
+fn damaged_records_are_typed_errors() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    assert!(matches!(SweepRecord::read_all(folder.path()), Err(SweepRecordError::Missing { .. })));
+    assert!(matches!(SweepRecord::read(&folder.path().join("none")), Err(SweepRecordError::Io { .. })));
+    let path = folder.path().join("a.jsonl");
+    for (text, is_format) in [
+        ("", false),
+        ("{\"row\":{}}\n", false),
+        ("nonsense\n", false),
+        ("{\"header\":{\"format\":99}}\n", true),
+        ("{\"header\":{\"format\":1}}\n", false),
+    ] {
+        std::fs::write(&path, text).expect("a file");
+        match SweepRecord::read(&path) {
+            Err(SweepRecordError::Format { found: 99, .. }) if is_format => {}
+            Err(SweepRecordError::Damaged { line: 1, .. }) if !is_format => {}
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_largest_sweep_stays_small_when_compressed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    run(folder.path());
+    let file = folder.path().join("test-h100.jsonl.gz");
+    let bytes = std::fs::metadata(file).expect("it was written").len();
+    // 17 rows here, some 900 in `size` and 500 in `vt`, each with up to ten times the samples.
+    assert!(bytes * 60 * 10 < 16 << 20, "{bytes} bytes");
+}
+
+mod command_line {
+    use super::*;
+
+    fn lookback() -> Command {
+        Command::cargo_bin("lookback").expect("cargo builds the program")
+    }
+
+    fn record(folder: &Path) {
+        super::run(folder);
+    }
+
+    #[test]
+    fn sweeps_are_listed_with_their_purpose_and_described_without_a_gpu() {
+        let output = lookback().arg("sweep").output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}");
+        for (name, _) in lookback::measure::sweep::SHIPPED {
+            assert!(text.contains(name), "{text}");
+            lookback().args(["sweep", name, "--dry-run"]).assert().success();
+        }
+    }
+
+    #[test]
+    fn a_machine_without_a_gpu_is_exit_code_3() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        // No GPU is visible, whatever the machine has.
+        for arguments in [&["sweep", "selftest"][..], &["sweep", "quick", "--output"][..]] {
+            let mut command = lookback();
+            command.env("CUDA_VISIBLE_DEVICES", "").args(arguments);
+            if arguments.ends_with(&["--output"]) {
+                command.arg(folder.path());
+            }
+            command.assert().code(3);
+        }
+    }
+
+    #[test]
+    fn unusable_sweeps_are_exit_code_2() {
+        lookback().args(["sweep", "none-such", "--dry-run"]).assert().code(2);
+        lookback().args(["sweep", "quick"]).assert().code(2);
+        lookback().args(["compare-records", "none-such", "none-such"]).assert().code(2);
+    }
+
+    #[test]
+    fn a_record_compared_with_itself_is_no_regression_and_a_slower_one_is() {
+        let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        record(old.path());
+        let compare = |new: &Path| {
+            lookback().arg("compare-records").arg(old.path()).arg(new).arg("--fail-on-regression").assert()
+        };
+        compare(old.path()).success();
+        let mut record = SweepRecord::read(&old.path().join("test-h100.jsonl.gz")).unwrap();
+        let mut writer = super::recorder(new.path(), &record.header, false);
+        for row in &mut record.rows {
+            if let Some(graph) = &mut row.graph {
+                graph.samples_ns.iter_mut().for_each(|sample| *sample *= 1.06);
+            }
+            writer.row(row.clone()).unwrap();
+        }
+        drop(writer);
+        compare(new.path()).code(1);
+        lookback().arg("compare-records").arg(old.path()).arg(new.path()).assert().success();
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod kernels {
+    use lookback::cuda::{Architecture, Compiler, CudaError, Nvrtc, compile::Cache};
+
+    #[test]
+    fn the_measurement_kernels_compile_without_spills_for_every_architecture() {
+        let nvrtc = match Nvrtc::shared() {
+            Ok(nvrtc) => nvrtc,
+            Err(CudaError::CompilerMissing { searched }) => {
+                assert!(
+                    std::env::var_os("LOOKBACK_REQUIRE_CUDA_COMPILER").is_none(),
+                    "NVRTC is required here: {searched}"
+                );
+                eprintln!("skipped: no NVRTC");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let compiler = Compiler::with_cache(nvrtc, Cache::disabled());
+        for architecture in Architecture::CHECKED {
+            let kernels = compiler.measurement_kernels(architecture).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(kernels.resources.spill_bytes(), 0, "{architecture}");
+        }
+    }
+}

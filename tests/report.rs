@@ -1,0 +1,378 @@
+//! Reports of sweeps from records that no GPU made: what is drawn, that it stays the same, and what is spliced.
+
+#![cfg(feature = "cli")]
+
+use assert_cmd::cargo::cargo_bin;
+use lookback::element::{ElementType, Operator};
+use lookback::measure::environment::{Machine, NvmlFacts};
+use lookback::measure::record::{
+    FORMAT, FigureRecord, Finished, Kind, Opened, PointDone, Program, Status, SweepHeader, SweepRecorder, SweepRow,
+};
+use lookback::measure::sampling::{Figure, Stop};
+use lookback::measure::sweep::{Point, Subject, SweepFile};
+use lookback::report::{ReportError, SpliceError, SweepSource, splice, write_sweeps};
+use lookback::strategy::Strategy;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+const PEERS: [&str; 9] = [
+    "cub-3.0.1",
+    "cub-3.0.1-64-bit-count",
+    "cub-3.5.0",
+    "cub-3.5.0-64-bit-count",
+    "cub-3.5.0-run-to-run",
+    "thrust-3.0.1",
+    "thrust-3.0.1-synchronous",
+    "thrust-3.5.0",
+    "thrust-3.5.0-synchronous",
+];
+
+fn machine() -> Machine {
+    Machine {
+        gpu: "NVIDIA H100 80GB HBM3".to_owned(),
+        gpu_digest: "000000000000".to_owned(),
+        driver: "580.159".to_owned(),
+        cuda: "13.0".to_owned(),
+        compiler: "NVRTC 13.0".to_owned(),
+        compute_capability: "9.0".to_owned(),
+        multiprocessors: 132,
+        memory_bytes: 80 << 30,
+        l2_bytes: 50 << 20,
+        maximum_core_clock_mhz: Some(1980),
+        maximum_memory_clock_mhz: Some(2619),
+        nvml: Some(NvmlFacts { ecc: Some(true), ..NvmlFacts::default() }),
+        peers: vec!["CUB 3.0.1".to_owned(), "CUB 3.5.0 & <Thrust>".to_owned()],
+        processor: "a made-up processor".to_owned(),
+        processors: 16,
+    }
+}
+
+/// Microseconds that stay and bytes a nanosecond, made up but in the order that an H100 has them in.
+fn model(subject: &str, n: u64) -> Option<(f64, f64)> {
+    let levels = (n as f64).log2();
+    Some(match subject {
+        "memcpy" => (1.0, 2780.0),
+        "copy-16-byte" => (1.1, 2760.0),
+        "lookback" => (2.9, 2480.0),
+        "reduce-then-scan" => (4.6, 1750.0),
+        "scan-then-propagate" => (4.9, 1320.0),
+        "chained" => (3.1, if n > 1 << 22 { 1400.0 } else { 2000.0 }),
+        "hillis-steele" => (1.2 * levels, 2700.0 / levels),
+        "blelloch" => (2.4 * levels, 520.0),
+        "sequential" => (2.0, 0.15),
+        "naive" => (2.0, 2e6 / n as f64),
+        "cub-3.0.1" => (2.6, 2440.0),
+        "cub-3.5.0" => (2.4, 2510.0),
+        _ if subject.starts_with("cub") => (2.7, 2390.0),
+        _ if subject.starts_with("thrust") => (3.4, 2370.0),
+        _ => return None,
+    })
+}
+
+/// Between 0 and 1, and the same for the same words.
+fn noise(words: &str, index: usize) -> f64 {
+    let hash = words
+        .bytes()
+        .chain(index.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    (hash >> 40) as f64 / (1u64 << 24) as f64
+}
+
+fn figure(figure: Figure, row: &SweepRow, configuration: f64, copy_ns: Option<f64>) -> FigureRecord {
+    let (constant, gigabytes) = model(&row.subject, row.n).expect("a subject of the model");
+    if figure != Figure::Cold && row.subject.ends_with("synchronous") {
+        return FigureRecord { unavailable: Some("it waits for the device".to_owned()), ..FigureRecord::default() };
+    }
+    let launch = match figure {
+        Figure::Cold => 1.6,
+        Figure::Stream => 2.9,
+        Figure::Graph => 0.0,
+        Figure::Latency => 8.0,
+    };
+    let exact = 1e3 * (constant + launch) + row.bytes as f64 / (gigabytes * configuration);
+    let mut samples_ns: Vec<f64> =
+        (0..12).map(|index| (10.0 * exact * (1.0 + 0.06 * noise(&row.key(), index).powi(2))).round() / 10.0).collect();
+    samples_ns.sort_by(f64::total_cmp);
+    let median = samples_ns[6];
+    FigureRecord {
+        median_ns: Some(median),
+        lower_quartile_ns: Some(samples_ns[3]),
+        upper_quartile_ns: Some(samples_ns[9]),
+        minimum_ns: Some(samples_ns[0]),
+        maximum_ns: Some(samples_ns[11]),
+        gigabytes_per_second: Some(row.bytes as f64 / median),
+        percent_of_copy: copy_ns.map(|copy| 100.0 * copy / median),
+        is_trusted: true,
+        stop: Some(Stop::Noise),
+        runs_per_sample: 1,
+        clock_mhz: Some(1980.0),
+        samples_ns,
+        ..FigureRecord::default()
+    }
+}
+
+fn row(point: &Point, subject: &Subject, figures: &[Figure], copies: &mut BTreeMap<String, f64>) -> SweepRow {
+    let mut row = SweepRow::new(subject, point.instance.element(), point.instance.operator(), point.n);
+    row.status = Status::Measured;
+    let mut configuration = 1.0;
+    if let (Some(vt), Some(block)) = (row.vt, row.block_threads) {
+        let bytes = row.element.bytes() as u32;
+        let access = (1..=16 / bytes).rev().find(|width| vt % width == 0).unwrap_or(1) * bytes;
+        row.access_bytes = Some(access);
+        row.registers = Some(24 + vt);
+        row.spill_bytes = Some(if vt * block > 40_000 { 8 * vt } else { 0 });
+        if vt * block > 50_000 {
+            row.status = Status::NotLaunchable;
+            row.reason = Some("the block needs more shared memory than there is".to_owned());
+            return row;
+        }
+        let tile = f64::from(vt * block);
+        configuration = (tile / 8192.0).min(8192.0 / tile).powf(0.3) * (f64::from(access) / 16.0).powf(0.15);
+    }
+    for &of in figures {
+        let record = figure(of, &row, configuration, copies.get(of.name()).copied());
+        if let (Kind::Copy, "memcpy", Some(median)) = (row.kind, row.subject.as_str(), record.median_ns) {
+            copies.insert(of.name().to_owned(), median);
+        }
+        *row.figure_mut(of) = Some(record);
+    }
+    row
+}
+
+/// The record of a shipped sweep on a GPU that never was.
+fn record(folder: &Path, sweep: &str) -> PathBuf {
+    let sweep = SweepFile::open(sweep).expect("a shipped sweep");
+    let header = SweepHeader {
+        format: FORMAT,
+        program: Program {
+            version: "0.1.0".to_owned(),
+            git_commit: Some("0123456789ab".to_owned()),
+            git_dirty: Some(false),
+            kernels_sha256: "0123456789abcdef".to_owned(),
+        },
+        date: "2026-11-21T12:00:00Z".to_owned(),
+        command: format!("lookback sweep {} --output reports", sweep.name),
+        sweep: sweep.clone(),
+        machine: machine(),
+    };
+    let Opened::Recorder(mut recorder) = SweepRecorder::open(folder, &header, false).expect("a folder") else {
+        panic!("nothing was there before");
+    };
+    let (points, skipped) = sweep.points(&PEERS.map(str::to_owned));
+    for note in skipped {
+        recorder.skipped(note).unwrap();
+    }
+    for point in points {
+        let mut copies = BTreeMap::new();
+        for entry in &point.entries {
+            // Thrust has an exclusive scan only, CUB's fixed order is for floats.
+            let mode = entry.subject.mode().map(|mode| mode.to_string()).unwrap_or_default();
+            let name = entry.subject.name();
+            let is_float = matches!(point.instance.element(), ElementType::F32 | ElementType::F64);
+            if (name.starts_with("thrust") && mode != "exclusive") || (name.ends_with("run-to-run") && !is_float) {
+                continue;
+            }
+            recorder.row(row(&point, &entry.subject, &entry.figures, &mut copies)).unwrap();
+        }
+        let (element, operator) = (point.instance.element(), point.instance.operator());
+        recorder.point(PointDone { element, operator, n: point.n, order_seed: 1, seconds: 1.0 }).unwrap();
+    }
+    let finished = Finished { seconds: 100.0, median_clock_mhz: Some(1980.0), temperature_celsius: Some(40) };
+    recorder.finish(finished).unwrap()
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(cargo_bin("lookback")).args(arguments).output().expect("the program starts")
+}
+
+fn files(folder: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .filter(|path| path.is_file())
+        .map(|path| {
+            let changed = path.metadata().unwrap().modified().unwrap();
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), (fs::read(&path).unwrap(), changed))
+        })
+        .collect()
+}
+
+fn render(folder: &Path) -> usize {
+    write_sweeps(&SweepSource::read_all(folder).unwrap(), &folder.join("index.html")).unwrap()
+}
+
+#[test]
+fn every_kind_of_picture_is_drawn_and_the_page_needs_no_network() {
+    // Stays, so that one can look at the pictures.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    let _ = fs::remove_dir_all(&folder);
+    for sweep in ["size", "vt", "types", "seeds"] {
+        record(&folder, sweep);
+    }
+    let output = run(&["report", folder.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let files = files(&folder);
+    let expected = [
+        "size-h100-throughput-i32-sum-inclusive.svg",
+        "size-h100-throughput-i32-sum-exclusive.svg",
+        "size-h100-peers-i32-sum-exclusive.svg",
+        "size-h100-time-graph-i32-sum-inclusive.svg",
+        "size-h100-time-stream-i32-sum-inclusive.svg",
+        "size-h100-time-latency-i32-sum-inclusive.svg",
+        "size-h100-speed-up-cold-i32-sum-inclusive.svg",
+        "size-h100-speed-up-graph-i32-sum-inclusive.svg",
+        "vt-h100-vt-lines-lookback-2-16-i32-sum-inclusive.svg",
+        "vt-h100-vt-map-reduce-then-scan-2-28-i32-sum-inclusive.svg",
+        "types-h100-types-sum-inclusive-2-28.svg",
+        "index.html",
+    ];
+    for name in expected {
+        assert!(files.contains_key(name), "{name} is not among {:?}", files.keys());
+    }
+    for (name, (bytes, _)) in files.iter().filter(|(name, _)| name.ends_with(".svg") || name.ends_with(".html")) {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert!(!text.contains("NaN") && !text.contains("=\"inf"), "{name}");
+        assert!(!text.contains("src=") && !text.contains("href=\"http"), "{name} needs the network");
+        for tag in text.split('<') {
+            assert!(tag.matches(" class=").count() <= 1, "two classes in <{tag} of {name}");
+        }
+    }
+    let page = String::from_utf8(files["index.html"].0.clone()).unwrap();
+    for part in
+        ["NVIDIA H100 80GB HBM3", "lookback sweep vt --output reports", "data-series=\"cub-3.5.0\"", "&lt;Thrust"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(page.contains("not launchable: the block needs more shared memory"));
+}
+
+#[test]
+fn rendering_again_changes_no_file_and_removes_pictures_that_are_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path(), "quick");
+    assert!(render(folder.path()) > 0);
+    let before = files(folder.path());
+    fs::write(folder.path().join("quick-h100-throughput-of-yesterday.svg"), "old").unwrap();
+    fs::write(folder.path().join("drawn-by-hand.svg"), "stays").unwrap();
+    render(folder.path());
+    let mut after = files(folder.path());
+    assert!(after.remove("drawn-by-hand.svg").is_some());
+    assert_eq!(after, before, "neither bytes nor times of change differ");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let record = "quick-h100.jsonl.gz";
+    fs::copy(folder.path().join(record), elsewhere.path().join(record)).unwrap();
+    render(elsewhere.path());
+    for (name, (bytes, _)) in files(elsewhere.path()) {
+        assert!(before[&name].0 == bytes, "{name} depends on the folder or on the past");
+    }
+}
+
+#[test]
+fn wrong_rows_are_in_no_picture_and_in_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = record(folder.path(), "quick");
+    let mut source = SweepSource::read_all(&path).unwrap().remove(0);
+    let is_lookback = |row: &&mut SweepRow| row.subject == Strategy::Lookback.name();
+    source.record.rows.iter_mut().filter(is_lookback).for_each(|row| row.status = Status::Wrong);
+    let page = folder.path().join("index.html");
+    write_sweeps(&[source], &page).unwrap();
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("WRONG") && !page.contains("data-series=\"lookback\""));
+    assert!(page.contains("data-series=\"reduce-then-scan\""));
+}
+
+#[test]
+fn a_record_without_rows_has_a_page_and_no_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = record(folder.path(), "seeds");
+    let mut source = SweepSource::read_all(&path).unwrap().remove(0);
+    source.record.rows.clear();
+    source.record.finished = None;
+    let page = folder.path().join("index.html");
+    assert_eq!(write_sweeps(&[source], &page).unwrap(), 0);
+    assert!(fs::read_to_string(page).unwrap().contains("interrupted"));
+}
+
+#[test]
+fn one_file_has_a_page_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = record(folder.path(), "seeds");
+    let output = run(&["report", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(folder.path().join("seeds-h100.html").exists() && !folder.path().join("index.html").exists());
+}
+
+const DOCUMENT: &str = "# A document\n\n<!-- lookback:begin size-h100 -->\nold\n<!-- lookback:end size-h100 -->\n\n\
+    Between.\n\n<!-- lookback:begin seeds-h100 -->\n<!-- lookback:end seeds-h100 -->\n\
+    <!-- lookback:begin figures -->\n<!-- lookback:end figures -->\nAfter.\n";
+
+#[test]
+fn splicing_fills_tables_checks_them_and_is_idempotent() {
+    let folder = tempfile::tempdir().unwrap();
+    let document = folder.path().join("README.md");
+    let reports = folder.path().join("reports");
+    record(&reports, "size");
+    record(&reports, "seeds");
+    fs::write(&document, DOCUMENT).unwrap();
+    let name = document.to_str().unwrap();
+    assert_eq!(run(&["report", "--splice", name, "--check"]).status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&document).unwrap(), DOCUMENT, "a check writes nothing");
+    assert_eq!(run(&["report", "--splice", name]).status.code(), Some(0));
+    let filled = fs::read_to_string(&document).unwrap();
+    println!("{filled}");
+    let head = "| n | figure | reduce-then-scan | lookback | cub-3.0.1 | cub-3.5.0 | thrust-3.5.0 | memcpy |";
+    for part in [head, "| 2^10 | cold |", "| 2^30 | graph |", "cold, × thrust-3.5.0", "\nBetween.\n", "\nAfter.\n"] {
+        assert!(filled.contains(part), "{part} is not in\n{filled}");
+    }
+    assert!(filled.contains("](reports/size-h100-throughput-i32-sum-inclusive.svg)") && !filled.contains("\nold\n"));
+    assert_eq!(run(&["report", "--splice", name, "--check"]).status.code(), Some(0));
+    assert_eq!(run(&["report", "--splice", name, reports.to_str().unwrap()]).status.code(), Some(0));
+    assert_eq!(fs::read_to_string(&document).unwrap(), filled);
+}
+
+#[test]
+fn markers_that_cannot_be_filled_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path(), "seeds");
+    let sources = SweepSource::read_all(folder.path()).unwrap();
+    let document = folder.path().join("document.md");
+    let refused = |text: &str| {
+        fs::write(&document, text).unwrap();
+        match splice(&document, &sources) {
+            Err(ReportError::Splice(error)) => error,
+            other => panic!("{text:?} gave {other:?}"),
+        }
+    };
+    let error = refused("\n<!-- lookback:begin size-h200 -->\n<!-- lookback:end size-h200 -->\n");
+    assert!(matches!(&error, SpliceError::Unknown { line: 2, name, .. } if name == "size-h200"), "{error}");
+    assert!(error.to_string().contains("seeds-h100, figures"), "{error}");
+    for text in [
+        "<!-- lookback:begin seeds-h100 -->\n",
+        "<!-- lookback:end seeds-h100 -->\n",
+        "<!-- lookback:begin seeds-h100 -->\n<!-- lookback:end figures -->\n",
+        "<!-- lookback:begin seeds-h100 -->\n<!-- lookback:begin figures -->\n",
+    ] {
+        assert!(matches!(refused(text), SpliceError::Unpaired { .. }), "{text}");
+    }
+    let example = "```\n<!-- lookback:begin seeds-h100 -->\n```\n";
+    assert!(matches!(refused(example), SpliceError::NoMarker { .. }));
+    let output = run(&["report", "--check", folder.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "--check is for --splice");
+}
+
+#[test]
+fn operators_and_types_of_a_record_stay_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = record(folder.path(), "quick");
+    let mut source = SweepSource::read_all(&path).unwrap().remove(0);
+    let mut rows = source.record.rows.clone();
+    rows.iter_mut().for_each(|row| row.operator = Operator::Max);
+    source.record.rows.extend(rows);
+    write_sweeps(&[source], &folder.path().join("index.html")).unwrap();
+    let files = files(folder.path());
+    for operator in ["sum", "max"] {
+        assert!(files.contains_key(&format!("quick-h100-throughput-i32-{operator}-exclusive.svg")));
+    }
+}
