@@ -225,6 +225,28 @@ fn every_choice_inside_the_strategies_compiles() {
     report(&failures);
 }
 
+#[test]
+fn every_kernel_of_every_type_compiles_for_every_architecture() {
+    let Some(compiler) = compiler("every_kernel_of_every_type_compiles_for_every_architecture") else { return };
+    let mut jobs = Vec::new();
+    for architecture in Architecture::CHECKED {
+        // One operator a type: the other operators of a type differ in an instruction or two.
+        let mut types = Vec::new();
+        for instance in instances() {
+            if !types.contains(&instance.element()) {
+                types.push(instance.element());
+                for &strategy in Strategy::ALL {
+                    let [.., large] = ScanConfig::suggestions(strategy, instance.element().bytes());
+                    kernels_of_strategies(&[strategy], instance, Mode::Inclusive, large, architecture, &mut jobs);
+                }
+            }
+        }
+    }
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    failures.extend(spills_of_fast_kernels(&listed));
+    report(&failures);
+}
+
 /// All kernels, instances, modes and architectures: minutes. `cargo test --test compile_kernels -- --ignored --nocapture`
 #[test]
 #[ignore = "takes minutes on two cores"]

@@ -1,6 +1,6 @@
 //! Plots and one page from records: nothing but the records goes in, so the same data gives the same bytes.
 //!
-//! A record of `lookback compare` has [`write`], the records of `lookback sweep` have [`SweepSource::read_all`],
+//! A record of `lookback compare` has [`write()`], the records of `lookback sweep` have [`SweepSource::read_all`],
 //! [`write_sweeps`] and, for tables in documents, [`splice`].
 
 mod axis;
