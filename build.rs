@@ -30,6 +30,9 @@ fn compile_cpu_kernels() {
     const MINIMUM_AND_MAXIMUM: [u32; 2] = [1, 2];
     const BITWISE: [u32; 3] = [3, 4, 5];
     const WITH_OWN_ELEMENT: [(u32, u32); 3] = [(8, 6), (9, 7), (10, 8)];
+    // Those that are compiled once more with every mutant to choose from at run time (cuda/mutants.cuh): a value of
+    // 1, 4, 8 and 16 bytes, and the operators that are not commutative.
+    const WITH_MUTANTS: [(u32, u32); 6] = [(0, 0), (2, 0), (4, 0), (8, 6), (9, 7), (10, 8)];
     let mut instances = Vec::from(WITH_OWN_ELEMENT);
     for element in NUMBERS {
         instances.extend(MINIMUM_AND_MAXIMUM.map(|operator| (element, operator)));
@@ -53,12 +56,14 @@ fn compile_cpu_kernels() {
     }
     build.file(host.join("runtime.cpp")).file(host.join("test_kernels.cpp"));
     let mut declarations = String::new();
-    let mut arms = String::new();
-    for (element, operator) in instances {
-        let bodies = format!("lookback_bodies_{element}_{operator}");
+    let mut arms = [String::new(), String::new()];
+    let plain = instances.iter().map(|&instance| (instance, false));
+    for ((element, operator), has_mutants) in plain.chain(WITH_MUTANTS.map(|instance| (instance, true))) {
+        let bodies = format!("lookback_{}bodies_{element}_{operator}", if has_mutants { "mutant_" } else { "" });
         let source = output.join(format!("{bodies}.cpp"));
         let text = format!(
-            "#define LOOKBACK_ELEMENT {element}\n#define LOOKBACK_OPERATOR {operator}\n#define LOOKBACK_BODIES {bodies}\n#include {:?}\n",
+            "{}#define LOOKBACK_ELEMENT {element}\n#define LOOKBACK_OPERATOR {operator}\n#define LOOKBACK_BODIES {bodies}\n#include {:?}\n",
+            if has_mutants { "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n" } else { "" },
             host.join("instantiate.cpp")
         );
         // Unchanged files keep their time stamp.
@@ -67,14 +72,17 @@ fn compile_cpu_kernels() {
         }
         build.file(source);
         writeln!(declarations, "    fn {bodies}(kernel: u32) -> Option<KernelBody>;").expect("writing to a String");
-        writeln!(arms, "        ({element}, {operator}) => Some({bodies}),").expect("writing to a String");
+        writeln!(arms[usize::from(has_mutants)], "        ({element}, {operator}, {has_mutants}) => Some({bodies}),")
+            .expect("writing to a String");
     }
     std::fs::write(
         output.join("instances.rs"),
         format!(
             "unsafe extern \"C\" {{\n{declarations}}}\n\n\
-             fn bodies(element: u32, operator: u32) -> Option<unsafe extern \"C\" fn(u32) -> Option<KernelBody>> {{\n    \
-             match (element, operator) {{\n{arms}        _ => None,\n    }}\n}}\n"
+             fn bodies(\n    element: u32,\n    operator: u32,\n    has_mutants: bool,\n\
+             ) -> Option<unsafe extern \"C\" fn(u32) -> Option<KernelBody>> {{\n    \
+             match (element, operator, has_mutants) {{\n{}{}        _ => None,\n    }}\n}}\n",
+            arms[0], arms[1]
         ),
     )
     .expect("OUT_DIR can be written");

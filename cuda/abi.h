@@ -115,5 +115,17 @@ struct lookback_launch {
   lookback_u64 stride;  // distance of a Hillis-Steele step or a Blelloch level
   lookback_u64 capacity;  // descriptors in the workspace: what the clean-up at the wrap clears
   lookback_u32 lead;    // elements from the 16-byte boundary at or below `input` to `input`
-  lookback_u32 reserved;  // 0
+  lookback_u32 host_epoch;  // read by the mutant that trusts the host's epoch, and by nobody else; 0
+};
+
+// What a stress build of the kernels is told and reports, one in each of its modules.
+struct lookback_stress {
+  lookback_u64 seed;               // which delay points delay, and for how long
+  lookback_u64 wait_nanoseconds;   // how long a tile may wait for another before it gives up
+  lookback_u32 delay_rate;         // delays in 65536 passes of a delay point
+  lookback_u32 delay_nanoseconds;  // the longest delay
+  lookback_u32 faults;             // tiles that gave up
+  lookback_u32 reserved;           // 0
+  lookback_u64 waiting_tile;       // of the first that did: the tile that waited
+  lookback_u64 missing_tile;       // and the tile that it waited for
 };

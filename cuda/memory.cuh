@@ -22,9 +22,13 @@
 //   u32  fetch_add_relaxed(u32* p, u32 value, site)
 //   u32  fetch_add_acquire_release(u32* p, u32 value, site)
 //   T    load_payload(const T* p, site)        void store_payload(T* p, T value, site)
-// All of them are of gpu scope. A 64-bit or 128-bit scalar access is single-copy atomic, so a value
-// and its tag travel together and need no fence; payloads are plain and are ordered by the
-// release and the acquire of their tag.
+//   void fence_acquire_release(site)
+// All of them are of gpu scope, but for those that only mutants use:
+//   void store_relaxed_block(p, value, site)   void store_release_block(p, value, site)    of block (.cta) scope
+//   T    load_relaxed_vector(p, site)          void store_relaxed_vector(p, value, site)   two accesses of half
+//                                              the width under one instruction (.v2)
+// A 64-bit or 128-bit scalar access is single-copy atomic, so a value and its tag travel together and need
+// no fence; payloads are plain and are ordered by the release and the acquire of their tag.
 #pragma once
 
 #include "platform.cuh"

@@ -12,6 +12,12 @@
 //   void shuffle_index_each(values, count, lane, site)   all in one exchange
 //   u32  ballot(predicate, site)               one bit a lane
 //   void spin_pause(site)                      inside every loop that waits for another block
+//   waiting w                                  the same for a wait that can be named, made before such a loop:
+//   bool w.gives_up(tile, missing, site)       once a round by a thread of `tile` that waits for tile `missing`,
+//   bool w.warp_gives_up(tile, missing, is_waiting, site)   or by a whole warp, some of whose lanes wait. True
+//                                              only in a stress build whose bound on waiting has passed: the
+//                                              scan then ends with a wrong result and a report of both tiles
+//   DELAY_POINT(name)                          a place where a stress build may lose time, nothing elsewhere
 //   void count_operator()                      counted on the CPU device, nothing on the GPU
 //   SHARED(Type, name)                         uninitialised storage of the block, named `name`
 //
@@ -21,6 +27,7 @@
 #pragma once
 
 #include "abi.h"
+#include "mutants.cuh"
 
 namespace lookback {
 using u8 = lookback_u8;

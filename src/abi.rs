@@ -140,7 +140,7 @@ pub struct lookback_launch {
     pub stride: lookback_u64,
     pub capacity: lookback_u64,
     pub lead: lookback_u32,
-    pub reserved: lookback_u32,
+    pub host_epoch: lookback_u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -177,8 +177,8 @@ const _: () = {
         "Offset of field: lookback_launch::lead",
     ][::std::mem::offset_of!(lookback_launch, lead) - 72usize];
     [
-        "Offset of field: lookback_launch::reserved",
-    ][::std::mem::offset_of!(lookback_launch, reserved) - 76usize];
+        "Offset of field: lookback_launch::host_epoch",
+    ][::std::mem::offset_of!(lookback_launch, host_epoch) - 76usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {
@@ -189,3 +189,44 @@ impl Default for lookback_launch {
         }
     }
 }
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct lookback_stress {
+    pub seed: lookback_u64,
+    pub wait_nanoseconds: lookback_u64,
+    pub delay_rate: lookback_u32,
+    pub delay_nanoseconds: lookback_u32,
+    pub faults: lookback_u32,
+    pub reserved: lookback_u32,
+    pub waiting_tile: lookback_u64,
+    pub missing_tile: lookback_u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_stress"][::std::mem::size_of::<lookback_stress>() - 48usize];
+    ["Alignment of lookback_stress"][::std::mem::align_of::<lookback_stress>() - 8usize];
+    [
+        "Offset of field: lookback_stress::seed",
+    ][::std::mem::offset_of!(lookback_stress, seed) - 0usize];
+    [
+        "Offset of field: lookback_stress::wait_nanoseconds",
+    ][::std::mem::offset_of!(lookback_stress, wait_nanoseconds) - 8usize];
+    [
+        "Offset of field: lookback_stress::delay_rate",
+    ][::std::mem::offset_of!(lookback_stress, delay_rate) - 16usize];
+    [
+        "Offset of field: lookback_stress::delay_nanoseconds",
+    ][::std::mem::offset_of!(lookback_stress, delay_nanoseconds) - 20usize];
+    [
+        "Offset of field: lookback_stress::faults",
+    ][::std::mem::offset_of!(lookback_stress, faults) - 24usize];
+    [
+        "Offset of field: lookback_stress::reserved",
+    ][::std::mem::offset_of!(lookback_stress, reserved) - 28usize];
+    [
+        "Offset of field: lookback_stress::waiting_tile",
+    ][::std::mem::offset_of!(lookback_stress, waiting_tile) - 32usize];
+    [
+        "Offset of field: lookback_stress::missing_tile",
+    ][::std::mem::offset_of!(lookback_stress, missing_tile) - 40usize];
+};

@@ -6,7 +6,7 @@
 //! skipped, and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
 #![cfg(feature = "cuda")]
 
-use lookback::cuda::compile::{Cache, Compiler, ENTRY_POINT};
+use lookback::cuda::compile::{Cache, Compiler, ENTRY_POINT, Variant};
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::plan::{Kernel, KernelConfig, Plan, ScanRequest};
@@ -360,4 +360,40 @@ fn lookback_config() -> KernelConfig {
         descriptor: Descriptor::Packed64,
         tile_order,
     }
+}
+
+#[test]
+fn hooks_of_mutants_cost_nothing() {
+    let Some(compiler) = compiler("hooks_of_mutants_cost_nothing") else { return };
+    let affine = Instance::new(ElementType::AffineMap, Operator::Affine).expect("the affine maps compose");
+    let sum = |element| Instance::new(element, Operator::Sum).expect("sums are defined on numbers");
+    let mut jobs = Vec::new();
+    let u32_sum = sum(ElementType::U32);
+    for (instance, mode) in [
+        (u32_sum, Mode::Inclusive),
+        (u32_sum, Mode::Exclusive),
+        (sum(ElementType::U64), Mode::Inclusive),
+        (affine, Mode::Inclusive),
+    ] {
+        default_kernels_of(instance, mode, HOPPER, &mut jobs);
+    }
+    for pattern in Pattern::ALL.iter().copied().filter(|&pattern| pattern != Pattern::Shuffle) {
+        let config = ScanConfig { vt: 4, block_threads: 128, pattern, ..ScanConfig::default() };
+        kernels_of(u32_sum, Mode::Inclusive, config, HOPPER, &mut jobs);
+    }
+    let split = ScanConfig { descriptor: Some(Descriptor::Split), ..ScanConfig::default() };
+    kernels_of(u32_sum, Mode::Inclusive, split, HOPPER, &mut jobs);
+    jobs.retain(|job| job.architecture == HOPPER);
+    for job in &jobs {
+        let cubin = |variant| {
+            let compiled =
+                compiler.scan_kernel_variant(job.kernel, job.instance, &job.config, job.architecture, variant);
+            compiled.unwrap_or_else(|error| panic!("{}: {error}", job.describe())).cubin
+        };
+        let variant = Variant { without_line_info: true, ..Variant::default() };
+        let plain = cubin(variant);
+        let without = cubin(Variant { without_hooks: true, ..variant });
+        assert!(plain == without, "{}: the hooks changed the cubin", job.describe());
+    }
+    println!("{} kernels, with hooks and without: the same to the last byte", jobs.len());
 }

@@ -266,6 +266,10 @@ impl MemoryBackend for Recorder {
         }
     }
 
+    fn fence(&mut self, access: &Access) -> Result<(), String> {
+        self.record(access)
+    }
+
     fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {
         self.events.push(event);
         Ok(())
@@ -305,6 +309,7 @@ fn every_kind_of_access_passes_through_the_back_end_and_natively_does_the_same()
             AccessKind::SharedLoad | AccessKind::SharedStore => &[16, 4],
             AccessKind::RelaxedLoad | AccessKind::RelaxedStore => &[4, 8, 16],
             AccessKind::PayloadLoad | AccessKind::PayloadStore => &[16],
+            AccessKind::Fence => &[0],
             _ => &[4],
         };
         assert_eq!(widths(kind), expected, "{kind:?}");
@@ -317,7 +322,7 @@ fn every_kind_of_access_passes_through_the_back_end_and_natively_does_the_same()
 fn the_back_end_is_told_who_has_met() {
     let mut recorder = Recorder::default();
     run_on(&mut recorder, &mut Memory::new(64), lookback_test_warp_ahead_of_barrier).unwrap();
-    let warp = Synchronization::Warp { block: 0, warp: 0, mask: FULL };
+    let warp = Synchronization::Warp { block: 0, warp: 0, mask: FULL, collective: Collective::ShuffleIndex };
     let barrier = Synchronization::BlockBarrier { block: 0 };
     let events = &recorder.events;
     assert!(matches!(events[0], Synchronization::SharedStorage { block: 0, bytes: 4, .. }));

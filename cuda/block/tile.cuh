@@ -81,6 +81,10 @@ struct tile {
   // Elements that may be read: an exclusive scan has no use for the last one, and its caller need not
   // have one.
   DEVICE u64 readable(const lookback_launch& launch) const {
+    if (MUTANT(last_input_read, "kind=algorithm strategy=lookback,chained,reduce-then-scan,scan-then-propagate mode=exclusive",
+               "an exclusive scan reads the last input")) {
+      return launch.n;
+    }
     return config.mode == LOOKBACK_MODE_EXCLUSIVE ? launch.n - 1 : launch.n;
   }
 
@@ -93,8 +97,17 @@ struct tile {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
       const i64 index = element + j;
-      vector[j] = index >= 0 && static_cast<u64>(index) < count ? memory::load(input + index) : Operator::identity();
+      vector[j] = index >= 0 && static_cast<u64>(index) < count ? memory::load(input + index) : padding(input);
     }
+  }
+
+  // What stands where the array has no element.
+  DEVICE T padding(const T* input) const {
+    if (MUTANT(padding_combined, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=misaligned",
+               "the operator is applied to padding")) {
+      return memory::load(input);
+    }
+    return Operator::identity();
   }
 
   DEVICE void load(const lookback_launch& launch) {
@@ -130,7 +143,10 @@ struct tile {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
       const T item = items[row * width + j];
-      const T next = combine<Operator>(running, item);
+      const T next = MUTANT(commutes, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=non-commutative",
+                            "operands swapped within a thread")
+                         ? combine<Operator>(item, running)
+                         : combine<Operator>(running, item);
       if (config.mode == LOOKBACK_MODE_INCLUSIVE) {
         items[row * width + j] = next;
       } else if (config.mode == LOOKBACK_MODE_EXCLUSIVE) {
@@ -160,7 +176,14 @@ struct tile {
           if (i >= count) continue;
           prefixes[i] = items[(from + i) * width];
           LOOKBACK_UNROLL
-          for (u32 j = 1; j < width; ++j) prefixes[i] = combine<Operator>(prefixes[i], items[(from + i) * width + j]);
+          for (u32 j = 1; j < width; ++j) {
+            if (MUTANT(fixed_two, "kind=algorithm strategy=lookback,chained,reduce-then-scan",
+                       "the last item of a vector taken for its first plus 2, whatever VT") &&
+                j > 2) {
+              break;
+            }
+            prefixes[i] = combine<Operator>(prefixes[i], items[(from + i) * width + j]);
+          }
         }
         scan_rows(prefixes, count, totals);
         LOOKBACK_UNROLL
@@ -179,11 +202,14 @@ struct tile {
       return carry;
     }
     const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
-    if (lane_index() == 0) memory::shared_store(storage.warp_totals[warp_index()], carry);
-    block_barrier();  // the totals of all warps are written
+    if (lane_index() == 0) memory::shared_store(warp_totals()[warp_index()], carry);
+    if (!MUTANT(totals_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan composition=reduce-then-scan,scan-then-propagate",
+                "none after the warps' totals")) {
+      block_barrier();  // the totals of all warps are written
+    }
     // Every warp scans them for itself: that saves a second barrier.
     const T warp_total =
-        lane_index() < warps ? memory::shared_load(storage.warp_totals[lane_index()]) : Operator::identity();
+        lane_index() < warps ? memory::shared_load(warp_totals()[lane_index()]) : Operator::identity();
     const team_scan_result<T> scanned = team_scan<warp_team, Operator>(config, warp_total, warp_scratch());
     warp_prefix = shuffle_index(scanned.exclusive, warp_index());
     return scanned.total;
@@ -225,7 +251,8 @@ struct tile {
         const i64 element = first + row_offset<width>(row);
         if (whole) {
           memory::store_vector<width>(output + element, vector);
-        } else {
+        } else if (!MUTANT(partial_tile_dropped, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=partial",
+                           "a tile that is not full is not stored")) {
           store_guarded_vector<width>(output, element, launch.n, vector);
         }
       }
@@ -233,6 +260,14 @@ struct tile {
   }
 
  private:
+  // Two arrays of shared memory that are one and the same, as two `extern __shared__` declarations are.
+  DEVICE T* warp_totals() const {
+    return MUTANT(aliased_shared_arrays, "kind=algorithm strategy=lookback,chained,reduce-then-scan pattern=hillis-steele,kogge-stone,brent-kung,sklansky,blelloch composition=reduce-then-scan,scan-then-propagate",
+                  "warp totals in the memory of the pattern's scratch")
+               ? storage.scratch
+               : storage.warp_totals;
+  }
+
   DEVICE T* warp_scratch() {
     return storage.scratch + warp_index() * (LOOKBACK_WARP_LANES * Config::maximum_scratch_values_per_thread);
   }
@@ -284,7 +319,10 @@ struct tile {
     const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) memory::shared_store(shifted[shift + lane * width + j], items[row * width + j]);
-    warp_barrier();  // the row is written
+    if (!MUTANT(shifted_write_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
+                "none after a row is written for shifting")) {
+      warp_barrier();  // the row is written
+    }
     if (lane != 0) {
       T vector[width];
       memory::shared_load_vector<width>(shifted + lane * width, vector);
@@ -296,7 +334,10 @@ struct tile {
       const i64 index = row_first + static_cast<i64>(edge) - static_cast<i64>(shift);
       if (index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, memory::shared_load(shifted[edge]));
     }
-    warp_barrier();  // the row is read; the next one may be written
+    if (!MUTANT(shifted_read_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
+                "none before the next row is written for shifting")) {
+      warp_barrier();  // the row is read; the next one may be written
+    }
   }
 };
 

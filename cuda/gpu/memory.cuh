@@ -143,6 +143,35 @@ DEVICE u32 fetch_add_acquire_release(u32* p, u32 value, call_site = {}) {
   return before;
 }
 
+DEVICE void fence_acquire_release(call_site = {}) { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+// What only mutants use.
+DEVICE void store_relaxed_block(u64* p, u64 value, call_site = {}) {
+  asm volatile("st.relaxed.cta.b64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+DEVICE void store_release_block(u32* p, u32 value, call_site = {}) {
+  asm volatile("st.release.cta.b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+}
+DEVICE u64 load_relaxed_vector(const u64* p, call_site = {}) {
+  u32 low;
+  u32 high;
+  asm volatile("ld.relaxed.gpu.v2.b32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "l"(p) : "memory");
+  return static_cast<u64>(high) << 32 | low;
+}
+DEVICE word128 load_relaxed_vector(const word128* p, call_site = {}) {
+  word128 value;
+  asm volatile("ld.relaxed.gpu.v2.b64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(p) : "memory");
+  return value;
+}
+DEVICE void store_relaxed_vector(u64* p, u64 value, call_site = {}) {
+  asm volatile("st.relaxed.gpu.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(static_cast<u32>(value)),
+               "r"(static_cast<u32>(value >> 32))
+               : "memory");
+}
+DEVICE void store_relaxed_vector(word128* p, word128 value, call_site = {}) {
+  asm volatile("st.relaxed.gpu.v2.b64 [%0], {%1, %2};" ::"l"(p), "l"(value.low), "l"(value.high) : "memory");
+}
+
 template <class T>
 DEVICE T load_payload(const T* p, call_site = {}) {
   return load(p);

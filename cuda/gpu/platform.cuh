@@ -90,6 +90,66 @@ DEVICE u32 ballot(bool predicate, call_site = {}) { return __ballot_sync(full_wa
 // The loops that wait re-read a descriptor; nothing makes that read come back sooner.
 DEVICE void spin_pause(call_site = {}) {}
 
+#if defined(LOOKBACK_STRESS)
+
+// The host finds it by this name (src/cuda/stress.rs).
+extern "C" __device__ lookback_stress lookback_stress_state;
+__device__ lookback_stress lookback_stress_state;
+
+DEVICE u64 global_nanoseconds() {
+  u64 now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+// Loses time at some of its calls, chosen by the seed, the point, the block and the thread.
+DEVICE void lose_time(u32 point) {
+  const lookback_stress& stress = lookback_stress_state;
+  u64 mixed = stress.seed ^ (static_cast<u64>(point) << 32) ^ (block_index() << 12) ^ thread_index();
+  // The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ull;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebull;
+  mixed ^= mixed >> 31;
+  if ((mixed & 0xffff) >= stress.delay_rate) return;
+  const u64 end = global_nanoseconds() + (mixed >> 32) % (static_cast<u64>(stress.delay_nanoseconds) + 1);
+  while (global_nanoseconds() < end) {
+  }
+}
+
+#define DELAY_POINT(name) \
+  ::lookback::lose_time(::lookback::mutant< ::lookback::mutant_number(#name)>::number)
+
+// Bounds how long a tile waits for another: lost progress becomes a report.
+struct waiting {
+  u64 limit;
+
+  DEVICE waiting() : limit(global_nanoseconds() + lookback_stress_state.wait_nanoseconds) {}
+
+  DEVICE bool gives_up(u64 tile, u64 missing, call_site = {}) const {
+    if (global_nanoseconds() < limit) return false;
+    if (atomicAdd(&lookback_stress_state.faults, 1u) == 0) {
+      lookback_stress_state.waiting_tile = tile;
+      lookback_stress_state.missing_tile = missing;
+    }
+    return true;
+  }
+
+  DEVICE bool warp_gives_up(u64 tile, u64 missing, bool is_waiting, call_site = {}) const {
+    return __any_sync(full_warp, is_waiting && gives_up(tile, missing));
+  }
+};
+
+#else
+
+#define DELAY_POINT(name)
+
+struct waiting {
+  DEVICE bool gives_up(u64, u64, call_site = {}) const { return false; }
+  DEVICE bool warp_gives_up(u64, u64, bool, call_site = {}) const { return false; }
+};
+
+#endif
+
 // Counted on the CPU device alone.
 DEVICE void count_operator() {}
 DEVICE void count_lookback(u32, u64) {}

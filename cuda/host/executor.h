@@ -27,8 +27,13 @@ enum lookback_access {
   LOOKBACK_ACCESS_PAYLOAD_LOAD = 10,
   LOOKBACK_ACCESS_PAYLOAD_STORE = 11,
   LOOKBACK_ACCESS_RELAXED_FETCH_ADD = 12,
-  LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD = 13
+  LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD = 13,
+  LOOKBACK_ACCESS_FENCE = 14
 };
+
+// Added to the kind of an access: of block (.cta) scope instead of gpu scope; two accesses of half the
+// width under one instruction (.v2).
+enum { LOOKBACK_ACCESS_BLOCK_SCOPE = 0x100, LOOKBACK_ACCESS_VECTOR = 0x200 };
 
 enum lookback_collective {
   LOOKBACK_COLLECTIVE_WARP_BARRIER = 0,
@@ -85,6 +90,7 @@ struct lookback_memory_backend {
                 lookback_u32 bytes, const char* file, lookback_u32 line);
   lookback_u32 (*fetch_add)(struct lookback_thread*, lookback_u32 access, lookback_u32* address,
                             lookback_u32 value, const char* file, lookback_u32 line);
+  void (*fence)(struct lookback_thread*, lookback_u32 access, const char* file, lookback_u32 line);
 };
 
 // What a kernel asks of the executor. A call that has to wait suspends the calling coroutine; a call
@@ -124,7 +130,10 @@ struct lookback_thread {
   lookback_u32 warp_index;
   lookback_u32 block_threads;
   lookback_u32 intercept;
-  lookback_u32 reserved;
+  lookback_u32 mutant;  // the fault that this launch has chosen, 0 for none
+  // What the thread waits for, if it said so: read where progress is lost.
+  lookback_u64 waiting_tile;
+  lookback_u64 missing_tile;
 };
 
 // A kernel as the executor starts it, once for every CUDA thread.

@@ -117,6 +117,17 @@ DEVICE void protocol_copy_to(u32 access, T* address, T value, call_site where) {
   }
 }
 
+// Natively one access too: only a back end takes it apart.
+template <class T>
+DEVICE T protocol_vector_load(const T* address, call_site where) {
+  return protocol_copy_from(LOOKBACK_ACCESS_RELAXED_LOAD | LOOKBACK_ACCESS_VECTOR, address, where);
+}
+
+template <class T>
+DEVICE void protocol_vector_store(T* address, T value, call_site where) {
+  protocol_copy_to(LOOKBACK_ACCESS_RELAXED_STORE | LOOKBACK_ACCESS_VECTOR, address, value, where);
+}
+
 DEVICE u32 protocol_fetch_add(u32 access, u32* address, u32 value, int order, call_site where) {
   lookback_thread* thread = current();
   if (protocol_point(thread, access, address, sizeof(u32), where)) return __atomic_fetch_add(address, value, order);
@@ -221,6 +232,33 @@ DEVICE u32 fetch_add_relaxed(u32* p, u32 value, call_site where = {}) {
 
 DEVICE u32 fetch_add_acquire_release(u32* p, u32 value, call_site where = {}) {
   return host::protocol_fetch_add(LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD, p, value, __ATOMIC_ACQ_REL, where);
+}
+
+DEVICE void fence_acquire_release(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  if (host::protocol_point(thread, LOOKBACK_ACCESS_FENCE, nullptr, 0, where)) {
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
+  } else {
+    thread->backend->fence(thread, LOOKBACK_ACCESS_FENCE, where.file, where.line);
+  }
+}
+
+// What only mutants use.
+DEVICE void store_relaxed_block(u64* p, u64 value, call_site where = {}) {
+  host::protocol_store(LOOKBACK_ACCESS_RELAXED_STORE | LOOKBACK_ACCESS_BLOCK_SCOPE, p, value, __ATOMIC_RELAXED, where);
+}
+DEVICE void store_release_block(u32* p, u32 value, call_site where = {}) {
+  host::protocol_store(LOOKBACK_ACCESS_RELEASE_STORE | LOOKBACK_ACCESS_BLOCK_SCOPE, p, value, __ATOMIC_RELEASE, where);
+}
+DEVICE u64 load_relaxed_vector(const u64* p, call_site where = {}) { return host::protocol_vector_load(p, where); }
+DEVICE word128 load_relaxed_vector(const word128* p, call_site where = {}) {
+  return host::protocol_vector_load(p, where);
+}
+DEVICE void store_relaxed_vector(u64* p, u64 value, call_site where = {}) {
+  host::protocol_vector_store(p, value, where);
+}
+DEVICE void store_relaxed_vector(word128* p, word128 value, call_site where = {}) {
+  host::protocol_vector_store(p, value, where);
 }
 
 template <class T>

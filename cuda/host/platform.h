@@ -201,6 +201,24 @@ DEVICE void spin_pause(call_site where = {}) {
   thread->executor->spin_pause(thread, where.file, where.line);
 }
 
+// Delays are the schedule's business here: every protocol access is a place where it may switch.
+#define DELAY_POINT(name)
+
+struct waiting {
+  DEVICE bool gives_up(u64 tile, u64 missing, call_site where = {}) const {
+    lookback_thread* thread = host::current();
+    thread->waiting_tile = tile;
+    thread->missing_tile = missing;
+    thread->executor->spin_pause(thread, where.file, where.line);
+    return false;
+  }
+
+  DEVICE bool warp_gives_up(u64 tile, u64 missing, bool is_waiting, call_site where = {}) const {
+    constexpr u64 no_tile = ~static_cast<u64>(0);
+    return gives_up(is_waiting ? tile : no_tile, is_waiting ? missing : no_tile, where);
+  }
+};
+
 // One application of the scan operator: work, and a step on this thread's chain.
 DEVICE void count_operator() {
   lookback_thread* thread = host::current();

@@ -23,6 +23,7 @@ extern "C" lookback_u32 lookback_executor_layout(lookback_u32* out, lookback_u32
       offsetof(lookback_memory_backend, load),
       offsetof(lookback_memory_backend, store),
       offsetof(lookback_memory_backend, fetch_add),
+      offsetof(lookback_memory_backend, fence),
       sizeof(lookback_executor),
       offsetof(lookback_executor, rendezvous),
       offsetof(lookback_executor, exchange),
@@ -44,6 +45,9 @@ extern "C" lookback_u32 lookback_executor_layout(lookback_u32* out, lookback_u32
       offsetof(lookback_thread, warp_index),
       offsetof(lookback_thread, block_threads),
       offsetof(lookback_thread, intercept),
+      offsetof(lookback_thread, mutant),
+      offsetof(lookback_thread, waiting_tile),
+      offsetof(lookback_thread, missing_tile),
   };
   const lookback_u32 count = sizeof(layout) / sizeof(layout[0]);
   for (lookback_u32 i = 0; i < count && i < capacity; ++i) out[i] = static_cast<lookback_u32>(layout[i]);

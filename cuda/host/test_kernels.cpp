@@ -165,6 +165,7 @@ KERNEL(lookback_test_every_access) {
   word128 pair = memory::load_relaxed(widest);
   pair.high += 1;
   memory::store_relaxed(widest, pair);
+  memory::fence_acquire_release();
   memory::store_payload(widest + 1, memory::load_payload(widest + 1));
   memory::fetch_add_relaxed(words + 12, 3);
   memory::fetch_add_acquire_release(words + 13, 5);

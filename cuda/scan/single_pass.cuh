@@ -22,16 +22,27 @@ template <class Config>
 DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_start& shared) {
   if (thread_index() == 0) {
     tile_start mine;
-    // Relaxed: only the last block of a launch writes it, and launches are ordered by the stream.
+    // Relaxed, pairs with the store at the end of `finish_tile` in the launch before, which the stream orders.
     mine.epoch = memory::load_relaxed(&launch.control->completed_epochs) + 1;
-    // Relaxed: the ticket hands out numbers and orders nothing else. It is reset by the last block of
-    // the launch before.
-    mine.tile = config.tile_order == LOOKBACK_TILE_ORDER_TICKET
-                    ? memory::fetch_add_relaxed(&launch.control->ticket, 1u)
-                    : block_index();
+    if (MUTANT(epoch_from_host, "kind=protocol need=frozen", "the epoch is an argument, which a graph freezes")) {
+      mine.epoch = launch.host_epoch;
+    }
+    // Relaxed: the ticket hands out numbers and orders nothing else; pairs with itself, and with its reset in
+    // `finish_tile` of the launch before.
+    if (config.tile_order == LOOKBACK_TILE_ORDER_STATIC ||
+        MUTANT(static_tile_ids, "kind=protocol need=reverse", "tiles by block index, whoever starts first")) {
+      mine.tile = block_index();
+    } else if (MUTANT(stronger_ticket, "kind=harmless", "an acquire-release ticket")) {
+      mine.tile = memory::fetch_add_acquire_release(&launch.control->ticket, 1u);
+    } else {
+      mine.tile = memory::fetch_add_relaxed(&launch.control->ticket, 1u);
+    }
+    DELAY_POINT(after_ticket);
     memory::shared_store(shared, mine);
   }
-  block_barrier();  // the start is written
+  if (!MUTANT(start_barrier_dropped, "kind=barrier strategy=chained,lookback", "none after the ticket")) {
+    block_barrier();  // the start is written
+  }
   return memory::shared_load(shared);
 }
 
@@ -40,17 +51,29 @@ template <class Descriptors>
 DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, u32 epoch) {
   // Acquire-release, pairs with itself in the other blocks: their descriptor accesses (before the block
   // barrier before their increment) happen before the clean-up of the block that sees them all.
-  const u32 before = memory::fetch_add_acquire_release(&launch.control->finished_blocks, 1u);
+  const u32 before = MUTANT(relaxed_finish, "kind=ordering need=wrap", "blocks count themselves done relaxed")
+                         ? memory::fetch_add_relaxed(&launch.control->finished_blocks, 1u)
+                         : memory::fetch_add_acquire_release(&launch.control->finished_blocks, 1u);
   if (before + 1 != grid_blocks()) return;
   // The last block. Relaxed: the next launch of this workspace is ordered behind by its stream.
   u32 completed = epoch;
   if (epoch == LOOKBACK_MAXIMUM_EPOCH) {
     // Tags are about to repeat: clear all that the workspace holds, not only what this launch used.
-    for (u64 i = 0; i < launch.capacity; ++i) descriptors.invalidate(i);
+    u64 cleared = launch.capacity;
+    if (MUTANT(wrap_not_cleared, "kind=protocol need=wrap", "old tags stay when epochs start again")) cleared = 0;
+    if (MUTANT(wrap_clears_tiles, "kind=protocol need=wrap", "only this launch's tags are cleared")) {
+      cleared = launch.tiles;
+    }
+    for (u64 i = 0; i < cleared; ++i) descriptors.invalidate(i);
     completed = 0;
   }
-  memory::store_relaxed(&launch.control->ticket, 0u);
-  memory::store_relaxed(&launch.control->finished_blocks, 0u);
+  if (MUTANT(epoch_not_advanced, "kind=protocol need=relaunch", "two launches run at one epoch")) --completed;
+  if (!MUTANT(ticket_not_reset, "kind=protocol need=relaunch", "the next launch's tickets go on")) {
+    memory::store_relaxed(&launch.control->ticket, 0u);
+  }
+  if (!MUTANT(finish_not_reset, "kind=protocol need=relaunch", "the next launch has no last block")) {
+    memory::store_relaxed(&launch.control->finished_blocks, 0u);
+  }
   memory::store_relaxed(&launch.control->completed_epochs, completed);
 }
 

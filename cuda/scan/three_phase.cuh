@@ -20,6 +20,11 @@ DEVICE void reduce_tiles(Config config, const lookback_launch& launch) {
   using storage_type = tile_storage<Operator, Config>;
   SHARED(storage_type, storage);
   tile<Operator, Config> mine(config, storage, launch, block_index());
+  if (MUTANT(divergent_return, "kind=barrier strategy=reduce-then-scan need=partial",
+             "threads without elements return before the barrier") &&
+      mine.first + static_cast<i64>(thread_index()) * config.vt >= static_cast<i64>(launch.n)) {
+    return;
+  }
   mine.load(launch);
   const T total = mine.reduce();
   if (thread_index() == 0) memory::store_spine(static_cast<T*>(launch.spine) + block_index(), total);
@@ -36,7 +41,9 @@ DEVICE void scan_tiles(Config config, const lookback_launch& launch) {
   const T* const prefixes = static_cast<const T*>(launch.spine);
   tile<Operator, Config> mine(config, storage, launch, index);
   mine.load(launch);
-  const T prefix = prefixes == nullptr ? Operator::identity() : memory::load_spine(prefixes + index);
+  const u64 neighbour =
+      MUTANT(element_before_first, "kind=algorithm strategy=reduce-then-scan", "tile 0 reads spine element -1") ? 1 : 0;
+  const T prefix = prefixes == nullptr ? Operator::identity() : memory::load_spine(prefixes + index - neighbour);
   mine.reduce();
   mine.finish(prefix);
   mine.store(launch);

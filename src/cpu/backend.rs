@@ -1,7 +1,7 @@
 //! Memory back ends: whoever wants to see, check or answer the memory accesses of a kernel.
 
 use super::context::Thread;
-use super::error::{RawSite, SourceSite};
+use super::error::{Collective, RawSite, SourceSite};
 use super::executor::fail_in_backend;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,11 +25,25 @@ pub enum AccessKind {
     PayloadStore = 11,
     RelaxedFetchAdd = 12,
     AcquireReleaseFetchAdd = 13,
+    Fence = 14,
 }
+
+/// How far an access of the protocol reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// `.gpu`: all blocks of the device.
+    Gpu,
+    /// `.cta`: the threads of the block.
+    Block,
+}
+
+/// `LOOKBACK_ACCESS_BLOCK_SCOPE` and `LOOKBACK_ACCESS_VECTOR`, added to the number of a kind.
+const BLOCK_SCOPE: u32 = 0x100;
+const VECTOR: u32 = 0x200;
 
 impl AccessKind {
     /// Every kind, by number.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ElementLoad,
         Self::ElementStore,
         Self::SpineLoad,
@@ -44,10 +58,11 @@ impl AccessKind {
         Self::PayloadStore,
         Self::RelaxedFetchAdd,
         Self::AcquireReleaseFetchAdd,
+        Self::Fence,
     ];
 
     pub(super) fn from_number(number: u32) -> Self {
-        Self::ALL[number as usize]
+        Self::ALL[(number & 0xff) as usize]
     }
 
     /// Whether threads of different blocks communicate by it; payloads do, ordered by their tag.
@@ -76,6 +91,10 @@ impl AccessKind {
 pub struct Access {
     /// How.
     pub kind: AccessKind,
+    /// How far it reaches, if it is one of the protocol.
+    pub scope: Scope,
+    /// Whether it is two accesses of half the width, neither ordered nor atomic together (`.v2`).
+    pub is_vector: bool,
     /// Where in memory.
     pub address: usize,
     /// Width; a vector access of a lane is one access.
@@ -110,6 +129,8 @@ pub enum Synchronization {
         warp: u32,
         /// The lanes, one bit each.
         mask: u32,
+        /// Which one. Only a warp barrier orders memory: PTX promises nothing of the kind for shuffles and votes.
+        collective: Collective,
     },
     /// A block is given shared memory with unspecified contents.
     SharedStorage {
@@ -150,6 +171,15 @@ pub trait MemoryBackend {
     /// Whatever should end the launch.
     fn fetch_add(&mut self, access: &Access, value: u32) -> Result<u32, String>;
 
+    /// A fence that acquires and releases. `access` has no address.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn fence(&mut self, access: &Access) -> Result<(), String> {
+        let _ = access;
+        Ok(())
+    }
+
     /// Told after threads have met, before any of them goes on.
     ///
     /// # Errors
@@ -166,9 +196,10 @@ pub(super) struct BackendFunctions {
     pub load: unsafe extern "C" fn(*const Thread, u32, *const c_void, *mut c_void, u32, *const c_char, u32),
     pub store: unsafe extern "C" fn(*const Thread, u32, *const c_void, *const c_void, u32, *const c_char, u32),
     pub fetch_add: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32) -> u32,
+    pub fence: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
 }
 
-pub(super) static BACKEND_FUNCTIONS: BackendFunctions = BackendFunctions { load, store, fetch_add };
+pub(super) static BACKEND_FUNCTIONS: BackendFunctions = BackendFunctions { load, store, fetch_add, fence };
 
 /// Runs a call into the back end; whatever goes wrong becomes a message.
 pub(super) fn guarded<R>(call: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
@@ -195,6 +226,8 @@ unsafe fn call<R>(
     let thread = unsafe { &*thread };
     let access = Access {
         kind: AccessKind::from_number(access),
+        scope: if access & BLOCK_SCOPE != 0 { Scope::Block } else { Scope::Gpu },
+        is_vector: access & VECTOR != 0,
         address: address.addr(),
         bytes,
         block: thread.block_index.get(),
@@ -257,5 +290,12 @@ unsafe extern "C" fn fetch_add(
     // SAFETY: as in `load`.
     unsafe {
         call(thread, access, address, 4, RawSite { file, line }, |backend, access| backend.fetch_add(access, value))
+    }
+}
+
+unsafe extern "C" fn fence(thread: *const Thread, access: u32, file: *const c_char, line: u32) {
+    // SAFETY: as in `load`.
+    unsafe {
+        call(thread, access, std::ptr::null(), 0, RawSite { file, line }, |backend, access| backend.fence(access));
     }
 }

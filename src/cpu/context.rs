@@ -183,7 +183,10 @@ pub(super) struct Thread {
     pub warp_index: u32,
     pub block_threads: u32,
     pub intercept: u32,
-    reserved: u32,
+    pub mutant: u32,
+    /// What it waits for, if it said so; [`NO_TILE`] if not.
+    pub waiting_tile: Cell<u64>,
+    pub missing_tile: Cell<u64>,
 
     pub block: Cell<*const Block>,
     pub launch: Cell<*const Launch>,
@@ -205,7 +208,11 @@ pub(super) struct ThreadOrigin {
     pub grid_blocks: u64,
     pub block_threads: u32,
     pub intercept: u32,
+    pub mutant: u32,
 }
+
+/// In place of a tile's index where a thread has not said that it waits for one.
+pub(super) const NO_TILE: u64 = u64::MAX;
 
 impl Thread {
     fn new(origin: ThreadOrigin, thread_index: u32) -> Self {
@@ -222,7 +229,9 @@ impl Thread {
             warp_index: thread_index / WARP_LANES,
             block_threads: origin.block_threads,
             intercept: origin.intercept,
-            reserved: 0,
+            mutant: origin.mutant,
+            waiting_tile: Cell::new(NO_TILE),
+            missing_tile: Cell::new(NO_TILE),
             block: Cell::new(ptr::null()),
             launch: Cell::new(ptr::null()),
             yielder: Cell::new(ptr::null()),
@@ -328,6 +337,8 @@ impl Block {
             thread.site.set(RawSite::NONE);
             thread.last_poll.set(0);
             thread.accesses_since_poll.set(0);
+            thread.waiting_tile.set(NO_TILE);
+            thread.missing_tile.set(NO_TILE);
         }
     }
 
@@ -400,6 +411,7 @@ mod tests {
             offset_of!(BackendFunctions, load),
             offset_of!(BackendFunctions, store),
             offset_of!(BackendFunctions, fetch_add),
+            offset_of!(BackendFunctions, fence),
             size_of::<ExecutorFunctions>(),
             offset_of!(ExecutorFunctions, rendezvous),
             offset_of!(ExecutorFunctions, exchange),
@@ -421,6 +433,9 @@ mod tests {
             offset_of!(Thread, warp_index),
             offset_of!(Thread, block_threads),
             offset_of!(Thread, intercept),
+            offset_of!(Thread, mutant),
+            offset_of!(Thread, waiting_tile),
+            offset_of!(Thread, missing_tile),
         ]
         .map(|value| value as u32);
         let mut found = [0; 64];

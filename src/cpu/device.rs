@@ -15,14 +15,15 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 /// A kernel of one instance, entered once for every CUDA thread.
-type KernelBody = unsafe extern "C" fn(*const abi::lookback_config, *const abi::lookback_launch);
+pub(crate) type KernelBody = unsafe extern "C" fn(*const abi::lookback_config, *const abi::lookback_launch);
 
 include!(concat!(env!("OUT_DIR"), "/instances.rs"));
 
-/// The compiled kernel, `None` if the build left it out.
-fn kernel_body(instance: Instance, kernel: Kernel) -> Option<KernelBody> {
+/// The compiled kernel, `None` if the build left it out. The kernels with mutants are compiled for a few
+/// instances only.
+pub(crate) fn kernel_body(instance: Instance, kernel: Kernel, has_mutants: bool) -> Option<KernelBody> {
     let instance = instance.canonical();
-    let table = bodies(instance.element() as u32, instance.operator() as u32)?;
+    let table = bodies(instance.element() as u32, instance.operator() as u32, has_mutants)?;
     // SAFETY: the table is a pure function of any number, in `cuda/host/instantiate.cpp`.
     unsafe { table(kernel as u32) }
 }
@@ -306,7 +307,7 @@ impl CpuSettings {
         seed: u64,
         index: usize,
     ) -> Result<LaunchReport, ExecutionError> {
-        let Some(body) = kernel_body(instance, step.kernel) else {
+        let Some(body) = kernel_body(instance, step.kernel, false) else {
             return Err(ExecutionError::InvalidSettings {
                 fault: format!("the kernel {} for {instance} is not in this build", step.kernel.name()),
             });
@@ -323,7 +324,7 @@ impl CpuSettings {
             stride: step.stride,
             capacity,
             lead: step.lead,
-            reserved: 0,
+            host_epoch: 0,
         };
         let settings = LaunchSettings {
             resident_blocks: self.resident_blocks.min(most_resident_blocks(step.config.block_threads)),
@@ -435,7 +436,7 @@ mod tests {
     fn every_kernel_of_every_instance_is_compiled() {
         for instance in Instance::all() {
             for &kernel in Kernel::ALL {
-                assert!(kernel_body(instance, kernel).is_some(), "{instance}, {}", kernel.name());
+                assert!(kernel_body(instance, kernel, false).is_some(), "{instance}, {}", kernel.name());
             }
         }
     }

@@ -137,6 +137,8 @@ pub struct Party {
     pub activity: Activity,
     /// Where; nothing for threads that returned or were never at a site.
     pub site: Option<SourceSite>,
+    /// Of threads that poll and said what for: their tile, and the tile that they wait for.
+    pub tiles: Option<(u64, u64)>,
 }
 
 impl fmt::Display for Party {
@@ -146,6 +148,9 @@ impl fmt::Display for Party {
             write!(formatter, " (and {} more)", self.threads - 1)?;
         }
         write!(formatter, " {}", self.activity)?;
+        if let Some((waiting, missing)) = self.tiles {
+            write!(formatter, " in tile {waiting} for tile {missing}")?;
+        }
         if let Some(site) = self.site {
             write!(formatter, ", {site}")?;
         }

@@ -1,7 +1,7 @@
 //! One launch: its state, what kernels ask of it, and the faults it finds.
 
 use super::backend::{BACKEND_FUNCTIONS, MemoryBackend, Synchronization, guarded};
-use super::context::{Block, Counters, FULL_WARP, Group, Thread, ThreadOrigin, WARP_LANES, Warp};
+use super::context::{Block, Counters, FULL_WARP, Group, NO_TILE, Thread, ThreadOrigin, WARP_LANES, Warp};
 use super::error::{Activity, Collective, ExecutionError, MaskFault, Party, RawSite};
 use super::order::StartOrder;
 use super::schedule::{Fiber, Fibers, Suspension, preemption_threshold};
@@ -38,6 +38,7 @@ const INTERCEPT_PLAIN_POINTS: u32 = 2;
 /// protocol's loads and stores the stores are odd.
 const FIRST_PROTOCOL_ACCESS: u32 = 6;
 const FIRST_FETCH_ADD: u32 = 12;
+const FENCE: u32 = 14;
 
 /// A thread that makes this many protocol accesses without `spin_pause` is treated as if it had called
 /// it: it may be a polling loop that forgot to.
@@ -232,6 +233,7 @@ impl Launch {
             grid_blocks: settings.grid_blocks,
             block_threads: settings.block_threads,
             intercept,
+            mutant: settings.mutant,
         };
         let slots = settings.grid_blocks.min(u64::from(settings.resident_blocks));
         launch.slots = (0..slots).map(|_| Block::new(origin)).collect();
@@ -386,17 +388,26 @@ fn site_of(thread: &Thread) -> RawSite {
 }
 
 fn add_party(parties: &mut Vec<Party>, thread: &Thread, activity: Activity, site: RawSite) {
-    let site = site.resolve();
-    let block = thread.block_index.get();
-    let known = parties.iter_mut().find(|p| p.block == block && p.activity == activity && p.site == site);
-    match known {
+    let new = party(thread, activity, site);
+    let is_same = |p: &&mut Party| {
+        p.block == new.block && p.activity == new.activity && p.site == new.site && p.tiles == new.tiles
+    };
+    match parties.iter_mut().find(is_same) {
         Some(party) => party.threads += 1,
-        None => parties.push(Party { block, thread: thread.thread_index, threads: 1, activity, site }),
+        None => parties.push(new),
     }
 }
 
 fn party(thread: &Thread, activity: Activity, site: RawSite) -> Party {
-    Party { block: thread.block_index.get(), thread: thread.thread_index, threads: 1, activity, site: site.resolve() }
+    let waits = matches!(activity, Activity::SpinWait) && thread.waiting_tile.get() != NO_TILE;
+    Party {
+        block: thread.block_index.get(),
+        thread: thread.thread_index,
+        threads: 1,
+        activity,
+        site: site.resolve(),
+        tiles: waits.then(|| (thread.waiting_tile.get(), thread.missing_tile.get())),
+    }
 }
 
 /// Ends the launch. The coroutine is never resumed, so nothing that needs dropping may be alive here.
@@ -554,7 +565,12 @@ fn complete_rendezvous(thread: &Thread, warp: &Warp) {
     thread.block().make_ready(thread.warp_index, FULL_WARP & !thread.lane_bit());
     launch.count(|counters| counters.warp_collectives += 1);
     if launch.is_watched {
-        let event = Synchronization::Warp { block: thread.block_index.get(), warp: thread.warp_index, mask: FULL_WARP };
+        let event = Synchronization::Warp {
+            block: thread.block_index.get(),
+            warp: thread.warp_index,
+            mask: FULL_WARP,
+            collective: Collective::from_number(warp.collective.get()),
+        };
         launch.tell(thread, event, warp.site.get());
     }
     if launch.has_points {
@@ -619,7 +635,12 @@ unsafe extern "C" fn exchange(
             warp.update_wanted();
             thread.block().make_ready(thread.warp_index, mask & !thread.lane_bit());
             launch.count(|counters| counters.warp_collectives += 1);
-            let event = Synchronization::Warp { block: thread.block_index.get(), warp: thread.warp_index, mask };
+            let event = Synchronization::Warp {
+                block: thread.block_index.get(),
+                warp: thread.warp_index,
+                mask,
+                collective: kind,
+            };
             launch.tell(thread, event, site);
             if launch.has_points {
                 launch.scheduling_point(thread);
@@ -797,11 +818,13 @@ unsafe extern "C" fn access_point(
     let thread = unsafe { &*thread };
     let launch = thread.launch();
     let site = RawSite { file, line };
+    // Scope and vector width are the back end's business.
+    let access = access & 0xff;
     thread.site.set(site);
     if launch.has_points {
         launch.scheduling_point(thread);
     }
-    if access < FIRST_PROTOCOL_ACCESS {
+    if access < FIRST_PROTOCOL_ACCESS || access == FENCE {
         return;
     }
 

@@ -33,9 +33,9 @@ mod settings;
 mod stack;
 mod trace;
 
-pub use backend::{Access, AccessKind, MemoryBackend, Synchronization};
+pub use backend::{Access, AccessKind, MemoryBackend, Scope, Synchronization};
 pub use context::Counters;
 pub use device::{CpuDevice, CpuSettings};
 pub use error::{Activity, Collective, ExecutionError, MaskFault, Party, SourceSite};
 pub use executor::{launch, launch_on};
-pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Schedule, Stop};
+pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Schedule, Stop, mutant_number};

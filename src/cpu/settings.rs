@@ -79,6 +79,21 @@ pub struct LaunchSettings {
     pub lost_progress_rounds: u32,
     /// Somebody who dies in the middle.
     pub stop: Option<Stop>,
+    /// The fault that the kernels are to have, by the number of its name ([`mutant_number`]); 0 for none. Only
+    /// kernels compiled for it have any.
+    pub mutant: u32,
+}
+
+/// The number of a mutant's name, as `cuda/mutants.cuh` computes it: FNV-1a, 32 bits.
+pub const fn mutant_number(name: &str) -> u32 {
+    let bytes = name.as_bytes();
+    let mut hash = 2_166_136_261_u32;
+    let mut i = 0;
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u32).wrapping_mul(16_777_619);
+        i += 1;
+    }
+    hash
 }
 
 impl LaunchSettings {
@@ -97,6 +112,7 @@ impl LaunchSettings {
             poison: 0xA5,
             lost_progress_rounds: 256,
             stop: None,
+            mutant: 0,
         }
     }
 

@@ -14,6 +14,7 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Kernel, KernelConfig};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::ffi::CString;
 use std::fmt;
 use std::io::Write as _;
@@ -270,6 +271,37 @@ fn decode_entry(entry: &[u8]) -> Option<CompiledKernel> {
     whole.then(|| CompiledKernel { cubin: cubin.to_vec(), resources: KernelResources::from_bytes(*resources) })
 }
 
+/// How a kernel differs from the one that users run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// The fault it is to have: the number of a mutant's name (`cuda/mutants.cuh`), 0 for none.
+    pub mutant: u32,
+    /// Whether the mutants' hooks are taken out of the text, to show that they cost nothing.
+    pub without_hooks: bool,
+    /// Whether the cubin is to say nothing about source lines, which hold names, sizes and times of files.
+    pub without_line_info: bool,
+    /// Whether it loses time at its delay points and gives up waiting (`lookback_stress` in `cuda/abi.h`).
+    pub is_stressed: bool,
+}
+
+impl Variant {
+    /// Text in front of the source. Options would not do: a cubin keeps a copy of them, and two that differ in
+    /// nothing else would not be the same.
+    fn prefix(self) -> String {
+        let mut text = String::new();
+        if self.mutant != 0 {
+            text += &format!("#define LOOKBACK_MUTANT {}u\n", self.mutant);
+        }
+        if self.without_hooks {
+            text += "#define LOOKBACK_WITHOUT_MUTANT_HOOKS\n";
+        }
+        if self.is_stressed {
+            text += "#define LOOKBACK_STRESS\n";
+        }
+        text
+    }
+}
+
 /// Turns kernels, instances and configurations into cubins.
 #[derive(Debug)]
 pub struct Compiler {
@@ -312,6 +344,21 @@ impl Compiler {
         config: &KernelConfig,
         architecture: Architecture,
     ) -> Result<CompiledKernel, CudaError> {
+        self.scan_kernel_variant(kernel, instance, config, architecture, Variant::default())
+    }
+
+    /// The same for a kernel with a fault, or one made for stress.
+    ///
+    /// # Errors
+    /// As [`Self::scan_kernel`].
+    pub fn scan_kernel_variant(
+        &self,
+        kernel: Kernel,
+        instance: Instance,
+        config: &KernelConfig,
+        architecture: Architecture,
+        variant: Variant,
+    ) -> Result<CompiledKernel, CudaError> {
         let options = definitions(kernel, instance, config);
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
         // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only
@@ -321,7 +368,10 @@ impl Compiler {
             vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={},1", config.block_threads)],
         ];
         let source = sources::scan_source()?;
-        self.compile(source, &options, &bounds, architecture, &|| describe(kernel, instance, config))
+        let prefix = variant.prefix();
+        let source = if prefix.is_empty() { Cow::Borrowed(source) } else { Cow::Owned(prefix + source) };
+        let has_lines = !variant.without_line_info;
+        self.compile(&source, has_lines, &options, &bounds, architecture, &|| describe(kernel, instance, config))
     }
 
     /// The comparison kernels of `cuda/verify.cu`.
@@ -330,7 +380,7 @@ impl Compiler {
     /// As [`Self::scan_kernel`].
     pub fn verification_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
         let source = sources::verification_source()?;
-        self.compile(source, &[], &[Vec::new()], architecture, &|| String::from("the comparison kernels"))
+        self.compile(source, true, &[], &[Vec::new()], architecture, &|| String::from("the comparison kernels"))
     }
 
     /// The kernels of `cuda/measure.cu`: inputs, verdicts, the timer's tools.
@@ -339,7 +389,7 @@ impl Compiler {
     /// As [`Self::scan_kernel`].
     pub fn measurement_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
         let source = sources::measurement_source()?;
-        self.compile(source, &[], &[Vec::new()], architecture, &|| String::from("the measurement kernels"))
+        self.compile(source, true, &[], &[Vec::new()], architecture, &|| String::from("the measurement kernels"))
     }
 
     /// Any source, through the cache. `alternatives` are options to try in turn until one gives a kernel
@@ -347,6 +397,7 @@ impl Compiler {
     fn compile(
         &self,
         source: &str,
+        has_lines: bool,
         definitions: &[String],
         alternatives: &[Vec<String>],
         architecture: Architecture,
@@ -358,10 +409,12 @@ impl Compiler {
             String::from("--std=c++17"),
             // Functions without an execution space are device functions: the headers are plain C++.
             String::from("--device-as-default-execution-space"),
-            String::from("--generate-line-info"),
             // Registers, spills and shared memory, in the log.
             String::from("--ptxas-options=-v"),
         ];
+        if has_lines {
+            options.push(String::from("--generate-line-info"));
+        }
         options.extend_from_slice(definitions);
         let all_options: Vec<String> = options.iter().chain(alternatives.iter().flatten()).cloned().collect();
         let key = key(source, &all_options, &self.nvrtc.identity());

@@ -183,7 +183,7 @@ impl PreparedScan {
                     stride: step.stride,
                     capacity: 0,
                     lead: step.lead,
-                    reserved: 0,
+                    host_epoch: 0,
                 },
             });
         }
