@@ -33,6 +33,8 @@ fn compile_cpu_kernels() {
     // Those that are compiled once more with every mutant to choose from at run time (cuda/mutants.cuh): a value of
     // 1, 4, 8 and 16 bytes, and the operators that are not commutative.
     const WITH_MUTANTS: [(u32, u32); 6] = [(0, 0), (2, 0), (4, 0), (8, 6), (9, 7), (10, 8)];
+    // A namespace of their own: the linker keeps one of two functions that have the same name.
+    const WITH_MUTANTS_TEXT: &str = "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n#define lookback lookback_with_mutants\n";
     let mut instances = Vec::from(WITH_OWN_ELEMENT);
     for element in NUMBERS {
         instances.extend(MINIMUM_AND_MAXIMUM.map(|operator| (element, operator)));
@@ -63,7 +65,7 @@ fn compile_cpu_kernels() {
         let source = output.join(format!("{bodies}.cpp"));
         let text = format!(
             "{}#define LOOKBACK_ELEMENT {element}\n#define LOOKBACK_OPERATOR {operator}\n#define LOOKBACK_BODIES {bodies}\n#include {:?}\n",
-            if has_mutants { "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n" } else { "" },
+            if has_mutants { WITH_MUTANTS_TEXT } else { "" },
             host.join("instantiate.cpp")
         );
         // Unchanged files keep their time stamp.

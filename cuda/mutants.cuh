@@ -12,7 +12,7 @@
 //   layout    packed-64, packed-128, split
 //   pattern   shuffle, hillis-steele, kogge-stone, brent-kung, sklansky, blelloch
 //   composition  scan-then-propagate, reduce-then-scan, block
-//   mode      inclusive, exclusive, subtract
+//   mode      inclusive, exclusive, inclusive-minus-input
 //   need      more than the plain drawing gives: wrap (launches at the largest epoch), relaunch (a second
 //             launch of one workspace), frozen (launches replayed with the arguments of the first),
 //             reverse (static tile ids with blocks in reverse order), in-place, misaligned, partial (a last

@@ -11,6 +11,7 @@ pub mod cuda;
 pub mod dataset;
 pub mod device;
 pub mod element;
+pub mod kernel_sources;
 #[cfg(feature = "cli")]
 pub mod measure;
 pub mod monoid;
@@ -21,4 +22,5 @@ pub mod record;
 #[cfg(feature = "cli")]
 pub mod report;
 pub mod strategy;
+pub mod stress;
 pub mod verify;

@@ -39,9 +39,9 @@ namespace host {
 
 // Plain thread storage without a constructor, so that an access is one load and no wrapper call. A
 // coroutine never changes its OS thread, so its address may be kept across suspensions.
-extern __thread lookback_thread* current_thread;
+extern "C" __thread lookback_thread* lookback_current_thread;
 
-DEVICE lookback_thread* current() { return current_thread; }
+DEVICE lookback_thread* current() { return lookback_current_thread; }
 
 template <class Type>
 DEVICE Type& shared_storage(const void* key, call_site where = {}) {

@@ -4,13 +4,11 @@
 #include "executor.h"
 #include "../platform.cuh"
 
-namespace lookback {
-namespace host {
-__thread lookback_thread* current_thread = nullptr;
-}  // namespace host
-}  // namespace lookback
+extern "C" {
+__thread lookback_thread* lookback_current_thread = nullptr;
 
-extern "C" lookback_thread** lookback_current_thread_slot() { return &lookback::host::current_thread; }
+lookback_thread** lookback_current_thread_slot() { return &lookback_current_thread; }
+}
 
 extern "C" lookback_u32 lookback_executor_layout(lookback_u32* out, lookback_u32 capacity) {
   const std::size_t layout[] = {

@@ -5,7 +5,7 @@ use super::backend::{Access, AccessKind, MemoryBackend, Synchronization};
 
 /// An array that a launch may touch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Array {
+pub(crate) struct Array {
     pub name: &'static str,
     pub address: usize,
     pub bytes: usize,
@@ -14,7 +14,7 @@ pub(super) struct Array {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct BoundsCheck {
+pub(crate) struct BoundsCheck {
     arrays: Vec<Array>,
     /// Shared memory of the resident blocks: it comes and goes with them.
     shared: Vec<(u64, usize, usize)>,

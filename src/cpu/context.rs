@@ -281,6 +281,8 @@ pub(super) struct Block {
     /// Threads of the block in the slot that have not returned; 0 when the slot is free.
     pub live_threads: Cell<u32>,
     pub stopped: Cell<bool>,
+    /// Stands still until others have made so many switches; 0 runs.
+    pub paused_until: Cell<u64>,
     /// Scheduling points, counted when a stop is asked for.
     pub points: Cell<u64>,
     /// Warps with lanes that can run.
@@ -303,6 +305,7 @@ impl Block {
             index: Cell::new(0),
             live_threads: Cell::new(0),
             stopped: Cell::new(false),
+            paused_until: Cell::new(0),
             points: Cell::new(0),
             ready_warps: Cell::new(0),
             barrier_arrived: Cell::new(0),
@@ -321,6 +324,7 @@ impl Block {
         self.index.set(index);
         self.live_threads.set(self.threads.len() as u32);
         self.stopped.set(false);
+        self.paused_until.set(0);
         self.points.set(0);
         self.ready_warps.set(FULL_WARP >> (WARP_LANES - warps));
         self.barrier_arrived.set(0);

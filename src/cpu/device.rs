@@ -65,51 +65,51 @@ const GUARD_BYTES: usize = 64;
 
 /// Bytes whose first is aligned to 16.
 #[derive(Debug, Default)]
-struct AlignedBytes {
+pub(crate) struct AlignedBytes {
     words: Vec<u128>,
 }
 
 impl AlignedBytes {
-    fn new(bytes: usize, fill: u8) -> Self {
+    pub fn new(bytes: usize, fill: u8) -> Self {
         Self { words: vec![u128::from_ne_bytes([fill; 16]); bytes.div_ceil(16)] }
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.words)
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(&mut self.words)
     }
 }
 
 /// An array between guard bytes, at a chosen address modulo 16.
-struct GuardedArray {
+pub(crate) struct GuardedArray {
     memory: AlignedBytes,
     start: usize,
     bytes: usize,
 }
 
 impl GuardedArray {
-    fn new(bytes: usize, offset: u32) -> Self {
+    pub fn new(bytes: usize, offset: u32) -> Self {
         let start = GUARD_BYTES + offset as usize;
         Self { memory: AlignedBytes::new(start + bytes + GUARD_BYTES, POISON), start, bytes }
     }
 
-    fn contents(&self) -> &[u8] {
+    pub fn contents(&self) -> &[u8] {
         &self.memory.bytes()[self.start..self.start + self.bytes]
     }
 
-    fn contents_mut(&mut self) -> &mut [u8] {
+    pub fn contents_mut(&mut self) -> &mut [u8] {
         &mut self.memory.bytes_mut()[self.start..self.start + self.bytes]
     }
 
-    fn address(&mut self) -> *mut u8 {
+    pub fn address(&mut self) -> *mut u8 {
         self.contents_mut().as_mut_ptr()
     }
 
     /// Whether nobody wrote beside the array.
-    fn guards_are_whole(&self) -> bool {
+    pub fn guards_are_whole(&self) -> bool {
         let bytes = self.memory.bytes();
         bytes[..self.start].iter().chain(&bytes[self.start + self.bytes..]).all(|&byte| byte == POISON)
     }

@@ -224,7 +224,7 @@ impl Launch {
             clocks: RefCell::default(),
             failure: RefCell::new(None),
             is_watched: backend.is_some(),
-            has_points: preemption != 0 || settings.stop.is_some(),
+            has_points: preemption != 0 || settings.stop.is_some() || settings.pause.is_some(),
         });
         let origin = ThreadOrigin {
             counters: launch.counters.get(),
@@ -462,6 +462,16 @@ impl Launch {
     fn scheduling_point(&self, thread: &Thread) {
         if let Some(stop) = self.settings.stop {
             self.stop_at_point(thread, stop);
+        }
+        if let Some(pause) = self.settings.pause.filter(|pause| pause.block == thread.block_index.get()) {
+            let block = thread.block();
+            let points = block.points.get();
+            block.points.set(points + 1);
+            if points == pause.after_points {
+                block.paused_until.set(self.switches.get() + pause.switches);
+                block.make_ready(thread.warp_index, thread.lane_bit());
+                thread.suspend(Suspension::Waiting);
+            }
         }
         if self.preemption != 0 && self.draw() < self.preemption {
             thread.block().make_ready(thread.warp_index, thread.lane_bit());
@@ -789,7 +799,9 @@ fn check_progress(thread: &Thread, launch: &Launch) {
         slot.live_threads.get() != 0
             && slot.threads.iter().any(|thread| is_ready(thread) && thread.last_poll.get() <= window_start)
     });
-    if somebody_computes {
+    // Whoever stands still on request may be the one that they wait for.
+    let somebody_is_paused = launch.slots.iter().any(|slot| slot.paused_until.replace(0) != 0);
+    if somebody_computes || somebody_is_paused {
         launch.made_progress();
         return;
     }

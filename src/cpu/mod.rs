@@ -22,9 +22,9 @@
 //! is never interrupted, and one without an end hangs the launch as it would hang any function.
 
 mod backend;
-mod bounds;
+pub(crate) mod bounds;
 mod context;
-mod device;
+pub(crate) mod device;
 mod error;
 mod executor;
 mod order;
@@ -32,10 +32,12 @@ mod schedule;
 mod settings;
 mod stack;
 mod trace;
+mod weak_memory;
 
 pub use backend::{Access, AccessKind, MemoryBackend, Scope, Synchronization};
 pub use context::Counters;
 pub use device::{CpuDevice, CpuSettings};
 pub use error::{Activity, Collective, ExecutionError, MaskFault, Party, SourceSite};
 pub use executor::{launch, launch_on};
-pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Schedule, Stop, mutant_number};
+pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
+pub use weak_memory::{WeakMemory, WeakSettings};

@@ -121,10 +121,12 @@ impl Launch {
             if self.sleepers.get() != 0 && self.draw() < WAKE_THRESHOLD {
                 self.wake_sleepers();
             }
-            let runs_on = self.slots[slot_number].ready_warps.get() >> warp_index & 1 != 0;
+            let current = &self.slots[slot_number];
+            let runs_on = current.ready_warps.get() >> warp_index & 1 != 0 && !self.is_paused(current);
             if !runs_on || self.draw() < self.preemption {
                 let Some(chosen) = self.choose_warp() else {
-                    if self.wake_sleepers() {
+                    let somebody_was_paused = self.slots.iter().any(|slot| slot.paused_until.replace(0) != 0);
+                    if somebody_was_paused || self.wake_sleepers() {
                         continue;
                     }
                     return Ok(());
@@ -147,8 +149,12 @@ impl Launch {
         }
     }
 
+    fn is_paused(&self, slot: &Block) -> bool {
+        slot.paused_until.get() > self.switches.get()
+    }
+
     fn choose_warp(&self) -> Option<(usize, u32)> {
-        let ready = |slot: &&Block| slot.ready_warps.get() != 0;
+        let ready = |slot: &&Block| slot.ready_warps.get() != 0 && !self.is_paused(slot);
         let candidates = self.slots.iter().filter(ready).count() as u32;
         if candidates == 0 {
             return None;

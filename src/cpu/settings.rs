@@ -52,6 +52,17 @@ pub enum Stop {
     },
 }
 
+/// A block that nobody lets run for a while, in the middle of its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// The block's index.
+    pub block: u64,
+    /// It stands still from its k-th scheduling point on, counted over its threads.
+    pub after_points: u64,
+    /// For so many switches between the threads of others, or until none of them can go on.
+    pub switches: u64,
+}
+
 /// What one launch is run with. `LaunchSettings::new` gives the fast and fair choice of everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaunchSettings {
@@ -79,21 +90,11 @@ pub struct LaunchSettings {
     pub lost_progress_rounds: u32,
     /// Somebody who dies in the middle.
     pub stop: Option<Stop>,
-    /// The fault that the kernels are to have, by the number of its name ([`mutant_number`]); 0 for none. Only
+    /// A block that stands still for a while. Only random schedules do that.
+    pub pause: Option<Pause>,
+    /// The fault that the kernels are to have, by the number of its name ([`crate::stress::mutant_number`]); 0 for none. Only
     /// kernels compiled for it have any.
     pub mutant: u32,
-}
-
-/// The number of a mutant's name, as `cuda/mutants.cuh` computes it: FNV-1a, 32 bits.
-pub const fn mutant_number(name: &str) -> u32 {
-    let bytes = name.as_bytes();
-    let mut hash = 2_166_136_261_u32;
-    let mut i = 0;
-    while i < bytes.len() {
-        hash = (hash ^ bytes[i] as u32).wrapping_mul(16_777_619);
-        i += 1;
-    }
-    hash
 }
 
 impl LaunchSettings {
@@ -112,6 +113,7 @@ impl LaunchSettings {
             poison: 0xA5,
             lost_progress_rounds: 256,
             stop: None,
+            pause: None,
             mutant: 0,
         }
     }

@@ -10,13 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-// `KERNEL_SOURCES: &[(&str, &str)]`, path below cuda/ and text, written by build.rs.
-include!(concat!(env!("OUT_DIR"), "/kernel_sources.rs"));
-
-/// Every embedded file: its path below `cuda/` and its text.
-pub fn embedded() -> &'static [(&'static str, &'static str)] {
-    KERNEL_SOURCES
-}
+pub use crate::kernel_sources::embedded;
 
 /// The translation unit of the scan kernels, flattened once.
 pub(super) fn scan_source() -> Result<&'static str, CudaError> {
@@ -40,7 +34,7 @@ fn flattened(source: &'static OnceLock<String>, entry: &str) -> Result<&'static 
     if let Some(source) = source.get() {
         return Ok(source);
     }
-    let text = flatten(KERNEL_SOURCES, entry)?;
+    let text = flatten(embedded(), entry)?;
     Ok(source.get_or_init(|| text))
 }
 
