@@ -218,7 +218,8 @@ fn cost(request: &ScanRequest) -> u64 {
     work + 20_000
 }
 
-fn command_line() -> String {
+/// The command as a user would type it: the program by its name, words quoted where a shell needs it.
+pub(super) fn command_line() -> String {
     let mut words = std::env::args();
     let program = words.next().unwrap_or_default();
     let program = Path::new(&program).file_name().map_or("lookback".into(), |name| name.to_string_lossy().into_owned());

@@ -80,6 +80,12 @@ impl Console {
         self.progress.inc(cost);
     }
 
+    /// Adds to what is done, from any thread.
+    pub fn advancer(&self) -> impl Fn(u64) + Sync + use<> {
+        let progress = self.progress.clone();
+        move |cost| progress.inc(cost)
+    }
+
     /// Takes the progress off the screen.
     pub fn end_progress(&mut self) {
         self.progress.finish_and_clear();

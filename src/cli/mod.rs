@@ -3,11 +3,15 @@
 pub mod arguments;
 pub mod compare;
 pub mod console;
+#[cfg(feature = "cpu")]
+mod detectors;
 pub mod devices;
 pub mod info;
 pub mod input;
 pub mod jobs;
 pub mod report;
+#[cfg(feature = "cpu")]
+pub mod stress;
 pub mod sweep;
 pub mod table;
 
@@ -56,6 +60,14 @@ enum Command {
     ///
     /// Judges every configuration by its samples, not by two medians.
     CompareRecords(sweep::CompareRecordsArguments),
+    /// Look for races with drawn schedules, weak memory and broken kernels
+    ///
+    /// Runs the kernels under hostile schedules and a model of weak memory, or
+    /// on a GPU with delays, and verifies every element. --mutants does the same
+    /// with kernels that were broken on purpose, by every detector there is.
+    #[cfg(feature = "cpu")]
+    #[command(after_help = STRESS_AFTER_HELP)]
+    Stress(Box<stress::StressArguments>),
     /// Show devices, compilers, caches and versions, and what is missing
     Info,
     /// Render plots and page again from recorded data, or fill a document's tables
@@ -103,6 +115,21 @@ A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl;
 
 Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
 input or output folder, 3 no device or no compiler.";
+
+#[cfg(feature = "cpu")]
+const STRESS_AFTER_HELP: &str = "\
+Examples:
+  lookback stress --runs 100k              the kernels as they are
+  lookback stress --mutant relaxed_tag     a fault, found and made small
+  lookback stress --replay 'CASE'          what a failure printed, step by step
+  lookback stress --mutants                every detector against every mutant
+
+Detectors: cpu-schedules, weak-memory, thread-sanitizer, loom, ptx-enumerator,
+gpu-stress, compute-sanitizer.
+
+Exit codes: 0 nothing found (--mutants: every mutant killed), 1 a failure
+(--mutants: a survivor, or something harmless reported), 2 bad arguments,
+3 no device or no compiler.";
 
 /// What ends the program early.
 #[derive(Debug, thiserror::Error)]
@@ -183,6 +210,8 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
         }
         Command::Sweep(arguments) => Ok(sweep::sweep(&arguments)?),
         Command::CompareRecords(arguments) => Ok(sweep::compare(&arguments)?),
+        #[cfg(feature = "cpu")]
+        Command::Stress(arguments) => Ok(stress::stress(&arguments)?),
         Command::Info => {
             let mut console = Console::new(false);
             console.print(&info::text())?;

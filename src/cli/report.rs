@@ -62,6 +62,12 @@ fn sweeps(path: &Path, console: &mut Console) -> Result<bool, CliError> {
         _ => path.join("index.html"),
     };
     let pictures = report::write_sweeps(&sources, &page)?;
+    if path.is_dir() {
+        let tables = report::write_kill_tables(path)?;
+        if tables > 0 {
+            console.print(&format!("{tables} tables of mutants rendered in {}\n", path.display()))?;
+        }
+    }
     let rows: usize = sources.iter().map(|source| source.record.rows.len()).sum();
     console.print(&format!("{rows} rows rendered in {pictures} pictures: {}\n", page.display()))?;
     Ok(sources.iter().flat_map(|source| &source.record.rows).all(|row| row.status != Status::Wrong))

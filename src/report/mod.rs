@@ -5,6 +5,7 @@
 
 mod axis;
 mod chart;
+mod kill_table;
 mod look;
 mod page;
 mod plots;
@@ -18,6 +19,7 @@ pub use splice::{SpliceError, Spliced, splice};
 
 use crate::measure::record::{SweepRecord, SweepRecordError};
 use crate::record::{Record, RecordError, write_atomically};
+use crate::stress::table::KillTable;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,14 @@ pub enum ReportError {
     /// A document's markers cannot be filled.
     #[error(transparent)]
     Splice(#[from] SpliceError),
+    /// A file named as a table of mutants is none.
+    #[error("{} is no table of mutants: {reason}", path.display())]
+    KillTable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The drawing library refused.
     #[error("cannot draw the plot {plot}: {reason}")]
     Drawing {
@@ -83,6 +93,42 @@ fn write_if_changed(path: &Path, text: &str) -> Result<(), RecordError> {
     }
     write_atomically(path, text.as_bytes())
 }
+
+/// The tables of mutants in a folder: files named `mutants-….json`, in the order of their names.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn kill_tables(directory: &Path) -> Result<Vec<(String, KillTable)>, ReportError> {
+    let mut tables = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(stem) = name.strip_suffix(".json").filter(|stem| stem.starts_with(KILL_TABLE)) else { continue };
+        let broken = |reason: String| ReportError::KillTable { path: path.clone(), reason };
+        let text = fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
+        let table = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
+        tables.push((stem.to_owned(), table));
+    }
+    tables.sort_by(|left, right| left.0.cmp(&right.0));
+    Ok(tables)
+}
+
+/// Renders picture and page of every table of mutants in a folder, beside its record; returns how many there are.
+///
+/// # Errors
+/// When a record cannot be read, or the folder cannot be written.
+pub fn write_kill_tables(directory: &Path) -> Result<usize, ReportError> {
+    let tables = kill_tables(directory)?;
+    for (stem, table) in &tables {
+        let picture = kill_table::svg(table, stem)?;
+        write_if_changed(&directory.join(format!("{stem}.svg")), &picture)?;
+        write_if_changed(&directory.join(format!("{stem}.html")), &kill_table::html(table, &picture))?;
+    }
+    Ok(tables.len())
+}
+
+/// How the names of tables of mutants start.
+const KILL_TABLE: &str = "mutants-";
 
 /// A sweep's record and where it lies.
 #[derive(Debug, Clone, PartialEq)]

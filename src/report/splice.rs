@@ -6,12 +6,14 @@
 //! <!-- lookback:end size-h100 -->
 //! ```
 //!
-//! The name is that of a record's file without its ending, or `figures` for a table of all pictures with
+//! The name is that of a record's file without its ending (a sweep's, or a table of mutants), or `figures` for a table of all pictures with
 //! their data and commands.
 
 use super::sweep;
 use super::tables::{Table, main_tables};
-use super::{ReportError, SweepSource};
+use super::{ReportError, SweepSource, kill_tables};
+use crate::stress::table::KillTable;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -124,6 +126,16 @@ pub struct Spliced {
     pub tables: usize,
 }
 
+/// The tables of mutants beside the records of sweeps.
+fn kill_tables_of(sources: &[SweepSource]) -> Result<Vec<(String, KillTable)>, ReportError> {
+    let folders: BTreeSet<&Path> = sources.iter().map(|source| source.directory.as_path()).collect();
+    let mut tables = Vec::new();
+    for folder in folders {
+        tables.extend(kill_tables(folder)?);
+    }
+    Ok(tables)
+}
+
 fn known(sources: &[SweepSource]) -> String {
     let names = sources.iter().map(|source| source.stem.as_str());
     names.chain([FIGURES]).collect::<Vec<_>>().join(", ")
@@ -132,6 +144,9 @@ fn known(sources: &[SweepSource]) -> String {
 fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<String>, ReportError> {
     if name == FIGURES {
         return Ok(Some(figures(document, sources)?.markdown()));
+    }
+    if let Some((_, table)) = kill_tables_of(sources)?.iter().find(|(stem, _)| stem == name) {
+        return Ok(Some(table.markdown()));
     }
     let source = sources.iter().find(|source| source.stem == name);
     let texts =

@@ -14,6 +14,8 @@ mod mutant;
 pub mod replay;
 #[cfg(feature = "cpu")]
 pub mod search;
+#[cfg(feature = "cli")]
+pub mod table;
 
 #[cfg(feature = "cpu")]
 pub use case::{Case, Disturbance, Memory, WorkspaceStart};

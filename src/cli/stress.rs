@@ -1,0 +1,331 @@
+//! `lookback stress`: drawn runs of the kernels as they are, one mutant, all mutants, or one case again.
+
+use super::compare::command_line;
+use super::console::Console;
+use super::detectors::{Examiner, examiners};
+use super::{CliError, EXIT_OK, EXIT_WRONG};
+use crate::measure::environment::processor;
+use crate::record::write_atomically;
+use crate::stress::search::{Limits, Search, search, shrink};
+use crate::stress::table::{Cell, Detector, KillTable, Row, Verdict, grouped};
+use crate::stress::{Case, Memory, Mutant, replay};
+use clap::{Args, ValueEnum};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// Where the kernels run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StressDevice {
+    /// The kernels compiled for the host.
+    Cpu,
+    /// The first CUDA device.
+    Cuda,
+}
+
+/// What loads may return on the CPU device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MemoryChoice {
+    /// The last value stored.
+    Strong,
+    /// What a model of weak memory allows.
+    Weak,
+    /// Every other run the one, every other run the other.
+    Both,
+}
+
+impl MemoryChoice {
+    const fn memories(self) -> &'static [Memory] {
+        match self {
+            Self::Strong => &[Memory::Strong],
+            Self::Weak => &[Memory::Weak],
+            Self::Both => &[Memory::Weak, Memory::Strong],
+        }
+    }
+}
+
+/// How results go to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StressFormat {
+    /// For people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// `lookback stress`.
+#[derive(Debug, Clone, Args)]
+pub struct StressArguments {
+    /// Where to run
+    #[arg(long, value_enum, default_value_t = StressDevice::Cpu, hide_possible_values = true, value_name = "cpu|cuda")]
+    pub device: StressDevice,
+    /// Runs to make: launches, each with a schedule of its own
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = super::arguments::parse_size)]
+    pub runs: u64,
+    /// Seconds after which to end, whatever has been run
+    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    pub seconds: Option<Duration>,
+    /// Seed of the first case; the others follow
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// What loads may return on the CPU device
+    #[arg(long, value_enum, default_value_t = MemoryChoice::Both, hide_possible_values = true,
+        value_name = "strong|weak|both")]
+    pub memory: MemoryChoice,
+    /// OS threads [default: all processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Give the kernels this fault
+    #[arg(long, value_name = "NAME", conflicts_with = "mutants")]
+    pub mutant: Option<String>,
+    /// Ask every detector about every mutant
+    #[arg(long)]
+    pub mutants: bool,
+    /// Detectors to ask [default: all that need no GPU, with --device cuda all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_detector, requires = "mutants")]
+    pub detectors: Option<Vec<Detector>>,
+    /// Columns that are not asked for now, from the JSON of an earlier table
+    #[arg(long, value_name = "FILE", requires = "mutants")]
+    pub add: Option<PathBuf>,
+    /// text or json
+    #[arg(long, value_enum, default_value_t = StressFormat::Text, hide_possible_values = true,
+        value_name = "text|json")]
+    pub format: StressFormat,
+    /// Write the JSON of the table of mutants here too
+    #[arg(long, value_name = "FILE", requires = "mutants")]
+    pub output: Option<PathBuf>,
+    /// List the mutants and what they are
+    #[arg(long)]
+    pub list_mutants: bool,
+    /// Run one case again and show its interleaving; CASE is what a failure printed
+    #[arg(long, value_name = "CASE")]
+    pub replay: Option<String>,
+    /// Accesses to show of each launch of a replay, the last ones
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub replay_lines: usize,
+    /// No progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "a number of seconds that is not negative".to_owned())
+}
+
+fn parse_detector(text: &str) -> Result<Detector, String> {
+    let names = || Detector::ALL.map(Detector::name).join(", ");
+    Detector::ALL.into_iter().find(|detector| detector.name() == text).ok_or_else(|| format!("one of {}", names()))
+}
+
+/// How long a failing case is made smaller.
+const SHRINKING: Duration = Duration::from_secs(10);
+/// What a detector that draws may take for a mutant.
+const SECONDS_A_MUTANT: Duration = Duration::from_secs(6);
+const RUNS_A_MUTANT: u64 = 3000;
+
+/// Runs `lookback stress` and returns the exit code.
+///
+/// # Errors
+/// When the arguments make no sense, or a file cannot be read or written.
+pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
+    let mut console = Console::new(arguments.quiet);
+    if arguments.list_mutants {
+        return list(&mut console);
+    }
+    if let Some(text) = &arguments.replay {
+        return replay_case(text, arguments.replay_lines, &mut console);
+    }
+    let mutant = arguments.mutant.as_deref().map(Mutant::named).transpose().map_err(usage)?;
+    if arguments.mutants {
+        return kill_table(arguments, &mut console);
+    }
+    match arguments.device {
+        StressDevice::Cpu => campaign(mutant, arguments, &mut console),
+        StressDevice::Cuda => super::detectors::gpu_campaign(mutant, arguments, &mut console),
+    }
+}
+
+fn usage(error: impl std::fmt::Display) -> CliError {
+    CliError::Usage(error.to_string())
+}
+
+fn list(console: &mut Console) -> Result<u8, CliError> {
+    let mutants = Mutant::all().map_err(usage)?;
+    let names = mutants.iter().map(|mutant| mutant.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for mutant in mutants {
+        text += &format!("{:<names$}  {:<9}  {}\n", mutant.name, mutant.kind.name(), mutant.text);
+    }
+    console.print(&text)?;
+    Ok(EXIT_OK)
+}
+
+fn replay_case(text: &str, lines: usize, console: &mut Console) -> Result<u8, CliError> {
+    let case: Case = text.parse().map_err(usage)?;
+    let (told, result) = replay::replay(&case, lines);
+    console.print(&told)?;
+    match result {
+        Ok(passed) => {
+            console.print(&format!("passed: {} launches, every element right\n", passed.schedules))?;
+            Ok(EXIT_OK)
+        }
+        Err(failure) => {
+            console.print(&format!("FAILED in {failure}\n"))?;
+            Ok(EXIT_WRONG)
+        }
+    }
+}
+
+/// Processors, if nobody chose.
+pub(super) fn threads(arguments: &StressArguments) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.threads.map_or_else(all, |threads| threads as usize)
+}
+
+/// Drawn runs on the CPU device until one fails or all are done.
+fn campaign(
+    mutant: Option<&'static Mutant>,
+    arguments: &StressArguments,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    let limits = Limits {
+        first_seed: arguments.seed,
+        schedules: arguments.runs,
+        time: arguments.seconds,
+        threads: threads(arguments),
+    };
+    console.start_progress(arguments.runs);
+    let found = search(mutant, arguments.memory.memories(), limits, &console.advancer());
+    console.end_progress();
+    let Search { found, cases, passed, elapsed } = found;
+    let seconds = elapsed.as_secs_f64();
+    let Some(found) = found else {
+        let what = mutant.map_or("the kernels as they are".to_owned(), |mutant| format!("the mutant {mutant}"));
+        if arguments.format == StressFormat::Json {
+            let document = serde_json::json!({
+                "verdict": "survived", "runs": passed.schedules, "cases": cases, "elements": passed.elements,
+                "seconds": seconds, "first_seed": arguments.seed,
+            });
+            console.print(&format!("{document:#}\n"))?;
+        } else {
+            console.print(&format!(
+                "{what}: {} runs of {} cases, {} elements, in {seconds:.1} s: no failure\n",
+                grouped(passed.schedules),
+                grouped(cases),
+                grouped(passed.elements),
+            ))?;
+        }
+        return Ok(EXIT_OK);
+    };
+    let small = shrink(&found, SHRINKING);
+    if arguments.format == StressFormat::Json {
+        let document = serde_json::json!({
+            "verdict": "killed", "runs": passed.schedules + 1, "cases": cases, "seconds": seconds,
+            "seed": found.case.seed, "how": found.failure.to_string(),
+            "case": found.case.to_string(), "smallest_case": small.case.to_string(),
+            "smallest_how": small.failure.to_string(),
+        });
+        console.print(&format!("{document:#}\n"))?;
+    } else {
+        console.print(&format!(
+            "FAILED after {} runs, {seconds:.1} s: {}\n  lookback stress --replay '{}'\n\
+             smallest case found that fails so: {}\n  lookback stress --replay '{}'\n",
+            grouped(passed.schedules + 1),
+            found.failure,
+            found.case,
+            small.failure,
+            small.case
+        ))?;
+    }
+    Ok(EXIT_WRONG)
+}
+
+fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
+    let earlier = arguments.add.as_deref().map(read_table).transpose()?;
+    let chosen = arguments.detectors.clone().unwrap_or_else(|| {
+        let is_asked = |detector: &Detector| arguments.device == StressDevice::Cuda || !detector.needs_gpu();
+        Detector::ALL.into_iter().filter(is_asked).collect()
+    });
+    let limits = Limits {
+        first_seed: arguments.seed,
+        schedules: RUNS_A_MUTANT,
+        time: Some(arguments.seconds.unwrap_or(SECONDS_A_MUTANT)),
+        threads: threads(arguments),
+    };
+    let mutants = Mutant::all().map_err(usage)?;
+    let (name, processors) = processor();
+    let mut table = KillTable {
+        program: format!("lookback {}", env!("CARGO_PKG_VERSION")),
+        git_commit: option_env!("LOOKBACK_GIT_COMMIT").map(str::to_owned),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: command_line(),
+        machine: BTreeMap::from([("processor".to_owned(), format!("{name}, {processors} processors"))]),
+        detectors: chosen.clone(),
+        unmutated: BTreeMap::new(),
+        mutants: mutants.iter().map(Row::new).collect(),
+    };
+    // By kind, so that the table reads in groups.
+    table.mutants.sort_by_key(|row| row.kind);
+    let mut examiners = examiners(&chosen, &limits);
+    console.start_progress((examiners.len() * (mutants.len() + 1)) as u64);
+    for (detector, examiner) in &mut examiners {
+        let mut runs = 0;
+        for row in &mut table.mutants {
+            console.show_progress(format!("{} {}", detector.name(), row.name));
+            let mutant = Mutant::named(&row.name).map_err(usage)?;
+            let cell = examine(examiner, Some(mutant), &limits);
+            if let Cell::Killed { runs: more, .. } | Cell::Survived { runs: more, .. } = &cell {
+                runs += more;
+            }
+            row.set(*detector, cell);
+            console.advance(1);
+        }
+        // Beside the mutants the kernels as they are, over as many runs as all of them had together.
+        console.show_progress(format!("{} unmutated", detector.name()));
+        let limits = Limits { schedules: runs, time: None, ..limits };
+        table.unmutated.insert(*detector, examine(examiner, None, &limits));
+        if let Ok(examiner) = examiner {
+            table.machine.extend(examiner.facts());
+        }
+        console.advance(1);
+    }
+    console.end_progress();
+    if let Some(earlier) = &earlier {
+        table.add(earlier);
+    }
+    let json = serde_json::to_string_pretty(&table).expect("a table of text and numbers is JSON") + "\n";
+    if let Some(path) = &arguments.output {
+        write_atomically(path, json.as_bytes())?;
+    }
+    match arguments.format {
+        StressFormat::Json => console.print(&json)?,
+        StressFormat::Text => console.print(&table.text())?,
+    }
+    for row in table.wrong_rows() {
+        let what =
+            if row.verdict == Verdict::Killed { "is harmless, but was reported" } else { "survived every detector" };
+        console.remark(&format!("{} {what} ({})", row.name, row.place));
+    }
+    for (detector, cell) in table.false_alarms() {
+        if let Cell::Killed { how, reproduce, .. } = cell {
+            let again = reproduce.as_deref().map(|line| format!("; {line}")).unwrap_or_default();
+            console.remark(&format!("{} reports the kernels as they are: {how}{again}", detector.name()));
+        }
+    }
+    Ok(if table.is_right() { EXIT_OK } else { EXIT_WRONG })
+}
+
+fn examine(examiner: &mut Result<Box<dyn Examiner>, String>, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+    match examiner {
+        Ok(examiner) => examiner.examine(mutant, limits),
+        Err(why) => Cell::NotRun { why: why.clone() },
+    }
+}
+
+/// Reads the JSON of a table.
+pub(crate) fn read_table(path: &std::path::Path) -> Result<KillTable, CliError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
+    serde_json::from_str(&text).map_err(|error| usage(format!("{} is no table of mutants: {error}", path.display())))
+}
