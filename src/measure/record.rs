@@ -419,7 +419,7 @@ pub struct SweepRecord {
 enum Line {
     Header(Box<SweepHeader>),
     Row(Box<SweepRow>),
-    Point(PointDone),
+    Point(Box<PointDone>),
     Skipped(Skipped),
     Resumed(Resumed),
     Finished(Finished),
@@ -565,7 +565,7 @@ impl SweepRecord {
                     });
                 }
                 (Line::Row(row), Some(record)) => record.rows.push(*row),
-                (Line::Point(point), Some(record)) => record.points.push(point),
+                (Line::Point(point), Some(record)) => record.points.push(*point),
                 (Line::Skipped(skipped), Some(record)) => record.skipped.push(skipped),
                 (Line::Resumed(resumed), Some(record)) => record.resumed.push(resumed),
                 (Line::Finished(finished), Some(record)) => record.finished = Some(finished),
@@ -647,7 +647,7 @@ impl SweepRecorder {
         for point in &record.points {
             rows.extend(record.rows.iter().filter(|row| point.has(row)).cloned());
             lines.extend(record.rows.iter().filter(|row| point.has(row)).cloned().map(|row| Line::Row(Box::new(row))));
-            lines.push(Line::Point(point.clone()));
+            lines.push(Line::Point(Box::new(point.clone())));
         }
         record.rows = rows;
         lines.extend(record.skipped.iter().cloned().map(Line::Skipped));
@@ -692,7 +692,7 @@ impl SweepRecorder {
     /// # Errors
     /// When the disk refuses it.
     pub fn point(&mut self, point: PointDone) -> Result<(), SweepRecordError> {
-        self.append(&Line::Point(point.clone()))?;
+        self.append(&Line::Point(Box::new(point.clone())))?;
         self.record.points.push(point);
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use super::environment::Machine;
 use super::record::{FigureRecord, PointDone, Status, SweepRecordError, SweepRecorder, SweepRow};
-use super::sampling::{Clocks, Executor, Figure, PATIENCE, sample_figure};
+use super::sampling::{Clocks, Compared, Executor, Figure, PATIENCE, sample_figure};
 use super::sweep::{Entry, Limits, Point, Subject, SweepFile};
 use crate::device::DeviceError;
 use crate::record::Skipped;
@@ -279,8 +279,8 @@ pub fn measure_point(
             subjects.push(empty_frame_entry);
         }
         let figure_seed = seed ^ (figure as u64 + 1);
-        let executor = laboratory.executor();
-        let mut sampled = sample_figure(executor, figure, &subjects, &hints, frame, &settings, clocks, figure_seed)?;
+        let compared = Compared { figure, subjects: &subjects, hint_nanoseconds: &hints, frame, seed: figure_seed };
+        let mut sampled = sample_figure(laboratory.executor(), &compared, &settings, clocks)?;
         if let Some(frame) = frame {
             empty_frame = Some(FigureRecord::new(sampled.remove(frame), 0, None));
         }

@@ -406,23 +406,34 @@ pub const PATIENCE: u32 = 2;
 /// Calibration ends after this many corrections at the latest.
 const CALIBRATIONS: u32 = 4;
 
-/// Samples one figure of all `subjects` in rounds. `hint_nanoseconds` is about what one run of a subject
-/// takes, where that is known, and saves calibration. Results are in the order of `subjects`, as they were
-/// timed; if `frame` is the position of a subject that stands for what timing itself takes, the sureness that
-/// is asked of the others is that of what remains without it.
+/// What is sampled in common rounds.
+#[derive(Debug, Clone, Copy)]
+pub struct Compared<'a> {
+    /// The figure.
+    pub figure: Figure,
+    /// The subjects, as the executor knows them.
+    pub subjects: &'a [usize],
+    /// About what one run of each takes, where that is known: saves calibration.
+    pub hint_nanoseconds: &'a [Option<f64>],
+    /// The position of the subject that stands for what timing itself takes. The sureness that is asked of the
+    /// others is that of what remains without it.
+    pub frame: Option<usize>,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// Samples one figure of all subjects in rounds. Results are in the order of the subjects, and as they were
+/// timed: nothing is taken off.
 ///
 /// # Errors
 /// When the device failed.
 pub fn sample_figure<E: Executor + ?Sized>(
     executor: &mut E,
-    figure: Figure,
-    subjects: &[usize],
-    hint_nanoseconds: &[Option<f64>],
-    frame: Option<usize>,
+    compared: &Compared<'_>,
     settings: &SamplingSettings,
     clocks: &mut Clocks,
-    seed: u64,
 ) -> Result<Vec<Measured>, E::Error> {
+    let Compared { figure, subjects, hint_nanoseconds, frame, seed } = *compared;
     let start = executor.now();
     let time_out = settings.time_out_per_subject * u32::try_from(subjects.len()).unwrap_or(u32::MAX);
     let mut lanes = Vec::with_capacity(subjects.len());
@@ -618,7 +629,8 @@ mod tests {
 
     fn run(mock: &mut Mock, figure: Figure, settings: &SamplingSettings, clocks: &mut Clocks) -> Vec<Measured> {
         let subjects: Vec<usize> = (0..mock.base_ns.len()).collect();
-        sample_figure(mock, figure, &subjects, &[], None, settings, clocks, 42).unwrap_or_else(|never| match never {})
+        let compared = Compared { figure, subjects: &subjects, hint_nanoseconds: &[], frame: None, seed: 42 };
+        sample_figure(mock, &compared, settings, clocks).unwrap_or_else(|never| match never {})
     }
 
     fn series(measured: &Measured) -> &Series {
@@ -746,9 +758,10 @@ mod tests {
     #[test]
     fn the_frame_is_sampled_in_the_same_rounds_and_taken_off_nobody() {
         let mut mock = Mock::new(&[2e3, 5e3], 0.01);
-        let measured =
-            sample_figure(&mut mock, Figure::Cold, &[1, 0], &[], Some(1), &settings(), &mut Clocks::default(), 1)
-                .unwrap_or_else(|never| match never {});
+        let (subjects, frame) = (&[1, 0], Some(1));
+        let compared = Compared { figure: Figure::Cold, subjects, hint_nanoseconds: &[], frame, seed: 1 };
+        let measured = sample_figure(&mut mock, &compared, &settings(), &mut Clocks::default())
+            .unwrap_or_else(|never| match never {});
         let median = |index: usize| Summary::of(&series(&measured[index]).accepted_nanoseconds).unwrap().median;
         assert!((median(0) / 5e3 - 1.0).abs() < 0.02 && (median(1) / 2e3 - 1.0).abs() < 0.02);
         let count = |index: usize| series(&measured[index]).accepted_nanoseconds.len();
@@ -791,17 +804,10 @@ mod tests {
         let orders = |seed: u64| {
             let mut mock = Mock::new(&[1e5; 5], 0.001);
             let settings = SamplingSettings { warm_up: Duration::ZERO, ..settings() };
-            sample_figure(
-                &mut mock,
-                Figure::Cold,
-                &[0, 1, 2, 3, 4],
-                &[],
-                None,
-                &settings,
-                &mut Clocks::default(),
-                seed,
-            )
-            .unwrap_or_else(|never| match never {});
+            let subjects = &[0, 1, 2, 3, 4];
+            let compared = Compared { figure: Figure::Cold, subjects, hint_nanoseconds: &[], frame: None, seed };
+            sample_figure(&mut mock, &compared, &settings, &mut Clocks::default())
+                .unwrap_or_else(|never| match never {});
             // One calibrating sample each comes first.
             mock.taken.split_off(5)
         };

@@ -2,7 +2,7 @@
 //! that does 5 % more as slower. A harness that fails this has nothing to say about scans.
 
 use super::run::{Laboratory, NotMeasured, OpenedPoint};
-use super::sampling::{Clocks, Figure, Measured, SamplingSettings, StoppingRule, sample_figure};
+use super::sampling::{Clocks, Compared, Figure, Measured, SamplingSettings, StoppingRule, sample_figure};
 use super::statistics::{Ratio, Summary, Verdict};
 use super::sweep::{Entry, Point, Subject};
 use crate::device::DeviceError;
@@ -199,9 +199,14 @@ fn sample(
     for figure in FIGURES {
         let is_cold = figure == Figure::Cold;
         let subjects: Vec<usize> = (0..frame + usize::from(is_cold)).collect();
-        let (executor, seed) = (laboratory.executor(), seed ^ figure as u64);
-        let measured =
-            sample_figure(executor, figure, &subjects, &[], is_cold.then_some(frame), &settings(), clocks, seed)?;
+        let compared = Compared {
+            figure,
+            subjects: &subjects,
+            hint_nanoseconds: &[],
+            frame: is_cold.then_some(frame),
+            seed: seed ^ figure as u64,
+        };
+        let measured = sample_figure(laboratory.executor(), &compared, &settings(), clocks)?;
         let mut sampled: Vec<Vec<f64>> = measured
             .into_iter()
             .map(|measured| match measured {
