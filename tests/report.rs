@@ -178,7 +178,9 @@ fn record(folder: &Path, sweep: &str) -> PathBuf {
             recorder.row(row(&point, &entry.subject, &entry.figures, &mut copies)).unwrap();
         }
         let (element, operator) = (point.instance.element(), point.instance.operator());
-        recorder.point(PointDone { element, operator, n: point.n, order_seed: 1, seconds: 1.0 }).unwrap();
+        recorder
+            .point(PointDone { element, operator, n: point.n, order_seed: 1, empty_frame: None, seconds: 1.0 })
+            .unwrap();
     }
     let finished = Finished { seconds: 100.0, median_clock_mhz: Some(1980.0), temperature_celsius: Some(40) };
     recorder.finish(finished).unwrap()

@@ -162,11 +162,17 @@ impl Jobs {
         sizes.sort_unstable();
         sizes.dedup();
         for n in sizes {
-            // At the size of the sweep the swept strategies run with all its VTs, the default's among them.
+            // At the size of the sweep the swept strategies run with all its VTs and the suggested one.
             let swept = |strategy: &&Strategy| sweep && n == sweep_size && SWEPT.contains(strategy);
             let (swept, others): (Vec<Strategy>, Vec<Strategy>) = choice.strategies.iter().partition(swept);
             self.add(arguments, choice, scale, instance, &modes, n, &others, choice.vts.as_deref());
-            self.add(arguments, choice, scale, instance, &modes, n, &swept, Some(scale.sweep_vts));
+            for strategy in swept {
+                let mut vts = scale.sweep_vts.to_vec();
+                vts.push(ScanConfig::suggested(strategy, instance.element().bytes(), n).vt);
+                vts.sort_unstable();
+                vts.dedup();
+                self.add(arguments, choice, scale, instance, &modes, n, &[strategy], Some(&vts));
+            }
         }
     }
 
@@ -338,6 +344,20 @@ mod tests {
             assert_eq!(jobs.requests.iter().filter(vts).count(), Scale::CPU.sweep_vts.len());
         }
         assert!(jobs.requests.iter().any(|request| request.instance.operator() == Operator::Intervals));
+    }
+
+    #[test]
+    fn the_suggested_vt_is_among_those_that_are_swept() {
+        let arguments = Wrapper::try_parse_from(["compare"]).unwrap().compare;
+        for scale in [Scale::CPU, Scale::GPU] {
+            let jobs = Jobs::new(&arguments, &scale, None).unwrap();
+            for strategy in SWEPT {
+                let suggested = ScanConfig::suggested(strategy, 4, scale.sweep_size);
+                assert!(jobs.requests.iter().any(|request| {
+                    (request.strategy, request.n, request.config.vt) == (strategy, scale.sweep_size, suggested.vt)
+                }));
+            }
+        }
     }
 
     #[test]

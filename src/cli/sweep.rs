@@ -10,7 +10,7 @@ use crate::measure::record::{
     FORMAT, Finished, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow,
 };
 use crate::measure::run::{self, Laboratory, Progress, SweepSummary};
-use crate::measure::sampling::Figure;
+use crate::measure::sampling::{Figure, Stop};
 use crate::measure::selftest::selftest;
 use crate::measure::sweep::{Point, SHIPPED, SweepFile};
 use clap::Args;
@@ -315,7 +315,9 @@ impl Table {
             }
             let time = |figure: Figure| match row.figure(figure) {
                 Some(record) => match record.median_ns {
-                    Some(median) => format!("{:.2}{}", median / 1000.0, if record.is_trusted { "" } else { "?" }),
+                    Some(median) if !record.is_trusted => format!("{:.2}?", median / 1000.0),
+                    Some(median) if record.stop == Some(Stop::TwoPeaks) => format!("~{:.2}", median / 1000.0),
+                    Some(median) => format!("{:.2}", median / 1000.0),
                     None => "-".to_owned(),
                 },
                 None => String::new(),

@@ -89,6 +89,7 @@ enum Work {
     Memcpy { bytes: u64 },
     Copy { function: CudaFunction, blocks: u32, bytes: u64, tiles: u64 },
     Spin { function: CudaFunction, nanoseconds: u64 },
+    Nothing,
 }
 
 /// An instantiated graph of some runs.
@@ -135,6 +136,7 @@ impl PreparedSubject {
             Work::Memcpy { bytes } => format!("copying {bytes} bytes on the device"),
             Work::Copy { bytes, .. } => format!("the copy kernel over {bytes} bytes"),
             Work::Spin { nanoseconds, .. } => format!("a kernel that runs for {nanoseconds} ns"),
+            Work::Nothing => String::from("an empty frame"),
         }
     }
 
@@ -553,6 +555,7 @@ impl GpuLaboratory {
             Subject::Copy16 => copy("copy_16", &tile_copy(0), Some(16)),
             Subject::Copy16Again => copy("copy_16_again", &tile_copy(0), Some(16)),
             Subject::Copy16Slower => copy("copy_16_slower", &tile_copy(tiles.div_ceil(20)), Some(16)),
+            Subject::EmptyFrame => Ok(PreparedSubject::new(Work::Nothing, None, None, SubjectFacts::default())),
             Subject::Spin { nanoseconds } => {
                 let nanoseconds = *nanoseconds;
                 copy("spin", &move |function| Work::Spin { function, nanoseconds }, None)
@@ -613,7 +616,7 @@ impl GpuLaboratory {
             return Ok(Err(NotMeasured::Unsupported(String::from("it was not prepared"))));
         };
         let (instance, n, seed) = (open.instance, open.n, open.seed);
-        if matches!(subject.work, Work::Spin { .. }) {
+        if matches!(subject.work, Work::Spin { .. } | Work::Nothing) {
             return Ok(match self.run_once(subject)? {
                 Ok(()) => Ok(Verification { compared: 0, mismatches: 0, first_mismatch: None }),
                 Err(reason) => Err(reason),
@@ -685,6 +688,7 @@ impl GpuLaboratory {
                 self.launch(function, *blocks, THREADS, &[input, output, *bytes, *tiles])
             }
             Work::Spin { function, nanoseconds } => self.launch(function, 1, 1, &[*nanoseconds]),
+            Work::Nothing => Ok(()),
         }
     }
 
@@ -931,6 +935,12 @@ impl Executor for GpuLaboratory {
 
     fn now(&self) -> Duration {
         self.opened_at.elapsed()
+    }
+
+    fn resolution_nanoseconds(&self, figure: Figure) -> f64 {
+        /// Times between two events are multiples of this on an H100 and an H200.
+        const EVENT_STEP_NS: f64 = 32.0;
+        if figure == Figure::Latency { 0.0 } else { EVENT_STEP_NS }
     }
 }
 

@@ -161,9 +161,15 @@ fn compare_figure(key: &str, before: &SweepRow, after: &SweepRow, figure: Figure
     if before.unavailable.is_some() && after.unavailable.is_some() {
         return None;
     }
-    let ratio = Ratio::bootstrap(&before.samples_ns, &after.samples_ns);
-    let mut verdict = ratio.map_or(Verdict::Unclear, |ratio| ratio.verdict(threshold));
     let mut remark = None;
+    let ratio = if before.empty_frame_ns.is_some() == after.empty_frame_ns.is_some() {
+        Ratio::bootstrap(&before.samples_ns, &after.samples_ns)
+    } else {
+        // The older record does not know what its frame took: like is compared with like.
+        remark = Some("with the empty frame on both sides".to_owned());
+        Ratio::bootstrap(&before.raw_samples_ns(), &after.raw_samples_ns())
+    };
+    let mut verdict = ratio.map_or(Verdict::Unclear, |ratio| ratio.verdict(threshold));
     if !(before.is_trusted && after.is_trusted) {
         remark = Some("a noise criterion was not met".to_owned());
         // At reduced clock, or with a handful of samples, a difference says nothing about the code.
@@ -193,8 +199,9 @@ mod tests {
             runs_per_sample: 1,
             clock_megahertz: None,
             stop,
+            unmet: None,
         };
-        FigureRecord::new(Measured::Series(series), 1000)
+        FigureRecord::new(Measured::Series(series), 1000, None)
     }
 
     fn record(gpu: &str, times: &[(u64, f64)]) -> SweepRecord {
@@ -246,6 +253,18 @@ mod tests {
         let comparison = compare_records(&record, &record, THRESHOLD);
         assert_eq!(comparison.count(Verdict::Same), comparison.changes.len());
         assert!(!comparison.has_regression());
+    }
+
+    #[test]
+    fn a_record_from_before_the_empty_frame_was_measured_is_compared_with_what_the_events_said() {
+        let old = [record("A", &[(1, 5000.0)])];
+        let mut new = [record("A", &[(1, 3000.0)])];
+        if let Some(graph) = &mut new[0].rows[0].graph {
+            graph.empty_frame_ns = Some(2000.0);
+        }
+        let comparison = compare_records(&old, &new, THRESHOLD);
+        assert_eq!(comparison.changes[0].verdict, Verdict::Same, "{:?}", comparison.changes);
+        assert_eq!(compare_records(&new, &new, THRESHOLD).changes[0].remark, None);
     }
 
     #[test]

@@ -26,12 +26,17 @@
 //! or `null` where the figure was not asked for. In a figure
 //!
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
+//! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
+//!   events, measured in the same rounds; `samples_ns` + `empty_frame_ns` are what the events said. The frame's
+//!   own figure stands in the `point` line. Records without the field were made before it was measured: their
+//!   cold times are what the events said,
 //! - `samples_ns` are all accepted samples in the order in which they were taken, each the mean of
 //!   `runs_per_sample` scans; samples at reduced clock are beside them in `reduced_clock_samples_ns`,
 //! - `gigabytes_per_second` is 2·n·size / median by definition, however many bytes were really moved,
 //! - `percent_of_copy` compares with the same figure of the `memcpy` row of the same element and n, measured
 //!   in the same rounds,
-//! - `is_trusted` is false where no stopping criterion was met; `stop` says which,
+//! - `standard_error_ns` is that of the median; `is_trusted` is false where no stopping criterion was met, `stop`
+//!   says where sampling ended then, and `not_met` what was in the way,
 //! - `unavailable` says why there are no samples (Thrust waits for the device and cannot be captured, say);
 //!   the numbers are then `null`.
 
@@ -185,6 +190,15 @@ pub struct FigureRecord {
     pub is_trusted: bool,
     /// Why sampling ended.
     pub stop: Option<Stop>,
+    /// What kept it from meeting a criterion, if it met none; older records do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_met: Option<String>,
+    /// Standard error of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_error_ns: Option<f64>,
+    /// What was taken off every sample: the median of an empty frame in the same rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_frame_ns: Option<f64>,
     /// Scans that each sample is the mean of.
     pub runs_per_sample: u32,
     /// Median multiprocessor clock while the samples ran.
@@ -211,14 +225,17 @@ fn rounded(value: f64, digits: i32) -> f64 {
 }
 
 impl FigureRecord {
-    /// The record of what was measured of a scan that moves `bytes` by definition.
-    pub fn new(measured: Measured, bytes: u64) -> Self {
+    /// The record of what was measured of a scan that moves `bytes` by definition, without the time of an empty
+    /// frame where one belongs to the figure.
+    pub fn new(measured: Measured, bytes: u64, empty_frame_ns: Option<f64>) -> Self {
         let series = match measured {
             Measured::Series(series) => series,
             Measured::Unavailable(reason) => return Self { unavailable: Some(reason), ..Self::default() },
         };
         let Series { accepted_nanoseconds, reduced_clock_nanoseconds, late_samples, runs_per_sample, .. } = series;
-        let tenths = |samples: Vec<f64>| samples.into_iter().map(|sample| rounded(sample, 1)).collect::<Vec<_>>();
+        let frame_ns = empty_frame_ns.unwrap_or(0.0);
+        let tenths =
+            |samples: Vec<f64>| samples.into_iter().map(|sample| rounded(sample - frame_ns, 1)).collect::<Vec<_>>();
         let samples_ns = tenths(accepted_nanoseconds);
         let summary = Summary::of(&samples_ns);
         let of = |value: fn(&Summary) -> f64| summary.as_ref().map(|summary| rounded(value(summary), 1));
@@ -235,12 +252,21 @@ impl FigureRecord {
             percent_of_copy: None,
             is_trusted: series.stop.is_met(),
             stop: Some(series.stop),
+            not_met: series.unmet.map(|unmet| unmet.to_string()),
+            standard_error_ns: of(|summary| summary.standard_error),
+            empty_frame_ns,
             runs_per_sample,
             clock_mhz: series.clock_megahertz.map(|clock| rounded(clock, 0)),
             late_samples,
             samples_ns,
             reduced_clock_samples_ns: tenths(reduced_clock_nanoseconds),
         }
+    }
+
+    /// The accepted samples as the events said them, whatever was taken off them.
+    pub fn raw_samples_ns(&self) -> Vec<f64> {
+        let frame_ns = self.empty_frame_ns.unwrap_or(0.0);
+        self.samples_ns.iter().map(|sample| sample + frame_ns).collect()
     }
 
     /// Fills in `percent_of_copy`.
@@ -338,6 +364,9 @@ pub struct PointDone {
     pub n: u64,
     /// Seed of the order in rounds.
     pub order_seed: u64,
+    /// The cold figure with nothing between the events, whose median was taken off the others'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_frame: Option<FigureRecord>,
     /// How long the point took, preparation and verification included.
     pub seconds: f64,
 }
@@ -390,7 +419,7 @@ pub struct SweepRecord {
 enum Line {
     Header(Box<SweepHeader>),
     Row(Box<SweepRow>),
-    Point(PointDone),
+    Point(Box<PointDone>),
     Skipped(Skipped),
     Resumed(Resumed),
     Finished(Finished),
@@ -536,7 +565,7 @@ impl SweepRecord {
                     });
                 }
                 (Line::Row(row), Some(record)) => record.rows.push(*row),
-                (Line::Point(point), Some(record)) => record.points.push(point),
+                (Line::Point(point), Some(record)) => record.points.push(*point),
                 (Line::Skipped(skipped), Some(record)) => record.skipped.push(skipped),
                 (Line::Resumed(resumed), Some(record)) => record.resumed.push(resumed),
                 (Line::Finished(finished), Some(record)) => record.finished = Some(finished),
@@ -618,7 +647,7 @@ impl SweepRecorder {
         for point in &record.points {
             rows.extend(record.rows.iter().filter(|row| point.has(row)).cloned());
             lines.extend(record.rows.iter().filter(|row| point.has(row)).cloned().map(|row| Line::Row(Box::new(row))));
-            lines.push(Line::Point(point.clone()));
+            lines.push(Line::Point(Box::new(point.clone())));
         }
         record.rows = rows;
         lines.extend(record.skipped.iter().cloned().map(Line::Skipped));
@@ -663,7 +692,7 @@ impl SweepRecorder {
     /// # Errors
     /// When the disk refuses it.
     pub fn point(&mut self, point: PointDone) -> Result<(), SweepRecordError> {
-        self.append(&Line::Point(point.clone()))?;
+        self.append(&Line::Point(Box::new(point.clone())))?;
         self.record.points.push(point);
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use super::environment::Machine;
 use super::record::{FigureRecord, PointDone, Status, SweepRecordError, SweepRecorder, SweepRow};
-use super::sampling::{Clocks, Executor, Figure, PATIENCE, sample_figure};
+use super::sampling::{Clocks, Compared, Executor, Figure, PATIENCE, sample_figure};
 use super::sweep::{Entry, Limits, Point, Subject, SweepFile};
 use crate::device::DeviceError;
 use crate::record::Skipped;
@@ -167,6 +167,7 @@ pub fn run_sweep(
             operator: point.instance.operator(),
             n: point.n,
             order_seed,
+            empty_frame: measured.empty_frame,
             seconds: (point_start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
         })?;
     }
@@ -187,6 +188,8 @@ pub fn run_sweep(
 pub struct MeasuredPoint {
     /// One a subject that exists, in the order of the entries.
     pub rows: Vec<SweepRow>,
+    /// The cold figure with nothing between the events.
+    pub empty_frame: Option<FigureRecord>,
     /// What was left out.
     pub skipped: Vec<Skipped>,
 }
@@ -205,7 +208,10 @@ pub fn measure_point(
     let mut measured = MeasuredPoint::default();
     let (element, operator) = (point.instance.element(), point.instance.operator());
     let what = format!("{} at n = {}", point.instance, point.n);
-    let opened = match laboratory.open(point, sweep_seed)? {
+    let mut with_frame = point.clone();
+    let empty_frame_entry = with_frame.entries.len();
+    with_frame.entries.push(Entry { subject: Subject::EmptyFrame, figures: vec![Figure::Cold] });
+    let opened = match laboratory.open(&with_frame, sweep_seed)? {
         OpenedPoint::Ready(opened) => opened,
         OpenedPoint::DoesNotFit(why) => {
             measured.skipped.push(Skipped { what, why });
@@ -253,8 +259,9 @@ pub fn measure_point(
         }
     }
     let seed = point.seed(sweep_seed);
+    let mut empty_frame = None;
     for &figure in Figure::ALL {
-        let subjects: Vec<usize> =
+        let mut subjects: Vec<usize> =
             right.iter().copied().filter(|&index| point.entries[index].figures.contains(&figure)).collect();
         if subjects.is_empty() {
             continue;
@@ -266,11 +273,21 @@ pub fn measure_point(
             settings.rule.minimum_samples *= LATENCY_SAMPLES;
             settings.rule.maximum_samples *= LATENCY_SAMPLES;
         }
+        // Beside the others in every round, so that drift meets it as it meets them.
+        let frame = (figure == Figure::Cold).then_some(subjects.len());
+        if frame.is_some() {
+            subjects.push(empty_frame_entry);
+        }
         let figure_seed = seed ^ (figure as u64 + 1);
-        let sampled = sample_figure(laboratory.executor(), figure, &subjects, &hints, &settings, clocks, figure_seed)?;
+        let compared = Compared { figure, subjects: &subjects, hint_nanoseconds: &hints, frame, seed: figure_seed };
+        let mut sampled = sample_figure(laboratory.executor(), &compared, &settings, clocks)?;
+        if let Some(frame) = frame {
+            empty_frame = Some(FigureRecord::new(sampled.remove(frame), 0, None));
+        }
+        let frame_ns = frame.and(empty_frame.as_ref()).and_then(|frame| frame.median_ns);
         for (&index, sampled) in subjects.iter().zip(sampled) {
             if let Some(row) = &mut rows[index] {
-                *row.figure_mut(figure) = Some(FigureRecord::new(sampled, row.bytes));
+                *row.figure_mut(figure) = Some(FigureRecord::new(sampled, row.bytes, frame_ns));
             }
         }
         compare_with_copy(&mut rows, &point.entries, figure);
@@ -291,6 +308,7 @@ pub fn measure_point(
             }
         }
     }
+    measured.empty_frame = empty_frame;
     measured.rows = rows.into_iter().flatten().collect();
     Ok(measured)
 }
@@ -343,8 +361,12 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
                 Figure::Stream | Figure::Graph => run_ns.max(limits.sample_microseconds * 1e3),
                 Figure::Latency => run_ns,
             };
-            // Calibration and warm-up come before the samples, and some take more than the minimum.
-            let samples = 1.5 * limits.minimum_samples as f64 + 3.0;
+            // Calibration and warm-up come before the samples. Short subjects are noisy: two launches have two
+            // peaks, and the host's launch rate is what a stream measures; the device's own time is quiet.
+            let is_noisy = run_ns < 30e3 && figure != Figure::Graph;
+            let samples =
+                if is_noisy { 0.5 * limits.maximum_samples as f64 } else { 1.5 * limits.minimum_samples as f64 };
+            let samples = samples + 3.0;
             figure_ns += samples * (sample_ns + SAMPLE_OVERHEAD_NS);
             subjects += 1.0;
         }

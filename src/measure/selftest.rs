@@ -2,7 +2,7 @@
 //! that does 5 % more as slower. A harness that fails this has nothing to say about scans.
 
 use super::run::{Laboratory, NotMeasured, OpenedPoint};
-use super::sampling::{Clocks, Figure, Measured, SamplingSettings, StoppingRule, sample_figure};
+use super::sampling::{Clocks, Compared, Figure, Measured, SamplingSettings, StoppingRule, sample_figure};
 use super::statistics::{Ratio, Summary, Verdict};
 use super::sweep::{Entry, Point, Subject};
 use crate::device::DeviceError;
@@ -10,8 +10,8 @@ use crate::element::{ElementType, Instance, Operator};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Durations of the kernel of known time.
-const SPINS_NS: [u64; 10] = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 1_000_000, 10_000_000];
+/// Durations of the kernel of known time; 0 is a kernel that looks at the clock and ends.
+const SPINS_NS: [u64; 11] = [0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 1_000_000, 10_000_000];
 /// From this duration on the error must stay below [`LARGEST_ERROR`]; below it the offset is printed.
 const JUDGED_FROM_NS: u64 = 100_000;
 const LARGEST_ERROR: f64 = 0.03;
@@ -40,9 +40,12 @@ fn settings() -> SamplingSettings {
     }
 }
 
+/// The subjects with all figures, and an empty frame behind them.
 fn point(n: u64, subjects: impl IntoIterator<Item = Subject>) -> Point {
     let instance = Instance::new(ElementType::I32, Operator::Sum).expect("sums are defined on numbers");
-    let entries = subjects.into_iter().map(|subject| Entry { subject, figures: FIGURES.to_vec() }).collect();
+    let mut entries: Vec<Entry> =
+        subjects.into_iter().map(|subject| Entry { subject, figures: FIGURES.to_vec() }).collect();
+    entries.push(Entry { subject: Subject::EmptyFrame, figures: vec![Figure::Cold] });
     Point { instance, n, entries }
 }
 
@@ -67,7 +70,14 @@ fn known_times(
     test: &mut SelfTest,
 ) -> Result<(), DeviceError> {
     let point = point(1024, SPINS_NS.map(|nanoseconds| Subject::Spin { nanoseconds }));
-    let Some(figures) = sample(laboratory, &point, seed, clocks, test)? else { return Ok(()) };
+    let Some(Samples { figures, empty_frame_ns }) = sample(laboratory, &point, seed, clocks, test)? else {
+        return Ok(());
+    };
+    let _ = writeln!(
+        test.text,
+        "The queue of a cold sample with nothing between its events: {:.2} microseconds, taken off every cold time.\n",
+        empty_frame_ns / 1000.0
+    );
     let _ = writeln!(test.text, "A kernel that runs for a known time: measured minus known, in microseconds");
     let _ = writeln!(test.text, "{:>12} {:>20} {:>20} {:>20}", "known", "cold", "stream", "graph");
     for (position, known_ns) in SPINS_NS.into_iter().enumerate() {
@@ -113,7 +123,9 @@ fn copies(
     let mut right = 0;
     let mut judged = 0;
     for run in 0..RUNS {
-        let Some(figures) = sample(laboratory, &point, seed.wrapping_add(run), clocks, test)? else { return Ok(()) };
+        let Some(Samples { figures, .. }) = sample(laboratory, &point, seed.wrapping_add(run), clocks, test)? else {
+            return Ok(());
+        };
         for (figure, samples) in FIGURES.into_iter().zip(&figures) {
             let judge = |other: usize, expected: Verdict| {
                 let ratio = Ratio::bootstrap(samples.first()?, samples.get(other)?)?;
@@ -135,6 +147,14 @@ fn copies(
     Ok(())
 }
 
+/// What was sampled.
+struct Samples {
+    /// Of each figure, of each subject.
+    figures: Vec<Vec<Vec<f64>>>,
+    /// The median of the empty frame, which was taken off the cold samples.
+    empty_frame_ns: f64,
+}
+
 /// Samples of each figure and subject; `None`, with a line in the text, where a subject does not work.
 fn sample(
     laboratory: &mut dyn Laboratory,
@@ -142,7 +162,7 @@ fn sample(
     seed: u64,
     clocks: &mut Clocks,
     test: &mut SelfTest,
-) -> Result<Option<Vec<Vec<Vec<f64>>>>, DeviceError> {
+) -> Result<Option<Samples>, DeviceError> {
     let mut fail = |what: String| {
         test.passed = false;
         let _ = writeln!(test.text, "FAILED: {what}");
@@ -174,16 +194,31 @@ fn sample(
             }
         }
     }
-    let subjects: Vec<usize> = (0..point.entries.len()).collect();
-    let mut figures = Vec::new();
+    let frame = point.entries.len() - 1;
+    let mut samples = Samples { figures: Vec::new(), empty_frame_ns: 0.0 };
     for figure in FIGURES {
-        let sampled =
-            sample_figure(laboratory.executor(), figure, &subjects, &[], &settings(), clocks, seed ^ figure as u64)?;
-        let samples = sampled.into_iter().map(|measured| match measured {
-            Measured::Series(series) => series.accepted_nanoseconds,
-            Measured::Unavailable(_) => Vec::new(),
-        });
-        figures.push(samples.collect());
+        let is_cold = figure == Figure::Cold;
+        let subjects: Vec<usize> = (0..frame + usize::from(is_cold)).collect();
+        let compared = Compared {
+            figure,
+            subjects: &subjects,
+            hint_nanoseconds: &[],
+            frame: is_cold.then_some(frame),
+            seed: seed ^ figure as u64,
+        };
+        let measured = sample_figure(laboratory.executor(), &compared, &settings(), clocks)?;
+        let mut sampled: Vec<Vec<f64>> = measured
+            .into_iter()
+            .map(|measured| match measured {
+                Measured::Series(series) => series.accepted_nanoseconds,
+                Measured::Unavailable(_) => Vec::new(),
+            })
+            .collect();
+        if is_cold && let Some(summary) = sampled.pop().and_then(|frame| Summary::of(&frame)) {
+            samples.empty_frame_ns = summary.median;
+            sampled.iter_mut().flatten().for_each(|sample| *sample -= summary.median);
+        }
+        samples.figures.push(sampled);
     }
-    Ok(Some(figures))
+    Ok(Some(samples))
 }

@@ -183,6 +183,8 @@ pub enum Subject {
     Copy16Again,
     /// The same kernel, moving 5 % more bytes.
     Copy16Slower,
+    /// Nothing at all: what the events and the queue around them take.
+    EmptyFrame,
     /// A kernel that runs for a given time.
     Spin {
         /// How long.
@@ -200,6 +202,7 @@ impl Subject {
             Self::Copy16 => "copy-16-byte".to_owned(),
             Self::Copy16Again => "copy-16-byte-again".to_owned(),
             Self::Copy16Slower => "copy-16-byte-slower".to_owned(),
+            Self::EmptyFrame => "empty-frame".to_owned(),
             Self::Spin { nanoseconds } => format!("spin-{nanoseconds}-ns"),
         }
     }

@@ -126,21 +126,16 @@ const fn describe(figure: Figure) -> &'static str {
     }
 }
 
-const fn explain(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Cold => "Figure cold: the L2 is overwritten before each run, launch latency stays outside the events.",
-        Figure::Stream => {
-            "Figure stream: many launches one after the other, what a call costs; at small n the host's launch rate."
-        }
-        Figure::Graph => "Figure graph: replayed from a CUDA graph, the device's own time.",
-        Figure::Latency => "Figure latency: from the host's call to the result visible on the host.",
-    }
+/// Whether the cold figures of a record are without the time of an empty frame.
+pub(super) fn is_without_frame(record: &SweepRecord) -> bool {
+    record.rows.iter().any(|row| row.cold.as_ref().is_some_and(|cold| cold.empty_frame_ns.is_some()))
 }
 
 struct Renderer<'a> {
     stem: &'a str,
     gpu: String,
     peers: Vec<String>,
+    is_without_frame: bool,
     plots: Vec<Plot>,
 }
 
@@ -150,7 +145,8 @@ struct Renderer<'a> {
 /// When the drawing library refuses.
 pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, ReportError> {
     let gpu = record.header.machine.gpu.replace("NVIDIA ", "");
-    let mut renderer = Renderer { stem, gpu, peers: peers(record), plots: Vec::new() };
+    let mut renderer =
+        Renderer { stem, gpu, peers: peers(record), is_without_frame: is_without_frame(record), plots: Vec::new() };
     let families = Family::all(record);
     for family in &families {
         let has_vts = renderer.by_vt(family)?;
@@ -163,6 +159,23 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
 }
 
 impl Renderer<'_> {
+    const fn explain(&self, figure: Figure) -> &'static str {
+        match figure {
+            Figure::Cold if self.is_without_frame => {
+                "Figure cold: the L2 is overwritten before each run, launch latency stays outside the events, and what \
+                 the events take by themselves is subtracted."
+            }
+            Figure::Cold => {
+                "Figure cold: the L2 is overwritten before each run, launch latency stays outside the events."
+            }
+            Figure::Stream => {
+                "Figure stream: many launches one after the other, what a call costs; at small n the host's launch rate."
+            }
+            Figure::Graph => "Figure graph: replayed from a CUDA graph, the device's own time.",
+            Figure::Latency => "Figure latency: from the host's call to the result visible on the host.",
+        }
+    }
+
     fn add(
         &mut self,
         kind: &str,
@@ -222,7 +235,8 @@ impl Renderer<'_> {
         };
 
         let series = self.lines(family, Figure::Cold, is_main, throughput);
-        let caption = format!("{} {band} The thick grey line is the device's copy: the roof.", explain(Figure::Cold));
+        let caption =
+            format!("{} {band} The thick grey line is the device's copy: the roof.", self.explain(Figure::Cold));
         self.by_size_chart("throughput", "Throughput by size", family, Figure::Cold, gigabytes(), caption, series)?;
 
         if family.rows.iter().any(|row| row.kind == Kind::Peer && is_variant(&row.subject)) {
@@ -234,7 +248,7 @@ impl Renderer<'_> {
             let caption = format!(
                 "{} Median of the device's copy of the same array by the subject's, in percent, for every variant of \
                  the peers. {band}",
-                explain(Figure::Cold)
+                self.explain(Figure::Cold)
             );
             let description = "percent of the copy's speed".to_owned();
             self.by_size_chart("peers", "Percent of copy by size", family, Figure::Cold, description, caption, series)?;
@@ -244,7 +258,7 @@ impl Renderer<'_> {
         {
             let is_shown = |row: &SweepRow| is_main(row) && row.n <= SMALL;
             let series = self.lines(family, figure, is_shown, microseconds);
-            let caption = format!("{} {band}", explain(figure));
+            let caption = format!("{} {band}", self.explain(figure));
             self.by_size_chart(kind, "Time at small n", family, figure, "µs a scan".to_owned(), caption, series)?;
         }
         for (kind, figure) in [("speed-up-cold", Figure::Cold), ("speed-up-graph", Figure::Graph)] {
@@ -257,7 +271,7 @@ impl Renderer<'_> {
             let caption = format!(
                 "{} Median of the fastest CUB at each size (any version and variant of the same scan) by the \
                  subject's: above 1 the subject is faster. {band}",
-                explain(figure)
+                self.explain(figure)
             );
             let description = "times as fast as the best CUB".to_owned();
             self.by_size_chart(kind, "Speed-up over the best CUB", family, figure, description, caption, series)?;
@@ -342,7 +356,7 @@ impl Renderer<'_> {
         let caption = format!(
             "{} Medians, the quartiles as a band. Where VT is not a multiple of a 16-byte vector, accesses are \
              narrower: the map beside it names each width.",
-            explain(figure)
+            self.explain(figure)
         );
         let chart = Chart {
             title: title.clone(),
@@ -378,7 +392,7 @@ impl Renderer<'_> {
         let caption = format!(
             "{} The small number is the widest access of a lane in bytes. A corner marks configurations whose \
              registers spill, grey ones cannot be launched, the frame is the best.",
-            explain(figure)
+            self.explain(figure)
         );
         let map = HeatMap {
             title: title.clone(),
@@ -447,7 +461,7 @@ impl Renderer<'_> {
             let caption = format!(
                 "{} Median of the device's copy of the same array by the subject's, in percent; whiskers are the \
                  subject's quartiles.",
-                explain(figure)
+                self.explain(figure)
             );
             let uppers = series.iter().flat_map(|series| &series.points).map(|point| point.upper.max(point.lower));
             let chart = Chart {

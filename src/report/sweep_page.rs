@@ -4,8 +4,10 @@
 use super::Plot;
 use super::SweepSource;
 use super::page::{STYLE, escaped};
-use super::tables::{all_rows, main_tables};
+use super::sweep::is_without_frame;
+use super::tables::{all_rows, main_tables, not_trusted};
 use crate::measure::record::{Kind, Status, SweepRecord};
+use crate::measure::statistics::Summary;
 use std::fmt::Write;
 
 const MORE_STYLE: &str = "\
@@ -99,6 +101,15 @@ fn section(page: &mut String, source: &SweepSource, plots: &[Plot]) {
         }
         page.push_str("</ul>\n</details>\n");
     }
+    let untrusted = not_trusted(record);
+    if !untrusted.rows.is_empty() {
+        let _ = write!(
+            page,
+            "<details><summary>{} figures met no noise criterion</summary>\n{}</details>\n",
+            untrusted.rows.len(),
+            untrusted.html()
+        );
+    }
     let table = all_rows(record);
     let _ = write!(
         page,
@@ -176,6 +187,20 @@ fn facts(source: &SweepSource) -> Vec<(&'static str, String)> {
     }
     if !machine.peers.is_empty() {
         facts.push(("peers", machine.peers.join(", ")));
+    }
+    let frames: Vec<f64> = source
+        .record
+        .points
+        .iter()
+        .filter_map(|point| point.empty_frame.as_ref()?.median_ns)
+        .map(|median| median / 1e3)
+        .collect();
+    if let Some(frames) = Summary::of(&frames).filter(|_| is_without_frame(&source.record)) {
+        let text = format!(
+            "{:.2} µs (from {:.2} to {:.2} at {} points), subtracted from cold times",
+            frames.median, frames.minimum, frames.maximum, frames.count
+        );
+        facts.push(("empty frame", text));
     }
     facts.push(("host", format!("{}, {} processors", machine.processor, machine.processors)));
     facts.push(("seed", header.sweep.seed.to_string()));

@@ -5,7 +5,7 @@ use super::sweep::{Family, is_variant, median};
 use crate::cli::arguments::format_size;
 use crate::cli::table::significant;
 use crate::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
-use crate::measure::sampling::Figure;
+use crate::measure::sampling::{Figure, Stop};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -57,8 +57,30 @@ impl Table {
     }
 }
 
+const TWO_PEAKS: char = '≈';
+const NOT_TRUSTED: char = '?';
+
+/// The median, with a mark where it is less than it seems.
 fn microseconds(row: &SweepRow, figure: Figure) -> Option<String> {
-    median(row, figure).map(|nanoseconds| significant(nanoseconds / 1e3, 12))
+    let time = significant(median(row, figure)? / 1e3, 12);
+    Some(match row.figure(figure)? {
+        record if !record.is_trusted => format!("{time}{NOT_TRUSTED}"),
+        record if record.stop == Some(Stop::TwoPeaks) => format!("{TWO_PEAKS}{time}"),
+        _ => time,
+    })
+}
+
+/// Says what the marks of a table mean, if it has any.
+fn explain_marks(mut table: Table) -> Table {
+    let has = |mark: char| table.rows.iter().flatten().any(|cell| cell.contains(mark));
+    let (has_two_peaks, has_unmet) = (has(TWO_PEAKS), has(NOT_TRUSTED));
+    if has_two_peaks {
+        let _ = write!(table.caption, " {TWO_PEAKS}: samples have two peaks, and the median lies somewhere between.");
+    }
+    if has_unmet {
+        let _ = write!(table.caption, " {NOT_TRUSTED}: no noise criterion was met.");
+    }
+    table
 }
 
 /// 2^20 and 10^8, which are easier read than their digits.
@@ -107,7 +129,7 @@ pub(super) fn main_tables(record: &SweepRecord) -> Vec<Table> {
     } else {
         by_size(record, &families)
     };
-    table.into_iter().filter(|table| !table.rows.is_empty()).collect()
+    table.into_iter().filter(|table| !table.rows.is_empty()).map(explain_marks).collect()
 }
 
 /// The sizes that the table shows, of those that were measured.
@@ -278,14 +300,7 @@ pub(super) fn all_rows(record: &SweepRecord) -> Table {
     let rows = record.rows.iter().map(|row| {
         let cold = row.cold.as_ref();
         let mode = row.mode.map_or_else(|| "copy".to_owned(), |mode| mode.to_string());
-        let time = |figure: Figure| {
-            let mut text = microseconds(row, figure)?;
-            // What no stopping criterion stands for carries a mark.
-            if row.figure(figure).is_some_and(|figure| !figure.is_trusted) {
-                text.push('?');
-            }
-            Some(text)
-        };
+        let time = |figure: Figure| microseconds(row, figure);
         let result = match row.status {
             Status::Measured if row.kind == Kind::Copy => "copied".to_owned(),
             Status::Measured => "right".to_owned(),
@@ -310,10 +325,34 @@ pub(super) fn all_rows(record: &SweepRecord) -> Table {
             result,
         ]
     });
-    Table {
-        caption: "Medians; a question mark stands where no stopping criterion was met.".to_owned(),
+    explain_marks(Table {
+        caption: "Medians.".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
         rows: rows.collect(),
         words: 2,
+    })
+}
+
+/// The figures that met no noise criterion, and what was in the way.
+pub(super) fn not_trusted(record: &SweepRecord) -> Table {
+    let mut rows = Vec::new();
+    for row in &record.rows {
+        for &figure in Figure::ALL {
+            let Some(found) = row.figure(figure).filter(|found| found.unavailable.is_none() && !found.is_trusted)
+            else {
+                continue;
+            };
+            rows.push(vec![
+                row.key(),
+                figure.to_string(),
+                or_none(found.stop),
+                or_none(found.not_met.as_deref()),
+                found.samples_ns.len().to_string(),
+                or_none(found.median_ns.map(|median| significant(median / 1e3, 12))),
+            ]);
+        }
     }
+    let columns = ["configuration", "figure", "end", "in the way", "samples", "median, µs"];
+    let caption = "Figures that met no noise criterion.".to_owned();
+    Table { caption, columns: columns.map(str::to_owned).to_vec(), rows, words: 4 }
 }
