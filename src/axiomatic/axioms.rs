@@ -114,6 +114,8 @@ struct Frame<'a> {
     skeleton: &'a Skeleton,
     initial: Vec<u64>,
     slots: Vec<Slot>,
+    /// The order in which slots are chosen.
+    slot_order: Vec<usize>,
     /// Index of the slot of an event's first cell.
     first_slot: Vec<usize>,
     reads: Set,
@@ -280,6 +282,15 @@ impl<'a> Frame<'a> {
             first_slot[read] = slots.len();
             slots.extend(events[read].cells.iter().map(|&cell| Slot { read, cell }));
         }
+        // First the counters that a condition asks for: much follows from who counted when.
+        let is_counted = |slot: &Slot| {
+            events[slot.read].partner.is_some()
+                && slots_of_conditions(skeleton)
+                    .any(|read| events[read].partner.is_some() && events[read].cells == events[slot.read].cells)
+        };
+        let (mut slot_order, rest): (Vec<usize>, Vec<usize>) =
+            (0..slots.len()).partition(|&slot| is_counted(&slots[slot]));
+        slot_order.extend(rest);
         let cell_writes = (0..cells.len())
             .map(|cell| members(writes).filter(|&write| events[write].cells.contains(&cell)).collect())
             .collect();
@@ -296,6 +307,7 @@ impl<'a> Frame<'a> {
             skeleton,
             initial: cells,
             slots,
+            slot_order,
             first_slot,
             reads,
             writes,
@@ -506,6 +518,18 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// The reads that conditions ask for directly.
+fn slots_of_conditions(skeleton: &Skeleton) -> impl Iterator<Item = usize> {
+    skeleton.constraints.iter().filter_map(|(condition, _)| {
+        let Expression::Equal(left, _) = condition else { return None };
+        let Expression::Register(register) = &**left else { return None };
+        match skeleton.definitions.get(register)? {
+            Definition::Read(event, _) => Some(*event),
+            Definition::Computed(_) => None,
+        }
+    })
+}
+
 struct Search<'a, 'b> {
     program: &'a Program,
     frame: &'a Frame<'a>,
@@ -532,10 +556,11 @@ impl Search<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    /// Chooses what the slots from that one on read.
-    fn read(&mut self, state: State, slot: usize) -> ControlFlow<()> {
+    /// Chooses what the slots from that one on, in their order, read.
+    fn read(&mut self, state: State, position: usize) -> ControlFlow<()> {
         let frame = self.frame;
-        let Some(&Slot { read, cell }) = frame.slots.get(slot) else { return self.order_writes(state) };
+        let Some(&slot) = frame.slot_order.get(position) else { return self.order_writes(state) };
+        let Slot { read, cell } = frame.slots[slot];
         let writes = frame.cell_writes[cell].iter().map(|&write| Source::Write(write));
         for source in std::iter::once(Source::Initial).chain(writes) {
             let mut next = state.clone();
@@ -552,7 +577,7 @@ impl Search<'_, '_> {
             }
             self.statistics.candidates += 1;
             if frame.holds(&mut next) {
-                self.read(next, slot + 1)?;
+                self.read(next, position + 1)?;
             }
         }
         ControlFlow::Continue(())
@@ -564,7 +589,10 @@ impl Search<'_, '_> {
         let frame = self.frame;
         let events = &frame.skeleton.events;
         let Some(own) = events[read].partner else { return false };
-        (0..slot).any(|other| {
+        (0..frame.slots.len()).any(|other| {
+            if other == slot || state.from[other].is_none() {
+                return false;
+            }
             let Slot { read: reader, cell } = frame.slots[other];
             let Some(theirs) = events[reader].partner else { return false };
             let strong = frame.morally_strong[own] & bit(theirs) != 0 && frame.morally_strong[read] & bit(theirs) != 0;

@@ -5,5 +5,7 @@
 //! the search must reproduce.
 
 pub mod axioms;
+pub mod extract;
 pub mod litmus;
 pub mod program;
+pub mod protocol;

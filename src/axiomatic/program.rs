@@ -506,6 +506,7 @@ impl<'a> Walk<'a> {
                 simple => partial.simple(self.program, thread, simple),
             }
         }
+        partial.depend_on_values();
         self.skeletons.push(partial.skeleton);
     }
 }
@@ -545,6 +546,17 @@ impl Partial {
             }
             _ => {}
         }
+    }
+
+    /// What writes write depends on the reads behind it, those of later threads (shuffles) included.
+    fn depend_on_values(&mut self) {
+        let mut dependencies = Vec::new();
+        for (write, event) in self.skeleton.events.iter().enumerate() {
+            for value in &event.values {
+                dependencies.extend(self.reads(value).into_iter().map(|read| (read, write)));
+            }
+        }
+        self.skeleton.dependencies.extend(dependencies);
     }
 
     /// The reads behind an expression.
@@ -613,10 +625,8 @@ impl Partial {
         if let Some(register) = into {
             self.skeleton.definitions.insert(register, Definition::Read(read, 0));
         }
-        let reads = self.reads(&value);
         let write = self.push(program, thread, EventKind::Write, access, 0, label);
         self.skeleton.dependencies.push((read, write));
-        self.skeleton.dependencies.extend(reads.into_iter().map(|read| (read, write)));
         let events = &mut self.skeleton.events;
         events[write].values = vec![value];
         events[read].partner = Some(write);
@@ -645,8 +655,7 @@ impl Partial {
             Statement::Store { access, values, address, label } => {
                 let elements = access.elements.max(1);
                 let cells = usize::from(access.cells / elements);
-                let mut dependencies: Vec<usize> =
-                    address.iter().flat_map(|&register| self.reads_of(register)).collect();
+                let dependencies: Vec<usize> = address.iter().flat_map(|&register| self.reads_of(register)).collect();
                 for element in 0..elements {
                     let part: Vec<Expression> = (0..cells)
                         .map(|cell| {
@@ -654,7 +663,6 @@ impl Partial {
                             values.get(index).cloned().unwrap_or(Expression::Constant(POISON))
                         })
                         .collect();
-                    dependencies.extend(part.iter().flat_map(|value| self.reads(value)));
                     let event = self.push(program, thread, EventKind::Write, *access, element, label);
                     self.skeleton.dependencies.extend(dependencies.iter().map(|&read| (read, event)));
                     self.skeleton.events[event].values = part;
