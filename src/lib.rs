@@ -2,6 +2,7 @@
 //! that runs the very same kernels.
 
 pub mod abi;
+pub mod axiomatic;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cpu")]

@@ -1,0 +1,776 @@
+//! Small concurrent programs, and the skeletons of their executions.
+//!
+//! A program has threads at places of a machine (GPU, cluster, block), memory objects made of cells, and
+//! registers. Registers are the program's, not a thread's: a thread that uses the register of another one
+//! gets its value by a shuffle, which carries data and orders no memory.
+//!
+//! A cell is what accesses of different widths share: an object of two cells is a 64-bit word whose halves
+//! are also stored and loaded alone. A vector access is as many scalar accesses, in no order.
+
+use std::collections::BTreeMap;
+
+/// A register of the program. Each is written once.
+pub type Register = usize;
+
+/// An object in memory: an index into [`Program::objects`].
+pub type Object = usize;
+
+/// Whom a strong operation reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// The threads of the block.
+    Cta,
+    /// The threads of the cluster of blocks.
+    Cluster,
+    /// The threads of the GPU.
+    Gpu,
+    /// All threads.
+    System,
+}
+
+/// Where a thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Place {
+    /// The GPU.
+    pub gpu: u16,
+    /// The cluster, within the GPU.
+    pub cluster: u16,
+    /// The block, within the GPU.
+    pub cta: u16,
+}
+
+impl Place {
+    /// Whether an operation of a thread here, with that scope, reaches a thread there.
+    pub fn reaches(self, scope: Scope, other: Self) -> bool {
+        match scope {
+            Scope::Cta => self.gpu == other.gpu && self.cta == other.cta,
+            Scope::Cluster => self.gpu == other.gpu && (self.cluster == other.cluster || self.cta == other.cta),
+            Scope::Gpu => self.gpu == other.gpu,
+            Scope::System => true,
+        }
+    }
+}
+
+/// What an access orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Semantics {
+    /// No qualifier, or `.weak`: no synchronisation.
+    Weak,
+    /// `.relaxed`, and `.volatile`, which is relaxed at system scope.
+    Relaxed,
+    /// `.acquire`
+    Acquire,
+    /// `.release`
+    Release,
+    /// `.acq_rel`, for read-modify-write operations.
+    AcquireRelease,
+}
+
+impl Semantics {
+    /// Whether the read of such an access is an acquire operation.
+    pub fn acquires(self) -> bool {
+        matches!(self, Self::Acquire | Self::AcquireRelease)
+    }
+
+    /// Whether the write of such an access is a release operation.
+    pub fn releases(self) -> bool {
+        matches!(self, Self::Release | Self::AcquireRelease)
+    }
+}
+
+/// The memory part of a load, store or read-modify-write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// The object.
+    pub object: Object,
+    /// The first cell of the object that is touched.
+    pub first: u8,
+    /// How many cells.
+    pub cells: u8,
+    /// 1 for a scalar access; the number of elements of a vector access, which divides `cells`.
+    pub elements: u8,
+    /// What it orders.
+    pub semantics: Semantics,
+    /// Whom it reaches. Of no meaning for weak accesses.
+    pub scope: Scope,
+}
+
+/// A value computed from registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expression {
+    /// A number.
+    Constant(u64),
+    /// What the register holds.
+    Register(Register),
+    /// The sum, modulo 2⁶⁴.
+    Add(Box<Expression>, Box<Expression>),
+    /// Left before right, each a sequence in the coding of [`concatenate`].
+    Concatenate(Box<Expression>, Box<Expression>),
+    /// 1 or 0.
+    Equal(Box<Expression>, Box<Expression>),
+    /// 1 if both are not 0.
+    And(Box<Expression>, Box<Expression>),
+}
+
+impl Expression {
+    /// `register == value`.
+    pub fn register_is(register: Register, value: u64) -> Self {
+        Self::Equal(Box::new(Self::Register(register)), Box::new(Self::Constant(value)))
+    }
+
+    /// Left before right.
+    pub fn then(self, right: Self) -> Self {
+        Self::Concatenate(Box::new(self), Box::new(right))
+    }
+
+    /// Both are not 0.
+    pub fn and(self, right: Self) -> Self {
+        Self::And(Box::new(self), Box::new(right))
+    }
+
+    /// The value, if every register in it has one.
+    pub fn evaluate(&self, register: &mut dyn FnMut(Register) -> Option<u64>) -> Option<u64> {
+        Some(match self {
+            Self::Constant(value) => *value,
+            Self::Register(index) => register(*index)?,
+            Self::Add(left, right) => left.evaluate(register)?.wrapping_add(right.evaluate(register)?),
+            Self::Concatenate(left, right) => concatenate(left.evaluate(register)?, right.evaluate(register)?),
+            Self::Equal(left, right) => u64::from(left.evaluate(register)? == right.evaluate(register)?),
+            Self::And(left, right) => match left.evaluate(register) {
+                Some(0) => 0,
+                left => {
+                    let right = right.evaluate(register);
+                    if right == Some(0) { 0 } else { u64::from(left? != 0 && right? != 0) }
+                }
+            },
+        })
+    }
+
+    /// Adds the registers that occur.
+    fn registers(&self, into: &mut Vec<Register>) {
+        match self {
+            Self::Constant(_) => {}
+            Self::Register(register) => into.push(*register),
+            Self::Add(left, right)
+            | Self::Concatenate(left, right)
+            | Self::Equal(left, right)
+            | Self::And(left, right) => {
+                left.registers(into);
+                right.registers(into);
+            }
+        }
+    }
+}
+
+/// A value that nothing right is ever made of: memory before anything is written, and all that comes of it.
+pub const POISON: u64 = u64::MAX;
+
+/// The sequence with the one tile. Sequences of up to 15 tiles stand in a number, a hexadecimal digit each,
+/// the last tile in the lowest digit; 0 is the empty one. They are the values of the checks: an operator that
+/// forgets nothing, so a prefix tells which tiles it is made of, how often and in which order.
+pub fn sequence_of(tile: usize) -> u64 {
+    if tile < 14 { tile as u64 + 1 } else { POISON }
+}
+
+/// The sequence of the tiles 0 to `count` − 1.
+pub fn sequence_up_to(count: usize) -> u64 {
+    (0..count).fold(0, |sequence, tile| concatenate(sequence, sequence_of(tile)))
+}
+
+/// One sequence before another; poison if either is, or if it gets too long.
+pub fn concatenate(left: u64, right: u64) -> u64 {
+    let digits = right.checked_ilog2().map_or(0, |log| log / 4 + 1);
+    let length = digits + left.checked_ilog2().map_or(0, |log| log / 4 + 1);
+    if left == POISON || right == POISON || length > 15 {
+        return POISON;
+    }
+    if left == 0 { right } else { (left << (4 * digits)) | right }
+}
+
+/// A sequence as text: `0·1·2`.
+pub fn describe_sequence(sequence: u64) -> String {
+    if sequence == POISON {
+        return String::from("poison");
+    }
+    let digits: Vec<String> = (0..16)
+        .rev()
+        .map(|digit| (sequence >> (4 * digit)) & 15)
+        .filter(|&digit| digit != 0)
+        .map(|digit| (digit - 1).to_string())
+        .collect();
+    if digits.is_empty() { String::from("nothing") } else { digits.join("·") }
+}
+
+/// What a read-modify-write makes of the value it read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// The sum of both.
+    Add(Expression),
+    /// The operand.
+    Exchange(Expression),
+    /// The second if the first was read; otherwise nothing is written.
+    CompareExchange(Expression, Expression),
+}
+
+/// One step of a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Statement {
+    /// A load; a register for each cell.
+    Load {
+        /// Where, and how.
+        access: Access,
+        /// What receives the cells.
+        into: Vec<Register>,
+        /// Registers that the address is computed from.
+        address: Vec<Register>,
+        /// What to call it in a counterexample.
+        label: String,
+    },
+    /// A store; a value for each cell.
+    Store {
+        /// Where, and how.
+        access: Access,
+        /// What the cells receive.
+        values: Vec<Expression>,
+        /// Registers that the address is computed from.
+        address: Vec<Register>,
+        /// What to call it in a counterexample.
+        label: String,
+    },
+    /// `atom`, or `red` where nothing receives what was read. Of one cell.
+    Update {
+        /// Where, and how.
+        access: Access,
+        /// What receives the value before; nothing for `red`.
+        into: Option<Register>,
+        /// What is written.
+        operation: Operation,
+        /// What to call it in a counterexample.
+        label: String,
+    },
+    /// `fence.acq_rel` or `fence.sc`.
+    Fence {
+        /// Whether it is `fence.sc`.
+        sequential: bool,
+        /// Whom it reaches.
+        scope: Scope,
+    },
+    /// `bar.sync`: all threads of the block that execute one with this number meet, each time.
+    Barrier {
+        /// The barrier's number.
+        number: u32,
+    },
+    /// A register computed from others.
+    Set {
+        /// What is computed.
+        register: Register,
+        /// From what.
+        value: Expression,
+    },
+    /// One way or the other.
+    If {
+        /// Not 0 for the first.
+        condition: Expression,
+        /// The first.
+        then: Vec<Statement>,
+        /// The second.
+        otherwise: Vec<Statement>,
+    },
+    /// Executions in which this is 0 are not looked at: the way out of a loop that waits.
+    Await(Expression),
+}
+
+/// An object in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryObject {
+    /// Its name.
+    pub name: String,
+    /// The values of its cells before the program runs.
+    pub initial: Vec<u64>,
+    /// Whether the object is shared memory of a block. For reading; the rules are the same.
+    pub shared: bool,
+}
+
+/// One thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Its name.
+    pub name: String,
+    /// Where it runs.
+    pub place: Place,
+    /// What it does.
+    pub body: Vec<Statement>,
+}
+
+/// A program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Program {
+    /// Memory.
+    pub objects: Vec<MemoryObject>,
+    /// The threads. A thread that uses registers of another one in a condition comes after it.
+    pub threads: Vec<Thread>,
+    /// How many registers there are.
+    pub registers: usize,
+}
+
+impl Program {
+    /// A new object of one cell a value.
+    pub fn object(&mut self, name: impl Into<String>, initial: Vec<u64>, shared: bool) -> Object {
+        self.objects.push(MemoryObject { name: name.into(), initial, shared });
+        self.objects.len() - 1
+    }
+
+    /// A new register.
+    pub fn register(&mut self) -> Register {
+        self.registers += 1;
+        self.registers - 1
+    }
+}
+
+/// What an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// Reads cells.
+    Read,
+    /// Writes cells.
+    Write,
+    /// A fence; `true` for `fence.sc`.
+    Fence(bool),
+    /// The arrival at a barrier of that number, the how-manieth of its thread.
+    Arrive(u32, u32),
+    /// The departure from it.
+    Depart(u32, u32),
+}
+
+/// One event of an execution.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Index of its thread.
+    pub thread: usize,
+    /// What it is.
+    pub kind: EventKind,
+    /// What it orders. `AcquireRelease` for fences.
+    pub semantics: Semantics,
+    /// Whom it reaches.
+    pub scope: Scope,
+    /// The program-wide cells that it touches, ascending.
+    pub cells: Vec<usize>,
+    /// What a write writes, a value for each cell.
+    pub values: Vec<Expression>,
+    /// The other event of a read-modify-write.
+    pub partner: Option<usize>,
+    /// Whether it is the read of a reduction, which returns nothing.
+    pub reduction: bool,
+    /// Its place in the thread: elements of one vector access have the same.
+    pub position: usize,
+    /// For people.
+    pub label: String,
+}
+
+/// Where a register's value comes from.
+#[derive(Debug, Clone)]
+pub enum Definition {
+    /// One cell of a read event: the event, and the cell's position in it.
+    Read(usize, usize),
+    /// Computed.
+    Computed(Expression),
+}
+
+/// The events of one way through all threads. What reads read is open.
+#[derive(Debug, Clone, Default)]
+pub struct Skeleton {
+    /// The events, by thread and in program order there.
+    pub events: Vec<Event>,
+    /// Registers that have a definition on this way.
+    pub definitions: BTreeMap<Register, Definition>,
+    /// Conditions of this way, and whether they hold.
+    pub constraints: Vec<(Expression, bool)>,
+    /// Event pairs: the first is a read on whose value the second depends.
+    pub dependencies: Vec<(usize, usize)>,
+}
+
+impl Program {
+    /// Program-wide number of an object's first cell.
+    pub fn first_cell(&self, object: Object) -> usize {
+        self.objects[..object].iter().map(|object| object.initial.len()).sum()
+    }
+
+    /// The initial values of all cells.
+    pub fn initial_values(&self) -> Vec<u64> {
+        self.objects.iter().flat_map(|object| object.initial.iter().copied()).collect()
+    }
+
+    /// The name of a program-wide cell.
+    pub fn cell_name(&self, cell: usize) -> String {
+        let mut first = 0;
+        for object in &self.objects {
+            let cells = object.initial.len();
+            if cell < first + cells {
+                return if cells == 1 { object.name.clone() } else { format!("{}[{}]", object.name, cell - first) };
+            }
+            first += cells;
+        }
+        format!("cell {cell}")
+    }
+
+    /// Every way through all threads.
+    pub fn skeletons(&self) -> Vec<Skeleton> {
+        let mut skeletons = Vec::new();
+        let mut walk = Walk { program: self, skeletons: &mut skeletons };
+        let first = self.threads.first().map_or(&[][..], |thread| &thread.body);
+        walk.step(Partial::default(), 0, vec![first.iter().collect()]);
+        skeletons
+    }
+}
+
+/// A way that is being walked.
+#[derive(Debug, Clone, Default)]
+struct Partial {
+    skeleton: Skeleton,
+    /// Registers whose value a condition has fixed.
+    facts: BTreeMap<Register, u64>,
+    /// Reads that the rest of the thread is control dependent on.
+    control: Vec<usize>,
+    /// Steps of the thread so far, and barriers by number.
+    position: usize,
+    barriers: BTreeMap<u32, u32>,
+}
+
+struct Walk<'a> {
+    program: &'a Program,
+    skeletons: &'a mut Vec<Skeleton>,
+}
+
+impl<'a> Walk<'a> {
+    /// Goes on with the statements in `stack` (innermost last) of `thread`, then with the threads behind it.
+    fn step(&mut self, mut partial: Partial, mut thread: usize, mut stack: Vec<Vec<&'a Statement>>) {
+        loop {
+            let Some(block) = stack.last_mut() else {
+                thread += 1;
+                let Some(next) = self.program.threads.get(thread) else { break };
+                partial.control.clear();
+                partial.position = 0;
+                partial.barriers.clear();
+                stack.push(next.body.iter().collect());
+                continue;
+            };
+            if block.is_empty() {
+                stack.pop();
+                continue;
+            }
+            let statement = block.remove(0);
+            match statement {
+                Statement::If { condition, then, otherwise } => {
+                    let known = partial.evaluate(condition);
+                    partial.depend_on(condition);
+                    match known {
+                        Some(value) => {
+                            partial.skeleton.constraints.push((condition.clone(), value != 0));
+                            stack.push(if value != 0 { then } else { otherwise }.iter().collect());
+                        }
+                        None => {
+                            let mut other = partial.clone();
+                            let mut other_stack = stack.clone();
+                            other.assume(condition, true);
+                            other_stack.push(then.iter().collect());
+                            self.step(other, thread, other_stack);
+                            partial.assume(condition, false);
+                            stack.push(otherwise.iter().collect());
+                        }
+                    }
+                }
+                Statement::Await(condition) => {
+                    if partial.evaluate(condition) == Some(0) {
+                        return;
+                    }
+                    partial.depend_on(condition);
+                    partial.assume(condition, true);
+                }
+                Statement::Update { access, into, operation: Operation::CompareExchange(compare, new), label } => {
+                    // It fails: the read alone.
+                    let mut other = partial.clone();
+                    let register = into.unwrap_or(usize::MAX);
+                    let read = other.push(self.program, thread, EventKind::Read, *access, 0, label);
+                    let condition =
+                        Expression::Equal(Box::new(Expression::Register(register)), Box::new(compare.clone()));
+                    other.skeleton.definitions.insert(register, Definition::Read(read, 0));
+                    other.depend_on(&condition);
+                    other.skeleton.constraints.push((condition.clone(), false));
+                    other.position += 1;
+                    self.step(other, thread, stack.clone());
+                    // It succeeds.
+                    partial.update(self.program, thread, *access, Some(register), new.clone(), label);
+                    partial.depend_on(&condition);
+                    partial.assume(&condition, true);
+                }
+                simple => partial.simple(self.program, thread, simple),
+            }
+        }
+        partial.depend_on_values();
+        self.skeletons.push(partial.skeleton);
+    }
+}
+
+impl Partial {
+    fn evaluate(&self, expression: &Expression) -> Option<u64> {
+        expression.evaluate(&mut |register| self.value(register))
+    }
+
+    fn value(&self, register: Register) -> Option<u64> {
+        if let Some(&fact) = self.facts.get(&register) {
+            return Some(fact);
+        }
+        match self.skeleton.definitions.get(&register)? {
+            Definition::Read(..) => None,
+            Definition::Computed(expression) => self.evaluate(expression),
+        }
+    }
+
+    fn assume(&mut self, condition: &Expression, holds: bool) {
+        if holds {
+            self.learn(condition);
+        }
+        self.skeleton.constraints.push((condition.clone(), holds));
+    }
+
+    fn learn(&mut self, condition: &Expression) {
+        match condition {
+            Expression::Equal(left, right) => {
+                if let (Expression::Register(register), Expression::Constant(value)) = (&**left, &**right) {
+                    self.facts.insert(*register, *value);
+                }
+            }
+            Expression::And(left, right) => {
+                self.learn(left);
+                self.learn(right);
+            }
+            _ => {}
+        }
+    }
+
+    /// What writes write depends on the reads behind it, those of later threads (shuffles) included.
+    fn depend_on_values(&mut self) {
+        let mut dependencies = Vec::new();
+        for (write, event) in self.skeleton.events.iter().enumerate() {
+            for value in &event.values {
+                dependencies.extend(self.reads(value).into_iter().map(|read| (read, write)));
+            }
+        }
+        self.skeleton.dependencies.extend(dependencies);
+    }
+
+    /// The reads behind an expression.
+    fn reads(&self, expression: &Expression) -> Vec<usize> {
+        let mut registers = Vec::new();
+        expression.registers(&mut registers);
+        registers.iter().flat_map(|&register| self.reads_of(register)).collect()
+    }
+
+    fn reads_of(&self, register: Register) -> Vec<usize> {
+        match self.skeleton.definitions.get(&register) {
+            Some(Definition::Read(event, _)) => vec![*event],
+            Some(Definition::Computed(expression)) => self.reads(expression),
+            None => Vec::new(),
+        }
+    }
+
+    fn depend_on(&mut self, condition: &Expression) {
+        let reads = self.reads(condition);
+        self.control.extend(reads);
+        self.control.sort_unstable();
+        self.control.dedup();
+    }
+
+    fn push(
+        &mut self,
+        program: &Program,
+        thread: usize,
+        kind: EventKind,
+        access: Access,
+        element: u8,
+        label: &str,
+    ) -> usize {
+        let cells = access.cells / access.elements.max(1);
+        let first = program.first_cell(access.object) + usize::from(access.first) + usize::from(element * cells);
+        let index = self.skeleton.events.len();
+        if kind == EventKind::Write {
+            self.skeleton.dependencies.extend(self.control.iter().map(|&read| (read, index)));
+        }
+        self.skeleton.events.push(Event {
+            thread,
+            kind,
+            semantics: access.semantics,
+            scope: access.scope,
+            cells: (first..first + usize::from(cells)).collect(),
+            values: Vec::new(),
+            partner: None,
+            reduction: false,
+            position: self.position,
+            label: label.to_owned(),
+        });
+        index
+    }
+
+    fn update(
+        &mut self,
+        program: &Program,
+        thread: usize,
+        access: Access,
+        into: Option<Register>,
+        value: Expression,
+        label: &str,
+    ) {
+        let read = self.push(program, thread, EventKind::Read, access, 0, label);
+        self.position += 1;
+        if let Some(register) = into {
+            self.skeleton.definitions.insert(register, Definition::Read(read, 0));
+        }
+        let write = self.push(program, thread, EventKind::Write, access, 0, label);
+        self.skeleton.dependencies.push((read, write));
+        let events = &mut self.skeleton.events;
+        events[write].values = vec![value];
+        events[read].partner = Some(write);
+        events[write].partner = Some(read);
+        events[read].reduction = into.is_none();
+        self.position += 1;
+    }
+
+    fn simple(&mut self, program: &Program, thread: usize, statement: &Statement) {
+        match statement {
+            Statement::Load { access, into, address, label } => {
+                let elements = access.elements.max(1);
+                let cells = usize::from(access.cells / elements);
+                let dependencies: Vec<usize> = address.iter().flat_map(|&register| self.reads_of(register)).collect();
+                for element in 0..elements {
+                    let event = self.push(program, thread, EventKind::Read, *access, element, label);
+                    self.skeleton.dependencies.extend(dependencies.iter().map(|&read| (read, event)));
+                    for cell in 0..cells {
+                        if let Some(&register) = into.get(usize::from(element) * cells + cell) {
+                            self.skeleton.definitions.insert(register, Definition::Read(event, cell));
+                        }
+                    }
+                }
+                self.position += 1;
+            }
+            Statement::Store { access, values, address, label } => {
+                let elements = access.elements.max(1);
+                let cells = usize::from(access.cells / elements);
+                let dependencies: Vec<usize> = address.iter().flat_map(|&register| self.reads_of(register)).collect();
+                for element in 0..elements {
+                    let part: Vec<Expression> = (0..cells)
+                        .map(|cell| {
+                            let index = usize::from(element) * cells + cell;
+                            values.get(index).cloned().unwrap_or(Expression::Constant(POISON))
+                        })
+                        .collect();
+                    let event = self.push(program, thread, EventKind::Write, *access, element, label);
+                    self.skeleton.dependencies.extend(dependencies.iter().map(|&read| (read, event)));
+                    self.skeleton.events[event].values = part;
+                }
+                self.position += 1;
+            }
+            Statement::Update { access, into, operation, label } => {
+                // What was read needs a register even where no one receives it.
+                let register = into.unwrap_or(program.registers + self.skeleton.events.len());
+                let before = Box::new(Expression::Register(register));
+                let value = match operation {
+                    Operation::Add(operand) => Expression::Add(before, Box::new(operand.clone())),
+                    Operation::Exchange(operand) | Operation::CompareExchange(_, operand) => operand.clone(),
+                };
+                self.update(program, thread, *access, Some(register), value, label);
+                if into.is_none()
+                    && let Some(Definition::Read(read, _)) = self.skeleton.definitions.get(&register)
+                {
+                    self.skeleton.events[*read].reduction = true;
+                }
+            }
+            Statement::Fence { sequential, scope } => {
+                let name = if *sequential { "fence.sc" } else { "fence.acq_rel" };
+                self.fence(thread, EventKind::Fence(*sequential), *scope, name);
+            }
+            Statement::Barrier { number } => {
+                let time = self.barriers.entry(*number).or_insert(0);
+                let now = *time;
+                *time += 1;
+                self.fence(thread, EventKind::Arrive(*number, now), Scope::Cta, "bar.sync (arrive)");
+                self.fence(thread, EventKind::Depart(*number, now), Scope::Cta, "bar.sync (depart)");
+            }
+            Statement::Set { register, value } => {
+                self.skeleton.definitions.insert(*register, Definition::Computed(value.clone()));
+            }
+            // The walk takes them itself.
+            Statement::If { .. } | Statement::Await(_) => {}
+        }
+    }
+
+    fn fence(&mut self, thread: usize, kind: EventKind, scope: Scope, label: &str) {
+        self.skeleton.events.push(Event {
+            thread,
+            kind,
+            semantics: Semantics::AcquireRelease,
+            scope,
+            cells: Vec::new(),
+            values: Vec::new(),
+            partner: None,
+            reduction: false,
+            position: self.position,
+            label: label.to_owned(),
+        });
+        self.position += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_keep_order_and_count() {
+        let two = concatenate(sequence_of(0), sequence_of(1));
+        assert_eq!(two, sequence_up_to(2));
+        assert_ne!(two, concatenate(sequence_of(1), sequence_of(0)));
+        assert_ne!(two, concatenate(two, sequence_of(1)));
+        assert_eq!(concatenate(0, two), two);
+        assert_eq!(concatenate(two, 0), two);
+        assert_eq!(concatenate(POISON, two), POISON);
+        assert_eq!(describe_sequence(sequence_up_to(3)), "0·1·2");
+        assert_eq!(concatenate(sequence_up_to(8), sequence_up_to(8)), POISON);
+    }
+
+    #[test]
+    fn scopes_reach_what_they_name() {
+        let here = Place { gpu: 0, cluster: 0, cta: 0 };
+        let neighbour = Place { gpu: 0, cluster: 0, cta: 1 };
+        let far = Place { gpu: 0, cluster: 1, cta: 2 };
+        let elsewhere = Place { gpu: 1, cluster: 0, cta: 0 };
+        let reached = |scope| [here, neighbour, far, elsewhere].map(|there| here.reaches(scope, there));
+        assert_eq!(reached(Scope::Cta), [true, false, false, false]);
+        assert_eq!(reached(Scope::Cluster), [true, true, false, false]);
+        assert_eq!(reached(Scope::Gpu), [true, true, true, false]);
+        assert_eq!(reached(Scope::System), [true; 4]);
+    }
+
+    #[test]
+    fn a_condition_that_is_known_is_not_walked_twice() {
+        let mut program = Program::default();
+        let x = program.object("x", vec![0], false);
+        let (read, copy) = (program.register(), program.register());
+        let access =
+            Access { object: x, first: 0, cells: 1, elements: 1, semantics: Semantics::Weak, scope: Scope::Cta };
+        let ask = |register| Statement::If {
+            condition: Expression::register_is(register, 1),
+            then: Vec::new(),
+            otherwise: Vec::new(),
+        };
+        let body = vec![
+            Statement::Load { access, into: vec![read], address: Vec::new(), label: String::new() },
+            Statement::Await(Expression::register_is(read, 1)),
+            Statement::Set { register: copy, value: Expression::Register(read) },
+            ask(copy),
+        ];
+        program.threads.push(Thread { name: String::from("a"), place: Place::default(), body });
+        assert_eq!(program.skeletons().len(), 1);
+        program.threads[0].body.remove(1);
+        assert_eq!(program.skeletons().len(), 2);
+    }
+}

@@ -1,0 +1,763 @@
+//! The descriptor protocol as small programs, and what every execution of them must keep.
+//!
+//! The programs are made of the sequences that [`super::extract`] finds in a kernel's PTX. Values are sequences of
+//! tiles, so a prefix tells which tiles it is made of. There are four parts:
+//!
+//! - [`Part::Composition`]: one launch. Tile 0 publishes its prefix; each other tile publishes its aggregate, looks
+//!   back lane by lane (a lane a thread, results shuffled) until it meets a prefix, and publishes its own. The prefix
+//!   that each tile computes is that of all tiles before it, each once and in order; nothing is in a data race.
+//! - [`Part::HandOver`]: the same, then the end of a launch at the largest epoch. Every access to a descriptor comes
+//!   before the clean-up of that descriptor in causality order, and nothing is in coherence order behind it.
+//! - [`Part::Counters`]: no two blocks take one ticket, no two are counted done by one number, no block sees the
+//!   epoch that this launch ends with, and the next launch finds both counters 0.
+//! - [`Part::Block`]: what one thread hands to its block in shared memory (tile and epoch, the prefix) arrives.
+//!
+//! A wait is its last read, the successful one: the failed ones before it only add constraints. That every wait ends
+//! is not shown here.
+
+use super::axioms::{self, Execution, ModelError, Statistics};
+use super::extract::{self, Counter, ExtractError, Layout, Role, Sequences, Status, Step, StepKind, Strategy};
+use super::program::{
+    Access, EventKind, Expression, Object, Operation, POISON, Place, Program, Register, Statement, Thread,
+    describe_sequence, sequence_of, sequence_up_to,
+};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Why a protocol cannot be checked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// Its PTX is not understood.
+    #[error(transparent)]
+    Extract(#[from] ExtractError),
+    /// It has too many events for the search.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+/// What is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The prefixes of one launch.
+    Composition,
+    /// Descriptors at the end of a launch.
+    HandOver,
+    /// Ticket, count of finished blocks, epoch.
+    Counters,
+    /// Shared memory within a block.
+    Block,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Composition, Self::HandOver, Self::Counters, Self::Block];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Composition => "composition",
+            Self::HandOver => "hand-over",
+            Self::Counters => "counters",
+            Self::Block => "block",
+        }
+    }
+}
+
+/// An execution that breaks the protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// What is wrong.
+    pub what: String,
+    /// The execution: every event, what reads read, the order of writes.
+    pub execution: Vec<String>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.what)?;
+        self.execution.iter().try_for_each(|line| write!(formatter, "\n  {line}"))
+    }
+}
+
+/// What came of one part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartReport {
+    /// The part.
+    pub part: Part,
+    /// How many programs it took.
+    pub programs: u64,
+    /// How many executions.
+    pub statistics: Statistics,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// The first execution that breaks it; the search ends there.
+    pub violation: Option<Violation>,
+}
+
+/// What came of all parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// How many tiles, each with a block of its own.
+    pub tiles: usize,
+    /// The parts.
+    pub parts: Vec<PartReport>,
+}
+
+impl Report {
+    /// The first violation.
+    pub fn violation(&self) -> Option<(Part, &Violation)> {
+        self.parts.iter().find_map(|part| Some((part.part, part.violation.as_ref()?)))
+    }
+
+    /// Executions of all parts.
+    pub fn statistics(&self) -> Statistics {
+        let mut sum = Statistics::default();
+        self.parts.iter().for_each(|part| sum.add(part.statistics));
+        sum
+    }
+
+    /// Time of all parts.
+    pub fn elapsed(&self) -> Duration {
+        self.parts.iter().map(|part| part.elapsed).sum()
+    }
+}
+
+/// Checks the protocol of a kernel, given its PTX with line information, with that many tiles.
+///
+/// # Errors
+/// When the PTX is not understood or the model gets too large.
+pub fn check_ptx(ptx: &str, tiles: usize) -> Result<Report, CheckError> {
+    check(&extract::extract(ptx)?, tiles)
+}
+
+/// Checks a protocol with that many tiles.
+///
+/// # Errors
+/// When the model gets too large.
+pub fn check(sequences: &Sequences, tiles: usize) -> Result<Report, CheckError> {
+    let parts = Part::ALL.iter().map(|&part| check_part(sequences, tiles, part)).collect::<Result<_, _>>()?;
+    Ok(Report { tiles, parts })
+}
+
+/// Checks one part.
+///
+/// # Errors
+/// When the model gets too large.
+pub fn check_part(sequences: &Sequences, tiles: usize, part: Part) -> Result<PartReport, CheckError> {
+    let started = Instant::now();
+    let mut report = PartReport {
+        part,
+        programs: 0,
+        statistics: Statistics::default(),
+        elapsed: Duration::ZERO,
+        violation: structure(sequences, part),
+    };
+    if report.violation.is_none() {
+        let mut run = |model: Model<'_>| -> Result<ControlFlow<()>, CheckError> {
+            report.programs += 1;
+            let statistics = axioms::search(&model.program, &mut |execution| match model.judge(execution) {
+                Some(what) => {
+                    let execution = execution.transcript(&|cell, value| model.describe(cell, value));
+                    report.violation = Some(Violation { what, execution });
+                    ControlFlow::Break(())
+                }
+                None => ControlFlow::Continue(()),
+            })?;
+            report.statistics.add(statistics);
+            Ok(if report.violation.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        };
+        match part {
+            Part::Composition => {
+                for_all_look_backs(sequences, tiles, &mut |look_back| run(Model::composition(sequences, &look_back)))?
+            }
+            Part::HandOver => for_all_look_backs(sequences, tiles, &mut |look_back| {
+                for last in 0..tiles {
+                    if run(Model::hand_over(sequences, &look_back, last))?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            })?,
+            Part::Counters => {
+                let models =
+                    [Counter::Ticket, Counter::Finished].map(|counter| Model::numbers(sequences, tiles, counter));
+                for model in models.into_iter().flatten().chain([Model::counters(sequences, tiles)]) {
+                    if run(model)?.is_break() {
+                        break;
+                    }
+                }
+            }
+            Part::Block => {
+                let handed = [(&sequences.start, &sequences.start), (&sequences.hand_over, &sequences.result)];
+                for (writer, reader) in handed {
+                    if run(Model::block(sequences, writer, reader))?.is_break() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    report.elapsed = started.elapsed();
+    Ok(report)
+}
+
+/// What is wrong before any execution: a part of the protocol that is not there.
+fn structure(sequences: &Sequences, part: Part) -> Option<Violation> {
+    let resets = |counter| sequences.resets.iter().any(|step| step.role == Role::Counter(counter));
+    let hands_out_tickets = sequences.start.iter().any(|step| step.role == Role::Counter(Counter::Ticket));
+    let what = match part {
+        Part::HandOver if sequences.invalidate.is_empty() => "nothing clears the descriptors at the epoch's wrap",
+        Part::Counters if hands_out_tickets && !resets(Counter::Ticket) => "nothing resets the ticket",
+        Part::Counters if !resets(Counter::Finished) => "nothing resets the count of finished blocks",
+        Part::Counters if !resets(Counter::Epochs) => "nothing completes the epoch",
+        _ => return None,
+    };
+    Some(Violation { what: what.to_owned(), execution: Vec::new() })
+}
+
+/// One way that look-back may take: which read of the kernel is meant, and how far each tile goes.
+#[derive(Debug, Clone)]
+struct LookBack {
+    read: usize,
+    /// By tile: how many aggregates it takes before it meets a prefix. Nothing for tile 0.
+    stops: Vec<usize>,
+}
+
+/// Calls `run` with every way for every read of the kernel.
+fn for_all_look_backs(
+    sequences: &Sequences,
+    tiles: usize,
+    run: &mut dyn FnMut(LookBack) -> Result<ControlFlow<()>, CheckError>,
+) -> Result<(), CheckError> {
+    let has_aggregates = sequences.publish(Status::Aggregate).is_some();
+    let choices = |tile: usize| {
+        if sequences.strategy == Strategy::LookBack && has_aggregates { tile.max(1) } else { 1 }
+    };
+    for read in 0..sequences.reads.len() {
+        let mut stops = vec![0; tiles];
+        loop {
+            if run(LookBack { read, stops: stops.clone() })?.is_break() {
+                return Ok(());
+            }
+            // The next way, counted in digits of as many values as the tile has choices.
+            let Some(tile) = (0..tiles).find(|&tile| stops[tile] + 1 < choices(tile)) else { break };
+            stops[tile] += 1;
+            stops[..tile].fill(0);
+        }
+    }
+    Ok(())
+}
+
+/// What a cell holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Tag,
+    Value,
+    Number,
+}
+
+/// The memory of one tile's descriptor.
+#[derive(Debug, Clone)]
+enum Descriptor {
+    Packed(Object),
+    Split { tag: Object, slots: Vec<Object> },
+}
+
+/// What must hold.
+#[derive(Debug, Clone)]
+enum Requirement {
+    /// A register holds a value.
+    Register { register: Register, value: u64, what: String },
+    /// Registers differ from each other.
+    Different { registers: Vec<Register>, what: &'static str },
+    /// All accesses to a cell come before the last ones, which are stores of that thread.
+    ClearedBy { cell: usize, thread: usize, what: String },
+    /// A cell ends with a value.
+    Final { cell: usize, value: u64, what: &'static str },
+}
+
+const INVALID: u64 = 0;
+
+fn tag_of(status: Status) -> u64 {
+    match status {
+        Status::Aggregate => 1,
+        Status::Prefix => 2,
+    }
+}
+
+struct Model<'a> {
+    sequences: &'a Sequences,
+    program: Program,
+    meanings: Vec<Meaning>,
+    descriptors: Vec<Descriptor>,
+    requirements: Vec<Requirement>,
+}
+
+impl<'a> Model<'a> {
+    fn new(sequences: &'a Sequences) -> Self {
+        Self {
+            sequences,
+            program: Program::default(),
+            meanings: Vec::new(),
+            descriptors: Vec::new(),
+            requirements: Vec::new(),
+        }
+    }
+
+    fn object(&mut self, name: String, cells: &[(u64, Meaning)]) -> Object {
+        self.meanings.extend(cells.iter().map(|(_, meaning)| *meaning));
+        self.program.object(name, cells.iter().map(|(value, _)| *value).collect(), false)
+    }
+
+    /// Descriptors as a launch finds them: tags of no tile of this epoch, values of nobody.
+    fn with_descriptors(mut self, tiles: usize) -> Self {
+        for tile in 0..tiles {
+            let value = (POISON, Meaning::Value);
+            let tag = (INVALID, Meaning::Tag);
+            let descriptor = match self.sequences.layout {
+                Layout::Packed64 | Layout::Packed128 => {
+                    Descriptor::Packed(self.object(format!("word of tile {tile}"), &[value, tag]))
+                }
+                Layout::Split => Descriptor::Split {
+                    tag: self.object(format!("tag of tile {tile}"), &[tag]),
+                    slots: (0..self.slots())
+                        .map(|slot| self.object(format!("slot {slot} of tile {tile}"), &[value]))
+                        .collect(),
+                },
+            };
+            self.descriptors.push(descriptor);
+        }
+        self
+    }
+
+    /// How many slots the steps speak of.
+    fn slots(&self) -> usize {
+        let publishes = self.sequences.publishes.iter().map(|publish| &publish.steps);
+        let steps = publishes.chain(&self.sequences.reads).flatten();
+        let highest = steps.filter_map(|step| match step.role {
+            Role::Value { aggregate, prefix } => Some(aggregate.max(prefix) + 1),
+            _ => None,
+        });
+        highest.max().unwrap_or(0)
+    }
+
+    /// The slot that a publish with that status writes.
+    fn slot_of(&self, status: Status) -> usize {
+        let written = self.sequences.publish(status).and_then(|steps| {
+            steps.iter().find_map(|step| match step.role {
+                Role::Value { aggregate, prefix } => Some(if status == Status::Aggregate { aggregate } else { prefix }),
+                _ => None,
+            })
+        });
+        written.unwrap_or(usize::from(status == Status::Prefix))
+    }
+
+    fn access(step: &Step, object: Object, first: u8, cells: u8, elements: u8) -> Access {
+        Access { object, first, cells, elements, semantics: step.semantics, scope: step.scope }
+    }
+
+    /// A fence or barrier.
+    fn order(step: &Step) -> Option<Statement> {
+        match step.kind {
+            StepKind::Fence(sequential) => Some(Statement::Fence { sequential, scope: step.scope }),
+            StepKind::Barrier(number) => Some(Statement::Barrier { number }),
+            _ => None,
+        }
+    }
+
+    /// Stores to a descriptor: the steps of `publish` or of `invalidate`.
+    fn store(&self, steps: &[Step], tile: usize, status: Option<Status>, value: &Expression) -> Vec<Statement> {
+        let tag = Expression::Constant(status.map_or(INVALID, tag_of));
+        let name = match status {
+            Some(Status::Aggregate) => "publish aggregate",
+            Some(Status::Prefix) => "publish prefix",
+            None => "clear",
+        };
+        let make = |step: &Step, object, first, cells, elements, values: &[&Expression]| Statement::Store {
+            access: Self::access(step, object, first, cells, elements),
+            values: values.iter().map(|&value| value.clone()).collect(),
+            address: Vec::new(),
+            label: format!("{name}: {}", step.opcode),
+        };
+        steps
+            .iter()
+            .filter_map(|step| match (&self.descriptors[tile], step.role) {
+                (Descriptor::Packed(object), Role::Word { first, halves, elements }) => {
+                    let both = [value, &tag];
+                    let values = &both[usize::from(first)..usize::from(first + halves).min(2)];
+                    Some(make(step, *object, first, halves, elements, values))
+                }
+                (Descriptor::Split { tag: object, .. }, Role::Tag) => Some(make(step, *object, 0, 1, 1, &[&tag])),
+                (Descriptor::Split { slots, .. }, Role::Value { aggregate, prefix }) => {
+                    let slot = if status == Some(Status::Aggregate) { aggregate } else { prefix };
+                    Some(make(step, *slots.get(slot)?, 0, 1, 1, &[value]))
+                }
+                _ => Self::order(step),
+            })
+            .collect()
+    }
+
+    /// A wait that ends with that status, and the value that it brings.
+    fn read(&mut self, steps: &[Step], tile: usize, status: Status) -> (Vec<Statement>, Expression) {
+        let mut statements = Vec::new();
+        let mut value = Expression::Constant(POISON);
+        let descriptor = self.descriptors[tile].clone();
+        let wanted = self.slot_of(status);
+        for step in steps {
+            let label = format!("read: {}", step.opcode);
+            let mut load = |access: Access, into: Vec<Register>| {
+                statements.push(Statement::Load { access, into, address: Vec::new(), label: label.clone() });
+            };
+            let tag = match (&descriptor, step.role) {
+                (Descriptor::Packed(object), Role::Word { first, halves, elements }) => {
+                    let into: Vec<Register> = (0..halves).map(|_| self.program.register()).collect();
+                    load(Self::access(step, *object, first, halves, elements), into.clone());
+                    if first == 0 {
+                        value = Expression::Register(into[0]);
+                    }
+                    if first + halves == 2 { into.last().copied() } else { None }
+                }
+                (Descriptor::Split { tag, .. }, Role::Tag) => {
+                    let register = self.program.register();
+                    load(Self::access(step, *tag, 0, 1, 1), vec![register]);
+                    Some(register)
+                }
+                (Descriptor::Split { slots, .. }, Role::Value { aggregate, prefix }) => {
+                    let slot = if status == Status::Aggregate { aggregate } else { prefix };
+                    let register = self.program.register();
+                    if let Some(&object) = slots.get(slot) {
+                        load(Self::access(step, object, 0, 1, 1), vec![register]);
+                    }
+                    // Where several slots are loaded, the one that a publish of this status writes is taken.
+                    if slot == wanted || value == Expression::Constant(POISON) {
+                        value = Expression::Register(register);
+                    }
+                    None
+                }
+                _ => {
+                    statements.extend(Self::order(step));
+                    None
+                }
+            };
+            if let Some(register) = tag {
+                statements.push(Statement::Await(Expression::register_is(register, tag_of(status))));
+            }
+        }
+        (statements, value)
+    }
+
+    fn thread(&mut self, block: usize, name: String, body: Vec<Statement>) -> usize {
+        let number = u16::try_from(block).unwrap_or(u16::MAX);
+        let place = Place { gpu: 0, cluster: number, cta: number };
+        self.program.threads.push(Thread { name, place, body });
+        self.program.threads.len() - 1
+    }
+
+    /// The threads of all tiles: by tile, lane 0 first. Returns the numbers of the threads.
+    fn launch(&mut self, look_back: &LookBack) -> Vec<Vec<usize>> {
+        let sequences = self.sequences;
+        let steps = &sequences.reads[look_back.read];
+        let mut threads = Vec::new();
+        for (tile, &stop) in look_back.stops.iter().enumerate() {
+            let total = Expression::Constant(sequence_of(tile));
+            let mut bodies = vec![Vec::new()];
+            let mut prefix = Expression::Constant(0);
+            if tile > 0 {
+                if let (Strategy::LookBack, Some(steps)) = (sequences.strategy, sequences.publish(Status::Aggregate)) {
+                    bodies[0].extend(self.store(steps, tile, Some(Status::Aggregate), &total));
+                }
+                for lane in 0..=stop {
+                    let status = if lane == stop { Status::Prefix } else { Status::Aggregate };
+                    let (statements, value) = self.read(steps, tile - 1 - lane, status);
+                    if lane > 0 {
+                        bodies.push(Vec::new());
+                    }
+                    bodies[lane].extend(statements);
+                    prefix = value.then(prefix);
+                }
+                let register = self.program.register();
+                bodies[0].push(Statement::Set { register, value: prefix.clone() });
+                self.requirements.push(Requirement::Register {
+                    register,
+                    value: sequence_up_to(tile),
+                    what: format!("the prefix of tile {tile}"),
+                });
+            }
+            if let Some(steps) = sequences.publish(Status::Prefix) {
+                bodies[0].extend(self.store(steps, tile, Some(Status::Prefix), &prefix.then(total)));
+            }
+            let numbers = bodies
+                .into_iter()
+                .enumerate()
+                .map(|(lane, body)| self.thread(tile, format!("tile {tile} lane {lane}"), body))
+                .collect();
+            threads.push(numbers);
+        }
+        threads
+    }
+
+    fn composition(sequences: &'a Sequences, look_back: &LookBack) -> Self {
+        let mut model = Self::new(sequences).with_descriptors(look_back.stops.len());
+        model.launch(look_back);
+        model
+    }
+
+    fn hand_over(sequences: &'a Sequences, look_back: &LookBack, last: usize) -> Self {
+        let tiles = look_back.stops.len();
+        let mut model = Self::new(sequences).with_descriptors(tiles);
+        let finished = model.object(String::from("finished"), &[(0, Meaning::Number)]);
+        let threads = model.launch(look_back);
+        for (tile, numbers) in threads.iter().enumerate() {
+            for &number in numbers {
+                let is_first = number == numbers[0];
+                let steps = sequences.hand_over.iter().filter(|step| {
+                    // The other lanes go to the barrier; what else stands here is done by thread 0.
+                    is_first || matches!(step.kind, StepKind::Barrier(_))
+                });
+                let order: Vec<Statement> = steps.filter_map(Self::order).collect();
+                model.program.threads[number].body.extend(order);
+            }
+            let before = model.program.register();
+            let mut body = Vec::new();
+            for step in &sequences.finish {
+                body.extend(if step.kind == StepKind::Update {
+                    Some(Self::update(step, finished, before))
+                } else {
+                    Self::order(step)
+                });
+            }
+            if tile == last {
+                body.push(Statement::Await(Expression::register_is(before, tiles as u64 - 1)));
+                for other in 0..tiles {
+                    body.extend(model.store(&sequences.invalidate, other, None, &Expression::Constant(POISON)));
+                }
+            }
+            model.program.threads[numbers[0]].body.extend(body);
+        }
+        for tile in 0..tiles {
+            let object = match model.descriptors[tile] {
+                Descriptor::Packed(object) => object,
+                Descriptor::Split { tag, .. } => tag,
+            };
+            let first = model.program.first_cell(object);
+            let cell = if sequences.layout == Layout::Split { first } else { first + 1 };
+            let what = format!("the descriptor of tile {tile}");
+            model.requirements.push(Requirement::ClearedBy { cell, thread: threads[last][0], what });
+        }
+        model
+    }
+
+    fn update(step: &Step, object: Object, into: Register) -> Statement {
+        Statement::Update {
+            access: Self::access(step, object, 0, 1, 1),
+            into: Some(into),
+            operation: Operation::Add(Expression::Constant(1)),
+            label: step.opcode.clone(),
+        }
+    }
+
+    /// Every block takes a number from a counter.
+    fn numbers(sequences: &'a Sequences, blocks: usize, counter: Counter) -> Option<Self> {
+        let steps = if counter == Counter::Ticket { &sequences.start } else { &sequences.finish };
+        let step = steps.iter().find(|step| step.kind == StepKind::Update && step.role == Role::Counter(counter))?;
+        let mut model = Self::new(sequences);
+        let object = model.object(format!("{counter:?}").to_lowercase(), &[(0, Meaning::Number)]);
+        let registers: Vec<Register> = (0..blocks)
+            .map(|block| {
+                let register = model.program.register();
+                model.thread(block, format!("block {block}"), vec![Self::update(step, object, register)]);
+                register
+            })
+            .collect();
+        let what = if counter == Counter::Ticket { "two blocks take one ticket" } else { "two blocks count as one" };
+        model.requirements.push(Requirement::Different { registers, what });
+        Some(model)
+    }
+
+    /// Every block starts and finishes; the last one ends the launch. Blocks are alike, so it is the last by number.
+    fn counters(sequences: &'a Sequences, blocks: usize) -> Self {
+        const EPOCH: u64 = 7;
+        let mut model = Self::new(sequences);
+        let number = |value| [(value, Meaning::Number)];
+        let ticket = model.object(String::from("ticket"), &number(0));
+        let finished = model.object(String::from("finished"), &number(0));
+        let epochs = model.object(String::from("epochs"), &number(EPOCH));
+        let object = |counter| match counter {
+            Counter::Ticket => ticket,
+            Counter::Finished => finished,
+            Counter::Epochs => epochs,
+        };
+        for block in 0..blocks {
+            let mut body = Vec::new();
+            let before = model.program.register();
+            for step in sequences.start.iter().chain(&sequences.hand_over).chain(&sequences.finish) {
+                match (step.kind, step.role) {
+                    (StepKind::Update, Role::Counter(Counter::Finished)) => {
+                        body.push(Self::update(step, finished, before));
+                    }
+                    (StepKind::Update, Role::Counter(counter)) => {
+                        let register = model.program.register();
+                        body.push(Self::update(step, object(counter), register));
+                    }
+                    (StepKind::Load, Role::Counter(counter)) => {
+                        let register = model.program.register();
+                        let access = Self::access(step, object(counter), 0, 1, 1);
+                        let label = step.opcode.clone();
+                        body.push(Statement::Load { access, into: vec![register], address: Vec::new(), label });
+                        if counter == Counter::Epochs {
+                            let what = format!("the epoch of block {block}");
+                            model.requirements.push(Requirement::Register { register, value: EPOCH, what });
+                        }
+                    }
+                    // One thread stands for the block here, so a barrier would order nothing.
+                    (StepKind::Fence(_), _) => body.extend(Self::order(step)),
+                    _ => {}
+                }
+            }
+            if block + 1 == blocks {
+                body.push(Statement::Await(Expression::register_is(before, blocks as u64 - 1)));
+                for step in &sequences.resets {
+                    match (step.kind, step.role) {
+                        (StepKind::Store, Role::Counter(counter)) => {
+                            let value = if counter == Counter::Epochs { EPOCH + 1 } else { 0 };
+                            body.push(Statement::Store {
+                                access: Self::access(step, object(counter), 0, 1, 1),
+                                values: vec![Expression::Constant(value)],
+                                address: Vec::new(),
+                                label: format!("reset: {}", step.opcode),
+                            });
+                        }
+                        _ => body.extend(Self::order(step)),
+                    }
+                }
+            }
+            model.thread(block, format!("block {block}"), body);
+        }
+        let hands_out = sequences.start.iter().any(|step| step.role == Role::Counter(Counter::Ticket));
+        let cell = |object| model.program.first_cell(object);
+        let mut finals =
+            vec![Requirement::Final { cell: cell(finished), value: 0, what: "the count of finished blocks" }];
+        if hands_out {
+            finals.push(Requirement::Final { cell: cell(ticket), value: 0, what: "the ticket" });
+        }
+        model.requirements.extend(finals);
+        model
+    }
+
+    /// One thread writes, the others of its block read.
+    fn block(sequences: &'a Sequences, writer: &[Step], reader: &[Step]) -> Self {
+        let mut model = Self::new(sequences);
+        let shared = model.object(String::from("shared"), &[(POISON, Meaning::Number)]);
+        let mut first = Vec::new();
+        let mut others = Vec::new();
+        let mut wrote = false;
+        for step in writer {
+            match (step.kind, step.role) {
+                (StepKind::Store, Role::Shared) if !wrote => {
+                    wrote = true;
+                    first.push(Statement::Store {
+                        access: Self::access(step, shared, 0, 1, 1),
+                        values: vec![Expression::Constant(1)],
+                        address: Vec::new(),
+                        label: step.opcode.clone(),
+                    });
+                }
+                (StepKind::Barrier(_), _) => {
+                    first.extend(Self::order(step));
+                    others.extend(Self::order(step));
+                }
+                _ => {}
+            }
+        }
+        let load = reader.iter().find(|step| step.kind == StepKind::Load && step.role == Role::Shared);
+        if let (Some(step), true) = (load, wrote) {
+            let register = model.program.register();
+            others.push(Statement::Load {
+                access: Self::access(step, shared, 0, 1, 1),
+                into: vec![register],
+                address: Vec::new(),
+                label: step.opcode.clone(),
+            });
+            let what = String::from("what a thread of another warp finds in shared memory");
+            model.requirements.push(Requirement::Register { register, value: 1, what });
+        }
+        model.thread(0, String::from("thread 0"), first);
+        model.thread(0, String::from("thread 32"), others);
+        model
+    }
+
+    /// What is wrong with an execution, if anything.
+    fn judge(&self, execution: &Execution<'_>) -> Option<String> {
+        for requirement in &self.requirements {
+            match requirement {
+                Requirement::Register { register, value, what } => {
+                    let found = execution.register(*register)?;
+                    if found != *value {
+                        return Some(match what.starts_with("the prefix") {
+                            true => format!("{what} is made of {}", describe_sequence(found)),
+                            false => format!(
+                                "{what} is {}",
+                                if found == POISON { "not there".to_owned() } else { found.to_string() }
+                            ),
+                        });
+                    }
+                }
+                Requirement::Different { registers, what } => {
+                    let values: Vec<Option<u64>> =
+                        registers.iter().map(|&register| execution.register(register)).collect();
+                    if (1..values.len()).any(|index| values[..index].contains(&values[index])) {
+                        return Some((*what).to_owned());
+                    }
+                }
+                Requirement::ClearedBy { cell, thread, what } => {
+                    if let Some(wrong) = self.not_cleared(execution, *cell, *thread) {
+                        return Some(format!("{what}: {wrong}"));
+                    }
+                }
+                Requirement::Final { cell, value, what } => {
+                    if let Some(found) = execution.finals(*cell).into_iter().find(|found| found != value) {
+                        return Some(format!("{what} may end as {found}"));
+                    }
+                }
+            }
+        }
+        let race = execution.races().into_iter().next()?;
+        let text = |event| execution.describe(event, &|cell, value| self.describe(cell, value));
+        let kind = if race.mixed_size { "a data race of two sizes" } else { "a data race" };
+        Some(format!("{kind} between [{}] and [{}]", text(race.first), text(race.second)))
+    }
+
+    fn not_cleared(&self, execution: &Execution<'_>, cell: usize, thread: usize) -> Option<String> {
+        let events = execution.events();
+        let clears = |event: usize| events[event].thread == thread && events[event].label.starts_with("clear");
+        if let Some(late) = execution.last_writes(cell).find(|&write| !clears(write)) {
+            return Some(format!(
+                "[{}] may outlive the clean-up",
+                execution.describe(late, &|c, v| self.describe(c, v))
+            ));
+        }
+        let touching: Vec<usize> = (0..events.len()).filter(|&event| events[event].cells.contains(&cell)).collect();
+        let clear = touching.iter().copied().find(|&event| clears(event))?;
+        let unordered = touching.iter().copied().find(|&event| !clears(event) && !execution.causes(event, clear))?;
+        let kind = if events[unordered].kind == EventKind::Read { "read" } else { "write" };
+        Some(format!(
+            "the {kind} [{}] is not ordered before the clean-up",
+            execution.describe(unordered, &|c, v| self.describe(c, v))
+        ))
+    }
+
+    fn describe(&self, cell: usize, value: u64) -> String {
+        match self.meanings.get(cell) {
+            Some(Meaning::Tag) => String::from(match value {
+                INVALID => "invalid",
+                1 => "aggregate",
+                2 => "prefix",
+                _ => "?",
+            }),
+            Some(Meaning::Value) => format!("<{}>", describe_sequence(value)),
+            _ if value == POISON => String::from("poison"),
+            _ => value.to_string(),
+        }
+    }
+}
