@@ -103,10 +103,16 @@ pub struct Access {
     pub block: u64,
     /// Its index in the block.
     pub thread: u32,
-    site: RawSite,
+    pub(super) site: RawSite,
 }
 
 impl Access {
+    /// A scalar access of gpu scope that no line of kernel source makes: for tests that drive a back end
+    /// without a kernel.
+    pub fn new(kind: AccessKind, address: usize, bytes: u32, block: u64, thread: u32) -> Self {
+        Self { kind, scope: Scope::Gpu, is_vector: false, address, bytes, block, thread, site: RawSite::NONE }
+    }
+
     /// The line of kernel source that makes the access.
     pub fn site(&self) -> Option<SourceSite> {
         self.site.resolve()
@@ -153,6 +159,15 @@ pub enum Synchronization {
 /// An `Err` ends the launch with [`ExecutionError::Backend`](super::ExecutionError::Backend); so does a
 /// panic. The calls are made on the small stack of a coroutine.
 pub trait MemoryBackend {
+    /// Told before the first thread of a launch runs.
+    ///
+    /// # Errors
+    /// Whatever keeps the launch from starting.
+    fn launch_begins(&mut self, grid_blocks: u64, block_threads: u32) -> Result<(), String> {
+        let _ = (grid_blocks, block_threads);
+        Ok(())
+    }
+
     /// Fills `value` (`access.bytes` long) with what a load finds.
     ///
     /// # Errors

@@ -15,13 +15,13 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 /// A kernel of one instance, entered once for every CUDA thread.
-pub(crate) type KernelBody = unsafe extern "C" fn(*const abi::lookback_config, *const abi::lookback_launch);
+pub type KernelBody = unsafe extern "C" fn(*const abi::lookback_config, *const abi::lookback_launch);
 
 include!(concat!(env!("OUT_DIR"), "/instances.rs"));
 
 /// The compiled kernel, `None` if the build left it out. The kernels with mutants are compiled for a few
 /// instances only.
-pub(crate) fn kernel_body(instance: Instance, kernel: Kernel, has_mutants: bool) -> Option<KernelBody> {
+pub fn kernel_body(instance: Instance, kernel: Kernel, has_mutants: bool) -> Option<KernelBody> {
     let instance = instance.canonical();
     let table = bodies(instance.element() as u32, instance.operator() as u32, has_mutants)?;
     // SAFETY: the table is a pure function of any number, in `cuda/host/instantiate.cpp`.

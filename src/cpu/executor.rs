@@ -186,6 +186,11 @@ unsafe fn run(
     backend: Option<*mut dyn MemoryBackend>,
 ) -> Result<LaunchReport, ExecutionError> {
     settings.check()?;
+    if let Some(backend) = backend {
+        // SAFETY: the caller's promise.
+        let begun = guarded(|| unsafe { &mut *backend }.launch_begins(settings.grid_blocks, settings.block_threads));
+        begun.map_err(|fault| ExecutionError::InvalidSettings { fault })?;
+    }
     let launch = Launch::new(settings, backend);
     launch.connect();
     // SAFETY: the slot is this OS thread's own and is initialised to null.

@@ -36,8 +36,8 @@ mod weak_memory;
 
 pub use backend::{Access, AccessKind, MemoryBackend, Scope, Synchronization};
 pub use context::Counters;
-pub use device::{CpuDevice, CpuSettings};
+pub use device::{CpuDevice, CpuSettings, KernelBody, kernel_body};
 pub use error::{Activity, Collective, ExecutionError, MaskFault, Party, SourceSite};
 pub use executor::{launch, launch_on};
 pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
-pub use weak_memory::{WeakMemory, WeakSettings};
+pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

@@ -121,8 +121,8 @@ pub struct SweepSummary {
     pub seconds: f64,
 }
 
-/// How many times as many samples of the latency are taken.
-const LATENCY_SAMPLES: usize = 5;
+/// How many times as many samples of the latency are taken at least, and at most.
+const LATENCY_SAMPLES: [usize; 2] = [5, 2];
 /// How long the device is kept busy before the first point.
 const FIRST_WARM_UP: Duration = Duration::from_millis(300);
 
@@ -270,8 +270,9 @@ pub fn measure_point(
         let mut settings = limits.sampling();
         if figure == Figure::Latency {
             // The host is much noisier than the device, and these samples take some 60 µs each.
-            settings.rule.minimum_samples *= LATENCY_SAMPLES;
-            settings.rule.maximum_samples *= LATENCY_SAMPLES;
+            let rule = &mut settings.rule;
+            rule.minimum_samples *= LATENCY_SAMPLES[0];
+            rule.maximum_samples = rule.minimum_samples.max(LATENCY_SAMPLES[1] * rule.maximum_samples);
         }
         // Beside the others in every round, so that drift meets it as it meets them.
         let frame = (figure == Figure::Cold).then_some(subjects.len());

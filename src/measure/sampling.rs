@@ -162,8 +162,9 @@ const PLATEAU_SPREAD: f64 = 2.0;
 /// Medians of two halves that lie no further apart than this agree, relative to the median of all: differences
 /// below it are of no consequence anywhere here.
 const DRIFT: f64 = 0.01;
-/// Halves agree as well if they lie no further apart than so many standard errors of their difference.
-const DRIFT_ERRORS: f64 = 2.0;
+/// Halves agree as well if they lie no further apart than so many standard errors of their difference: three,
+/// because a sweep has thousands of series, and one in twenty of them lies beyond two by chance.
+const DRIFT_ERRORS: f64 = 3.0;
 /// From a plateau's number of samples on, so many rounds pass from one judgement to the next.
 const LOOK_EVERY: usize = 10;
 /// So few samples are enough at the time-out if their noise is small: those of a slow subject.

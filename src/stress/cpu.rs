@@ -278,6 +278,10 @@ impl Watched<'_, '_> {
 }
 
 impl MemoryBackend for Watched<'_, '_> {
+    fn launch_begins(&mut self, grid_blocks: u64, block_threads: u32) -> Result<(), String> {
+        self.inner.launch_begins(grid_blocks, block_threads)
+    }
+
     fn load(&mut self, access: &Access, value: &mut [u8]) -> Result<(), String> {
         self.before(access)?;
         self.inner.load(access, value)?;
@@ -548,7 +552,7 @@ impl OneScan<'_> {
                     } else {
                         element_bytes
                     };
-                    memory.add_array(name, address, bytes, granule, writable);
+                    memory.add_array(name, address, bytes, granule as u32, writable);
                 }
                 Model::Weak(Box::new(memory))
             }

@@ -1,0 +1,246 @@
+//! What a thread knows of the others: what happened before its next step (a vector clock), and how far it
+//! has seen the stores of every protocol location (a view).
+//!
+//! Threads and warps are numbered through the grid. The time of a thread is its own: it advances where the
+//! thread hands knowledge over. Most of what threads know of each other they learn at barriers, for whole
+//! warps, so the clock has one entry a warp and single threads only where they are known further.
+
+use std::rc::Rc;
+
+/// In place of a thread's number: whoever wrote before the launch, or several threads together.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// See the module. Behind an `Rc`, and shared by the threads of a block from barrier to barrier.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Knowledge {
+    /// By warp: what its lanes did up to this time is known. Entries that are missing are 0.
+    warps: Vec<u32>,
+    /// Threads that are known further than their warp, sorted, each with its time.
+    threads: Vec<(u32, u32)>,
+    /// By location: the timestamp of the newest store that is known. Entries that are missing are 0.
+    seen: Vec<u32>,
+}
+
+impl Knowledge {
+    /// Whether what `thread` did at `time` is known.
+    #[inline]
+    pub fn covers(&self, thread: u32, time: u32) -> bool {
+        self.warps.get((thread / 32) as usize).is_some_and(|&known| known >= time) || self.covers_alone(thread, time)
+    }
+
+    fn covers_alone(&self, thread: u32, time: u32) -> bool {
+        let found = self.threads.binary_search_by_key(&thread, |&(known, _)| known);
+        found.is_ok_and(|at| self.threads[at].1 >= time)
+    }
+
+    /// Whether what all lanes of `warp` did up to `time` is known, as far as that is known for whole warps.
+    #[inline]
+    pub fn covers_warp(&self, warp: u32, time: u32) -> bool {
+        self.warps.get(warp as usize).is_some_and(|&known| known >= time)
+    }
+
+    pub fn seen(&self, location: u32) -> u32 {
+        self.seen.get(location as usize).copied().unwrap_or(0)
+    }
+
+    pub fn see(&mut self, location: u32, timestamp: u32) {
+        let location = location as usize;
+        if self.seen.len() <= location {
+            self.seen.resize(location + 1, 0);
+        }
+        self.seen[location] = self.seen[location].max(timestamp);
+    }
+
+    pub fn join(&mut self, other: &Self) {
+        take_larger(&mut self.seen, &other.seen);
+        if self.warps != other.warps {
+            take_larger(&mut self.warps, &other.warps);
+            let warps = &self.warps;
+            self.threads.retain(|&(thread, time)| warps.get((thread / 32) as usize).is_none_or(|&known| known < time));
+        }
+        for &(thread, time) in &other.threads {
+            self.learn_thread(thread, time);
+        }
+    }
+
+    pub fn learn_thread(&mut self, thread: u32, time: u32) {
+        if self.covers_warp(thread / 32, time) {
+            return;
+        }
+        match self.threads.binary_search_by_key(&thread, |&(known, _)| known) {
+            Ok(at) => self.threads[at].1 = self.threads[at].1.max(time),
+            Err(at) => self.threads.insert(at, (thread, time)),
+        }
+    }
+
+    pub fn learn_warp(&mut self, warp: u32, time: u32) {
+        let at = warp as usize;
+        if self.warps.len() <= at {
+            self.warps.resize(at + 1, 0);
+        }
+        self.warps[at] = self.warps[at].max(time);
+        let known = self.warps[at];
+        self.threads.retain(|&(thread, time)| thread / 32 != warp || time > known);
+    }
+}
+
+fn take_larger(into: &mut Vec<u32>, from: &[u32]) {
+    if into.len() < from.len() {
+        into.resize(from.len(), 0);
+    }
+    for (into, &from) in into.iter_mut().zip(from) {
+        *into = (*into).max(from);
+    }
+}
+
+/// What a release hands over: all that `thread` knew, and what it did itself up to `time`.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub knowledge: Rc<Knowledge>,
+    /// [`NOBODY`] where the messages of several threads were joined.
+    pub thread: u32,
+    pub time: u32,
+}
+
+impl Message {
+    /// Both together: a read-modify-write that releases goes on with the release sequence that it reads.
+    pub fn joined(&self, other: &Self) -> Self {
+        let mut knowledge = Knowledge::clone(&self.knowledge);
+        knowledge.join(&other.knowledge);
+        for message in [self, other] {
+            if message.thread != NOBODY {
+                knowledge.learn_thread(message.thread, message.time);
+            }
+        }
+        Self { knowledge: Rc::new(knowledge), thread: NOBODY, time: 0 }
+    }
+}
+
+/// One CUDA thread.
+#[derive(Debug, Clone)]
+pub(super) struct ThreadState {
+    pub knowledge: Rc<Knowledge>,
+    /// Its own time, from 1.
+    pub time: u32,
+    /// What its relaxed loads read from since the last fence: a fence acquires it.
+    pending: Vec<Message>,
+    /// What it released at its last fence: every store after that carries it.
+    pub fence: Option<Message>,
+    /// Stale values that it was served one after the other.
+    pub stale_in_a_row: u32,
+}
+
+impl ThreadState {
+    pub fn new(knowledge: &Rc<Knowledge>) -> Self {
+        Self { knowledge: Rc::clone(knowledge), time: 1, pending: Vec::new(), fence: None, stale_in_a_row: 0 }
+    }
+
+    pub fn reset(&mut self, knowledge: &Rc<Knowledge>) {
+        self.knowledge = Rc::clone(knowledge);
+        self.time = 1;
+        self.pending.clear();
+        self.fence = None;
+        self.stale_in_a_row = 0;
+    }
+
+    /// Hands over what thread `me` knows and did so far.
+    pub fn release(&mut self, me: u32) -> Message {
+        let message = Message { knowledge: Rc::clone(&self.knowledge), thread: me, time: self.time };
+        self.time += 1;
+        message
+    }
+
+    /// Whether thread `me` knows all that the message says. Whoever knows of a thread's time has joined
+    /// something that the thread released then or later, and with it all that the thread knew.
+    fn knows(&self, me: u32, message: &Message) -> bool {
+        message.thread == me
+            || Rc::ptr_eq(&self.knowledge, &message.knowledge) && message.thread == NOBODY
+            || message.thread != NOBODY && self.knowledge.covers(message.thread, message.time)
+    }
+
+    pub fn acquire(&mut self, me: u32, message: &Message) {
+        if self.knows(me, message) {
+            return;
+        }
+        let is_shared = Rc::ptr_eq(&self.knowledge, &message.knowledge);
+        let knowledge = Rc::make_mut(&mut self.knowledge);
+        if !is_shared {
+            knowledge.join(&message.knowledge);
+        }
+        if message.thread != NOBODY {
+            knowledge.learn_thread(message.thread, message.time);
+        }
+    }
+
+    /// Remembers what a relaxed load read from, for a fence to come.
+    pub fn acquire_at_fence(&mut self, me: u32, message: &Message) {
+        if self.knows(me, message) {
+            return;
+        }
+        let same = |known: &&mut Message| known.thread == message.thread;
+        match self.pending.iter_mut().filter(|_| message.thread != NOBODY).find(same) {
+            // A thread's later message says all that its earlier ones said.
+            Some(known) if known.time < message.time => *known = message.clone(),
+            Some(_) => {}
+            None => self.pending.push(message.clone()),
+        }
+    }
+
+    pub fn fence(&mut self, me: u32) {
+        for message in std::mem::take(&mut self.pending) {
+            self.acquire(me, &message);
+        }
+        self.fence = Some(self.release(me));
+    }
+}
+
+/// Lets the lanes in `mask` of a warp, whose 32 threads these are, know all that each of them knows and did.
+pub(super) fn meet_in_warp(threads: &mut [ThreadState], first_thread: u32, mask: u32) {
+    let lanes = || (0..threads.len()).filter(|lane| mask >> lane & 1 != 0);
+    let mut knowledge = join_all(lanes().map(|lane| &threads[lane].knowledge));
+    let latest = lanes().map(|lane| threads[lane].time).max().unwrap_or(0);
+    if mask == u32::MAX {
+        knowledge.learn_warp(first_thread / 32, latest);
+    } else {
+        for lane in lanes() {
+            knowledge.learn_thread(first_thread + lane as u32, threads[lane].time);
+        }
+    }
+    let knowledge = Rc::new(knowledge);
+    for (lane, thread) in threads.iter_mut().enumerate().filter(|(lane, _)| mask >> lane & 1 != 0) {
+        let _ = lane;
+        thread.knowledge = Rc::clone(&knowledge);
+        thread.time = if mask == u32::MAX { latest } else { thread.time } + 1;
+    }
+}
+
+/// Lets the threads of a block know all that each of them knows and did.
+pub(super) fn meet_in_block(threads: &mut [ThreadState], first_thread: u32) {
+    let mut knowledge = join_all(threads.iter().map(|thread| &thread.knowledge));
+    for (warp, lanes) in (first_thread / 32..).zip(threads.chunks_mut(32)) {
+        let latest = lanes.iter().map(|thread| thread.time).max().unwrap_or(0);
+        knowledge.learn_warp(warp, latest);
+        for thread in lanes {
+            thread.time = latest + 1;
+        }
+    }
+    let knowledge = Rc::new(knowledge);
+    for thread in threads {
+        thread.knowledge = Rc::clone(&knowledge);
+    }
+}
+
+fn join_all<'a>(all: impl Iterator<Item = &'a Rc<Knowledge>>) -> Knowledge {
+    let mut joined: Option<(Knowledge, &Rc<Knowledge>)> = None;
+    for knowledge in all {
+        match &mut joined {
+            None => joined = Some((Knowledge::clone(knowledge), knowledge)),
+            Some((_, last)) if Rc::ptr_eq(last, knowledge) => {}
+            Some((joined, last)) => {
+                joined.join(knowledge);
+                *last = knowledge;
+            }
+        }
+    }
+    joined.map(|(joined, _)| joined).unwrap_or_default()
+}

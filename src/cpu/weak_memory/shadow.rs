@@ -1,0 +1,332 @@
+//! Who touched memory last: for every granule of an array the last plain store and the plain loads since,
+//! as in FastTrack (Flanagan & Freund, PLDI 2009). Two accesses of one granule, one of them a store, must
+//! be ordered by happens-before.
+
+use super::knowledge::{Knowledge, NOBODY};
+
+/// An access that somebody else's is checked against.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conflict {
+    pub thread: u32,
+    /// Its line and kind, by number.
+    pub site: u32,
+}
+
+/// Whoever makes an access now.
+#[derive(Clone, Copy)]
+pub(super) struct Observer<'a> {
+    pub thread: u32,
+    pub time: u32,
+    pub knowledge: &'a Knowledge,
+}
+
+impl Observer<'_> {
+    #[inline]
+    pub fn knows(&self, thread: u32, time: u32) -> bool {
+        thread == self.thread || thread == NOBODY || self.knowledge.covers(thread, time)
+    }
+
+    fn lane_bit(&self) -> u32 {
+        1 << (self.thread % 32)
+    }
+
+    /// A lane of `reads` that this thread knows nothing of.
+    #[inline]
+    fn unknown_lane(&self, reads: Reads) -> Option<u32> {
+        let is_own = reads.warp == self.thread / 32;
+        let others = reads.lanes & !if is_own { self.lane_bit() } else { 0 };
+        if others == 0 || self.knowledge.covers_warp(reads.warp, reads.time) {
+            return None;
+        }
+        let lanes = (0..32).filter(|lane| others >> lane & 1 != 0);
+        lanes.map(|lane| reads.warp * 32 + lane).find(|&thread| !self.knowledge.covers(thread, reads.time))
+    }
+
+    pub fn find_unknown(&self, reads: &[Reads]) -> Option<Conflict> {
+        reads.iter().find_map(|&reads| self.unknown_lane(reads).map(|thread| Conflict { thread, site: reads.site }))
+    }
+
+    fn reads(&self, site: u32) -> Reads {
+        Reads { warp: self.thread / 32, time: self.time, lanes: self.lane_bit(), site }
+    }
+
+    /// Adds a load of this thread to `list`; its earlier ones need not be remembered.
+    pub fn add_to(&self, list: &mut Vec<Reads>, site: u32) {
+        let new = self.reads(site);
+        let mut is_there = false;
+        let mut at = 0;
+        while at < list.len() {
+            let reads = &mut list[at];
+            if reads.warp == new.warp {
+                if reads.time == new.time && reads.site == new.site {
+                    reads.lanes |= new.lanes;
+                    is_there = true;
+                } else {
+                    reads.lanes &= !new.lanes;
+                    if reads.lanes == 0 {
+                        list.swap_remove(at);
+                        continue;
+                    }
+                }
+            }
+            at += 1;
+        }
+        if !is_there {
+            list.push(new);
+        }
+    }
+}
+
+/// Loads of lanes of one warp, at one time of each and one line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reads {
+    warp: u32,
+    time: u32,
+    /// One bit each; none, if nobody has read.
+    lanes: u32,
+    pub site: u32,
+}
+
+impl Reads {
+    const NONE: Self = Self { warp: 0, time: 0, lanes: 0, site: 0 };
+
+    /// The lowest lane.
+    pub fn thread(&self) -> u32 {
+        self.warp * 32 + self.lanes.trailing_zeros()
+    }
+}
+
+/// What is remembered of a granule.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    writer: u32,
+    written: u32,
+    write_site: u32,
+    /// The loads since, or the first ones: `list` names the others.
+    reads: Reads,
+    /// Position in [`ReadLists`]; 0 for none.
+    list: u32,
+}
+
+impl Cell {
+    const UNTOUCHED: Self = Self { writer: NOBODY, written: 0, write_site: 0, reads: Reads::NONE, list: 0 };
+}
+
+/// Loads of granules that more than one warp reads. Number 0 stays empty.
+#[derive(Debug)]
+pub(super) struct ReadLists {
+    lists: Vec<Vec<Reads>>,
+    free: Vec<u32>,
+}
+
+impl ReadLists {
+    pub fn new() -> Self {
+        Self { lists: vec![Vec::new()], free: Vec::new() }
+    }
+
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.lists.push(Vec::new());
+            self.lists.len() as u32 - 1
+        })
+    }
+
+    fn give_back(&mut self, number: u32) {
+        self.lists[number as usize].clear();
+        self.free.push(number);
+    }
+}
+
+/// What goes wrong with a plain access.
+pub(super) enum PlainFault {
+    Race(Conflict),
+    /// A load of what nobody wrote.
+    Unwritten,
+}
+
+/// What is remembered of an array.
+#[derive(Debug, Default)]
+pub(super) struct Shadow {
+    cells: Vec<Cell>,
+    /// Bytes of a granule, as a power of two.
+    granule_log2: u32,
+    /// One bit for every `PAGE` cells: set where they are not all untouched.
+    touched: Vec<u64>,
+}
+
+/// Cells that are cleared together.
+const PAGE: usize = 64;
+
+impl Shadow {
+    pub fn new(bytes: usize, granule_bytes: u32) -> Self {
+        let mut shadow = Self::default();
+        shadow.prepare(bytes, granule_bytes);
+        shadow
+    }
+
+    /// For memory of this size. Nothing may have been touched since the last `reset`.
+    pub fn prepare(&mut self, bytes: usize, granule_bytes: u32) {
+        self.granule_log2 = granule_bytes.trailing_zeros();
+        let cells = bytes.div_ceil(1 << self.granule_log2);
+        if self.cells.len() < cells {
+            self.cells.resize(cells, Cell::UNTOUCHED);
+            self.touched.resize(cells.div_ceil(PAGE * 64), 0);
+        }
+    }
+
+    /// Forgets all accesses.
+    pub fn reset(&mut self, lists: &mut ReadLists) {
+        for (word, touched) in self.touched.iter_mut().enumerate() {
+            while *touched != 0 {
+                let first = (word * 64 + touched.trailing_zeros() as usize) * PAGE;
+                *touched &= *touched - 1;
+                let end = (first + PAGE).min(self.cells.len());
+                for cell in &mut self.cells[first..end] {
+                    if cell.list != 0 {
+                        lists.give_back(cell.list);
+                    }
+                    *cell = Cell::UNTOUCHED;
+                }
+            }
+        }
+    }
+
+    pub fn granule_bytes(&self) -> u32 {
+        1 << self.granule_log2
+    }
+
+    /// Makes granules so small that the access covers whole ones.
+    #[inline]
+    pub fn fit(&mut self, offset: usize, bytes: usize, lists: &mut ReadLists) {
+        if (offset | bytes) & ((1 << self.granule_log2) - 1) != 0 {
+            self.refine(offset, bytes, lists);
+        }
+    }
+
+    #[cold]
+    fn refine(&mut self, offset: usize, bytes: usize, lists: &mut ReadLists) {
+        let granule_log2 = (offset | bytes).trailing_zeros();
+        let parts = 1 << (self.granule_log2 - granule_log2);
+        let mut finer = Self::default();
+        finer.prepare(self.cells.len() << self.granule_log2, 1 << granule_log2);
+        for (at, cell) in self.cells.iter().enumerate() {
+            for part in 0..parts {
+                let mut copy = *cell;
+                if cell.list != 0 && part != 0 {
+                    copy.list = lists.take();
+                    lists.lists[copy.list as usize] = lists.lists[cell.list as usize].clone();
+                }
+                finer.cells[at * parts + part] = copy;
+            }
+        }
+        // Whatever was touched is somewhere in there.
+        finer.touched.fill(u64::MAX);
+        let pages = finer.cells.len().div_ceil(PAGE);
+        if let Some(last) = finer.touched.last_mut().filter(|_| pages % 64 != 0) {
+            *last = (1 << (pages % 64)) - 1;
+        }
+        *self = finer;
+    }
+
+    fn range(&self, offset: usize, bytes: usize) -> std::ops::Range<usize> {
+        offset >> self.granule_log2..(offset + bytes).div_ceil(1 << self.granule_log2)
+    }
+
+    #[inline]
+    fn touch(&mut self, range: &std::ops::Range<usize>) {
+        for page in range.start / PAGE..=(range.end - 1) / PAGE {
+            self.touched[page / 64] |= 1 << (page % 64);
+        }
+    }
+
+    /// A plain load; granules fit (`fit`), `bytes` is not 0.
+    #[inline]
+    pub fn load(
+        &mut self,
+        offset: usize,
+        bytes: usize,
+        me: Observer<'_>,
+        site: u32,
+        must_be_written: bool,
+        lists: &mut ReadLists,
+    ) -> Result<(), PlainFault> {
+        let range = self.range(offset, bytes);
+        self.touch(&range);
+        for cell in &mut self.cells[range] {
+            if cell.writer != me.thread {
+                if cell.writer == NOBODY {
+                    if must_be_written {
+                        return Err(PlainFault::Unwritten);
+                    }
+                } else if !me.knowledge.covers(cell.writer, cell.written) {
+                    return Err(PlainFault::Race(Conflict { thread: cell.writer, site: cell.write_site }));
+                }
+            }
+            let new = me.reads(site);
+            let old = cell.reads;
+            if cell.list != 0 {
+                me.add_to(&mut lists.lists[cell.list as usize], site);
+            } else if old.lanes == 0 {
+                cell.reads = new;
+            } else if old.warp == new.warp && old.time == new.time && old.site == new.site {
+                cell.reads.lanes |= new.lanes;
+            } else if me.unknown_lane(old).is_none() {
+                // Whoever comes after this load comes after those.
+                cell.reads = new;
+            } else {
+                cell.list = lists.take();
+                let list = &mut lists.lists[cell.list as usize];
+                list.push(old);
+                me.add_to(list, site);
+            }
+        }
+        Ok(())
+    }
+
+    /// A plain store; granules fit (`fit`), `bytes` is not 0.
+    #[inline]
+    pub fn store(
+        &mut self,
+        offset: usize,
+        bytes: usize,
+        me: Observer<'_>,
+        site: u32,
+        lists: &mut ReadLists,
+    ) -> Result<(), PlainFault> {
+        let range = self.range(offset, bytes);
+        self.touch(&range);
+        for cell in &mut self.cells[range] {
+            check_cell(cell, me, true, lists).map_err(PlainFault::Race)?;
+            if cell.list != 0 {
+                lists.give_back(cell.list);
+            }
+            *cell = Cell { writer: me.thread, written: me.time, write_site: site, ..Cell::UNTOUCHED };
+        }
+        Ok(())
+    }
+
+    /// Whether an access of the protocol conflicts with a plain one; remembers nothing.
+    pub fn check(
+        &self,
+        offset: usize,
+        bytes: usize,
+        me: Observer<'_>,
+        is_store: bool,
+        lists: &ReadLists,
+    ) -> Result<(), Conflict> {
+        self.cells[self.range(offset, bytes)].iter().try_for_each(|cell| check_cell(cell, me, is_store, lists))
+    }
+}
+
+#[inline]
+fn check_cell(cell: &Cell, me: Observer<'_>, is_store: bool, lists: &ReadLists) -> Result<(), Conflict> {
+    if !me.knows(cell.writer, cell.written) {
+        return Err(Conflict { thread: cell.writer, site: cell.write_site });
+    }
+    if !is_store {
+        return Ok(());
+    }
+    let reads =
+        if cell.list != 0 { lists.lists[cell.list as usize].as_slice() } else { std::slice::from_ref(&cell.reads) };
+    me.find_unknown(reads).map_or(Ok(()), Err)
+}
