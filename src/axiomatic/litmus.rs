@@ -451,6 +451,12 @@ pub const TESTS: &[Litmus] = tests! {
         "cta 0: st.weak [y], 1; st.release.sys [x], 1; st.relaxed.sys [x], 2"
         "cta 1: ld.relaxed.sys r1, [x]; fence.acq_rel.sys; ld.weak r2, [y]"
     } "r1 == 2 && r2 == 0"
+    "MP+flag read relaxed, then acquired from a later write" Forbidden Axioms
+        "PTX ISA, Release and Acquire Patterns: a strong read with a later acquire of the location" {
+        "cta 0: st.weak [x], 1; st.release.gpu [y], 1"
+        "cta 1: st.relaxed.gpu [y], 2"
+        "cta 2: ld.relaxed.gpu r0, [y]; ld.acquire.gpu r1, [y]; ld.weak r2, [x]"
+    } "r0 == 1 && r1 == 2 && r2 == 0"
     "MP+flag advanced by an atom" Forbidden Axioms "PTX ISA, Observation Order: through read-modify-write operations" {
         "cta 0: st.weak [x], 1; st.release.gpu [y], 1"
         "cta 1: atom.relaxed.gpu.add r0, [y], 1"
@@ -852,6 +858,20 @@ pub const TESTS: &[Litmus] = tests! {
         "cta 1: ld.relaxed.gpu.b128 r0, r1, r2, r3, [x]"
     } "r0 == 1 && r3 == 0"
 };
+
+/// All tests as a Markdown table, as `docs/memory-model.md` has it.
+pub fn table() -> String {
+    let mut text = String::from("| test | outcome | verdict | source |\n|---|---|---|---|\n");
+    for test in TESTS {
+        let verdict = match test.verdict {
+            Verdict::Allowed => "allowed",
+            Verdict::Forbidden => "forbidden",
+        };
+        let (name, outcome, origin, source) = (test.name, test.outcome, test.origin.name(), test.source);
+        text += &format!("| {name} | `{outcome}` | {verdict} | {origin}: {source} |\n");
+    }
+    text
+}
 
 #[cfg(test)]
 mod tests {

@@ -374,6 +374,42 @@ impl Compiler {
         self.compile(&source, has_lines, &options, &bounds, architecture, &|| describe(kernel, instance, config))
     }
 
+    /// The PTX of a scan kernel or of a variant of it, with line information, never from the cache: what
+    /// [`crate::axiomatic::extract`] reads.
+    ///
+    /// # Errors
+    /// As [`Self::scan_kernel`].
+    pub fn ptx(
+        &self,
+        kernel: Kernel,
+        instance: Instance,
+        config: &KernelConfig,
+        architecture: Architecture,
+        variant: Variant,
+    ) -> Result<String, CudaError> {
+        let target = architecture.supported_by(&self.nvrtc)?;
+        let mut options = vec![
+            format!("--gpu-architecture=compute_{}", target.number()),
+            String::from("--std=c++17"),
+            String::from("--device-as-default-execution-space"),
+            String::from("--generate-line-info"),
+            format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads),
+        ];
+        options.extend(definitions(kernel, instance, config));
+        let failed = |log: String| CudaError::CompilationFailed {
+            what: describe(kernel, instance, config),
+            architecture,
+            options: options.join(" "),
+            log,
+        };
+        let text =
+            |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
+        let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
+        let source = variant.prefix() + sources::scan_source()?;
+        let (ptx, log) = self.nvrtc.compile_to_ptx(&text(&source)?, c"cuda/entry.cu", &arguments)?;
+        ptx.ok_or_else(|| failed(log))
+    }
+
     /// The comparison kernels of `cuda/verify.cu`.
     ///
     /// # Errors

@@ -290,6 +290,8 @@ struct Functions {
     compile_program: unsafe extern "C" fn(NvrtcProgram, c_int, *const *const c_char) -> NvrtcResult,
     log_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> NvrtcResult,
     log: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> NvrtcResult,
+    ptx_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> NvrtcResult,
+    ptx: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> NvrtcResult,
     cubin_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> NvrtcResult,
     cubin: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> NvrtcResult,
 }
@@ -365,6 +367,8 @@ impl Nvrtc {
             compile_program: function!("nvrtcCompileProgram"),
             log_size: function!("nvrtcGetProgramLogSize"),
             log: function!("nvrtcGetProgramLog"),
+            ptx_size: function!("nvrtcGetPTXSize"),
+            ptx: function!("nvrtcGetPTX"),
             cubin_size: function!("nvrtcGetCUBINSize"),
             cubin: function!("nvrtcGetCUBIN"),
         };
@@ -431,6 +435,46 @@ impl Nvrtc {
     /// # Errors
     /// [`CudaError::CompilerUnusable`] when NVRTC itself fails, for example without its helper library.
     pub(super) fn compile(&self, source: &CStr, name: &CStr, options: &[CString]) -> Result<Compilation, CudaError> {
+        let (guard, log) = self.run(source, name, options)?;
+        let Some(guard) = guard else { return Ok(Compilation { cubin: None, log }) };
+        let mut bytes = 0_usize;
+        // SAFETY: a live program and a valid pointer.
+        self.check(unsafe { (self.functions.cubin_size)(guard.program, &raw mut bytes) }, "nvrtcGetCUBINSize")?;
+        let mut cubin = vec![0_u8; bytes];
+        // SAFETY: room for as many bytes as the function before said there are.
+        self.check(unsafe { (self.functions.cubin)(guard.program, cubin.as_mut_ptr().cast()) }, "nvrtcGetCUBIN")?;
+        Ok(Compilation { cubin: Some(cubin), log })
+    }
+
+    /// The same to PTX: the text, or nothing if the source does not compile, and everything the compiler said.
+    ///
+    /// # Errors
+    /// As [`Self::compile`].
+    pub(super) fn compile_to_ptx(
+        &self,
+        source: &CStr,
+        name: &CStr,
+        options: &[CString],
+    ) -> Result<(Option<String>, String), CudaError> {
+        let (guard, log) = self.run(source, name, options)?;
+        let Some(guard) = guard else { return Ok((None, log)) };
+        let mut bytes = 0_usize;
+        // SAFETY: a live program and a valid pointer.
+        self.check(unsafe { (self.functions.ptx_size)(guard.program, &raw mut bytes) }, "nvrtcGetPTXSize")?;
+        let mut text = vec![0_u8; bytes];
+        // SAFETY: room for as many bytes as the function before said there are, the closing zero included.
+        self.check(unsafe { (self.functions.ptx)(guard.program, text.as_mut_ptr().cast()) }, "nvrtcGetPTX")?;
+        let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+        Ok((Some(String::from_utf8_lossy(&text[..end]).into_owned()), log))
+    }
+
+    /// Runs the compiler: the compiled program, or nothing if the source does not compile, and what it said.
+    fn run(
+        &self,
+        source: &CStr,
+        name: &CStr,
+        options: &[CString],
+    ) -> Result<(Option<ProgramGuard<'_>>, String), CudaError> {
         const COMPILATION_ERROR: NvrtcResult = 6;
         let mut program: NvrtcProgram = std::ptr::null_mut();
         // SAFETY: source and name are C strings that NVRTC copies; no headers are passed.
@@ -452,7 +496,7 @@ impl Nvrtc {
         let compiled = unsafe { (self.functions.compile_program)(guard.program, count, pointers.as_ptr()) };
         let log = self.log_of(&guard)?;
         if compiled == COMPILATION_ERROR {
-            return Ok(Compilation { cubin: None, log });
+            return Ok((None, log));
         }
         if compiled != 0 {
             // SAFETY: the function returns a static string for every number.
@@ -462,13 +506,7 @@ impl Nvrtc {
                 reason: format!("nvrtcCompileProgram returned {}: {}", text.to_string_lossy(), log.trim()),
             });
         }
-        let mut bytes = 0_usize;
-        // SAFETY: a live program and a valid pointer.
-        self.check(unsafe { (self.functions.cubin_size)(guard.program, &raw mut bytes) }, "nvrtcGetCUBINSize")?;
-        let mut cubin = vec![0_u8; bytes];
-        // SAFETY: room for as many bytes as the function before said there are.
-        self.check(unsafe { (self.functions.cubin)(guard.program, cubin.as_mut_ptr().cast()) }, "nvrtcGetCUBIN")?;
-        Ok(Compilation { cubin: Some(cubin), log })
+        Ok((Some(guard), log))
     }
 
     fn log_of(&self, guard: &ProgramGuard<'_>) -> Result<String, CudaError> {

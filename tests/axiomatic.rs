@@ -1,0 +1,597 @@
+//! The enumerator of executions gives every published verdict; the protocol of every single-pass kernel, read from
+//! the PTX that NVRTC makes of it, is right with 2 to 5 tiles; and every ordering mutant, in the kernels or made here by
+//! hand, is found, while what is harmless is not.
+//!
+//! The kernels need NVRTC and no GPU. `scripts/install-cuda.sh` installs it without root; without it those tests print
+//! that they skipped, and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
+
+use lookback::axiomatic::litmus;
+
+#[test]
+fn every_litmus_test_has_its_published_verdict() {
+    let mut wrong = Vec::new();
+    for test in litmus::TESTS {
+        let answer = test.run().unwrap_or_else(|error| panic!("{}: {error}", test.name));
+        println!(
+            "{:<50} {:?}, {} of {} executions consistent ({})",
+            test.name,
+            answer.verdict,
+            answer.statistics.consistent,
+            answer.statistics.candidates,
+            test.origin.name()
+        );
+        if answer.verdict != test.verdict {
+            wrong.push(format!("{}: {:?}, published {:?} ({})", test.name, answer.verdict, test.verdict, test.source));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(litmus::TESTS.len() >= 30);
+}
+
+#[test]
+fn the_page_has_the_table_of_all_tests() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/memory-model.md");
+    let page = std::fs::read_to_string(path).expect("the page");
+    let table = litmus::table();
+    assert!(page.contains(&table), "docs/memory-model.md lacks this table:\n{table}");
+}
+
+#[cfg(feature = "cuda")]
+mod kernels {
+    use lookback::axiomatic::extract::{Counter, Layout, Role, Sequences, Status, Step, StepKind, Strategy, extract};
+    use lookback::axiomatic::program::{Scope, Semantics};
+    use lookback::axiomatic::protocol::{self, Part, Report};
+    use lookback::cuda::compile::{Cache, Compiler, Variant};
+    use lookback::cuda::{Architecture, Nvrtc, sources};
+    use lookback::element::{ElementType, Instance, Operator};
+    use lookback::plan::{Kernel, KernelConfig};
+    use lookback::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+
+    const TILES: usize = 5;
+
+    fn compiler(test: &str) -> Option<Compiler> {
+        match Nvrtc::shared() {
+            Ok(nvrtc) => Some(Compiler::with_cache(nvrtc, Cache::disabled())),
+            Err(error) => {
+                assert!(
+                    std::env::var("LOOKBACK_REQUIRE_CUDA_COMPILER").as_deref() != Ok("1"),
+                    "LOOKBACK_REQUIRE_CUDA_COMPILER is 1: {error}"
+                );
+                println!("{test} skipped: no NVRTC ({error})");
+                None
+            }
+        }
+    }
+
+    /// The number of a mutant's name, as `cuda/mutants.cuh` computes it.
+    fn number(name: &str) -> u32 {
+        name.bytes().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
+    }
+
+    fn instance(descriptor: Descriptor) -> Instance {
+        let element = if descriptor == Descriptor::Packed128 { ElementType::I64 } else { ElementType::U32 };
+        Instance::new(element, Operator::Sum).expect("numbers have a sum")
+    }
+
+    fn ptx_of(
+        compiler: &Compiler,
+        kernel: Kernel,
+        instance: Instance,
+        descriptor: Descriptor,
+        tile_order: TileOrder,
+        mutant: &str,
+    ) -> String {
+        let config = KernelConfig {
+            vt: 4,
+            block_threads: 128,
+            mode: Mode::Inclusive,
+            pattern: Pattern::Shuffle,
+            composition: Composition::ScanThenPropagate,
+            descriptor,
+            tile_order,
+        };
+        let mutant = if mutant.is_empty() { 0 } else { number(mutant) };
+        let variant = Variant { mutant, ..Variant::default() };
+        compiler
+            .ptx(kernel, instance, &config, Architecture { major: 9, minor: 0 }, variant)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn sequences(compiler: &Compiler, kernel: Kernel, descriptor: Descriptor, mutant: &str) -> Sequences {
+        let text = ptx_of(compiler, kernel, instance(descriptor), descriptor, TileOrder::Ticket, mutant);
+        extract(&text).unwrap_or_else(|error| panic!("{} {descriptor} {mutant}: {error}", kernel.name()))
+    }
+
+    const DESCRIPTORS: [Descriptor; 3] = [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split];
+    const KERNELS: [Kernel; 2] = [Kernel::Lookback, Kernel::Chained];
+
+    fn check(sequences: &Sequences, tiles: usize) -> Report {
+        protocol::check(sequences, tiles).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn line(name: &str, report: &Report) -> String {
+        let parts = report.parts.iter().map(|part| {
+            let verdict = if part.violation.is_some() { "violated" } else { "right" };
+            let statistics = part.statistics;
+            format!("{} {verdict} ({} of {})", part.part.name(), statistics.consistent, statistics.candidates)
+        });
+        let parts: Vec<String> = parts.collect();
+        format!("{name}: {} tiles, {:.3} s: {}", report.tiles, report.elapsed().as_secs_f64(), parts.join(", "))
+    }
+
+    #[test]
+    fn every_protocol_is_right_with_2_to_5_tiles() {
+        let Some(compiler) = compiler("every_protocol_is_right_with_2_to_5_tiles") else { return };
+        for kernel in KERNELS {
+            for descriptor in DESCRIPTORS {
+                for tile_order in [TileOrder::Ticket, TileOrder::Static] {
+                    let text = ptx_of(&compiler, kernel, instance(descriptor), descriptor, tile_order, "");
+                    let found = extract(&text).unwrap_or_else(|error| panic!("{error}"));
+                    for tiles in 2..=TILES {
+                        let report = check(&found, tiles);
+                        println!("{}", line(&format!("{} {descriptor} {tile_order}", kernel.name()), &report));
+                        if let Some((part, violation)) = report.violation() {
+                            panic!("{} {descriptor}, {}: {violation}", kernel.name(), part.name());
+                        }
+                        // Something was looked at: nothing is right because it has no execution.
+                        assert!(report.parts.iter().all(|part| part.statistics.consistent > 0), "{report:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_size_of_value_is_understood() {
+        let Some(compiler) = compiler("every_size_of_value_is_understood") else { return };
+        for instance in Instance::all() {
+            let text = ptx_of(&compiler, Kernel::Lookback, instance, Descriptor::Split, TileOrder::Ticket, "");
+            let found = extract(&text).unwrap_or_else(|error| panic!("{instance}: {error}"));
+            assert_eq!((found.strategy, found.layout), (Strategy::LookBack, Layout::Split), "{instance}");
+            let report = check(&found, 3);
+            assert!(report.violation().is_none(), "{instance}: {:?}", report.violation());
+        }
+    }
+
+    #[test]
+    fn the_sequences_are_those_of_the_source() {
+        let Some(compiler) = compiler("the_sequences_are_those_of_the_source") else { return };
+        let found = sequences(&compiler, Kernel::Lookback, Descriptor::Split, "");
+        let statuses: Vec<Status> = found.publishes.iter().map(|publish| publish.status).collect();
+        assert_eq!(statuses, [Status::Aggregate, Status::Prefix]);
+        for (publish, slot) in found.publishes.iter().zip(0..) {
+            let roles: Vec<Role> = publish.steps.iter().map(|step| step.role).collect();
+            assert_eq!(roles, [Role::Value { aggregate: slot, prefix: slot }, Role::Tag]);
+            assert_eq!(publish.steps[1].semantics, Semantics::Release);
+            assert!(publish.steps[1].source.contains("split::publish"), "{}", publish.steps[1].source);
+        }
+        assert_eq!(found.reads.len(), 1, "{:?}", found.reads);
+        assert_eq!(found.reads[0][0].semantics, Semantics::Acquire);
+        assert_eq!(found.reads[0][1].role, Role::Value { aggregate: 0, prefix: 1 });
+        let counters: Vec<Role> = found.resets.iter().map(|step| step.role).collect();
+        assert_eq!(
+            counters,
+            [Counter::Ticket, Counter::Finished, Counter::Epochs].map(Role::Counter),
+            "{:?}",
+            found.resets
+        );
+        assert!(found.hand_over.iter().any(|step| matches!(step.kind, StepKind::Barrier(_))));
+        for descriptor in [Descriptor::Packed64, Descriptor::Packed128] {
+            let found = sequences(&compiler, Kernel::Chained, descriptor, "");
+            assert_eq!(found.strategy, Strategy::Chained);
+            assert_eq!(found.publishes.len(), 1);
+            assert_eq!(found.publishes[0].status, Status::Prefix);
+            assert_eq!(found.publishes[0].steps[0].role, Role::Word { first: 0, halves: 2, elements: 1 });
+        }
+    }
+
+    /// A hook in the kernels: name and `when`.
+    fn hooks() -> Vec<(String, String)> {
+        let mut hooks = Vec::new();
+        for (_, text) in sources::embedded() {
+            for part in text.split("MUTANT(").skip(1) {
+                let mut words = part.splitn(3, ['"']);
+                let name = words.next().unwrap_or("").trim().trim_end_matches(',').trim().to_owned();
+                let when = words.next().unwrap_or("").to_owned();
+                if when.contains("kind=") && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                    hooks.push((name, when));
+                }
+            }
+        }
+        hooks
+    }
+
+    fn value<'a>(when: &'a str, key: &str) -> Option<Vec<&'a str>> {
+        when.split_whitespace().find_map(|word| Some(word.strip_prefix(key)?.strip_prefix('=')?.split(',').collect()))
+    }
+
+    /// The kernels and layouts in which a hook can show.
+    fn places(when: &str) -> Vec<(Kernel, Descriptor)> {
+        let mut places = Vec::new();
+        for kernel in KERNELS {
+            for descriptor in DESCRIPTORS {
+                let strategy = value(when, "strategy").is_none_or(|names| names.contains(&kernel.name()));
+                let layout = value(when, "layout").is_none_or(|names| names.contains(&descriptor.to_string().as_str()));
+                if strategy && layout {
+                    places.push((kernel, descriptor));
+                }
+            }
+        }
+        places
+    }
+
+    #[test]
+    fn every_ordering_mutant_of_the_kernels_is_found_and_no_harmless_one() {
+        let name = "every_ordering_mutant_of_the_kernels_is_found_and_no_harmless_one";
+        let Some(compiler) = compiler(name) else { return };
+        let mut failures = Vec::new();
+        let (mut found, mut harmless) = (0, 0);
+        for (mutant, when) in hooks() {
+            let kind = value(&when, "kind").unwrap_or_default();
+            // Barriers that the protocol needs; those inside the scan of a tile are another matter.
+            let is_barrier = ["start_barrier_dropped", "finish_barrier_dropped", "chained_finish_barrier_dropped"]
+                .contains(&mutant.as_str());
+            let is_fault = kind.contains(&"ordering") || is_barrier;
+            if !is_fault && !kind.contains(&"harmless") {
+                continue;
+            }
+            for (kernel, descriptor) in places(&when) {
+                let what = format!("{mutant} in {} {descriptor}", kernel.name());
+                let report = check(&sequences(&compiler, kernel, descriptor, &mutant), 3);
+                println!("{}", line(&what, &report));
+                match (report.violation(), is_fault) {
+                    (None, true) => failures.push(format!("{what} is not found")),
+                    (Some((part, violation)), false) => {
+                        failures.push(format!("{what} is harmless, {}: {violation}", part.name()));
+                    }
+                    (Some(_), true) => found += 1,
+                    (None, false) => harmless += 1,
+                }
+            }
+        }
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        assert!(found >= 12 && harmless >= 4, "{found} faults and {harmless} harmless variants");
+    }
+
+    /// Changes the steps with a role in all publishes, or in all reads.
+    fn change(sequences: &mut Sequences, publishes: bool, reads: bool, edit: &dyn Fn(&mut Vec<Step>)) {
+        if publishes {
+            sequences.publishes.iter_mut().for_each(|publish| edit(&mut publish.steps));
+        }
+        if reads {
+            sequences.reads.iter_mut().for_each(edit);
+        }
+    }
+
+    fn is_tag(step: &Step) -> bool {
+        matches!(step.role, Role::Tag | Role::Word { .. })
+    }
+
+    fn with_semantics(semantics: Semantics) -> impl Fn(&mut Vec<Step>) {
+        move |steps| steps.iter_mut().filter(|step| is_tag(step)).for_each(|step| step.semantics = semantics)
+    }
+
+    fn with_scope(scope: Scope) -> impl Fn(&mut Vec<Step>) {
+        move |steps| steps.iter_mut().filter(|step| is_tag(step)).for_each(|step| step.scope = scope)
+    }
+
+    fn fence(sequential: bool, scope: Scope) -> Step {
+        Step {
+            kind: StepKind::Fence(sequential),
+            role: Role::Nothing,
+            semantics: Semantics::AcquireRelease,
+            scope,
+            opcode: String::from("fence"),
+            source: String::new(),
+        }
+    }
+
+    /// A fence next to the tag: before it in a publish, behind it in a read.
+    fn with_fence(scope: Scope, behind: bool) -> impl Fn(&mut Vec<Step>) {
+        move |steps| {
+            let tag = steps.iter().position(is_tag).expect("a tag");
+            steps.insert(tag + usize::from(behind), fence(false, scope));
+        }
+    }
+
+    /// The word in two accesses of half its width, in that order.
+    fn in_halves(order: [u8; 2]) -> impl Fn(&mut Vec<Step>) {
+        move |steps| {
+            let word = steps.iter().position(is_tag).expect("a word");
+            let whole = steps.remove(word);
+            for half in order {
+                let role = Role::Word { first: half, halves: 1, elements: 1 };
+                steps.insert(word, Step { role, ..whole.clone() });
+            }
+        }
+    }
+
+    fn as_vector(steps: &mut Vec<Step>) {
+        for step in steps {
+            if let Role::Word { elements, .. } = &mut step.role {
+                *elements = 2;
+            }
+        }
+    }
+
+    fn edited(base: &Sequences, edit: impl FnOnce(&mut Sequences)) -> Sequences {
+        let mut sequences = base.clone();
+        edit(&mut sequences);
+        sequences
+    }
+
+    #[test]
+    fn each_weakening_by_hand_is_found() {
+        let Some(compiler) = compiler("each_weakening_by_hand_is_found") else { return };
+        let split = sequences(&compiler, Kernel::Lookback, Descriptor::Split, "");
+        let packed = sequences(&compiler, Kernel::Lookback, Descriptor::Packed64, "");
+        let wide = sequences(&compiler, Kernel::Chained, Descriptor::Packed128, "");
+        let fenced = edited(&split, |s| {
+            change(s, true, true, &with_semantics(Semantics::Relaxed));
+            change(s, true, false, &with_fence(Scope::Gpu, false));
+            change(s, false, true, &with_fence(Scope::Gpu, true));
+        });
+        let is_fence = |step: &Step| matches!(step.kind, StepKind::Fence(_));
+        let finish = |semantics, scope| {
+            move |s: &mut Sequences| {
+                s.finish.iter_mut().for_each(|step| {
+                    step.semantics = semantics;
+                    step.scope = scope;
+                });
+            }
+        };
+        let faults: Vec<(&str, Part, Sequences)> = vec![
+            (
+                "release dropped",
+                Part::Composition,
+                edited(&split, |s| change(s, true, false, &with_semantics(Semantics::Relaxed))),
+            ),
+            (
+                "acquire dropped",
+                Part::Composition,
+                edited(&split, |s| change(s, false, true, &with_semantics(Semantics::Relaxed))),
+            ),
+            (
+                "weak tags",
+                Part::Composition,
+                edited(&split, |s| change(s, true, true, &with_semantics(Semantics::Weak))),
+            ),
+            (
+                "release of the block",
+                Part::Composition,
+                edited(&split, |s| change(s, true, false, &with_scope(Scope::Cta))),
+            ),
+            (
+                "acquire of the cluster",
+                Part::Composition,
+                edited(&split, |s| change(s, false, true, &with_scope(Scope::Cluster))),
+            ),
+            ("tag first", Part::Composition, edited(&split, |s| change(s, true, false, &|steps| steps.reverse()))),
+            ("value first", Part::Composition, edited(&split, |s| change(s, false, true, &|steps| steps.reverse()))),
+            (
+                "writer's fence dropped",
+                Part::Composition,
+                edited(&fenced, |s| change(s, true, false, &|steps| steps.retain(|step| !is_fence(step)))),
+            ),
+            (
+                "reader's fence dropped",
+                Part::Composition,
+                edited(&fenced, |s| change(s, false, true, &|steps| steps.retain(|step| !is_fence(step)))),
+            ),
+            (
+                "fence of the block",
+                Part::Composition,
+                edited(&fenced, |s| {
+                    change(s, true, false, &|steps| {
+                        steps.iter_mut().filter(|step| is_fence(step)).for_each(|step| step.scope = Scope::Cta)
+                    });
+                }),
+            ),
+            (
+                "one publish alone weakened",
+                Part::Composition,
+                edited(&split, |s| with_semantics(Semantics::Relaxed)(&mut s.publishes[1].steps)),
+            ),
+            (
+                "one slot for both",
+                Part::Composition,
+                edited(&split, |s| {
+                    let one = |steps: &mut Vec<Step>| {
+                        for step in steps {
+                            if let Role::Value { aggregate, prefix } = &mut step.role {
+                                (*aggregate, *prefix) = (0, 0);
+                            }
+                        }
+                    };
+                    change(s, true, true, &one);
+                }),
+            ),
+            (
+                "word stored in halves, value first",
+                Part::Composition,
+                edited(&packed, |s| change(s, true, false, &in_halves([1, 0]))),
+            ),
+            (
+                "word stored in halves, tag first",
+                Part::Composition,
+                edited(&packed, |s| change(s, true, false, &in_halves([0, 1]))),
+            ),
+            (
+                "word loaded in halves",
+                Part::Composition,
+                edited(&packed, |s| change(s, false, true, &in_halves([1, 0]))),
+            ),
+            ("vector", Part::Composition, edited(&packed, |s| change(s, true, true, &as_vector))),
+            ("vector of 128 bits", Part::Composition, edited(&wide, |s| change(s, true, true, &as_vector))),
+            (
+                "weak words",
+                Part::Composition,
+                edited(&packed, |s| change(s, true, true, &with_semantics(Semantics::Weak))),
+            ),
+            (
+                "word of the block",
+                Part::Composition,
+                edited(&packed, |s| change(s, true, false, &with_scope(Scope::Cta))),
+            ),
+            ("relaxed count", Part::HandOver, edited(&packed, finish(Semantics::Relaxed, Scope::Gpu))),
+            ("count of release alone", Part::HandOver, edited(&split, finish(Semantics::Release, Scope::Gpu))),
+            ("count of acquire alone", Part::HandOver, edited(&split, finish(Semantics::Acquire, Scope::Gpu))),
+            ("count of the block", Part::Counters, edited(&packed, finish(Semantics::AcquireRelease, Scope::Cta))),
+            (
+                "no barrier before the count",
+                Part::HandOver,
+                edited(&split, |s| s.hand_over.retain(|step| step.role == Role::Shared)),
+            ),
+            (
+                "no barrier before the count",
+                Part::Block,
+                edited(&wide, |s| s.hand_over.retain(|step| step.role == Role::Shared)),
+            ),
+            (
+                "no barrier behind the ticket",
+                Part::Block,
+                edited(&wide, |s| s.start.retain(|step| !matches!(step.kind, StepKind::Barrier(_)))),
+            ),
+            (
+                "ticket of the block",
+                Part::Counters,
+                edited(&packed, |s| {
+                    s.start
+                        .iter_mut()
+                        .filter(|step| step.kind == StepKind::Update)
+                        .for_each(|step| step.scope = Scope::Cta);
+                }),
+            ),
+            (
+                "ticket not reset",
+                Part::Counters,
+                edited(&packed, |s| s.resets.retain(|step| step.role != Role::Counter(Counter::Ticket))),
+            ),
+            (
+                "count not reset",
+                Part::Counters,
+                edited(&packed, |s| s.resets.retain(|step| step.role != Role::Counter(Counter::Finished))),
+            ),
+            ("tags not cleared", Part::HandOver, edited(&packed, |s| s.invalidate.clear())),
+        ];
+        for (name, part, sequences) in &faults {
+            for tiles in [3, TILES] {
+                let report = protocol::check_part(sequences, tiles, *part).unwrap_or_else(|error| panic!("{error}"));
+                let violation = report.violation.unwrap_or_else(|| panic!("{name}: nothing found with {tiles} tiles"));
+                println!("{name}: {}", violation.what);
+            }
+        }
+    }
+
+    #[test]
+    fn no_strengthening_by_hand_is_reported() {
+        let Some(compiler) = compiler("no_strengthening_by_hand_is_reported") else { return };
+        let split = sequences(&compiler, Kernel::Lookback, Descriptor::Split, "");
+        let packed = sequences(&compiler, Kernel::Lookback, Descriptor::Packed64, "");
+        let fences = |scope| {
+            edited(&split, |s| {
+                change(s, true, true, &with_semantics(Semantics::Relaxed));
+                change(s, true, false, &with_fence(scope, false));
+                change(s, false, true, &with_fence(scope, true));
+            })
+        };
+        let harmless = [
+            ("fences", fences(Scope::Gpu)),
+            ("fences of the system", fences(Scope::System)),
+            ("system scope", edited(&split, |s| change(s, true, true, &with_scope(Scope::System)))),
+            ("a fence too many", edited(&packed, |s| change(s, true, false, &with_fence(Scope::Gpu, false)))),
+            (
+                "releases that nobody needs",
+                edited(&packed, |s| change(s, true, false, &with_semantics(Semantics::Release))),
+            ),
+            ("no aggregates", edited(&split, |s| s.publishes.retain(|publish| publish.status == Status::Prefix))),
+            ("two barriers", edited(&packed, |s| s.hand_over.extend(s.hand_over.clone()))),
+            (
+                "a stronger ticket",
+                edited(&packed, |s| {
+                    s.start.iter_mut().filter(|step| step.kind == StepKind::Update).for_each(|step| {
+                        step.semantics = Semantics::AcquireRelease;
+                    });
+                }),
+            ),
+            (
+                "fence.sc around a relaxed count",
+                edited(&packed, |s| {
+                    s.finish[0].semantics = Semantics::Relaxed;
+                    s.finish.insert(0, fence(true, Scope::Gpu));
+                    s.finish.push(fence(true, Scope::Gpu));
+                }),
+            ),
+        ];
+        for (name, sequences) in &harmless {
+            let report = check(sequences, 4);
+            assert!(report.violation().is_none(), "{name}: {:?}", report.violation());
+        }
+    }
+
+    #[test]
+    fn a_violation_comes_with_its_execution() {
+        let Some(compiler) = compiler("a_violation_comes_with_its_execution") else { return };
+        let report = check(&sequences(&compiler, Kernel::Lookback, Descriptor::Split, "relaxed_tag_store"), 3);
+        let (part, violation) = report.violation().expect("a violation");
+        assert_eq!(part, Part::Composition);
+        let text = violation.to_string();
+        println!("{text}");
+        for expected in
+            ["the prefix of tile 1", "tile 0 lane 0: publish prefix: st.relaxed", "tile 1 lane 0: read: ld", "poison"]
+        {
+            assert!(text.contains(expected), "'{expected}' is missing in\n{text}");
+        }
+    }
+
+    #[cfg(feature = "cli")]
+    mod with_loom {
+        use super::*;
+        use lookback::axiomatic::loom_model;
+        use std::time::Duration;
+
+        const LIMIT: Duration = Duration::from_secs(120);
+
+        #[test]
+        fn every_protocol_is_right_on_loom() {
+            let Some(compiler) = compiler("every_protocol_is_right_on_loom") else { return };
+            for kernel in KERNELS {
+                for descriptor in DESCRIPTORS {
+                    let found = sequences(&compiler, kernel, descriptor, "");
+                    let largest = if descriptor == Descriptor::Split || kernel == Kernel::Chained { 4 } else { 3 };
+                    for tiles in 2..=largest {
+                        let report = loom_model::check(&found, tiles, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+                        println!("{} {descriptor}: {report:?}", kernel.name());
+                        assert_eq!(report.violation, None);
+                        assert!(report.complete && report.finished > 0, "{report:?}");
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn every_ordering_mutant_of_the_kernels_is_found_on_loom() {
+            let Some(compiler) = compiler("every_ordering_mutant_of_the_kernels_is_found_on_loom") else { return };
+            for (mutant, when) in hooks() {
+                let kind = value(&when, "kind").unwrap_or_default();
+                for (kernel, descriptor) in places(&when) {
+                    if !kind.contains(&"ordering") && !kind.contains(&"harmless") {
+                        continue;
+                    }
+                    let found = sequences(&compiler, kernel, descriptor, &mutant);
+                    let report = loom_model::check(&found, 3, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+                    println!("{mutant} in {} {descriptor}: {report:?}", kernel.name());
+                    assert_eq!(report.violation.is_some(), kind.contains(&"ordering"), "{mutant} {report:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn more_tiles_than_loom_holds_are_refused() {
+            let Some(compiler) = compiler("more_tiles_than_loom_holds_are_refused") else { return };
+            let found = sequences(&compiler, Kernel::Chained, Descriptor::Split, "");
+            assert!(loom_model::check(&found, 5, LIMIT).is_err());
+            assert!(loom_model::check(&found, 0, LIMIT).is_err());
+        }
+    }
+}
