@@ -22,15 +22,18 @@ pub(super) trait Examiner {
 }
 
 /// The detectors asked for; those that are not here, with the reason.
-pub(super) fn examiners(chosen: &[Detector], limits: &Limits) -> Vec<(Detector, Result<Box<dyn Examiner>, String>)> {
+pub(super) fn examiners(chosen: &[Detector]) -> Vec<(Detector, Result<Box<dyn Examiner>, String>)> {
     let make = |detector: Detector| -> Result<Box<dyn Examiner>, String> {
         match detector {
             Detector::CpuSchedules => Ok(Box::new(OnCpu { memory: Memory::Strong })),
             Detector::WeakMemory => Ok(Box::new(OnCpu { memory: Memory::Weak })),
+            #[cfg(feature = "cuda")]
+            Detector::Loom => Ok(Box::new(exhaustive::OnModel::new(exhaustive::Model::Loom)?)),
+            #[cfg(feature = "cuda")]
+            Detector::PtxEnumerator => Ok(Box::new(exhaustive::OnModel::new(exhaustive::Model::Ptx)?)),
             _ => Err("not part of this build".to_owned()),
         }
     };
-    let _ = limits;
     chosen.iter().map(|&detector| (detector, make(detector))).collect()
 }
 
@@ -52,6 +55,144 @@ impl Examiner for OnCpu {
                 reproduce: Some(format!("lookback stress --replay '{}'", found.case)),
             },
             None => Cell::Survived { runs: passed.schedules, seconds },
+        }
+    }
+}
+
+/// Models of the protocol, made from the PTX of the very kernels.
+#[cfg(feature = "cuda")]
+mod exhaustive {
+    use super::{Cell, Examiner, Facts, Limits, Mutant};
+    use crate::axiomatic::extract::{Sequences, extract};
+    use crate::axiomatic::{loom_model, protocol};
+    use crate::cuda::Architecture;
+    use crate::cuda::compile::{Compiler, Variant};
+    use crate::element::{ElementType, Instance, Operator};
+    use crate::plan::{Kernel, KernelConfig};
+    use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+    use std::collections::HashMap;
+    use std::time::{Duration, Instant};
+
+    /// Which model.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum Model {
+        Loom,
+        Ptx,
+    }
+
+    /// Tiles of a model of the kernels as they are, and of those with a fault.
+    const PTX_TILES: (usize, usize) = (5, 4);
+    const LOOM_TILES: (usize, usize) = (4, 3);
+    /// What loom may take for one protocol.
+    const LOOM_TIME: Duration = Duration::from_secs(60);
+    const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
+
+    pub(super) struct OnModel {
+        model: Model,
+        compiler: Compiler,
+        plain: HashMap<(Kernel, Descriptor), Sequences>,
+    }
+
+    impl OnModel {
+        pub(super) fn new(model: Model) -> Result<Self, String> {
+            let compiler = Compiler::new().map_err(|error| error.to_string())?;
+            Ok(Self { model, compiler, plain: HashMap::new() })
+        }
+
+        fn sequences(&self, kernel: Kernel, descriptor: Descriptor, mutant: u32) -> Result<Sequences, String> {
+            let element = if descriptor == Descriptor::Packed128 { ElementType::U64 } else { ElementType::U32 };
+            let instance = Instance::new(element, Operator::Sum).map_err(|error| error.to_string())?;
+            let config = KernelConfig {
+                vt: 4,
+                block_threads: 128,
+                mode: Mode::Inclusive,
+                pattern: Pattern::Shuffle,
+                composition: Composition::ScanThenPropagate,
+                descriptor,
+                tile_order: TileOrder::Ticket,
+            };
+            let variant = Variant { mutant, ..Variant::default() };
+            let ptx =
+                self.compiler.ptx(kernel, instance, &config, HOPPER, variant).map_err(|error| error.to_string())?;
+            extract(&ptx).map_err(|error| error.to_string())
+        }
+
+        /// Executions of a model, and what is wrong in one of them.
+        fn check(&self, sequences: &Sequences, is_plain: bool) -> Result<(u64, Option<String>), String> {
+            match self.model {
+                Model::Ptx => {
+                    let tiles = if is_plain { PTX_TILES.0 } else { PTX_TILES.1 };
+                    let report = protocol::check(sequences, tiles).map_err(|error| error.to_string())?;
+                    let violation =
+                        report.violation().map(|(part, violation)| format!("{}: {}", part.name(), violation.what));
+                    Ok((report.statistics().candidates, violation))
+                }
+                Model::Loom => {
+                    let tiles = if is_plain { LOOM_TILES.0 } else { LOOM_TILES.1 };
+                    let report = loom_model::check(sequences, tiles, LOOM_TIME).map_err(|error| error.to_string())?;
+                    Ok((report.executions, report.violation))
+                }
+            }
+        }
+    }
+
+    impl Examiner for OnModel {
+        fn examine(&mut self, mutant: Option<&'static Mutant>, _: &Limits) -> Cell {
+            let start = Instant::now();
+            let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
+            let number = mutant.map_or(0, Mutant::number);
+            if mutant.is_some_and(Mutant::is_of_host) {
+                return Cell::NotModelled { why: "the fault is in what the host does".to_owned() };
+            }
+            let mut runs = 0;
+            let mut differs = false;
+            for (kernel, strategy) in [(Kernel::Lookback, Strategy::Lookback), (Kernel::Chained, Strategy::Chained)] {
+                for &descriptor in Descriptor::ALL {
+                    let strategy_fits = when.strategies.is_empty() || when.strategies.contains(&strategy);
+                    let layout_fits = when.layouts.is_empty() || when.layouts.contains(&descriptor);
+                    if !strategy_fits || !layout_fits {
+                        continue;
+                    }
+                    let key = (kernel, descriptor);
+                    if !self.plain.contains_key(&key) {
+                        match self.sequences(kernel, descriptor, 0) {
+                            Ok(sequences) => self.plain.insert(key, sequences),
+                            Err(why) => return Cell::NotRun { why },
+                        };
+                    }
+                    let sequences = match self.sequences(kernel, descriptor, number) {
+                        Ok(sequences) => sequences,
+                        Err(why) => return Cell::NotRun { why },
+                    };
+                    if mutant.is_some() && self.plain.get(&key) == Some(&sequences) {
+                        continue;
+                    }
+                    differs = true;
+                    match self.check(&sequences, mutant.is_none()) {
+                        Ok((executions, None)) => runs += executions,
+                        Ok((executions, Some(how))) => {
+                            runs += executions;
+                            let seconds = start.elapsed().as_secs_f64();
+                            let how = format!("{strategy}, {descriptor}: {how}");
+                            return Cell::Killed { seed: None, runs, seconds, how, reproduce: None };
+                        }
+                        Err(why) => return Cell::NotRun { why },
+                    }
+                }
+            }
+            if differs {
+                Cell::Survived { runs, seconds: start.elapsed().as_secs_f64() }
+            } else {
+                let why = "the protocol that is read from its PTX is that of the kernels as they are";
+                Cell::NotModelled { why: why.to_owned() }
+            }
+        }
+
+        fn facts(&self) -> Facts {
+            vec![(
+                "CUDA compiler".to_owned(),
+                format!("NVRTC {}.{}", self.compiler.nvrtc().version().0, self.compiler.nvrtc().version().1),
+            )]
         }
     }
 }

@@ -267,7 +267,7 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
     };
     // By kind, so that the table reads in groups.
     table.mutants.sort_by_key(|row| row.kind);
-    let mut examiners = examiners(&chosen, &limits);
+    let mut examiners = examiners(&chosen);
     console.start_progress((examiners.len() * (mutants.len() + 1)) as u64);
     for (detector, examiner) in &mut examiners {
         let mut runs = 0;

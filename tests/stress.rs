@@ -1,0 +1,143 @@
+//! The stress harness, end to end: every mutant dies, nothing harmless does, what fails can be run again.
+#![cfg(all(feature = "cpu", feature = "cli"))]
+
+use assert_cmd::Command;
+use lookback::cpu::BlockOrder;
+use lookback::strategy::{Strategy, TileOrder};
+use lookback::stress::cpu::{Fault, run};
+use lookback::stress::search::{Limits, search, shrink};
+use lookback::stress::{Case, Disturbance, Kind, Memory, Mutant, replay};
+use std::time::{Duration, Instant};
+
+fn limits(schedules: u64) -> Limits {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Limits { first_seed: 0, schedules, time: None, threads }
+}
+
+fn mutants() -> &'static [Mutant] {
+    Mutant::all().expect("every hook can be read")
+}
+
+#[test]
+fn every_mutant_is_killed_and_no_harmless_variant_is() {
+    for mutant in mutants() {
+        for memory in [Memory::Strong, Memory::Weak] {
+            let found = search(Some(mutant), &[memory], limits(if mutant.is_harmless() { 150 } else { 400 }), &|_| {});
+            match (found.found, mutant.kind, memory) {
+                (Some(found), Kind::Harmless, _) => panic!("{mutant} is harmless: {}\n{}", found.failure, found.case),
+                // What only orders memory shows only where memory is weak.
+                (_, Kind::Ordering, Memory::Strong) | (None, Kind::Harmless, _) => {}
+                (None, ..) => panic!("{mutant} survived {memory:?} memory"),
+                (Some(found), ..) => assert_eq!(run(&found.case), Err(found.failure), "{}", found.case),
+            }
+        }
+    }
+}
+
+#[test]
+fn weak_memory_kills_the_ordering_mutants_at_almost_every_seed() {
+    for mutant in mutants().iter().filter(|mutant| mutant.kind == Kind::Ordering) {
+        let killed = (0..40).filter(|&seed| run(&Case::draw(Some(mutant), Memory::Weak, seed)).is_err()).count();
+        assert!(killed >= 20, "{mutant}: {killed} of 40 seeds");
+    }
+}
+
+#[test]
+fn the_kernels_as_they_are_pass() {
+    let found = search(None, &[Memory::Weak, Memory::Strong], limits(4000), &|_| {});
+    if let Some(found) = found.found {
+        panic!("{}\nlookback stress --replay '{}'", found.failure, found.case);
+    }
+    assert!(found.passed.schedules >= 4000);
+}
+
+#[test]
+fn tickets_need_one_resident_block_and_static_ids_need_order() {
+    for seed in 0..60 {
+        for memory in [Memory::Strong, Memory::Weak] {
+            let mut case = Case::draw(None, memory, seed);
+            case.request.strategy = if seed % 4 == 0 { Strategy::Chained } else { Strategy::Lookback };
+            case.disturbance = Disturbance::None;
+            for resident_blocks in [1, 2] {
+                for block_order in [BlockOrder::InOrder, BlockOrder::Reverse, BlockOrder::Random] {
+                    let case = Case { resident_blocks, block_order, ..case.clone() };
+                    run(&case).unwrap_or_else(|failure| panic!("{failure}\n{case}"));
+                }
+            }
+            // The same with static ids, the last block first: whoever runs waits for blocks that cannot start.
+            case.request.config.tile_order = TileOrder::Static;
+            case.request.in_place = false;
+            let case = Case { resident_blocks: 1, block_order: BlockOrder::Reverse, ..case };
+            let start = Instant::now();
+            let failure = run(&case).expect_err("progress is lost");
+            assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+            match failure.fault {
+                Fault::LostProgress { text } => assert!(text.contains("for tile "), "{text}"),
+                other => panic!("{other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failing_case_is_made_smaller_and_told_step_by_step() {
+    let mutant = Mutant::named("relaxed_tag_store").expect("it is one of the kernels'");
+    let found = search(Some(mutant), &[Memory::Weak], limits(100), &|_| {}).found.expect("it is killed");
+    let small = shrink(&found, Duration::from_secs(10));
+    assert!(small.case.request.n < found.case.request.n, "{}", small.case);
+    assert_eq!(run(&small.case), Err(small.failure.clone()));
+    let (text, result) = replay::replay(&small.case, 1000);
+    assert_eq!(result, Err(small.failure));
+    for part in ["kernel launch 1", "ticket = 0", "stores relaxed", "[epoch "] {
+        assert!(text.contains(part), "no '{part}' in\n{text}");
+    }
+}
+
+fn lookback() -> Command {
+    Command::cargo_bin("lookback").expect("the program is built")
+}
+
+#[test]
+fn the_program_says_what_it_found_and_how_to_see_it_again() {
+    let fine = lookback().args(["stress", "--runs", "60", "--quiet"]).assert().code(0);
+    let text = String::from_utf8_lossy(&fine.get_output().stdout).into_owned();
+    assert!(text.contains("no failure"), "{text}");
+
+    let killed = lookback().args(["stress", "--mutant", "stops_at_aggregate", "--quiet"]).assert().code(1);
+    let text = String::from_utf8_lossy(&killed.get_output().stdout).into_owned();
+    let case = text.split('\'').nth(1).expect("the command to run it again");
+    let again = lookback().args(["stress", "--replay", case]).assert().code(1);
+    assert!(String::from_utf8_lossy(&again.get_output().stdout).contains("FAILED in launch"));
+
+    lookback().args(["stress", "--replay", "seed=1"]).assert().code(2);
+    lookback().args(["stress", "--mutant", "no_such"]).assert().code(2);
+    lookback().args(["stress", "--mutants", "--detectors", "luck"]).assert().code(2);
+}
+
+#[test]
+fn the_table_of_mutants_has_a_verdict_for_each() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("mutants-cpu.json");
+    let path = file.to_str().expect("temporary folders have plain names");
+    let run = lookback()
+        .args(["stress", "--mutants", "--detectors", "weak-memory", "--seconds", "3", "--format", "json"])
+        .args(["--output", path, "--quiet"])
+        .assert()
+        .code(0);
+    let table: serde_json::Value = serde_json::from_slice(&run.get_output().stdout).expect("JSON");
+    let rows = table["mutants"].as_array().expect("rows");
+    assert_eq!(rows.len(), mutants().len());
+    for row in rows {
+        let expected = if row["kind"] == "harmless" { "survived" } else { "killed" };
+        assert_eq!(row["verdict"], expected, "{row:#}");
+    }
+    // Its columns can be taken over, and a survivor is an error.
+    lookback()
+        .args(["stress", "--mutants", "--detectors", "cpu-schedules", "--seconds", "0.02", "--quiet"])
+        .assert()
+        .code(1);
+    lookback()
+        .args(["stress", "--mutants", "--detectors", "cpu-schedules", "--seconds", "0.02", "--add", path, "--quiet"])
+        .assert()
+        .code(0);
+}
