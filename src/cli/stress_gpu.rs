@@ -26,7 +26,7 @@ pub struct StressGpuArguments {
     /// What everything is drawn from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The fault that the kernels are to have; `all` for each in a process of its own.
+    /// The fault that the kernels are to have; `all`, or several separated by commas, each in a process of its own.
     #[arg(long)]
     mutant: Option<String>,
     /// Kernel configurations to compile.
@@ -81,12 +81,14 @@ pub fn run(arguments: &StressGpuArguments) -> anyhow::Result<u8> {
 
 fn run_what(arguments: &StressGpuArguments) -> anyhow::Result<u8> {
     let is_all = arguments.mutant.as_deref() == Some("all");
+    let listed = arguments.mutant.as_deref().filter(|names| names.contains(','));
+    let is_several = is_all || listed.is_some();
     let settings = GpuStressSettings {
         device: arguments.device,
         runs: arguments.runs,
         seconds: arguments.seconds,
         seed: arguments.seed,
-        mutant: arguments.mutant.clone().filter(|_| !is_all),
+        mutant: arguments.mutant.clone().filter(|_| !is_several),
         palette: arguments.palette,
         is_small: arguments.small,
     };
@@ -96,6 +98,8 @@ fn run_what(arguments: &StressGpuArguments) -> anyhow::Result<u8> {
             .filter(|hook| arguments.kinds.is_empty() || arguments.kinds.contains(&hook.kind))
             .map(|hook| Some(hook.name))
             .collect()
+    } else if let Some(listed) = listed {
+        listed.split(',').map(|name| Some(name.to_owned())).collect()
     } else {
         vec![settings.mutant.clone()]
     };
@@ -105,7 +109,7 @@ fn run_what(arguments: &StressGpuArguments) -> anyhow::Result<u8> {
     if !arguments.sanitize.is_empty() {
         return sanitize_all(arguments, &names);
     }
-    if is_all {
+    if is_several {
         return mutants(arguments, &settings, &names);
     }
     let is_json = arguments.json;

@@ -167,13 +167,15 @@ impl StressCase {
         let pattern = random.pick(&or_else(hook.map(|hook| &hook.patterns[..]), &shuffles));
         let mut compositions = or_else(hook.map(|hook| &hook.compositions[..]), Composition::ALL);
         compositions.retain(|&composition| pattern != Pattern::Shuffle || composition != Composition::Block);
-        let is_barrier = hook.is_some_and(|hook| hook.kind == "barrier" || hook.kind == "algorithm");
+        let is_inside_block = hook.is_some_and(|hook| hook.kind == "barrier" || hook.kind == "algorithm");
         let vts: &[u32] = match (needs("misaligned"), needs("windows")) {
             (true, _) => &[2, 4, 8, 16],
             (_, true) => &[1, 2, 3, 4],
+            // Vectors of four and more, more often: what is wrong inside a thread shows there.
+            _ if is_inside_block => &[1, 2, 3, 4, 4, 8, 8, 16],
             _ => &[1, 1, 2, 2, 3, 4, 4, 5, 8, 16],
         };
-        let threads: &[u32] = if is_barrier { &[64, 128, 256] } else { &[32, 64, 64, 128, 128, 256] };
+        let threads: &[u32] = if is_inside_block { &[64, 128, 256] } else { &[32, 64, 64, 128, 128, 256] };
         let config = ScanConfig {
             vt: random.pick(vts),
             block_threads: random.pick(threads),
