@@ -124,8 +124,8 @@ struct lookback_stress {
   lookback_u64 wait_nanoseconds;   // how long a tile may wait for another before it gives up
   lookback_u32 delay_rate;         // delays in 65536 passes of a delay point
   lookback_u32 delay_nanoseconds;  // the longest delay
-  lookback_u32 faults;             // tiles that gave up
-  lookback_u32 reserved;           // 0
+  lookback_u32 faults;             // waits that ran out
+  lookback_u32 delays;             // times that a warp was delayed
   lookback_u64 waiting_tile;       // of the first that did: the tile that waited
   lookback_u64 missing_tile;       // and the tile that it waited for
 };

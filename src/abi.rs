@@ -197,7 +197,7 @@ pub struct lookback_stress {
     pub delay_rate: lookback_u32,
     pub delay_nanoseconds: lookback_u32,
     pub faults: lookback_u32,
-    pub reserved: lookback_u32,
+    pub delays: lookback_u32,
     pub waiting_tile: lookback_u64,
     pub missing_tile: lookback_u64,
 }
@@ -221,8 +221,8 @@ const _: () = {
         "Offset of field: lookback_stress::faults",
     ][::std::mem::offset_of!(lookback_stress, faults) - 24usize];
     [
-        "Offset of field: lookback_stress::reserved",
-    ][::std::mem::offset_of!(lookback_stress, reserved) - 28usize];
+        "Offset of field: lookback_stress::delays",
+    ][::std::mem::offset_of!(lookback_stress, delays) - 28usize];
     [
         "Offset of field: lookback_stress::waiting_tile",
     ][::std::mem::offset_of!(lookback_stress, waiting_tile) - 32usize];

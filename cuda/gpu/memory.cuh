@@ -74,18 +74,22 @@ DEVICE void store_spine(T* p, T value) {
 
 template <class T>
 DEVICE T shared_load(const T& where) {
+  SHARED_DELAY_POINT(&where);
   return where;
 }
 template <class T>
 DEVICE void shared_store(T& where, T value) {
+  SHARED_DELAY_POINT(&where);
   where = value;
 }
 template <u32 width, class T>
 DEVICE void shared_load_vector(const T* p, T (&items)[width]) {
+  SHARED_DELAY_POINT(p);
   load_vector<width>(p, items);
 }
 template <u32 width, class T>
 DEVICE void shared_store_vector(T* p, const T (&items)[width]) {
+  SHARED_DELAY_POINT(p);
   store_vector<width>(p, items);
 }
 

@@ -92,9 +92,10 @@ DEVICE void spin_pause(call_site = {}) {}
 
 #if defined(LOOKBACK_STRESS)
 
-// The host finds it by this name (src/cuda/stress.rs).
-extern "C" __device__ lookback_stress lookback_stress_state;
+// The host finds it by this name (src/cuda/stress/lane.rs).
+extern "C" {
 __device__ lookback_stress lookback_stress_state;
+}
 
 DEVICE u64 global_nanoseconds() {
   u64 now;
@@ -102,31 +103,55 @@ DEVICE u64 global_nanoseconds() {
   return now;
 }
 
-// Loses time at some of its calls, chosen by the seed, the point, the block and the thread.
-DEVICE void lose_time(u32 point) {
-  const lookback_stress& stress = lookback_stress_state;
-  u64 mixed = stress.seed ^ (static_cast<u64>(point) << 32) ^ (block_index() << 12) ^ thread_index();
+DEVICE u64 multiprocessor_cycles() {
+  u64 now;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(now));
+  return now;
+}
+
+// Loses time at some of its calls, chosen by the seed, the point, the block, the warp and `salt`: a whole warp
+// at a time, since it is other warps and other blocks that must get ahead of it. In `rate` of 65536 calls.
+DEVICE void lose_time(u32 point, u32 salt, u32 rate) {
+  if (rate == 0) return;
+  u64 mixed = lookback_stress_state.seed ^ (static_cast<u64>(point) << 32) ^ (block_index() << 20) ^
+              (static_cast<u64>(salt) << 5) ^ warp_index();
   // The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ull;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebull;
   mixed ^= mixed >> 31;
-  if ((mixed & 0xffff) >= stress.delay_rate) return;
-  const u64 end = global_nanoseconds() + (mixed >> 32) % (static_cast<u64>(stress.delay_nanoseconds) + 1);
-  while (global_nanoseconds() < end) {
+  if ((mixed & 0xffff) >= rate) return;
+  if (lane_index() + 1 == __ffs(static_cast<int>(__activemask()))) atomicAdd(&lookback_stress_state.delays, 1u);
+  // By the multiprocessor's clock, at about 2 GHz: the global timer advances in steps of up to 1 us.
+  const u64 start = multiprocessor_cycles();
+  const u64 cycles = 2 * ((mixed >> 32) % (static_cast<u64>(lookback_stress_state.delay_nanoseconds) + 1));
+  while (multiprocessor_cycles() - start < cycles) {
   }
 }
 
-#define DELAY_POINT(name) \
-  ::lookback::lose_time(::lookback::mutant< ::lookback::mutant_number(#name)>::number)
+#define DELAY_POINT(name)                                                                 \
+  ::lookback::lose_time(::lookback::mutant< ::lookback::mutant_number(#name)>::number, 0, \
+                        lookback_stress_state.delay_rate)
 
-// Bounds how long a tile waits for another: lost progress becomes a report.
+// Before each access to shared memory, so that a warp is late where a barrier should have held the others.
+// There are many of them: one in 16 of the rate. Lanes of one access mostly share a line of 128 bytes.
+#define SHARED_DELAY_POINT(where)                                                         \
+  ::lookback::lose_time(0x5ca1ab1eu, static_cast<u32>(reinterpret_cast<u64>(where) >> 7), \
+                        lookback_stress_state.delay_rate / 16)
+
+// Bounds how long a tile waits for another: lost progress becomes a report, and a launch that is lost ends soon.
 struct waiting {
-  u64 limit;
+  u64 start;
 
-  DEVICE waiting() : limit(global_nanoseconds() + lookback_stress_state.wait_nanoseconds) {}
+  DEVICE waiting() : start(global_nanoseconds()) {}
 
   DEVICE bool gives_up(u64 tile, u64 missing, call_site = {}) const {
-    if (global_nanoseconds() < limit) return false;
+    constexpr u64 long_wait = 1000000;
+    const u64 waited = global_nanoseconds() - start;
+    const u64 bound = lookback_stress_state.wait_nanoseconds;
+    if (waited < long_wait && waited < bound) return false;
+    // Volatile: another block's word. Once one gave up the result is lost, and nobody need wait his time out.
+    if (*const_cast<const volatile u32*>(&lookback_stress_state.faults) != 0) return true;
+    if (waited < bound) return false;
     if (atomicAdd(&lookback_stress_state.faults, 1u) == 0) {
       lookback_stress_state.waiting_tile = tile;
       lookback_stress_state.missing_tile = missing;
@@ -142,6 +167,7 @@ struct waiting {
 #else
 
 #define DELAY_POINT(name)
+#define SHARED_DELAY_POINT(where)
 
 struct waiting {
   DEVICE bool gives_up(u64, u64, call_site = {}) const { return false; }

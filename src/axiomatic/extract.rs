@@ -316,7 +316,7 @@ impl Text {
     fn parse(ptx: &str) -> Self {
         let names = debug_strings(ptx);
         let mut files = BTreeMap::new();
-        let mut known: BTreeMap<Location, Option<(String, Option<Location>)>> = BTreeMap::new();
+        let mut known: BTreeMap<Location, Inlining> = BTreeMap::new();
         let mut current: Option<Location> = None;
         let mut instructions = Vec::new();
         for (index, line) in ptx.lines().enumerate() {
@@ -598,11 +598,11 @@ fn immediate(operand: &str) -> Option<i64> {
     }
 }
 
+/// The function that a location was inlined from, and from where that was called.
+type Inlining = Option<(String, Option<Location>)>;
+
 /// ` 5 152 3, function_name $L__info_string40, inlined_at 11 101 5`
-fn parse_location(
-    text: &str,
-    names: &BTreeMap<String, String>,
-) -> Option<(Location, Option<(String, Option<Location>)>)> {
+fn parse_location(text: &str, names: &BTreeMap<String, String>) -> Option<(Location, Inlining)> {
     let mut parts = text.split(',');
     let triple = |text: &str| -> Option<Location> {
         let mut numbers = text.split_whitespace().map(str::parse);
@@ -627,7 +627,7 @@ fn parse_location(
 }
 
 /// The functions around a location, innermost first.
-fn frames_of(location: Option<Location>, known: &BTreeMap<Location, Option<(String, Option<Location>)>>) -> Vec<Frame> {
+fn frames_of(location: Option<Location>, known: &BTreeMap<Location, Inlining>) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();
     let mut next = location;
     while let Some(location) = next {

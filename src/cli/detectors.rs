@@ -21,8 +21,11 @@ pub(super) trait Examiner {
     }
 }
 
+/// A detector that can be asked, or why it cannot.
+pub(super) type Chosen = (Detector, Result<Box<dyn Examiner>, String>);
+
 /// The detectors asked for; those that are not here, with the reason.
-pub(super) fn examiners(chosen: &[Detector]) -> Vec<(Detector, Result<Box<dyn Examiner>, String>)> {
+pub(super) fn examiners(chosen: &[Detector]) -> Vec<Chosen> {
     let make = |detector: Detector| -> Result<Box<dyn Examiner>, String> {
         match detector {
             Detector::CpuSchedules => Ok(Box::new(OnCpu { memory: Memory::Strong })),

@@ -12,6 +12,8 @@ pub mod jobs;
 pub mod report;
 #[cfg(feature = "cpu")]
 pub mod stress;
+#[cfg(feature = "cuda")]
+pub mod stress_gpu;
 pub mod sweep;
 pub mod table;
 
@@ -75,6 +77,10 @@ enum Command {
     /// Renders plots and one page from data alone; no device is needed. Of an
     /// interrupted run, what was finished is rendered.
     Report(report::ReportArguments),
+    /// Disturb scans on a GPU and compare every output
+    #[cfg(feature = "cuda")]
+    #[command(hide = true)]
+    StressGpu(stress_gpu::StressGpuArguments),
 }
 
 const AFTER_HELP: &str = "\
@@ -218,6 +224,8 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             Ok(EXIT_OK)
         }
         Command::Report(arguments) => Ok(report::report(&arguments)?),
+        #[cfg(feature = "cuda")]
+        Command::StressGpu(arguments) => stress_gpu::run(&arguments),
     }
 }
 

@@ -188,6 +188,7 @@ pub struct WeakMemory {
     recent_array: [usize; AccessKind::ALL.len()],
     block_threads: u32,
     blocks: Vec<Option<Box<BlockState>>>,
+    #[expect(clippy::vec_box, reason = "a box moves between the two lists, its contents stay")]
     ended_blocks: Vec<Box<BlockState>>,
     locations: Vec<Location>,
     lists: ReadLists,
@@ -576,7 +577,13 @@ impl WeakMemory {
 
     /// Whether an access of the protocol is ordered with all that it races with otherwise: plain accesses,
     /// and those of another block if either has block scope.
-    fn check_protocol(&mut self, access: &Access, at: usize, offset: usize, covered: Covered) -> Result<(), String> {
+    fn check_protocol(
+        &mut self,
+        access: &Access,
+        at: usize,
+        place: std::ops::Range<usize>,
+        covered: Covered,
+    ) -> Result<(), String> {
         let me = self.number(access);
         let first_thread = self.first_thread(access.block);
         let own_block = first_thread..first_thread + self.block_threads;
@@ -585,8 +592,8 @@ impl WeakMemory {
         let state = &block.threads[access.thread as usize];
         let observer = Observer { thread: me, time: state.time, knowledge: &state.knowledge };
         let is_store = access.kind.is_store();
-        let (array, bytes) = (&self.arrays[at], access.bytes as usize);
-        let mut conflict = array.shadow.check(offset, bytes, observer, is_store, &self.lists).err();
+        let array = &self.arrays[at];
+        let mut conflict = array.shadow.check(place.start, place.len(), observer, is_store, &self.lists).err();
         for &number in &covered.0[..covered.1] {
             let location = &self.locations[number as usize];
             if conflict.is_some() || !location.has_block_scope && access.scope == Scope::Gpu {
@@ -602,7 +609,7 @@ impl WeakMemory {
                 conflict = foreign.copied().find_map(|reads| observer.find_unknown(&[reads]));
             }
         }
-        conflict.map_or(Ok(()), |conflict| Err(self.race(&array.name, offset, access, conflict)))
+        conflict.map_or(Ok(()), |conflict| Err(self.race(&array.name, place.start, access, conflict)))
     }
 
     /// Whether the next draw is below a threshold.
@@ -618,7 +625,7 @@ impl WeakMemory {
     fn load_scalar(&mut self, access: &Access, at: usize, offset: usize, value: &mut [u8]) -> Result<Met, String> {
         let covered = self.locate(at, offset, value.len())?;
         let (numbers, count) = (&covered.0[..covered.1], covered.1);
-        self.check_protocol(access, at, offset, covered)?;
+        self.check_protocol(access, at, offset..offset + value.len(), covered)?;
         let me = self.number(access);
         let site = self.sites.number(access);
         self.statistics.protocol_loads += 1;
@@ -719,7 +726,7 @@ impl WeakMemory {
     ) -> Result<Met, String> {
         let covered = self.locate(at, offset, value.len())?;
         let (numbers, count) = (&covered.0[..covered.1], covered.1);
-        self.check_protocol(access, at, offset, covered)?;
+        self.check_protocol(access, at, offset..offset + value.len(), covered)?;
         let me = self.number(access);
         let site = self.sites.number(access);
         let mut met = Met { store, ..Met::default() };
@@ -930,7 +937,7 @@ impl MemoryBackend for WeakMemory {
         let (at, offset) = self.find_array(access)?;
         let covered = self.locate(at, offset, 4)?;
         let number = covered.0[0];
-        self.check_protocol(access, at, offset, covered)?;
+        self.check_protocol(access, at, offset..offset + 4, covered)?;
         let me = self.number(access);
         let site = self.sites.number(access);
         let is_ordered = access.kind == AccessKind::AcquireReleaseFetchAdd;

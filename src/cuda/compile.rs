@@ -428,6 +428,16 @@ impl Compiler {
         self.compile(source, true, &[], &[Vec::new()], architecture, &|| String::from("the measurement kernels"))
     }
 
+    /// The kernels of `cuda/stress.cu`: verdicts, and what disturbs a scan.
+    ///
+    /// # Errors
+    /// As [`Self::scan_kernel`].
+    #[cfg(feature = "cli")]
+    pub fn stress_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
+        let source = sources::stress_source()?;
+        self.compile(source, true, &[], &[Vec::new()], architecture, &|| String::from("the kernels of stress"))
+    }
+
     /// Any source, through the cache. `alternatives` are options to try in turn until one gives a kernel
     /// without spills; if none does, the one with the fewest.
     fn compile(

@@ -8,6 +8,7 @@
 //! | [`compile`] | kernels compiled by NVRTC, kept on disk |
 //! | [`device`] | [`CudaDevice`]: the laboratory's device |
 //! | [`scanner`] | [`Scanner`]: device-wide scans for cudarc programs |
+//! | `stress` | launches disturbed on purpose, of kernels with and without faults (feature `cli`) |
 //! | `timing` | what [`crate::measure`] measures with (feature `cli`) |
 
 pub mod compile;
@@ -17,6 +18,8 @@ mod launch;
 mod memory;
 pub mod scanner;
 pub mod sources;
+#[cfg(feature = "cli")]
+pub mod stress;
 #[cfg(feature = "cli")]
 pub mod timing;
 pub mod toolkit;

@@ -30,6 +30,13 @@ pub(super) fn measurement_source() -> Result<&'static str, CudaError> {
     flattened(&SOURCE, "measure.cu")
 }
 
+/// The translation unit of what stress needs beside the scans, flattened once.
+#[cfg(feature = "cli")]
+pub(super) fn stress_source() -> Result<&'static str, CudaError> {
+    static SOURCE: OnceLock<String> = OnceLock::new();
+    flattened(&SOURCE, "stress.cu")
+}
+
 fn flattened(source: &'static OnceLock<String>, entry: &str) -> Result<&'static str, CudaError> {
     if let Some(source) = source.get() {
         return Ok(source);

@@ -247,12 +247,15 @@ impl Workspace {
     }
 }
 
+/// What happens in the middle of a launch.
+type Interruption<'a> = (u64, &'a mut dyn FnMut() -> Result<(), String>);
+
 /// The memory of a case, as the executor sees it: the model, and whoever looks on.
 struct Watched<'a, 'observer> {
     inner: &'a mut dyn MemoryBackend,
     observer: Option<&'a mut (dyn Observer + 'observer)>,
     /// At the k-th access of the protocol something else happens first.
-    at_access: Option<(u64, &'a mut dyn FnMut() -> Result<(), String>)>,
+    at_access: Option<Interruption<'a>>,
     accesses: u64,
 }
 
@@ -537,7 +540,7 @@ impl OneScan<'_> {
         let overlapping = Overlap { case, seed };
         let same_workspace = case.mutant.is_some_and(|mutant| mutant.name == "one_workspace_on_two_streams");
         let mut nested = || overlapping.run(same_workspace.then_some(workspace));
-        let at_access: Option<(u64, &mut dyn FnMut() -> Result<(), String>)> = match self.disturbance {
+        let at_access: Option<Interruption> = match self.disturbance {
             Disturbance::Overlap { after_accesses } => Some((after_accesses, &mut nested)),
             _ => None,
         };

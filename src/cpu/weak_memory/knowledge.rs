@@ -207,8 +207,8 @@ pub(super) fn meet_in_warp(threads: &mut [ThreadState], first_thread: u32, mask:
         }
     }
     let knowledge = Rc::new(knowledge);
-    for (lane, thread) in threads.iter_mut().enumerate().filter(|(lane, _)| mask >> lane & 1 != 0) {
-        let _ = lane;
+    for lane in (0..threads.len()).filter(|lane| mask >> lane & 1 != 0) {
+        let thread = &mut threads[lane];
         thread.knowledge = Rc::clone(&knowledge);
         thread.time = if mask == u32::MAX { latest } else { thread.time } + 1;
     }

@@ -1,0 +1,121 @@
+//! Stress in a process of its own: a kernel with a fault may hang, or end the context that it runs in, and only
+//! the process's end gives the device back.
+
+use super::{Finding, GpuStressReport, GpuStressSettings, StressError, Verdict};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The hidden subcommand that runs one stress and prints its report as JSON.
+pub const SUBCOMMAND: &str = "stress-gpu";
+
+/// Seconds beyond its own limits that a process gets, for starting, loading kernels and ending.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Arguments that make the subcommand run `settings`.
+pub fn arguments(settings: &GpuStressSettings) -> Vec<String> {
+    let mut arguments = vec![
+        String::from(SUBCOMMAND),
+        format!("--device={}", settings.device),
+        format!("--runs={}", settings.runs),
+        format!("--seed={}", settings.seed),
+        format!("--palette={}", settings.palette),
+        String::from("--json"),
+    ];
+    arguments.extend(settings.seconds.map(|seconds| format!("--seconds={seconds}")));
+    arguments.extend(settings.mutant.as_ref().map(|name| format!("--mutant={name}")));
+    if settings.is_small {
+        arguments.push(String::from("--small"));
+    }
+    arguments
+}
+
+/// Runs `settings` in a process of this program. A process that dies or does not end is a finding.
+///
+/// # Errors
+/// When the process cannot be started, or ends in order without a report: CUDA is missing, for example.
+pub fn stress_in_child(program: &Path, settings: &GpuStressSettings) -> Result<GpuStressReport, StressError> {
+    let failed = |what: &str, error: &std::io::Error| StressError::Process(format!("{what}: {error}"));
+    // Files, not pipes: nobody reads while the process is waited for.
+    let folder = tempfile::tempdir().map_err(|error| failed("no temporary folder", &error))?;
+    let create =
+        |name: &str| File::create(folder.path().join(name)).map_err(|error| failed("a temporary file", &error));
+    let (output, errors) = (create("output")?, create("errors")?);
+    let start = Instant::now();
+    let mut child = Command::new(program)
+        .args(arguments(settings))
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .map_err(|error| failed("it could not be started", &error))?;
+    let limit = GRACE + Duration::from_secs_f64(settings.seconds.unwrap_or(3600.0));
+    let status = loop {
+        match child.try_wait().map_err(|error| failed("it could not be waited for", &error))? {
+            Some(status) => break Some(status),
+            None if start.elapsed() > limit => {
+                let killed = child.kill().and_then(|()| child.wait());
+                killed.map_err(|error| failed("it could not be ended", &error))?;
+                break None;
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let read = |name: &str| {
+        let mut text = String::new();
+        // Nothing to read is what is reported below.
+        let _ = File::open(folder.path().join(name)).and_then(|mut file| file.read_to_string(&mut text));
+        text
+    };
+    if let Ok(report) = serde_json::from_str(&read("output")) {
+        return Ok(report);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let found = match status {
+        None => Finding::Hung { seconds },
+        // Ended by a signal.
+        Some(status) if status.code().is_none() => Finding::Crashed { message: status.to_string() },
+        Some(status) => return Err(StressError::Process(format!("{status}: {}", read("errors").trim()))),
+    };
+    Ok(died(settings, found, seconds))
+}
+
+/// The report of a process that left none.
+fn died(settings: &GpuStressSettings, found: Finding, seconds: f64) -> GpuStressReport {
+    GpuStressReport {
+        device: String::new(),
+        mutant: settings.mutant.clone(),
+        seed: settings.seed,
+        runs: 0,
+        configurations: 0,
+        elements: 0,
+        delays: 0,
+        kernels: 0,
+        compile_seconds: 0.0,
+        seconds,
+        failures: Vec::new(),
+        verdict: Verdict::Killed { how: found, at_run: 0, seed: settings.seed, seconds },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_without_a_report_is_an_error_and_one_that_dies_a_finding() {
+        let settings = GpuStressSettings { seconds: Some(0.1), ..GpuStressSettings::default() };
+        let silent = stress_in_child(Path::new("/bin/false"), &settings);
+        assert!(matches!(silent, Err(StressError::Process(_))), "{silent:?}");
+        let nowhere = stress_in_child(Path::new("/no/such/program"), &settings);
+        assert!(matches!(nowhere, Err(StressError::Process(_))), "{nowhere:?}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("dies");
+        std::fs::write(&program, "#!/bin/sh\nkill -SEGV $$\n").expect("a script");
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+        let died = stress_in_child(&program, &settings).expect("a verdict");
+        assert!(matches!(died.verdict, Verdict::Killed { how: Finding::Crashed { .. }, .. }), "{died:?}");
+    }
+}
