@@ -402,12 +402,13 @@ fn hooks_of_mutants_cost_nothing() {
 #[cfg(feature = "cli")]
 #[test]
 fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
-    use lookback::cuda::stress::{GpuStressSettings, Hook, compile};
+    use lookback::cuda::stress::{GpuStressSettings, compile};
+    use lookback::stress::Mutant;
     let Some(compiler) = compiler("every_mutant_compiles_in_a_configuration_where_it_can_show") else { return };
     compiler.stress_kernels(HOPPER).unwrap_or_else(|error| panic!("{error}"));
-    let settings = |hook: Hook| GpuStressSettings { mutant: Some(hook.name), palette: 1, ..Default::default() };
-    let cases = Hook::all().into_iter().flat_map(|hook| settings(hook).palette_cases().expect("it is there"));
-    let cases: Vec<_> = cases.collect();
+    let settings = |mutant| GpuStressSettings { mutant: Some(mutant), palette: 1, ..Default::default() };
+    let mutants = Mutant::all().expect("readable");
+    let cases: Vec<_> = mutants.iter().flat_map(|mutant| settings(mutant).palette_cases()).collect();
     let kernels = compile(&compiler, HOPPER, &cases).unwrap_or_else(|error| panic!("{error}"));
     println!("{kernels} kernels of {} mutants", cases.len());
     assert!(kernels as usize >= cases.len() - 2, "the two of the host have no kernels of their own");

@@ -383,6 +383,7 @@ fn more_than_2_to_the_32_bytes_are_right() {
 #[test]
 fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
     use lookback::cuda::stress::{GpuStressSettings, Verdict, reproduce, stress};
+    use lookback::stress::Mutant;
     if device("stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again").is_none() {
         return;
     }
@@ -391,7 +392,11 @@ fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
     assert!(matches!(report.verdict, Verdict::Survived { runs } if runs >= 4000), "{report:?}");
     assert!(report.delays > 0 && report.elements > report.runs, "{report:?}");
     // One that neither hangs nor writes where it should not: this process has other tests to run.
-    let settings = GpuStressSettings { mutant: Some(String::from("prefix_without_total")), palette: 2, ..settings };
+    let settings = GpuStressSettings {
+        mutant: Some(Mutant::named("prefix_without_total").expect("it is there")),
+        palette: 2,
+        ..settings
+    };
     let report = stress(&settings, &mut |_| {}).expect("stress runs");
     assert!(matches!(report.verdict, Verdict::Killed { .. }), "{report:?}");
     let again = reproduce(&report.failures[0].case, &settings, &mut |_| {}).expect("its own line");

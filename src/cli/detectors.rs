@@ -1,8 +1,5 @@
 //! The detectors of the kill table behind one interface.
 
-use super::CliError;
-use super::console::Console;
-use super::stress::StressArguments;
 use crate::stress::search::{Limits, Search, search};
 use crate::stress::table::{Cell, Detector};
 use crate::stress::{Memory, Mutant};
@@ -14,6 +11,11 @@ pub(super) type Facts = Vec<(String, String)>;
 pub(super) trait Examiner {
     /// Looks at the kernels with a fault, or as they are.
     fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell;
+
+    /// What is better done for all mutants at once, before the first of them is examined.
+    fn prepare(&mut self, _: &[&'static Mutant], _: &Limits) -> Result<(), String> {
+        Ok(())
+    }
 
     /// What it ran on.
     fn facts(&self) -> Facts {
@@ -34,6 +36,10 @@ pub(super) fn examiners(chosen: &[Detector]) -> Vec<Chosen> {
             Detector::Loom => Ok(Box::new(exhaustive::OnModel::new(exhaustive::Model::Loom)?)),
             #[cfg(feature = "cuda")]
             Detector::PtxEnumerator => Ok(Box::new(exhaustive::OnModel::new(exhaustive::Model::Ptx)?)),
+            #[cfg(feature = "cuda")]
+            Detector::GpuStress => Ok(Box::new(super::stress_gpu::OnGpu::new()?)),
+            #[cfg(feature = "cuda")]
+            Detector::ComputeSanitizer => Ok(Box::new(super::stress_gpu::UnderSanitizer::new()?)),
             _ => Err("not part of this build".to_owned()),
         }
     };
@@ -198,14 +204,4 @@ mod exhaustive {
             )]
         }
     }
-}
-
-/// Stress on a GPU: the kernels as they are, or with one fault.
-pub(super) fn gpu_campaign(
-    mutant: Option<&'static Mutant>,
-    arguments: &StressArguments,
-    console: &mut Console,
-) -> Result<u8, CliError> {
-    let _ = (mutant, arguments, console);
-    Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
 }

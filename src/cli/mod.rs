@@ -12,7 +12,7 @@ pub mod jobs;
 pub mod report;
 #[cfg(feature = "cpu")]
 pub mod stress;
-#[cfg(feature = "cuda")]
+#[cfg(all(feature = "cuda", feature = "cpu"))]
 pub mod stress_gpu;
 pub mod sweep;
 pub mod table;
@@ -77,8 +77,8 @@ enum Command {
     /// Renders plots and one page from data alone; no device is needed. Of an
     /// interrupted run, what was finished is rendered.
     Report(report::ReportArguments),
-    /// Disturb scans on a GPU and compare every output
-    #[cfg(feature = "cuda")]
+    /// Disturb scans on a GPU and compare every output, in a process that may be lost
+    #[cfg(all(feature = "cuda", feature = "cpu"))]
     #[command(hide = true)]
     StressGpu(stress_gpu::StressGpuArguments),
 }
@@ -177,6 +177,9 @@ pub enum CliError {
         /// Why.
         source: DeviceError,
     },
+    /// The device failed.
+    #[error(transparent)]
+    Device(DeviceError),
     /// stdout is gone for another reason than a reader that has read enough.
     #[error("cannot write to stdout")]
     Stdout(#[source] std::io::Error),
@@ -186,7 +189,7 @@ impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotBuilt { .. } | Self::NoDevice { .. } => EXIT_NO_DEVICE,
-            Self::Sweep(crate::measure::run::SweepError::Device(_)) => EXIT_WRONG,
+            Self::Device(_) | Self::Sweep(crate::measure::run::SweepError::Device(_)) => EXIT_WRONG,
             _ => EXIT_USAGE,
         }
     }
@@ -224,8 +227,8 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             Ok(EXIT_OK)
         }
         Command::Report(arguments) => Ok(report::report(&arguments)?),
-        #[cfg(feature = "cuda")]
-        Command::StressGpu(arguments) => stress_gpu::run(&arguments),
+        #[cfg(all(feature = "cuda", feature = "cpu"))]
+        Command::StressGpu(arguments) => stress_gpu::run_child(&arguments),
     }
 }
 

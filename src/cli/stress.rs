@@ -59,7 +59,8 @@ pub struct StressArguments {
     /// Where to run
     #[arg(long, value_enum, default_value_t = StressDevice::Cpu, hide_possible_values = true, value_name = "cpu|cuda")]
     pub device: StressDevice,
-    /// Runs to make: launches, each with a schedule of its own
+    /// Runs to make: launches, each with a schedule of its own; with --mutants
+    /// at least so many of the kernels as they are
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = super::arguments::parse_size)]
     pub runs: u64,
     /// Seconds after which to end, whatever has been run
@@ -134,7 +135,11 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
         return list(&mut console);
     }
     if let Some(text) = &arguments.replay {
-        return replay_case(text, arguments.replay_lines, &mut console);
+        return if text.starts_with(GPU_CASE) {
+            gpu_replay(text, arguments, &mut console)
+        } else {
+            replay_case(text, arguments.replay_lines, &mut console)
+        };
     }
     let mutant = arguments.mutant.as_deref().map(Mutant::named).transpose().map_err(usage)?;
     if arguments.mutants {
@@ -142,7 +147,7 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
     }
     match arguments.device {
         StressDevice::Cpu => campaign(mutant, arguments, &mut console),
-        StressDevice::Cuda => super::detectors::gpu_campaign(mutant, arguments, &mut console),
+        StressDevice::Cuda => gpu_campaign(mutant, arguments, &mut console),
     }
 }
 
@@ -241,6 +246,25 @@ fn campaign(
     Ok(EXIT_WRONG)
 }
 
+/// The first word of the line that a failure on a GPU prints.
+const GPU_CASE: &str = "gpu-stress-";
+
+#[cfg(feature = "cuda")]
+use super::stress_gpu::{campaign as gpu_campaign, replay as gpu_replay};
+
+#[cfg(not(feature = "cuda"))]
+const NO_CUDA: CliError = CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" };
+
+#[cfg(not(feature = "cuda"))]
+fn gpu_campaign(_: Option<&'static Mutant>, _: &StressArguments, _: &mut Console) -> Result<u8, CliError> {
+    Err(NO_CUDA)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpu_replay(_: &str, _: &StressArguments, _: &mut Console) -> Result<u8, CliError> {
+    Err(NO_CUDA)
+}
+
 fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
     let chosen = arguments.detectors.clone().unwrap_or_else(|| {
@@ -270,6 +294,12 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
     let mut examiners = examiners(&chosen);
     console.start_progress((examiners.len() * (mutants.len() + 1)) as u64);
     for (detector, examiner) in &mut examiners {
+        if let Ok(asked) = examiner {
+            console.show_progress(format!("{}: preparing", detector.name()));
+            if let Err(why) = asked.prepare(&mutants.iter().collect::<Vec<_>>(), &limits) {
+                *examiner = Err(why);
+            }
+        }
         let mut runs = 0;
         for row in &mut table.mutants {
             console.show_progress(format!("{} {}", detector.name(), row.name));
@@ -283,7 +313,7 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
         }
         // Beside the mutants the kernels as they are, over as many runs as all of them had together.
         console.show_progress(format!("{} unmutated", detector.name()));
-        let limits = Limits { schedules: runs, time: None, ..limits };
+        let limits = Limits { schedules: runs.max(arguments.runs), time: None, ..limits };
         table.unmutated.insert(*detector, examine(examiner, None, &limits));
         if let Ok(examiner) = examiner {
             table.machine.extend(examiner.facts());

@@ -1,6 +1,7 @@
 //! Running a case on the CPU device, and what counts as a failure.
 
 use super::case::{Case, Disturbance, Draw, Memory, WorkspaceStart};
+use super::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::abi;
 use crate::cpu::bounds::{Array, BoundsCheck};
 use crate::cpu::device::{AlignedBytes, GuardedArray, kernel_body};
@@ -409,7 +410,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
                 }
             }
             Ended::Cut => {
-                if case.mutant.is_none_or(|mutant| mutant.name != "relaunch_after_abort") {
+                if case.mutant.is_none_or(|mutant| mutant.name != RELAUNCH_AFTER_ABORT) {
                     workspace.clean();
                 }
             }
@@ -538,7 +539,7 @@ impl OneScan<'_> {
         }
 
         let overlapping = Overlap { case, seed };
-        let same_workspace = case.mutant.is_some_and(|mutant| mutant.name == "one_workspace_on_two_streams");
+        let same_workspace = case.mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE);
         let mut nested = || overlapping.run(same_workspace.then_some(workspace));
         let at_access: Option<Interruption> = match self.disturbance {
             Disturbance::Overlap { after_accesses } => Some((after_accesses, &mut nested)),

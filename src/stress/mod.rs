@@ -19,4 +19,6 @@ pub mod table;
 
 #[cfg(feature = "cpu")]
 pub use case::{Case, Disturbance, Memory, WorkspaceStart};
-pub use mutant::{Kind, Mutant, MutantError, Need, OPERATORS_WITH_MUTANTS, When, mutant_number};
+pub use mutant::{
+    Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When, mutant_number,
+};

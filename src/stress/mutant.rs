@@ -247,15 +247,20 @@ impl fmt::Display for Mutant {
     }
 }
 
+/// The fault of a host that launches behind a launch which ended in its middle.
+pub const RELAUNCH_AFTER_ABORT: &str = "relaunch_after_abort";
+/// The fault of a host that lets two streams share a workspace.
+pub const ONE_WORKSPACE: &str = "one_workspace_on_two_streams";
+
 /// The name, the mutant's `when` and its text, of the faults that a host can make around kernels that are right.
 const OF_HOST: [(&str, &str, &str); 2] = [
     (
-        "relaunch_after_abort",
+        RELAUNCH_AFTER_ABORT,
         "kind=protocol strategy=lookback,chained need=abort",
         "a launch behind one that ended in the middle, on a workspace that nobody cleaned",
     ),
     (
-        "one_workspace_on_two_streams",
+        ONE_WORKSPACE,
         "kind=protocol strategy=lookback,chained need=overlap",
         "a launch in the middle of another on the same workspace",
     ),

@@ -1,11 +1,11 @@
 //! One configuration of stress: what runs and what disturbs it, as one line of text that can be run again.
 
-use super::hook::{Hook, ONE_WORKSPACE};
 use super::random::Random;
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Plan, ScanRequest};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder, UnknownName, named};
+use crate::stress::{Kind, Mutant, Need, ONE_WORKSPACE};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -41,7 +41,7 @@ named! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StressCase {
     /// The fault, if any.
-    pub mutant: Option<String>,
+    pub mutant: Option<&'static Mutant>,
     /// Element type and operator.
     pub instance: Instance,
     /// Strategy.
@@ -119,7 +119,7 @@ const fn layout_bytes(layout: Descriptor) -> usize {
     }
 }
 
-/// The hook's list, or `otherwise`.
+/// What a mutant lists, or `otherwise`.
 fn or_else<T: Copy>(listed: Option<&[T]>, otherwise: &[T]) -> Vec<T> {
     listed.filter(|listed| !listed.is_empty()).unwrap_or(otherwise).to_vec()
 }
@@ -127,16 +127,16 @@ fn or_else<T: Copy>(listed: Option<&[T]>, otherwise: &[T]) -> Vec<T> {
 impl StressCase {
     /// Case number `index` of `seed`. Its kernels are those of case `index` modulo `palette`, so that a long run
     /// does not wait for the compiler.
-    pub fn draw(seed: u64, index: u64, palette: u64, hook: Option<&Hook>, scale: Scale) -> Self {
-        let mut case = Self::draw_kernel(&mut Random::new(seed, 2 * (index % palette.max(1))), hook);
-        case.draw_disturbance(&mut Random::new(seed, 2 * index + 1), hook, scale);
+    pub fn draw(seed: u64, index: u64, palette: u64, mutant: Option<&'static Mutant>, scale: Scale) -> Self {
+        let mut case = Self::draw_kernel(&mut Random::new(seed, 2 * (index % palette.max(1))), mutant);
+        case.draw_disturbance(&mut Random::new(seed, 2 * index + 1), mutant, scale);
         case
     }
 
-    fn draw_kernel(random: &mut Random, hook: Option<&Hook>) -> Self {
+    fn draw_kernel(random: &mut Random, mutant: Option<&'static Mutant>) -> Self {
         use Strategy::{Chained, Lookback, ReduceThenScan, ScanThenPropagate};
-        let needs = |what: &str| hook.is_some_and(|hook| hook.needs(what));
-        let usual = match hook {
+        let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
+        let usual = match mutant {
             None => vec![Lookback; 12]
                 .into_iter()
                 .chain([Chained; 5])
@@ -144,14 +144,14 @@ impl StressCase {
                 .collect(),
             Some(_) => vec![Lookback, Lookback, Chained],
         };
-        let strategy = random.pick(&or_else(hook.map(|hook| &hook.strategies[..]), &usual));
-        let noncommutative = needs("non-commutative");
+        let strategy = random.pick(&or_else(mutant.map(|mutant| &mutant.when.strategies[..]), &usual));
+        let noncommutative = needs(Need::NonCommutative);
         let fits = |element: ElementType, operator: Operator, layouts: &[Descriptor]| {
             (!noncommutative || !operator.is_commutative())
-                && (!needs("misaligned") || element.bytes() <= 4)
+                && (!needs(Need::Misaligned) || element.bytes() <= 4)
                 && layouts.iter().any(|&layout| element.bytes() <= layout_bytes(layout))
         };
-        let layouts = or_else(hook.map(|hook| &hook.layouts[..]), Descriptor::ALL);
+        let layouts = or_else(mutant.map(|mutant| &mutant.when.layouts[..]), Descriptor::ALL);
         let instances: Vec<_> =
             INSTANCES.into_iter().filter(|&(element, operator)| fits(element, operator, &layouts)).collect();
         let (element, operator) = random.pick(&instances);
@@ -159,16 +159,16 @@ impl StressCase {
         let layouts: Vec<_> = layouts.into_iter().filter(|&layout| element.bytes() <= layout_bytes(layout)).collect();
         let has_inverse = element.is_integer() && operator == Operator::Sum;
         let mut modes = or_else(
-            hook.map(|hook| &hook.modes[..]),
+            mutant.map(|mutant| &mutant.when.modes[..]),
             &[Mode::Inclusive, Mode::Inclusive, Mode::Exclusive, Mode::Exclusive, Mode::InclusiveMinusInput],
         );
         modes.retain(|&mode| mode != Mode::InclusiveMinusInput || has_inverse);
         let shuffles = [[Pattern::Shuffle; 6].as_slice(), Pattern::ALL].concat();
-        let pattern = random.pick(&or_else(hook.map(|hook| &hook.patterns[..]), &shuffles));
-        let mut compositions = or_else(hook.map(|hook| &hook.compositions[..]), Composition::ALL);
+        let pattern = random.pick(&or_else(mutant.map(|mutant| &mutant.when.patterns[..]), &shuffles));
+        let mut compositions = or_else(mutant.map(|mutant| &mutant.when.compositions[..]), Composition::ALL);
         compositions.retain(|&composition| pattern != Pattern::Shuffle || composition != Composition::Block);
-        let is_inside_block = hook.is_some_and(|hook| hook.kind == "barrier" || hook.kind == "algorithm");
-        let vts: &[u32] = match (needs("misaligned"), needs("windows")) {
+        let is_inside_block = mutant.is_some_and(|mutant| matches!(mutant.kind, Kind::Barrier | Kind::Algorithm));
+        let vts: &[u32] = match (needs(Need::Misaligned), needs(Need::Windows)) {
             (true, _) => &[2, 4, 8, 16],
             (_, true) => &[1, 2, 3, 4],
             // Vectors of four and more, more often: what is wrong inside a thread shows there.
@@ -185,7 +185,7 @@ impl StressCase {
             tile_order: TileOrder::Ticket,
         };
         Self {
-            mutant: hook.map(|hook| hook.name.clone()),
+            mutant,
             instance,
             strategy,
             mode: random.pick(&modes),
@@ -210,17 +210,18 @@ impl StressCase {
         }
     }
 
-    fn draw_disturbance(&mut self, random: &mut Random, hook: Option<&Hook>, scale: Scale) {
-        let needs = |what: &str| hook.is_some_and(|hook| hook.needs(what));
+    fn draw_disturbance(&mut self, random: &mut Random, mutant: Option<&'static Mutant>, scale: Scale) {
+        let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
         let is_small = scale == Scale::Small;
         self.seed = random.bits();
-        self.draw_placement(random, needs("in-place"), needs("misaligned"));
-        self.draw_sizes(random, needs("windows"), needs("partial"), is_small);
+        self.draw_placement(random, needs(Need::InPlace), needs(Need::Misaligned));
+        self.draw_sizes(random, needs(Need::Windows), needs(Need::Partial), is_small);
         self.streams = if is_small { 1 } else { random.pick(&[1, 1, 2, 3, 4]) };
-        if hook.is_some_and(|hook| hook.name == ONE_WORKSPACE) {
+        if mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE) {
             self.streams = self.streams.max(2);
         }
-        self.launching = if !is_small && random.chance(75) { Launching::Graph } else { Launching::Stream };
+        self.launching =
+            if needs(Need::Frozen) || !is_small && random.chance(75) { Launching::Graph } else { Launching::Stream };
         self.cycle = if is_small { 6 } else { 8 + random.below(17) as u32 };
         let cycles = match scale {
             Scale::Full => 512 / self.cycle,
@@ -228,7 +229,7 @@ impl StressCase {
             Scale::Small => 2,
         };
         self.runs = u64::from(self.cycle * cycles.max(1));
-        let wraps = needs("wrap") || (hook.is_none() && random.chance(12));
+        let wraps = needs(Need::Wrap) || (mutant.is_none() && random.chance(12));
         self.draw_workspace(random, wraps);
         if is_small {
             return;
@@ -355,7 +356,7 @@ impl fmt::Display for StressCase {
              pattern={pattern} composition={composition} layout={} in-place={} input-offset={} output-offset={} \
              sizes={} streams={} launching={} cycle={} runs={} poison={} completed-epochs={} wraps={} \
              blocks-per-multiprocessor={} occupied={}x{} delays={}x{} seed={:#x}",
-            self.mutant.as_deref().unwrap_or("none"),
+            self.mutant.map_or("none", |mutant| mutant.name.as_str()),
             self.strategy,
             self.instance.element(),
             self.instance.operator(),
@@ -424,8 +425,10 @@ impl FromStr for StressCase {
         let seed = u64::from_str_radix(seed.trim_start_matches("0x"), 16);
         let (occupied_percent, occupied_nanoseconds) = fields.pair("occupied")?;
         let (delay_rate, delay_nanoseconds) = fields.pair("delays")?;
+        let mutant = Some(fields.text("mutant")?).filter(|name| *name != "none").map(Mutant::named).transpose();
+        let mutant = mutant.map_err(|error| CaseError(error.to_string()))?;
         let case = Self {
-            mutant: Some(fields.text("mutant")?).filter(|name| *name != "none").map(str::to_owned),
+            mutant,
             instance,
             strategy: fields.value("strategy")?,
             mode: fields.value("mode")?,
@@ -488,11 +491,11 @@ mod tests {
 
     #[test]
     fn every_drawn_case_can_be_planned_and_read_back() {
-        let hooks: Vec<Option<Hook>> = std::iter::once(None).chain(Hook::all().into_iter().map(Some)).collect();
-        for hook in &hooks {
-            for index in 0..if hook.is_none() { 4000 } else { 200 } {
+        let mutants = Mutant::all().expect("readable").iter().map(Some).chain([None]);
+        for mutant in mutants {
+            for index in 0..if mutant.is_none() { 4000 } else { 200 } {
                 for scale in [Scale::Full, Scale::Short, Scale::Small] {
-                    let case = StressCase::draw(7, index, 64, hook.as_ref(), scale);
+                    let case = StressCase::draw(7, index, 64, mutant, scale);
                     assert_eq!(case.to_string().parse(), Ok(case.clone()), "{case}");
                     assert!(case.plans().is_ok(), "{case}");
                 }
@@ -502,17 +505,18 @@ mod tests {
 
     #[test]
     fn what_a_mutant_needs_is_drawn() {
-        for hook in Hook::all() {
+        for mutant in Mutant::all().expect("readable") {
+            let (needs, when) = (|need| mutant.when.needs(need), &mutant.when);
             for index in 0..100 {
-                let case = StressCase::draw(3, index, 8, Some(&hook), Scale::Short);
-                assert!(!hook.needs("wrap") || case.wraps, "{case}");
-                assert!(!hook.needs("in-place") || case.in_place, "{case}");
-                assert!(!hook.needs("misaligned") || case.input_offset != case.output_offset, "{case}");
-                assert!(!hook.needs("non-commutative") || !case.instance.operator().is_commutative(), "{case}");
-                assert!(!hook.needs("windows") || case.sizes.iter().all(|&n| n > 32 * case.tile_elements()), "{case}");
-                assert!(hook.layouts.is_empty() || case.config.descriptor.is_some_and(|x| hook.layouts.contains(&x)));
-                assert!(hook.patterns.is_empty() || hook.patterns.contains(&case.config.pattern));
-                assert!(hook.strategies.is_empty() || hook.strategies.contains(&case.strategy));
+                let case = StressCase::draw(3, index, 8, Some(mutant), Scale::Short);
+                assert!(!needs(Need::Wrap) || case.wraps, "{case}");
+                assert!(!needs(Need::InPlace) || case.in_place, "{case}");
+                assert!(!needs(Need::Misaligned) || case.input_offset != case.output_offset, "{case}");
+                assert!(!needs(Need::NonCommutative) || !case.instance.operator().is_commutative(), "{case}");
+                assert!(!needs(Need::Windows) || case.sizes.iter().all(|&n| n > 32 * case.tile_elements()), "{case}");
+                assert!(when.layouts.is_empty() || case.config.descriptor.is_some_and(|x| when.layouts.contains(&x)));
+                assert!(when.patterns.is_empty() || when.patterns.contains(&case.config.pattern));
+                assert!(when.strategies.is_empty() || when.strategies.contains(&case.strategy));
             }
         }
     }

@@ -22,21 +22,24 @@ pub fn arguments(settings: &GpuStressSettings) -> Vec<String> {
         format!("--runs={}", settings.runs),
         format!("--seed={}", settings.seed),
         format!("--palette={}", settings.palette),
-        String::from("--json"),
     ];
     arguments.extend(settings.seconds.map(|seconds| format!("--seconds={seconds}")));
-    arguments.extend(settings.mutant.as_ref().map(|name| format!("--mutant={name}")));
+    arguments.extend(settings.mutant.map(|mutant| format!("--mutant={mutant}")));
     if settings.is_small {
         arguments.push(String::from("--small"));
     }
     arguments
 }
 
-/// Runs `settings` in a process of this program. A process that dies or does not end is a finding.
+/// Runs `settings`, or a failure's case again, in a process of this program. A process that dies or does not end is a finding.
 ///
 /// # Errors
 /// When the process cannot be started, or ends in order without a report: CUDA is missing, for example.
-pub fn stress_in_child(program: &Path, settings: &GpuStressSettings) -> Result<GpuStressReport, StressError> {
+pub fn stress_in_child(
+    program: &Path,
+    settings: &GpuStressSettings,
+    replay: Option<&str>,
+) -> Result<GpuStressReport, StressError> {
     let failed = |what: &str, error: &std::io::Error| StressError::Process(format!("{what}: {error}"));
     // Files, not pipes: nobody reads while the process is waited for.
     let folder = tempfile::tempdir().map_err(|error| failed("no temporary folder", &error))?;
@@ -46,6 +49,7 @@ pub fn stress_in_child(program: &Path, settings: &GpuStressSettings) -> Result<G
     let start = Instant::now();
     let mut child = Command::new(program)
         .args(arguments(settings))
+        .args(replay.map(|case| format!("--replay={case}")))
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)
@@ -86,7 +90,7 @@ pub fn stress_in_child(program: &Path, settings: &GpuStressSettings) -> Result<G
 fn died(settings: &GpuStressSettings, found: Finding, seconds: f64) -> GpuStressReport {
     GpuStressReport {
         device: String::new(),
-        mutant: settings.mutant.clone(),
+        mutant: settings.mutant.map(|mutant| mutant.name.clone()),
         seed: settings.seed,
         runs: 0,
         configurations: 0,
@@ -107,15 +111,15 @@ mod tests {
     #[test]
     fn a_process_that_ends_without_a_report_is_an_error_and_one_that_dies_a_finding() {
         let settings = GpuStressSettings { seconds: Some(0.1), ..GpuStressSettings::default() };
-        let silent = stress_in_child(Path::new("/bin/false"), &settings);
+        let silent = stress_in_child(Path::new("/bin/false"), &settings, None);
         assert!(matches!(silent, Err(StressError::Process(_))), "{silent:?}");
-        let nowhere = stress_in_child(Path::new("/no/such/program"), &settings);
+        let nowhere = stress_in_child(Path::new("/no/such/program"), &settings, None);
         assert!(matches!(nowhere, Err(StressError::Process(_))), "{nowhere:?}");
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("dies");
         std::fs::write(&program, "#!/bin/sh\nkill -SEGV $$\n").expect("a script");
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
-        let died = stress_in_child(&program, &settings).expect("a verdict");
+        let died = stress_in_child(&program, &settings, None).expect("a verdict");
         assert!(matches!(died.verdict, Verdict::Killed { how: Finding::Crashed { .. }, .. }), "{died:?}");
     }
 }

@@ -1,7 +1,6 @@
 //! One stream of a case: its modules, workspace and output, and the launches of its runs.
 
 use super::case::{Launching, Poison, StressCase};
-use super::hook::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use super::random::{Random, STEP, mix};
 use crate::abi;
 use crate::cuda::compile::ENTRY_POINT;
@@ -10,6 +9,7 @@ use crate::cuda::launch::function;
 use crate::cuda::memory::{Buffer, DeviceMemory};
 use crate::plan::{Kernel, KernelConfig, Place, Plan};
 use crate::strategy::{Descriptor, Mode};
+use crate::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use cudarc::driver::sys::{self, CUfunction_attribute as FunctionAttribute};
 use cudarc::driver::{CudaFunction, CudaModule, CudaStream, DevicePtrMut, result};
 use cudarc::nvrtc::Ptx;
@@ -447,7 +447,7 @@ impl Lane {
 
     /// Puts the launches of a cycle onto the stream.
     fn enqueue(&self, case: &StressCase, tools: &Tools) -> Result<(), CudaError> {
-        let fault = case.mutant.as_deref();
+        let fault = case.mutant.map(|mutant| mutant.name.as_str());
         if self.control != 0 && case.wraps {
             let words = [self.control, u64::from(case.completed_epochs)];
             launch(&tools.raise_epochs, 1, 32, 0, &self.stream, &words)?;
@@ -552,7 +552,7 @@ impl Lane {
 
 /// Whether a fault of the host lets lanes share a workspace.
 pub(super) fn shares_workspace(case: &StressCase) -> bool {
-    case.mutant.as_deref() == Some(ONE_WORKSPACE)
+    case.mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE)
 }
 
 /// The inputs of a case that is not in place, ending where their buffers end, so that a tool sees a read

@@ -18,13 +18,11 @@
 
 mod case;
 pub mod child;
-mod hook;
 mod lane;
 mod random;
 pub mod sanitizer;
 
 pub use case::{CaseError, Launching, Poison, Scale, StressCase};
-pub use hook::{Hook, ONE_WORKSPACE, RELAUNCH_AFTER_ABORT, number};
 
 use super::compile::{Architecture, Compiler, Variant};
 use super::device::{CudaDevice, attribute};
@@ -32,12 +30,14 @@ use super::error::{Context as _, CudaError};
 use super::memory::{Buffer, DeviceMemory};
 use crate::dataset::{Dataset, Reference};
 use crate::element::{ElementType, Instance};
+use crate::stress::Mutant;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream};
 use cudarc::nvrtc::Ptx;
 use lane::{Bench, Data, KernelKey, Lane, SharedMemory, Tools, place_inputs, shares_workspace};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ pub struct GpuStressSettings {
     /// What everything is drawn from.
     pub seed: u64,
     /// The fault that the kernels or the host are to have.
-    pub mutant: Option<String>,
+    pub mutant: Option<&'static Mutant>,
     /// Different configurations of kernels to compile.
     pub palette: u64,
     /// Whether a slow tool looks on: few small runs, no delays, patience.
@@ -101,19 +101,10 @@ impl GpuStressSettings {
         }
     }
 
-    fn hook(&self) -> Result<Option<Hook>, StressError> {
-        let find = |name: &String| Hook::find(name).ok_or_else(|| StressError::NoSuchMutant { name: name.clone() });
-        self.mutant.as_ref().map(find).transpose()
-    }
-
     /// The cases that are drawn first: what their kernels are is what all later cases use.
-    ///
-    /// # Errors
-    /// When there is no mutant of that name.
-    pub fn palette_cases(&self) -> Result<Vec<StressCase>, StressError> {
-        let hook = self.hook()?;
-        let draw = |index| StressCase::draw(self.seed, index, self.palette, hook.as_ref(), self.scale());
-        Ok((0..self.palette.max(1)).map(draw).collect())
+    pub fn palette_cases(&self) -> Vec<StressCase> {
+        let draw = |index| StressCase::draw(self.seed, index, self.palette, self.mutant, self.scale());
+        (0..self.palette.max(1)).map(draw).collect()
     }
 }
 
@@ -123,12 +114,6 @@ pub enum StressError {
     /// CUDA is missing or failed before any launch.
     #[error(transparent)]
     Cuda(#[from] CudaError),
-    /// An unknown fault.
-    #[error("there is no mutant '{name}'; the hooks MUTANT(…) in the kernels name them all")]
-    NoSuchMutant {
-        /// What was asked for.
-        name: String,
-    },
     /// A line that is no case.
     #[error(transparent)]
     Case(#[from] CaseError),
@@ -171,6 +156,22 @@ pub enum Finding {
         /// What it said.
         message: String,
     },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch { wrong_runs, wrong_elements, first_index, .. } => {
+                let place = format!("the first at index {first_index}");
+                write!(formatter, "{wrong_elements} wrong elements in {wrong_runs} run(s), {place}")
+            }
+            Self::LostProgress { waiting_tile, missing_tile, .. } => {
+                write!(formatter, "lost progress: tile {waiting_tile} waited in vain for tile {missing_tile}")
+            }
+            Self::Hung { seconds } => write!(formatter, "the device did not come back within {seconds:.0} s"),
+            Self::Crashed { message } => formatter.write_str(message),
+        }
+    }
 }
 
 /// A failure with the line that runs it again.
@@ -255,14 +256,13 @@ pub struct GpuStressProgress {
 /// After a hang or a lost context nothing of CUDA is freed: the process should end.
 ///
 /// # Errors
-/// When CUDA is missing, a kernel does not compile, or there is no such mutant.
+/// When CUDA is missing or a kernel does not compile.
 pub fn stress(
     settings: &GpuStressSettings,
     progress: &mut dyn FnMut(&GpuStressProgress),
 ) -> Result<GpuStressReport, StressError> {
-    let hook = settings.hook()?;
-    let draw = |index| StressCase::draw(settings.seed, index, settings.palette, hook.as_ref(), settings.scale());
-    run_cases(settings, &settings.palette_cases()?, &mut |index| Some(draw(index)), progress)
+    let draw = |index| StressCase::draw(settings.seed, index, settings.palette, settings.mutant, settings.scale());
+    run_cases(settings, &settings.palette_cases(), &mut |index| Some(draw(index)), progress)
 }
 
 /// Runs the case of a failure again, once with its own seed and then with others, until there are enough runs
@@ -276,8 +276,7 @@ pub fn reproduce(
     progress: &mut dyn FnMut(&GpuStressProgress),
 ) -> Result<GpuStressReport, StressError> {
     let case: StressCase = line.parse()?;
-    let settings = GpuStressSettings { mutant: case.mutant.clone(), ..settings.clone() };
-    settings.hook()?;
+    let settings = GpuStressSettings { mutant: case.mutant, ..settings.clone() };
     let again = |index: u64| StressCase { seed: case.seed.wrapping_add(index), ..case.clone() };
     run_cases(&settings, std::slice::from_ref(&case), &mut |index| Some(again(index)), progress)
 }
@@ -295,10 +294,7 @@ pub fn compile(compiler: &Compiler, architecture: Architecture, cases: &[StressC
 type CubinKey = (KernelKey, Instance, u32);
 
 fn mutant_number(case: &StressCase) -> u32 {
-    match case.mutant.as_deref() {
-        None | Some(ONE_WORKSPACE | RELAUNCH_AFTER_ABORT) => 0,
-        Some(name) => number(name),
-    }
+    case.mutant.map_or(0, Mutant::number)
 }
 
 fn kernels_of(cases: &[StressCase]) -> Result<Vec<CubinKey>, CudaError> {
@@ -370,7 +366,7 @@ fn run_cases(
     let compile_seconds = before.elapsed().as_secs_f64();
     let mut report = GpuStressReport {
         device: stand.name.clone(),
-        mutant: settings.mutant.clone(),
+        mutant: settings.mutant.map(|mutant| mutant.name.clone()),
         seed: settings.seed,
         runs: 0,
         configurations: 0,
@@ -633,7 +629,7 @@ mod tests {
     #[test]
     fn every_instance_that_is_drawn_has_an_exact_reference_and_data_that_differ() {
         let cases = GpuStressSettings { palette: 200, ..GpuStressSettings::default() }.palette_cases();
-        let instances: HashSet<Instance> = cases.expect("no mutant").iter().map(|case| case.instance).collect();
+        let instances: HashSet<Instance> = cases.iter().map(|case| case.instance).collect();
         assert!(instances.len() >= 8, "{instances:?}");
         for instance in instances {
             let sets: Vec<Dataset> = (0..DATA_SETS).map(|seed| dataset(instance, seed)).collect();
@@ -678,11 +674,5 @@ mod tests {
         let text = serde_json::to_string(&report).expect("a report has text");
         assert!(text.contains(r#""verdict":"killed""#), "{text}");
         assert_eq!(serde_json::from_str::<GpuStressReport>(&text).expect("its own text"), report);
-    }
-
-    #[test]
-    fn an_unknown_mutant_is_a_typed_error() {
-        let settings = GpuStressSettings { mutant: Some(String::from("no_such")), ..GpuStressSettings::default() };
-        assert!(matches!(settings.palette_cases(), Err(StressError::NoSuchMutant { .. })));
     }
 }

@@ -1,8 +1,9 @@
 //! The tools of NVIDIA's compute-sanitizer over stress of one mutant: they see what a lucky schedule hides
 //! inside a block, and nothing of the protocol between blocks.
 
-use super::{GpuStressSettings, StressError, child};
+use super::{GpuStressReport, GpuStressSettings, StressError, child};
 use crate::strategy::{UnknownName, named};
+use crate::stress::Mutant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,10 @@ pub struct SanitizerReport {
     pub message: String,
     /// Seconds.
     pub seconds: f64,
+    /// Runs under the tool.
+    pub runs: u64,
+    /// What was run.
+    pub command: String,
 }
 
 /// compute-sanitizer of this machine: on the path, or in the toolkit of `CUDA_HOME` or `/usr/local/cuda`.
@@ -56,23 +61,27 @@ pub fn find() -> Option<PathBuf> {
 pub fn sanitize(
     program: &Path,
     tool: Tool,
-    mutant: Option<&str>,
+    mutant: Option<&'static Mutant>,
     runs: u64,
     seed: u64,
 ) -> Result<SanitizerReport, StressError> {
     let start = Instant::now();
-    let report = |errors, message: String| SanitizerReport {
+    let report = |errors, message: String, runs, command| SanitizerReport {
         tool,
-        mutant: mutant.map(str::to_owned),
+        mutant: mutant.map(|mutant| mutant.name.clone()),
         errors,
         message,
         seconds: start.elapsed().as_secs_f64(),
+        runs,
+        command,
     };
-    let Some(sanitizer) = find() else { return Ok(report(None, String::from("compute-sanitizer was not found"))) };
+    let Some(sanitizer) = find() else {
+        return Ok(report(None, String::from("compute-sanitizer was not found"), 0, String::new()));
+    };
     let settings = GpuStressSettings {
         runs,
         seed,
-        mutant: mutant.map(str::to_owned),
+        mutant,
         palette: 4,
         is_small: true,
         seconds: Some(30.0),
@@ -82,14 +91,20 @@ pub fn sanitize(
         .args(["--tool", tool.name(), "--print-limit", "3"])
         .arg(program)
         .args(child::arguments(&settings))
-        // A sanitized run goes on behind its first error: the tool's count is what is asked for.
-        .arg("--keep-going")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| StressError::Process(format!("compute-sanitizer: {error}")))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     let (errors, message) = parse(&text);
-    Ok(report(errors, message))
+    let command =
+        format!("compute-sanitizer --tool {tool} --print-limit 3 lookback {}", child::arguments(&settings).join(" "));
+    Ok(report(errors, message, runs_in(&text), command))
+}
+
+/// Runs in the report that the program printed between the tool's lines; 0 if it did not get so far.
+fn runs_in(text: &str) -> u64 {
+    let report = text.lines().find_map(|line| serde_json::from_str::<GpuStressReport>(line).ok());
+    report.map_or(0, |report| report.runs)
 }
 
 /// Errors in what compute-sanitizer printed, and its first message.
