@@ -53,7 +53,7 @@ struct OnCpu {
 
 impl Examiner for OnCpu {
     fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
-        let Search { found, cases, passed, elapsed } = search(mutant, &[self.memory], *limits, &|_| {});
+        let Search { found, cases, passed, elapsed, .. } = search(mutant, &[self.memory], *limits, &|_| {});
         let seconds = elapsed.as_secs_f64();
         match found {
             Some(found) => Cell::Killed {

@@ -6,10 +6,11 @@ use super::detectors::{Examiner, examiners};
 use super::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::measure::environment::processor;
 use crate::record::write_atomically;
-use crate::stress::search::{Limits, Search, search, shrink};
-use crate::stress::table::{Cell, Detector, KillTable, Row, Verdict, grouped};
+use crate::stress::search::{Census, Limits, Search, search, shrink};
+use crate::stress::table::{Cell, Detector, KillTable, Row, Verdict};
 use crate::stress::{Case, Memory, Mutant, replay};
 use clap::{Args, ValueEnum};
+use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -30,7 +31,7 @@ pub enum MemoryChoice {
     Strong,
     /// What a model of weak memory allows.
     Weak,
-    /// Every other run the one, every other run the other.
+    /// Three runs of five weak, two strong.
     Both,
 }
 
@@ -39,7 +40,7 @@ impl MemoryChoice {
         match self {
             Self::Strong => &[Memory::Strong],
             Self::Weak => &[Memory::Weak],
-            Self::Both => &[Memory::Weak, Memory::Strong],
+            Self::Both => &[Memory::Weak, Memory::Strong, Memory::Weak, Memory::Strong, Memory::Weak],
         }
     }
 }
@@ -203,22 +204,23 @@ fn campaign(
     console.start_progress(arguments.runs);
     let found = search(mutant, arguments.memory.memories(), limits, &console.advancer());
     console.end_progress();
-    let Search { found, cases, passed, elapsed } = found;
+    let Search { found, cases, passed, census, elapsed } = found;
     let seconds = elapsed.as_secs_f64();
     let Some(found) = found else {
         let what = mutant.map_or("the kernels as they are".to_owned(), |mutant| format!("the mutant {mutant}"));
         if arguments.format == StressFormat::Json {
             let document = serde_json::json!({
                 "verdict": "survived", "runs": passed.schedules, "cases": cases, "elements": passed.elements,
-                "seconds": seconds, "first_seed": arguments.seed,
+                "seconds": seconds, "first_seed": arguments.seed, "counts": census,
             });
             console.print(&format!("{document:#}\n"))?;
         } else {
             console.print(&format!(
-                "{what}: {} runs of {} cases, {} elements, in {seconds:.1} s: no failure\n",
-                grouped(passed.schedules),
-                grouped(cases),
-                grouped(passed.elements),
+                "{what}:\n{} runs of {} cases, {} elements, in {seconds:.1} s: no failure\n{}",
+                HumanCount(passed.schedules),
+                HumanCount(cases),
+                HumanCount(passed.elements),
+                counts(&census),
             ))?;
         }
         return Ok(EXIT_OK);
@@ -236,7 +238,7 @@ fn campaign(
         console.print(&format!(
             "FAILED after {} runs, {seconds:.1} s: {}\n  lookback stress --replay '{}'\n\
              smallest case found that fails so: {}\n  lookback stress --replay '{}'\n",
-            grouped(passed.schedules + 1),
+            HumanCount(passed.schedules + 1),
             found.failure,
             found.case,
             small.failure,
@@ -244,6 +246,28 @@ fn campaign(
         ))?;
     }
     Ok(EXIT_WRONG)
+}
+
+/// What the runs were: a property a line, for a terminal of 80 columns.
+fn counts(census: &Census) -> String {
+    const COLUMNS: usize = 80;
+    let mut text = String::new();
+    for (property, values) in census.properties() {
+        let mut line = format!("  {property:<15} ");
+        let indent = line.len();
+        for (index, (value, schedules)) in values.iter().enumerate() {
+            let comma = if index + 1 < values.len() { ", " } else { "" };
+            let entry = format!("{value} {}{comma}", HumanCount(*schedules));
+            if line.len() + entry.trim_end().len() > COLUMNS {
+                text += line.trim_end();
+                line = format!("\n{:indent$}", "");
+            }
+            line += &entry;
+        }
+        text += &line;
+        text.push('\n');
+    }
+    text
 }
 
 /// The first word of the line that a failure on a GPU prints.

@@ -14,8 +14,9 @@ use crate::cuda::{Compiler, CudaDevice, CudaError};
 use crate::device::{Device as _, DeviceError};
 use crate::stress::Mutant;
 use crate::stress::search::Limits;
-use crate::stress::table::{Cell, grouped};
+use crate::stress::table::Cell;
 use clap::Args;
+use indicatif::HumanCount;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -180,10 +181,10 @@ fn tell(report: &GpuStressReport, arguments: &StressArguments, console: &mut Con
         console.print(&format!(
             "{}, {what}:\n{} runs of {} cases, {} elements, {} delays, in {:.1} s: {}\n",
             report.device,
-            grouped(report.runs),
-            grouped(report.configurations),
-            grouped(report.elements),
-            grouped(report.delays),
+            HumanCount(report.runs),
+            HumanCount(report.configurations),
+            HumanCount(report.elements),
+            HumanCount(report.delays),
             report.seconds,
             match report.failures.len() {
                 0 => "no failure".to_owned(),
@@ -194,7 +195,7 @@ fn tell(report: &GpuStressReport, arguments: &StressArguments, console: &mut Con
         for failure in &report.failures {
             console.print(&format!(
                 "FAILED by run {}, {:.1} s: {}\n  {}\n",
-                grouped(failure.at_run),
+                HumanCount(failure.at_run),
                 failure.seconds,
                 failure.found,
                 again(&failure.case)

@@ -4,6 +4,7 @@ use super::context::Thread;
 use super::error::{Collective, RawSite, SourceSite};
 use super::executor::fail_in_backend;
 use std::ffi::{c_char, c_void};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The kinds of access that `cuda/memory.cuh` offers; numbered as in `cuda/host/executor.h`.
@@ -26,6 +27,12 @@ pub enum AccessKind {
     RelaxedFetchAdd = 12,
     AcquireReleaseFetchAdd = 13,
     Fence = 14,
+}
+
+impl fmt::Display for AccessKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
 }
 
 /// How far an access of the protocol reaches.
@@ -60,6 +67,27 @@ impl AccessKind {
         Self::AcquireReleaseFetchAdd,
         Self::Fence,
     ];
+
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ElementLoad => "load of elements",
+            Self::ElementStore => "store of elements",
+            Self::SpineLoad => "load of totals",
+            Self::SpineStore => "store of totals",
+            Self::SharedLoad => "load from shared memory",
+            Self::SharedStore => "store to shared memory",
+            Self::RelaxedLoad => "relaxed load",
+            Self::RelaxedStore => "relaxed store",
+            Self::AcquireLoad => "acquire load",
+            Self::ReleaseStore => "release store",
+            Self::PayloadLoad => "load of a payload",
+            Self::PayloadStore => "store of a payload",
+            Self::RelaxedFetchAdd => "relaxed fetch-and-add",
+            Self::AcquireReleaseFetchAdd => "acquire-release fetch-and-add",
+            Self::Fence => "fence",
+        }
+    }
 
     pub(super) fn from_number(number: u32) -> Self {
         Self::ALL[(number & 0xff) as usize]

@@ -40,7 +40,7 @@ impl BoundsCheck {
         if allowed {
             return Ok(());
         }
-        let mut message = format!("{:?} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
+        let mut message = format!("{} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
         let nearest = self.arrays.iter().min_by_key(|array| {
             access.address.abs_diff(array.address).min(access.address.abs_diff(array.address + array.bytes))
         });

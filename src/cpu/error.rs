@@ -15,8 +15,24 @@ pub struct SourceSite {
 
 impl fmt::Display for SourceSite {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}", self.file, self.line)
+        write!(formatter, "{}:{}", below_repository(self.file), self.line)
     }
+}
+
+/// `/home/somebody/lookback/cuda/host/../scan/../descriptor.cuh` as `cuda/descriptor.cuh`: where the program was
+/// built is of no use to whoever reads of a fault.
+fn below_repository(file: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in file.split('/') {
+        match part {
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let first = parts.iter().rposition(|part| *part == "cuda").unwrap_or(0);
+    parts[first..].join("/")
 }
 
 /// A [`SourceSite`] as kernels pass it, not looked at until somebody wants to read it.
@@ -267,4 +283,20 @@ fn list(parties: &[Party]) -> String {
         text.push_str(&format!("; and {} more groups of threads", parties.len() - SHOWN));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_are_named_from_the_repository_on() {
+        for (given, shown) in [
+            ("/home/a/cuda/lookback/cuda/host/../scan/../descriptor.cuh", "cuda/descriptor.cuh"),
+            ("cuda/host/executor.h", "cuda/host/executor.h"),
+            ("../kernel.cpp", "../kernel.cpp"),
+        ] {
+            assert_eq!(below_repository(given), shown);
+        }
+    }
 }

@@ -354,7 +354,7 @@ impl WeakMemory {
 
     #[cold]
     fn out_of_bounds(&self, access: &Access) -> String {
-        let mut message = format!("{:?} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
+        let mut message = format!("{} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
         let nearest = self.arrays.iter().min_by_key(|array| {
             access.address.abs_diff(array.address).min(access.address.abs_diff(array.address + array.bytes))
         });
@@ -373,7 +373,7 @@ impl WeakMemory {
         let Site { line, kind, scope } = self.sites.all[site as usize];
         let scope = if scope == Scope::Block { " of block scope" } else { "" };
         let line = line.resolve().map_or_else(|| "an unknown line".to_owned(), |line| line.to_string());
-        format!("{kind:?}{scope} at {line}")
+        format!("{kind}{scope} at {line}")
     }
 
     #[cold]
@@ -381,7 +381,7 @@ impl WeakMemory {
         let scope = if access.scope == Scope::Block { " of block scope" } else { "" };
         let line = access.site().map_or_else(|| "an unknown line".to_owned(), |line| line.to_string());
         format!(
-            "data race at byte {offset} of {place}: {:?}{scope} of {} bytes by {} at {line}, not ordered with {} by {}",
+            "data race at byte {offset} of {place}: {}{scope} of {} bytes by {} at {line}, not ordered with {} by {}",
             access.kind,
             access.bytes,
             self.name_thread(self.number(access)),
@@ -402,7 +402,7 @@ impl WeakMemory {
         };
         let Some(region) = regions[..*declared].iter_mut().find(contains) else {
             return Err(format!(
-                "{:?} of {bytes} bytes outside the shared memory that the block has declared",
+                "{} of {bytes} bytes outside the shared memory that the block has declared",
                 access.kind
             ));
         };
@@ -419,10 +419,7 @@ impl WeakMemory {
         result.map_err(|fault| match fault {
             PlainFault::Race(conflict) => self.race("shared memory", offset, access, conflict),
             PlainFault::Unwritten => {
-                format!(
-                    "{:?} of {bytes} bytes at byte {offset} of shared memory, which nobody has written",
-                    access.kind
-                )
+                format!("{} of {bytes} bytes at byte {offset} of shared memory, which nobody has written", access.kind)
             }
         })
     }

@@ -22,6 +22,16 @@ pub enum Memory {
     Weak,
 }
 
+impl Memory {
+    /// The word in a case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Weak => "weak",
+        }
+    }
+}
+
 /// What the descriptors hold before the first launch. No tag is of an epoch that is about to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -68,6 +78,19 @@ pub enum Disturbance {
         /// k
         after_accesses: u64,
     },
+}
+
+impl Disturbance {
+    /// A word for it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pause { .. } => "pause",
+            Self::Kill { .. } => "kill",
+            Self::Abort { .. } => "abort",
+            Self::Overlap { .. } => "overlap",
+        }
+    }
 }
 
 /// One run: a few launches of one scan on one workspace. The text form reproduces it.
@@ -175,7 +198,7 @@ impl Case {
         let one_of = |draw: &mut Draw, wanted: &[Strategy], all: &[Strategy]| {
             draw.of(if wanted.is_empty() { all } else { wanted })
         };
-        const STRATEGIES: [Strategy; 10] = [
+        const STRATEGIES: [Strategy; 20] = [
             Strategy::Lookback,
             Strategy::Lookback,
             Strategy::Lookback,
@@ -186,11 +209,22 @@ impl Case {
             Strategy::HillisSteele,
             Strategy::Blelloch,
             Strategy::Lookback,
+            Strategy::Lookback,
+            Strategy::Lookback,
+            Strategy::Lookback,
+            Strategy::Lookback,
+            Strategy::Chained,
+            Strategy::Chained,
+            Strategy::ReduceThenScan,
+            Strategy::ScanThenPropagate,
+            Strategy::Naive,
+            Strategy::Sequential,
         ];
         let strategy = one_of(draw, &when.strategies, &STRATEGIES);
         let instance = draw_instance(draw, mutant.is_some(), needs(Need::NonCommutative), &when.layouts);
         let bytes = instance.element().bytes();
         let mode = match when.modes.as_slice() {
+            [] if instance.element().is_integer() && instance.operator() == Operator::Sum => draw.of(Mode::ALL),
             [] => draw.of(&[Mode::Inclusive, Mode::Exclusive]),
             modes => draw.of(modes),
         };
@@ -212,11 +246,17 @@ impl Case {
             [] => draw.of(Composition::ALL),
             compositions => draw.of(compositions),
         };
-        let windows = needs(Need::Windows) || (strategy == Strategy::Lookback && draw.percent(4));
+        let windows = needs(Need::Windows) || (strategy == Strategy::Lookback && draw.percent(8));
         let block_threads = if windows { 64 } else { draw.of(&[64, 64, 64, 96, 128]) };
         let vt = draw.of(if needs(Need::Misaligned) { &[2, 4, 8] } else { &[1, 1, 2, 2, 3, 4, 4, 6, 8] });
+        // Work that grows with the square of the elements.
+        let (vt, block_threads) = if strategy == Strategy::Naive { (1, 64) } else { (vt, block_threads) };
         let tile = u64::from(vt * block_threads);
-        let tiles = if windows { 36 + draw.below(16) } else { 8 + draw.below(5) };
+        let tiles = match () {
+            () if windows => 36 + draw.below(16),
+            () if mutant.is_none() && draw.percent(6) => 13 + draw.below(24),
+            () => 8 + draw.below(5),
+        };
         let lead = if needs(Need::Misaligned) || draw.percent(25) { draw.below(16 / bytes as u64) as u32 } else { 0 };
         let output_lead =
             if needs(Need::Misaligned) || draw.percent(25) { draw.below(16 / bytes as u64) as u32 } else { 0 };
@@ -360,10 +400,7 @@ impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ScanRequest { instance, strategy, mode, config, n, in_place, input_offset, output_offset } = &self.request;
         let mutant = self.mutant.map_or("none", |mutant| mutant.name.as_str());
-        let memory = match self.memory {
-            Memory::Strong => "strong",
-            Memory::Weak => "weak",
-        };
+        let memory = self.memory.name();
         let layout = config.descriptor.map_or("none", Descriptor::name);
         write!(formatter, "mutant={mutant},memory={memory},seed={},strategy={strategy}", self.seed)?;
         write!(formatter, ",type={},operator={},mode={mode}", instance.element(), instance.operator())?;
@@ -392,7 +429,7 @@ impl fmt::Display for Case {
 const BLOCK_ORDERS: [(BlockOrder, &str); 3] =
     [(BlockOrder::InOrder, "in-order"), (BlockOrder::Reverse, "reverse"), (BlockOrder::Random, "random")];
 
-fn block_order_name(order: BlockOrder) -> &'static str {
+pub(super) fn block_order_name(order: BlockOrder) -> &'static str {
     BLOCK_ORDERS.iter().find(|(other, _)| *other == order).map_or("in-order", |(_, name)| name)
 }
 
@@ -403,7 +440,7 @@ const WORKSPACES: [(WorkspaceStart, &str); 4] = [
     (WorkspaceStart::Earlier, "earlier"),
 ];
 
-fn workspace_name(start: WorkspaceStart) -> &'static str {
+pub(super) fn workspace_name(start: WorkspaceStart) -> &'static str {
     WORKSPACES.iter().find(|(other, _)| *other == start).map_or("zeros", |(_, name)| name)
 }
 

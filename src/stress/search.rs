@@ -1,11 +1,13 @@
 //! Drawing cases until one fails, and making the failing one small.
 
-use super::case::{Case, Disturbance, Memory};
+use super::case::{Case, Disturbance, Memory, block_order_name, workspace_name};
 use super::cpu::{Failure, Passed, run};
 use super::mutant::{Mutant, Need};
 use crate::cpu::BlockOrder;
 use crate::plan::Plan;
-use crate::strategy::{Composition, Mode, Pattern, Strategy};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,8 +31,71 @@ pub struct Search {
     pub cases: u64,
     /// What those that passed did.
     pub passed: Passed,
+    /// What those that passed were.
+    pub census: Census,
     /// How long it took.
     pub elapsed: Duration,
+}
+
+/// Schedules that passed, by what they were: property, its value, schedules.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Census(BTreeMap<&'static str, BTreeMap<String, u64>>);
+
+impl Census {
+    /// How many schedules had the value of the property.
+    pub fn count(&self, property: &str, value: &str) -> u64 {
+        self.0.get(property).and_then(|values| values.get(value)).copied().unwrap_or(0)
+    }
+
+    /// Every property with its values, the most frequent first.
+    pub fn properties(&self) -> impl Iterator<Item = (&'static str, Vec<(&str, u64)>)> {
+        self.0.iter().map(|(&property, values)| {
+            let mut values: Vec<_> = values.iter().map(|(value, &schedules)| (value.as_str(), schedules)).collect();
+            values.sort_by_key(|&(value, schedules)| (std::cmp::Reverse(schedules), value));
+            (property, values)
+        })
+    }
+
+    fn add(&mut self, case: &Case, schedules: u64) {
+        let request = &case.request;
+        let threads = request.config.block_threads;
+        let values = [
+            ("memory", case.memory.name().to_owned()),
+            ("strategy", request.strategy.to_string()),
+            ("type", request.instance.element().to_string()),
+            ("operator", request.instance.operator().to_string()),
+            ("layout", request.config.descriptor.map_or("none", Descriptor::name).to_owned()),
+            ("mode", request.mode.to_string()),
+            ("resident blocks", range_of(u64::from(case.resident_blocks), &[1, 2, 4])),
+            ("start order", block_order_name(case.block_order).to_owned()),
+            ("workspace", workspace_name(case.workspace).to_owned()),
+            ("tiles", range_of(case.tiles(), &[1, 8, 16, 33])),
+            ("warps a block", range_of(u64::from(threads.div_ceil(32)), &[1, 2, 4])),
+            ("disturbance", case.disturbance.name().to_owned()),
+        ];
+        for (property, value) in values {
+            *self.0.entry(property).or_default().entry(value).or_default() += schedules;
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        for (property, values) in other.0 {
+            let mine = self.0.entry(property).or_default();
+            for (value, schedules) in values {
+                *mine.entry(value).or_default() += schedules;
+            }
+        }
+    }
+}
+
+/// `4 to 7`, where 4 and 8 are among the beginnings of ranges.
+fn range_of(number: u64, beginnings: &[u64]) -> String {
+    let at = beginnings.iter().rposition(|&beginning| beginning <= number).unwrap_or(0);
+    match (beginnings[at], beginnings.get(at + 1)) {
+        (first, Some(&next)) if next == first + 1 => first.to_string(),
+        (first, Some(next)) => format!("{first} to {}", next - 1),
+        (first, None) => format!("{first} and more"),
+    }
 }
 
 /// How far a search goes.
@@ -57,12 +122,12 @@ pub fn search(
     let next = AtomicU64::new(0);
     let done = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
-    let result = Mutex::new((None::<Found>, 0_u64, Passed::default()));
+    let result = Mutex::new((None::<Found>, 0_u64, Passed::default(), Census::default()));
     let is_over = || limits.time.is_some_and(|time| start.elapsed() >= time);
     std::thread::scope(|scope| {
         for _ in 0..limits.threads.max(1) {
             scope.spawn(|| {
-                let mut passed = Passed::default();
+                let (mut passed, mut census) = (Passed::default(), Census::default());
                 let mut cases = 0;
                 while !stop.load(Ordering::Relaxed) && done.load(Ordering::Relaxed) < limits.schedules && !is_over() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
@@ -72,6 +137,7 @@ pub fn search(
                     match run(&case) {
                         Ok(more) => {
                             passed.add(more);
+                            census.add(&case, more.schedules);
                             done.fetch_add(more.schedules, Ordering::Relaxed);
                             progress(more.schedules);
                         }
@@ -88,11 +154,12 @@ pub fn search(
                 let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
                 result.1 += cases;
                 result.2.add(passed);
+                result.3.join(census);
             });
         }
     });
-    let (found, cases, passed) = result.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Search { found, cases, passed, elapsed: start.elapsed() }
+    let (found, cases, passed, census) = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Search { found, cases, passed, census, elapsed: start.elapsed() }
 }
 
 /// Schedules that a smaller case is tried with: another size is another interleaving, so the seed that failed says

@@ -1,6 +1,7 @@
 //! Which detector kills which mutant: the record of `lookback stress --mutants`.
 
 use super::mutant::{Kind, Mutant};
+use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -320,7 +321,7 @@ impl KillTable {
         let _ = write!(text, "| the kernels as they are | runs without a failure |");
         for detector in &self.detectors {
             let cell = match self.unmutated.get(detector) {
-                Some(Cell::Survived { runs, .. }) => grouped(*runs),
+                Some(Cell::Survived { runs, .. }) => HumanCount(*runs).to_string(),
                 Some(Cell::Killed { .. }) => "**reported**".to_owned(),
                 Some(_) | None => "–".to_owned(),
             };
@@ -329,19 +330,6 @@ impl KillTable {
         text.push('\n');
         text
     }
-}
-
-/// 1234567 as 1,234,567.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// What stands above the rows of a kind.
@@ -419,10 +407,5 @@ mod tests {
         both.add(&gpu);
         assert_eq!(both.detectors, [Detector::WeakMemory, Detector::GpuStress]);
         assert!(both.mutants.iter().all(|row| row.detectors.len() == 2));
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([1, 999, 1000, 1_234_567].map(grouped), ["1", "999", "1,000", "1,234,567"]);
     }
 }
