@@ -343,15 +343,13 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
             table.machine.extend(examiner.facts());
         }
         console.advance(1);
+        // After each column: what was found is not lost if the rest is interrupted.
+        if let Some(path) = &arguments.output {
+            write_atomically(path, with_columns(&table, earlier.as_ref()).1.as_bytes())?;
+        }
     }
     console.end_progress();
-    if let Some(earlier) = &earlier {
-        table.add(earlier);
-    }
-    let json = serde_json::to_string_pretty(&table).expect("a table of text and numbers is JSON") + "\n";
-    if let Some(path) = &arguments.output {
-        write_atomically(path, json.as_bytes())?;
-    }
+    let (table, json) = with_columns(&table, earlier.as_ref());
     match arguments.format {
         StressFormat::Json => console.print(&json)?,
         StressFormat::Text => console.print(&table.text())?,
@@ -368,6 +366,16 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
         }
     }
     Ok(if table.is_right() { EXIT_OK } else { EXIT_WRONG })
+}
+
+/// The table with the columns of an earlier one, and its JSON.
+fn with_columns(table: &KillTable, earlier: Option<&KillTable>) -> (KillTable, String) {
+    let mut table = table.clone();
+    if let Some(earlier) = earlier {
+        table.add(earlier);
+    }
+    let json = serde_json::to_string_pretty(&table).expect("a table of text and numbers is JSON") + "\n";
+    (table, json)
 }
 
 fn examine(examiner: &mut Result<Box<dyn Examiner>, String>, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
