@@ -52,6 +52,11 @@ fn instance() -> Instance {
     Instance::new(ElementType::I32, Operator::Sum).expect("sums are defined on numbers")
 }
 
+/// What `lookback sweep` and `lookback compare` run, too, where nobody says anything else.
+fn config(strategy: Strategy, n: u64) -> ScanConfig {
+    ScanConfig::suggested(strategy, instance().element().bytes(), n)
+}
+
 fn main() {
     let mut criterion = Criterion::default()
         .with_measurement(DeviceTime { wall_time: WallTime })
@@ -81,7 +86,7 @@ fn on_gpu(criterion: &mut Criterion<DeviceTime>) -> bool {
     };
     for n in [1 << 10, 1 << 16, 1 << 20, 1 << 24, 1 << 28] {
         let scans =
-            STRATEGIES.map(|strategy| Subject::Scan { strategy, mode: Mode::Inclusive, config: ScanConfig::default() });
+            STRATEGIES.map(|strategy| Subject::Scan { strategy, mode: Mode::Inclusive, config: config(strategy, n) });
         let subjects = [Subject::Memcpy].into_iter().chain(scans);
         let entries = subjects.map(|subject| Entry { subject, figures: Vec::new() }).collect();
         let point = Point { instance: instance(), n, entries };
@@ -132,7 +137,7 @@ fn on_cpu(criterion: &mut Criterion<DeviceTime>) {
                 instance: instance(),
                 strategy,
                 mode: Mode::Inclusive,
-                config: ScanConfig::default(),
+                config: config(strategy, n),
                 n,
                 in_place: false,
                 input_offset: 0,
