@@ -66,16 +66,17 @@ impl Axis {
         }
     }
 
-    /// From zero to above the largest value in steps of 1, 2 or 5 times a power of ten.
+    /// From zero to a little above the largest value, with steps of 1, 2 or 5 times a power of ten.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Self {
         let high = values.fold(0.0, f64::max);
         let high = if high > 0.0 { high } else { 1.0 };
         let decade = 10f64.powf((high / 5.0).log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| high / step <= 5.0);
         let step = step.unwrap_or(10.0 * decade);
-        let count = (high * 1.04 / step).ceil() as usize;
-        let ticks: Vec<f64> = (0..=count).map(|index| index as f64 * step).collect();
-        Self { range: 0.0..count as f64 * step, ticks, logarithmic: false, label: plain_label, names: Vec::new() }
+        // Not up to the next tick: with few ticks that leaves up to half of the picture empty.
+        let end = high * 1.04;
+        let ticks: Vec<f64> = (0..=(end / step) as usize).map(|index| index as f64 * step).collect();
+        Self { range: 0.0..end, ticks, logarithmic: false, label: plain_label, names: Vec::new() }
     }
 
     /// Where the axis begins and ends.

@@ -23,6 +23,8 @@ pub(super) struct Point {
     pub(super) upper: f64,
     /// Whether the line goes through it, or it stands beside the line.
     pub(super) is_on_line: bool,
+    /// Whether a noise criterion was met. If not, its marker is hollow.
+    pub(super) is_trusted: bool,
 }
 
 /// One line.
@@ -169,15 +171,23 @@ impl Chart {
                 )?;
             }
             for point in &series.points {
-                // A point beside the line has a smaller marker, and one even where the line has none.
-                let corners: Vec<(i32, i32)> = match (point.is_on_line, marker.is_empty()) {
+                // A point beside the line has a smaller marker, and one even where the line has none; so has one
+                // that is not trusted.
+                let mut corners: Vec<(i32, i32)> = match (point.is_on_line, marker.is_empty()) {
+                    (true, true) if !point.is_trusted => vec![(-4, 0), (0, -4), (4, 0), (0, 4)],
                     (true, _) => marker.to_vec(),
                     (false, true) => vec![(-2, 0), (0, -2), (2, 0), (0, 2)],
                     (false, false) => marker.iter().map(|(x, y)| (x * 3 / 5, y * 3 / 5)).collect(),
                 };
-                if !corners.is_empty() {
-                    let place = EmptyElement::at((point.x, point.y));
+                let Some(&first) = corners.first() else { continue };
+                let place = EmptyElement::at((point.x, point.y));
+                if point.is_trusted {
                     chart.draw_series([place + Polygon::new(corners, color.filled())])?;
+                } else {
+                    let inside = Polygon::new(corners.clone(), PAPER.filled());
+                    corners.push(first);
+                    let outline = PathElement::new(corners, color.stroke_width(if point.is_on_line { 2 } else { 1 }));
+                    chart.draw_series([place + inside + outline])?;
                 }
             }
             Ok(())
@@ -207,8 +217,9 @@ impl Chart {
 /// A field of a heat map.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cell {
-    /// A figure; `note` stands below it, and `is_marked` strikes its corner out.
-    Value { value: f64, note: String, is_marked: bool },
+    /// A figure; `note` stands below it, `is_marked` strikes its corner out, and one that is not trusted has a
+    /// question mark.
+    Value { value: f64, note: String, is_marked: bool, is_trusted: bool },
     /// None, and in a word why.
     Absent { why: &'static str },
 }
@@ -288,7 +299,7 @@ impl HeatMap {
                     let corners = [(x + 1, y + 1), (x + cell_width - 1, y + CELL_HEIGHT - 1)];
                     let center = x + cell_width / 2;
                     match cell {
-                        Cell::Value { value, note, is_marked } => {
+                        Cell::Value { value, note, is_marked, is_trusted } => {
                             root.draw(&Rectangle::new(corners, heat(share(*value)).filled()))?;
                             let ink = if share(*value) < 0.55 { ON_DARK } else { ON_LIGHT };
                             if *is_marked {
@@ -296,7 +307,10 @@ impl HeatMap {
                                 let corner = vec![(left, top), (left + 13, top), (left, top + 13)];
                                 root.draw(&Polygon::new(corner, ink.filled()))?;
                             }
-                            let number = crate::cli::table::significant(*value, 7);
+                            let mut number = crate::cli::table::significant(*value, 7);
+                            if !is_trusted {
+                                number.push('?');
+                            }
                             root.draw(&Text::new(number, (center, middle - 8), text(13, ink, HPos::Center)))?;
                             root.draw(&Text::new(note.clone(), (center, middle + 11), text(11, ink, HPos::Center)))?;
                             if *value == high {
@@ -327,9 +341,10 @@ impl HeatMap {
                 let (scale_top, scale_height) = (TOP + 24, (bottom - TOP - 34).max(STEPS));
                 root.draw(&Text::new(self.unit, (right + 20, TOP + 8), text(12, INK, HPos::Left)))?;
                 for step in 0..STEPS {
-                    let place = |step: i32| scale_top + scale_height * step / STEPS;
+                    let top = scale_top + scale_height * step / STEPS;
                     let color = heat(1.0 - (f64::from(step) + 0.5) / f64::from(STEPS));
-                    let corners = [(right + 20, place(step)), (right + 36, place(step + 1))];
+                    // Down to the end, each over the one before: edges that only touch show as stripes when scaled.
+                    let corners = [(right + 20, top), (right + 36, scale_top + scale_height)];
                     root.draw(&Rectangle::new(corners, color.filled()))?;
                 }
                 for (part, y) in

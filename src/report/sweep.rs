@@ -244,7 +244,10 @@ impl Renderer<'_> {
                 let copy = median(family.row("memcpy", row.n, Figure::Cold)?, Figure::Cold)?;
                 Some(100.0 * copy / nanoseconds)
             };
-            let series = self.lines(family, Figure::Cold, is_peer, percent);
+            let mut series = self.lines(family, Figure::Cold, is_peer, percent);
+            let of_memcpy =
+                |n: u64| family.row("memcpy", n, Figure::Cold).is_some_and(|row| is_trusted(row, Figure::Cold));
+            trust_no_more_than(&mut series, of_memcpy);
             let caption = format!(
                 "{} Median of the device's copy of the same array by the subject's, in percent, for every variant of \
                  the peers. {band}",
@@ -263,11 +266,13 @@ impl Renderer<'_> {
         }
         for (kind, figure) in [("speed-up-cold", Figure::Cold), ("speed-up-graph", Figure::Graph)] {
             let best = best_cub(family, figure);
+            let best_ns = |n: u64| best.get(&n).and_then(|row| median(row, figure));
             let is_shown = |row: &SweepRow| {
                 row.kind != Kind::Copy && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
             };
-            let speed_up = |row: &SweepRow, nanoseconds: f64| best.get(&row.n).map(|best| best / nanoseconds);
-            let series = self.lines(family, figure, is_shown, speed_up);
+            let speed_up = |row: &SweepRow, nanoseconds: f64| best_ns(row.n).map(|best| best / nanoseconds);
+            let mut series = self.lines(family, figure, is_shown, speed_up);
+            trust_no_more_than(&mut series, |n| best.get(&n).is_some_and(|row| is_trusted(row, figure)));
             let caption = format!(
                 "{} Median of the fastest CUB at each size (any version and variant of the same scan) by the \
                  subject's: above 1 the subject is faster. {band}",
@@ -294,6 +299,7 @@ impl Renderer<'_> {
         if values(|point| point.x).map(f64::to_bits).collect::<BTreeSet<_>>().len() < 2 {
             return Ok(());
         }
+        let caption = explain_hollow(caption, &series);
         let title = format!("{what}, {}: {}, {}", describe(figure), family.title(), self.gpu);
         let reference = match kind {
             "peers" => Some(100.0),
@@ -358,6 +364,7 @@ impl Renderer<'_> {
              narrower: the map beside it names each width.",
             self.explain(figure)
         );
+        let caption = explain_hollow(caption, &series);
         let chart = Chart {
             title: title.clone(),
             x_description: "VT, values per thread",
@@ -380,6 +387,7 @@ impl Renderer<'_> {
             let Some(row) = rows.iter().find(of_cell) else { return Cell::Absent { why: "" } };
             match median(row, figure) {
                 Some(nanoseconds) if row.status == Status::Measured => Cell::Value {
+                    is_trusted: is_trusted(row, figure),
                     value: row.bytes as f64 / nanoseconds,
                     note: row.access_bytes.map_or(String::new(), |bytes| format!("{bytes} B")),
                     is_marked: row.spill_bytes.is_some_and(|bytes| bytes > 0),
@@ -391,7 +399,8 @@ impl Renderer<'_> {
         let title = format!("VT × block: {place}");
         let caption = format!(
             "{} The small number is the widest access of a lane in bytes. A corner marks configurations whose \
-             registers spill, grey ones cannot be launched, the frame is the best.",
+             registers spill, grey ones cannot be launched, the frame is the best; a question mark says that no noise \
+             criterion was met.",
             self.explain(figure)
         );
         let map = HeatMap {
@@ -438,10 +447,13 @@ impl Renderer<'_> {
                     .enumerate()
                     .filter_map(|(place, &element)| {
                         let family = families.iter().find(|family| family.element == element)?;
-                        let copy = median(family.row("memcpy", n, figure)?, figure)?;
+                        let copy = family.row("memcpy", n, figure)?;
+                        let copy_ns = median(copy, figure)?;
                         let row = family.row(subject, n, figure)?;
-                        let percent = |_: &SweepRow, nanoseconds: f64| Some(100.0 * copy / nanoseconds);
-                        point(place as f64 + offset, row, row.figure(figure)?, &percent)
+                        let percent = |_: &SweepRow, nanoseconds: f64| Some(100.0 * copy_ns / nanoseconds);
+                        let mut point = point(place as f64 + offset, row, row.figure(figure)?, &percent)?;
+                        point.is_trusted &= is_trusted(copy, figure);
+                        Some(point)
                     })
                     .collect();
                 if !points.is_empty() {
@@ -463,6 +475,7 @@ impl Renderer<'_> {
                  subject's quartiles.",
                 self.explain(figure)
             );
+            let caption = explain_hollow(caption, &series);
             let uppers = series.iter().flat_map(|series| &series.points).map(|point| point.upper.max(point.lower));
             let chart = Chart {
                 title: title.clone(),
@@ -492,7 +505,26 @@ fn point(
     let y = of(figure.median_ns)?;
     let lower = of(figure.lower_quartile_ns).unwrap_or(y);
     let upper = of(figure.upper_quartile_ns).unwrap_or(y);
-    Some(Point { x, y, lower, upper, is_on_line: true })
+    Some(Point { x, y, lower, upper, is_on_line: true, is_trusted: figure.is_trusted })
+}
+
+fn is_trusted(row: &SweepRow, figure: Figure) -> bool {
+    row.figure(figure).is_some_and(|figure| figure.is_trusted)
+}
+
+/// A ratio by size is worth no more than what it is the ratio to.
+fn trust_no_more_than(series: &mut [Series], reference: impl Fn(u64) -> bool) {
+    for point in series.iter_mut().flat_map(|series| &mut series.points) {
+        point.is_trusted &= reference(point.x as u64);
+    }
+}
+
+/// Says what hollow markers mean, if there are any.
+fn explain_hollow(mut caption: String, series: &[Series]) -> String {
+    if series.iter().flat_map(|series| &series.points).any(|point| !point.is_trusted) {
+        caption.push_str(" Hollow markers: no noise criterion was met.");
+    }
+    caption
 }
 
 /// Cold where memory decides; at small n, where a cold launch is mostly waiting, graph; else what there is.
@@ -506,12 +538,13 @@ fn main_figure(n: u64, rows: &[&SweepRow]) -> Figure {
     order.into_iter().find(|&figure| has(figure)).unwrap_or(order[0])
 }
 
-/// Median of the fastest CUB at each n.
-fn best_cub(family: &Family<'_>, figure: Figure) -> BTreeMap<u64, f64> {
-    let mut best: BTreeMap<u64, f64> = BTreeMap::new();
+/// The fastest CUB at each n.
+fn best_cub<'a>(family: &Family<'a>, figure: Figure) -> BTreeMap<u64, &'a SweepRow> {
+    let mut best: BTreeMap<u64, &SweepRow> = BTreeMap::new();
     for row in family.measured().filter(|row| row.subject.starts_with("cub-")) {
-        if let Some(median) = median(row, figure) {
-            best.entry(row.n).and_modify(|least| *least = least.min(median)).or_insert(median);
+        let Some(nanoseconds) = median(row, figure) else { continue };
+        if best.get(&row.n).and_then(|best| median(best, figure)).is_none_or(|least| nanoseconds < least) {
+            best.insert(row.n, row);
         }
     }
     best
