@@ -271,6 +271,68 @@ fn rendering_again_changes_no_file_and_removes_pictures_that_are_no_more() {
     }
 }
 
+/// The committed pictures and pages, and the tables in documents, are what the committed records give: bytes that
+/// depended on a machine, a build or a past would differ here.
+#[test]
+fn committed_reports_are_reproduced_byte_for_byte() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let is_data = |name: &str| name.ends_with(".jsonl.gz") || name.ends_with(".json");
+    let is_drawn = |name: &str| name.ends_with(".svg") || name.ends_with(".html");
+    let committed = files(&root.join("reports"));
+    for (name, (bytes, _)) in committed.iter().filter(|(name, _)| is_data(name)) {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let output = run(&["report", folder.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let drawn = files(folder.path());
+    let names = |files: &BTreeMap<String, (Vec<u8>, SystemTime)>| {
+        files.keys().filter(|name| is_drawn(name)).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(names(&drawn), names(&committed), "render them anew: lookback report reports");
+    for name in names(&drawn) {
+        assert!(drawn[&name].0 == committed[&name].0, "{name} differs; render it anew: lookback report reports");
+    }
+    for document in ["README.md", "reports/README.md"] {
+        let (document, records) = (root.join(document), root.join("reports"));
+        let output = run(&["report", "--splice", document.to_str().unwrap(), records.to_str().unwrap(), "--check"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn a_figure_that_met_no_criterion_is_marked_in_pictures_and_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = record(folder.path(), "quick");
+    let page = folder.path().join("index.html");
+    let picture = |rows: &[&str]| {
+        let mut source = SweepSource::read_all(&path).unwrap().remove(0);
+        for row in source.record.rows.iter_mut().filter(|row| rows.contains(&row.subject.as_str()) && row.n == 1 << 20)
+        {
+            let cold = row.cold.as_mut().unwrap();
+            (cold.is_trusted, cold.stop) = (false, Some(Stop::MaximumSamples));
+        }
+        write_sweeps(&[source], &page).unwrap();
+        let picture = |kind: &str| {
+            fs::read_to_string(folder.path().join(format!("quick-h100-{kind}-i32-sum-exclusive.svg"))).unwrap()
+        };
+        // The background is the first thing in the colour of the paper.
+        let hollow = |kind: &str| picture(kind).matches("class=\"paper-fill\"").count() - 1;
+        (["throughput", "peers", "speed-up-cold"].map(hollow), fs::read_to_string(&page).unwrap())
+    };
+    let (hollow, text) = picture(&[]);
+    assert_eq!(hollow, [0, 0, 0]);
+    assert!(!text.contains("Hollow markers") && !text.contains("no noise criterion was met"));
+    let (hollow, text) = picture(&["lookback"]);
+    assert_eq!(hollow, [1, 1, 1]);
+    assert!(text.contains("Hollow markers") && text.contains("?: no noise criterion was met"));
+    let (hollow, _) = picture(&["memcpy"]);
+    assert!(
+        hollow[0] == 1 && hollow[1] > 2 && hollow[2] == 0,
+        "a percentage of a copy that is not trusted: {hollow:?}"
+    );
+}
+
 #[test]
 fn wrong_rows_are_in_no_picture_and_in_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();

@@ -196,11 +196,11 @@ fn facts(source: &SweepSource) -> Vec<(&'static str, String)> {
         .map(|median| median / 1e3)
         .collect();
     if let Some(frames) = Summary::of(&frames).filter(|_| is_without_frame(&source.record)) {
-        let text = format!(
-            "{:.2} µs (from {:.2} to {:.2} at {} points), subtracted from cold times",
-            frames.median, frames.minimum, frames.maximum, frames.count
-        );
-        facts.push(("empty frame", text));
+        let range = match frames.count {
+            1 => String::new(),
+            points => format!(" (from {:.2} to {:.2} at {points} points)", frames.minimum, frames.maximum),
+        };
+        facts.push(("empty frame", format!("{:.2} µs{range}, subtracted from cold times", frames.median)));
     }
     facts.push(("host", format!("{}, {} processors", machine.processor, machine.processors)));
     facts.push(("seed", header.sweep.seed.to_string()));
