@@ -279,19 +279,24 @@ fn committed_reports_are_reproduced_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let is_data = |name: &str| name.ends_with(".jsonl.gz") || name.ends_with(".json");
     let is_drawn = |name: &str| name.ends_with(".svg") || name.ends_with(".html");
-    let committed = files(&root.join("reports"));
-    for (name, (bytes, _)) in committed.iter().filter(|(name, _)| is_data(name)) {
-        fs::write(folder.path().join(name), bytes).unwrap();
-    }
-    let output = run(&["report", folder.path().to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let drawn = files(folder.path());
-    let names = |files: &BTreeMap<String, (Vec<u8>, SystemTime)>| {
-        files.keys().filter(|name| is_drawn(name)).cloned().collect::<Vec<_>>()
-    };
-    assert_eq!(names(&drawn), names(&committed), "render them anew: lookback report reports");
-    for name in names(&drawn) {
-        assert!(drawn[&name].0 == committed[&name].0, "{name} differs; render it anew: lookback report reports");
+    for reports in ["reports", "reports/compare-h100"] {
+        let committed = files(&root.join(reports));
+        let copy = folder.path().join(reports);
+        fs::create_dir_all(&copy).unwrap();
+        for (name, (bytes, _)) in committed.iter().filter(|(name, _)| is_data(name)) {
+            fs::write(copy.join(name), bytes).unwrap();
+        }
+        let output = run(&["report", copy.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let drawn = files(&copy);
+        let names = |files: &BTreeMap<String, (Vec<u8>, SystemTime)>| {
+            files.keys().filter(|name| is_drawn(name)).cloned().collect::<Vec<_>>()
+        };
+        assert!(!names(&drawn).is_empty());
+        assert_eq!(names(&drawn), names(&committed), "render them anew: lookback report {reports}");
+        for name in names(&drawn) {
+            assert!(drawn[&name].0 == committed[&name].0, "{name} differs; render it anew: lookback report {reports}");
+        }
     }
     for document in ["README.md", "reports/README.md"] {
         let (document, records) = (root.join(document), root.join("reports"));
