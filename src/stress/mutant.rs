@@ -38,7 +38,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::Ordering, Self::Barrier, Self::Protocol, Self::Algorithm, Self::Harmless];
+    /// Every kind, as they are sorted in tables.
+    pub const ALL: [Self; 5] = [Self::Ordering, Self::Barrier, Self::Protocol, Self::Algorithm, Self::Harmless];
 
     /// The word in a hook.
     pub const fn name(self) -> &'static str {

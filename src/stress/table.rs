@@ -301,24 +301,23 @@ impl KillTable {
         text
     }
 
-    /// One line a mutant, for a document.
+    /// Kills by kind and detector, and folded away a line a mutant: for a document.
     pub fn markdown(&self) -> String {
-        let mut text = String::from("| mutant | what it is |");
-        for detector in &self.detectors {
-            let _ = write!(text, " {} |", detector.short_name());
-        }
-        text.push_str("\n|---|---|");
-        text.push_str(&"--:|".repeat(self.detectors.len()));
-        text.push('\n');
-        for row in &self.mutants {
-            let mark = if row.kind == Kind::Harmless { " (harmless)" } else { "" };
-            let _ = write!(text, "| `{}`{mark} | {} |", row.name, row.text.replace('|', "\\|"));
+        let machine = |name: &str| self.machine.get(name).map(|value| format!(", {value}")).unwrap_or_default();
+        let (processor, gpu) = (machine("processor"), machine("GPU"));
+        let date = self.date.get(..10).unwrap_or(&self.date);
+        let mut text = format!("Faults that each detector found: {date}{processor}{gpu}, `{}`.\n\n", self.command);
+        self.head(&mut text, &["faults", "how many"]);
+        for kind in Kind::ALL {
+            let rows: Vec<_> = self.mutants.iter().filter(|row| row.kind == kind).collect();
+            let _ = write!(text, "| {} | {} |", heading(kind), rows.len());
             for detector in &self.detectors {
-                let _ = write!(text, " {} |", row.detectors.get(detector).map_or("–".to_owned(), Cell::short));
+                let killed = rows.iter().filter(|row| row.detectors.get(detector).is_some_and(Cell::is_killed)).count();
+                let _ = write!(text, " {killed} |");
             }
             text.push('\n');
         }
-        let _ = write!(text, "| the kernels as they are | runs without a failure |");
+        let _ = write!(text, "| the kernels as they are: runs without a failure | |");
         for detector in &self.detectors {
             let cell = match self.unmutated.get(detector) {
                 Some(Cell::Survived { runs, .. }) => HumanCount(*runs).to_string(),
@@ -327,8 +326,27 @@ impl KillTable {
             };
             let _ = write!(text, " {cell} |");
         }
-        text.push('\n');
+        text.push_str("\n\n<details><summary>Each fault, and the time to its kill</summary>\n\n");
+        self.head(&mut text, &["mutant", "what it is"]);
+        for row in &self.mutants {
+            let mark = if row.kind == Kind::Harmless { " (harmless)" } else { "" };
+            let _ = write!(text, "| `{}`{mark} | {} |", row.name, row.text.replace('|', "\\|"));
+            for detector in &self.detectors {
+                let _ = write!(text, " {} |", row.detectors.get(detector).map_or("–".to_owned(), Cell::short));
+            }
+            text.push('\n');
+        }
+        text.push_str("\n· is not in the detector's model, – was not run.\n\n</details>\n");
         text
+    }
+
+    /// The first two lines of a table: two columns of text, then the detectors.
+    fn head(&self, text: &mut String, columns: &[&str; 2]) {
+        let _ = write!(text, "| {} | {} |", columns[0], columns[1]);
+        for detector in &self.detectors {
+            let _ = write!(text, " {} |", detector.short_name());
+        }
+        let _ = writeln!(text, "\n|---|---|{}", "--:|".repeat(self.detectors.len()));
     }
 }
 
