@@ -93,11 +93,11 @@ fn compile_cpu_kernels() {
     build.compile("lookback_cpu_kernels");
 }
 
-/// Writes `kernel_sources.rs`: path below `cuda/` and text of every file that NVRTC may need. Read at build
-/// time, so that the program runs alone on a machine without the repository.
+/// Writes `kernel_sources.rs`: two tables of paths below `cuda/` and texts, the one of every file that NVRTC may need,
+/// the other of what the program's own compilation for the host needs besides (`src/stress/thread_sanitizer`). Read at
+/// build time, so that the program runs alone on a machine without the repository.
 fn embed_kernel_sources() {
-    use std::fmt::Write as _;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
 
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("cuda");
     println!("cargo:rerun-if-changed={}", root.display());
@@ -108,26 +108,44 @@ fn embed_kernel_sources() {
             let path = entry.expect("the folder can be read").path();
             let below = path.strip_prefix(&root).expect("found below it").to_owned();
             if path.is_dir() {
-                // The CPU device's shim and the peers are compiled by other compilers, elsewhere.
-                if below != Path::new("host") && below != Path::new("peers") {
-                    folders.push(path);
-                }
-            } else if path
-                .extension()
-                .is_some_and(|extension| extension == "h" || extension == "cuh" || extension == "cu")
-            {
+                folders.push(path);
+            } else {
                 files.push((below.to_str().expect("file names are ASCII").replace('\\', "/"), path));
             }
         }
     }
     // Sorted, so that the same sources give the same binary.
     files.sort();
-    let mut code = String::from("static KERNEL_SOURCES: &[(&str, &str)] = &[\n");
-    for (name, path) in &files {
-        writeln!(code, "    ({name:?}, include_str!({:?})),", path.to_str().expect("the path is UTF-8"))
-            .expect("writing to a String");
-    }
-    code.push_str("];\n");
+    let mut code = String::new();
+    // The peers are compiled by another compiler, elsewhere.
+    write_table(&mut code, "KERNEL_SOURCES", &files, |folder, extension| {
+        folder != "host" && folder != "peers" && ["h", "cuh", "cu"].contains(&extension)
+    });
+    #[cfg(feature = "cpu")]
+    write_table(&mut code, "HOST_SOURCES", &files, |folder, extension| {
+        folder == "host" && ["h", "cpp"].contains(&extension)
+    });
     let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     std::fs::write(output.join("kernel_sources.rs"), code).expect("OUT_DIR can be written");
+}
+
+/// Writes a table of those of `files` whose first folder and extension are `wanted`: name and text.
+fn write_table(
+    code: &mut String,
+    table: &str,
+    files: &[(String, std::path::PathBuf)],
+    wanted: impl Fn(&str, &str) -> bool,
+) {
+    use std::fmt::Write as _;
+
+    writeln!(code, "static {table}: &[(&str, &str)] = &[").expect("writing to a String");
+    for (name, path) in files {
+        let folder = name.split_once('/').map_or("", |(folder, _)| folder);
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        if wanted(folder, extension) {
+            writeln!(code, "    ({name:?}, include_str!({:?})),", path.to_str().expect("the path is UTF-8"))
+                .expect("writing to a String");
+        }
+    }
+    code.push_str("];\n");
 }

@@ -3,6 +3,8 @@
 
 pub mod abi;
 pub mod axiomatic;
+#[cfg(any(feature = "cpu", feature = "cuda"))]
+mod cache;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cpu")]

@@ -172,12 +172,7 @@ const ENTRY_HEADER_BYTES: usize = 16 + 8 + 32;
 impl Cache {
     /// `LOOKBACK_CACHE_DIR`, or the user's cache folder; no cache, and a warning, where neither is.
     pub fn from_environment() -> Self {
-        let folder = std::env::var_os("LOOKBACK_CACHE_DIR")
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-            .or_else(|| directories::ProjectDirs::from("", "", "lookback").map(|places| places.cache_dir().to_owned()))
-            .map(|folder| folder.join("cubin"));
-        let cache = Self { folder, warnings: Mutex::new(Vec::new()) };
+        let cache = Self { folder: crate::cache::folder("cubin"), warnings: Mutex::new(Vec::new()) };
         if cache.folder.is_none() {
             cache.warn(String::from("no folder to cache compiled kernels in: set LOOKBACK_CACHE_DIR or HOME"));
         }
