@@ -147,6 +147,11 @@ struct lookback_thread** lookback_current_thread_slot(void);
 // there are, which may be more than `capacity`.
 lookback_u32 lookback_executor_layout(lookback_u32* out, lookback_u32 capacity);
 
+#if defined(LOOKBACK_THREAD_SANITIZER)
+// memcpy that ThreadSanitizer does not see.
+void lookback_copy_unseen(void* to, const void* from, lookback_u32 bytes);
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,13 @@
 // Native accesses are atomic by construction: all CUDA threads of a launch share one OS thread, and
 // none is switched away from between a scheduling point and the access behind it. The `__atomic_`
 // forms keep the compiler from merging or moving them.
+//
+// ThreadSanitizer (`thread_sanitizer.cpp`) takes an access for what its instruction says, so in its build
+// - relaxed accesses wider than a register are atomic ones of their halves,
+// - a vector access is two accesses, with a scheduling point between,
+// - an access of block scope is a plain one: no access of another block is morally strong with it, which
+//   makes the two a data race in PTX too, and threads of one block do not share a descriptor,
+// - a fence is told to it by the executor, because it knows none.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +23,7 @@ namespace memory {
 namespace host {
 
 using lookback::host::current;
+using lookback::host::is_thread_sanitizer_build;
 
 // Announces a plain access where somebody wants to know; whether memory itself is to be accessed.
 DEVICE bool announce(lookback_thread* thread, u32 access, const void* address, u32 bytes, call_site where) {
@@ -117,15 +125,53 @@ DEVICE void protocol_copy_to(u32 access, T* address, T value, call_site where) {
   }
 }
 
-// Natively one access too: only a back end takes it apart.
+// Half of a 64-bit or 128-bit scalar.
+template <class T>
+using half_of = std::conditional_t<sizeof(T) == 2 * sizeof(u64), u64, u32>;
+
+// Relaxed, whole like the two above. A vector access is whole as well, unless a back end or
+// ThreadSanitizer takes it apart.
+template <class T>
+DEVICE T protocol_relaxed_from(u32 access, const T* address, call_site where) {
+  if (!is_thread_sanitizer_build) return protocol_copy_from(access, address, where);
+  half_of<T> halves[2];
+  static_assert(sizeof(halves) == sizeof(T), "scalars of two halves");
+  protocol_point(current(), access, address, sizeof(T), where);
+  halves[0] = __atomic_load_n(reinterpret_cast<const half_of<T>*>(address), __ATOMIC_RELAXED);
+  if (access & LOOKBACK_ACCESS_VECTOR) protocol_point(current(), access, address, sizeof(T), where);
+  halves[1] = __atomic_load_n(reinterpret_cast<const half_of<T>*>(address) + 1, __ATOMIC_RELAXED);
+  T value;
+  std::memcpy(&value, halves, sizeof(T));
+  return value;
+}
+
+template <class T>
+DEVICE void protocol_relaxed_to(u32 access, T* address, T value, call_site where) {
+  if (!is_thread_sanitizer_build) return protocol_copy_to(access, address, value, where);
+  half_of<T> halves[2];
+  static_assert(sizeof(halves) == sizeof(T), "scalars of two halves");
+  std::memcpy(halves, &value, sizeof(T));
+  protocol_point(current(), access, address, sizeof(T), where);
+  // The upper half first: it holds the tag, and a vector that is torn there is the worse one.
+  __atomic_store_n(reinterpret_cast<half_of<T>*>(address) + 1, halves[1], __ATOMIC_RELAXED);
+  if (access & LOOKBACK_ACCESS_VECTOR) protocol_point(current(), access, address, sizeof(T), where);
+  __atomic_store_n(reinterpret_cast<half_of<T>*>(address), halves[0], __ATOMIC_RELAXED);
+}
+
 template <class T>
 DEVICE T protocol_vector_load(const T* address, call_site where) {
-  return protocol_copy_from(LOOKBACK_ACCESS_RELAXED_LOAD | LOOKBACK_ACCESS_VECTOR, address, where);
+  return protocol_relaxed_from(LOOKBACK_ACCESS_RELAXED_LOAD | LOOKBACK_ACCESS_VECTOR, address, where);
 }
 
 template <class T>
 DEVICE void protocol_vector_store(T* address, T value, call_site where) {
-  protocol_copy_to(LOOKBACK_ACCESS_RELAXED_STORE | LOOKBACK_ACCESS_VECTOR, address, value, where);
+  protocol_relaxed_to(LOOKBACK_ACCESS_RELAXED_STORE | LOOKBACK_ACCESS_VECTOR, address, value, where);
+}
+
+template <class T>
+DEVICE void protocol_block_scope_store(u32 access, T* address, T value, int order, call_site where) {
+  if (is_thread_sanitizer_build) return protocol_copy_to(access | LOOKBACK_ACCESS_BLOCK_SCOPE, address, value, where);
+  protocol_store(access | LOOKBACK_ACCESS_BLOCK_SCOPE, address, value, order, where);
 }
 
 DEVICE u32 protocol_fetch_add(u32 access, u32* address, u32 value, int order, call_site where) {
@@ -205,7 +251,7 @@ DEVICE u64 load_relaxed(const u64* p, call_site where = {}) {
   return host::protocol_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, __ATOMIC_RELAXED, where);
 }
 DEVICE word128 load_relaxed(const word128* p, call_site where = {}) {
-  return host::protocol_copy_from(LOOKBACK_ACCESS_RELAXED_LOAD, p, where);
+  return host::protocol_relaxed_from(LOOKBACK_ACCESS_RELAXED_LOAD, p, where);
 }
 
 DEVICE void store_relaxed(u32* p, u32 value, call_site where = {}) {
@@ -215,7 +261,7 @@ DEVICE void store_relaxed(u64* p, u64 value, call_site where = {}) {
   host::protocol_store(LOOKBACK_ACCESS_RELAXED_STORE, p, value, __ATOMIC_RELAXED, where);
 }
 DEVICE void store_relaxed(word128* p, word128 value, call_site where = {}) {
-  host::protocol_copy_to(LOOKBACK_ACCESS_RELAXED_STORE, p, value, where);
+  host::protocol_relaxed_to(LOOKBACK_ACCESS_RELAXED_STORE, p, value, where);
 }
 
 DEVICE u32 load_acquire(const u32* p, call_site where = {}) {
@@ -237,7 +283,9 @@ DEVICE u32 fetch_add_acquire_release(u32* p, u32 value, call_site where = {}) {
 DEVICE void fence_acquire_release(call_site where = {}) {
   lookback_thread* thread = host::current();
   if (host::protocol_point(thread, LOOKBACK_ACCESS_FENCE, nullptr, 0, where)) {
+#if !defined(LOOKBACK_THREAD_SANITIZER)
     __atomic_thread_fence(__ATOMIC_ACQ_REL);
+#endif
   } else {
     thread->backend->fence(thread, LOOKBACK_ACCESS_FENCE, where.file, where.line);
   }
@@ -245,10 +293,10 @@ DEVICE void fence_acquire_release(call_site where = {}) {
 
 // What only mutants use.
 DEVICE void store_relaxed_block(u64* p, u64 value, call_site where = {}) {
-  host::protocol_store(LOOKBACK_ACCESS_RELAXED_STORE | LOOKBACK_ACCESS_BLOCK_SCOPE, p, value, __ATOMIC_RELAXED, where);
+  host::protocol_block_scope_store(LOOKBACK_ACCESS_RELAXED_STORE, p, value, __ATOMIC_RELAXED, where);
 }
 DEVICE void store_release_block(u32* p, u32 value, call_site where = {}) {
-  host::protocol_store(LOOKBACK_ACCESS_RELEASE_STORE | LOOKBACK_ACCESS_BLOCK_SCOPE, p, value, __ATOMIC_RELEASE, where);
+  host::protocol_block_scope_store(LOOKBACK_ACCESS_RELEASE_STORE, p, value, __ATOMIC_RELEASE, where);
 }
 DEVICE u64 load_relaxed_vector(const u64* p, call_site where = {}) { return host::protocol_vector_load(p, where); }
 DEVICE word128 load_relaxed_vector(const word128* p, call_site where = {}) {

@@ -2,6 +2,7 @@
 // goes through the executor (`executor.h`).
 #pragma once
 
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
@@ -43,6 +44,23 @@ extern "C" __thread lookback_thread* lookback_current_thread;
 
 DEVICE lookback_thread* current() { return lookback_current_thread; }
 
+// What lanes exchange goes through registers on a GPU: it orders no memory and is no access of memory. So
+// ThreadSanitizer (`thread_sanitizer.cpp`) must not see the copies, and they are made by code that is not
+// instrumented.
+#if defined(LOOKBACK_THREAD_SANITIZER)
+constexpr bool is_thread_sanitizer_build = true;
+#else
+constexpr bool is_thread_sanitizer_build = false;
+#endif
+
+DEVICE void copy_exchanged(void* to, const void* from, std::size_t bytes) {
+#if defined(LOOKBACK_THREAD_SANITIZER)
+  lookback_copy_unseen(to, from, static_cast<u32>(bytes));
+#else
+  std::memcpy(to, from, bytes);
+#endif
+}
+
 template <class Type>
 DEVICE Type& shared_storage(const void* key, call_site where = {}) {
   static_assert(std::is_trivially_destructible<Type>::value, "coroutines are torn down without destructors");
@@ -59,7 +77,7 @@ DEVICE const u8 (*meet(lookback_thread* thread, const T& value, u32 collective, 
   static_assert(sizeof(T) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   lookback_warp* warp = thread->warp;
   const u32 parity = warp->parity;
-  std::memcpy(warp->slots[parity][thread->lane_index], &value, sizeof(T));
+  copy_exchanged(warp->slots[parity][thread->lane_index], &value, sizeof(T));
   thread->executor->rendezvous(thread, collective, where.file, where.line);
   return warp->slots[parity];
 }
@@ -71,7 +89,7 @@ DEVICE const u8 (*meet_each(lookback_thread* thread, const T (&values)[capacity]
   static_assert(std::is_trivially_copyable<T>::value, "lanes exchange bytes");
   lookback_warp* warp = thread->warp;
   const u32 parity = warp->parity;
-  std::memcpy(warp->slots[parity][thread->lane_index], values, count * sizeof(T));
+  copy_exchanged(warp->slots[parity][thread->lane_index], values, count * sizeof(T));
   thread->executor->rendezvous(thread, collective, where.file, where.line);
   return warp->slots[parity];
 }
@@ -79,7 +97,7 @@ DEVICE const u8 (*meet_each(lookback_thread* thread, const T (&values)[capacity]
 template <class T>
 DEVICE T take(const u8 (*slots)[LOOKBACK_EXCHANGE_BYTES], u32 lane) {
   T value;
-  std::memcpy(&value, slots[lane], sizeof(T));
+  copy_exchanged(&value, slots[lane], sizeof(T));
   return value;
 }
 
@@ -128,7 +146,7 @@ DEVICE void shuffle_up_each(T (&values)[capacity], u32 count, u32 delta, call_si
   static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   lookback_thread* thread = host::current();
   const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_UP, where);
-  std::memcpy(values, slots[host::lane_below(thread->lane_index, delta)], count * sizeof(T));
+  host::copy_exchanged(values, slots[host::lane_below(thread->lane_index, delta)], count * sizeof(T));
 }
 
 // `shuffle_index` likewise.
@@ -137,7 +155,7 @@ DEVICE void shuffle_index_each(T (&values)[capacity], u32 count, u32 lane, call_
   static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   lookback_thread* thread = host::current();
   const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
-  std::memcpy(values, slots[lane % LOOKBACK_WARP_LANES], count * sizeof(T));
+  host::copy_exchanged(values, slots[lane % LOOKBACK_WARP_LANES], count * sizeof(T));
 }
 
 template <class T>
@@ -157,6 +175,10 @@ DEVICE T shuffle_index(T value, u32 lane, call_site where = {}) {
 
 DEVICE u32 ballot(bool predicate, call_site where = {}) {
   lookback_thread* thread = host::current();
+  if (host::is_thread_sanitizer_build) {
+    return host::exchange(thread, full_warp, LOOKBACK_COLLECTIVE_BALLOT, thread->lane_index,
+                          static_cast<u32>(predicate), where);
+  }
   lookback_warp* warp = thread->warp;
   const u32 parity = warp->parity;
   warp->ballots[parity] |= static_cast<u32>(predicate) << thread->lane_index;

@@ -16,6 +16,8 @@ pub mod replay;
 pub mod search;
 #[cfg(feature = "cli")]
 pub mod table;
+#[cfg(feature = "cpu")]
+pub mod thread_sanitizer;
 
 #[cfg(feature = "cpu")]
 pub use case::{Case, Disturbance, Memory, WorkspaceStart};

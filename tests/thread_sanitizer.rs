@@ -1,0 +1,312 @@
+//! ThreadSanitizer over the kernels: sound ones are clean over many schedules, and it finds the mutants that are data
+//! races, barriers left out foremost.
+//!
+//! Needs a C++ compiler with ThreadSanitizer's library and no GPU. Without it the tests print that they skipped, and
+//! fail if LOOKBACK_REQUIRE_THREAD_SANITIZER is 1.
+#![cfg(all(feature = "cpu", feature = "cli"))]
+
+use lookback::element::{ElementType, Instance, Operator};
+use lookback::plan::ScanRequest;
+use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use lookback::stress::Mutant;
+use lookback::stress::search::Limits;
+use lookback::stress::thread_sanitizer::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict, search};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The detector, made once; nothing, with a word, where it cannot be had.
+fn detector(test: &str) -> Option<&'static ThreadSanitizer> {
+    static DETECTOR: OnceLock<Result<ThreadSanitizer, ThreadSanitizerError>> = OnceLock::new();
+    match DETECTOR.get_or_init(ThreadSanitizer::new) {
+        Ok(detector) => Some(detector),
+        Err(error @ (ThreadSanitizerError::Compile { .. } | ThreadSanitizerError::Process(_))) => panic!("{error}"),
+        Err(error) => {
+            assert!(
+                std::env::var("LOOKBACK_REQUIRE_THREAD_SANITIZER").as_deref() != Ok("1"),
+                "LOOKBACK_REQUIRE_THREAD_SANITIZER is 1: {error}"
+            );
+            println!("{test} skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Nine full tiles of 256 elements and a part of one.
+fn request(strategy: Strategy, descriptor: Descriptor) -> ScanRequest {
+    ScanRequest {
+        instance: Instance::new(ElementType::U32, Operator::Sum).expect("it exists"),
+        strategy,
+        mode: Mode::Inclusive,
+        config: ScanConfig {
+            vt: 4,
+            block_threads: 64,
+            pattern: Pattern::Shuffle,
+            composition: Composition::ScanThenPropagate,
+            descriptor: Some(descriptor),
+            tile_order: TileOrder::Ticket,
+        },
+        n: 9 * 256 + 100,
+        in_place: false,
+        input_offset: 0,
+        output_offset: 0,
+    }
+}
+
+fn with_pattern(pattern: Pattern, composition: Composition) -> ScanRequest {
+    let plain = request(Strategy::Lookback, Descriptor::Packed64);
+    // One element an access, and so three rows a tile: the scratch is used again.
+    ScanRequest { config: ScanConfig { vt: 3, pattern, composition, ..plain.config }, n: 9 * 192 + 100, ..plain }
+}
+
+fn split(strategy: Strategy) -> Job {
+    Job::new(request(strategy, Descriptor::Split))
+}
+
+fn packed() -> Job {
+    Job::new(request(Strategy::Lookback, Descriptor::Packed64))
+}
+
+#[track_caller]
+fn assert_race(detector: &ThreadSanitizer, job: Job, mutant: &str) {
+    let verdict = detector.run(&job.with_mutant(mutant)).expect("a verdict");
+    println!("{mutant}: {verdict}");
+    assert!(matches!(verdict, Verdict::Race(_)), "{mutant}: {verdict}");
+}
+
+#[track_caller]
+fn assert_found(detector: &ThreadSanitizer, job: Job, mutant: &str) {
+    let verdict = detector.run(&job.with_mutant(mutant)).expect("a verdict");
+    println!("{mutant}: {verdict}");
+    assert!(!verdict.is_clean(), "{mutant}: {verdict}");
+}
+
+#[track_caller]
+fn assert_clean(detector: &ThreadSanitizer, job: &Job, what: &str) {
+    let verdict = detector.run(job).expect("a verdict");
+    assert!(verdict.is_clean(), "{what}: {verdict}\n{verdict:?}");
+}
+
+#[test]
+fn the_canary_is_found_where_it_stands() {
+    let Some(detector) = detector("the_canary_is_found_where_it_stands") else { return };
+    let job = split(Strategy::Lookback).with_mutant("relaxed_tag_store");
+    let Verdict::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
+    for access in [&race.access, &race.earlier] {
+        assert!(access.site.as_deref().is_some_and(|site| site.starts_with("descriptor.cuh:")), "{race}");
+    }
+}
+
+#[test]
+fn sound_kernels_are_clean() {
+    let Some(detector) = detector("sound_kernels_are_clean") else { return };
+    for strategy in [Strategy::Lookback, Strategy::Chained] {
+        for descriptor in [Descriptor::Split, Descriptor::Packed64] {
+            let job = Job { seeds: 0..40, ..Job::new(request(strategy, descriptor)) };
+            assert_clean(detector, &job, &format!("{strategy} {descriptor}"));
+        }
+    }
+    for strategy in [Strategy::ReduceThenScan, Strategy::ScanThenPropagate] {
+        assert_clean(detector, &Job { seeds: 0..40, ..split(strategy) }, strategy.name());
+    }
+    for strategy in [Strategy::HillisSteele, Strategy::Blelloch] {
+        assert_clean(detector, &Job { seeds: 0..20, ..split(strategy) }, strategy.name());
+    }
+}
+
+#[test]
+fn sound_kernels_are_clean_for_every_instance_pattern_and_place() {
+    let Some(detector) = detector("sound_kernels_are_clean_for_every_instance_pattern_and_place") else { return };
+    for (element, operator) in Job::INSTANCES {
+        let plain = request(Strategy::Lookback, Descriptor::Split);
+        for (mode, in_place, output_offset) in [(Mode::Inclusive, false, 0), (Mode::Exclusive, true, 0)] {
+            let instance = Instance::new(element, operator).expect("it exists");
+            let request = ScanRequest {
+                instance,
+                mode,
+                in_place,
+                output_offset,
+                config: ScanConfig { descriptor: None, ..plain.config },
+                ..plain
+            };
+            assert_clean(detector, &Job { seeds: 0..20, ..Job::new(request) }, &format!("{instance} {mode}"));
+        }
+    }
+    for &pattern in Pattern::ALL {
+        for &composition in Composition::ALL {
+            if (pattern, composition) != (Pattern::Shuffle, Composition::Block) {
+                let job = Job { seeds: 0..10, ..Job::new(with_pattern(pattern, composition)) };
+                assert_clean(detector, &job, &format!("{pattern} {composition}"));
+            }
+        }
+    }
+    let plain = request(Strategy::Lookback, Descriptor::Split);
+    let misaligned = ScanRequest { input_offset: 4, output_offset: 8, ..plain };
+    assert_clean(detector, &Job { seeds: 0..20, ..Job::new(misaligned) }, "misaligned");
+    assert_clean(detector, &Job { seeds: 0..20, launches: 3, wrap: true, ..Job::new(plain) }, "wrap");
+    assert_clean(detector, &Job { seeds: 0..20, resident_blocks: 1, ..Job::new(plain) }, "one resident block");
+    assert_clean(detector, &Job { seeds: 0..20, reverse: true, ..Job::new(plain) }, "reverse");
+}
+
+#[test]
+fn harmless_variants_are_clean() {
+    let Some(detector) = detector("harmless_variants_are_clean") else { return };
+    for mutant in ["redundant_fence", "stronger_ticket", "narrow_window", "second_read", "prefixes_only"] {
+        assert_clean(detector, &Job { seeds: 0..24, ..packed().with_mutant(mutant) }, mutant);
+    }
+    for strategy in [Strategy::Lookback, Strategy::Chained] {
+        assert_clean(detector, &Job { seeds: 0..24, ..split(strategy).with_mutant("fences") }, "fences");
+    }
+}
+
+#[test]
+fn orders_of_the_protocol_that_are_missing_are_races() {
+    let Some(detector) = detector("orders_of_the_protocol_that_are_missing_are_races") else { return };
+    for strategy in [Strategy::Lookback, Strategy::Chained] {
+        for mutant in [
+            "relaxed_tag_store",
+            "relaxed_tag_load",
+            "relaxed_tag",
+            "tag_before_value",
+            "value_before_tag",
+            "tag_block_scope",
+            "writer_fence_dropped",
+            "reader_fence_dropped",
+        ] {
+            assert_race(detector, split(strategy), mutant);
+        }
+    }
+    assert_race(detector, split(Strategy::Lookback), "shared_slot");
+    assert_race(detector, packed(), "packed_block_scope");
+    for mutant in ["torn_descriptor", "packed_64_vector"] {
+        assert_found(detector, packed(), mutant);
+    }
+}
+
+#[test]
+fn barriers_that_are_missing_are_races() {
+    let Some(detector) = detector("barriers_that_are_missing_are_races") else { return };
+    for mutant in ["start_barrier_dropped", "totals_barrier_dropped", "finish_barrier_dropped"] {
+        assert_race(detector, packed(), mutant);
+    }
+    assert_race(detector, split(Strategy::Chained), "chained_finish_barrier_dropped");
+    for (pattern, mutants) in [
+        (
+            Pattern::HillisSteele,
+            &["single_buffer", "hillis_steele_step", "hillis_steele_last", "hillis_steele_reuse"][..],
+        ),
+        (Pattern::KoggeStone, &["kogge_stone_written", "kogge_stone_read", "kogge_stone_last", "kogge_stone_reuse"]),
+        (Pattern::BrentKung, &["brent_kung_up", "brent_kung_down", "brent_kung_last", "brent_kung_reuse"]),
+        (Pattern::Sklansky, &["sklansky_step", "sklansky_last", "sklansky_reuse"]),
+        (Pattern::Blelloch, &["blelloch_up", "blelloch_root", "blelloch_total", "blelloch_down", "blelloch_leaves"]),
+    ] {
+        // In a warp the barriers are others; the mutants are the same, so one pattern stands for all.
+        let compositions = [Composition::Block, Composition::ScanThenPropagate];
+        for &composition in &compositions[..if pattern == Pattern::KoggeStone { 2 } else { 1 }] {
+            for &mutant in mutants {
+                let name =
+                    if mutant == "single_buffer" { mutant.to_owned() } else { format!("{mutant}_barrier_dropped") };
+                assert_race(detector, Job::new(with_pattern(pattern, composition)), &name);
+            }
+        }
+        assert_race(detector, Job::new(with_pattern(pattern, Composition::ScanThenPropagate)), "aliased_shared_arrays");
+    }
+    let plain = request(Strategy::Lookback, Descriptor::Packed64);
+    let shifted = ScanRequest {
+        config: ScanConfig { vt: 8, ..plain.config },
+        input_offset: 4,
+        output_offset: 8,
+        n: 9 * 512 + 100,
+        ..plain
+    };
+    for mutant in ["shifted_write_barrier_dropped", "shifted_read_barrier_dropped"] {
+        assert_race(detector, Job::new(shifted), mutant);
+    }
+    assert_found(detector, split(Strategy::ReduceThenScan), "divergent_return");
+}
+
+#[test]
+fn what_no_kernel_may_touch_is_watched() {
+    let Some(detector) = detector("what_no_kernel_may_touch_is_watched") else { return };
+    let exclusive = ScanRequest { mode: Mode::Exclusive, ..request(Strategy::Lookback, Descriptor::Split) };
+    assert_race(detector, Job::new(exclusive), "last_input_read");
+    assert_race(detector, split(Strategy::ReduceThenScan), "element_before_first");
+    assert_race(detector, Job::new(ScanRequest { in_place: true, ..exclusive }), "next_tile_written");
+}
+
+#[test]
+fn faults_of_a_workspace_and_of_starts_are_found() {
+    let Some(detector) = detector("faults_of_a_workspace_and_of_starts_are_found") else { return };
+    let again = Job { launches: 3, ..split(Strategy::Lookback) };
+    for mutant in ["epoch_ignored", "epoch_not_advanced", "ticket_not_reset", "finish_not_reset"] {
+        assert_found(detector, again.clone(), mutant);
+    }
+    assert_found(detector, Job { frozen: true, ..again.clone() }, "epoch_from_host");
+    for mutant in ["wrap_not_cleared", "wrap_clears_tiles"] {
+        assert_found(detector, Job { wrap: true, ..again.clone() }, mutant);
+    }
+    let reverse = Job { reverse: true, ..split(Strategy::Lookback) };
+    let verdict = detector.run(&reverse.with_mutant("static_tile_ids")).expect("a verdict");
+    assert!(matches!(verdict, Verdict::LostProgress { waiting: Some(_), missing: Some(_), .. }), "{verdict}");
+}
+
+fn drawn(
+    detector: &ThreadSanitizer,
+    mutant: Option<&str>,
+    schedules: u64,
+) -> Result<lookback::stress::thread_sanitizer::Search, ThreadSanitizerError> {
+    let mutant = mutant.map(|name| Mutant::named(name).expect("it is one of the kernels'"));
+    search(detector, mutant, Limits { first_seed: 0, schedules, time: None, threads: 2 })
+}
+
+#[test]
+fn drawn_cases_show_a_mutant_and_again_when_they_are_replayed() {
+    let Some(detector) = detector("drawn_cases_show_a_mutant_and_again_when_they_are_replayed") else { return };
+    let kernels = drawn(detector, None, 60).expect("a search");
+    assert_eq!(kernels.found, None);
+    assert!(kernels.schedules >= 60);
+    for mutant in ["relaxed_tag", "finish_barrier_dropped", "epoch_ignored", "finish_not_reset", "commutes"] {
+        let found = drawn(detector, Some(mutant), 100).expect("a search").found;
+        let found = found.unwrap_or_else(|| panic!("{mutant} survived"));
+        println!("{mutant}: {}", found.verdict);
+        let line = format!("thread-sanitizer {}", found.case);
+        let mut program = assert_cmd::Command::cargo_bin("lookback").expect("the program is built");
+        let again = program.args(["stress", "--replay", &line]).assert().code(1);
+        let text = String::from_utf8_lossy(&again.get_output().stdout).into_owned();
+        assert_eq!(text.contains("WARNING: ThreadSanitizer: data race"), matches!(found.verdict, Verdict::Race(_)));
+        assert!(text.contains(&format!("seed {}", found.case.seed)), "{text}");
+    }
+}
+
+#[test]
+fn mutants_beyond_the_detector_are_refused_with_the_reason() {
+    let Some(detector) = detector("mutants_beyond_the_detector_are_refused_with_the_reason") else { return };
+    for (mutant, reason) in [("windows_swapped", "32 resident blocks"), ("relaunch_after_abort", "the host")] {
+        match drawn(detector, Some(mutant), 1) {
+            Err(ThreadSanitizerError::NotCovered(why)) => assert!(why.contains(reason), "{why}"),
+            other => panic!("{mutant}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_beyond_the_detector_is_an_error() {
+    let Some(detector) = detector("what_is_beyond_the_detector_is_an_error") else { return };
+    let refused = |job: &Job| match detector.run(job) {
+        Err(ThreadSanitizerError::NotCovered(why)) => println!("{why}"),
+        other => panic!("{other:?}"),
+    };
+    let job = split(Strategy::Lookback);
+    refused(&Job { resident_blocks: 4, ..job.clone() });
+    let mut wide = job.clone();
+    wide.request.config.block_threads = 128;
+    refused(&wide);
+    let mut unknown = job.clone();
+    unknown.request.instance = Instance::new(ElementType::F32, Operator::Max).expect("it exists");
+    refused(&unknown);
+    let mut empty = job.clone();
+    empty.request.n = 0;
+    refused(&empty);
+    let late =
+        detector.run(&Job { seeds: 0..1_000_000, time_limit: Duration::from_millis(300), ..job }).expect("a verdict");
+    assert!(matches!(late, Verdict::Other(_)), "{late}");
+}
