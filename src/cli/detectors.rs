@@ -1,8 +1,13 @@
 //! The detectors of the kill table behind one interface.
 
+use super::stress::THREAD_SANITIZER_CASE;
 use crate::stress::search::{Limits, Search, search};
 use crate::stress::table::{Cell, Detector};
+use crate::stress::thread_sanitizer::{self, ThreadSanitizer, ThreadSanitizerError};
 use crate::stress::{Memory, Mutant};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// What a detector ran on: name and value.
 pub(super) type Facts = Vec<(String, String)>;
@@ -32,6 +37,7 @@ pub(super) fn examiners(chosen: &[Detector]) -> Vec<Chosen> {
         match detector {
             Detector::CpuSchedules => Ok(Box::new(OnCpu { memory: Memory::Strong })),
             Detector::WeakMemory => Ok(Box::new(OnCpu { memory: Memory::Weak })),
+            Detector::ThreadSanitizer => Ok(Box::new(Sanitized::new()?)),
             #[cfg(feature = "cuda")]
             Detector::Loom => Ok(Box::new(exhaustive::OnModel::new(exhaustive::Model::Loom)?)),
             #[cfg(feature = "cuda")]
@@ -40,6 +46,7 @@ pub(super) fn examiners(chosen: &[Detector]) -> Vec<Chosen> {
             Detector::GpuStress => Ok(Box::new(super::stress_gpu::OnGpu::new()?)),
             #[cfg(feature = "cuda")]
             Detector::ComputeSanitizer => Ok(Box::new(super::stress_gpu::UnderSanitizer::new()?)),
+            #[cfg(not(feature = "cuda"))]
             _ => Err("not part of this build".to_owned()),
         }
     };
@@ -65,6 +72,93 @@ impl Examiner for OnCpu {
             },
             None => Cell::Survived { runs: passed.schedules, seconds },
         }
+    }
+}
+
+/// Drawn cases in a program that ThreadSanitizer watches.
+struct Sanitized {
+    detector: ThreadSanitizer,
+    /// What is known of mutants, by their names.
+    cells: BTreeMap<&'static str, Cell>,
+    /// Schedules of all mutants.
+    schedules: u64,
+}
+
+impl Sanitized {
+    /// Schedules of a mutant. It goes by happens-before and not by what a schedule brings about, so it needs few.
+    const SCHEDULES: u64 = 100;
+
+    fn new() -> Result<Self, String> {
+        let detector = ThreadSanitizer::new().map_err(|error| error.to_string())?;
+        Ok(Self { detector, cells: BTreeMap::new(), schedules: 0 })
+    }
+
+    fn search(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+        // The kernels as they are over as many as all mutants together.
+        let enough = if mutant.is_some() { Self::SCHEDULES } else { self.schedules.max(Self::SCHEDULES) };
+        let limits = Limits { schedules: limits.schedules.min(enough), ..*limits };
+        match thread_sanitizer::search(&self.detector, mutant, limits) {
+            Ok(thread_sanitizer::Search { found: Some(found), schedules, elapsed }) => Cell::Killed {
+                seed: Some(found.case.seed),
+                runs: schedules,
+                seconds: elapsed.as_secs_f64(),
+                how: found.verdict.to_string(),
+                reproduce: Some(format!("lookback stress --replay '{THREAD_SANITIZER_CASE}{}'", found.case)),
+            },
+            Ok(thread_sanitizer::Search { found: None, schedules, elapsed }) => {
+                Cell::Survived { runs: schedules, seconds: elapsed.as_secs_f64() }
+            }
+            Err(ThreadSanitizerError::NotCovered(why)) => Cell::NotModelled { why },
+            Err(error) => Cell::NotRun { why: error.to_string() },
+        }
+    }
+
+    fn keep(&mut self, mutant: &'static Mutant, cell: Cell) {
+        if let Cell::Killed { runs, .. } | Cell::Survived { runs, .. } = cell {
+            self.schedules += runs;
+        }
+        self.cells.insert(&mutant.name, cell);
+    }
+}
+
+impl Examiner for Sanitized {
+    /// A process is one thread, and most mutants take one process.
+    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
+        let one_thread = Limits { threads: 1, ..*limits };
+        let next = AtomicUsize::new(0);
+        let cells = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..limits.threads.max(1) {
+                scope.spawn(|| {
+                    while let Some(&mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let cell = self.search(Some(mutant), &one_thread);
+                        cells.lock().unwrap_or_else(PoisonError::into_inner).push((mutant, cell));
+                    }
+                });
+            }
+        });
+        for (mutant, cell) in cells.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            self.keep(mutant, cell);
+        }
+        Ok(())
+    }
+
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+        match mutant {
+            None => self.search(None, limits),
+            Some(mutant) => match self.cells.get(mutant.name.as_str()) {
+                Some(cell) => cell.clone(),
+                None => {
+                    let cell = self.search(Some(mutant), limits);
+                    self.keep(mutant, cell.clone());
+                    cell
+                }
+            },
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        vec![("ThreadSanitizer's compiler".to_owned(), self.detector.compiler().to_owned())]
     }
 }
 

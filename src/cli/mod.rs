@@ -19,6 +19,8 @@ pub mod table;
 
 use crate::device::DeviceError;
 use crate::record::RecordError;
+#[cfg(feature = "cpu")]
+use crate::stress::thread_sanitizer::ThreadSanitizerError;
 use anyhow::Context;
 use arguments::CompareArguments;
 use clap::{Parser, Subcommand};
@@ -180,6 +182,10 @@ pub enum CliError {
     /// The device failed.
     #[error(transparent)]
     Device(DeviceError),
+    /// ThreadSanitizer is not there, or does not take the case.
+    #[cfg(feature = "cpu")]
+    #[error(transparent)]
+    ThreadSanitizer(#[from] ThreadSanitizerError),
     /// stdout is gone for another reason than a reader that has read enough.
     #[error("cannot write to stdout")]
     Stdout(#[source] std::io::Error),
@@ -189,6 +195,8 @@ impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotBuilt { .. } | Self::NoDevice { .. } => EXIT_NO_DEVICE,
+            #[cfg(feature = "cpu")]
+            Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
             Self::Device(_) | Self::Sweep(crate::measure::run::SweepError::Device(_)) => EXIT_WRONG,
             _ => EXIT_USAGE,
         }

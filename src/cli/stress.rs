@@ -8,6 +8,7 @@ use crate::measure::environment::processor;
 use crate::record::write_atomically;
 use crate::stress::search::{Census, Limits, Search, search, shrink};
 use crate::stress::table::{Cell, Detector, KillTable, Row, Verdict};
+use crate::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
 use crate::stress::{Case, Memory, Mutant, replay};
 use clap::{Args, ValueEnum};
 use indicatif::HumanCount;
@@ -138,6 +139,8 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
     if let Some(text) = &arguments.replay {
         return if text.starts_with(GPU_CASE) {
             gpu_replay(text, arguments, &mut console)
+        } else if let Some(case) = text.strip_prefix(THREAD_SANITIZER_CASE) {
+            replay_under_thread_sanitizer(case, &mut console)
         } else {
             replay_case(text, arguments.replay_lines, &mut console)
         };
@@ -181,6 +184,21 @@ fn replay_case(text: &str, lines: usize, console: &mut Console) -> Result<u8, Cl
             Ok(EXIT_WRONG)
         }
     }
+}
+
+/// What a case of ThreadSanitizer begins with.
+pub(super) const THREAD_SANITIZER_CASE: &str = "thread-sanitizer ";
+
+/// One schedule in the program that ThreadSanitizer watches, and its report.
+fn replay_under_thread_sanitizer(text: &str, console: &mut Console) -> Result<u8, CliError> {
+    let case: Case = text.parse().map_err(usage)?;
+    let job = Job::of_case(&case, 1)?;
+    let verdict = ThreadSanitizer::new().and_then(|detector| detector.run(&job))?;
+    if let thread_sanitizer::Verdict::Race(race) = &verdict {
+        console.print(&race.text)?;
+    }
+    console.print(&format!("{verdict}\n"))?;
+    Ok(if verdict.is_clean() { EXIT_OK } else { EXIT_WRONG })
 }
 
 /// Processors, if nobody chose.
