@@ -226,6 +226,7 @@ fn every_choice_inside_the_strategies_compiles() {
 }
 
 #[test]
+#[ignore = "minutes; .ci/run asks for it"]
 fn every_kernel_of_every_type_compiles_for_every_architecture() {
     let Some(compiler) = compiler("every_kernel_of_every_type_compiles_for_every_architecture") else { return };
     let mut jobs = Vec::new();
@@ -401,6 +402,7 @@ fn hooks_of_mutants_cost_nothing() {
 /// Of each mutant the kernels of one case that stress draws for it.
 #[cfg(feature = "cli")]
 #[test]
+#[ignore = "a minute; .ci/run asks for it"]
 fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
     use lookback::cuda::stress::{GpuStressSettings, compile};
     use lookback::stress::Mutant;
