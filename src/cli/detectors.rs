@@ -60,17 +60,21 @@ struct OnCpu {
 
 impl Examiner for OnCpu {
     fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
-        let Search { found, cases, passed, elapsed, .. } = search(mutant, &[self.memory], *limits, &|_| {});
+        let Search { found, passed, elapsed, .. } = search(mutant, &[self.memory], *limits, &|_| {});
         let seconds = elapsed.as_secs_f64();
         match found {
             Some(found) => Cell::Killed {
                 seed: Some(found.case.seed),
-                runs: cases,
+                // Those before it, and itself.
+                runs: passed.launches() + 1,
                 seconds,
                 how: found.failure.to_string(),
                 reproduce: Some(format!("lookback stress --replay '{}'", found.case)),
             },
-            None => Cell::Survived { runs: passed.schedules, seconds },
+            None => {
+                let runs = if mutant.is_some() { passed.launches() } else { passed.schedules };
+                Cell::Survived { runs, seconds }
+            }
         }
     }
 }
@@ -187,7 +191,7 @@ mod exhaustive {
     const PTX_TILES: (usize, usize) = (5, 4);
     const LOOM_TILES: (usize, usize) = (4, 3);
     /// What loom may take for one protocol.
-    const LOOM_TIME: Duration = Duration::from_secs(60);
+    const LOOM_TIME: Duration = Duration::from_secs(120);
     const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
 
     pub(super) struct OnModel {
@@ -228,11 +232,15 @@ mod exhaustive {
                     let report = protocol::check(sequences, tiles).map_err(|error| error.to_string())?;
                     let violation =
                         report.violation().map(|(part, violation)| format!("{}: {}", part.name(), violation.what));
-                    Ok((report.statistics().candidates, violation))
+                    Ok((report.statistics().consistent, violation))
                 }
                 Model::Loom => {
                     let tiles = if is_plain { LOOM_TILES.0 } else { LOOM_TILES.1 };
                     let report = loom_model::check(sequences, tiles, LOOM_TIME).map_err(|error| error.to_string())?;
+                    if report.violation.is_none() && !report.complete {
+                        let seconds = LOOM_TIME.as_secs();
+                        return Err(format!("the search over {tiles} tiles did not end within {seconds} s"));
+                    }
                     Ok((report.executions, report.violation))
                 }
             }

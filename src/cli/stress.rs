@@ -3,7 +3,7 @@
 use super::compare::command_line;
 use super::console::Console;
 use super::detectors::{Examiner, examiners};
-use super::{CliError, EXIT_OK, EXIT_WRONG};
+use super::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use crate::measure::environment::processor;
 use crate::record::write_atomically;
 use crate::stress::search::{Census, Limits, Search, search, shrink};
@@ -13,7 +13,7 @@ use crate::stress::{Case, Memory, Mutant, replay};
 use clap::{Args, ValueEnum};
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Where the kernels run.
@@ -63,7 +63,7 @@ pub struct StressArguments {
     pub device: StressDevice,
     /// Runs to make: launches, each with a schedule of its own; with --mutants
     /// at least so many of the kernels as they are
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = super::arguments::parse_size)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = parse_runs)]
     pub runs: u64,
     /// Seconds after which to end, whatever has been run
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
@@ -111,9 +111,17 @@ pub struct StressArguments {
     pub quiet: bool,
 }
 
+fn parse_runs(text: &str) -> Result<u64, String> {
+    match super::arguments::parse_size(text).map_err(|error| error.to_string())? {
+        0 => Err("no run shows nothing; at least 1".to_owned()),
+        runs => Ok(runs),
+    }
+}
+
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| "a number of seconds that is not negative".to_owned())
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    if time.is_zero() { Err("a number of seconds above 0".to_owned()) } else { Ok(time) }
 }
 
 fn parse_detector(text: &str) -> Result<Detector, String> {
@@ -146,6 +154,13 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
         };
     }
     let mutant = arguments.mutant.as_deref().map(Mutant::named).transpose().map_err(usage)?;
+    let mutants = Mutant::all().map_err(usage)?;
+    if let Some(mutant) = mutants.iter().find(|mutant| !Case::can_draw(mutant)) {
+        let place = format!("{}:{}", mutant.file, mutant.line);
+        return Err(CliError::Usage(format!(
+            "{place}: no case can show the mutant {mutant}: its \"when\" excludes all"
+        )));
+    }
     if arguments.mutants {
         return kill_table(arguments, &mut console);
     }
@@ -176,7 +191,8 @@ fn replay_case(text: &str, lines: usize, console: &mut Console) -> Result<u8, Cl
     console.print(&told)?;
     match result {
         Ok(passed) => {
-            console.print(&format!("passed: {} launches, every element right\n", passed.schedules))?;
+            let right = passed.schedules + passed.smaller;
+            console.print(&format!("passed: {right} launches with every element right{}\n", cut_too(passed.cut)))?;
             Ok(EXIT_OK)
         }
         Err(failure) => {
@@ -228,14 +244,18 @@ fn campaign(
         let what = mutant.map_or("the kernels as they are".to_owned(), |mutant| format!("the mutant {mutant}"));
         if arguments.format == StressFormat::Json {
             let document = serde_json::json!({
-                "verdict": "survived", "runs": passed.schedules, "cases": cases, "elements": passed.elements,
+                "verdict": "survived", "runs": passed.schedules, "smaller_runs": passed.smaller,
+                "runs_cut_on_purpose": passed.cut, "cases": cases, "elements": passed.elements,
                 "seconds": seconds, "first_seed": arguments.seed, "counts": census,
             });
             console.print(&format!("{document:#}\n"))?;
         } else {
             console.print(&format!(
-                "{what}:\n{} runs of {} cases, {} elements, in {seconds:.1} s: no failure\n{}",
+                "{what}: no failure in {seconds:.1} s\n{} runs of at least 8 tiles and 2 warps a block, every element right\n\
+                 beside them {} smaller or without tiles, every element right{}\n{} cases, {} elements\n{}",
                 HumanCount(passed.schedules),
+                HumanCount(passed.smaller),
+                cut_too(passed.cut),
                 HumanCount(cases),
                 HumanCount(passed.elements),
                 counts(&census),
@@ -246,7 +266,7 @@ fn campaign(
     let small = shrink(&found, SHRINKING);
     if arguments.format == StressFormat::Json {
         let document = serde_json::json!({
-            "verdict": "killed", "runs": passed.schedules + 1, "cases": cases, "seconds": seconds,
+            "verdict": "killed", "runs": passed.launches() + 1, "cases": cases, "seconds": seconds,
             "seed": found.case.seed, "how": found.failure.to_string(),
             "case": found.case.to_string(), "smallest_case": small.case.to_string(),
             "smallest_how": small.failure.to_string(),
@@ -256,7 +276,7 @@ fn campaign(
         console.print(&format!(
             "FAILED after {} runs, {seconds:.1} s: {}\n  lookback stress --replay '{}'\n\
              smallest case found that fails so: {}\n  lookback stress --replay '{}'\n",
-            HumanCount(passed.schedules + 1),
+            HumanCount(passed.launches() + 1),
             found.failure,
             found.case,
             small.failure,
@@ -264,6 +284,11 @@ fn campaign(
         ))?;
     }
     Ok(EXIT_WRONG)
+}
+
+/// Behind a number of launches.
+fn cut_too(cut: u64) -> String {
+    if cut == 0 { String::new() } else { format!(", {} cut short on purpose", HumanCount(cut)) }
 }
 
 /// What the runs were: a property a line, for a terminal of 80 columns.
@@ -309,10 +334,18 @@ fn gpu_replay(_: &str, _: &StressArguments, _: &mut Console) -> Result<u8, CliEr
 
 fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
-    let chosen = arguments.detectors.clone().unwrap_or_else(|| {
+    let mut chosen = arguments.detectors.clone().unwrap_or_else(|| {
         let is_asked = |detector: &Detector| arguments.device == StressDevice::Cuda || !detector.needs_gpu();
         Detector::ALL.into_iter().filter(is_asked).collect()
     });
+    chosen.sort_unstable();
+    chosen.dedup();
+    if let Some(folder) = arguments.output.as_deref().and_then(Path::parent)
+        && !folder.as_os_str().is_empty()
+        && !folder.is_dir()
+    {
+        return Err(CliError::Usage(format!("--output: there is no folder {}", folder.display())));
+    }
     let limits = Limits {
         first_seed: arguments.seed,
         schedules: RUNS_A_MUTANT,
@@ -372,7 +405,16 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
         StressFormat::Json => console.print(&json)?,
         StressFormat::Text => console.print(&table.text())?,
     }
-    for row in table.wrong_rows() {
+    // What was asked for by name, or with the device, and is not here is a failure; a default that is not here is a
+    // remark.
+    let mut is_missing = false;
+    for (detector, examiner) in &examiners {
+        if let Err(why) = examiner {
+            console.remark(&format!("{} was not asked: {why}", detector.name()));
+            is_missing |= arguments.detectors.is_some() || detector.needs_gpu();
+        }
+    }
+    for row in table.wrong_rows().filter(|row| row.was_asked()) {
         let what =
             if row.verdict == Verdict::Killed { "is harmless, but was reported" } else { "survived every detector" };
         console.remark(&format!("{} {what} ({})", row.name, row.place));
@@ -383,7 +425,11 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
             console.remark(&format!("{} reports the kernels as they are: {how}{again}", detector.name()));
         }
     }
-    Ok(if table.is_right() { EXIT_OK } else { EXIT_WRONG })
+    Ok(match (is_missing, table.is_right()) {
+        (true, _) => EXIT_NO_DEVICE,
+        (false, true) => EXIT_OK,
+        (false, false) => EXIT_WRONG,
+    })
 }
 
 /// The table with the columns of an earlier one, and its JSON.

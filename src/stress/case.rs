@@ -180,48 +180,44 @@ impl Case {
     /// A run that could show the mutant, or any run of the kernels as they are: at least 8 tiles and 2 warps a
     /// block in the strategies with tiles. One seed, one case.
     pub fn draw(mutant: Option<&'static Mutant>, memory: Memory, seed: u64) -> Self {
+        let mut draw = Draw::new(seed);
         loop {
-            // Some draws cannot be launched (a descriptor too small, say): draw on.
-            let mut draw = Draw::new(seed);
-            for _ in 0..64 {
-                let case = Self::draw_once(mutant, memory, seed, &mut draw);
-                if Plan::new(&case.request).is_ok() {
-                    return case;
-                }
+            // Some draws cannot be launched (a descriptor too small, say): draw on. That a mutant's `when` leaves
+            // something to draw was seen when its hook was read.
+            if let Some(case) = Self::draw_once(mutant, memory, seed, &mut draw) {
+                return case;
             }
         }
     }
 
-    fn draw_once(mutant: Option<&'static Mutant>, memory: Memory, seed: u64, draw: &mut Draw) -> Self {
+    /// Whether anything can be drawn at all where a mutant says that it can show.
+    pub fn can_draw(mutant: &'static Mutant) -> bool {
+        const ATTEMPTS: usize = 1000;
+        let mut draw = Draw::new(0);
+        (0..ATTEMPTS).any(|_| Self::draw_once(Some(mutant), Memory::Strong, 0, &mut draw).is_some())
+    }
+
+    fn draw_once(mutant: Option<&'static Mutant>, memory: Memory, seed: u64, draw: &mut Draw) -> Option<Self> {
         let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
         let needs = |need| when.needs.contains(&need);
         let one_of = |draw: &mut Draw, wanted: &[Strategy], all: &[Strategy]| {
             draw.of(if wanted.is_empty() { all } else { wanted })
         };
-        const STRATEGIES: [Strategy; 20] = [
-            Strategy::Lookback,
-            Strategy::Lookback,
-            Strategy::Lookback,
-            Strategy::Lookback,
-            Strategy::Chained,
-            Strategy::ReduceThenScan,
-            Strategy::ScanThenPropagate,
-            Strategy::HillisSteele,
-            Strategy::Blelloch,
-            Strategy::Lookback,
-            Strategy::Lookback,
-            Strategy::Lookback,
-            Strategy::Lookback,
-            Strategy::Lookback,
-            Strategy::Chained,
-            Strategy::Chained,
-            Strategy::ReduceThenScan,
-            Strategy::ScanThenPropagate,
-            Strategy::Naive,
-            Strategy::Sequential,
+        // Of 40 cases, for example, 20 are of look-back.
+        const SHARES: [(Strategy, usize); 8] = [
+            (Strategy::Lookback, 20),
+            (Strategy::Chained, 8),
+            (Strategy::ReduceThenScan, 4),
+            (Strategy::ScanThenPropagate, 4),
+            (Strategy::HillisSteele, 1),
+            (Strategy::Blelloch, 1),
+            (Strategy::Naive, 1),
+            (Strategy::Sequential, 1),
         ];
-        let strategy = one_of(draw, &when.strategies, &STRATEGIES);
-        let instance = draw_instance(draw, mutant.is_some(), needs(Need::NonCommutative), &when.layouts);
+        let shares: Vec<Strategy> =
+            SHARES.iter().flat_map(|&(strategy, share)| std::iter::repeat_n(strategy, share)).collect();
+        let strategy = one_of(draw, &when.strategies, &shares);
+        let instance = draw_instance(draw, mutant.is_some(), needs(Need::NonCommutative), &when.layouts)?;
         let bytes = instance.element().bytes();
         let mode = match when.modes.as_slice() {
             [] if instance.element().is_integer() && instance.operator() == Operator::Sum => draw.of(Mode::ALL),
@@ -246,7 +242,7 @@ impl Case {
             [] => draw.of(Composition::ALL),
             compositions => draw.of(compositions),
         };
-        let windows = needs(Need::Windows) || (strategy == Strategy::Lookback && draw.percent(8));
+        let windows = needs(Need::Windows) || (strategy == Strategy::Lookback && draw.percent(6));
         let block_threads = if windows { 64 } else { draw.of(&[64, 64, 64, 96, 128]) };
         let vt = draw.of(if needs(Need::Misaligned) { &[2, 4, 8] } else { &[1, 1, 2, 2, 3, 4, 4, 6, 8] });
         // Work that grows with the square of the elements.
@@ -343,7 +339,7 @@ impl Case {
             Disturbance::None if memory == Memory::Strong && draw.percent(10) && !plain_points => None,
             _ => Some(draw.of(&[0, 5, 20, 50, 100])),
         };
-        Self {
+        let case = Self {
             mutant,
             memory,
             seed,
@@ -356,13 +352,34 @@ impl Case {
             completed_epochs,
             workspace,
             disturbance,
-        }
+        };
+        Plan::new(&case.request).is_ok().then_some(case)
     }
 
-    /// Tiles of the first launch.
+    /// Tiles of the first launch, had the strategy any.
     pub fn tiles(&self) -> u64 {
-        let config = &self.request.config;
-        self.request.n.div_ceil(u64::from(config.vt) * u64::from(config.block_threads)).max(1)
+        self.request.n.div_ceil(self.tile_elements()).max(1)
+    }
+
+    /// Tiles of a launch of `n` elements; 0 in strategies without tiles.
+    pub(super) fn tiles_of(&self, n: u64) -> u64 {
+        let has_tiles = matches!(
+            self.request.strategy,
+            Strategy::ScanThenPropagate | Strategy::ReduceThenScan | Strategy::Chained | Strategy::Lookback
+        );
+        if has_tiles { n.div_ceil(self.tile_elements()) } else { 0 }
+    }
+
+    fn tile_elements(&self) -> u64 {
+        u64::from(self.request.config.vt) * u64::from(self.request.config.block_threads)
+    }
+
+    /// Elements of a launch behind the first: most often of at least 8 tiles too.
+    pub(super) fn later_size(&self, draw: &mut Draw) -> u64 {
+        let n = self.request.n;
+        let fewest = (super::cpu::MINIMUM_TILES - 1) * self.tile_elements();
+        let below = if self.mutant.is_none() && draw.percent(75) { fewest.min(n - 1) } else { 0 };
+        below + 1 + draw.below(n - below)
     }
 
     /// The pause of the first launch, if there is one.
@@ -374,7 +391,7 @@ impl Case {
     }
 }
 
-fn draw_instance(draw: &mut Draw, has_mutant: bool, non_commutative: bool, layouts: &[Descriptor]) -> Instance {
+fn draw_instance(draw: &mut Draw, has_mutant: bool, non_commutative: bool, layouts: &[Descriptor]) -> Option<Instance> {
     let holds = |element: ElementType| match layouts {
         [] => true,
         layouts => layouts.iter().any(|layout| match layout {
@@ -389,11 +406,11 @@ fn draw_instance(draw: &mut Draw, has_mutant: bool, non_commutative: bool, layou
         .filter_map(|&(element, operator)| Instance::new(element, operator).ok())
         .collect();
     if has_mutant || non_commutative || draw.percent(60) {
-        return draw.of(&own);
+        return (!own.is_empty()).then(|| draw.of(&own));
     }
     // Every other pair, but for sums of floats: they have no exact reference.
     let all: Vec<Instance> = Instance::all().filter(|instance| !instance.is_rounded()).collect();
-    draw.of(&all)
+    Some(draw.of(&all))
 }
 
 impl fmt::Display for Case {

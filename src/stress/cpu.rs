@@ -85,20 +85,38 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Tiles and warps a block that a launch must have to count as a schedule of the kernels as they are.
+pub const MINIMUM_TILES: u64 = 8;
+/// See [`MINIMUM_TILES`].
+pub const MINIMUM_WARPS: u32 = 2;
+
 /// What a run that passed did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Launches of the whole scan, each a schedule of its own.
+    /// Launches of the whole scan with every element right, of at least 8 tiles and 2 warps a block.
     pub schedules: u64,
-    /// Elements written.
+    /// Those with every element right and fewer tiles, or of a strategy without tiles.
+    pub smaller: u64,
+    /// Those that were cut short on purpose: nothing of their output is looked at, but that of the next launch.
+    pub cut: u64,
+    /// Elements that were right.
     pub elements: u64,
+    /// Tiles of each of `schedules`, for who counts them; sums of several runs leave them out.
+    pub(super) tiles: Vec<u64>,
 }
 
 impl Passed {
     /// Adds what another run did.
-    pub fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: &Self) {
         self.schedules += other.schedules;
+        self.smaller += other.smaller;
+        self.cut += other.cut;
         self.elements += other.elements;
+    }
+
+    /// All launches.
+    pub fn launches(&self) -> u64 {
+        self.schedules + self.smaller + self.cut
     }
 }
 
@@ -308,7 +326,11 @@ impl MemoryBackend for Watched<'_, '_> {
     }
 
     fn fence(&mut self, access: &Access) -> Result<(), String> {
-        self.inner.fence(access)
+        self.inner.fence(access)?;
+        if let Some(observer) = self.observer.as_mut() {
+            observer.observe(access, &[]);
+        }
+        Ok(())
     }
 
     fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {
@@ -388,11 +410,9 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     let host_epoch = case.completed_epochs + 1;
 
     let mut passed = Passed::default();
-    let mut largest = request.n;
     for launch in 0..case.launches {
-        let n = if launch == 0 { request.n } else { 1 + draw.below(largest) };
         // Behind a small launch a large one must find the workspace as good as new.
-        largest = request.n;
+        let n = if launch == 0 { request.n } else { case.later_size(&mut draw) };
         let request = ScanRequest { n, ..*request };
         let bytes = n as usize * element_bytes;
         let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
@@ -408,15 +428,22 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
                 if uses_descriptors {
                     workspace.check(epoch).map_err(failed(launch))?;
                 }
+                passed.elements += n;
+                let tiles = case.tiles_of(n);
+                if tiles >= MINIMUM_TILES && request.config.block_threads.div_ceil(32) >= MINIMUM_WARPS {
+                    passed.schedules += 1;
+                    passed.tiles.push(tiles);
+                } else {
+                    passed.smaller += 1;
+                }
             }
             Ended::Cut => {
+                passed.cut += 1;
                 if case.mutant.is_none_or(|mutant| mutant.name != RELAUNCH_AFTER_ABORT) {
                     workspace.clean();
                 }
             }
         }
-        passed.schedules += 1;
-        passed.elements += n;
     }
     Ok(passed)
 }

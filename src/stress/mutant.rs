@@ -274,6 +274,10 @@ fn read(files: &[(&str, &str)]) -> Result<Vec<Mutant>, MutantError> {
         let file = format!("cuda/{file}");
         for (start, _) in text.match_indices("MUTANT(") {
             let line = 1 + text[..start].matches('\n').count() as u32;
+            // Comments may speak of hooks.
+            if text[..start].rsplit('\n').next().is_some_and(|before| before.contains("//")) {
+                continue;
+            }
             let malformed = || MutantError::Malformed { file: file.clone(), line };
             let hook = Hook::parse(&text[start + "MUTANT(".len()..]).ok_or_else(malformed)?;
             if hook.when.is_empty() {
@@ -292,7 +296,8 @@ fn read(files: &[(&str, &str)]) -> Result<Vec<Mutant>, MutantError> {
     }
     for (name, when, text) in OF_HOST {
         let hook = Hook { name: name.to_owned(), when: when.to_owned(), text: text.to_owned() };
-        mutants.push(describe(hook, file!(), line!())?);
+        // They have no hook: the file stands for both.
+        mutants.push(describe(hook, file!(), 1)?);
     }
     Ok(mutants)
 }

@@ -155,7 +155,9 @@ impl Observer for Narrator {
             AccessKind::Fence => "fence          ",
             _ => return,
         };
-        let line = format!("{} {verb} {}{scope}{halves}", self.who(access), self.what(access, value));
+        let what = if access.kind == AccessKind::Fence { String::new() } else { self.what(access, value) };
+        let site = access.site().map(|site| format!("  {site}")).unwrap_or_default();
+        let line = format!("{} {verb} {what}{scope}{halves}{site}", self.who(access));
         if self.uses_tickets
             && matches!(access.kind, AccessKind::RelaxedFetchAdd | AccessKind::AcquireReleaseFetchAdd)
             && self

@@ -1,7 +1,7 @@
 //! Drawing cases until one fails, and making the failing one small.
 
 use super::case::{Case, Disturbance, Memory, block_order_name, workspace_name};
-use super::cpu::{Failure, Passed, run};
+use super::cpu::{Failure, MINIMUM_TILES, Passed, run};
 use super::mutant::{Mutant, Need};
 use crate::cpu::BlockOrder;
 use crate::plan::Plan;
@@ -37,7 +37,7 @@ pub struct Search {
     pub elapsed: Duration,
 }
 
-/// Schedules that passed, by what they were: property, its value, schedules.
+/// Schedules that passed (`Passed::schedules`), by what they were: property, its value, schedules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Census(BTreeMap<&'static str, BTreeMap<String, u64>>);
 
@@ -56,7 +56,8 @@ impl Census {
         })
     }
 
-    fn add(&mut self, case: &Case, schedules: u64) {
+    /// Adds the launches that count, given by the tiles of each.
+    fn add(&mut self, case: &Case, tiles: &[u64]) {
         let request = &case.request;
         let threads = request.config.block_threads;
         let values = [
@@ -69,12 +70,19 @@ impl Census {
             ("resident blocks", range_of(u64::from(case.resident_blocks), &[1, 2, 4])),
             ("start order", block_order_name(case.block_order).to_owned()),
             ("workspace", workspace_name(case.workspace).to_owned()),
-            ("tiles", range_of(case.tiles(), &[1, 8, 16, 33])),
             ("warps a block", range_of(u64::from(threads.div_ceil(32)), &[1, 2, 4])),
             ("disturbance", case.disturbance.name().to_owned()),
         ];
-        for (property, value) in values {
+        let mut count = |property, value, schedules| {
             *self.0.entry(property).or_default().entry(value).or_default() += schedules;
+        };
+        for &tiles in tiles {
+            count("tiles", range_of(tiles, &[1, MINIMUM_TILES, 16, 33]), 1);
+        }
+        if !tiles.is_empty() {
+            for (property, value) in values {
+                count(property, value, tiles.len() as u64);
+            }
         }
     }
 
@@ -136,10 +144,12 @@ pub fn search(
                     cases += 1;
                     match run(&case) {
                         Ok(more) => {
-                            passed.add(more);
-                            census.add(&case, more.schedules);
-                            done.fetch_add(more.schedules, Ordering::Relaxed);
-                            progress(more.schedules);
+                            passed.add(&more);
+                            census.add(&case, &more.tiles);
+                            // A fault may show in any launch; of the kernels as they are only the larger ones count.
+                            let counted = if mutant.is_some() { more.launches() } else { more.schedules };
+                            done.fetch_add(counted, Ordering::Relaxed);
+                            progress(counted);
                         }
                         Err(failure) => {
                             stop.store(true, Ordering::Relaxed);
@@ -153,7 +163,7 @@ pub fn search(
                 }
                 let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
                 result.1 += cases;
-                result.2.add(passed);
+                result.2.add(&passed);
                 result.3.join(census);
             });
         }

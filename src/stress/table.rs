@@ -186,6 +186,11 @@ impl Row {
         self.verdict = if is_killed { Verdict::Killed } else { Verdict::Survived };
     }
 
+    /// Whether any detector looked at it.
+    pub fn was_asked(&self) -> bool {
+        self.detectors.values().any(|cell| !matches!(cell, Cell::NotRun { .. }))
+    }
+
     /// Whether the verdict is the one that the mutant's kind asks for.
     pub fn is_right(&self) -> bool {
         (self.kind == Kind::Harmless) == (self.verdict == Verdict::Survived)
@@ -221,6 +226,11 @@ impl KillTable {
                 continue;
             }
             self.detectors.push(detector);
+            let date = other.date.get(..10).unwrap_or(&other.date);
+            let commit = other.git_commit.as_deref().unwrap_or("unknown");
+            self.machine
+                .entry(format!("column {}", detector.short_name()))
+                .or_insert_with(|| format!("{}, {date}, commit {commit}", other.command));
             if let Some(cell) = other.unmutated.get(&detector) {
                 self.unmutated.insert(detector, cell.clone());
             }
@@ -251,7 +261,13 @@ impl KillTable {
 
     /// Whether every mutant was killed, nothing harmless was, and no detector reports the kernels as they are.
     pub fn is_right(&self) -> bool {
-        self.wrong_rows().next().is_none() && self.false_alarms().next().is_none()
+        let passed = |detector| matches!(self.unmutated.get(&detector), Some(Cell::Survived { .. }));
+        // A detector that kills mutants and has not let the kernels as they are pass may kill anything.
+        let all_pass = self.detectors.iter().all(|&detector| {
+            let kills = |row: &Row| row.detectors.get(&detector).is_some_and(Cell::is_killed);
+            passed(detector) || !self.mutants.iter().any(kills)
+        });
+        all_pass && self.wrong_rows().next().is_none() && self.false_alarms().next().is_none()
     }
 
     /// The table for a terminal of 80 columns and more.

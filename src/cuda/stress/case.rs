@@ -478,6 +478,9 @@ impl StressCase {
             && self.delay_rate <= 65_536
             && self.occupied_percent <= 100
             && self.completed_epochs < abi::LOOKBACK_MAXIMUM_EPOCH;
+        if self.instance.is_rounded() {
+            return Err(CaseError(String::from("sums of floats are rounded, and outputs are compared bit for bit")));
+        }
         if !in_range || self.sizes.is_empty() {
             return Err(CaseError(String::from("a number is out of its range")));
         }
