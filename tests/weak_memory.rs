@@ -412,7 +412,7 @@ mod litmus {
             machine.shared(SharedLoad, thread).expect("all threads met");
         }
         let race = machine.shared(SharedStore, 5).expect_err("the others may still read");
-        assert!(race.contains("SharedStore") && race.contains("SharedLoad"), "{race}");
+        assert!(race.contains("store to shared memory") && race.contains("load from shared memory"), "{race}");
         machine.tell(barrier);
         machine.shared(SharedStore, 5).expect("all have read");
         machine.tell(Synchronization::BlockEnd { block: 0 });
