@@ -79,7 +79,9 @@ enum lookback_kernel {
   LOOKBACK_KERNEL_PROPAGATE = 10,       // scan-then-propagate, last phase
   LOOKBACK_KERNEL_CHAINED = 11,
   LOOKBACK_KERNEL_LOOKBACK = 12,
-  LOOKBACK_KERNELS = 13
+  LOOKBACK_KERNEL_SINGLE_BLOCK = 13,
+  LOOKBACK_KERNEL_ONE_WAVE = 14,
+  LOOKBACK_KERNELS = 15
 };
 
 // The choices that are compile-time constants on the GPU and run-time values on the CPU.

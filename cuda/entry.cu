@@ -11,7 +11,9 @@
 #include "scan/hillis_steele.cuh"
 #include "scan/lookback.cuh"
 #include "scan/naive.cuh"
+#include "scan/one_wave.cuh"
 #include "scan/sequential.cuh"
+#include "scan/single_block.cuh"
 #include "scan/three_phase.cuh"
 
 using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREADS, LOOKBACK_MODE, LOOKBACK_PATTERN,
@@ -43,6 +45,10 @@ using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREA
 #define LOOKBACK_KERNEL_FUNCTION chained
 #elif LOOKBACK_KERNEL == 12
 #define LOOKBACK_KERNEL_FUNCTION lookback
+#elif LOOKBACK_KERNEL == 13
+#define LOOKBACK_KERNEL_FUNCTION single_block
+#elif LOOKBACK_KERNEL == 14
+#define LOOKBACK_KERNEL_FUNCTION one_wave
 #else
 #error "LOOKBACK_KERNEL is no lookback_kernel"
 #endif

@@ -16,7 +16,8 @@
 //   need      more than the plain drawing gives: wrap (launches at the largest epoch), relaunch (a second
 //             launch of one workspace), frozen (launches replayed with the arguments of the first),
 //             reverse (static tile ids with blocks in reverse order), in-place, misaligned, partial (a last
-//             tile that is not full), non-commutative, windows (more tiles than a look-back window has)
+//             tile that is not full), non-commutative, windows (more tiles than a look-back window has, or
+//             a round of one-wave)
 #pragma once
 
 #include "abi.h"

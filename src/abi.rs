@@ -57,7 +57,9 @@ pub const LOOKBACK_KERNEL_SCAN_TILE_TOTALS: lookback_kernel = 9;
 pub const LOOKBACK_KERNEL_PROPAGATE: lookback_kernel = 10;
 pub const LOOKBACK_KERNEL_CHAINED: lookback_kernel = 11;
 pub const LOOKBACK_KERNEL_LOOKBACK: lookback_kernel = 12;
-pub const LOOKBACK_KERNELS: lookback_kernel = 13;
+pub const LOOKBACK_KERNEL_SINGLE_BLOCK: lookback_kernel = 13;
+pub const LOOKBACK_KERNEL_ONE_WAVE: lookback_kernel = 14;
+pub const LOOKBACK_KERNELS: lookback_kernel = 15;
 pub type lookback_kernel = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]

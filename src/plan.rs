@@ -35,6 +35,10 @@ pub enum Kernel {
     Chained = abi::LOOKBACK_KERNEL_CHAINED,
     /// Single pass, decoupled look-back.
     Lookback = abi::LOOKBACK_KERNEL_LOOKBACK,
+    /// One block scans the whole array.
+    SingleBlock = abi::LOOKBACK_KERNEL_SINGLE_BLOCK,
+    /// Single pass, each tile reads the aggregates of all before it.
+    OneWave = abi::LOOKBACK_KERNEL_ONE_WAVE,
 }
 
 impl Kernel {
@@ -53,6 +57,8 @@ impl Kernel {
         Self::Propagate,
         Self::Chained,
         Self::Lookback,
+        Self::SingleBlock,
+        Self::OneWave,
     ];
 
     /// The name in messages; `lookback_<name>` is the C++ function.
@@ -71,6 +77,8 @@ impl Kernel {
             Self::Propagate => "propagate",
             Self::Chained => "chained",
             Self::Lookback => "lookback",
+            Self::SingleBlock => "single_block",
+            Self::OneWave => "one_wave",
         }
     }
 }
@@ -288,7 +296,7 @@ impl<'a> Planner<'a> {
 
     fn plan(mut self) -> Result<Plan, ConfigError> {
         let access_bytes = match self.request.strategy {
-            Strategy::ScanThenPropagate | Strategy::ReduceThenScan | Strategy::Chained | Strategy::Lookback => {
+            strategy if strategy.has_tiles() => {
                 access_width(self.config.vt, self.element_bytes as usize) * self.element_bytes as u32
             }
             _ => self.element_bytes as u32,
@@ -305,6 +313,8 @@ impl<'a> Planner<'a> {
                 }
                 Strategy::Chained => self.single_pass(Kernel::Chained),
                 Strategy::Lookback => self.single_pass(Kernel::Lookback),
+                Strategy::SingleBlock => self.single_block(),
+                Strategy::OneWave => self.single_pass(Kernel::OneWave),
             }
         }
         let most = self.steps.iter().map(|step| step.grid_blocks).max().unwrap_or(0);
@@ -505,6 +515,15 @@ impl<'a> Planner<'a> {
             propagate.config = KernelConfig { mode: Mode::Inclusive, ..config.untiled() };
             self.steps.push(propagate);
         }
+    }
+
+    fn single_block(&mut self) {
+        let lead = self.lead();
+        let config = self.config.without_descriptors();
+        let mut step = self.step(Kernel::SingleBlock, config, Place::Input, Place::Output, 1);
+        step.tiles = self.tiles(self.request.n, lead);
+        step.lead = lead;
+        self.steps.push(step);
     }
 
     fn single_pass(&mut self, kernel: Kernel) {

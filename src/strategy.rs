@@ -73,6 +73,10 @@ named! {
         Chained = "chained",
         /// One pass with decoupled look-back (Merrill & Garland, 2016).
         Lookback = "lookback",
+        /// One block takes tile after tile and carries the prefix: for small arrays.
+        SingleBlock = "single-block",
+        /// One pass; each tile reads the totals of all tiles before it: for arrays that the GPU holds at once.
+        OneWave = "one-wave",
     }
 }
 
@@ -204,6 +208,21 @@ impl ScanConfig {
                 (8, false) => (48, 384),
                 _ => (8, 384),
             },
+            Strategy::SingleBlock => single_block_tile(element_bytes as u32, array_bytes),
+            // 64 bytes a thread while there are tiles for every multiprocessor; then longer threads, so that fewer
+            // descriptors are read and the array still is on the GPU at once.
+            Strategy::OneWave => match (element_bytes, array_bytes <= ONE_WAVE_SHORT_BYTES) {
+                (1, true) => (64, 256),
+                (2, true) => (32, 256),
+                (4, true) => (16, 256),
+                (8, true) => (8, 256),
+                (_, true) => (4, 256),
+                (1, false) => (64, 512),
+                (2, false) => (64, 256),
+                (4, false) => (64, 128),
+                (8, false) => (32, 128),
+                (_, false) => (16, 128),
+            },
         };
         Self {
             vt,
@@ -225,6 +244,31 @@ impl ScanConfig {
 const SMALL_BYTES: u64 = 1 << 18;
 /// Up to here as middle: 2^23 elements of 4 bytes.
 const MIDDLE_BYTES: u64 = 1 << 25;
+
+/// Up to here, 2^18 elements of 4 bytes, `one-wave` takes short threads.
+const ONE_WAVE_SHORT_BYTES: u64 = 1 << 20;
+
+/// VT and threads of `single-block`: 16 bytes a lane and as many warps as the array needs. More than 8 warps cost
+/// more to join than they save, so from there on threads get longer, up to 4 vectors or 16 values; then more warps
+/// again, and what is left takes more than one tile.
+const fn single_block_tile(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
+    const JOINED_SOON: u32 = 256;
+    let vector = abi::LOOKBACK_VECTOR_BYTES / element_bytes;
+    let most_vectors = if element_bytes < 4 { element_bytes } else { 4 };
+    let (mut vectors, mut threads) = (1, abi::LOOKBACK_WARP_LANES);
+    while ((vectors * threads * abi::LOOKBACK_VECTOR_BYTES) as u64) < array_bytes {
+        if threads < JOINED_SOON {
+            threads *= 2;
+        } else if vectors < most_vectors {
+            vectors *= 2;
+        } else if threads < abi::LOOKBACK_MAXIMUM_BLOCK_THREADS {
+            threads *= 2;
+        } else {
+            break;
+        }
+    }
+    (vectors * vector, threads)
+}
 
 /// A configuration that cannot be launched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -274,11 +318,11 @@ pub enum ConfigError {
 impl Strategy {
     /// Whether VT, pattern and composition matter: the array is cut into tiles of block threads × VT.
     pub const fn has_tiles(self) -> bool {
-        matches!(self, Self::ScanThenPropagate | Self::ReduceThenScan | Self::Chained | Self::Lookback)
+        matches!(self, Self::ScanThenPropagate | Self::ReduceThenScan | Self::SingleBlock) || self.is_single_pass()
     }
 
     /// Whether tiles meet through descriptors in one launch.
     pub const fn is_single_pass(self) -> bool {
-        matches!(self, Self::Chained | Self::Lookback)
+        matches!(self, Self::Chained | Self::Lookback | Self::OneWave)
     }
 }

@@ -103,7 +103,7 @@ mod kernels {
     }
 
     const DESCRIPTORS: [Descriptor; 3] = [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split];
-    const KERNELS: [Kernel; 2] = [Kernel::Lookback, Kernel::Chained];
+    const KERNELS: [Kernel; 3] = [Kernel::Lookback, Kernel::Chained, Kernel::OneWave];
 
     fn check(sequences: &Sequences, tiles: usize) -> Report {
         protocol::check(sequences, tiles).unwrap_or_else(|error| panic!("{error}"))
@@ -183,6 +183,18 @@ mod kernels {
             assert_eq!(found.publishes[0].status, Status::Prefix);
             assert_eq!(found.publishes[0].steps[0].role, Role::Word { first: 0, halves: 2, elements: 1 });
         }
+        for descriptor in DESCRIPTORS {
+            let found = sequences(&compiler, Kernel::OneWave, descriptor, "");
+            assert_eq!(found.strategy, Strategy::OneWave);
+            let statuses: Vec<Status> = found.publishes.iter().map(|publish| publish.status).collect();
+            assert_eq!(statuses, [Status::Aggregate], "no inclusive prefix is published");
+            // The loop over a lane's descriptors is unrolled in the PTX; the sequence is that of one.
+            let of_one = if descriptor == Descriptor::Split { 2 } else { 1 };
+            assert_eq!(found.reads.iter().map(Vec::len).collect::<Vec<_>>(), [of_one], "{:?}", found.reads);
+            assert_eq!(found.hand_over.iter().filter(|step| step.role == Role::Shared).count(), 1);
+            assert!(found.hand_over.iter().any(|step| matches!(step.kind, StepKind::Barrier(_))));
+            assert!(found.result.iter().any(|step| step.kind == StepKind::Load), "{:?}", found.result);
+        }
     }
 
     /// A hook in the kernels: name and `when`.
@@ -210,7 +222,8 @@ mod kernels {
         let mut places = Vec::new();
         for kernel in KERNELS {
             for descriptor in DESCRIPTORS {
-                let strategy = value(when, "strategy").is_none_or(|names| names.contains(&kernel.name()));
+                let name = kernel.name().replace('_', "-");
+                let strategy = value(when, "strategy").is_none_or(|names| names.contains(&name.as_str()));
                 let layout = value(when, "layout").is_none_or(|names| names.contains(&descriptor.to_string().as_str()));
                 if strategy && layout {
                     places.push((kernel, descriptor));
@@ -229,8 +242,13 @@ mod kernels {
         for (mutant, when) in hooks() {
             let kind = value(&when, "kind").unwrap_or_default();
             // Barriers that the protocol needs; those inside the scan of a tile are another matter.
-            let is_barrier = ["start_barrier_dropped", "finish_barrier_dropped", "chained_finish_barrier_dropped"]
-                .contains(&mutant.as_str());
+            let is_barrier = [
+                "start_barrier_dropped",
+                "finish_barrier_dropped",
+                "chained_finish_barrier_dropped",
+                "one_wave_finish_barrier_dropped",
+            ]
+            .contains(&mutant.as_str());
             let is_fault = kind.contains(&"ordering") || is_barrier;
             if !is_fault && !kind.contains(&"harmless") {
                 continue;

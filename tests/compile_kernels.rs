@@ -142,10 +142,15 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
 }
 
 /// The strategies by which people will judge the algorithms may not spill where nobody chose anything.
+fn is_fast(kernel: Kernel) -> bool {
+    use Kernel::{Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock};
+    matches!(kernel, Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock)
+}
+
 fn spills_of_fast_kernels(listed: &[(Job, KernelResources)]) -> Vec<String> {
     listed
         .iter()
-        .filter(|(job, _)| matches!(job.kernel, Kernel::Lookback | Kernel::ReduceTiles | Kernel::ScanTiles))
+        .filter(|(job, _)| is_fast(job.kernel))
         .filter(|(_, resources)| resources.spill_bytes() > 0)
         .map(|(job, resources)| format!("{} spills: {resources:?}", job.describe()))
         .collect()
@@ -169,7 +174,7 @@ fn every_kernel_compiles_for_every_architecture_by_default() {
         let f64_sum = Instance::new(ElementType::F64, Operator::Sum).expect("f64 has a sum");
         let mut wide = Vec::new();
         default_kernels_of(f64_sum, Mode::Inclusive, architecture, &mut wide);
-        jobs.extend(wide.into_iter().filter(|job| job.kernel == Kernel::Lookback));
+        jobs.extend(wide.into_iter().filter(|job| matches!(job.kernel, Kernel::Lookback | Kernel::OneWave)));
     }
     for architecture in Architecture::CHECKED {
         for &kernel in Kernel::ALL {
@@ -190,7 +195,36 @@ fn every_instance_compiles_on_hopper_without_spills_by_default() {
     for instance in instances() {
         default_kernels_of(instance, Mode::Inclusive, HOPPER, &mut jobs);
     }
-    jobs.retain(|job| matches!(job.kernel, Kernel::Lookback | Kernel::ReduceTiles | Kernel::ScanTiles));
+    jobs.retain(|job| is_fast(job.kernel));
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    failures.extend(spills_of_fast_kernels(&listed));
+    report(&failures);
+}
+
+#[test]
+#[ignore = "minutes; .ci/run asks for it"]
+fn every_kernel_of_every_type_that_single_block_and_one_wave_suggest_does_not_spill() {
+    let Some(compiler) = compiler("every_kernel_of_every_type_that_single_block_and_one_wave_suggest_does_not_spill")
+    else {
+        return;
+    };
+    // One instance a size of element; of 16 bytes there are affine maps.
+    let instances = [ElementType::U8, ElementType::U16, ElementType::F32, ElementType::U64]
+        .map(|element| Instance::new(element, Operator::Sum).expect("numbers have a sum"))
+        .into_iter()
+        .chain([Instance::new(ElementType::AffineMap, Operator::Affine).expect("affine maps are composed")]);
+    let mut jobs = Vec::new();
+    for instance in instances {
+        let bytes = instance.element().bytes();
+        for (strategy, powers) in [(Strategy::SingleBlock, 4..=17), (Strategy::OneWave, 16..=24)] {
+            for n in powers.map(|power| (1_u64 << power) / bytes as u64) {
+                let config = ScanConfig::suggested(strategy, bytes, n);
+                for architecture in Architecture::CHECKED {
+                    kernels_of_strategies(&[strategy], instance, Mode::Inclusive, config, architecture, &mut jobs);
+                }
+            }
+        }
+    }
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     failures.extend(spills_of_fast_kernels(&listed));
     report(&failures);
@@ -219,7 +253,9 @@ fn every_choice_inside_the_strategies_compiles() {
     }
     // The others do not depend on most of these choices.
     jobs.retain(|job| {
-        job.kernel == Kernel::Lookback || job.config.mode != Mode::Inclusive || job.config.vt == default.vt
+        matches!(job.kernel, Kernel::Lookback | Kernel::OneWave | Kernel::SingleBlock)
+            || job.config.mode != Mode::Inclusive
+            || job.config.vt == default.vt
     });
     let (_, failures) = compile_all(&compiler, &jobs);
     report(&failures);

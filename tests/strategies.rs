@@ -114,6 +114,9 @@ fn cpu_settings() -> impl Strategy_<Value = CpuSettings> {
     })
 }
 
+/// The strategies whose tiles meet through descriptors.
+const WITH_DESCRIPTORS: [Strategy; 3] = [Strategy::Lookback, Strategy::Chained, Strategy::OneWave];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -127,7 +130,7 @@ proptest! {
 
     #[test]
     fn a_workspace_serves_one_launch_after_another(
-        launches in prop::collection::vec((configs(), 1..4000_u64, select(vec![Strategy::Lookback, Strategy::Chained])), 2..6),
+        launches in prop::collection::vec((configs(), 1..4000_u64, select(WITH_DESCRIPTORS.to_vec())), 2..6),
         instance in select(Instance::all().collect::<Vec<_>>()),
         settings in cpu_settings(),
         seed in any::<u64>(),
@@ -145,7 +148,14 @@ proptest! {
 
 /// Small launches of several warps, for schedules that switch between plain accesses.
 fn small_requests() -> impl Strategy_<Value = ScanRequest> {
-    let strategies = [Strategy::ReduceThenScan, Strategy::ScanThenPropagate, Strategy::Chained, Strategy::Lookback];
+    let strategies = [
+        Strategy::ReduceThenScan,
+        Strategy::ScanThenPropagate,
+        Strategy::Chained,
+        Strategy::Lookback,
+        Strategy::SingleBlock,
+        Strategy::OneWave,
+    ];
     let instances = [intervals(), sums_of_u32(), instance(ElementType::U8, Operator::Sum)];
     (
         select(strategies.to_vec()),
@@ -224,6 +234,91 @@ fn no_schedule_of_the_protocol_changes_the_result() {
 }
 
 #[test]
+fn one_wave_reads_every_tile_before_it_in_order_whoever_is_resident() {
+    // 256 tiles are read in one round: here are less, as many, one more, and two rounds and a bit.
+    let bicyclic = instance(ElementType::BicyclicPair, Operator::Bicyclic);
+    let affine = instance(ElementType::AffineMap, Operator::Affine);
+    for (instance, layout) in [
+        (sums_of_u32(), Descriptor::Packed64),
+        (bicyclic, Descriptor::Packed128),
+        (intervals(), Descriptor::Split),
+        (affine, Descriptor::Split),
+    ] {
+        let config = ScanConfig { descriptor: Some(layout), ..small_tile(1) };
+        let mut device = CpuDevice::new(CpuSettings::default());
+        for (seed, tiles) in [1, 2, 33, 255, 256, 257, 258, 520].into_iter().enumerate() {
+            for resident_blocks in [1, 3, 60] {
+                device.configure(CpuSettings {
+                    resident_blocks,
+                    block_order: [BlockOrder::Reverse, BlockOrder::Random][seed % 2],
+                    schedule: Schedule::Random { preemption: [0.05, 0.5][seed % 2] },
+                    ..CpuSettings::default()
+                });
+                let request = request(instance, Strategy::OneWave, Mode::Inclusive, config, 32 * tiles);
+                let counters = run(&mut device, &request, seed as u64)
+                    .unwrap_or_else(|fault| panic!("{request:?}, {resident_blocks} resident: {fault}"));
+                assert_eq!(counters.lookback_distance, tiles * (tiles - 1) / 2, "every aggregate before it");
+                assert_eq!(counters.lookback_tiles, tiles - 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn single_block_meets_once_a_tile_and_takes_what_is_suggested_in_one_tile() {
+    for &element in ElementType::NUMBERS {
+        let bytes = element.bytes() as u64;
+        // The block of bytes ends at 16 KiB: longer threads would hold more values than registers.
+        let one_tile = if bytes == 1 {
+            1 << 14
+        } else if bytes == 2 {
+            1 << 15
+        } else {
+            1 << 16
+        };
+        for array_bytes in (4..=17).map(|power| 1_u64 << power) {
+            let n = array_bytes / bytes;
+            let config = ScanConfig::suggested(Strategy::SingleBlock, bytes as usize, n);
+            let request = request(instance(element, Operator::Max), Strategy::SingleBlock, Mode::Inclusive, config, n);
+            let plan = Plan::new(&request).expect("the suggestion can be launched");
+            assert_eq!((plan.steps.len(), plan.descriptors, plan.scratch_bytes, plan.access_bytes), (1, 0, 0, 16));
+            assert_eq!(plan.steps[0].grid_blocks, 1);
+            assert_eq!(plan.steps[0].tiles, array_bytes.div_ceil(one_tile), "{element}, {array_bytes} bytes");
+            let counters =
+                run(&mut checking_device(), &request, n).unwrap_or_else(|fault| panic!("{request:?}: {fault}"));
+            assert_eq!((counters.launches, counters.barriers), (1, plan.steps[0].tiles), "{element}, {n}");
+        }
+    }
+}
+
+#[test]
+fn float_sums_are_the_same_to_the_bit_whoever_runs_when_but_in_lookback() {
+    let sums = instance(ElementType::F32, Operator::Sum);
+    let n = 32 * 300 + 5;
+    let dataset = Dataset::random(sums, n, 4);
+    let mut device = CpuDevice::new(CpuSettings::default());
+    for &strategy in Strategy::ALL.iter().filter(|strategy| **strategy != Strategy::Lookback) {
+        let request =
+            request(sums, strategy, Mode::Inclusive, small_tile(1), if strategy == Strategy::Naive { 700 } else { n });
+        let bytes = request.n as usize * 4;
+        let mut first: Option<Vec<u8>> = None;
+        for seed in 0..6 {
+            device.configure(CpuSettings {
+                resident_blocks: [1, 3, 40][seed as usize % 3],
+                block_order: [BlockOrder::Random, BlockOrder::Reverse][seed as usize % 2],
+                schedule: Schedule::Random { preemption: 0.3 },
+                ..CpuSettings::default()
+            });
+            let mut output = vec![0; bytes];
+            device
+                .scan(&request, &dataset.input[..bytes], &mut output, seed)
+                .unwrap_or_else(|error| panic!("{strategy}: {error}"));
+            assert!(first.get_or_insert_with(|| output.clone()) == &output, "{strategy}, seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn every_bit_of_the_epoch_counts() {
     for layout in [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split] {
         let config = ScanConfig { descriptor: Some(layout), ..small_tile(1) };
@@ -248,7 +343,13 @@ fn every_bit_of_the_epoch_counts() {
 #[test]
 fn there_are_as_many_tiles_as_the_array_needs() {
     let config = small_tile(4);
-    for strategy in [Strategy::ReduceThenScan, Strategy::ScanThenPropagate, Strategy::Chained, Strategy::Lookback] {
+    for strategy in [
+        Strategy::ReduceThenScan,
+        Strategy::ScanThenPropagate,
+        Strategy::Chained,
+        Strategy::Lookback,
+        Strategy::OneWave,
+    ] {
         for (n, input_offset, tiles) in
             [(1, 0, 1), (128, 0, 1), (129, 0, 2), (256, 0, 2), (125, 12, 1), (126, 12, 2), (253, 12, 2), (254, 12, 3)]
         {
@@ -284,7 +385,13 @@ fn every_alignment_of_input_and_output_is_right() {
     let mut device = checking_device();
     for &element in ElementType::NUMBERS {
         let bytes = element.bytes() as u32;
-        for strategy in [Strategy::ScanThenPropagate, Strategy::ReduceThenScan, Strategy::Lookback] {
+        for strategy in [
+            Strategy::ScanThenPropagate,
+            Strategy::ReduceThenScan,
+            Strategy::Lookback,
+            Strategy::SingleBlock,
+            Strategy::OneWave,
+        ] {
             for input_offset in (0..16).step_by(bytes as usize) {
                 for output_offset in (0..16).step_by(bytes as usize) {
                     let config = ScanConfig { vt: 16, block_threads: 64, ..ScanConfig::default() };
@@ -305,7 +412,7 @@ fn every_vt_works_without_a_rebuild() {
     let mut device = checking_device();
     for vt in 1..=abi::LOOKBACK_MAXIMUM_VT {
         for instance in [sums_of_u32(), instance(ElementType::F64, Operator::Sum), intervals()] {
-            for strategy in [Strategy::Lookback, Strategy::ReduceThenScan] {
+            for strategy in [Strategy::Lookback, Strategy::ReduceThenScan, Strategy::SingleBlock, Strategy::OneWave] {
                 let config = ScanConfig { vt, block_threads: 64, ..ScanConfig::default() };
                 let n = 5 * 64 * u64::from(vt) + 13;
                 run(&mut device, &request(instance, strategy, Mode::Inclusive, config, n), 3)
@@ -329,6 +436,8 @@ fn strategies_move_what_the_textbook_says() {
         (Strategy::ReduceThenScan, 3 * n),
         (Strategy::Chained, 2 * n),
         (Strategy::Lookback, 2 * n),
+        (Strategy::SingleBlock, 2 * n),
+        (Strategy::OneWave, 2 * n),
     ] {
         let mut device = checking_device();
         let request = request(sums_of_u32(), strategy, Mode::Inclusive, config, n);
@@ -342,6 +451,16 @@ fn strategies_move_what_the_textbook_says() {
                 assert_eq!(counters.launches, 1);
             }
             Strategy::Chained => assert_eq!(counters.launches, 1),
+            Strategy::SingleBlock => {
+                assert_eq!((counters.launches, counters.barriers, counters.protocol_accesses), (1, tiles, 0));
+            }
+            Strategy::OneWave => {
+                // Ticket, epoch, aggregate and counter of each tile, each aggregate at least once by each tile
+                // behind it, and what the last block resets.
+                assert!(counters.protocol_accesses >= 4 * tiles + tiles * (tiles - 1) / 2 + 3, "{counters:?}");
+                assert_eq!(counters.lookback_distance, tiles * (tiles - 1) / 2);
+                assert_eq!(counters.launches, 1);
+            }
             Strategy::HillisSteele => assert_eq!(counters.launches, levels),
             // Upsweep, spine of one tile, downsweep.
             Strategy::ReduceThenScan | Strategy::ScanThenPropagate => {
@@ -403,7 +522,7 @@ fn descriptors_survive_the_wrap_of_the_epoch() {
         (instance(ElementType::AffineMap, Operator::Affine), Descriptor::Split),
     ];
     for (instance, layout) in layouts {
-        for strategy in [Strategy::Lookback, Strategy::Chained] {
+        for strategy in WITH_DESCRIPTORS {
             // Blocks that run apart, or nobody reads a descriptor before it is written.
             let mut device = CpuDevice::new(CpuSettings {
                 resident_blocks: 40,
@@ -434,23 +553,26 @@ fn descriptors_survive_the_wrap_of_the_epoch() {
 #[test]
 fn tickets_need_one_resident_block_and_static_ids_need_order() {
     let settings = CpuSettings { resident_blocks: 1, block_order: BlockOrder::Reverse, ..CpuSettings::default() };
-    let with_ticket = request(intervals(), Strategy::Lookback, Mode::Inclusive, small_tile(2), 1000);
-    run(&mut CpuDevice::new(settings), &with_ticket, 5).expect("tiles are taken in the order in which blocks start");
+    for strategy in [Strategy::Lookback, Strategy::OneWave] {
+        let with_ticket = request(intervals(), strategy, Mode::Inclusive, small_tile(2), 1000);
+        run(&mut CpuDevice::new(settings), &with_ticket, 5)
+            .expect("tiles are taken in the order in which blocks start");
 
-    let config = ScanConfig { tile_order: TileOrder::Static, ..small_tile(2) };
-    let with_static_ids = ScanRequest { config, ..with_ticket };
-    run(&mut checking_device(), &with_static_ids, 5).expect("blocks start in order");
-    let mut device = CpuDevice::new(settings);
-    device.load(&Dataset::random(intervals(), 1000, 5)).expect("the CPU device takes any dataset");
-    let error = device.run(&with_static_ids, &RunSettings { seed: 5, samples: 0 });
-    let Err(DeviceError::Execution(ExecutionError::LostProgress { parties, waiting_blocks })) = error else {
-        panic!("the last tile waits for tiles that cannot start: {error:?}");
-    };
-    assert_eq!(waiting_blocks, 15);
-    assert!(parties.iter().all(|party| party.block == 15), "{parties:?}");
+        let config = ScanConfig { tile_order: TileOrder::Static, ..small_tile(2) };
+        let with_static_ids = ScanRequest { config, ..with_ticket };
+        run(&mut checking_device(), &with_static_ids, 5).expect("blocks start in order");
+        let mut device = CpuDevice::new(settings);
+        device.load(&Dataset::random(intervals(), 1000, 5)).expect("the CPU device takes any dataset");
+        let error = device.run(&with_static_ids, &RunSettings { seed: 5, samples: 0 });
+        let Err(DeviceError::Execution(ExecutionError::LostProgress { parties, waiting_blocks })) = error else {
+            panic!("{strategy}: the last tile waits for tiles that cannot start: {error:?}");
+        };
+        assert_eq!(waiting_blocks, 15);
+        assert!(parties.iter().all(|party| party.block == 15), "{parties:?}");
 
-    // The aborted launch left a ticket and descriptors behind; the next one must not trip over them.
-    run(&mut device, &with_ticket, 6).expect("an aborted launch leaves nothing to the next one");
+        // The aborted launch left a ticket and descriptors behind; the next one must not trip over them.
+        run(&mut device, &with_ticket, 6).expect("an aborted launch leaves nothing to the next one");
+    }
 }
 
 #[test]

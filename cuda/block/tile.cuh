@@ -15,6 +15,7 @@
 #include "../config.cuh"
 #include "team.cuh"
 #include "team_scan.cuh"
+#include "warp_totals.cuh"
 
 namespace lookback {
 
@@ -32,7 +33,7 @@ struct tile_storage {
 
   alignas(16) T shifted_row[maximum_warps][shifted_row_values];
   T scratch[scratch_values == 0 ? 1 : scratch_values];
-  T warp_totals[maximum_warps];
+  alignas(16) T warp_totals[maximum_warps];  // so that several are read at once
   T tile_prefix;
 };
 
@@ -62,6 +63,13 @@ struct tile {
       : config(config_), storage(storage_) {
     tile_elements = static_cast<u64>(config.block_threads) * config.vt;
     first = static_cast<i64>(index * tile_elements) - static_cast<i64>(launch.lead);
+  }
+
+  // Becomes `other`, of which no more than the items is known yet.
+  DEVICE void take_items(const tile& other) {
+    first = other.first;
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < config.vt; ++i) items[i] = other.items[i];
   }
 
   DEVICE bool spans_block() const { return config.composition == LOOKBACK_COMPOSITION_BLOCK; }
@@ -158,9 +166,9 @@ struct tile {
     }
   }
 
-  // Scans lanes and rows of the team, then the totals of the warps. Every thread gets the total of the
-  // tile. One block barrier, none with the composition 'block' beyond those of its pattern.
-  DEVICE T reduce() {
+  // Scans lanes and rows of the team. Every thread gets the total of its team: of its warp, or of the tile
+  // with the composition 'block'. No block barrier beyond those of the pattern.
+  DEVICE T reduce_team() {
     T carry = Operator::identity();
     with_access_width<T>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
@@ -197,6 +205,13 @@ struct tile {
         }
       }
     });
+    return carry;
+  }
+
+  // The same, and then the totals of the warps. Every thread gets the total of the tile. One block barrier,
+  // none with the composition 'block' beyond those of its pattern.
+  DEVICE T reduce() {
+    const T carry = reduce_team();
     if (spans_block()) {
       warp_prefix = Operator::identity();
       return carry;
@@ -213,6 +228,23 @@ struct tile {
     const team_scan_result<T> scanned = team_scan<warp_team, Operator>(config, warp_total, warp_scratch());
     warp_prefix = shuffle_index(scanned.exclusive, warp_index());
     return scanned.total;
+  }
+
+  // The same result sooner, for blocks that have nothing else to do: the join of the warps is the shortest one, and
+  // the user's pattern has no say in it. `totals` is the block's, one a warp, and nobody may still read it.
+  DEVICE T reduce_and_join(T* totals) {
+    const T total = reduce_team();
+    warp_prefix = Operator::identity();
+    if (spans_block()) return total;
+    if (lane_index() == 0) memory::shared_store(totals[warp_index()], total);
+    if (!MUTANT(join_barrier_dropped,
+                "kind=barrier strategy=single-block,one-wave composition=reduce-then-scan,scan-then-propagate",
+                "none after the warps' totals, where they are joined directly")) {
+      block_barrier();  // the totals of all warps are written
+    }
+    const team_scan_result<T> joined = join_warps<Operator>(config, totals);
+    warp_prefix = joined.exclusive;
+    return joined.total;
   }
 
   // From `tile_prefix`, what stands left of the tile, to the values of the scan.

@@ -9,7 +9,9 @@
 #include "../scan/hillis_steele.cuh"
 #include "../scan/lookback.cuh"
 #include "../scan/naive.cuh"
+#include "../scan/one_wave.cuh"
 #include "../scan/sequential.cuh"
+#include "../scan/single_block.cuh"
 #include "../scan/three_phase.cuh"
 
 namespace {
@@ -45,6 +47,8 @@ lookback_body LOOKBACK_BODIES(lookback_u32 kernel) {
     case LOOKBACK_KERNEL_PROPAGATE: return LOOKBACK_BODY(propagate);
     case LOOKBACK_KERNEL_CHAINED: return LOOKBACK_BODY(chained);
     case LOOKBACK_KERNEL_LOOKBACK: return LOOKBACK_BODY(lookback);
+    case LOOKBACK_KERNEL_SINGLE_BLOCK: return LOOKBACK_BODY(single_block);
+    case LOOKBACK_KERNEL_ONE_WAVE: return LOOKBACK_BODY(one_wave);
     default: return nullptr;
   }
 }

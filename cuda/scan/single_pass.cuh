@@ -40,7 +40,7 @@ DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_
     DELAY_POINT(after_ticket);
     memory::shared_store(shared, mine);
   }
-  if (!MUTANT(start_barrier_dropped, "kind=barrier strategy=chained,lookback", "none after the ticket")) {
+  if (!MUTANT(start_barrier_dropped, "kind=barrier strategy=chained,lookback,one-wave", "none after the ticket")) {
     block_barrier();  // the start is written
   }
   return memory::shared_load(shared);

@@ -42,6 +42,21 @@ pub enum Strategy {
     LookBack,
     /// Each tile waits for its neighbour's inclusive prefix.
     Chained,
+    /// Each tile reads the aggregates of all tiles before it.
+    OneWave,
+}
+
+impl Strategy {
+    /// The name of the C++ function.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LookBack => "lookback",
+            Self::Chained => "chained",
+            Self::OneWave => "one_wave",
+        }
+    }
+
+    const ALL: [Self; 3] = [Self::LookBack, Self::Chained, Self::OneWave];
 }
 
 /// How a descriptor lies in memory.
@@ -216,7 +231,7 @@ pub fn describe(steps: &[Step]) -> String {
     steps.iter().map(Step::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Reads the protocol of a single-pass kernel, `lookback` or `chained`, from its PTX.
+/// Reads the protocol of a single-pass kernel, `lookback`, `chained` or `one_wave`, from its PTX.
 ///
 /// # Errors
 /// When the text has no line information or is not such a kernel.
@@ -225,13 +240,10 @@ pub fn extract(ptx: &str) -> Result<Sequences, ExtractError> {
     if text.instructions.iter().all(|instruction| instruction.frames.is_empty()) {
         return Err(ExtractError::NoLineInfo);
     }
-    let strategy = if text.has_function(&["scan", "lookback"]) {
-        Strategy::LookBack
-    } else if text.has_function(&["scan", "chained"]) {
-        Strategy::Chained
-    } else {
-        return Err(ExtractError::Missing { what: "function scan::lookback or scan::chained" });
-    };
+    let strategy = Strategy::ALL
+        .into_iter()
+        .find(|strategy| text.has_function(&["scan", strategy.name()]))
+        .ok_or(ExtractError::Missing { what: "function scan::lookback, scan::chained or scan::one_wave" })?;
     let layout = Layout::ALL
         .into_iter()
         .find(|layout| text.has_function(&[layout.name(), "publish"]))
@@ -776,7 +788,7 @@ impl<'a> Extraction<'a> {
         let mut found = Vec::new();
         for (index, group) in publishes.iter().enumerate() {
             let status = self.status(group)?.unwrap_or(match (index, publishes.len(), self.strategy) {
-                (0, 2, Strategy::LookBack) => Status::Aggregate,
+                (0, 2, Strategy::LookBack) | (_, _, Strategy::OneWave) => Status::Aggregate,
                 _ => Status::Prefix,
             });
             let steps = self.descriptor_steps(group, Some(status), slots.as_deref())?;
@@ -784,13 +796,9 @@ impl<'a> Extraction<'a> {
         }
         let mut read_steps: Vec<Vec<Step>> = Vec::new();
         for group in &reads {
-            let steps = self.descriptor_steps(group, None, slots.as_deref())?;
+            let steps = without_repetitions(self.descriptor_steps(group, None, slots.as_deref())?);
             let same = |other: &Vec<Step>| {
-                other.len() == steps.len()
-                    && other
-                        .iter()
-                        .zip(&steps)
-                        .all(|(one, other)| Step { source: one.source.clone(), ..other.clone() } == *one)
+                other.len() == steps.len() && other.iter().zip(&steps).all(|(one, other)| is_same_step(one, other))
             };
             if !read_steps.iter().any(same) {
                 read_steps.push(steps);
@@ -822,7 +830,7 @@ impl<'a> Extraction<'a> {
     ) -> Result<Sequences, ExtractError> {
         let interesting = || self.text.instructions.iter().filter(|instruction| instruction.is_of_interest());
         let kernel = |instruction: &Instruction| {
-            let name = if self.strategy == Strategy::LookBack { "lookback" } else { "chained" };
+            let name = self.strategy.name();
             // Called by the kernel itself or by its lambda, not by one of its helpers.
             let caller = instruction.frames.get(1).or(instruction.frames.first());
             caller.is_some_and(|frame| frame.is(&["scan", name]) || frame.is(&["scan", name, "lambda"]))
@@ -836,10 +844,14 @@ impl<'a> Extraction<'a> {
         let counted = counted.ok_or(ExtractError::Missing { what: "count of finished blocks" })?;
         let last_publish = groups.iter().flat_map(|g| g.instructions.iter().map(|i| i.line)).max().unwrap_or(0);
         let finish_line = finish[counted].line;
-        let hand_over: Vec<&Instruction> =
-            interesting().filter(|i| i.line > last_publish && i.line < finish_line && kernel(i)).collect();
-        let result: Vec<&Instruction> =
-            interesting().filter(|i| i.line > finish_line && kernel(i) && i.has("shared")).collect();
+        let is_load = |i: &Instruction| i.base() == "ld" && i.has("shared");
+        let hand_over: Vec<&Instruction> = interesting()
+            .filter(|i| i.line > last_publish && i.line < finish_line && kernel(i) && !is_load(i))
+            .collect();
+        // The prefix is read behind the barrier, before the count or after it.
+        let result: Vec<&Instruction> = interesting()
+            .filter(|i| i.line > last_publish && kernel(i) && i.has("shared") && (is_load(i) || i.line > finish_line))
+            .collect();
         // Which word is which: the ticket is what the start adds to, and so on.
         let offset = |instruction: Option<&&Instruction>| instruction.and_then(|i| self.counter_offset(i));
         let is_update = |i: &&&Instruction| matches!(i.base(), "atom" | "red");
@@ -1077,6 +1089,23 @@ impl<'a> Extraction<'a> {
             .join(" > ");
         Ok(Step { kind, role, semantics, scope, opcode: instruction.opcode.join("."), source })
     }
+}
+
+/// Whether two steps are the same but for where they stand in the source.
+fn is_same_step(one: &Step, other: &Step) -> bool {
+    Step { source: one.source.clone(), ..other.clone() } == *one
+}
+
+/// A loop that the compiler unrolled has its steps several times: once is what it does for one descriptor.
+fn without_repetitions(mut steps: Vec<Step>) -> Vec<Step> {
+    let repeats = |period: usize| {
+        steps.len().is_multiple_of(period) && steps.iter().zip(&steps[period..]).all(|(a, b)| is_same_step(a, b))
+    };
+    let period = (1..steps.len()).find(|&period| repeats(period));
+    if let Some(period) = period {
+        steps.truncate(period);
+    }
+    steps
 }
 
 /// Whether an access is one of `store_payload` or `load_payload`, the plain ones of the protocol.

@@ -13,6 +13,7 @@
 
 use super::extract::{Counter, Layout, Role, Sequences, Status, Step, StepKind, Strategy};
 use super::program::{POISON, Scope, Semantics, concatenate, describe_sequence, sequence_of, sequence_up_to};
+use super::protocol::publishes_aggregate;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -322,10 +323,12 @@ impl Launch {
         let tiles = self.descriptors.len();
         let steps = &sequences.reads[read];
         let mut prefix = 0;
+        if publishes_aggregate(sequences.strategy, tile)
+            && let Some(steps) = sequences.publish(Status::Aggregate)
+        {
+            self.store(steps, tile, Some(Status::Aggregate), sequence_of(tile));
+        }
         if tile > 0 {
-            if let (Strategy::LookBack, Some(steps)) = (sequences.strategy, sequences.publish(Status::Aggregate)) {
-                self.store(steps, tile, Some(Status::Aggregate), sequence_of(tile));
-            }
             for other in (0..tile).rev() {
                 let Some((status, value)) = self.read(sequences, steps, other) else { return false };
                 if sequences.strategy == Strategy::Chained && status != Status::Prefix {

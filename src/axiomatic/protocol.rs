@@ -4,7 +4,8 @@
 //! tiles, so a prefix tells which tiles it is made of. There are four parts:
 //!
 //! - [`Part::Composition`]: one launch. Tile 0 publishes its prefix; each other tile publishes its aggregate, looks
-//!   back lane by lane (a lane a thread, results shuffled) until it meets a prefix, and publishes its own. The prefix
+//!   back lane by lane (a lane a thread, results shuffled) until it meets a prefix, and publishes its own. With one
+//!   wave each tile publishes its aggregate alone and reads those of all tiles before it, a lane a tile. The prefix
 //!   that each tile computes is that of all tiles before it, each once and in order; nothing is in a data race.
 //! - [`Part::HandOver`]: the same, then the end of a launch at the largest epoch. Every access to a descriptor comes
 //!   before the clean-up of that descriptor in causality order, and nothing is in coherence order behind it.
@@ -220,7 +221,8 @@ fn structure(sequences: &Sequences, part: Part) -> Option<Violation> {
 #[derive(Debug, Clone)]
 struct LookBack {
     read: usize,
-    /// By tile: how many aggregates it takes before it meets a prefix. Nothing for tile 0.
+    /// By tile: how many aggregates it takes before it meets a prefix. Nothing for tile 0, nor where no tile
+    /// publishes a prefix: then it takes all aggregates there are.
     stops: Vec<usize>,
 }
 
@@ -278,6 +280,15 @@ enum Requirement {
 }
 
 const INVALID: u64 = 0;
+
+/// Whether a tile publishes its aggregate, if the kernel has a publish for one.
+pub(super) fn publishes_aggregate(strategy: Strategy, tile: usize) -> bool {
+    match strategy {
+        Strategy::LookBack => tile > 0,
+        Strategy::Chained => false,
+        Strategy::OneWave => true,
+    }
+}
 
 fn tag_of(status: Status) -> u64 {
     match status {
@@ -463,12 +474,18 @@ impl<'a> Model<'a> {
             let total = Expression::Constant(sequence_of(tile));
             let mut bodies = vec![Vec::new()];
             let mut prefix = Expression::Constant(0);
+            if publishes_aggregate(sequences.strategy, tile)
+                && let Some(steps) = sequences.publish(Status::Aggregate)
+            {
+                bodies[0].extend(self.store(steps, tile, Some(Status::Aggregate), &total));
+            }
             if tile > 0 {
-                if let (Strategy::LookBack, Some(steps)) = (sequences.strategy, sequences.publish(Status::Aggregate)) {
-                    bodies[0].extend(self.store(steps, tile, Some(Status::Aggregate), &total));
-                }
-                for lane in 0..=stop {
-                    let status = if lane == stop { Status::Prefix } else { Status::Aggregate };
+                let (lanes, with_prefix) = match sequences.strategy {
+                    Strategy::OneWave => (tile, None),
+                    Strategy::LookBack | Strategy::Chained => (stop + 1, Some(stop)),
+                };
+                for lane in 0..lanes {
+                    let status = if with_prefix == Some(lane) { Status::Prefix } else { Status::Aggregate };
                     let (statements, value) = self.read(steps, tile - 1 - lane, status);
                     if lane > 0 {
                         bodies.push(Vec::new());

@@ -190,6 +190,11 @@ mod exhaustive {
     /// Tiles of a model of the kernels as they are, and of those with a fault.
     const PTX_TILES: (usize, usize) = (5, 4);
     const LOOM_TILES: (usize, usize) = (4, 3);
+    const KERNELS: [(Kernel, Strategy); 3] = [
+        (Kernel::Lookback, Strategy::Lookback),
+        (Kernel::Chained, Strategy::Chained),
+        (Kernel::OneWave, Strategy::OneWave),
+    ];
     /// What loom may take for one protocol.
     const LOOM_TIME: Duration = Duration::from_secs(120);
     const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
@@ -257,7 +262,7 @@ mod exhaustive {
             }
             let mut runs = 0;
             let mut differs = false;
-            for (kernel, strategy) in [(Kernel::Lookback, Strategy::Lookback), (Kernel::Chained, Strategy::Chained)] {
+            for (kernel, strategy) in KERNELS {
                 for &descriptor in Descriptor::ALL {
                     let strategy_fits = when.strategies.is_empty() || when.strategies.contains(&strategy);
                     let layout_fits = when.layouts.is_empty() || when.layouts.contains(&descriptor);

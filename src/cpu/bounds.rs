@@ -3,6 +3,9 @@
 
 use super::backend::{Access, AccessKind, MemoryBackend, Synchronization};
 
+/// So far from an array an access beside it is still said to be beside that array.
+pub(super) const NEAR_BYTES: usize = 1 << 20;
+
 /// An array that a launch may touch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Array {
@@ -44,6 +47,8 @@ impl BoundsCheck {
         let nearest = self.arrays.iter().min_by_key(|array| {
             access.address.abs_diff(array.address).min(access.address.abs_diff(array.address + array.bytes))
         });
+        // Farther off it is no slip of an index, and which array is nearest changes from run to run.
+        let nearest = nearest.filter(|array| access.address.abs_diff(array.address) <= array.bytes + NEAR_BYTES);
         if let Some(array) = nearest {
             let offset = access.address as i128 - array.address as i128;
             message += &format!(", at byte {offset} of {} ({} bytes)", array.name, array.bytes);

@@ -33,6 +33,7 @@ mod knowledge;
 mod shadow;
 
 use super::backend::{Access, AccessKind, MemoryBackend, Scope, Synchronization};
+use super::bounds::NEAR_BYTES;
 use super::error::{Collective, RawSite, SourceSite};
 use history::{Entry, Location, NO_LOCATION};
 use knowledge::{Knowledge, Message, ThreadState, meet_in_block, meet_in_warp};
@@ -358,6 +359,8 @@ impl WeakMemory {
         let nearest = self.arrays.iter().min_by_key(|array| {
             access.address.abs_diff(array.address).min(access.address.abs_diff(array.address + array.bytes))
         });
+        // Farther off it is no slip of an index, and which array is nearest changes from run to run.
+        let nearest = nearest.filter(|array| access.address.abs_diff(array.address) <= array.bytes + NEAR_BYTES);
         if let Some(array) = nearest {
             let offset = access.address as i128 - array.address as i128;
             message += &format!(", at byte {offset} of {} ({} bytes)", array.name, array.bytes);

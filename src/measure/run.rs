@@ -400,6 +400,8 @@ fn relative_cost(subject: &Subject, n: u64) -> f64 {
                     Strategy::Blelloch => 5.0,
                     Strategy::ScanThenPropagate => 2.2,
                     Strategy::ReduceThenScan => 1.7,
+                    // One multiprocessor moves some 100 GB/s.
+                    Strategy::SingleBlock if n > 65536.0 => 30.0,
                     _ => 1.3,
                 }
         }

@@ -23,6 +23,9 @@ pub(super) const fn color(strategy: Strategy) -> RGBColor {
         Strategy::HillisSteele => RGBColor(0x56, 0xb4, 0xe9),
         Strategy::Naive => RGBColor(0x9a, 0x7b, 0x4f),
         Strategy::Sequential => RGBColor(0x80, 0x80, 0x88),
+        // Wine and indigo of Tol's muted scheme.
+        Strategy::SingleBlock => RGBColor(0x88, 0x22, 0x55),
+        Strategy::OneWave => RGBColor(0x33, 0x22, 0x88),
     }
 }
 
@@ -52,8 +55,13 @@ pub(super) fn marker(strategy: Strategy) -> &'static [(i32, i32)] {
             &[(-3, -5), (0, -2), (3, -5), (5, -3), (2, 0), (5, 3), (3, 5), (0, 2), (-3, 5), (-5, 3), (-2, 0), (-5, -3)]
         }
         Strategy::Sequential => &[(-5, -2), (5, -2), (5, 2), (-5, 2)],
+        Strategy::SingleBlock => &[(-2, -5), (2, -5), (2, 5), (-2, 5)],
+        Strategy::OneWave => &[(-5, 0), (4, -5), (4, 5)],
     }
 }
+
+/// Peers take the markers of so many strategies, the first of all: a new strategy changes no picture.
+const PEER_MARKERS: usize = 8;
 
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +107,7 @@ impl Look {
                 color: PEER,
                 width: 2,
                 dash: (index > 0).then(|| dashes(index)),
-                marker: marker(Strategy::ALL[(index + 2) % Strategy::ALL.len()]),
+                marker: marker(Strategy::ALL[(index + 2) % PEER_MARKERS]),
             },
             None if subject == "memcpy" => Self { color: COPY, width: 4, dash: None, marker: &[] },
             None => Self { color: COPY, width: 2, dash: Some((3, 3)), marker: &[] },

@@ -203,8 +203,8 @@ impl Case {
         let one_of = |draw: &mut Draw, wanted: &[Strategy], all: &[Strategy]| {
             draw.of(if wanted.is_empty() { all } else { wanted })
         };
-        // Of 40 cases, for example, 20 are of look-back.
-        const SHARES: [(Strategy, usize); 8] = [
+        // Of 47 cases, for example, 20 are of look-back.
+        const SHARES: [(Strategy, usize); 10] = [
             (Strategy::Lookback, 20),
             (Strategy::Chained, 8),
             (Strategy::ReduceThenScan, 4),
@@ -213,6 +213,8 @@ impl Case {
             (Strategy::Blelloch, 1),
             (Strategy::Naive, 1),
             (Strategy::Sequential, 1),
+            (Strategy::SingleBlock, 1),
+            (Strategy::OneWave, 6),
         ];
         let shares: Vec<Strategy> =
             SHARES.iter().flat_map(|&(strategy, share)| std::iter::repeat_n(strategy, share)).collect();
@@ -242,13 +244,17 @@ impl Case {
             [] => draw.of(Composition::ALL),
             compositions => draw.of(compositions),
         };
-        let windows = needs(Need::Windows) || (strategy == Strategy::Lookback && draw.percent(6));
+        // A warp of one-wave reads 256 descriptors at once, whoever is resident; look-back has a second window only
+        // where more than 32 tiles have no prefix yet.
+        let rounds = strategy == Strategy::OneWave && (needs(Need::Windows) || draw.percent(1));
+        let windows = !rounds && (needs(Need::Windows) || (strategy == Strategy::Lookback && draw.percent(6)));
         let block_threads = if windows { 64 } else { draw.of(&[64, 64, 64, 96, 128]) };
         let vt = draw.of(if needs(Need::Misaligned) { &[2, 4, 8] } else { &[1, 1, 2, 2, 3, 4, 4, 6, 8] });
         // Work that grows with the square of the elements.
-        let (vt, block_threads) = if strategy == Strategy::Naive { (1, 64) } else { (vt, block_threads) };
+        let (vt, block_threads) = if strategy == Strategy::Naive || rounds { (1, 64) } else { (vt, block_threads) };
         let tile = u64::from(vt * block_threads);
         let tiles = match () {
+            () if rounds => 258 + draw.below(8),
             () if windows => 36 + draw.below(16),
             () if mutant.is_none() && draw.percent(6) => 13 + draw.below(24),
             () => 8 + draw.below(5),

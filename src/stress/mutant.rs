@@ -257,12 +257,12 @@ pub const ONE_WORKSPACE: &str = "one_workspace_on_two_streams";
 const OF_HOST: [(&str, &str, &str); 2] = [
     (
         RELAUNCH_AFTER_ABORT,
-        "kind=protocol strategy=lookback,chained need=abort",
+        "kind=protocol strategy=lookback,chained,one-wave need=abort",
         "a launch behind one that ended in the middle, on a workspace that nobody cleaned",
     ),
     (
         ONE_WORKSPACE,
-        "kind=protocol strategy=lookback,chained need=overlap",
+        "kind=protocol strategy=lookback,chained,one-wave need=overlap",
         "a launch in the middle of another on the same workspace",
     ),
 ];
@@ -359,7 +359,7 @@ fn describe(hook: Hook, file: &str, line: u32) -> Result<Mutant, MutantError> {
             || kind == Some(Kind::Ordering)
             || kind == Some(Kind::Harmless))
     {
-        when.strategies = vec![Strategy::Lookback, Strategy::Chained];
+        when.strategies = vec![Strategy::Lookback, Strategy::Chained, Strategy::OneWave];
     }
     let kind = kind.ok_or_else(|| MutantError::NoKind { file: file.to_owned(), line, name: hook.name.clone() })?;
     Ok(Mutant { name: hook.name, kind, when, text: hook.text, file: file.to_owned(), line })

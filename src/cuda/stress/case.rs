@@ -134,15 +134,16 @@ impl StressCase {
     }
 
     fn draw_kernel(random: &mut Random, mutant: Option<&'static Mutant>) -> Self {
-        use Strategy::{Chained, Lookback, ReduceThenScan, ScanThenPropagate};
+        use Strategy::{Chained, Lookback, OneWave, ReduceThenScan, ScanThenPropagate, SingleBlock};
         let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
         let usual = match mutant {
             None => vec![Lookback; 12]
                 .into_iter()
                 .chain([Chained; 5])
-                .chain([ReduceThenScan, ReduceThenScan, ScanThenPropagate])
+                .chain([OneWave; 4])
+                .chain([ReduceThenScan, ReduceThenScan, ScanThenPropagate, SingleBlock])
                 .collect(),
-            Some(_) => vec![Lookback, Lookback, Chained],
+            Some(_) => vec![Lookback, Lookback, Chained, OneWave],
         };
         let strategy = random.pick(&or_else(mutant.map(|mutant| &mutant.when.strategies[..]), &usual));
         let noncommutative = needs(Need::NonCommutative);
@@ -263,7 +264,12 @@ impl StressCase {
     fn draw_sizes(&mut self, random: &mut Random, windows: bool, partial: bool, is_small: bool) {
         let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
         let most = (MAXIMUM_ELEMENTS / tile - 2).max(2);
-        let smallest = if windows { 70 } else { 1 };
+        // More than two windows of look-back, than one round of one-wave.
+        let smallest = match (windows, self.strategy) {
+            (true, Strategy::OneWave) => 300,
+            (true, _) => 70,
+            _ => 1,
+        };
         let count = if is_small { 2 } else { 1 + random.below(3) };
         for _ in 0..count {
             let tiles = match random.below(10) {
@@ -308,8 +314,9 @@ impl StressCase {
         self.delay_nanoseconds = random.pick(&[1_000, 3_000, 10_000, 50_000]);
         let rate = random.pick(&[64, 512, 4096, 32_768]);
         let most_tiles = self.sizes.iter().max().copied().unwrap_or(1) / self.tile_elements() + 1;
-        // In a chain each delay delays everyone; in a look-back those of resident blocks pass together.
-        let parallel = if self.strategy == Strategy::Chained { 1 } else { most_tiles.min(512) };
+        // In a chain each delay delays everyone, in one block, too; those of resident blocks pass together.
+        let is_serial = matches!(self.strategy, Strategy::Chained | Strategy::SingleBlock);
+        let parallel = if is_serial { 1 } else { most_tiles.min(512) };
         let delays_in_turn = 2 * (most_tiles.div_ceil(parallel)) * u64::from(self.delay_nanoseconds);
         // Nanoseconds of a run that may pass in delays, on average.
         let budget = 50_000;

@@ -1,0 +1,128 @@
+// Single pass without a chain. Each tile stays in the registers of its block, publishes its aggregate, reads the
+// aggregates of all tiles before it and combines them itself: no inclusive prefix is published, and nobody waits
+// for one. 2n element-moves, and of the order of tiles^2 descriptor reads, so it is for arrays that the GPU
+// holds at once. Tiles come from the ticket: a tile waits only for tiles that have started before it, so any
+// number of resident blocks is enough, and any n works.
+#pragma once
+
+#include "../block/tile.cuh"
+#include "../descriptor.cuh"
+#include "single_pass.cuh"
+
+namespace lookback {
+namespace scan {
+
+// Descriptors that a lane has on their way at once: a round trip to the L2 cache then brings a warp 256 of them.
+constexpr u32 descriptors_at_once = 8;
+
+// The combination of all tiles before `start.tile`. Called by all lanes of one warp; all get the result.
+template <class Operator, class Descriptors>
+DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors, tile_start start) {
+  using T = typename Operator::value_type;
+  const u32 lane = lane_index();
+  T prefix = Operator::identity();
+  u64 end = start.tile;
+  if (MUTANT(skips_nearest, "kind=algorithm strategy=one-wave", "the neighbour's aggregate left out") && end > 0) --end;
+  if (MUTANT(reads_own, "kind=algorithm strategy=one-wave", "a tile's own aggregate counted as one before it")) ++end;
+  const waiting wait;
+  u32 rounds = 0;
+  u64 first = 0;
+  while (first < end) {
+    // A lane takes neighbours, as many as give all lanes the same, and lanes stand in the order of their tiles.
+    const u64 left = end - first;
+    const u32 each = left >= LOOKBACK_WARP_LANES * descriptors_at_once
+                         ? descriptors_at_once
+                         : static_cast<u32>(left + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES;
+    const u64 mine = first + lane * each;
+    descriptor_view<T> views[descriptors_at_once];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < descriptors_at_once; ++i) {
+      // Where no tile is, there is nothing to wait for.
+      const bool exists = i < each && mine + i < end;
+      views[i].status = exists ? LOOKBACK_STATUS_INVALID : LOOKBACK_STATUS_AGGREGATE;
+      views[i].value = Operator::identity();
+    }
+    // Read what is missing, at first all, until nothing is.
+    for (;;) {
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < descriptors_at_once; ++i) {
+        if (views[i].status == LOOKBACK_STATUS_INVALID) views[i] = descriptors.read(mine + i, start.epoch);
+      }
+      ++rounds;
+      bool is_waiting = false;
+      u64 missing = 0;
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < descriptors_at_once; ++i) {
+        if (!is_waiting && views[i].status == LOOKBACK_STATUS_INVALID) {
+          is_waiting = true;
+          missing = mine + i;
+        }
+      }
+      if (MUTANT(counts_missing_as_nothing, "kind=algorithm strategy=one-wave",
+                 "a missing aggregate counts as nothing")) {
+        is_waiting = false;
+      }
+      if (ballot(is_waiting) == 0 || wait.warp_gives_up(start.tile, missing, is_waiting)) break;
+    }
+
+    T window = views[0].value;
+    LOOKBACK_UNROLL
+    for (u32 i = 1; i < descriptors_at_once; ++i) {
+      if (i < each) window = combine<Operator>(window, views[i].value);
+    }
+    LOOKBACK_UNROLL
+    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
+      const T right = shuffle_down(window, distance);
+      if (lane + distance < LOOKBACK_WARP_LANES) {
+        window = MUTANT(lanes_swapped, "kind=algorithm strategy=one-wave need=non-commutative",
+                        "tiles of two lanes combined the wrong way round")
+                     ? combine<Operator>(right, window)
+                     : combine<Operator>(window, right);
+      }
+    }
+    window = shuffle_index(window, 0);
+    prefix = MUTANT(rounds_swapped, "kind=algorithm strategy=one-wave need=non-commutative,windows",
+                    "the tiles of two rounds combined the wrong way round")
+                 ? combine<Operator>(window, prefix)
+                 : combine<Operator>(prefix, window);
+    DELAY_POINT(between_windows);
+    first += LOOKBACK_WARP_LANES * each;
+  }
+  if (lane == 0 && start.tile > 0) count_lookback(rounds, start.tile);
+  return prefix;
+}
+
+// Reads: input, output, control, descriptors, n, capacity, lead. A block a tile.
+template <class Operator, class Config>
+DEVICE void one_wave(Config config, const lookback_launch& launch) {
+  using T = typename Operator::value_type;
+  using storage_type = tile_storage<Operator, Config>;
+  SHARED(storage_type, storage);
+  SHARED(tile_start, shared_start);
+
+  const tile_start start = start_tile(config, launch, shared_start);
+  tile<Operator, Config> mine(config, storage, launch, start.tile);
+  mine.load(launch);
+  const T total = mine.reduce_and_join(storage.warp_totals);
+
+  with_descriptors<T>(config, launch, [&](auto descriptors) {
+    if (warp_index() == 0) {
+      DELAY_POINT(before_aggregate);
+      if (lane_index() == 0) descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
+      DELAY_POINT(before_look_back);
+      const T prefix = combine_aggregates<Operator>(descriptors, start);
+      if (lane_index() == 0) memory::shared_store(storage.tile_prefix, prefix);
+    }
+    if (!MUTANT(one_wave_finish_barrier_dropped, "kind=barrier strategy=one-wave", "none after the prefix")) {
+      block_barrier();  // the prefix is written, the descriptor accesses of the block are done
+    }
+    mine.finish(memory::shared_load(storage.tile_prefix));
+    mine.store(launch);
+    // Last of all: with no other tile behind this one to take its place, the fence and the round trip of the count
+    // would only keep warp 0 from storing.
+    if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
+  });
+}
+
+}  // namespace scan
+}  // namespace lookback

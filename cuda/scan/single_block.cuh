@@ -1,0 +1,58 @@
+// One block scans the whole array: one launch, nothing shared with other blocks, nothing to clear. For arrays so
+// small that meeting other blocks would take longer than doing their work. A longer array is a loop over
+// tiles: each is loaded while the one before it is scanned, and the prefix is carried in registers.
+//
+// One block barrier a tile. The totals of the warps have two places that are used in turn: a warp that writes
+// those of the next tile but one has passed the barrier of the next, and all warps come to that one with
+// the totals of this tile read.
+#pragma once
+
+#include "../block/tile.cuh"
+
+namespace lookback {
+namespace scan {
+
+template <class Operator, class Config>
+struct single_block_totals {
+  static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
+  // Aligned, so that several are read at once.
+  alignas(16) typename Operator::value_type of_warps[2][maximum_warps];
+};
+
+// Reads: input, output, n, tiles, lead. One block.
+template <class Operator, class Config>
+DEVICE void single_block(Config config, const lookback_launch& launch) {
+  using T = typename Operator::value_type;
+  using storage_type = tile_storage<Operator, Config>;
+  using totals_type = single_block_totals<Operator, Config>;
+  SHARED(storage_type, storage);
+  SHARED(totals_type, totals);
+
+  tile<Operator, Config> mine(config, storage, launch, 0);
+  mine.load(launch);
+  T carry = Operator::identity();
+  for (u64 index = 0;; ++index) {
+    const bool is_last = index + 1 == launch.tiles;
+    tile<Operator, Config> next(config, storage, launch, index + 1);
+    if (!is_last) next.load(launch);  // on its way while this one is scanned
+
+    u32 place = static_cast<u32>(index % 2);
+    if (MUTANT(totals_in_one_place,
+               "kind=barrier strategy=single-block composition=reduce-then-scan,scan-then-propagate",
+               "the next tile's totals over those that other warps still read")) {
+      place = 0;
+    }
+    const T total = mine.reduce_and_join(totals.of_warps[place]);
+    mine.finish(carry);
+    mine.store(launch);
+    if (is_last) break;
+    carry = MUTANT(carry_replaced, "kind=algorithm strategy=single-block",
+                   "the prefix of a tile is the total of its neighbour alone")
+                ? total
+                : combine<Operator>(carry, total);
+    mine.take_items(next);
+  }
+}
+
+}  // namespace scan
+}  // namespace lookback
