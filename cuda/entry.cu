@@ -9,13 +9,15 @@
 #include "scan/chained.cuh"
 #include "scan/copy.cuh"
 #include "scan/hillis_steele.cuh"
+#include "scan/lookahead.cuh"
 #include "scan/lookback.cuh"
 #include "scan/naive.cuh"
 #include "scan/sequential.cuh"
 #include "scan/three_phase.cuh"
 
 using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREADS, LOOKBACK_MODE, LOOKBACK_PATTERN,
-                                               LOOKBACK_COMPOSITION, LOOKBACK_DESCRIPTOR, LOOKBACK_TILE_ORDER>;
+                                               LOOKBACK_COMPOSITION, LOOKBACK_DESCRIPTOR, LOOKBACK_TILE_ORDER,
+                                               LOOKBACK_STAGES>;
 
 #if LOOKBACK_KERNEL == 0
 #define LOOKBACK_KERNEL_FUNCTION copy
@@ -43,6 +45,8 @@ using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREA
 #define LOOKBACK_KERNEL_FUNCTION chained
 #elif LOOKBACK_KERNEL == 12
 #define LOOKBACK_KERNEL_FUNCTION lookback
+#elif LOOKBACK_KERNEL == 13
+#define LOOKBACK_KERNEL_FUNCTION lookahead
 #else
 #error "LOOKBACK_KERNEL is no lookback_kernel"
 #endif

@@ -134,6 +134,13 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
         if shared_bytes > KernelResources::SHARED_BYTES_LIMIT {
             failures.push(format!("{}: {shared_bytes} bytes of shared memory", job.describe()));
         }
+        if job.kernel.takes_tiles() {
+            let bytes = job.instance.element().bytes();
+            let ring = u64::from(job.architecture.stages(&job.config, bytes)) * job.config.tile_bytes(bytes);
+            if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
+                failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
+            }
+        }
         if registers == 0 {
             failures.push(format!("{}: the assembler reported no registers", job.describe()));
         }
@@ -141,11 +148,15 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
     (listed, failures)
 }
 
+fn is_fast(kernel: Kernel) -> bool {
+    matches!(kernel, Kernel::Lookback | Kernel::Lookahead | Kernel::ReduceTiles | Kernel::ScanTiles)
+}
+
 /// The strategies by which people will judge the algorithms may not spill where nobody chose anything.
 fn spills_of_fast_kernels(listed: &[(Job, KernelResources)]) -> Vec<String> {
     listed
         .iter()
-        .filter(|(job, _)| matches!(job.kernel, Kernel::Lookback | Kernel::ReduceTiles | Kernel::ScanTiles))
+        .filter(|(job, _)| is_fast(job.kernel))
         .filter(|(_, resources)| resources.spill_bytes() > 0)
         .map(|(job, resources)| format!("{} spills: {resources:?}", job.describe()))
         .collect()
@@ -169,7 +180,7 @@ fn every_kernel_compiles_for_every_architecture_by_default() {
         let f64_sum = Instance::new(ElementType::F64, Operator::Sum).expect("f64 has a sum");
         let mut wide = Vec::new();
         default_kernels_of(f64_sum, Mode::Inclusive, architecture, &mut wide);
-        jobs.extend(wide.into_iter().filter(|job| job.kernel == Kernel::Lookback));
+        jobs.extend(wide.into_iter().filter(|job| matches!(job.kernel, Kernel::Lookback | Kernel::Lookahead)));
     }
     for architecture in Architecture::CHECKED {
         for &kernel in Kernel::ALL {
@@ -190,7 +201,7 @@ fn every_instance_compiles_on_hopper_without_spills_by_default() {
     for instance in instances() {
         default_kernels_of(instance, Mode::Inclusive, HOPPER, &mut jobs);
     }
-    jobs.retain(|job| matches!(job.kernel, Kernel::Lookback | Kernel::ReduceTiles | Kernel::ScanTiles));
+    jobs.retain(|job| is_fast(job.kernel));
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     failures.extend(spills_of_fast_kernels(&listed));
     report(&failures);
@@ -219,7 +230,9 @@ fn every_choice_inside_the_strategies_compiles() {
     }
     // The others do not depend on most of these choices.
     jobs.retain(|job| {
-        job.kernel == Kernel::Lookback || job.config.mode != Mode::Inclusive || job.config.vt == default.vt
+        matches!(job.kernel, Kernel::Lookback | Kernel::Lookahead)
+            || job.config.mode != Mode::Inclusive
+            || job.config.vt == default.vt
     });
     let (_, failures) = compile_all(&compiler, &jobs);
     report(&failures);

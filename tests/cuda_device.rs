@@ -114,7 +114,13 @@ fn every_alignment_of_both_arrays_is_right() {
         let bytes = element.bytes();
         let n = 20_011;
         device.load(&Dataset::random(instance, n, 5)).expect("a small dataset fits");
-        for strategy in [Strategy::Lookback, Strategy::Chained, Strategy::ReduceThenScan, Strategy::ScanThenPropagate] {
+        for strategy in [
+            Strategy::Lookback,
+            Strategy::Lookahead,
+            Strategy::Chained,
+            Strategy::ReduceThenScan,
+            Strategy::ScanThenPropagate,
+        ] {
             for input_offset in (0..16).step_by(bytes) {
                 for output_offset in (0..16).step_by(bytes) {
                     for mode in [Mode::Inclusive, Mode::Exclusive] {
@@ -177,7 +183,7 @@ fn launches_across_the_epochs_wrap_are_right_and_restart_at_one() {
     let Some(mut device) = device("launches_across_the_epochs_wrap_are_right_and_restart_at_one") else { return };
     let mut failures = Vec::new();
     for layout in [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split] {
-        for strategy in [Strategy::Lookback, Strategy::Chained] {
+        for strategy in [Strategy::Lookback, Strategy::Lookahead, Strategy::Chained] {
             let small = device_again(&mut device);
             let config = ScanConfig { descriptor: Some(layout), vt: 4, ..ScanConfig::default() };
             let instance = instance(ElementType::U32, Operator::Sum);

@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn a_workspace_serves_one_launch_after_another(
-        launches in prop::collection::vec((configs(), 1..4000_u64, select(vec![Strategy::Lookback, Strategy::Chained])), 2..6),
+        launches in prop::collection::vec((configs(), 1..4000_u64, select(vec![Strategy::Lookback, Strategy::Lookahead, Strategy::Chained])), 2..6),
         instance in select(Instance::all().collect::<Vec<_>>()),
         settings in cpu_settings(),
         seed in any::<u64>(),
@@ -145,7 +145,13 @@ proptest! {
 
 /// Small launches of several warps, for schedules that switch between plain accesses.
 fn small_requests() -> impl Strategy_<Value = ScanRequest> {
-    let strategies = [Strategy::ReduceThenScan, Strategy::ScanThenPropagate, Strategy::Chained, Strategy::Lookback];
+    let strategies = [
+        Strategy::ReduceThenScan,
+        Strategy::ScanThenPropagate,
+        Strategy::Chained,
+        Strategy::Lookback,
+        Strategy::Lookahead,
+    ];
     let instances = [intervals(), sums_of_u32(), instance(ElementType::U8, Operator::Sum)];
     (
         select(strategies.to_vec()),
@@ -212,7 +218,11 @@ fn no_schedule_of_the_protocol_changes_the_result() {
                 schedule: Schedule::Random { preemption: [0.05, 0.3, 0.7, 1.0][seed as usize % 4] },
                 ..CpuSettings::default()
             });
-            let strategy = if seed % 5 == 0 { Strategy::Chained } else { Strategy::Lookback };
+            let strategy = match seed % 5 {
+                0 => Strategy::Chained,
+                1 => Strategy::Lookahead,
+                _ => Strategy::Lookback,
+            };
             // 2 to 119 tiles.
             let request = request(instance, strategy, Mode::Inclusive, config, 32 * (2 + seed * 37 % 118));
             let counters =
@@ -284,7 +294,8 @@ fn every_alignment_of_input_and_output_is_right() {
     let mut device = checking_device();
     for &element in ElementType::NUMBERS {
         let bytes = element.bytes() as u32;
-        for strategy in [Strategy::ScanThenPropagate, Strategy::ReduceThenScan, Strategy::Lookback] {
+        for strategy in [Strategy::ScanThenPropagate, Strategy::ReduceThenScan, Strategy::Lookback, Strategy::Lookahead]
+        {
             for input_offset in (0..16).step_by(bytes as usize) {
                 for output_offset in (0..16).step_by(bytes as usize) {
                     let config = ScanConfig { vt: 16, block_threads: 64, ..ScanConfig::default() };
@@ -305,7 +316,7 @@ fn every_vt_works_without_a_rebuild() {
     let mut device = checking_device();
     for vt in 1..=abi::LOOKBACK_MAXIMUM_VT {
         for instance in [sums_of_u32(), instance(ElementType::F64, Operator::Sum), intervals()] {
-            for strategy in [Strategy::Lookback, Strategy::ReduceThenScan] {
+            for strategy in [Strategy::Lookback, Strategy::Lookahead, Strategy::ReduceThenScan] {
                 let config = ScanConfig { vt, block_threads: 64, ..ScanConfig::default() };
                 let n = 5 * 64 * u64::from(vt) + 13;
                 run(&mut device, &request(instance, strategy, Mode::Inclusive, config, n), 3)
@@ -329,6 +340,7 @@ fn strategies_move_what_the_textbook_says() {
         (Strategy::ReduceThenScan, 3 * n),
         (Strategy::Chained, 2 * n),
         (Strategy::Lookback, 2 * n),
+        (Strategy::Lookahead, 2 * n),
     ] {
         let mut device = checking_device();
         let request = request(sums_of_u32(), strategy, Mode::Inclusive, config, n);
@@ -342,6 +354,12 @@ fn strategies_move_what_the_textbook_says() {
                 assert_eq!(counters.launches, 1);
             }
             Strategy::Chained => assert_eq!(counters.launches, 1),
+            Strategy::Lookahead => {
+                // Ticket, aggregate, and at least one read for each tile but the first.
+                assert!(counters.protocol_accesses >= 3 * tiles - 1, "{counters:?}");
+                assert_eq!(counters.lookback_tiles, tiles - 1);
+                assert_eq!(counters.launches, 1);
+            }
             Strategy::HillisSteele => assert_eq!(counters.launches, levels),
             // Upsweep, spine of one tile, downsweep.
             Strategy::ReduceThenScan | Strategy::ScanThenPropagate => {
@@ -403,7 +421,7 @@ fn descriptors_survive_the_wrap_of_the_epoch() {
         (instance(ElementType::AffineMap, Operator::Affine), Descriptor::Split),
     ];
     for (instance, layout) in layouts {
-        for strategy in [Strategy::Lookback, Strategy::Chained] {
+        for strategy in [Strategy::Lookback, Strategy::Chained, Strategy::Lookahead] {
             // Blocks that run apart, or nobody reads a descriptor before it is written.
             let mut device = CpuDevice::new(CpuSettings {
                 resident_blocks: 40,
@@ -436,6 +454,10 @@ fn tickets_need_one_resident_block_and_static_ids_need_order() {
     let settings = CpuSettings { resident_blocks: 1, block_order: BlockOrder::Reverse, ..CpuSettings::default() };
     let with_ticket = request(intervals(), Strategy::Lookback, Mode::Inclusive, small_tile(2), 1000);
     run(&mut CpuDevice::new(settings), &with_ticket, 5).expect("tiles are taken in the order in which blocks start");
+    let ahead = ScanRequest { strategy: Strategy::Lookahead, ..with_ticket };
+    for seed in 0..8 {
+        run(&mut CpuDevice::new(settings), &ahead, seed).expect("one block takes all tiles");
+    }
 
     let config = ScanConfig { tile_order: TileOrder::Static, ..small_tile(2) };
     let with_static_ids = ScanRequest { config, ..with_ticket };
@@ -451,6 +473,33 @@ fn tickets_need_one_resident_block_and_static_ids_need_order() {
 
     // The aborted launch left a ticket and descriptors behind; the next one must not trip over them.
     run(&mut device, &with_ticket, 6).expect("an aborted launch leaves nothing to the next one");
+}
+
+#[test]
+fn sums_of_floats_ahead_are_the_same_bit_for_bit_whoever_takes_which_tile() {
+    for element in [ElementType::F32, ElementType::F64] {
+        let instance = instance(element, Operator::Sum);
+        // Several groups of 32 tiles, more than are read at one time, and a cut one.
+        let request = request(instance, Strategy::Lookahead, Mode::Inclusive, small_tile(4), 128 * 300 + 17);
+        let dataset = Dataset::random(instance, request.n, 3);
+        let scan = |settings, seed| {
+            let mut output = vec![0; dataset.input.len()];
+            CpuDevice::new(settings)
+                .scan(&request, &dataset.input, &mut output, seed)
+                .unwrap_or_else(|error| panic!("{instance}, seed {seed}: {error}"));
+            output
+        };
+        let first = scan(CpuSettings { resident_blocks: 1, ..CpuSettings::default() }, 0);
+        for seed in 1..12 {
+            let settings = CpuSettings {
+                resident_blocks: 1 + seed as u32 % 6,
+                block_order: BlockOrder::Random,
+                schedule: Schedule::Random { preemption: 0.1 },
+                ..CpuSettings::default()
+            };
+            assert!(scan(settings, seed) == first, "{instance}, seed {seed}");
+        }
+    }
 }
 
 #[test]
@@ -486,6 +535,9 @@ fn launches_that_cannot_be_are_errors_that_say_what_to_do() {
     let tiny = ScanConfig { vt: 1, block_threads: 32, ..good };
     let huge = request(sums_of_u32(), Strategy::Lookback, Mode::Inclusive, tiny, 1 << 40);
     assert!(matches!(Plan::new(&huge), Err(ConfigError::TooManyBlocks { .. })));
+    let full = ScanConfig { vt: 1, block_threads: 960, ..good };
+    let ahead = request(sums_of_u32(), Strategy::Lookahead, Mode::Inclusive, full, 100);
+    assert_eq!(Plan::new(&ahead), Err(ConfigError::HelperThreads(960)));
     assert!(Instance::new(ElementType::F32, Operator::Xor).is_err());
     assert!(Instance::new(ElementType::U32, Operator::Affine).is_err());
 }

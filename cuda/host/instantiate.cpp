@@ -7,6 +7,7 @@
 #include "../scan/chained.cuh"
 #include "../scan/copy.cuh"
 #include "../scan/hillis_steele.cuh"
+#include "../scan/lookahead.cuh"
 #include "../scan/lookback.cuh"
 #include "../scan/naive.cuh"
 #include "../scan/sequential.cuh"
@@ -45,6 +46,7 @@ lookback_body LOOKBACK_BODIES(lookback_u32 kernel) {
     case LOOKBACK_KERNEL_PROPAGATE: return LOOKBACK_BODY(propagate);
     case LOOKBACK_KERNEL_CHAINED: return LOOKBACK_BODY(chained);
     case LOOKBACK_KERNEL_LOOKBACK: return LOOKBACK_BODY(lookback);
+    case LOOKBACK_KERNEL_LOOKAHEAD: return LOOKBACK_BODY(lookahead);
     default: return nullptr;
   }
 }

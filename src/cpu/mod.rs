@@ -39,7 +39,7 @@ mod weak_memory;
 
 pub use backend::{Access, AccessKind, Copy, MemoryBackend, Scope, Synchronization};
 pub use context::Counters;
-pub use device::{CpuDevice, CpuSettings, KernelBody, kernel_body};
+pub use device::{CpuDevice, CpuSettings, KernelBody, kernel_body, step_settings};
 pub use error::{Activity, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
 pub use executor::{launch, launch_on};
 pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Pause, Schedule, Stop};

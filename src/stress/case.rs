@@ -198,7 +198,11 @@ impl Case {
         let one_of = |draw: &mut Draw, wanted: &[Strategy], all: &[Strategy]| {
             draw.of(if wanted.is_empty() { all } else { wanted })
         };
-        const STRATEGIES: [Strategy; 20] = [
+        const STRATEGIES: [Strategy; 24] = [
+            Strategy::Lookahead,
+            Strategy::Lookahead,
+            Strategy::Lookahead,
+            Strategy::Lookahead,
             Strategy::Lookback,
             Strategy::Lookback,
             Strategy::Lookback,
@@ -246,7 +250,8 @@ impl Case {
             [] => draw.of(Composition::ALL),
             compositions => draw.of(compositions),
         };
-        let windows = needs(Need::Windows) || (strategy == Strategy::Lookback && draw.percent(8));
+        let looks_back = matches!(strategy, Strategy::Lookback | Strategy::Lookahead);
+        let windows = needs(Need::Windows) || (looks_back && draw.percent(8));
         let block_threads = if windows { 64 } else { draw.of(&[64, 64, 64, 96, 128]) };
         let vt = draw.of(if needs(Need::Misaligned) { &[2, 4, 8] } else { &[1, 1, 2, 2, 3, 4, 4, 6, 8] });
         // Work that grows with the square of the elements.
@@ -321,7 +326,8 @@ impl Case {
         } else {
             draw.of(&[BlockOrder::InOrder, BlockOrder::Reverse, BlockOrder::Random])
         };
-        let block = draw.below(tiles);
+        // Blocks that take one tile after the other are few.
+        let block = draw.below(if strategy == Strategy::Lookahead { 6 } else { tiles });
         let after_points = draw.below(40);
         let disturbance = match () {
             () if !strategy.is_single_pass() => Disturbance::None,
