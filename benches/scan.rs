@@ -11,7 +11,8 @@ use lookback::element::{ElementType, Instance, Operator};
 use lookback::strategy::{Mode, ScanConfig, Strategy};
 use std::time::Duration;
 
-const STRATEGIES: [Strategy; 3] = [Strategy::ReduceThenScan, Strategy::Chained, Strategy::Lookback];
+const STRATEGIES: [Strategy; 4] =
+    [Strategy::ReduceThenScan, Strategy::Chained, Strategy::Lookback, Strategy::Lookahead];
 const SEED: u64 = 42;
 
 /// Nanoseconds that the device took, reported by the benchmark itself.

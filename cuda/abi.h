@@ -11,6 +11,10 @@ typedef unsigned long long lookback_u64;
 enum { LOOKBACK_WARP_LANES = 32 };
 // Largest number of values per thread (VT) and threads per block a launch may ask for.
 enum { LOOKBACK_MAXIMUM_VT = 64, LOOKBACK_MAXIMUM_BLOCK_THREADS = 1024 };
+// Warps of a look-ahead block beside those that scan: one fetches tiles, one reduces them, one keeps the prefix.
+enum { LOOKBACK_HELPER_WARPS = 3 };
+// Largest number of tiles that such a block holds in shared memory at one time.
+enum { LOOKBACK_MAXIMUM_STAGES = 12 };
 // Widest access of one lane, in bytes.
 enum { LOOKBACK_VECTOR_BYTES = 16 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
@@ -81,19 +85,20 @@ enum lookback_kernel {
   LOOKBACK_KERNEL_LOOKBACK = 12,
   LOOKBACK_KERNEL_SINGLE_BLOCK = 13,
   LOOKBACK_KERNEL_ONE_WAVE = 14,
-  LOOKBACK_KERNELS = 15
+  LOOKBACK_KERNEL_LOOKAHEAD = 15,
+  LOOKBACK_KERNELS = 16
 };
 
 // The choices that are compile-time constants on the GPU and run-time values on the CPU.
 struct lookback_config {
   lookback_u32 vt;             // values per thread, 1 ... 64
-  lookback_u32 block_threads;  // a multiple of 32, 32 ... 1024
+  lookback_u32 block_threads;  // threads that hold values: a multiple of 32, 32 ... 1024
   lookback_u32 mode;           // lookback_mode
   lookback_u32 pattern;        // lookback_pattern
   lookback_u32 composition;    // lookback_composition
   lookback_u32 descriptor;     // lookback_descriptor
   lookback_u32 tile_order;     // lookback_tile_order
-  lookback_u32 reserved;       // 0
+  lookback_u32 stages;         // tiles that a look-ahead block holds at one time, 1 ... 12; else 0
 };
 
 // The head of a workspace in device memory; zeroed once, when the workspace is made, and then kept

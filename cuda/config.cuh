@@ -8,7 +8,8 @@
 
 namespace lookback {
 
-template <u32 vt_, u32 block_threads_, u32 mode_, u32 pattern_, u32 composition_, u32 descriptor_, u32 tile_order_>
+template <u32 vt_, u32 block_threads_, u32 mode_, u32 pattern_, u32 composition_, u32 descriptor_, u32 tile_order_,
+          u32 stages_>
 struct constant_config {
   static constexpr u32 vt = vt_;
   static constexpr u32 block_threads = block_threads_;
@@ -17,9 +18,11 @@ struct constant_config {
   static constexpr u32 composition = composition_;
   static constexpr u32 descriptor = descriptor_;
   static constexpr u32 tile_order = tile_order_;
+  static constexpr u32 stages = stages_;
 
   static constexpr u32 maximum_vt = vt;
   static constexpr u32 maximum_block_threads = block_threads;
+  static constexpr u32 maximum_stages = stages;
   // Values of shared scratch that the pattern needs for each thread of its team.
   static constexpr u32 maximum_scratch_values_per_thread = pattern == LOOKBACK_PATTERN_SHUFFLE         ? 0
                                                            : pattern == LOOKBACK_PATTERN_HILLIS_STEELE ? 2
@@ -34,9 +37,11 @@ struct runtime_config {
   u32 composition;
   u32 descriptor;
   u32 tile_order;
+  u32 stages;
 
   static constexpr u32 maximum_vt = LOOKBACK_MAXIMUM_VT;
   static constexpr u32 maximum_block_threads = LOOKBACK_MAXIMUM_BLOCK_THREADS;
+  static constexpr u32 maximum_stages = LOOKBACK_MAXIMUM_STAGES;
   static constexpr u32 maximum_scratch_values_per_thread = 2;
 
   explicit runtime_config(const lookback_config& config)
@@ -46,7 +51,8 @@ struct runtime_config {
         pattern(config.pattern),
         composition(config.composition),
         descriptor(config.descriptor),
-        tile_order(config.tile_order) {}
+        tile_order(config.tile_order),
+        stages(config.stages) {}
 };
 
 // A number as a type, so that a choice made at run time can select a template.

@@ -9,6 +9,7 @@
 #include "scan/chained.cuh"
 #include "scan/copy.cuh"
 #include "scan/hillis_steele.cuh"
+#include "scan/lookahead.cuh"
 #include "scan/lookback.cuh"
 #include "scan/naive.cuh"
 #include "scan/one_wave.cuh"
@@ -17,7 +18,8 @@
 #include "scan/three_phase.cuh"
 
 using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREADS, LOOKBACK_MODE, LOOKBACK_PATTERN,
-                                               LOOKBACK_COMPOSITION, LOOKBACK_DESCRIPTOR, LOOKBACK_TILE_ORDER>;
+                                               LOOKBACK_COMPOSITION, LOOKBACK_DESCRIPTOR, LOOKBACK_TILE_ORDER,
+                                               LOOKBACK_STAGES>;
 
 #if LOOKBACK_KERNEL == 0
 #define LOOKBACK_KERNEL_FUNCTION copy
@@ -49,6 +51,8 @@ using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREA
 #define LOOKBACK_KERNEL_FUNCTION single_block
 #elif LOOKBACK_KERNEL == 14
 #define LOOKBACK_KERNEL_FUNCTION one_wave
+#elif LOOKBACK_KERNEL == 15
+#define LOOKBACK_KERNEL_FUNCTION lookahead
 #else
 #error "LOOKBACK_KERNEL is no lookback_kernel"
 #endif

@@ -1,5 +1,5 @@
 // Associative operators, each with its value type and identity. `a` stands left of `b`: only the
-// order of operands may be relied on, never commutativity.
+// order of operands may be relied on, and commutativity only where `is_commutative` says so.
 #pragma once
 
 #include "platform.cuh"
@@ -30,18 +30,21 @@ struct number;
 template <class T, class Unsigned>
 struct unsigned_number {
   using wrapping = Unsigned;
+  static constexpr bool is_exact = true;
   static constexpr T lowest = 0;
   static constexpr T highest = static_cast<T>(~T(0));
 };
 template <class T, class Unsigned>
 struct signed_number {
   using wrapping = Unsigned;
+  static constexpr bool is_exact = true;
   static constexpr T highest = static_cast<T>(static_cast<Unsigned>(~Unsigned(0)) >> 1);
   static constexpr T lowest = -highest - 1;
 };
 template <class T>
 struct float_number {
   using wrapping = T;
+  static constexpr bool is_exact = false;
   // Infinity by its bits: the one spelling that g++, clang, nvcc and NVRTC all take in a constant.
   static constexpr T highest = static_cast<T>(__builtin_bit_cast(double, 0x7ff0000000000000ull));
   static constexpr T lowest = -highest;
@@ -70,6 +73,7 @@ template <class T>
 struct sum {
   using value_type = T;
   static constexpr bool has_inverse = true;
+  static constexpr bool is_commutative = true;
   DEVICE static T identity() { return T(0); }
   DEVICE static T combine(T a, T b) {
     using wrapping = typename number<T>::wrapping;
@@ -94,36 +98,43 @@ struct no_inverse {
 // their order and the operator stays associative bit for bit.
 template <class T>
 struct minimum : no_inverse<T> {
+  // Of -0 and +0 and of two NaN the left one wins.
+  static constexpr bool is_commutative = number<T>::is_exact;
   DEVICE static T identity() { return number<T>::highest; }
   DEVICE static T combine(T a, T b) { return a != a ? a : (b < a || b != b) ? b : a; }
 };
 
 template <class T>
 struct maximum : no_inverse<T> {
+  static constexpr bool is_commutative = number<T>::is_exact;
   DEVICE static T identity() { return number<T>::lowest; }
   DEVICE static T combine(T a, T b) { return a != a ? a : (b > a || b != b) ? b : a; }
 };
 
 template <class T>
 struct bit_and : no_inverse<T> {
+  static constexpr bool is_commutative = true;
   DEVICE static T identity() { return static_cast<T>(~T(0)); }
   DEVICE static T combine(T a, T b) { return static_cast<T>(a & b); }
 };
 
 template <class T>
 struct bit_or : no_inverse<T> {
+  static constexpr bool is_commutative = true;
   DEVICE static T identity() { return T(0); }
   DEVICE static T combine(T a, T b) { return static_cast<T>(a | b); }
 };
 
 template <class T>
 struct bit_xor : no_inverse<T> {
+  static constexpr bool is_commutative = true;
   DEVICE static T identity() { return T(0); }
   DEVICE static T combine(T a, T b) { return static_cast<T>(a ^ b); }
 };
 
 // First a, then b.
 struct affine : no_inverse<affine_map> {
+  static constexpr bool is_commutative = false;
   DEVICE static affine_map identity() { return {1, 0}; }
   DEVICE static affine_map combine(affine_map a, affine_map b) {
     return {a.factor * b.factor, b.factor * a.offset + b.offset};
@@ -131,6 +142,7 @@ struct affine : no_inverse<affine_map> {
 };
 
 struct bicyclic : no_inverse<bicyclic_pair> {
+  static constexpr bool is_commutative = false;
   DEVICE static bicyclic_pair identity() { return {0, 0}; }
   DEVICE static bicyclic_pair combine(bicyclic_pair a, bicyclic_pair b) {
     const u32 matched = a.opening < b.closing ? a.opening : b.closing;
@@ -140,6 +152,7 @@ struct bicyclic : no_inverse<bicyclic_pair> {
 
 // Joins neighbours; anything out of order, missing or repeated gives the error, which absorbs.
 struct intervals : no_inverse<index_interval> {
+  static constexpr bool is_commutative = false;
   DEVICE static index_interval identity() { return {1, 0}; }
   DEVICE static bool is_empty(index_interval a) { return a.first == 1 && a.last == 0; }
   DEVICE static bool is_error(index_interval a) { return a.first == 2 && a.last == 0; }

@@ -11,17 +11,21 @@ pub type _bindgen_ty_1 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MAXIMUM_VT: _bindgen_ty_2 = 64;
 pub const LOOKBACK_MAXIMUM_BLOCK_THREADS: _bindgen_ty_2 = 1024;
 pub type _bindgen_ty_2 = ::std::os::raw::c_uint;
-pub const LOOKBACK_VECTOR_BYTES: _bindgen_ty_3 = 16;
+pub const LOOKBACK_HELPER_WARPS: _bindgen_ty_3 = 3;
 pub type _bindgen_ty_3 = ::std::os::raw::c_uint;
-pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_4 = 64;
+pub const LOOKBACK_MAXIMUM_STAGES: _bindgen_ty_4 = 12;
 pub type _bindgen_ty_4 = ::std::os::raw::c_uint;
+pub const LOOKBACK_VECTOR_BYTES: _bindgen_ty_5 = 16;
+pub type _bindgen_ty_5 = ::std::os::raw::c_uint;
+pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_6 = 64;
+pub type _bindgen_ty_6 = ::std::os::raw::c_uint;
 pub const LOOKBACK_STATUS_INVALID: lookback_status = 0;
 pub const LOOKBACK_STATUS_AGGREGATE: lookback_status = 1;
 pub const LOOKBACK_STATUS_PREFIX: lookback_status = 2;
 pub type lookback_status = ::std::os::raw::c_uint;
-pub const LOOKBACK_STATUS_BITS: _bindgen_ty_5 = 2;
-pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_5 = 1073741823;
-pub type _bindgen_ty_5 = ::std::os::raw::c_uint;
+pub const LOOKBACK_STATUS_BITS: _bindgen_ty_7 = 2;
+pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_7 = 1073741823;
+pub type _bindgen_ty_7 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MODE_INCLUSIVE: lookback_mode = 0;
 pub const LOOKBACK_MODE_EXCLUSIVE: lookback_mode = 1;
 pub const LOOKBACK_MODE_SUBTRACT: lookback_mode = 2;
@@ -59,7 +63,8 @@ pub const LOOKBACK_KERNEL_CHAINED: lookback_kernel = 11;
 pub const LOOKBACK_KERNEL_LOOKBACK: lookback_kernel = 12;
 pub const LOOKBACK_KERNEL_SINGLE_BLOCK: lookback_kernel = 13;
 pub const LOOKBACK_KERNEL_ONE_WAVE: lookback_kernel = 14;
-pub const LOOKBACK_KERNELS: lookback_kernel = 15;
+pub const LOOKBACK_KERNEL_LOOKAHEAD: lookback_kernel = 15;
+pub const LOOKBACK_KERNELS: lookback_kernel = 16;
 pub type lookback_kernel = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -71,7 +76,7 @@ pub struct lookback_config {
     pub composition: lookback_u32,
     pub descriptor: lookback_u32,
     pub tile_order: lookback_u32,
-    pub reserved: lookback_u32,
+    pub stages: lookback_u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -99,8 +104,8 @@ const _: () = {
         "Offset of field: lookback_config::tile_order",
     ][::std::mem::offset_of!(lookback_config, tile_order) - 24usize];
     [
-        "Offset of field: lookback_config::reserved",
-    ][::std::mem::offset_of!(lookback_config, reserved) - 28usize];
+        "Offset of field: lookback_config::stages",
+    ][::std::mem::offset_of!(lookback_config, stages) - 28usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]

@@ -39,6 +39,8 @@ pub enum Kernel {
     SingleBlock = abi::LOOKBACK_KERNEL_SINGLE_BLOCK,
     /// Single pass, each tile reads the aggregates of all before it.
     OneWave = abi::LOOKBACK_KERNEL_ONE_WAVE,
+    /// Single pass, look-ahead by blocks that stay.
+    Lookahead = abi::LOOKBACK_KERNEL_LOOKAHEAD,
 }
 
 impl Kernel {
@@ -59,6 +61,7 @@ impl Kernel {
         Self::Lookback,
         Self::SingleBlock,
         Self::OneWave,
+        Self::Lookahead,
     ];
 
     /// The name in messages; `lookback_<name>` is the C++ function.
@@ -79,7 +82,19 @@ impl Kernel {
             Self::Lookback => "lookback",
             Self::SingleBlock => "single_block",
             Self::OneWave => "one_wave",
+            Self::Lookahead => "lookahead",
         }
+    }
+
+    /// Threads of a block beside those that hold values.
+    pub const fn helper_threads(self) -> u32 {
+        if self.takes_tiles() { abi::LOOKBACK_HELPER_WARPS * abi::LOOKBACK_WARP_LANES } else { 0 }
+    }
+
+    /// Whether blocks stay and take one tile after the other, which they hold in dynamic shared memory: any number of
+    /// blocks does.
+    pub const fn takes_tiles(self) -> bool {
+        matches!(self, Self::Lookahead)
     }
 }
 
@@ -104,7 +119,7 @@ pub struct Step {
     pub kernel: Kernel,
     /// The compile-time constants of the kernel (on the CPU device: its run-time values).
     pub config: KernelConfig,
-    /// Blocks of the grid, at least 1.
+    /// Blocks of the grid, at least 1; the most that have work, where [`Kernel::takes_tiles`] says that fewer do.
     pub grid_blocks: u64,
     /// What it reads.
     pub input: Place,
@@ -125,6 +140,13 @@ pub struct Step {
     /// 0 for the user's array, 1 and more for the spine and the spine of the spine: their traffic is
     /// counted apart.
     pub level: u32,
+}
+
+impl Step {
+    /// Threads of a block as it is launched.
+    pub const fn block_threads(&self) -> u32 {
+        self.config.block_threads + self.kernel.helper_threads()
+    }
 }
 
 /// What a kernel is compiled for, beside the instance. Fields that a kernel does not depend on hold
@@ -202,8 +224,9 @@ impl Plan {
 }
 
 impl KernelConfig {
-    /// The configuration as the kernels read it on the CPU device.
-    pub fn to_abi(self) -> abi::lookback_config {
+    /// The configuration as the kernels read it on the CPU device. `stages` are the tiles that a block may hold at
+    /// one time, where [`Kernel::takes_tiles`] says that it takes several.
+    pub fn to_abi(self, stages: u32) -> abi::lookback_config {
         abi::lookback_config {
             vt: self.vt,
             block_threads: self.block_threads,
@@ -212,8 +235,13 @@ impl KernelConfig {
             composition: self.composition as u32,
             descriptor: self.descriptor as u32,
             tile_order: self.tile_order as u32,
-            reserved: 0,
+            stages,
         }
+    }
+
+    /// Bytes of a tile.
+    pub const fn tile_bytes(self, element_bytes: usize) -> u64 {
+        self.vt as u64 * self.block_threads as u64 * element_bytes as u64
     }
 
     /// The same for kernels that do not depend on how a tile is scanned.
@@ -315,8 +343,10 @@ impl<'a> Planner<'a> {
                 Strategy::Lookback => self.single_pass(Kernel::Lookback),
                 Strategy::SingleBlock => self.single_block(),
                 Strategy::OneWave => self.single_pass(Kernel::OneWave),
+                Strategy::Lookahead => self.lookahead()?,
             }
         }
+        // Tickets are words of 32 bits, whoever takes them.
         let most = self.steps.iter().map(|step| step.grid_blocks).max().unwrap_or(0);
         if most > i32::MAX as u64 {
             return Err(ConfigError::TooManyBlocks { n: self.request.n, blocks: most });
@@ -524,6 +554,27 @@ impl<'a> Planner<'a> {
         step.tiles = self.tiles(self.request.n, lead);
         step.lead = lead;
         self.steps.push(step);
+    }
+
+    fn lookahead(&mut self) -> Result<(), ConfigError> {
+        // Copies begin and end at 16 bytes, however narrow the accesses of the lanes are.
+        let lead = self.request.input_offset / self.element_bytes as u32;
+        let tiles = self.tiles(self.request.n, lead);
+        let config = KernelConfig {
+            pattern: Pattern::Shuffle,
+            // The prefix is known before a tile is scanned.
+            composition: Composition::ReduceThenScan,
+            ..self.config
+        };
+        let mut step = self.step(Kernel::Lookahead, config, Place::Input, Place::Output, tiles);
+        step.tiles = tiles;
+        step.lead = lead;
+        step.uses_descriptors = true;
+        if step.block_threads() > abi::LOOKBACK_MAXIMUM_BLOCK_THREADS {
+            return Err(ConfigError::HelperThreads(self.config.block_threads));
+        }
+        self.steps.push(step);
+        Ok(())
     }
 
     fn single_pass(&mut self, kernel: Kernel) {

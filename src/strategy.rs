@@ -77,6 +77,8 @@ named! {
         SingleBlock = "single-block",
         /// One pass; each tile reads the totals of all tiles before it: for arrays that the GPU holds at once.
         OneWave = "one-wave",
+        /// One pass by blocks that stay: tiles are fetched ahead of time, and their prefixes come from all aggregates.
+        Lookahead = "lookahead",
     }
 }
 
@@ -150,7 +152,8 @@ named! {
 pub struct ScanConfig {
     /// Values per thread, 1 … 64.
     pub vt: u32,
-    /// Threads per block: a multiple of 32, 32 … 1024.
+    /// Threads per block that hold values: a multiple of 32, 32 … 1024. `lookahead` adds three warps, so that it
+    /// takes up to 928.
     pub block_threads: u32,
     /// The scan over one value a lane.
     pub pattern: Pattern,
@@ -187,7 +190,11 @@ impl ScanConfig {
             Strategy::Sequential => (16, 32),
             // One value a thread is the textbook's; a few hide the latency of the memory.
             Strategy::Naive | Strategy::HillisSteele | Strategy::Blelloch => (4, 256),
-            Strategy::ReduceThenScan | Strategy::ScanThenPropagate | Strategy::Chained | Strategy::Lookback
+            Strategy::ReduceThenScan
+            | Strategy::ScanThenPropagate
+            | Strategy::Chained
+            | Strategy::Lookback
+            | Strategy::Lookahead
                 if array_bytes <= SMALL_BYTES =>
             {
                 (8, 128)
@@ -223,12 +230,23 @@ impl ScanConfig {
                 (8, false) => (32, 128),
                 (_, false) => (16, 128),
             },
+            // Tiles of 16 KB: a dozen of them fit on a multiprocessor of a data centre's GPU.
+            Strategy::Lookahead => match element_bytes {
+                1 => (64, 256),
+                2 => (64, 128),
+                4 => (32, 128),
+                8 => (16, 128),
+                _ => (8, 128),
+            },
         };
         Self {
             vt,
             block_threads,
             pattern: Pattern::Shuffle,
-            composition: Composition::ScanThenPropagate,
+            composition: match strategy {
+                Strategy::Lookahead => Composition::ReduceThenScan,
+                _ => Composition::ScanThenPropagate,
+            },
             descriptor: None,
             tile_order: TileOrder::Ticket,
         }
@@ -279,6 +297,9 @@ pub enum ConfigError {
     /// Threads per block not a multiple of 32 from 32 to 1024.
     #[error("threads per block is {0}; it must be a multiple of 32 from 32 to {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
     BlockThreads(u32),
+    /// No room for the warps that a strategy adds.
+    #[error("threads per block is {0}; {strategy} adds {added} to them, and a block has at most {max}", strategy = Strategy::Lookahead, added = crate::plan::Kernel::Lookahead.helper_threads(), max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
+    HelperThreads(u32),
     /// Shuffles exchange values inside a warp only.
     #[error("the scan pattern 'shuffle' works inside a warp; with the composition 'block' choose another pattern")]
     ShuffleAcrossBlock,
@@ -316,13 +337,20 @@ pub enum ConfigError {
 }
 
 impl Strategy {
-    /// Whether VT, pattern and composition matter: the array is cut into tiles of block threads × VT.
+    /// Whether VT matters: the array is cut into tiles of block threads × VT.
     pub const fn has_tiles(self) -> bool {
-        matches!(self, Self::ScanThenPropagate | Self::ReduceThenScan | Self::SingleBlock) || self.is_single_pass()
+        self.has_patterns() || matches!(self, Self::Lookahead)
+    }
+
+    /// Whether pattern and composition matter. The warps of [`Self::Lookahead`] never meet inside a tile, so they
+    /// always scan by shuffles.
+    pub const fn has_patterns(self) -> bool {
+        matches!(self, Self::ScanThenPropagate | Self::ReduceThenScan | Self::SingleBlock)
+            || (self.is_single_pass() && !matches!(self, Self::Lookahead))
     }
 
     /// Whether tiles meet through descriptors in one launch.
     pub const fn is_single_pass(self) -> bool {
-        matches!(self, Self::Chained | Self::Lookback | Self::OneWave)
+        matches!(self, Self::Chained | Self::Lookback | Self::OneWave | Self::Lookahead)
     }
 }

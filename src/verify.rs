@@ -103,7 +103,8 @@ pub fn error_factor(request: &ScanRequest) -> f64 {
 /// - the strategies with tiles: what lies inside a tile, once a level of the spine
 ///   (`reduce-then-scan`, `scan-then-propagate`) or once for all plus one addition a tile of the chain of
 ///   prefixes (`chained` and `single-block`; also `lookback`, whose worst case is a prefix that grows tile by
-///   tile, and `one-wave`, which adds at most once a tile). Inside a tile: two additions a value of the thread (its own scan, and the carry from row to row), at most twice
+///   tile, and `one-wave` and `lookahead`, which add at most once a tile). Inside a tile: two additions a value of the
+///   thread (its own scan, and the carry from row to row), at most twice
 ///   log₂ of the block for the pattern in use, and 36 for the serial scan of up to 32 warp totals and the
 ///   additions that join the parts.
 pub fn rounding_depth(request: &ScanRequest) -> f64 {
@@ -128,7 +129,7 @@ pub fn rounding_depth(request: &ScanRequest) -> f64 {
             }
             spine_levels * (tile_depth + 1.0)
         }
-        Strategy::Chained | Strategy::Lookback | Strategy::SingleBlock | Strategy::OneWave => {
+        Strategy::Chained | Strategy::Lookback | Strategy::SingleBlock | Strategy::OneWave | Strategy::Lookahead => {
             tile_depth + (n / tile + 2) as f64
         }
     }

@@ -134,6 +134,13 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
         if shared_bytes > KernelResources::SHARED_BYTES_LIMIT {
             failures.push(format!("{}: {shared_bytes} bytes of shared memory", job.describe()));
         }
+        if job.kernel.takes_tiles() {
+            let bytes = job.instance.element().bytes();
+            let ring = u64::from(job.architecture.stages(&job.config, bytes)) * job.config.tile_bytes(bytes);
+            if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
+                failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
+            }
+        }
         if registers == 0 {
             failures.push(format!("{}: the assembler reported no registers", job.describe()));
         }
@@ -143,8 +150,8 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
 
 /// The strategies by which people will judge the algorithms may not spill where nobody chose anything.
 fn is_fast(kernel: Kernel) -> bool {
-    use Kernel::{Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock};
-    matches!(kernel, Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock)
+    use Kernel::{Lookahead, Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock};
+    matches!(kernel, Lookahead | Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock)
 }
 
 fn spills_of_fast_kernels(listed: &[(Job, KernelResources)]) -> Vec<String> {
@@ -174,7 +181,8 @@ fn every_kernel_compiles_for_every_architecture_by_default() {
         let f64_sum = Instance::new(ElementType::F64, Operator::Sum).expect("f64 has a sum");
         let mut wide = Vec::new();
         default_kernels_of(f64_sum, Mode::Inclusive, architecture, &mut wide);
-        jobs.extend(wide.into_iter().filter(|job| matches!(job.kernel, Kernel::Lookback | Kernel::OneWave)));
+        let wanted = |job: &Job| matches!(job.kernel, Kernel::Lookback | Kernel::OneWave | Kernel::Lookahead);
+        jobs.extend(wide.into_iter().filter(wanted));
     }
     for architecture in Architecture::CHECKED {
         for &kernel in Kernel::ALL {
@@ -253,7 +261,7 @@ fn every_choice_inside_the_strategies_compiles() {
     }
     // The others do not depend on most of these choices.
     jobs.retain(|job| {
-        matches!(job.kernel, Kernel::Lookback | Kernel::OneWave | Kernel::SingleBlock)
+        matches!(job.kernel, Kernel::Lookback | Kernel::OneWave | Kernel::SingleBlock | Kernel::Lookahead)
             || job.config.mode != Mode::Inclusive
             || job.config.vt == default.vt
     });

@@ -2,8 +2,8 @@
 #![cfg(feature = "cpu")]
 
 use lookback::cpu::{
-    Access, AccessKind, Activity, BlockOrder, Collective, ExecutionError, LaunchReport, LaunchSettings, MaskFault,
-    MemoryBackend, Party, Schedule, Stop, Synchronization, launch, launch_on,
+    Access, AccessKind, Activity, BlockOrder, Collective, CopyFault, ExecutionError, LaunchReport, LaunchSettings,
+    MaskFault, MemoryBackend, Party, Schedule, Stop, Synchronization, WeakMemory, WeakSettings, launch, launch_on,
 };
 use std::collections::BTreeMap;
 use std::ptr;
@@ -48,7 +48,9 @@ kernels! {
     lookback_test_early_return lookback_test_two_barriers lookback_test_barrier_in_collective
     lookback_test_caller_not_in_mask lookback_test_lane_exited lookback_test_masked_lane_exited lookback_test_lanes_apart
     lookback_test_overlapping_masks lookback_test_source_not_in_mask lookback_test_spin_forever
-    lookback_test_wait_for_later_block lookback_test_too_much_shared lookback_test_misaligned
+    lookback_test_wait_for_later_block lookback_test_too_much_shared lookback_test_misaligned lookback_test_copy
+    lookback_test_copy_without_wait lookback_test_missing_arrival lookback_test_too_many_arrivals
+    lookback_test_barrier_not_initialized lookback_test_copy_left_under_way
 }
 
 /// Sixteen bytes, aligned as device memory is.
@@ -654,6 +656,81 @@ fn more_shared_memory_than_allowed_is_refused() {
     });
     let settings = LaunchSettings { shared_limit_bytes: 100 * 1024, ..LaunchSettings::new(1, 32) };
     assert_eq!(run(lookback_test_too_much_shared, &settings).unwrap().counters.shared_bytes, 81920);
+}
+
+#[test]
+fn copies_land_before_whoever_waits_goes_on() {
+    let values = 8 * 5 * 64;
+    for settings in schedules(8, 64) {
+        let mut memory = Memory::new(values);
+        for (value, chunk) in (0..).zip(&mut memory.input) {
+            chunk.0 = [4 * value, 4 * value + 1, 4 * value + 2, 4 * value + 3];
+        }
+        let report =
+            memory.run(lookback_test_copy, 5, &settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+        assert!(memory.output() == (0..values as u32).collect::<Vec<_>>(), "{settings:?}");
+        assert_eq!(report.counters.element_reads, values as u64);
+    }
+}
+
+#[test]
+fn whoever_does_not_wait_for_a_copy_finds_what_was_there_before() {
+    let mut early = 0;
+    for settings in schedules(1, 32) {
+        let mut memory = Memory::new(64);
+        memory.input.fill(Chunk([7; 4]));
+        memory.run(lookback_test_copy_without_wait, 1, &settings).expect("it waits before it ends");
+        early += u32::from(memory.output()[..32].contains(&0xa5a5_a5a5));
+    }
+    assert!(early >= 8, "{early}");
+}
+
+#[test]
+fn copies_are_ordered_by_their_barrier_alone() {
+    let run = |kernel: Kernel, seed: u64| {
+        let mut memory = Memory::new(2 * 3 * 64);
+        let (config, arguments) = (Config { vt: 3, ..Config::default() }, memory.arguments());
+        let mut weak = WeakMemory::new(seed, WeakSettings::default());
+        weak.add_array("the input", arguments.input.addr(), 4 * 2 * 3 * 64, 4, false);
+        weak.add_array("the output", arguments.output.addr(), 4 * 2 * 3 * 64, 4, true);
+        let schedule = Schedule::Random { preemption: 0.2 };
+        let settings = LaunchSettings { seed, schedule, ..LaunchSettings::new(2, 64) };
+        // SAFETY: as in `Memory::run`.
+        unsafe { launch_on(&mut weak, kernel, &config, &arguments, &settings) }
+    };
+    for seed in 0..40 {
+        run(lookback_test_copy, seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    let error = run(lookback_test_copy_without_wait, 0).unwrap_err().to_string();
+    assert!(error.contains("nobody has written") || error.contains("data race"), "{error}");
+}
+
+#[test]
+fn barriers_of_copies_that_are_used_wrongly_are_reported() {
+    each_fault(1, 64, lookback_test_missing_arrival, |error| match error {
+        ExecutionError::Deadlock { parties, .. } => {
+            assert_eq!(summary(&parties[0]), (0, 0, Activity::CopyBarrier, Some(line("missing_arrival"))));
+        }
+        other => panic!("{other}"),
+    });
+    let is_copy_fault = |error, expected: CopyFault, at: &str| match error {
+        ExecutionError::Copy { fault, party } => {
+            assert_eq!((fault, summary(&party).3), (expected, Some(line(at))));
+        }
+        other => panic!("{other}"),
+    };
+    each_fault(1, 32, lookback_test_barrier_not_initialized, |error| {
+        is_copy_fault(error, CopyFault::NotInitialized, "barrier_not_initialized");
+    });
+    // Round robin: the copy does not land in between, or the phase would be over and the arrival one of the next.
+    let error = run(lookback_test_too_many_arrivals, &LaunchSettings::new(1, 32)).unwrap_err();
+    is_copy_fault(error, CopyFault::TooManyArrivals, "too_many_arrivals");
+}
+
+#[test]
+fn a_block_may_not_end_before_its_copies() {
+    let error = run(lookback_test_copy_left_under_way, &LaunchSettings::new(1, 32)).unwrap_err();
+    assert!(matches!(error, ExecutionError::Copy { fault: CopyFault::StillUnderWay, .. }), "{error}");
 }
 
 #[test]

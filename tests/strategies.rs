@@ -115,7 +115,7 @@ fn cpu_settings() -> impl Strategy_<Value = CpuSettings> {
 }
 
 /// The strategies whose tiles meet through descriptors.
-const WITH_DESCRIPTORS: [Strategy; 3] = [Strategy::Lookback, Strategy::Chained, Strategy::OneWave];
+const WITH_DESCRIPTORS: [Strategy; 4] = [Strategy::Lookback, Strategy::Chained, Strategy::OneWave, Strategy::Lookahead];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
@@ -155,6 +155,7 @@ fn small_requests() -> impl Strategy_<Value = ScanRequest> {
         Strategy::Lookback,
         Strategy::SingleBlock,
         Strategy::OneWave,
+        Strategy::Lookahead,
     ];
     let instances = [intervals(), sums_of_u32(), instance(ElementType::U8, Operator::Sum)];
     (
@@ -222,7 +223,11 @@ fn no_schedule_of_the_protocol_changes_the_result() {
                 schedule: Schedule::Random { preemption: [0.05, 0.3, 0.7, 1.0][seed as usize % 4] },
                 ..CpuSettings::default()
             });
-            let strategy = if seed % 5 == 0 { Strategy::Chained } else { Strategy::Lookback };
+            let strategy = match seed % 5 {
+                0 => Strategy::Chained,
+                1 => Strategy::Lookahead,
+                _ => Strategy::Lookback,
+            };
             // 2 to 119 tiles.
             let request = request(instance, strategy, Mode::Inclusive, config, 32 * (2 + seed * 37 % 118));
             let counters =
@@ -391,6 +396,7 @@ fn every_alignment_of_input_and_output_is_right() {
             Strategy::Lookback,
             Strategy::SingleBlock,
             Strategy::OneWave,
+            Strategy::Lookahead,
         ] {
             for input_offset in (0..16).step_by(bytes as usize) {
                 for output_offset in (0..16).step_by(bytes as usize) {
@@ -412,7 +418,13 @@ fn every_vt_works_without_a_rebuild() {
     let mut device = checking_device();
     for vt in 1..=abi::LOOKBACK_MAXIMUM_VT {
         for instance in [sums_of_u32(), instance(ElementType::F64, Operator::Sum), intervals()] {
-            for strategy in [Strategy::Lookback, Strategy::ReduceThenScan, Strategy::SingleBlock, Strategy::OneWave] {
+            for strategy in [
+                Strategy::Lookback,
+                Strategy::ReduceThenScan,
+                Strategy::SingleBlock,
+                Strategy::OneWave,
+                Strategy::Lookahead,
+            ] {
                 let config = ScanConfig { vt, block_threads: 64, ..ScanConfig::default() };
                 let n = 5 * 64 * u64::from(vt) + 13;
                 run(&mut device, &request(instance, strategy, Mode::Inclusive, config, n), 3)
@@ -438,6 +450,7 @@ fn strategies_move_what_the_textbook_says() {
         (Strategy::Lookback, 2 * n),
         (Strategy::SingleBlock, 2 * n),
         (Strategy::OneWave, 2 * n),
+        (Strategy::Lookahead, 2 * n),
     ] {
         let mut device = checking_device();
         let request = request(sums_of_u32(), strategy, Mode::Inclusive, config, n);
@@ -459,6 +472,12 @@ fn strategies_move_what_the_textbook_says() {
                 // behind it, and what the last block resets.
                 assert!(counters.protocol_accesses >= 4 * tiles + tiles * (tiles - 1) / 2 + 3, "{counters:?}");
                 assert_eq!(counters.lookback_distance, tiles * (tiles - 1) / 2);
+                assert_eq!(counters.launches, 1);
+            }
+            Strategy::Lookahead => {
+                // Ticket, aggregate, and at least one read for each tile but the first.
+                assert!(counters.protocol_accesses >= 3 * tiles - 1, "{counters:?}");
+                assert_eq!(counters.lookback_tiles, tiles - 1);
                 assert_eq!(counters.launches, 1);
             }
             Strategy::HillisSteele => assert_eq!(counters.launches, levels),
@@ -573,6 +592,37 @@ fn tickets_need_one_resident_block_and_static_ids_need_order() {
         // The aborted launch left a ticket and descriptors behind; the next one must not trip over them.
         run(&mut device, &with_ticket, 6).expect("an aborted launch leaves nothing to the next one");
     }
+    let ahead = request(intervals(), Strategy::Lookahead, Mode::Inclusive, small_tile(2), 1000);
+    for seed in 0..8 {
+        run(&mut CpuDevice::new(settings), &ahead, seed).expect("one block takes all tiles");
+    }
+}
+
+#[test]
+fn sums_of_floats_ahead_are_the_same_bit_for_bit_whoever_takes_which_tile() {
+    for element in [ElementType::F32, ElementType::F64] {
+        let instance = instance(element, Operator::Sum);
+        // Several groups of 32 tiles, more than are read at one time, and a cut one.
+        let request = request(instance, Strategy::Lookahead, Mode::Inclusive, small_tile(4), 128 * 300 + 17);
+        let dataset = Dataset::random(instance, request.n, 3);
+        let scan = |settings, seed| {
+            let mut output = vec![0; dataset.input.len()];
+            CpuDevice::new(settings)
+                .scan(&request, &dataset.input, &mut output, seed)
+                .unwrap_or_else(|error| panic!("{instance}, seed {seed}: {error}"));
+            output
+        };
+        let first = scan(CpuSettings { resident_blocks: 1, ..CpuSettings::default() }, 0);
+        for seed in 1..12 {
+            let settings = CpuSettings {
+                resident_blocks: 1 + seed as u32 % 6,
+                block_order: BlockOrder::Random,
+                schedule: Schedule::Random { preemption: 0.1 },
+                ..CpuSettings::default()
+            };
+            assert!(scan(settings, seed) == first, "{instance}, seed {seed}");
+        }
+    }
 }
 
 #[test]
@@ -608,6 +658,9 @@ fn launches_that_cannot_be_are_errors_that_say_what_to_do() {
     let tiny = ScanConfig { vt: 1, block_threads: 32, ..good };
     let huge = request(sums_of_u32(), Strategy::Lookback, Mode::Inclusive, tiny, 1 << 40);
     assert!(matches!(Plan::new(&huge), Err(ConfigError::TooManyBlocks { .. })));
+    let full = ScanConfig { vt: 1, block_threads: 960, ..good };
+    let ahead = request(sums_of_u32(), Strategy::Lookahead, Mode::Inclusive, full, 100);
+    assert_eq!(Plan::new(&ahead), Err(ConfigError::HelperThreads(960)));
     assert!(Instance::new(ElementType::F32, Operator::Xor).is_err());
     assert!(Instance::new(ElementType::U32, Operator::Affine).is_err());
 }

@@ -5,7 +5,7 @@
 use lookback::abi;
 use lookback::cpu::{
     Access, AccessKind, BlockOrder, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Scope, Synchronization,
-    WeakMemory, WeakSettings, WeakStatistics, kernel_body, launch_on,
+    WeakMemory, WeakSettings, WeakStatistics, kernel_body, launch_on, step_settings,
 };
 use lookback::dataset::Dataset;
 use lookback::element::{ElementType, Instance, Operator};
@@ -521,7 +521,7 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
             Place::None => std::ptr::null_mut(),
         };
         for step in &plan.steps {
-            let config = step.config.to_abi();
+            let (config, settings) = step_settings(step, element_bytes, numbers.next());
             let arguments = abi::lookback_launch {
                 input: place(step.input).cast(),
                 output: place(step.output).cast(),
@@ -542,9 +542,8 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
                     0 => Schedule::Fair,
                     preemption => Schedule::Random { preemption: [0.0, 0.02, 0.2][preemption - 1] },
                 },
-                seed: numbers.next(),
                 mutant: if case.mutant.is_empty() { 0 } else { mutant_number(case.mutant) },
-                ..LaunchSettings::new(step.grid_blocks, step.config.block_threads)
+                ..settings
             };
             let body = kernel_body(request.instance, step.kernel, true).ok_or("no such kernel with mutants")?;
             // SAFETY: the kernel was compiled for this executor and takes these structures; the plan sizes grid,

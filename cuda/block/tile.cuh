@@ -166,6 +166,35 @@ struct tile {
     }
   }
 
+  // The same from a copy of the tile in shared memory, of which only the elements that may be read are there.
+  DEVICE void load_staged(const lookback_launch& launch, const T* stage) {
+    const u64 count = readable(launch);
+    const bool whole = lies_within(count);
+    with_access_width<T>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      if (whole) {
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          T vector[width];
+          memory::shared_load_vector<width>(stage + row_offset<width>(row), vector);
+          LOOKBACK_UNROLL
+          for (u32 j = 0; j < width; ++j) items[row * width + j] = vector[j];
+        }
+      } else {
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          LOOKBACK_UNROLL
+          for (u32 j = 0; j < width; ++j) {
+            const u32 offset = row_offset<width>(row) + j;
+            const i64 index = first + offset;
+            const bool is_there = index >= 0 && static_cast<u64>(index) < count;
+            items[row * width + j] = is_there ? memory::shared_load(stage[offset]) : Operator::identity();
+          }
+        }
+      }
+    });
+  }
+
   // Scans lanes and rows of the team. Every thread gets the total of its team: of its warp, or of the tile
   // with the composition 'block'. No block barrier beyond those of the pattern.
   DEVICE T reduce_team() {
@@ -264,6 +293,8 @@ struct tile {
     });
   }
 
+  // `at_once`: how vectors are stored (`store_vector_at_once` in `../memory.cuh`).
+  template <bool at_once = false>
   DEVICE void store(const lookback_launch& launch) {
     T* const output = static_cast<T*>(launch.output);
     const bool whole = lies_within(launch.n);
@@ -272,7 +303,9 @@ struct tile {
       const u32 shift = misaligned_elements<width>(output);
       if (shift != 0) {
         LOOKBACK_UNROLL
-        for (u32 row = 0; row < config.vt / width; ++row) store_shifted_row<width>(output, row, shift, launch.n);
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          store_shifted_row<width, at_once>(output, row, shift, launch.n);
+        }
         return;
       }
       LOOKBACK_UNROLL
@@ -282,10 +315,10 @@ struct tile {
         for (u32 j = 0; j < width; ++j) vector[j] = items[row * width + j];
         const i64 element = first + row_offset<width>(row);
         if (whole) {
-          memory::store_vector<width>(output + element, vector);
+          store_whole_vector<width, at_once>(output + element, vector);
         } else if (!MUTANT(partial_tile_dropped, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=partial",
                            "a tile that is not full is not stored")) {
-          store_guarded_vector<width>(output, element, launch.n, vector);
+          store_guarded_vector<width, at_once>(output, element, launch.n, vector);
         }
       }
     });
@@ -328,10 +361,19 @@ struct tile {
     return static_cast<u32>(address % (width * sizeof(T))) / static_cast<u32>(sizeof(T));
   }
 
-  template <u32 width>
+  template <u32 width, bool at_once>
+  DEVICE void store_whole_vector(T* p, const T (&vector)[width]) const {
+    if constexpr (at_once) {
+      memory::store_vector_at_once<width>(p, vector);
+    } else {
+      memory::store_vector<width>(p, vector);
+    }
+  }
+
+  template <u32 width, bool at_once>
   DEVICE void store_guarded_vector(T* output, i64 element, u64 count, const T (&vector)[width]) const {
     if (element >= 0 && static_cast<u64>(element) + width <= count) {
-      memory::store_vector<width>(output + element, vector);
+      store_whole_vector<width, at_once>(output + element, vector);
       return;
     }
     LOOKBACK_UNROLL
@@ -344,7 +386,7 @@ struct tile {
   // A warp's part of a row, whose first element lies `shift` above a vector boundary of the output.
   // Through shared memory it is cut anew at the boundaries: 31 full vectors, and `width` single
   // elements at its two ends.
-  template <u32 width>
+  template <u32 width, bool at_once>
   DEVICE void store_shifted_row(T* output, u32 row, u32 shift, u64 count) {
     T* const shifted = storage.shifted_row[warp_index()];
     const u32 lane = lane_index();
@@ -358,8 +400,8 @@ struct tile {
     if (lane != 0) {
       T vector[width];
       memory::shared_load_vector<width>(shifted + lane * width, vector);
-      store_guarded_vector<width>(output, row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift), count,
-                                  vector);
+      const i64 element = row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift);
+      store_guarded_vector<width, at_once>(output, element, count, vector);
     }
     if (lane < width) {
       const u32 edge = lane >= shift ? lane : LOOKBACK_WARP_LANES * width + lane;

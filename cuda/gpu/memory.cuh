@@ -63,6 +63,23 @@ DEVICE void store_vector(T* p, const T (&items)[width]) {
   *reinterpret_cast<word_type*>(p) = word;
 }
 
+template <u32 width, class T>
+DEVICE void store_vector_at_once(T* p, const T (&items)[width]) {
+  using word_type = typename access_word<width * sizeof(T)>::type;
+  word_type word;
+  memcpy(&word, items, sizeof(word));
+  if constexpr (sizeof(word) == 16) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(word.x), "r"(word.y),
+                 "r"(word.z), "r"(word.w)
+                 : "memory");
+  } else if constexpr (sizeof(word) == 8) {
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "r"(word.x), "r"(word.y)
+                 : "memory");
+  } else {
+    *reinterpret_cast<word_type*>(p) = word;
+  }
+}
+
 template <class T>
 DEVICE T load_spine(const T* p) {
   return load(p);
@@ -90,7 +107,10 @@ DEVICE void shared_load_vector(const T* p, T (&items)[width]) {
 template <u32 width, class T>
 DEVICE void shared_store_vector(T* p, const T (&items)[width]) {
   SHARED_DELAY_POINT(p);
-  store_vector<width>(p, items);
+  using word_type = typename access_word<width * sizeof(T)>::type;
+  word_type word;
+  memcpy(&word, items, sizeof(word));
+  *reinterpret_cast<word_type*>(p) = word;
 }
 
 // The protocol between blocks. `volatile` keeps the instruction, the memory clobber keeps the compiler

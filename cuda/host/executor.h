@@ -114,6 +114,15 @@ struct lookback_executor {
   // A vector access at an address that a GPU would fault on.
   void (*misaligned)(struct lookback_thread*, const void* address, lookback_u32 bytes, const char* file,
                      lookback_u32 line);
+  // Barriers of copies, see `../async_copy.cuh`; `barrier` is an address in shared memory and no more.
+  void (*copy_barrier_initialize)(struct lookback_thread*, const void* barrier, lookback_u32 arrivals,
+                                  const char* file, lookback_u32 line);
+  void (*copy_barrier_arrive)(struct lookback_thread*, const void* barrier, const char* file, lookback_u32 line);
+  void (*copy_barrier_wait)(struct lookback_thread*, const void* barrier, lookback_u32 parity, const char* file,
+                            lookback_u32 line);
+  // The copy lands at some later time; the barrier's phase is not over before.
+  void (*copy_to_shared)(struct lookback_thread*, void* to, const void* from, lookback_u32 bytes,
+                         const void* barrier, const char* file, lookback_u32 line);
 };
 
 // The part of a CUDA thread's context that kernels see; the executor keeps more behind it.

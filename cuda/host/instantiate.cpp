@@ -7,6 +7,7 @@
 #include "../scan/chained.cuh"
 #include "../scan/copy.cuh"
 #include "../scan/hillis_steele.cuh"
+#include "../scan/lookahead.cuh"
 #include "../scan/lookback.cuh"
 #include "../scan/naive.cuh"
 #include "../scan/one_wave.cuh"
@@ -49,6 +50,7 @@ lookback_body LOOKBACK_BODIES(lookback_u32 kernel) {
     case LOOKBACK_KERNEL_LOOKBACK: return LOOKBACK_BODY(lookback);
     case LOOKBACK_KERNEL_SINGLE_BLOCK: return LOOKBACK_BODY(single_block);
     case LOOKBACK_KERNEL_ONE_WAVE: return LOOKBACK_BODY(one_wave);
+    case LOOKBACK_KERNEL_LOOKAHEAD: return LOOKBACK_BODY(lookahead);
     default: return nullptr;
   }
 }

@@ -210,6 +210,11 @@ DEVICE void store_vector(T* p, const T (&items)[W], call_site where = {}) {
   host::vector_store<W>(thread, LOOKBACK_ACCESS_ELEMENT_STORE, p, items, where);
 }
 
+template <u32 W, class T>
+DEVICE void store_vector_at_once(T* p, const T (&items)[W], call_site where = {}) {
+  store_vector<W>(p, items, where);
+}
+
 template <class T>
 DEVICE T load_spine(const T* p, call_site where = {}) {
   lookback_thread* thread = host::current();

@@ -1,5 +1,6 @@
 // Kernels that prove the executor: some do one thing right and say what they saw, the others do one
 // thing wrong each. `tests/executor.rs` launches them and finds the lines by their `FAULT` comments.
+#include "../async_copy.cuh"
 #include "../memory.cuh"
 
 namespace {
@@ -25,6 +26,23 @@ struct block_totals {
 DEVICE u32* helper_storage() {
   SHARED(block_totals, totals);
   return totals.values;
+}
+
+// A stage for copies, and its barriers.
+constexpr u32 copied_values = 64;
+struct copy_stage {
+  alignas(16) u32 values[copied_values];
+  copy_barrier landed;
+  copy_barrier drained;
+};
+
+DEVICE void initialize_stage(copy_stage& stage) {
+  if (thread_index() == 0) {
+    barrier_initialize(stage.landed, 1);
+    barrier_initialize(stage.drained, 1);
+    barriers_initialized();
+  }
+  block_barrier();
 }
 
 template <class T>
@@ -297,6 +315,63 @@ KERNEL(lookback_test_overlapping_masks) {
   } else if (lane < 8) {
     warp_barrier_masked(0xf8);  // FAULT overlapping_masks second
   }
+}
+
+// Warp 1 copies `vt` times 64 values through one stage, warp 0 takes them out; blocks of two warps.
+KERNEL(lookback_test_copy) {
+  SHARED(copy_stage, stage);
+  initialize_stage(stage);
+  const u64 first = block_index() * config->vt * copied_values;
+  for (u32 round = 0; round < config->vt; ++round) {
+    const u64 from = first + round * copied_values;
+    if (warp_index() == 1) {
+      barrier_wait(stage.drained, (round & 1) ^ 1);
+      copy_and_arrive(stage.values, input_of<u32>(launch) + from, copied_values, stage.landed);
+    } else {
+      barrier_wait(stage.landed, round & 1);
+      for (u32 i = lane_index(); i < copied_values; i += LOOKBACK_WARP_LANES) {
+        memory::store(output_of<u32>(launch) + from + i, memory::shared_load(stage.values[i]));
+      }
+      warp_barrier();
+      if (lane_index() == 0) barrier_arrive(stage.drained);
+    }
+  }
+}
+
+// The same once, by a warp that reads what may not have landed.
+KERNEL(lookback_test_copy_without_wait) {
+  SHARED(copy_stage, stage);
+  initialize_stage(stage);
+  copy_and_arrive(stage.values, input_of<u32>(launch), copied_values, stage.landed);
+  memory::store(output_of<u32>(launch) + lane_index(), memory::shared_load(stage.values[lane_index()]));
+  barrier_wait(stage.landed, 0);
+}
+
+// Warp 0 waits for an arrival that nobody makes.
+KERNEL(lookback_test_missing_arrival) {
+  SHARED(copy_stage, stage);
+  initialize_stage(stage);
+  if (warp_index() == 0) barrier_wait(stage.drained, 0);  // FAULT missing_arrival
+}
+
+// Two arrivals in a phase that takes one, which a copy keeps from being over.
+KERNEL(lookback_test_too_many_arrivals) {
+  SHARED(copy_stage, stage);
+  initialize_stage(stage);
+  copy_and_arrive(stage.values, input_of<u32>(launch), copied_values, stage.landed);
+  if (lane_index() == 0) barrier_arrive(stage.landed);  // FAULT too_many_arrivals
+  barrier_wait(stage.landed, 0);
+}
+
+KERNEL(lookback_test_barrier_not_initialized) {
+  SHARED(copy_stage, stage);
+  barrier_wait(stage.landed, 0);  // FAULT barrier_not_initialized
+}
+
+KERNEL(lookback_test_copy_left_under_way) {
+  SHARED(copy_stage, stage);
+  initialize_stage(stage);
+  copy_and_arrive(stage.values, input_of<u32>(launch), copied_values, stage.landed);
 }
 
 // Lane 0 reads from a lane that its mask does not name.

@@ -681,8 +681,26 @@ void misaligned(lookback_thread*, const void* address, u32 bytes, const char* fi
   fault("%u bytes at %p, which is no multiple of that, at %s:%u", bytes, address, file, line);
 }
 
-const lookback_executor executor = {rendezvous,   exchange,       block_barrier, spin_pause,
-                                    access_point, shared_storage, misaligned};
+// Kernels with asynchronous copies are not among the jobs.
+void copy_barrier_initialize(lookback_thread*, const void*, u32, const char* file, u32 line) {
+  fault("a barrier of copies at %s:%u", file, line);
+}
+void copy_barrier_arrive(lookback_thread*, const void*, const char* file, u32 line) {
+  fault("a barrier of copies at %s:%u", file, line);
+}
+void copy_barrier_wait(lookback_thread*, const void*, u32, const char* file, u32 line) {
+  fault("a barrier of copies at %s:%u", file, line);
+}
+void copy_to_shared(lookback_thread*, void*, const void*, u32, const void*, const char* file, u32 line) {
+  fault("a copy at %s:%u", file, line);
+}
+
+const lookback_executor executor = {rendezvous,        exchange,
+                                    block_barrier,     spin_pause,
+                                    access_point,      shared_storage,
+                                    misaligned,        copy_barrier_initialize,
+                                    copy_barrier_arrive, copy_barrier_wait,
+                                    copy_to_shared};
 
 // ------------------------------------------------------------------ instances
 

@@ -17,26 +17,37 @@ struct tile_start {
   u32 epoch;
 };
 
-// Takes the next tile. Every thread of the block gets the same answer. `shared` is written once.
+// The epoch that this launch runs at, for one thread.
+DEVICE u32 launch_epoch(const lookback_launch& launch) {
+  if (MUTANT(epoch_from_host, "kind=protocol need=frozen", "the epoch is an argument, which a graph freezes")) {
+    return launch.host_epoch;
+  }
+  // Relaxed, pairs with the store at the end of `finish_tile` in the launch before, which the stream orders.
+  return memory::load_relaxed(&launch.control->completed_epochs) + 1;
+}
+
+// The next tile, for one thread; the `round`-th that its block takes. From `launch.tiles` on there is none.
+template <class Config>
+DEVICE u64 take_tile(Config config, const lookback_launch& launch, u64 round) {
+  // Relaxed: the ticket hands out numbers and orders nothing else; pairs with itself, and with its reset in
+  // `finish_tile` of the launch before.
+  if (config.tile_order == LOOKBACK_TILE_ORDER_STATIC ||
+      MUTANT(static_tile_ids, "kind=protocol need=reverse", "tiles by block index, whoever starts first")) {
+    return block_index() + round * grid_blocks();
+  }
+  if (MUTANT(stronger_ticket, "kind=harmless", "an acquire-release ticket")) {
+    return memory::fetch_add_acquire_release(&launch.control->ticket, 1u);
+  }
+  return memory::fetch_add_relaxed(&launch.control->ticket, 1u);
+}
+
+// Takes the one tile of a block. Every thread of the block gets the same answer. `shared` is written once.
 template <class Config>
 DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_start& shared) {
   if (thread_index() == 0) {
     tile_start mine;
-    // Relaxed, pairs with the store at the end of `finish_tile` in the launch before, which the stream orders.
-    mine.epoch = memory::load_relaxed(&launch.control->completed_epochs) + 1;
-    if (MUTANT(epoch_from_host, "kind=protocol need=frozen", "the epoch is an argument, which a graph freezes")) {
-      mine.epoch = launch.host_epoch;
-    }
-    // Relaxed: the ticket hands out numbers and orders nothing else; pairs with itself, and with its reset in
-    // `finish_tile` of the launch before.
-    if (config.tile_order == LOOKBACK_TILE_ORDER_STATIC ||
-        MUTANT(static_tile_ids, "kind=protocol need=reverse", "tiles by block index, whoever starts first")) {
-      mine.tile = block_index();
-    } else if (MUTANT(stronger_ticket, "kind=harmless", "an acquire-release ticket")) {
-      mine.tile = memory::fetch_add_acquire_release(&launch.control->ticket, 1u);
-    } else {
-      mine.tile = memory::fetch_add_relaxed(&launch.control->ticket, 1u);
-    }
+    mine.epoch = launch_epoch(launch);
+    mine.tile = take_tile(config, launch, 0);
     DELAY_POINT(after_ticket);
     memory::shared_store(shared, mine);
   }

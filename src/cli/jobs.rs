@@ -280,13 +280,14 @@ impl Choices {
     /// and what the user left open is what is suggested for the size.
     fn configs(&self, strategy: Strategy, vts: Option<&[u32]>, element_bytes: usize, n: u64) -> Vec<ScanConfig> {
         let default = ScanConfig::suggested(strategy, element_bytes, n);
-        let (tiles, single_pass) = (strategy.has_tiles(), strategy.is_single_pass());
+        let (tiles, patterned, single_pass) =
+            (strategy.has_tiles(), strategy.has_patterns(), strategy.is_single_pass());
         let mut configs = Vec::new();
         let suggested = ([default.vt], [default.block_threads]);
         let blocks = self.blocks.as_deref().filter(|_| strategy != Strategy::Sequential).unwrap_or(&suggested.1);
         let vts = vts.filter(|_| tiles).unwrap_or(&suggested.0);
-        let patterns = if tiles { &self.patterns[..] } else { &[default.pattern] };
-        let compositions = if tiles { &self.compositions[..] } else { &[default.composition] };
+        let patterns = if patterned { &self.patterns[..] } else { &[default.pattern] };
+        let compositions = if patterned { &self.compositions[..] } else { &[default.composition] };
         let descriptors = if single_pass { &self.descriptors[..] } else { &[default.descriptor] };
         let tile_orders = if single_pass { &self.tile_orders[..] } else { &[default.tile_order] };
         for &block_threads in blocks {

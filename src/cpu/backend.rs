@@ -175,11 +175,49 @@ pub enum Synchronization {
         /// Length.
         bytes: u32,
     },
+    /// A thread arrives at a barrier of copies: a release.
+    CopyBarrierArrival {
+        /// The block's index.
+        block: u64,
+        /// The thread's index in the block.
+        thread: u32,
+        /// The barrier's address.
+        barrier: usize,
+    },
+    /// A phase of such a barrier is over.
+    CopyBarrierPhase {
+        /// The block's index.
+        block: u64,
+        /// The barrier's address.
+        barrier: usize,
+    },
+    /// A thread has waited for the latest phase that is over: an acquire of all that arrived in it.
+    CopyBarrierWait {
+        /// The block's index.
+        block: u64,
+        /// The thread's index in the block.
+        thread: u32,
+        /// The barrier's address.
+        barrier: usize,
+    },
     /// All threads of a block have returned; its shared memory may be given to another block.
     BlockEnd {
         /// The block's index.
         block: u64,
     },
+}
+
+/// A copy from global to shared memory that goes on beside the thread which asked for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Copy {
+    /// Numbered through the launch.
+    pub number: u64,
+    /// What is read: a load of elements.
+    pub source: Access,
+    /// What is written: a store to shared memory.
+    pub target: Access,
+    /// The address of the barrier whose phase is not over before the copy has landed.
+    pub barrier: usize,
 }
 
 /// Answers every memory access of a launch. Native memory is not touched unless the back end does it.
@@ -221,6 +259,25 @@ pub trait MemoryBackend {
     fn fence(&mut self, access: &Access) -> Result<(), String> {
         let _ = access;
         Ok(())
+    }
+
+    /// A thread asks for a copy.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn copy_begins(&mut self, copy: &Copy) -> Result<(), String> {
+        let _ = copy;
+        Ok(())
+    }
+
+    /// The copy lands: it reads and writes now. Other than all other calls not made on the stack of a coroutine.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn copy_lands(&mut self, copy: &Copy) -> Result<(), String> {
+        let mut bytes = vec![0; copy.source.bytes as usize];
+        self.load(&copy.source, &mut bytes)?;
+        self.store(&copy.target, &bytes)
     }
 
     /// Told after threads have met, before any of them goes on.

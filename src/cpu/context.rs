@@ -5,6 +5,7 @@
 //! everything that changes is a `Cell`: no unique reference ever exists to be broken.
 
 use super::backend::BackendFunctions;
+use super::copies::BlockCopies;
 use super::error::{Activity, Collective, RawSite};
 use super::executor::{ExecutorFunctions, Launch};
 use super::schedule::Suspension;
@@ -80,6 +81,8 @@ pub(super) struct Warp {
     /// Latest clock of the lanes that have arrived, and of the last complete collective.
     pub clock: Cell<u64>,
     pub released_clock: Cell<u64>,
+    /// Lanes that wait for a phase of a barrier of copies.
+    pub at_copy_barrier: Cell<u32>,
     /// Lanes in the masks of `groups`.
     pub wanted: Cell<u32>,
     /// Collectives of some lanes that wait for others. Rare, so it may allocate.
@@ -103,6 +106,7 @@ impl Warp {
             at_barrier: Cell::new(0),
             clock: Cell::new(0),
             released_clock: Cell::new(0),
+            at_copy_barrier: Cell::new(0),
             wanted: Cell::new(0),
             groups: RefCell::new(Vec::new()),
         }
@@ -121,6 +125,7 @@ impl Warp {
         self.at_barrier.set(0);
         self.clock.set(0);
         self.released_clock.set(0);
+        self.at_copy_barrier.set(0);
         self.wanted.set(0);
         self.groups.borrow_mut().clear();
     }
@@ -146,6 +151,8 @@ impl Warp {
             Activity::WarpCollective { collective: Collective::from_number(self.collective.get()), mask: FULL_WARP }
         } else if is_in(self.sleeping.get()) {
             Activity::SpinWait
+        } else if is_in(self.at_copy_barrier.get()) {
+            Activity::CopyBarrier
         } else if let Some(group) = self.groups.borrow().iter().find(|group| is_in(group.arrived)) {
             Activity::WarpCollective { collective: Collective::from_number(group.collective), mask: group.mask }
         } else {
@@ -291,6 +298,8 @@ pub(super) struct Block {
     pub barrier_site: Cell<RawSite>,
     pub barrier_clock: Cell<u64>,
     pub released_clock: Cell<u64>,
+    /// Barriers of copies in its shared memory, and copies into it.
+    pub copies: RefCell<BlockCopies>,
     shared: UnsafeCell<Vec<SharedChunk>>,
     shared_used: Cell<usize>,
     shared_table: RefCell<Vec<(usize, *mut u8)>>,
@@ -312,6 +321,7 @@ impl Block {
             barrier_site: Cell::new(RawSite::NONE),
             barrier_clock: Cell::new(0),
             released_clock: Cell::new(0),
+            copies: RefCell::default(),
             shared: UnsafeCell::new(Vec::new()),
             shared_used: Cell::new(0),
             shared_table: RefCell::new(Vec::new()),
@@ -330,6 +340,7 @@ impl Block {
         self.barrier_arrived.set(0);
         self.barrier_clock.set(0);
         self.released_clock.set(0);
+        self.copies.borrow_mut().clear();
         self.shared_used.set(0);
         self.shared_table.borrow_mut().clear();
         for warp in &self.warps {
@@ -424,6 +435,10 @@ mod tests {
             offset_of!(ExecutorFunctions, access_point),
             offset_of!(ExecutorFunctions, shared_storage),
             offset_of!(ExecutorFunctions, misaligned),
+            offset_of!(ExecutorFunctions, copy_barrier_initialize),
+            offset_of!(ExecutorFunctions, copy_barrier_arrive),
+            offset_of!(ExecutorFunctions, copy_barrier_wait),
+            offset_of!(ExecutorFunctions, copy_to_shared),
             offset_of!(Thread, block),
             offset_of!(Thread, warp),
             offset_of!(Thread, counters),

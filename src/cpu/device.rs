@@ -312,7 +312,8 @@ impl CpuSettings {
                 fault: format!("the kernel {} for {instance} is not in this build", step.kernel.name()),
             });
         };
-        let config = step.config.to_abi();
+        let seed = seed.wrapping_add(index as u64);
+        let (config, settings) = step_settings(step, instance.element().bytes(), seed);
         let arguments = abi::lookback_launch {
             input: addresses.of(step.input).cast(),
             output: addresses.of(step.output).cast(),
@@ -327,12 +328,11 @@ impl CpuSettings {
             host_epoch: 0,
         };
         let settings = LaunchSettings {
-            resident_blocks: self.resident_blocks.min(most_resident_blocks(step.config.block_threads)),
+            resident_blocks: self.resident_blocks.min(most_resident_blocks(settings.block_threads)),
             block_order: self.block_order,
             schedule: self.schedule,
             plain_points: self.plain_points,
-            seed: seed.wrapping_add(index as u64),
-            ..LaunchSettings::new(step.grid_blocks, step.config.block_threads)
+            ..settings
         };
         // SAFETY: the body was compiled from `cuda/scan` for this executor and takes these two structs;
         // `Plan` sizes grid and scratch for `n` elements, and the arrays of `Addresses` are as large as the
@@ -345,6 +345,27 @@ impl CpuSettings {
             }
         }
     }
+}
+
+/// Blocks of a launch whose blocks take one tile after the other: more than some settings let be resident, so that a
+/// block may come when all tiles are taken.
+const BLOCKS_THAT_TAKE_TILES: u64 = 6;
+
+/// How the CPU device launches a step: its configuration, and settings that are fair and fast but for the seed.
+pub fn step_settings(step: &Step, element_bytes: usize, seed: u64) -> (abi::lookback_config, LaunchSettings) {
+    let settings = LaunchSettings { seed, ..LaunchSettings::new(step.grid_blocks, step.block_threads()) };
+    if !step.kernel.takes_tiles() {
+        return (step.config.to_abi(0), settings);
+    }
+    // A ring as short as can be now and then: whoever gives a stage back too soon meets the next tile there.
+    let stages = 1 + (seed % 4) as u32;
+    let stage_bytes = u64::from(stages) * step.config.tile_bytes(element_bytes);
+    let settings = LaunchSettings {
+        grid_blocks: step.grid_blocks.min(BLOCKS_THAT_TAKE_TILES),
+        shared_limit_bytes: settings.shared_limit_bytes + stage_bytes.next_multiple_of(128) as u32,
+        ..settings
+    };
+    (step.config.to_abi(stages), settings)
 }
 
 /// Resident blocks whose stacks a process may map. A stack takes two mappings, Linux grants a process

@@ -112,6 +112,8 @@ pub enum Activity {
         /// Its lanes, one bit each.
         mask: u32,
     },
+    /// Waits for a phase of a barrier of copies.
+    CopyBarrier,
     /// Polls with `spin_pause`, or with one protocol access after the other.
     SpinWait,
     /// Could go on; its site is its last scheduling point.
@@ -131,6 +133,7 @@ impl fmt::Display for Activity {
             Self::WarpCollective { collective, mask } => {
                 write!(formatter, "in {} with lanes {mask:#010x}", collective.name())
             }
+            Self::CopyBarrier => formatter.write_str("waiting for copies or arrivals"),
             Self::SpinWait => formatter.write_str("polling"),
             Self::Runnable => formatter.write_str("able to run"),
             Self::Exited => formatter.write_str("returned from the kernel"),
@@ -191,6 +194,20 @@ pub enum MaskFault {
     SourceNotInMask,
 }
 
+/// What is wrong with a barrier of copies, or with a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum CopyFault {
+    /// Nobody has initialised the barrier.
+    #[error("the barrier was not initialised")]
+    NotInitialized,
+    /// More arrivals than the barrier expects in a phase.
+    #[error("one arrival too many in a phase")]
+    TooManyArrivals,
+    /// The block's shared memory goes while something is still to be written to it.
+    #[error("the block ends before its copies have landed")]
+    StillUnderWay,
+}
+
 /// Why a launch did not end. The first party is the one whose call showed the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
@@ -244,6 +261,14 @@ pub enum ExecutionError {
         /// The width.
         bytes: u32,
         /// Who made it.
+        party: Party,
+    },
+    /// A barrier of copies is used wrongly.
+    #[error("asynchronous copies: {fault}: {party}")]
+    Copy {
+        /// What is wrong.
+        fault: CopyFault,
+        /// Who did it.
         party: Party,
     },
     /// The memory back end rejected an access or an event.

@@ -2,6 +2,7 @@
 
 use super::backend::{BACKEND_FUNCTIONS, MemoryBackend, Synchronization, guarded};
 use super::context::{Block, Counters, FULL_WARP, Group, NO_TILE, Thread, ThreadOrigin, WARP_LANES, Warp};
+use super::copies;
 use super::error::{Activity, Collective, ExecutionError, MaskFault, Party, RawSite};
 use super::order::StartOrder;
 use super::schedule::{Fiber, Fibers, Suspension, preemption_threshold};
@@ -26,10 +27,26 @@ pub(super) struct ExecutorFunctions {
     pub access_point: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32),
     pub shared_storage: unsafe extern "C" fn(*const Thread, *const c_void, u32, u32, *const c_char, u32) -> *mut c_void,
     pub misaligned: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
+    pub copy_barrier_initialize: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
+    pub copy_barrier_arrive: unsafe extern "C" fn(*const Thread, *const c_void, *const c_char, u32),
+    pub copy_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
+    pub copy_to_shared:
+        unsafe extern "C" fn(*const Thread, *mut c_void, *const c_void, u32, *const c_void, *const c_char, u32),
 }
 
-static EXECUTOR_FUNCTIONS: ExecutorFunctions =
-    ExecutorFunctions { rendezvous, exchange, block_barrier, spin_pause, access_point, shared_storage, misaligned };
+static EXECUTOR_FUNCTIONS: ExecutorFunctions = ExecutorFunctions {
+    rendezvous,
+    exchange,
+    block_barrier,
+    spin_pause,
+    access_point,
+    shared_storage,
+    misaligned,
+    copy_barrier_initialize: copies::initialize,
+    copy_barrier_arrive: copies::arrive,
+    copy_barrier_wait: copies::wait,
+    copy_to_shared: copies::copy_to_shared,
+};
 
 const INTERCEPT_BACKEND: u32 = 1;
 const INTERCEPT_PLAIN_POINTS: u32 = 2;
@@ -60,6 +77,8 @@ pub(super) struct Launch {
     /// Threads that sleep in `spin_pause`.
     pub sleepers: Cell<u32>,
     pub stopped_blocks: Cell<u64>,
+    /// Copies to shared memory that have not landed.
+    pub copies_under_way: Cell<u32>,
     counters: UnsafeCell<Counters>,
     random: RefCell<Pcg64Mcg>,
     start_order: StartOrder,
@@ -75,7 +94,7 @@ pub(super) struct Launch {
     /// Whether meeting lanes have to be reported to a back end, and whether points may preempt or stop:
     /// what the fast paths ask once.
     is_watched: bool,
-    has_points: bool,
+    pub has_points: bool,
 }
 
 /// Spreads addresses: they are multiples of their size and close to each other.
@@ -218,6 +237,7 @@ impl Launch {
             preemption,
             sleepers: Cell::new(0),
             stopped_blocks: Cell::new(0),
+            copies_under_way: Cell::new(0),
             counters: UnsafeCell::default(),
             random: RefCell::new(Pcg64Mcg::seed_from_u64(settings.seed)),
             start_order: StartOrder::new(settings.block_order, settings.grid_blocks, settings.seed),
@@ -341,7 +361,7 @@ impl Launch {
     }
 
     /// Whoever polls may hope again.
-    fn made_progress(&self) {
+    pub fn made_progress(&self) {
         self.window_start.set(self.polls.get());
     }
 
@@ -403,7 +423,7 @@ fn add_party(parties: &mut Vec<Party>, thread: &Thread, activity: Activity, site
     }
 }
 
-fn party(thread: &Thread, activity: Activity, site: RawSite) -> Party {
+pub(super) fn party(thread: &Thread, activity: Activity, site: RawSite) -> Party {
     let waits = matches!(activity, Activity::SpinWait) && thread.waiting_tile.get() != NO_TILE;
     Party {
         block: thread.block_index.get(),
@@ -417,7 +437,7 @@ fn party(thread: &Thread, activity: Activity, site: RawSite) -> Party {
 
 /// Ends the launch. The coroutine is never resumed, so nothing that needs dropping may be alive here.
 #[cold]
-fn fail(thread: &Thread, error: ExecutionError) -> ! {
+pub(super) fn fail(thread: &Thread, error: ExecutionError) -> ! {
     thread.launch().failure.borrow_mut().get_or_insert(error);
     loop {
         thread.suspend(Suspension::Failed);
@@ -464,7 +484,7 @@ fn fail_in_collective(thread: &Thread, fault: MaskFault, mask: u32, activity: Ac
 
 impl Launch {
     /// Somewhere that the schedule may switch to another thread, or a stop take effect.
-    fn scheduling_point(&self, thread: &Thread) {
+    pub fn scheduling_point(&self, thread: &Thread) {
         if let Some(stop) = self.settings.stop {
             self.stop_at_point(thread, stop);
         }
@@ -506,8 +526,13 @@ impl Launch {
         }
     }
 
+    /// Leaves an error that no running thread has made.
+    pub fn fail_outside(&self, error: ExecutionError) {
+        self.failure.borrow_mut().get_or_insert(error);
+    }
+
     /// Tells a back end of threads that have met.
-    fn tell(&self, thread: &Thread, event: Synchronization, site: RawSite) {
+    pub fn tell(&self, thread: &Thread, event: Synchronization, site: RawSite) {
         let Some(backend) = self.backend else { return };
         // SAFETY: as in `backend::call`: the launch holds the back end exclusively.
         if let Err(message) = guarded(|| unsafe { &mut *backend }.synchronize(event)) {
@@ -527,6 +552,9 @@ fn exit(thread: &Thread) {
     }
     if let Some(mask) = warp.group_that_wants(thread.lane_bit()) {
         fail_in_collective(thread, MaskFault::LaneExited, mask, Activity::Exited, RawSite::NONE);
+    }
+    if block.live_threads.get() == 1 {
+        copies::check_none_left(thread);
     }
     warp.exited.set(warp.exited.get() | thread.lane_bit());
     warp.unavailable.set(warp.unavailable.get() | thread.lane_bit());
@@ -806,7 +834,7 @@ fn check_progress(thread: &Thread, launch: &Launch) {
     });
     // Whoever stands still on request may be the one that they wait for.
     let somebody_is_paused = launch.slots.iter().any(|slot| slot.paused_until.replace(0) != 0);
-    if somebody_computes || somebody_is_paused {
+    if somebody_computes || somebody_is_paused || launch.copies_under_way.get() != 0 {
         launch.made_progress();
         return;
     }

@@ -15,6 +15,8 @@
 //!   goes on at once. Block barriers are the same for the block.
 //! - A protocol access (the relaxed, acquire and release operations of `cuda/memory.cuh`) is a
 //!   scheduling point; so are plain accesses when [`LaunchSettings::plain_points`] says so.
+//! - A copy to shared memory (`cuda/async_copy.cuh`) lands at a later switch, drawn from the seed where the
+//!   schedule is random; until then nothing of it is there. Who waits at its barrier is suspended.
 //! - A thread that calls `spin_pause` sleeps until the others have had their turn. When every thread
 //!   that can run does nothing but poll, and nobody stores, progress is lost, and that is reported.
 //!
@@ -24,6 +26,7 @@
 mod backend;
 pub(crate) mod bounds;
 mod context;
+mod copies;
 pub(crate) mod device;
 mod error;
 mod executor;
@@ -34,10 +37,10 @@ mod stack;
 mod trace;
 mod weak_memory;
 
-pub use backend::{Access, AccessKind, MemoryBackend, Scope, Synchronization};
+pub use backend::{Access, AccessKind, Copy, MemoryBackend, Scope, Synchronization};
 pub use context::Counters;
-pub use device::{CpuDevice, CpuSettings, KernelBody, kernel_body};
-pub use error::{Activity, Collective, ExecutionError, MaskFault, Party, SourceSite};
+pub use device::{CpuDevice, CpuSettings, KernelBody, kernel_body, step_settings};
+pub use error::{Activity, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
 pub use executor::{launch, launch_on};
 pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
 pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

@@ -53,6 +53,10 @@ pub(super) fn preemption_threshold(schedule: Schedule) -> u32 {
 /// poll between any two steps of the others and not only when nobody else can go on.
 const WAKE_THRESHOLD: u32 = 1 << 29;
 
+/// At every sixteenth switch one of the copies under way lands: some soon, some after everybody else has gone as far
+/// as possible without.
+const LAND_THRESHOLD: u32 = 1 << 28;
+
 impl Launch {
     /// Runs the launch to its end.
     ///
@@ -89,8 +93,9 @@ impl Launch {
                     self.start_next(slot);
                 }
             }
+            let landed = self.land_all_copies()?;
             let woken = self.wake_sleepers();
-            if !anybody && !woken {
+            if !anybody && !woken && !landed {
                 return Ok(());
             }
         }
@@ -121,10 +126,17 @@ impl Launch {
             if self.sleepers.get() != 0 && self.draw() < WAKE_THRESHOLD {
                 self.wake_sleepers();
             }
+            if self.copies_under_way.get() != 0 && self.draw() < LAND_THRESHOLD {
+                self.land_a_copy()?;
+            }
             let current = &self.slots[slot_number];
             let runs_on = current.ready_warps.get() >> warp_index & 1 != 0 && !self.is_paused(current);
             if !runs_on || self.draw() < self.preemption {
                 let Some(chosen) = self.choose_warp() else {
+                    if self.copies_under_way.get() != 0 {
+                        self.land_a_copy()?;
+                        continue;
+                    }
                     let somebody_was_paused = self.slots.iter().any(|slot| slot.paused_until.replace(0) != 0);
                     if somebody_was_paused || self.wake_sleepers() {
                         continue;
@@ -207,6 +219,7 @@ impl Launch {
     /// Nobody of a stopped block may run on.
     pub fn stop_block(&self, block: &Block) {
         block.stopped.set(true);
+        self.drop_copies(block);
         block.ready_warps.set(0);
         for warp in &block.warps {
             warp.ready.set(0);

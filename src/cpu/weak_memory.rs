@@ -19,6 +19,9 @@
 //!   memory. Two of them that touch one granule, one of them a store, must be ordered by happens-before;
 //!   if they are not, the launch ends with an error that names both. The same holds for a plain access and
 //!   one of the protocol, and for two of different blocks of which one has block scope.
+//! - A **copy to shared memory** (`cuda/async_copy.cuh`) is a plain load and a plain store by nobody's thread: it
+//!   happens after what the thread that asked for it did before, and before whatever waits for the phase of its
+//!   barrier, as arrivals do. The copies of one block count as ordered among themselves.
 //! - Every access must lie inside an array of the launch or the block's own shared memory, and shared memory
 //!   must be written before it is read.
 //! - The end of a launch orders everything.
@@ -32,7 +35,7 @@ mod history;
 mod knowledge;
 mod shadow;
 
-use super::backend::{Access, AccessKind, MemoryBackend, Scope, Synchronization};
+use super::backend::{Access, AccessKind, Copy, MemoryBackend, Scope, Synchronization};
 use super::bounds::NEAR_BYTES;
 use super::error::{Collective, RawSite, SourceSite};
 use history::{Entry, Location, NO_LOCATION};
@@ -168,10 +171,27 @@ struct Region {
     shadow: Shadow,
 }
 
+/// What the arrivals in the phases of a barrier of copies hand over.
+#[derive(Debug)]
+struct CopyBarrier {
+    address: usize,
+    /// In the current phase.
+    arriving: Option<Message>,
+    /// In the phase before.
+    arrived: Option<Message>,
+    /// What a thread knew before its last wait, and after: the lanes of a warp mostly know the same.
+    joined: Option<(Rc<Knowledge>, Rc<Knowledge>)>,
+}
+
 /// A block that has started and not ended.
 #[derive(Debug, Default)]
 struct BlockState {
     threads: Vec<ThreadState>,
+    copy_barriers: Vec<CopyBarrier>,
+    /// Copies that have not landed: what whoever asked for each handed over, by the number of the copy.
+    copies: Vec<(u64, Message)>,
+    /// Copies that have landed.
+    landed: u32,
     regions: Vec<Region>,
     /// Regions that this block declared; the others wait to be used again.
     declared: usize,
@@ -188,6 +208,8 @@ pub struct WeakMemory {
     /// The array that each kind of access went to last.
     recent_array: [usize; AccessKind::ALL.len()],
     block_threads: u32,
+    /// The copies of block b are made by a thread of its own, numbered behind those of the grid.
+    first_copier: u32,
     blocks: Vec<Option<Box<BlockState>>>,
     #[expect(clippy::vec_box, reason = "a box moves between the two lists, its contents stay")]
     ended_blocks: Vec<Box<BlockState>>,
@@ -217,6 +239,26 @@ fn threshold(probability: f64) -> u32 {
     (probability.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u32
 }
 
+impl BlockState {
+    fn copy_barrier(&mut self, address: usize) -> &mut CopyBarrier {
+        let known = self.copy_barriers.iter().position(|barrier| barrier.address == address);
+        let at = known.unwrap_or_else(|| {
+            self.copy_barriers.push(CopyBarrier { address, arriving: None, arrived: None, joined: None });
+            self.copy_barriers.len() - 1
+        });
+        &mut self.copy_barriers[at]
+    }
+}
+
+impl CopyBarrier {
+    fn arrive(&mut self, message: Message) {
+        self.arriving = Some(match self.arriving.take() {
+            None => message,
+            Some(others) => others.joined(&message),
+        });
+    }
+}
+
 impl WeakMemory {
     /// Memory without arrays. Everything that it chooses is drawn from `seed`.
     pub fn new(seed: u64, settings: WeakSettings) -> Self {
@@ -228,6 +270,7 @@ impl WeakMemory {
             arrays: Vec::new(),
             recent_array: [0; AccessKind::ALL.len()],
             block_threads: 32,
+            first_copier: 0,
             blocks: Vec::new(),
             ended_blocks: Vec::new(),
             locations: Vec::new(),
@@ -368,7 +411,15 @@ impl WeakMemory {
         message
     }
 
+    /// A warp for each block, of which one lane is used.
+    fn copier(&self, block: u64) -> u32 {
+        self.first_copier + 32 * block as u32
+    }
+
     fn name_thread(&self, thread: u32) -> String {
+        if thread >= self.first_copier {
+            return format!("a copy of block {}", (thread - self.first_copier) / 32);
+        }
         format!("block {} thread {}", thread / self.block_threads, thread % self.block_threads)
     }
 
@@ -379,15 +430,19 @@ impl WeakMemory {
         format!("{kind}{scope} at {line}")
     }
 
-    #[cold]
     fn race(&self, place: &str, offset: usize, access: &Access, conflict: Conflict) -> String {
+        self.race_of(self.number(access), place, offset, access, conflict)
+    }
+
+    #[cold]
+    fn race_of(&self, thread: u32, place: &str, offset: usize, access: &Access, conflict: Conflict) -> String {
         let scope = if access.scope == Scope::Block { " of block scope" } else { "" };
         let line = access.site().map_or_else(|| "an unknown line".to_owned(), |line| line.to_string());
         format!(
             "data race at byte {offset} of {place}: {}{scope} of {} bytes by {} at {line}, not ordered with {} by {}",
             access.kind,
             access.bytes,
-            self.name_thread(self.number(access)),
+            self.name_thread(thread),
             self.name_site(conflict.site),
             self.name_thread(conflict.thread),
         )
@@ -399,7 +454,7 @@ impl WeakMemory {
         let bytes = access.bytes as usize;
         self.block(access.block);
         let Some(Some(block)) = self.blocks.get_mut(access.block as usize) else { unreachable!("made above") };
-        let BlockState { threads, regions, declared } = &mut **block;
+        let BlockState { threads, regions, declared, .. } = &mut **block;
         let contains = |region: &&mut Region| {
             region.address <= access.address && access.address + bytes <= region.address + region.bytes
         };
@@ -830,6 +885,9 @@ fn end_block(block: &mut BlockState, lists: &mut ReadLists) {
         region.shadow.reset(lists);
     }
     block.declared = 0;
+    block.copy_barriers.clear();
+    block.copies.clear();
+    block.landed = 0;
 }
 
 /// What native memory holds at a location.
@@ -863,7 +921,8 @@ impl MemoryBackend for WeakMemory {
             block.threads.truncate(block_threads as usize);
         }
         self.block_threads = block_threads;
-        let threads = grid_blocks.checked_mul(u64::from(block_threads));
+        let threads = grid_blocks.checked_mul(u64::from(block_threads) + 32);
+        self.first_copier = (grid_blocks as u32).wrapping_mul(block_threads);
         if threads.is_none_or(|threads| threads >= u64::from(u32::MAX)) {
             return Err(format!("weak memory takes up to 2^32 threads, not {grid_blocks} blocks of {block_threads}"));
         }
@@ -994,6 +1053,57 @@ impl MemoryBackend for WeakMemory {
         Ok(())
     }
 
+    fn copy_begins(&mut self, copy: &Copy) -> Result<(), String> {
+        let me = self.number(&copy.source);
+        let block = self.block(copy.source.block);
+        let message = block.threads[copy.source.thread as usize].release(me);
+        block.copies.push((copy.number, message));
+        Ok(())
+    }
+
+    fn copy_lands(&mut self, copy: &Copy) -> Result<(), String> {
+        let Copy { number, source, target, barrier } = copy;
+        let (at, from) = self.find_array(source)?;
+        let [read, written] = [self.sites.number(source), self.sites.number(target)];
+        let me = self.copier(source.block);
+        self.block(source.block);
+        let Some(Some(block)) = self.blocks.get_mut(source.block as usize) else { unreachable!("made above") };
+        let asked = block.copies.iter().position(|(asked, _)| asked == number).ok_or("nobody asked for this copy")?;
+        let (_, message) = block.copies.swap_remove(asked);
+        let mut knowledge = Knowledge::clone(&message.knowledge);
+        knowledge.learn_thread(message.thread, message.time);
+        block.landed += 1;
+        let time = block.landed;
+        let observer = Observer { thread: me, time, knowledge: &knowledge };
+        let bytes = source.bytes as usize;
+
+        // Elements: no protocol is beside them.
+        let array = &mut self.arrays[at];
+        array.shadow.fit(from, bytes, &mut self.lists);
+        let loaded = array.shadow.load(from, bytes, observer, read, false, &mut self.lists);
+        if let Err(PlainFault::Race(conflict)) = loaded {
+            return Err(self.race_of(me, &self.arrays[at].name, from, source, conflict));
+        }
+        let contains = |region: &&mut Region| {
+            region.address <= target.address && target.address + bytes <= region.address + region.bytes
+        };
+        let Some(region) = block.regions[..block.declared].iter_mut().find(contains) else {
+            return Err(format!("a copy of {bytes} bytes outside the shared memory that the block has declared"));
+        };
+        let to = target.address - region.address;
+        region.shadow.fit(to, bytes, &mut self.lists);
+        self.shared_granule_bytes = region.shadow.granule_bytes().min(self.shared_granule_bytes);
+        if let Err(PlainFault::Race(conflict)) = region.shadow.store(to, bytes, observer, written, &mut self.lists) {
+            return Err(self.race_of(me, "shared memory", to, target, conflict));
+        }
+        let landed = Message { knowledge: Rc::new(knowledge), thread: me, time };
+        block.copy_barrier(*barrier).arrive(landed);
+        // SAFETY: both ranges lie inside an array of the launch and shared memory of the block; launches run on one
+        // OS thread, and no Rust reference into either is alive meanwhile.
+        unsafe { std::ptr::copy(source.address as *const u8, target.address as *mut u8, bytes) };
+        Ok(())
+    }
+
     fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {
         match event {
             Synchronization::BlockBarrier { block } => {
@@ -1017,6 +1127,37 @@ impl MemoryBackend for WeakMemory {
                 region.address = address;
                 region.bytes = bytes as usize;
                 region.shadow.prepare(bytes as usize, granule_bytes);
+            }
+            Synchronization::CopyBarrierArrival { block, thread, barrier } => {
+                let me = self.first_thread(block) + thread;
+                let state = self.block(block);
+                let message = state.threads[thread as usize].release(me);
+                state.copy_barrier(barrier).arrive(message);
+            }
+            Synchronization::CopyBarrierPhase { block, barrier } => {
+                let barrier = self.block(block).copy_barrier(barrier);
+                barrier.arrived = barrier.arriving.take();
+                barrier.joined = None;
+            }
+            Synchronization::CopyBarrierWait { block, thread, barrier } => {
+                let me = self.first_thread(block) + thread;
+                let state = self.block(block);
+                let at = state.copy_barriers.iter().position(|known| known.address == barrier);
+                let Some(barrier) = at.map(|at| &mut state.copy_barriers[at]) else { return Ok(()) };
+                let Some(message) = &barrier.arrived else { return Ok(()) };
+                let waiting = &mut state.threads[thread as usize];
+                match &barrier.joined {
+                    Some((before, after)) if Rc::ptr_eq(before, &waiting.knowledge) => {
+                        waiting.knowledge = Rc::clone(after);
+                    }
+                    _ => {
+                        let before = Rc::clone(&waiting.knowledge);
+                        waiting.acquire(me, message);
+                        // Who arrived alone has learnt nothing, and the others will.
+                        let is_own = message.thread == me;
+                        barrier.joined = (!is_own).then(|| (before, Rc::clone(&waiting.knowledge)));
+                    }
+                }
             }
             Synchronization::BlockEnd { block } => {
                 if let Some(mut state) = self.blocks.get_mut(block as usize).and_then(Option::take) {

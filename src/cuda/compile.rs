@@ -10,6 +10,7 @@
 use super::error::CudaError;
 use super::sources;
 use super::toolkit::Nvrtc;
+use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Kernel, KernelConfig};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
@@ -40,6 +41,34 @@ impl Architecture {
         Self { major: 10, minor: 0 },
         Self { major: 12, minor: 0 },
     ];
+
+    /// Shared memory that a block may have if its launch asks for it, in bytes; the least that any architecture has
+    /// where this one is not known (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+    pub const fn shared_bytes(self) -> u64 {
+        let kibibytes = match (self.major, self.minor) {
+            (7, 0 | 2) => 96,
+            (7, 5) => 64,
+            (8, 0 | 7) => 163,
+            (9..=11, _) => 227,
+            (8, _) | (12, _) => 99,
+            _ => 48,
+        };
+        kibibytes * 1024
+    }
+
+    /// Tiles that a block of a kernel which takes several ([`Kernel::takes_tiles`]) holds at one time: as many as fit
+    /// beside what its warps tell each other, at most 12; 0 if not even one does.
+    pub const fn stages(self, config: &KernelConfig, element_bytes: usize) -> u32 {
+        // For each scanning warp a row on its way to a misaligned output, and in each stage a prefix; for each stage
+        // the tile's index and prefix, and three barriers (`lookahead_ring` in `cuda/scan/lookahead.cuh`).
+        const ROW_BYTES: u64 = 33 * 16;
+        const PREFIX_BYTES: u64 = 16;
+        let warps = config.block_threads as u64 / abi::LOOKBACK_WARP_LANES as u64;
+        let fixed = 512 + warps * (ROW_BYTES + PREFIX_BYTES);
+        let stage = config.tile_bytes(element_bytes) + (warps + 4) * PREFIX_BYTES;
+        let fit = self.shared_bytes().saturating_sub(fixed) / stage;
+        if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
+    }
 
     /// The number NVRTC uses: 90 for 9.0.
     const fn number(self) -> i32 {
@@ -354,14 +383,18 @@ impl Compiler {
         architecture: Architecture,
         variant: Variant,
     ) -> Result<CompiledKernel, CudaError> {
-        let options = definitions(kernel, instance, config);
+        let options = definitions(kernel, instance, config, stages(kernel, instance, config, architecture)?);
+        let threads = config.block_threads + kernel.helper_threads();
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
         // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only
         // where it spilled, because it costs occupancy.
-        let bounds = [
-            vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads)],
-            vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={},1", config.block_threads)],
-        ];
+        let alone = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},1")];
+        let bounds = if kernel.takes_tiles() {
+            // Its tiles take the shared memory of a whole multiprocessor.
+            vec![alone]
+        } else {
+            vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")], alone]
+        };
         let source = sources::scan_source()?;
         let prefix = variant.prefix();
         let source = if prefix.is_empty() { Cow::Borrowed(source) } else { Cow::Owned(prefix + source) };
@@ -388,9 +421,9 @@ impl Compiler {
             String::from("--std=c++17"),
             String::from("--device-as-default-execution-space"),
             String::from("--generate-line-info"),
-            format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads),
+            format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads + kernel.helper_threads()),
         ];
-        options.extend(definitions(kernel, instance, config));
+        options.extend(definitions(kernel, instance, config, stages(kernel, instance, config, architecture)?));
         let failed = |log: String| CudaError::CompilationFailed {
             what: describe(kernel, instance, config),
             architecture,
@@ -524,7 +557,7 @@ fn key(source: &str, options: &[String], compiler: &str) -> String {
 
 /// Positions in `ALL` are the numbers of `cuda/instances.cuh`, and the enums of `strategy.rs` are declared
 /// in the order of `cuda/abi.h`; the tests below hold both together.
-fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig) -> Vec<String> {
+fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig, stages: u32) -> Vec<String> {
     // One kernel serves signed and unsigned where they agree bit for bit.
     let instance = instance.canonical();
     [
@@ -538,10 +571,35 @@ fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig) -> Vec
         ("COMPOSITION", config.composition as u32),
         ("DESCRIPTOR", config.descriptor as u32),
         ("TILE_ORDER", config.tile_order as u32),
+        ("STAGES", stages),
     ]
     .into_iter()
     .map(|(name, value)| format!("-DLOOKBACK_{name}={value}"))
     .collect()
+}
+
+/// Tiles that a block of the kernel holds at one time; 0 for those that hold theirs in registers.
+///
+/// # Errors
+/// When a block of the architecture cannot hold a single one.
+pub(super) fn stages(
+    kernel: Kernel,
+    instance: Instance,
+    config: &KernelConfig,
+    architecture: Architecture,
+) -> Result<u32, CudaError> {
+    if !kernel.takes_tiles() {
+        return Ok(0);
+    }
+    let element_bytes = instance.element().bytes();
+    match architecture.stages(config, element_bytes) {
+        0 => Err(CudaError::TileTooLarge {
+            tile_bytes: config.tile_bytes(element_bytes),
+            architecture,
+            shared_bytes: architecture.shared_bytes(),
+        }),
+        stages => Ok(stages),
+    }
 }
 
 const fn element_number(element: ElementType) -> u32 {
@@ -568,7 +626,6 @@ fn describe(kernel: Kernel, instance: Instance, config: &KernelConfig) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi;
 
     #[test]
     fn the_numbers_of_the_choices_are_those_of_the_contract() {
@@ -595,6 +652,31 @@ mod tests {
         for (position, &operator) in Operator::ALL.iter().enumerate() {
             assert_eq!(operator_number(operator) as usize, position);
         }
+    }
+
+    #[test]
+    fn as_many_tiles_are_held_as_fit() {
+        let config = |vt, block_threads| KernelConfig {
+            vt,
+            block_threads,
+            mode: Mode::Inclusive,
+            pattern: Pattern::Shuffle,
+            composition: Composition::ReduceThenScan,
+            descriptor: Descriptor::Packed64,
+            tile_order: TileOrder::Ticket,
+        };
+        let of = |major, minor, vt, threads| Architecture { major, minor }.stages(&config(vt, threads), 4);
+        // Tiles of 16 KB.
+        let held = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)].map(|(a, b)| of(a, b, 32, 128));
+        assert_eq!(held, [3, 9, 5, 5, 12, 12, 5]);
+        assert_eq!(of(9, 0, 24, 256), 9);
+        assert_eq!(of(9, 0, 64, 928), 0);
+        let kernel = |kernel| {
+            let instance = Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum");
+            stages(kernel, instance, &config(64, 928), Architecture { major: 9, minor: 0 })
+        };
+        assert!(matches!(kernel(Kernel::Lookahead), Err(CudaError::TileTooLarge { tile_bytes: 237_568, .. })));
+        assert!(matches!(kernel(Kernel::Lookback), Ok(0)));
     }
 
     #[test]

@@ -196,6 +196,19 @@ pub enum CudaError {
     /// The configuration cannot be launched.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A block cannot hold a tile in shared memory.
+    #[error(
+        "a tile of {tile_bytes} bytes does not fit into the {shared_bytes} bytes of shared memory that a block of \
+         {architecture} may have; lower VT or threads per block"
+    )]
+    TileTooLarge {
+        /// The tile.
+        tile_bytes: u64,
+        /// Whose shared memory.
+        architecture: super::compile::Architecture,
+        /// How much there is.
+        shared_bytes: u64,
+    },
 }
 
 impl CudaError {

@@ -1,7 +1,7 @@
 //! From a plan to launches: kernels resolved and arguments laid out before, so that a scan costs one
 //! driver call a kernel.
 
-use super::compile::{Architecture, Compiler, ENTRY_POINT};
+use super::compile::{Architecture, Compiler, ENTRY_POINT, stages};
 use super::error::{Context as _, CudaError};
 use super::memory::RelaxedCapture;
 use super::workspace::{RegionKey, Workspace};
@@ -20,6 +20,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone)]
 pub(super) struct LoadedKernel {
     pub(super) function: CudaFunction,
+    /// Dynamic shared memory of a block.
+    shared_bytes: u32,
+    /// Blocks that a launch is cut to, where blocks take one tile after the other: as many as run at one time.
+    most_blocks: u32,
+}
+
+/// What a launch of a loaded kernel takes: dynamic shared memory of a block, and the most blocks that are of use.
+pub(super) fn claim(
+    function: &CudaFunction,
+    context: &CudaContext,
+    (kernel, config): (Kernel, &KernelConfig),
+    instance: Instance,
+    architecture: Architecture,
+) -> Result<(u32, u32), CudaError> {
+    let stages = stages(kernel, instance, config, architecture)?;
+    if stages == 0 {
+        return Ok((0, u32::MAX));
+    }
+    // Checked by `stages`: less than the shared memory of a block.
+    let bytes = (u64::from(stages) * config.tile_bytes(instance.element().bytes())) as u32;
+    function
+        .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
+        .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;
+    let threads = config.block_threads + kernel.helper_threads();
+    let resident = function
+        .occupancy_max_active_blocks_per_multiprocessor(threads, bytes as usize, None)
+        .during(|| String::from("asking how many blocks of a kernel run at one time"))?;
+    let multiprocessors = context
+        .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        .during(|| String::from("asking for the number of multiprocessors"))?;
+    Ok((bytes, resident.max(1) * multiprocessors.max(1) as u32))
 }
 
 /// The kernels of one context: compiled and loaded on demand, kept until the context's owner goes.
@@ -66,7 +97,11 @@ impl KernelSet {
         let compiled = self.compiler.scan_kernel(kernel, instance, &config, self.architecture)?;
         let module = self.load(compiled.cubin)?;
         let function = function(&module, ENTRY_POINT)?;
-        let loaded = LoadedKernel { function };
+        let (shared_bytes, most_blocks) = {
+            let _relaxed = RelaxedCapture::begin(&self.context)?;
+            claim(&function, &self.context, (kernel, &config), instance, self.architecture)?
+        };
+        let loaded = LoadedKernel { function, shared_bytes, most_blocks };
         let mut set = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(set.entry(key).or_insert(loaded).clone())
     }
@@ -164,10 +199,11 @@ impl PreparedScan {
             let Some(grid_blocks) = grid_blocks else {
                 return Err(crate::strategy::ConfigError::TooManyBlocks { n: step.n, blocks: step.grid_blocks }.into());
             };
+            let kernel = kernels.kernel(step.kernel, request.instance, step.config)?;
             steps.push(PreparedStep {
-                kernel: kernels.kernel(step.kernel, request.instance, step.config)?,
-                grid_blocks,
-                block_threads: step.config.block_threads,
+                grid_blocks: grid_blocks.min(kernel.most_blocks),
+                kernel,
+                block_threads: step.block_threads(),
                 input: step.input,
                 output: step.output,
                 spine: step.spine,
@@ -255,7 +291,7 @@ impl PreparedScan {
                     step.kernel.function.cu_function(),
                     (step.grid_blocks, 1, 1),
                     (step.block_threads, 1, 1),
-                    0,
+                    step.kernel.shared_bytes,
                     stream.cu_stream(),
                     &mut arguments,
                 )

@@ -16,6 +16,8 @@ pub(super) const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xfe);
 pub(super) const fn color(strategy: Strategy) -> RGBColor {
     match strategy {
         Strategy::Lookback => RGBColor(0xd5, 0x5e, 0x00),
+        // Not of Okabe and Ito, whose eighth colour is too light for a line on white.
+        Strategy::Lookahead => RGBColor(0x7b, 0x4f, 0xd0),
         Strategy::ReduceThenScan => RGBColor(0x00, 0x7c, 0xc2),
         Strategy::ScanThenPropagate => RGBColor(0x00, 0x9e, 0x73),
         Strategy::Chained => RGBColor(0xcc, 0x79, 0xa7),
@@ -33,6 +35,7 @@ pub(super) const fn color(strategy: Strategy) -> RGBColor {
 pub(super) fn marker(strategy: Strategy) -> &'static [(i32, i32)] {
     match strategy {
         Strategy::Lookback => &[(-4, -2), (-2, -4), (2, -4), (4, -2), (4, 2), (2, 4), (-2, 4), (-4, 2)],
+        Strategy::Lookahead => &[(-5, -4), (0, -2), (5, -4), (3, 0), (5, 4), (0, 2), (-5, 4), (-3, 0)],
         Strategy::ReduceThenScan => &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
         Strategy::ScanThenPropagate => &[(0, -5), (5, 4), (-5, 4)],
         Strategy::Chained => &[(0, -6), (6, 0), (0, 6), (-6, 0)],

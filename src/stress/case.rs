@@ -203,8 +203,8 @@ impl Case {
         let one_of = |draw: &mut Draw, wanted: &[Strategy], all: &[Strategy]| {
             draw.of(if wanted.is_empty() { all } else { wanted })
         };
-        // Of 47 cases, for example, 20 are of look-back.
-        const SHARES: [(Strategy, usize); 10] = [
+        // Of 55 cases, for example, 20 are of look-back.
+        const SHARES: [(Strategy, usize); 11] = [
             (Strategy::Lookback, 20),
             (Strategy::Chained, 8),
             (Strategy::ReduceThenScan, 4),
@@ -215,6 +215,7 @@ impl Case {
             (Strategy::Sequential, 1),
             (Strategy::SingleBlock, 1),
             (Strategy::OneWave, 6),
+            (Strategy::Lookahead, 8),
         ];
         let shares: Vec<Strategy> =
             SHARES.iter().flat_map(|&(strategy, share)| std::iter::repeat_n(strategy, share)).collect();
@@ -247,7 +248,8 @@ impl Case {
         // A warp of one-wave reads 256 descriptors at once, whoever is resident; look-back has a second window only
         // where more than 32 tiles have no prefix yet.
         let rounds = strategy == Strategy::OneWave && (needs(Need::Windows) || draw.percent(1));
-        let windows = !rounds && (needs(Need::Windows) || (strategy == Strategy::Lookback && draw.percent(6)));
+        let looks_back = matches!(strategy, Strategy::Lookback | Strategy::Lookahead);
+        let windows = !rounds && (needs(Need::Windows) || (looks_back && draw.percent(6)));
         let block_threads = if windows { 64 } else { draw.of(&[64, 64, 64, 96, 128]) };
         let vt = draw.of(if needs(Need::Misaligned) { &[2, 4, 8] } else { &[1, 1, 2, 2, 3, 4, 4, 6, 8] });
         // Work that grows with the square of the elements.
@@ -323,7 +325,8 @@ impl Case {
         } else {
             draw.of(&[BlockOrder::InOrder, BlockOrder::Reverse, BlockOrder::Random])
         };
-        let block = draw.below(tiles);
+        // Blocks that take one tile after the other are few.
+        let block = draw.below(if strategy == Strategy::Lookahead { 6 } else { tiles });
         let after_points = draw.below(40);
         let disturbance = match () {
             () if !strategy.is_single_pass() => Disturbance::None,

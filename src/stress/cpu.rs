@@ -4,10 +4,10 @@ use super::case::{Case, Disturbance, Draw, Memory, WorkspaceStart};
 use super::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::abi;
 use crate::cpu::bounds::{Array, BoundsCheck};
-use crate::cpu::device::{AlignedBytes, GuardedArray, kernel_body};
+use crate::cpu::device::{AlignedBytes, GuardedArray, kernel_body, step_settings};
 use crate::cpu::{
-    Access, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Stop, Synchronization, WeakMemory, WeakSettings,
-    launch_on,
+    Access, Copy, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Stop, Synchronization, WeakMemory,
+    WeakSettings, launch_on,
 };
 use crate::dataset::Dataset;
 use crate::plan::{Place, Plan, ScanRequest, Step};
@@ -333,6 +333,14 @@ impl MemoryBackend for Watched<'_, '_> {
         Ok(())
     }
 
+    fn copy_begins(&mut self, copy: &Copy) -> Result<(), String> {
+        self.inner.copy_begins(copy)
+    }
+
+    fn copy_lands(&mut self, copy: &Copy) -> Result<(), String> {
+        self.inner.copy_lands(copy)
+    }
+
     fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {
         self.inner.synchronize(event)
     }
@@ -519,7 +527,7 @@ impl OneScan<'_> {
             lead: step.lead,
             host_epoch: self.host_epoch,
         };
-        let config = step.config.to_abi();
+        let (config, settings) = step_settings(step, self.request.instance.element().bytes(), seed);
         let settings = LaunchSettings {
             resident_blocks: case.resident_blocks,
             block_order: case.block_order,
@@ -527,7 +535,6 @@ impl OneScan<'_> {
                 .preemption
                 .map_or(Schedule::Fair, |percent| Schedule::Random { preemption: f64::from(percent) / 100.0 }),
             plain_points: case.plain_points,
-            seed,
             stop: match self.disturbance {
                 Disturbance::Kill { block, after_points } => Some(Stop::Block { block, after_points }),
                 Disturbance::Abort { after_points } => Some(Stop::Launch { after_points }),
@@ -535,7 +542,7 @@ impl OneScan<'_> {
             },
             pause: if self.disturbance == Disturbance::None { None } else { case.pause() },
             mutant,
-            ..LaunchSettings::new(step.grid_blocks, step.config.block_threads)
+            ..settings
         };
 
         let element_bytes = self.request.instance.element().bytes();

@@ -134,11 +134,12 @@ impl StressCase {
     }
 
     fn draw_kernel(random: &mut Random, mutant: Option<&'static Mutant>) -> Self {
-        use Strategy::{Chained, Lookback, OneWave, ReduceThenScan, ScanThenPropagate, SingleBlock};
+        use Strategy::{Chained, Lookahead, Lookback, OneWave, ReduceThenScan, ScanThenPropagate, SingleBlock};
         let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
         let usual = match mutant {
-            None => vec![Lookback; 12]
+            None => vec![Lookback; 9]
                 .into_iter()
+                .chain([Lookahead; 3])
                 .chain([Chained; 5])
                 .chain([OneWave; 4])
                 .chain([ReduceThenScan, ReduceThenScan, ScanThenPropagate, SingleBlock])

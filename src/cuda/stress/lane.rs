@@ -3,9 +3,9 @@
 use super::case::{Launching, Poison, StressCase};
 use super::random::{Random, STEP, mix};
 use crate::abi;
-use crate::cuda::compile::ENTRY_POINT;
+use crate::cuda::compile::{Architecture, ENTRY_POINT};
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::launch::function;
+use crate::cuda::launch::{claim, function};
 use crate::cuda::memory::{Buffer, DeviceMemory};
 use crate::plan::{Kernel, KernelConfig, Place, Plan};
 use crate::strategy::{Descriptor, Mode};
@@ -177,6 +177,8 @@ struct LoadedModule {
     key: KernelKey,
     function: CudaFunction,
     shared_bytes: u32,
+    /// Blocks that a launch is cut to.
+    most_blocks: u32,
     state: u64,
 }
 
@@ -232,6 +234,7 @@ pub(super) struct Bench<'a> {
     pub(super) data: &'a [Data],
     pub(super) inputs: &'a Arc<Vec<Buffer>>,
     pub(super) wait_nanoseconds: u64,
+    pub(super) architecture: Architecture,
     pub(super) cubin: &'a dyn Fn(KernelKey) -> Result<Vec<u8>, CudaError>,
 }
 
@@ -315,7 +318,13 @@ impl Lane {
             .during(|| String::from("loading a kernel made for stress"))?;
         let function = function(&module, ENTRY_POINT)?;
         let static_bytes = function.shared_size_bytes().during(|| String::from("asking about a kernel"))?;
-        let shared_bytes = bench.shared.dynamic_bytes(bench.case.blocks_per_multiprocessor, static_bytes.max(0) as u64);
+        let (stage_bytes, most_blocks) =
+            claim(&function, context, (key.0, &key.1), bench.case.instance, bench.architecture)?;
+        // Beside what the kernel takes, as much as keeps other blocks out.
+        let shared_bytes = bench
+            .shared
+            .dynamic_bytes(bench.case.blocks_per_multiprocessor, static_bytes.max(0) as u64)
+            .max(stage_bytes);
         if shared_bytes > 0 {
             allow_shared(&function, shared_bytes)?;
         }
@@ -326,7 +335,7 @@ impl Lane {
             let (address, _written) = view.device_ptr_mut(&self.stream);
             address
         };
-        self.modules.push(LoadedModule { key, function, shared_bytes, state });
+        self.modules.push(LoadedModule { key, function, shared_bytes, most_blocks, state });
         Ok(())
     }
 
@@ -467,8 +476,8 @@ impl Lane {
                 unsafe {
                     result::launch_kernel(
                         module.function.cu_function(),
-                        (step.grid_blocks, 1, 1),
-                        (module.key.1.block_threads, 1, 1),
+                        (step.grid_blocks.min(module.most_blocks), 1, 1),
+                        (module.key.1.block_threads + module.key.0.helper_threads(), 1, 1),
                         module.shared_bytes,
                         self.stream.cu_stream(),
                         &mut arguments,

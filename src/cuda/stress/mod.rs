@@ -530,6 +530,7 @@ impl Stand {
             data,
             inputs: &inputs,
             wait_nanoseconds: settings.wait().as_nanos() as u64,
+            architecture: self.architecture,
             cubin: &cubin,
         };
         let mut lanes: Vec<Lane> = Vec::new();

@@ -199,6 +199,10 @@ impl Job {
         let threads = request.config.block_threads;
         let fault = if !Self::INSTANCES.contains(&(instance.element(), instance.operator())) {
             format!("there are no kernels of {instance} in its program")
+        } else if request.strategy == Strategy::Lookahead {
+            String::from(
+                "blocks with three warps more leave no room for a second one, and it has no asynchronous copies",
+            )
         } else if threads > Self::BLOCK_THREADS {
             format!("{threads} threads a block, it takes up to {}", Self::BLOCK_THREADS)
         } else if u64::from(threads) * u64::from(self.resident_blocks) > u64::from(Self::THREADS_AT_ONCE) {
@@ -290,7 +294,7 @@ impl Job {
 
 /// One line: a launch as the program reads it.
 fn write_step(text: &mut String, key: &str, step: &Step) {
-    let config = step.config.to_abi();
+    let config = step.config.to_abi(0);
     let place = |place| match place {
         Place::None => -1,
         Place::Input => -2,

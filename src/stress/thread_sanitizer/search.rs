@@ -2,6 +2,7 @@
 
 use super::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict};
 use crate::cpu::BlockOrder;
+use crate::strategy::Strategy;
 use crate::stress::search::Limits;
 use crate::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,6 +50,9 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
         let beyond = |why: &str| Err(ThreadSanitizerError::NotCovered(why.to_owned()));
         if mutant.is_of_host() {
             return beyond("the fault is in what the host does");
+        }
+        if mutant.when.strategies == [Strategy::Lookahead] {
+            return beyond("a block of look-ahead takes more threads than leave room for a second one");
         }
         if mutant.when.needs(Need::Windows) {
             return beyond("a look-back of two windows takes more than 32 resident blocks, and so too many threads");
@@ -176,7 +180,8 @@ mod tests {
                     }
                     Err(ThreadSanitizerError::NotCovered(_)) => {
                         let mutant = mutant.expect("something of the kernels as they are is covered");
-                        assert!(mutant.is_of_host() || mutant.when.needs(Need::Windows), "{mutant}");
+                        let is_ahead = mutant.when.strategies == [Strategy::Lookahead];
+                        assert!(mutant.is_of_host() || mutant.when.needs(Need::Windows) || is_ahead, "{mutant}");
                     }
                     Err(error) => panic!("{error}"),
                 }

@@ -1,0 +1,33 @@
+// Copies from global to shared memory that go on while the warp that asked for them does something else, and
+// the barriers that tell when they have landed. Two implementations of one interface: on the GPU one bulk copy
+// and a hardware barrier from compute capability 9.0 on, loads through registers and a barrier of two words
+// before that (`gpu/async_copy.cuh`); on the CPU device the executor, which lets a copy land at any later
+// scheduling point (`host/async_copy.h`).
+//
+//   copy_barrier b                             in shared memory. It goes through phases; a phase is over when as many
+//                                              arrivals have come as it was initialised for, and all that was to be
+//                                              copied under it has landed. Phases are numbered from 0; what is said
+//                                              of them is the parity of the number
+//   void barrier_initialize(b, arrivals, site)     by one thread
+//   void barriers_initialized(site)            by that thread behind the last of them, and before the block
+//                                              barrier behind which others use them
+//   void barrier_arrive(b, site)               by one thread. Release, pairs with the acquire in `barrier_wait`
+//   void barrier_wait(b, parity, site)         by all lanes of a warp: until the latest phase of that parity is over;
+//                                              at once for parity 1 in phase 0. Acquire, pairs with the release of
+//                                              every arrival in that phase, and with its copies
+//   void copy_and_arrive(T* to, const T* from, count, b, site)   by all lanes of a warp: copies `count` elements to
+//                                              shared memory and arrives once, for all that the lanes stored there
+//                                              before, too. Both addresses and the size are multiples of 16 bytes;
+//                                              of no elements it is an arrival alone. Whoever may have read or
+//                                              written what is overwritten is ordered before by a `barrier_wait` of
+//                                              the caller
+//   u8*  dynamic_shared(bytes, site)           the block's shared memory whose size the launch gives, aligned to 128
+#pragma once
+
+#include "memory.cuh"
+
+#if defined(__CUDACC__)
+#include "gpu/async_copy.cuh"
+#else
+#include "host/async_copy.h"
+#endif

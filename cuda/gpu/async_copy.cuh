@@ -1,0 +1,134 @@
+// Asynchronous copies on a GPU. Included by `../async_copy.cuh`, which documents the interface.
+#pragma once
+
+namespace lookback {
+
+DEVICE u8* dynamic_shared(u32, call_site = {}) {
+  // Aligned as whole lines of memory are: a bulk copy asks for 16.
+  extern __shared__ __align__(128) u8 lookback_dynamic_shared[];
+  return lookback_dynamic_shared;
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+// An mbarrier.
+struct alignas(8) copy_barrier {
+  u64 word;
+};
+
+DEVICE u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+
+DEVICE void barrier_initialize(copy_barrier& barrier, u32 arrivals, call_site = {}) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
+}
+
+DEVICE void barriers_initialized(call_site = {}) {
+  // The copy engine sees shared memory through another proxy than the store that made the barrier.
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+DEVICE void barrier_arrive(copy_barrier& barrier, call_site = {}) {
+  asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier)) : "memory");
+}
+
+DEVICE bool barrier_phase_is_over(copy_barrier& barrier, u32 parity) {
+  u32 is_over;
+  asm volatile(
+      "{ .reg .pred over; mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
+      : "=r"(is_over)
+      : "r"(shared_address(&barrier)), "r"(parity)
+      : "memory");
+  return is_over != 0;
+}
+
+template <class T>
+DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
+  __syncwarp();  // what the other lanes stored is there before the arrival says so
+  if (lane_index() != 0) return;
+  const u32 bytes = count * static_cast<u32>(sizeof(T));
+  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)),
+               "r"(bytes)
+               : "memory");
+  if (bytes == 0) return;
+  // Loads and stores of the threads come before what the copy engine writes, which goes through another proxy.
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  // An address of the block's own shared memory is one of its cluster's; spelled so, the instruction needs no
+  // newer PTX than the architecture does.
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(&barrier))
+      : "memory");
+}
+
+#else
+
+// Two counters: an mbarrier would need 8.0, and its transaction counts 9.0.
+struct copy_barrier {
+  u32 phase;
+  u32 arrived;
+  u32 arrivals;
+};
+
+DEVICE void barrier_initialize(copy_barrier& barrier, u32 arrivals, call_site = {}) {
+  barrier.phase = 0;
+  barrier.arrived = 0;
+  barrier.arrivals = arrivals;
+}
+
+DEVICE void barriers_initialized(call_site = {}) {}
+
+DEVICE void barrier_arrive(copy_barrier& barrier, call_site = {}) {
+  u32 before;
+  // Acquire-release, pairs with itself: whoever comes last has seen what the others did, and hands it on.
+  asm volatile("atom.acq_rel.cta.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&barrier.arrived) : "memory");
+  if (before + 1 != barrier.arrivals) return;
+  // Nobody arrives for the next phase before this one is over.
+  asm volatile("st.relaxed.cta.u32 [%0], 0;" ::"l"(&barrier.arrived) : "memory");
+  u32 phase;
+  asm volatile("ld.relaxed.cta.u32 %0, [%1];" : "=r"(phase) : "l"(&barrier.phase) : "memory");
+  // Release, pairs with the acquire in `barrier_phase_is_over`.
+  asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(&barrier.phase), "r"(phase + 1) : "memory");
+}
+
+DEVICE bool barrier_phase_is_over(copy_barrier& barrier, u32 parity) {
+  u32 phase;
+  // Acquire, pairs with the release in `barrier_arrive`.
+  asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(phase) : "l"(&barrier.phase) : "memory");
+  return (phase & 1) != parity;
+}
+
+template <class T>
+DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
+  constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  // Loads in flight at one time: 8 of 16 bytes a lane.
+  constexpr u32 loads = 8;
+  const u32 lines = count / line;
+  for (u32 base = 0; base < lines; base += loads * LOOKBACK_WARP_LANES) {
+    T vectors[loads][line];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < loads; ++i) {
+      const u32 at = base + i * LOOKBACK_WARP_LANES + lane_index();
+      if (at < lines) memory::load_vector<line>(from + at * line, vectors[i]);
+    }
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < loads; ++i) {
+      const u32 at = base + i * LOOKBACK_WARP_LANES + lane_index();
+      if (at < lines) memory::shared_store_vector<line>(to + at * line, vectors[i]);
+    }
+  }
+  __syncwarp();  // what all lanes stored is there before the arrival says so
+  if (lane_index() == 0) barrier_arrive(barrier);
+}
+
+#endif
+
+DEVICE void barrier_wait(copy_barrier& barrier, u32 parity, call_site = {}) {
+  constexpr u64 no_tile = ~static_cast<u64>(0);
+  const waiting wait;
+  while (!barrier_phase_is_over(barrier, parity)) {
+    if (wait.gives_up(no_tile, no_tile)) break;
+  }
+  __syncwarp();  // lanes may come back from the wait one by one
+}
+
+}  // namespace lookback

@@ -1,0 +1,54 @@
+// `async_copy.cuh` on the CPU device: the executor keeps the barriers and lets the copies land.
+#pragma once
+
+namespace lookback {
+
+DEVICE u8* dynamic_shared(u32 bytes, call_site where = {}) {
+  // As in SHARED: the address stands for this declaration.
+  static u8 dynamic_shared_key;
+  constexpr u32 alignment = 128;
+  lookback_thread* thread = host::current();
+  return static_cast<u8*>(
+      thread->executor->shared_storage(thread, &dynamic_shared_key, bytes, alignment, where.file, where.line));
+}
+
+// Its address names the barrier; what it counts is the executor's.
+struct alignas(8) copy_barrier {
+  u64 word;
+};
+
+DEVICE void barrier_initialize(copy_barrier& barrier, u32 arrivals, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barrier_initialize(thread, &barrier, arrivals, where.file, where.line);
+}
+
+DEVICE void barriers_initialized(call_site = {}) {}
+
+DEVICE void barrier_arrive(copy_barrier& barrier, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barrier_arrive(thread, &barrier, where.file, where.line);
+}
+
+DEVICE void barrier_wait(copy_barrier& barrier, u32 parity, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barrier_wait(thread, &barrier, parity, where.file, where.line);
+}
+
+template <class T>
+DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site where = {}) {
+  warp_barrier(where);  // what the other lanes stored is there before the arrival says so
+  lookback_thread* thread = host::current();
+  if (thread->lane_index != 0) return;
+  const u32 bytes = count * static_cast<u32>(sizeof(T));
+  if (bytes != 0) {
+    memory::host::check_alignment(thread, to, LOOKBACK_VECTOR_BYTES, where);
+    memory::host::check_alignment(thread, from, LOOKBACK_VECTOR_BYTES, where);
+    // A size that is no multiple is as wrong as an address that is none.
+    memory::host::check_alignment(thread, to + count, LOOKBACK_VECTOR_BYTES, where);
+    thread->counters->element_reads += count;
+    thread->executor->copy_to_shared(thread, to, from, bytes, &barrier, where.file, where.line);
+  }
+  thread->executor->copy_barrier_arrive(thread, &barrier, where.file, where.line);
+}
+
+}  // namespace lookback

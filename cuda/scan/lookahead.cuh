@@ -1,0 +1,432 @@
+// Single pass with look-ahead: blocks that stay, each with a ring of tiles in shared memory. The warps of a block
+// have one task each, and hand a tile on from stage to stage of the ring:
+//
+//   producer    takes tickets ahead of time and copies the tile into the next stage that is free
+//   reducer     reduces a tile as soon as it has landed and publishes its aggregate
+//   prefix      keeps what stands left of the block's tiles, from the aggregates of all tiles: 32 at a time in fixed,
+//               aligned groups, so that sums of floats are the same bit for bit whichever block takes which tile
+//   the others  scan the tile from shared memory to global memory
+//
+// Nobody publishes or waits for an inclusive prefix, so there is no chain from tile to tile. An aggregate depends on
+// its own tile alone: whoever has a ticket publishes without waiting for anybody else's tile, but for the tiles that
+// its own ring still holds, which are earlier ones. So a block that runs is enough for progress. 2n element-moves.
+#pragma once
+
+#include "../async_copy.cuh"
+#include "../block/tile.cuh"
+#include "../descriptor.cuh"
+#include "single_pass.cuh"
+
+namespace lookback {
+namespace scan {
+
+// What the warps of a block tell each other of the tiles in the ring, a stage each.
+template <class Operator, class Config>
+struct lookahead_ring {
+  using T = typename Operator::value_type;
+  static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
+
+  T warp_prefix[Config::maximum_stages][maximum_warps];  // what stands left of a scanning warp, within the tile
+  T tile_prefix[Config::maximum_stages];                 // what stands left of the tile
+  u64 tile[Config::maximum_stages];                      // its index; `lookback_launch::tiles` and more is the end
+  copy_barrier landed[Config::maximum_stages];           // index and elements are there
+  copy_barrier ready[Config::maximum_stages];            // and both prefixes
+  copy_barrier drained[Config::maximum_stages];          // the scanning warps have read all of it
+  u32 epoch;
+};
+
+// Where a warp stands in the ring: a stage, and the parity of the phase that its barriers are in for this tile.
+struct ring_position {
+  u32 stage;
+  u32 parity;
+
+  DEVICE void advance(u32 stages) {
+    if (++stage != stages) return;
+    stage = 0;
+    if (!MUTANT(phase_not_flipped, "kind=barrier strategy=lookahead", "the ring's second round waits for the first one")) {
+      parity ^= 1;
+    }
+  }
+};
+
+// The elements of a tile that may be read: `begin` up to `end`, counted from the tile's first.
+struct tile_extent {
+  i64 first;  // negative for the lead of tile 0
+  u32 elements;
+  u32 begin;
+  u32 end;
+
+  template <class Config>
+  DEVICE tile_extent(Config config, const lookback_launch& launch, u64 index) {
+    elements = config.block_threads * config.vt;
+    first = static_cast<i64>(index * elements) - static_cast<i64>(launch.lead);
+    // An exclusive scan has no use for the last element, and its caller need not have one.
+    const i64 readable = static_cast<i64>(launch.n) - (config.mode == LOOKBACK_MODE_EXCLUSIVE ? 1 : 0);
+    begin = first < 0 ? static_cast<u32>(-first) : 0;
+    end = readable - first < static_cast<i64>(elements) ? static_cast<u32>(readable - first) : elements;
+    if (end < begin) end = begin;
+  }
+
+  DEVICE bool is_whole() const { return begin == 0 && end == elements; }
+};
+
+// The producer: fills one stage after the other until there are no tiles.
+template <class Operator, class Config>
+DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
+                        typename Operator::value_type* stages) {
+  using T = typename Operator::value_type;
+  constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  const T* const input = static_cast<const T*>(launch.input);
+  const u32 lane = lane_index();
+  ring_position at = {0, 0};
+  u64 next = 0;
+  if (lane == 0) next = take_tile(config, launch, 0);
+  for (u64 round = 1;; ++round) {
+    DELAY_POINT(before_drained);
+    // Pairs with the arrivals of the scanning warps, which come behind the reducer and the prefix: what they read is
+    // read before it is overwritten. The first round finds the ring empty.
+    if (!MUTANT(drained_wait_dropped, "kind=barrier strategy=lookahead", "a stage is filled again before it was read")) {
+      barrier_wait(ring.drained[at.stage], at.parity ^ 1);
+    }
+    // Behind the wait, so that the ticket comes while it lasts.
+    const u64 index = shuffle_index(next, 0);
+    if (lane == 0) memory::shared_store(ring.tile[at.stage], index);
+    if (index >= launch.tiles) {
+      if (lane == 0) barrier_arrive(ring.landed[at.stage]);
+      return;
+    }
+    const tile_extent tile(config, launch, index);
+    T* const stage = stages + static_cast<u64>(at.stage) * tile.elements;
+    // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which belongs to somebody
+    // else: what is not a whole line is loaded element by element.
+    const u32 inner_begin = (tile.begin + line - 1) / line * line;
+    const u32 inner_end = tile.end / line * line;
+    if (!tile.is_whole() && !MUTANT(ends_not_fetched, "kind=algorithm strategy=lookahead need=misaligned,partial",
+                                    "elements beside the whole lines of 16 bytes are left out")) {
+      const u32 head = tile.begin + lane;
+      const u32 tail = (inner_begin < inner_end ? inner_end : inner_begin) + lane;
+      if (head < inner_begin && head < tile.end) {
+        memory::shared_store(stage[head], memory::load(input + (tile.first + static_cast<i64>(head))));
+      }
+      if (tail < tile.end) {
+        memory::shared_store(stage[tail], memory::load(input + (tile.first + static_cast<i64>(tail))));
+      }
+    }
+    DELAY_POINT(before_copy);
+    const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
+    copy_and_arrive(stage + inner_begin, input + (tile.first + static_cast<i64>(inner_begin)), count,
+                    ring.landed[at.stage]);
+    if (lane == 0) next = take_tile(config, launch, round);
+    DELAY_POINT(after_ticket);
+    at.advance(config.stages);
+  }
+}
+
+// The combination of a lane's vector in a row of a tile; the identity stands for what may not be read.
+template <class Operator, u32 width, bool is_whole>
+DEVICE typename Operator::value_type reduce_vector(const tile_extent& tile, const typename Operator::value_type* stage,
+                                                   u32 offset) {
+  using T = typename Operator::value_type;
+  T vector[width];
+  if constexpr (is_whole) {
+    memory::shared_load_vector<width>(stage + offset, vector);
+  } else {
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      const bool is_there = tile.begin <= offset + j && offset + j < tile.end;
+      vector[j] = is_there ? memory::shared_load(stage[offset + j]) : Operator::identity();
+    }
+  }
+  T value = vector[0];
+  LOOKBACK_UNROLL
+  for (u32 j = 1; j < width; ++j) value = combine<Operator>(value, vector[j]);
+  return value;
+}
+
+// Values of a lane that are scanned over the warp at one time.
+template <class T>
+DEVICE_CONSTEXPR u32 values_at_once() {
+  // What lanes of the CPU device exchange at once is 64 bytes; 8 hide the latency of a shuffle.
+  return 8 * sizeof(T) <= 64 ? 8 : 64 / sizeof(T);
+}
+
+// The total of a tile in a stage, for all lanes of the warp. Leaves what stands left of each scanning warp.
+template <class Operator, bool is_whole, class Config>
+DEVICE typename Operator::value_type reduce_stage(Config config, const tile_extent& tile,
+                                                  const typename Operator::value_type* stage,
+                                                  typename Operator::value_type* warp_prefixes) {
+  using T = typename Operator::value_type;
+  // Narrow elements are many a vector, and all that are unpacked at one time take a register each.
+  constexpr u32 at_once = sizeof(T) < 4 ? 2 : values_at_once<T>();
+  const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
+  T running = Operator::identity();
+  with_access_width<T>(config, [&](auto access) {
+    constexpr u32 width = decltype(access)::value;
+    constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
+    const u32 rows = config.vt / width;
+    const u32 lane_offset = lane_index() * width;
+    if constexpr (Operator::is_commutative) {
+      // The rows of a scanning warp are added up lane by lane, then the lanes of several warps at once.
+      LOOKBACK_NOUNROLL
+      for (u32 from = 0; from < warps; from += at_once) {
+        const u32 count = warps - from < at_once ? warps - from : at_once;
+        T values[at_once];
+        T totals[at_once];
+        LOOKBACK_UNROLL
+        for (u32 i = 0; i < at_once; ++i) {
+          if (i >= count) continue;
+          const u32 offset = (from + i) * rows * row_elements + lane_offset;
+          values[i] = reduce_vector<Operator, width, is_whole>(tile, stage, offset);
+          LOOKBACK_UNROLL
+          for (u32 row = 1; row < rows; ++row) {
+            const T next = reduce_vector<Operator, width, is_whole>(tile, stage, offset + row * row_elements);
+            values[i] = combine<Operator>(values[i], next);
+          }
+        }
+        shuffle_scan_each<Operator>(values, count, totals);
+        LOOKBACK_UNROLL
+        for (u32 i = 0; i < at_once; ++i) {
+          if (i >= count) continue;
+          if (lane_index() == 0) memory::shared_store(warp_prefixes[from + i], running);
+          running = combine<Operator>(running, totals[i]);
+        }
+      }
+    } else {
+      // Row by row, because a lane's elements of two rows are no neighbours.
+      LOOKBACK_NOUNROLL
+      for (u32 warp = 0; warp < warps; ++warp) {
+        if (lane_index() == 0) memory::shared_store(warp_prefixes[warp], running);
+        LOOKBACK_UNROLL
+        for (u32 from = 0; from < rows; from += at_once) {
+          const u32 count = rows - from < at_once ? rows - from : at_once;
+          T values[at_once];
+          T totals[at_once];
+          LOOKBACK_UNROLL
+          for (u32 i = 0; i < at_once; ++i) {
+            if (i >= count) continue;
+            const u32 offset = (warp * rows + from + i) * row_elements + lane_offset;
+            values[i] = reduce_vector<Operator, width, is_whole>(tile, stage, offset);
+          }
+          shuffle_scan_each<Operator>(values, count, totals);
+          LOOKBACK_UNROLL
+          for (u32 i = 0; i < at_once; ++i) {
+            if (i < count) running = combine<Operator>(running, totals[i]);
+          }
+        }
+      }
+    }
+  });
+  return running;
+}
+
+// The reducer.
+template <class Operator, class Config, class Descriptors>
+DEVICE void publish_aggregates(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
+                               const typename Operator::value_type* stages, Descriptors descriptors, u32 epoch) {
+  using T = typename Operator::value_type;
+  ring_position at = {0, 0};
+  for (;; at.advance(config.stages)) {
+    // Pairs with the arrival and the copy of the producer: the tile is in its stage.
+    if (!MUTANT(landed_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of a tile that has not landed")) {
+      barrier_wait(ring.landed[at.stage], at.parity);
+    }
+    const u64 index = memory::shared_load(ring.tile[at.stage]);
+    if (index >= launch.tiles) return;
+    const tile_extent tile(config, launch, index);
+    const T* const stage = stages + static_cast<u64>(at.stage) * tile.elements;
+    T* const warp_prefixes = ring.warp_prefix[at.stage];
+    const T total = tile.is_whole() ? reduce_stage<Operator, true>(config, tile, stage, warp_prefixes)
+                                    : reduce_stage<Operator, false>(config, tile, stage, warp_prefixes);
+    DELAY_POINT(before_aggregate);
+    if (lane_index() == 0) descriptors.publish(index, epoch, LOOKBACK_STATUS_AGGREGATE, total);
+    warp_barrier();  // all lanes have read the stage
+    if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
+  }
+}
+
+// What stands left of a tile, from the aggregates of all tiles before it. Kept by one warp, whose lanes all have the
+// same; tiles are asked for in ascending order.
+template <class Operator, class Descriptors>
+struct running_prefix {
+  using T = typename Operator::value_type;
+  static constexpr u32 maximum_groups = values_at_once<T>();
+
+  Descriptors descriptors;
+  u32 epoch;
+  T value;     // the combination of the tiles before `tiles`
+  u64 tiles;  // a multiple of the warp's width: whole groups
+
+  DEVICE running_prefix(Descriptors descriptors_, u32 epoch_)
+      : descriptors(descriptors_), epoch(epoch_), value(Operator::identity()), tiles(0) {}
+
+  // Lane's tile of a group.
+  DEVICE u64 tile_of(u32 group) const { return tiles + group * LOOKBACK_WARP_LANES + lane_index(); }
+
+  DEVICE T left_of(u64 tile) {
+    const u64 distance = tile - tiles;
+    u32 rounds = 0;
+    for (;;) {
+      const u64 left = tile - tiles;
+      const u64 needed = (left + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES;
+      const u32 groups = needed < maximum_groups ? static_cast<u32>(needed) : maximum_groups;
+      // All of them are on their way before the first is looked at.
+      descriptor_view<T> views[maximum_groups];
+      LOOKBACK_UNROLL
+      for (u32 group = 0; group < maximum_groups; ++group) {
+        views[group].status = LOOKBACK_STATUS_AGGREGATE;
+        views[group].value = Operator::identity();
+        if (tile_of(group) < tile) views[group] = descriptors.read(tile_of(group), epoch);
+      }
+      T values[maximum_groups];
+      T totals[maximum_groups];
+      u32 missing = 0;  // a bit a group
+      LOOKBACK_UNROLL
+      for (u32 group = 0; group < maximum_groups; ++group) take(group, views[group], values[group], missing);
+      ++rounds;
+      if (MUTANT(missing_aggregate_ignored, "kind=algorithm strategy=lookahead", "does not wait for aggregates")) {
+        missing = 0;
+      }
+      const waiting wait;
+      while (ballot(missing != 0) != 0) {
+        const bool is_waiting = missing != 0;
+        if (wait.warp_gives_up(tile, tile_of(is_waiting ? lowest_set_bit(missing) : 0), is_waiting)) break;
+        LOOKBACK_UNROLL
+        for (u32 group = 0; group < maximum_groups; ++group) {
+          if ((missing >> group & 1) != 0) {
+            take(group, descriptors.read(tile_of(group), epoch), values[group], missing);
+          }
+        }
+      }
+      shuffle_scan_each<Operator>(values, groups, totals);
+
+      // A group that is whole is kept; one that the tile cuts is read again, because more of it comes next time.
+      T prefix = value;
+      LOOKBACK_UNROLL
+      for (u32 group = 0; group < maximum_groups; ++group) {
+        if (group >= groups) continue;
+        prefix = MUTANT(groups_swapped, "kind=algorithm strategy=lookahead need=non-commutative,windows",
+                        "groups of tiles combined the wrong way round")
+                     ? combine<Operator>(totals[group], prefix)
+                     : combine<Operator>(prefix, totals[group]);
+        if ((group + 1) * LOOKBACK_WARP_LANES <= left) value = prefix;
+      }
+      const u64 whole = left / LOOKBACK_WARP_LANES;
+      tiles += (whole < groups ? whole : groups) * LOOKBACK_WARP_LANES;
+      if (MUTANT(group_taken_twice, "kind=algorithm strategy=lookahead need=windows", "a whole group taken twice")) {
+        if (tiles >= LOOKBACK_WARP_LANES && whole != 0) tiles -= LOOKBACK_WARP_LANES;
+      }
+      if (needed <= maximum_groups) {
+        if (lane_index() == 0 && distance != 0) count_lookback(rounds, distance);
+        return prefix;
+      }
+    }
+  }
+
+ private:
+  // The value of the lane's descriptor of a group; its bit in `missing` says that there is none yet.
+  DEVICE static void take(u32 group, descriptor_view<T> view, T& value_read, u32& missing) {
+    value_read = view.value;
+    missing = view.status == LOOKBACK_STATUS_INVALID ? missing | 1u << group : missing & ~(1u << group);
+  }
+};
+
+// The warp that keeps the prefix.
+template <class Operator, class Config, class Descriptors>
+DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
+                          Descriptors descriptors, u32 epoch) {
+  using T = typename Operator::value_type;
+  running_prefix<Operator, Descriptors> running(descriptors, epoch);
+  ring_position at = {0, 0};
+  for (;; at.advance(config.stages)) {
+    // Pairs with the arrival of the producer: the tile's index is there.
+    barrier_wait(ring.landed[at.stage], at.parity);
+    const u64 index = memory::shared_load(ring.tile[at.stage]);
+    if (index >= launch.tiles) return;
+    DELAY_POINT(before_look_ahead);
+    const T prefix = running.left_of(index);
+    DELAY_POINT(before_prefix);
+    if (lane_index() == 0) memory::shared_store(ring.tile_prefix[at.stage], prefix);
+    warp_barrier();  // all lanes have read the index
+    if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
+  }
+}
+
+// The warps that scan.
+template <class Operator, class Config>
+DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
+                             tile_storage<Operator, Config>& storage, const typename Operator::value_type* stages) {
+  using T = typename Operator::value_type;
+  const u64 stage_elements = static_cast<u64>(config.block_threads) * config.vt;
+  ring_position at = {0, 0};
+  for (;; at.advance(config.stages)) {
+    // Pairs with the arrival and the copy of the producer: the tile is in its stage.
+    barrier_wait(ring.landed[at.stage], at.parity);
+    const u64 index = memory::shared_load(ring.tile[at.stage]);
+    if (index >= launch.tiles) return;
+    tile<Operator, Config> mine(config, storage, launch, index);
+    mine.load_staged(launch, stages + at.stage * stage_elements);
+    const bool drains_early =
+        MUTANT(drained_too_early, "kind=barrier strategy=lookahead", "a stage is given back before its prefix was read");
+    if (drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
+    mine.reduce_team();
+    // Pairs with the arrivals of the reducer and of the prefix: both prefixes are there.
+    if (!MUTANT(ready_wait_dropped, "kind=barrier strategy=lookahead", "a tile is scanned before its prefix is known")) {
+      barrier_wait(ring.ready[at.stage], at.parity);
+    }
+    const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
+    mine.warp_prefix = memory::shared_load(ring.warp_prefix[at.stage][warp_index()]);
+    warp_barrier();  // all lanes have read elements and prefixes
+    // Behind the barrier of the producer's copy, this hands the stage back. In place, too: all of the tile was read
+    // before the first of it is written.
+    if (!drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
+    mine.finish(tile_prefix);
+    mine.template store<true>(launch);
+  }
+}
+
+// Reads: input, output, control, descriptors, n, tiles, capacity, lead (to the 16-byte boundary). Any number of
+// blocks of `config.block_threads` threads that scan and LOOKBACK_HELPER_WARPS warps behind them; as dynamic shared
+// memory `config.stages` tiles.
+template <class Operator, class Config>
+DEVICE void lookahead(Config config, const lookback_launch& launch) {
+  using T = typename Operator::value_type;
+  using storage_type = tile_storage<Operator, Config>;
+  using ring_type = lookahead_ring<Operator, Config>;
+  SHARED(storage_type, storage);
+  SHARED(ring_type, ring);
+  const u32 stage_bytes = config.block_threads * config.vt * static_cast<u32>(sizeof(T));
+  T* const stages = reinterpret_cast<T*>(dynamic_shared(config.stages * stage_bytes));
+  const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
+
+  if (thread_index() == 0) {
+    for (u32 stage = 0; stage < config.stages; ++stage) {
+      barrier_initialize(ring.landed[stage], 1);  // the producer
+      barrier_initialize(ring.ready[stage], 2);   // reducer and prefix
+      barrier_initialize(ring.drained[stage], scanning_warps);
+    }
+    barriers_initialized();
+    memory::shared_store(ring.epoch, launch_epoch(launch));
+  }
+  block_barrier();  // the barriers and the epoch are there
+  const u32 epoch = memory::shared_load(ring.epoch);
+
+  with_descriptors<T>(config, launch, [&](auto descriptors) {
+    // From lane 0, so that the GPU's compiler knows that a warp stays together: it doubles every shuffle if not.
+    // Wraps for the warps that scan.
+    const u32 helper = shuffle_index(warp_index(), 0) - scanning_warps;
+    if (helper == 0) {
+      fetch_tiles<Operator>(config, launch, ring, stages);
+    } else if (helper == 1) {
+      publish_aggregates<Operator>(config, launch, ring, stages, descriptors, epoch);
+    } else if (helper == 2) {
+      find_prefixes<Operator>(config, launch, ring, descriptors, epoch);
+    } else {
+      scan_tiles_ahead<Operator>(config, launch, ring, storage, stages);
+    }
+    block_barrier();  // tickets and descriptor accesses of the block are done
+    if (thread_index() == 0) finish_tile(launch, descriptors, epoch);
+  });
+}
+
+}  // namespace scan
+}  // namespace lookback
