@@ -11,10 +11,14 @@ typedef unsigned long long lookback_u64;
 enum { LOOKBACK_WARP_LANES = 32 };
 // Largest number of values per thread (VT) and threads per block a launch may ask for.
 enum { LOOKBACK_MAXIMUM_VT = 64, LOOKBACK_MAXIMUM_BLOCK_THREADS = 1024 };
-// Warps of a look-ahead block beside those that scan: one fetches tiles, one reduces them, one keeps the prefix.
-enum { LOOKBACK_HELPER_WARPS = 3 };
+// Warps of a look-ahead block beside those that scan: one fetches tiles, so many reduce them, one keeps the prefix.
+enum { LOOKBACK_REDUCING_WARPS = 2, LOOKBACK_HELPER_WARPS = LOOKBACK_REDUCING_WARPS + 2 };
 // Largest number of tiles that such a block holds in shared memory at one time.
 enum { LOOKBACK_MAXIMUM_STAGES = 12 };
+// Warps of a one-wave block beside those that scan: one reads descriptors, unless a pattern spans the block.
+enum { LOOKBACK_READING_WARPS = 1 };
+// Copies of the descriptors of a one-wave scan, and how many descriptors lie between two of them.
+enum { LOOKBACK_DESCRIPTOR_COPIES = 8, LOOKBACK_DESCRIPTOR_COPY_GAP = 16 };
 // Widest access of one lane, in bytes.
 enum { LOOKBACK_VECTOR_BYTES = 16 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.

@@ -61,5 +61,9 @@ using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREA
 // that passing it on by reference would take otherwise.
 extern "C" __global__ void __launch_bounds__(LOOKBACK_LAUNCH_BOUNDS)
     lookback_entry(const __grid_constant__ lookback_launch launch) {
+#if LOOKBACK_KERNEL != 14  // which says so itself, when its blocks wait no more
+  ::lookback::allow_next_launch();
+#endif
+  ::lookback::wait_for_launches_before();
   ::lookback::scan::LOOKBACK_KERNEL_FUNCTION<LOOKBACK_OPERATOR_TYPE>(entry_config{}, launch);
 }

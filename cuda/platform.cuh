@@ -3,6 +3,11 @@
 // GPU (CUDA builtins) and the CPU device (a coroutine a CUDA thread, see `host/`).
 //
 //   u32 thread_index()  block_threads()  lane_index()  warp_index()      u64 block_index()  grid_blocks()
+//   void allow_next_launch()                   once all blocks have come here or are done, the launch behind this one
+//                                              may take its places, and waits there
+//   void wait_for_launches_before()            what launches before this one wrote is there behind it. Every kernel
+//                                              does so before it touches memory (`entry.cu`), so that a launch also
+//                                              waits for all that its predecessor waited for
 //   void block_barrier(site)                   all threads of the block
 //   void warp_barrier(site)                    all lanes of the warp
 //   T    shuffle_up(value, delta, site)        value of lane - delta; lanes below delta keep their own
@@ -10,6 +15,7 @@
 //   T    shuffle_index(value, lane, site)      value of one lane
 //   void shuffle_up_each(values, count, delta, site)     the first `count` of an array of at most 64 bytes,
 //   void shuffle_index_each(values, count, lane, site)   all in one exchange
+//   void shuffle_down_each(values, delta, site)          the same for all of an array
 //   u32  ballot(predicate, site)               one bit a lane
 //   void spin_pause(site)                      inside every loop that waits for another block
 //   waiting w                                  the same for a wait that can be named, made before such a loop:
@@ -19,6 +25,10 @@
 //                                              scan then ends with a wrong result and a report of both tiles
 //   DELAY_POINT(name)                          a place where a stress build may lose time, nothing elsewhere
 //   void count_operator()                      counted on the CPU device, nothing on the GPU
+//   void count_operators(count)                the same for so many, one behind the other
+//   u32  add_bytes(word, sum)  add_halves(word, sum)     `sum` and the 4 bytes or 2 halves of a word
+//   u32  select_bytes(low, high, selector)     the byte of each of the selector's 4 digits, from 0 for the lowest of
+//                                              `low` to 7 for the highest of `high`, the lowest first
 //   SHARED(Type, name)                         uninitialised storage of the block, named `name`
 //
 // `site` is where the call stands in the source; it defaults to the caller's line on the CPU device

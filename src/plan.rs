@@ -87,8 +87,15 @@ impl Kernel {
     }
 
     /// Threads of a block beside those that hold values.
-    pub const fn helper_threads(self) -> u32 {
-        if self.takes_tiles() { abi::LOOKBACK_HELPER_WARPS * abi::LOOKBACK_WARP_LANES } else { 0 }
+    pub const fn helper_threads(self, composition: Composition) -> u32 {
+        let warps = match (self, composition) {
+            (Self::Lookahead, _) => abi::LOOKBACK_HELPER_WARPS,
+            (Self::OneWave, Composition::ScanThenPropagate | Composition::ReduceThenScan) => {
+                abi::LOOKBACK_READING_WARPS
+            }
+            _ => 0,
+        };
+        warps * abi::LOOKBACK_WARP_LANES
     }
 
     /// Whether blocks stay and take one tile after the other, which they hold in dynamic shared memory: any number of
@@ -145,7 +152,19 @@ pub struct Step {
 impl Step {
     /// Threads of a block as it is launched.
     pub const fn block_threads(&self) -> u32 {
-        self.config.block_threads + self.kernel.helper_threads()
+        self.config.block_threads + self.kernel.helper_threads(self.config.composition)
+    }
+
+    /// Tile descriptors that the launch works with.
+    pub const fn descriptors(&self) -> u64 {
+        match self.kernel {
+            _ if !self.uses_descriptors => 0,
+            Kernel::OneWave => {
+                let gap = abi::LOOKBACK_DESCRIPTOR_COPY_GAP as u64;
+                abi::LOOKBACK_DESCRIPTOR_COPIES as u64 * (self.tiles + gap)
+            }
+            _ => self.tiles,
+        }
     }
 }
 
@@ -339,10 +358,10 @@ impl<'a> Planner<'a> {
                     let lead = self.lead();
                     self.three_phase(Place::Input, Place::Output, self.request.n, lead, self.config.mode, 0);
                 }
-                Strategy::Chained => self.single_pass(Kernel::Chained),
-                Strategy::Lookback => self.single_pass(Kernel::Lookback),
+                Strategy::Chained => self.single_pass(Kernel::Chained)?,
+                Strategy::Lookback => self.single_pass(Kernel::Lookback)?,
                 Strategy::SingleBlock => self.single_block(),
-                Strategy::OneWave => self.single_pass(Kernel::OneWave),
+                Strategy::OneWave => self.single_pass(Kernel::OneWave)?,
                 Strategy::Lookahead => self.lookahead()?,
             }
         }
@@ -351,7 +370,7 @@ impl<'a> Planner<'a> {
         if most > i32::MAX as u64 {
             return Err(ConfigError::TooManyBlocks { n: self.request.n, blocks: most });
         }
-        let descriptors = self.steps.iter().filter(|step| step.uses_descriptors).map(|step| step.tiles).max();
+        let descriptors = self.steps.iter().map(Step::descriptors).max();
         Ok(Plan {
             steps: self.steps,
             scratch_bytes: self.scratch_bytes,
@@ -570,20 +589,27 @@ impl<'a> Planner<'a> {
         step.tiles = tiles;
         step.lead = lead;
         step.uses_descriptors = true;
+        self.push_with_helpers(step)
+    }
+
+    /// A step whose blocks have threads beside those that hold values.
+    fn push_with_helpers(&mut self, step: Step) -> Result<(), ConfigError> {
+        let Step { kernel, config: KernelConfig { block_threads, composition, .. }, .. } = step;
         if step.block_threads() > abi::LOOKBACK_MAXIMUM_BLOCK_THREADS {
-            return Err(ConfigError::HelperThreads(self.config.block_threads));
+            let added = kernel.helper_threads(composition);
+            return Err(ConfigError::HelperThreads { strategy: self.request.strategy, block_threads, added });
         }
         self.steps.push(step);
         Ok(())
     }
 
-    fn single_pass(&mut self, kernel: Kernel) {
+    fn single_pass(&mut self, kernel: Kernel) -> Result<(), ConfigError> {
         let lead = self.lead();
         let tiles = self.tiles(self.request.n, lead);
         let mut step = self.step(kernel, self.config, Place::Input, Place::Output, tiles);
         step.tiles = tiles;
         step.lead = lead;
         step.uses_descriptors = true;
-        self.steps.push(step);
+        self.push_with_helpers(step)
     }
 }

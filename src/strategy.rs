@@ -245,6 +245,8 @@ impl ScanConfig {
             pattern: Pattern::Shuffle,
             composition: match strategy {
                 Strategy::Lookahead => Composition::ReduceThenScan,
+                // Narrow elements are scanned several at a time, and a prefix added to them afterwards is not.
+                _ if element_bytes < 4 => Composition::ReduceThenScan,
                 _ => Composition::ScanThenPropagate,
             },
             descriptor: None,
@@ -298,8 +300,15 @@ pub enum ConfigError {
     #[error("threads per block is {0}; it must be a multiple of 32 from 32 to {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
     BlockThreads(u32),
     /// No room for the warps that a strategy adds.
-    #[error("threads per block is {0}; {strategy} adds {added} to them, and a block has at most {max}", strategy = Strategy::Lookahead, added = crate::plan::Kernel::Lookahead.helper_threads(), max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
-    HelperThreads(u32),
+    #[error("threads per block is {block_threads}; {strategy} adds {added} to them, and a block has at most {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
+    HelperThreads {
+        /// The strategy.
+        strategy: Strategy,
+        /// Threads that hold values.
+        block_threads: u32,
+        /// Those that it adds.
+        added: u32,
+    },
     /// Shuffles exchange values inside a warp only.
     #[error("the scan pattern 'shuffle' works inside a warp; with the composition 'block' choose another pattern")]
     ShuffleAcrossBlock,

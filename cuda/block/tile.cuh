@@ -13,6 +13,7 @@
 #pragma once
 
 #include "../config.cuh"
+#include "lane_items.cuh"
 #include "team.cuh"
 #include "team_scan.cuh"
 #include "warp_totals.cuh"
@@ -55,7 +56,7 @@ struct tile {
   storage_type& storage;
   i64 first;          // index of the tile's first element; negative for the lead of tile 0
   u64 tile_elements;  // block threads x VT
-  T items[Config::maximum_vt];
+  items_of<Operator, Config> items;
   T lane_prefix[maximum_rows];  // of each row: what stands left of this lane, within the team's rows
   T warp_prefix;                // what stands left of this warp, within the tile
 
@@ -68,8 +69,7 @@ struct tile {
   // Becomes `other`, of which no more than the items is known yet.
   DEVICE void take_items(const tile& other) {
     first = other.first;
-    LOOKBACK_UNROLL
-    for (u32 i = 0; i < config.vt; ++i) items[i] = other.items[i];
+    items = other.items;
   }
 
   DEVICE bool spans_block() const { return config.composition == LOOKBACK_COMPOSITION_BLOCK; }
@@ -130,16 +130,14 @@ struct tile {
         for (u32 row = 0; row < config.vt / width; ++row) {
           T vector[width];
           memory::load_vector<width>(from + row_offset<width>(row), vector);
-          LOOKBACK_UNROLL
-          for (u32 j = 0; j < width; ++j) items[row * width + j] = vector[j];
+          items.put(row * width, vector);
         }
       } else {
         LOOKBACK_UNROLL
         for (u32 row = 0; row < config.vt / width; ++row) {
           T vector[width];
           load_guarded_vector<width>(input, first + row_offset<width>(row), count, vector);
-          LOOKBACK_UNROLL
-          for (u32 j = 0; j < width; ++j) items[row * width + j] = vector[j];
+          items.put(row * width, vector);
         }
       }
     });
@@ -148,19 +146,24 @@ struct tile {
   // Replaces the items of a row by their scan from `running`.
   template <u32 width>
   DEVICE void scan_row(u32 row, T running) {
+    if constexpr (is_packed<Operator, width>()) {
+      u32* const words = items.words + row * vector_words;
+      if (config.mode == LOOKBACK_MODE_INCLUSIVE) return scan_packed<Operator, true>(words, running);
+      if (config.mode == LOOKBACK_MODE_EXCLUSIVE) return scan_packed<Operator, false>(words, running);
+    }
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
-      const T item = items[row * width + j];
+      const T item = items.get(row * width + j);
       const T next = MUTANT(commutes, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=non-commutative",
                             "operands swapped within a thread")
                          ? combine<Operator>(item, running)
                          : combine<Operator>(running, item);
       if (config.mode == LOOKBACK_MODE_INCLUSIVE) {
-        items[row * width + j] = next;
+        items.set(row * width + j, next);
       } else if (config.mode == LOOKBACK_MODE_EXCLUSIVE) {
-        items[row * width + j] = running;
+        items.set(row * width + j, running);
       } else {
-        items[row * width + j] = Operator::without(next, item);
+        items.set(row * width + j, Operator::without(next, item));
       }
       running = next;
     }
@@ -177,22 +180,43 @@ struct tile {
         for (u32 row = 0; row < config.vt / width; ++row) {
           T vector[width];
           memory::shared_load_vector<width>(stage + row_offset<width>(row), vector);
-          LOOKBACK_UNROLL
-          for (u32 j = 0; j < width; ++j) items[row * width + j] = vector[j];
+          items.put(row * width, vector);
         }
       } else {
         LOOKBACK_UNROLL
         for (u32 row = 0; row < config.vt / width; ++row) {
+          T vector[width];
           LOOKBACK_UNROLL
           for (u32 j = 0; j < width; ++j) {
             const u32 offset = row_offset<width>(row) + j;
             const i64 index = first + offset;
             const bool is_there = index >= 0 && static_cast<u64>(index) < count;
-            items[row * width + j] = is_there ? memory::shared_load(stage[offset]) : Operator::identity();
+            vector[j] = is_there ? memory::shared_load(stage[offset]) : Operator::identity();
           }
+          items.put(row * width, vector);
         }
       }
     });
+  }
+
+  // The combination of this lane's vector in a row.
+  template <u32 width>
+  DEVICE T combine_row(u32 row) const {
+    if constexpr (is_packed<Operator, width>()) {
+      return combine_packed<Operator>(items.words + row * vector_words);
+    } else {
+      T value = items.get(row * width);
+      LOOKBACK_UNROLL
+      for (u32 j = 1; j < width; ++j) {
+        if (MUTANT(fixed_two, "kind=algorithm strategy=lookback,chained,reduce-then-scan",
+                   "the last item of a vector taken for its first plus 2, whatever VT") &&
+            j > 2) {
+          break;
+        }
+        value = combine<Operator>(value, items.get(row * width + j));
+      }
+      return value;
+    }
   }
 
   // Scans lanes and rows of the team. Every thread gets the total of its team: of its warp, or of the tile
@@ -211,16 +235,7 @@ struct tile {
         LOOKBACK_UNROLL
         for (u32 i = 0; i < rows_at_once; ++i) {
           if (i >= count) continue;
-          prefixes[i] = items[(from + i) * width];
-          LOOKBACK_UNROLL
-          for (u32 j = 1; j < width; ++j) {
-            if (MUTANT(fixed_two, "kind=algorithm strategy=lookback,chained,reduce-then-scan",
-                       "the last item of a vector taken for its first plus 2, whatever VT") &&
-                j > 2) {
-              break;
-            }
-            prefixes[i] = combine<Operator>(prefixes[i], items[(from + i) * width + j]);
-          }
+          prefixes[i] = combine_row<width>(from + i);
         }
         scan_rows(prefixes, count, totals);
         LOOKBACK_UNROLL
@@ -260,12 +275,14 @@ struct tile {
   }
 
   // The same result sooner, for blocks that have nothing else to do: the join of the warps is the shortest one, and
-  // the user's pattern has no say in it. `totals` is the block's, one a warp, and nobody may still read it.
-  DEVICE T reduce_and_join(T* totals) {
-    const T total = reduce_team();
+  // the user's pattern has no say in it. `totals` is the block's, one a warp, and nobody may still read it. A warp that
+  // has no part of the tile gets the total, too.
+  DEVICE T reduce_and_join(T* totals, bool has_part = true) {
+    T total = Operator::identity();
+    if (has_part) total = reduce_team();
     warp_prefix = Operator::identity();
     if (spans_block()) return total;
-    if (lane_index() == 0) memory::shared_store(totals[warp_index()], total);
+    if (has_part && lane_index() == 0) memory::shared_store(totals[warp_index()], total);
     if (!MUTANT(join_barrier_dropped,
                 "kind=barrier strategy=single-block,one-wave composition=reduce-then-scan,scan-then-propagate",
                 "none after the warps' totals, where they are joined directly")) {
@@ -283,7 +300,7 @@ struct tile {
       constexpr u32 width = decltype(access)::value;
       if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
         LOOKBACK_UNROLL
-        for (u32 i = 0; i < config.vt; ++i) items[i] = combine<Operator>(prefix, items[i]);
+        for (u32 i = 0; i < config.vt; ++i) items.set(i, combine<Operator>(prefix, items.get(i)));
       } else {
         LOOKBACK_UNROLL
         for (u32 row = 0; row < config.vt / width; ++row) {
@@ -311,8 +328,7 @@ struct tile {
       LOOKBACK_UNROLL
       for (u32 row = 0; row < config.vt / width; ++row) {
         T vector[width];
-        LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) vector[j] = items[row * width + j];
+        items.take(row * width, vector);
         const i64 element = first + row_offset<width>(row);
         if (whole) {
           store_whole_vector<width, at_once>(output + element, vector);
@@ -392,7 +408,7 @@ struct tile {
     const u32 lane = lane_index();
     const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) memory::shared_store(shifted[shift + lane * width + j], items[row * width + j]);
+    for (u32 j = 0; j < width; ++j) memory::shared_store(shifted[shift + lane * width + j], items.get(row * width + j));
     if (!MUTANT(shifted_write_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
                 "none after a row is written for shifting")) {
       warp_barrier();  // the row is written

@@ -25,6 +25,18 @@ DEVICE u32 warp_index() { return threadIdx.x / LOOKBACK_WARP_LANES; }
 DEVICE u64 block_index() { return blockIdx.x; }
 DEVICE u64 grid_blocks() { return gridDim.x; }
 
+// Programmatic dependent launch (Hopper and later; without the launch attribute both instructions do nothing).
+DEVICE void allow_next_launch() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+DEVICE void wait_for_launches_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 DEVICE void block_barrier(call_site = {}) { __syncthreads(); }
 DEVICE void warp_barrier(call_site = {}) { __syncwarp(); }
 
@@ -75,6 +87,12 @@ DEVICE void shuffle_up_each(T (&values)[capacity], u32 count, u32 delta, call_si
   for (u32 i = 0; i < capacity; ++i) {
     if (i < count) values[i] = shuffle_up(values[i], delta);
   }
+}
+
+template <u32 capacity, class T>
+DEVICE void shuffle_down_each(T (&values)[capacity], u32 delta, call_site = {}) {
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < capacity; ++i) values[i] = shuffle_down(values[i], delta);
 }
 
 template <u32 capacity, class T>
@@ -178,9 +196,14 @@ struct waiting {
 
 // Counted on the CPU device alone.
 DEVICE void count_operator() {}
+DEVICE void count_operators(u32) {}
 DEVICE void count_lookback(u32, u64) {}
 
 // Bit tricks that both platforms spell differently. `mask` is not 0.
 DEVICE u32 lowest_set_bit(u32 mask) { return __ffs(static_cast<int>(mask)) - 1; }
+
+DEVICE u32 add_bytes(u32 word, u32 sum) { return __dp4a(word, 0x01010101u, sum); }
+DEVICE u32 add_halves(u32 word, u32 sum) { return __dp2a_lo(word, 0x00000101u, sum); }
+DEVICE u32 select_bytes(u32 low, u32 high, u32 selector) { return __byte_perm(low, high, selector); }
 
 }  // namespace lookback

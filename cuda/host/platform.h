@@ -149,6 +149,15 @@ DEVICE void shuffle_up_each(T (&values)[capacity], u32 count, u32 delta, call_si
   host::copy_exchanged(values, slots[host::lane_below(thread->lane_index, delta)], count * sizeof(T));
 }
 
+// `shuffle_down` of all of them likewise.
+template <u32 capacity, class T>
+DEVICE void shuffle_down_each(T (&values)[capacity], u32 delta, call_site where = {}) {
+  static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
+  lookback_thread* thread = host::current();
+  const auto slots = host::meet_each(thread, values, capacity, LOOKBACK_COLLECTIVE_SHUFFLE_DOWN, where);
+  host::copy_exchanged(values, slots[host::lane_above(thread->lane_index, delta)], sizeof(values));
+}
+
 // `shuffle_index` likewise.
 template <u32 capacity, class T>
 DEVICE void shuffle_index_each(T (&values)[capacity], u32 count, u32 lane, call_site where = {}) {
@@ -241,11 +250,20 @@ struct waiting {
   }
 };
 
+// Launches come one after the other here.
+DEVICE void allow_next_launch() {}
+
 // One application of the scan operator: work, and a step on this thread's chain.
 DEVICE void count_operator() {
   lookback_thread* thread = host::current();
   thread->counters->operator_applications += 1;
   thread->clock += 1;
+}
+
+DEVICE void count_operators(u32 count) {
+  lookback_thread* thread = host::current();
+  thread->counters->operator_applications += count;
+  thread->clock += count;
 }
 
 // What one look-back cost: how often a window of descriptors was read, and how many tiles back it went.
@@ -259,5 +277,16 @@ DEVICE void count_lookback(u32 rounds, u64 distance_tiles) {
 
 // `mask` is not 0.
 DEVICE u32 lowest_set_bit(u32 mask) { return static_cast<u32>(__builtin_ctz(mask)); }
+
+DEVICE u32 add_bytes(u32 word, u32 sum) {
+  return sum + (word & 0xff) + (word >> 8 & 0xff) + (word >> 16 & 0xff) + (word >> 24);
+}
+DEVICE u32 add_halves(u32 word, u32 sum) { return sum + (word & 0xffff) + (word >> 16); }
+DEVICE u32 select_bytes(u32 low, u32 high, u32 selector) {
+  const u64 bytes = static_cast<u64>(high) << 32 | low;
+  u32 result = 0;
+  for (u32 i = 0; i < 4; ++i) result |= static_cast<u32>(bytes >> (selector >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  return result;
+}
 
 }  // namespace lookback

@@ -2,7 +2,7 @@
 // have one task each, and hand a tile on from stage to stage of the ring:
 //
 //   producer    takes tickets ahead of time and copies the tile into the next stage that is free
-//   reducer     reduces a tile as soon as it has landed and publishes its aggregate
+//   reducers    reduce a tile as soon as it has landed, each its share, and the first publishes the aggregate
 //   prefix      keeps what stands left of the block's tiles, from the aggregates of all tiles: 32 at a time in fixed,
 //               aligned groups, so that sums of floats are the same bit for bit whichever block takes which tile
 //   the others  scan the tile from shared memory to global memory
@@ -26,11 +26,15 @@ struct lookahead_ring {
   using T = typename Operator::value_type;
   static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
 
-  T warp_prefix[Config::maximum_stages][maximum_warps];  // what stands left of a scanning warp, within the tile
+  T warp_prefix[Config::maximum_stages][maximum_warps];  // what stands left of a scanning warp, within its share
+  T share_total[Config::maximum_stages][LOOKBACK_REDUCING_WARPS];
+  T share_prefix[Config::maximum_stages][LOOKBACK_REDUCING_WARPS];  // what stands left of a share, within the tile
   T tile_prefix[Config::maximum_stages];                 // what stands left of the tile
   u64 tile[Config::maximum_stages];                      // its index; `lookback_launch::tiles` and more is the end
+  copy_barrier taken[Config::maximum_stages];            // the index is there
   copy_barrier landed[Config::maximum_stages];           // index and elements are there
-  copy_barrier ready[Config::maximum_stages];            // and both prefixes
+  copy_barrier reduced[Config::maximum_stages];          // the totals of all shares but the first are there
+  copy_barrier ready[Config::maximum_stages];            // and all prefixes
   copy_barrier drained[Config::maximum_stages];          // the scanning warps have read all of it
   u32 epoch;
 };
@@ -83,14 +87,17 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
   if (lane == 0) next = take_tile(config, launch, 0);
   for (u64 round = 1;; ++round) {
     DELAY_POINT(before_drained);
-    // Pairs with the arrivals of the scanning warps, which come behind the reducer and the prefix: what they read is
+    // Pairs with the arrivals of the scanning warps, which come behind the reducers and the prefix: what they read is
     // read before it is overwritten. The first round finds the ring empty.
     if (!MUTANT(drained_wait_dropped, "kind=barrier strategy=lookahead", "a stage is filled again before it was read")) {
       barrier_wait(ring.drained[at.stage], at.parity ^ 1);
     }
     // Behind the wait, so that the ticket comes while it lasts.
     const u64 index = shuffle_index(next, 0);
-    if (lane == 0) memory::shared_store(ring.tile[at.stage], index);
+    if (lane == 0) {
+      memory::shared_store(ring.tile[at.stage], index);
+      barrier_arrive(ring.taken[at.stage]);
+    }
     if (index >= launch.tiles) {
       if (lane == 0) barrier_arrive(ring.landed[at.stage]);
       return;
@@ -130,6 +137,11 @@ DEVICE typename Operator::value_type reduce_vector(const tile_extent& tile, cons
   T vector[width];
   if constexpr (is_whole) {
     memory::shared_load_vector<width>(stage + offset, vector);
+    if constexpr (is_packed<Operator, width>()) {
+      u32 words[vector_words];
+      memcpy(words, vector, sizeof(words));
+      return combine_packed<Operator>(words);
+    }
   } else {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
@@ -150,15 +162,24 @@ DEVICE_CONSTEXPR u32 values_at_once() {
   return 8 * sizeof(T) <= 64 ? 8 : 64 / sizeof(T);
 }
 
-// The total of a tile in a stage, for all lanes of the warp. Leaves what stands left of each scanning warp.
+// Scanning warps whose part of the tile one reducer reduces; the last one may have fewer.
+template <class Config>
+DEVICE u32 warps_of_share(Config config) {
+  return (config.block_threads / LOOKBACK_WARP_LANES + LOOKBACK_REDUCING_WARPS - 1) / LOOKBACK_REDUCING_WARPS;
+}
+
+// The total of a share of the tile in a stage, for all lanes of the warp. Leaves what stands left of each of its
+// scanning warps.
 template <class Operator, bool is_whole, class Config>
 DEVICE typename Operator::value_type reduce_stage(Config config, const tile_extent& tile,
                                                   const typename Operator::value_type* stage,
-                                                  typename Operator::value_type* warp_prefixes) {
+                                                  u32 share, typename Operator::value_type* warp_prefixes) {
   using T = typename Operator::value_type;
   // Narrow elements are many a vector, and all that are unpacked at one time take a register each.
-  constexpr u32 at_once = sizeof(T) < 4 ? 2 : values_at_once<T>();
+  constexpr u32 at_once = sizeof(T) < 4 && !packed<Operator>::exists ? 2 : values_at_once<T>();
   const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
+  const u32 each = warps_of_share(config);
+  const u32 first_warp = share * each;
   T running = Operator::identity();
   with_access_width<T>(config, [&](auto access) {
     constexpr u32 width = decltype(access)::value;
@@ -168,14 +189,16 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const tile_exte
     if constexpr (Operator::is_commutative) {
       // The rows of a scanning warp are added up lane by lane, then the lanes of several warps at once.
       LOOKBACK_NOUNROLL
-      for (u32 from = 0; from < warps; from += at_once) {
-        const u32 count = warps - from < at_once ? warps - from : at_once;
+      for (u32 from = 0; from < each; from += at_once) {
+        const u32 count = each - from < at_once ? each - from : at_once;
         T values[at_once];
         T totals[at_once];
         LOOKBACK_UNROLL
         for (u32 i = 0; i < at_once; ++i) {
           if (i >= count) continue;
-          const u32 offset = (from + i) * rows * row_elements + lane_offset;
+          values[i] = Operator::identity();
+          if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
+          const u32 offset = (first_warp + from + i) * rows * row_elements + lane_offset;
           values[i] = reduce_vector<Operator, width, is_whole>(tile, stage, offset);
           LOOKBACK_UNROLL
           for (u32 row = 1; row < rows; ++row) {
@@ -187,14 +210,15 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const tile_exte
         LOOKBACK_UNROLL
         for (u32 i = 0; i < at_once; ++i) {
           if (i >= count) continue;
-          if (lane_index() == 0) memory::shared_store(warp_prefixes[from + i], running);
+          if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
+          if (lane_index() == 0) memory::shared_store(warp_prefixes[first_warp + from + i], running);
           running = combine<Operator>(running, totals[i]);
         }
       }
     } else {
       // Row by row, because a lane's elements of two rows are no neighbours.
       LOOKBACK_NOUNROLL
-      for (u32 warp = 0; warp < warps; ++warp) {
+      for (u32 warp = first_warp; warp < warps && warp < first_warp + each; ++warp) {
         if (lane_index() == 0) memory::shared_store(warp_prefixes[warp], running);
         LOOKBACK_UNROLL
         for (u32 from = 0; from < rows; from += at_once) {
@@ -219,10 +243,11 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const tile_exte
   return running;
 }
 
-// The reducer.
+// A reducer.
 template <class Operator, class Config, class Descriptors>
 DEVICE void publish_aggregates(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
-                               const typename Operator::value_type* stages, Descriptors descriptors, u32 epoch) {
+                               const typename Operator::value_type* stages, u32 share, Descriptors descriptors,
+                               u32 epoch) {
   using T = typename Operator::value_type;
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
@@ -235,17 +260,43 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     const tile_extent tile(config, launch, index);
     const T* const stage = stages + static_cast<u64>(at.stage) * tile.elements;
     T* const warp_prefixes = ring.warp_prefix[at.stage];
-    const T total = tile.is_whole() ? reduce_stage<Operator, true>(config, tile, stage, warp_prefixes)
-                                    : reduce_stage<Operator, false>(config, tile, stage, warp_prefixes);
+    const T mine = tile.is_whole() ? reduce_stage<Operator, true>(config, tile, stage, share, warp_prefixes)
+                                   : reduce_stage<Operator, false>(config, tile, stage, share, warp_prefixes);
+    if (share != 0) {
+      if (lane_index() == 0) memory::shared_store(ring.share_total[at.stage][share], mine);
+      warp_barrier();  // all lanes have read the stage and written prefixes
+      if (lane_index() == 0) barrier_arrive(ring.reduced[at.stage]);
+      continue;
+    }
+    T total = mine;
+    if constexpr (LOOKBACK_REDUCING_WARPS > 1) {
+      // Pairs with the arrivals of the other reducers: their totals are there, and the prefixes of their warps, which
+      // the arrival below hands on.
+      if (!MUTANT(reduced_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of the first share alone")) {
+        barrier_wait(ring.reduced[at.stage], at.parity);
+      }
+      LOOKBACK_UNROLL
+      for (u32 other = 1; other < LOOKBACK_REDUCING_WARPS; ++other) {
+        if (lane_index() == 0) memory::shared_store(ring.share_prefix[at.stage][other], total);
+        total = combine<Operator>(total, memory::shared_load(ring.share_total[at.stage][other]));
+      }
+    }
     DELAY_POINT(before_aggregate);
-    if (lane_index() == 0) descriptors.publish(index, epoch, LOOKBACK_STATUS_AGGREGATE, total);
-    warp_barrier();  // all lanes have read the stage
+    if (lane_index() == 0) {
+      memory::shared_store(ring.share_prefix[at.stage][0], Operator::identity());
+      descriptors.publish(index, epoch, LOOKBACK_STATUS_AGGREGATE, total);
+    }
+    warp_barrier();  // all lanes have read the stage and the totals
     if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
   }
 }
 
-// What stands left of a tile, from the aggregates of all tiles before it. Kept by one warp, whose lanes all have the
-// same; tiles are asked for in ascending order.
+// What stands left of a tile, from the aggregates of all tiles before it. Kept by one warp; tiles are asked for in
+// ascending order.
+//
+// A group is 32 neighbouring tiles, a lane each. If the order is of no account, each lane adds up its own tiles of all
+// groups and lanes are joined for the result alone; else each group is joined by itself. Groups begin at multiples of
+// 32 and are taken in order in either way, so a prefix depends on its tile alone, to the last bit.
 template <class Operator, class Descriptors>
 struct running_prefix {
   using T = typename Operator::value_type;
@@ -253,22 +304,21 @@ struct running_prefix {
 
   Descriptors descriptors;
   u32 epoch;
-  T value;     // the combination of the tiles before `tiles`
-  u64 tiles;  // a multiple of the warp's width: whole groups
+  T value;    // the combination of the whole groups before `tiles`, or the lane's part of it
+  u64 tiles;  // a multiple of the warp's width
 
   DEVICE running_prefix(Descriptors descriptors_, u32 epoch_)
       : descriptors(descriptors_), epoch(epoch_), value(Operator::identity()), tiles(0) {}
 
   // Lane's tile of a group.
-  DEVICE u64 tile_of(u32 group) const { return tiles + group * LOOKBACK_WARP_LANES + lane_index(); }
+  DEVICE u64 tile_of(u32 group) const { return tiles + lane_index() + group * LOOKBACK_WARP_LANES; }
 
+  // For lane 0; the other lanes get anything.
   DEVICE T left_of(u64 tile) {
     const u64 distance = tile - tiles;
     u32 rounds = 0;
     for (;;) {
       const u64 left = tile - tiles;
-      const u64 needed = (left + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES;
-      const u32 groups = needed < maximum_groups ? static_cast<u32>(needed) : maximum_groups;
       // All of them are on their way before the first is looked at.
       descriptor_view<T> views[maximum_groups];
       LOOKBACK_UNROLL
@@ -278,7 +328,6 @@ struct running_prefix {
         if (tile_of(group) < tile) views[group] = descriptors.read(tile_of(group), epoch);
       }
       T values[maximum_groups];
-      T totals[maximum_groups];
       u32 missing = 0;  // a bit a group
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) take(group, views[group], values[group], missing);
@@ -297,27 +346,29 @@ struct running_prefix {
           }
         }
       }
-      shuffle_scan_each<Operator>(values, groups, totals);
+      if constexpr (!Operator::is_commutative) shuffle_reduce_each<Operator>(values);
 
       // A group that is whole is kept; one that the tile cuts is read again, because more of it comes next time.
       T prefix = value;
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
-        if (group >= groups) continue;
         prefix = MUTANT(groups_swapped, "kind=algorithm strategy=lookahead need=non-commutative,windows",
                         "groups of tiles combined the wrong way round")
-                     ? combine<Operator>(totals[group], prefix)
-                     : combine<Operator>(prefix, totals[group]);
+                     ? combine<Operator>(values[group], prefix)
+                     : combine<Operator>(prefix, values[group]);
         if ((group + 1) * LOOKBACK_WARP_LANES <= left) value = prefix;
       }
       const u64 whole = left / LOOKBACK_WARP_LANES;
-      tiles += (whole < groups ? whole : groups) * LOOKBACK_WARP_LANES;
+      tiles += (whole < maximum_groups ? whole : maximum_groups) * LOOKBACK_WARP_LANES;
       if (MUTANT(group_taken_twice, "kind=algorithm strategy=lookahead need=windows", "a whole group taken twice")) {
         if (tiles >= LOOKBACK_WARP_LANES && whole != 0) tiles -= LOOKBACK_WARP_LANES;
       }
-      if (needed <= maximum_groups) {
+      if (left <= maximum_groups * LOOKBACK_WARP_LANES) {
         if (lane_index() == 0 && distance != 0) count_lookback(rounds, distance);
-        return prefix;
+        if constexpr (!Operator::is_commutative) return prefix;
+        T joined[1] = {prefix};
+        shuffle_reduce_each<Operator>(joined);
+        return joined[0];
       }
     }
   }
@@ -338,8 +389,9 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
   running_prefix<Operator, Descriptors> running(descriptors, epoch);
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
-    // Pairs with the arrival of the producer: the tile's index is there.
-    barrier_wait(ring.landed[at.stage], at.parity);
+    // Pairs with the arrival of the producer: the tile's index is there. What stands left of it can be known before
+    // it has landed itself.
+    barrier_wait(ring.taken[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
     DELAY_POINT(before_look_ahead);
@@ -369,12 +421,13 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
         MUTANT(drained_too_early, "kind=barrier strategy=lookahead", "a stage is given back before its prefix was read");
     if (drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
     mine.reduce_team();
-    // Pairs with the arrivals of the reducer and of the prefix: both prefixes are there.
+    // Pairs with the arrivals of the first reducer and of the prefix: all prefixes are there.
     if (!MUTANT(ready_wait_dropped, "kind=barrier strategy=lookahead", "a tile is scanned before its prefix is known")) {
       barrier_wait(ring.ready[at.stage], at.parity);
     }
     const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
-    mine.warp_prefix = memory::shared_load(ring.warp_prefix[at.stage][warp_index()]);
+    mine.warp_prefix = combine<Operator>(memory::shared_load(ring.share_prefix[at.stage][warp_index() / warps_of_share(config)]),
+                                         memory::shared_load(ring.warp_prefix[at.stage][warp_index()]));
     warp_barrier();  // all lanes have read elements and prefixes
     // Behind the barrier of the producer's copy, this hands the stage back. In place, too: all of the tile was read
     // before the first of it is written.
@@ -400,8 +453,10 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
 
   if (thread_index() == 0) {
     for (u32 stage = 0; stage < config.stages; ++stage) {
+      barrier_initialize(ring.taken[stage], 1);   // the producer
       barrier_initialize(ring.landed[stage], 1);  // the producer
-      barrier_initialize(ring.ready[stage], 2);   // reducer and prefix
+      if (LOOKBACK_REDUCING_WARPS > 1) barrier_initialize(ring.reduced[stage], LOOKBACK_REDUCING_WARPS - 1);
+      barrier_initialize(ring.ready[stage], 2);  // the first reducer and the prefix
       barrier_initialize(ring.drained[stage], scanning_warps);
     }
     barriers_initialized();
@@ -416,9 +471,9 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
     const u32 helper = shuffle_index(warp_index(), 0) - scanning_warps;
     if (helper == 0) {
       fetch_tiles<Operator>(config, launch, ring, stages);
-    } else if (helper == 1) {
-      publish_aggregates<Operator>(config, launch, ring, stages, descriptors, epoch);
-    } else if (helper == 2) {
+    } else if (helper >= 1 && helper <= LOOKBACK_REDUCING_WARPS) {
+      publish_aggregates<Operator>(config, launch, ring, stages, helper - 1, descriptors, epoch);
+    } else if (helper == LOOKBACK_REDUCING_WARPS + 1) {
       find_prefixes<Operator>(config, launch, ring, descriptors, epoch);
     } else {
       scan_tiles_ahead<Operator>(config, launch, ring, storage, stages);

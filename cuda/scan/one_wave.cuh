@@ -3,6 +3,10 @@
 // for one. 2n element-moves, and of the order of tiles^2 descriptor reads, so it is for arrays that the GPU
 // holds at once. Tiles come from the ticket: a tile waits only for tiles that have started before it, so any
 // number of resident blocks is enough, and any n works.
+//
+// A warp of its own reads the aggregates and ends the launch, which takes a fence and a round trip, while the others
+// store. All blocks read the same descriptors at the same time, so there are several copies of them, on lines of
+// their own: a block reads one.
 #pragma once
 
 #include "../block/tile.cuh"
@@ -15,9 +19,19 @@ namespace scan {
 // Descriptors that a lane has on their way at once: a round trip to the L2 cache then brings a warp 256 of them.
 constexpr u32 descriptors_at_once = 8;
 
-// The combination of all tiles before `start.tile`. Called by all lanes of one warp; all get the result.
+// Copies of the descriptors. Each tile publishes to all of them, a lane a copy.
+constexpr u32 descriptor_copies = LOOKBACK_DESCRIPTOR_COPIES;
+
+// Where a copy begins. One line of memory more than the tiles take keeps copies of 2^k tiles off the same slice of the
+// L2 cache.
+DEVICE u64 first_of_copy(const lookback_launch& launch, u64 copy) {
+  return copy * (launch.tiles + LOOKBACK_DESCRIPTOR_COPY_GAP);
+}
+
+// The combination of all tiles before `start.tile`, from the copy of the descriptors that begins at `copy_first`.
+// Called by all lanes of one warp; all get the result.
 template <class Operator, class Descriptors>
-DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors, tile_start start) {
+DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors, u64 copy_first, tile_start start) {
   using T = typename Operator::value_type;
   const u32 lane = lane_index();
   T prefix = Operator::identity();
@@ -28,17 +42,19 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
   u32 rounds = 0;
   u64 first = 0;
   while (first < end) {
-    // A lane takes neighbours, as many as give all lanes the same, and lanes stand in the order of their tiles.
     const u64 left = end - first;
     const u32 each = left >= LOOKBACK_WARP_LANES * descriptors_at_once
                          ? descriptors_at_once
                          : static_cast<u32>(left + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES;
-    const u64 mine = first + lane * each;
+    // Where the order is of no account lanes read side by side, which asks for the fewest lines; else a lane takes
+    // neighbours, and lanes stand in the order of their tiles.
+    const u64 mine = first + (Operator::is_commutative ? lane : lane * each);
+    const u64 stride = Operator::is_commutative ? LOOKBACK_WARP_LANES : 1;
     descriptor_view<T> views[descriptors_at_once];
     LOOKBACK_UNROLL
     for (u32 i = 0; i < descriptors_at_once; ++i) {
       // Where no tile is, there is nothing to wait for.
-      const bool exists = i < each && mine + i < end;
+      const bool exists = i < each && mine + i * stride < end;
       views[i].status = exists ? LOOKBACK_STATUS_INVALID : LOOKBACK_STATUS_AGGREGATE;
       views[i].value = Operator::identity();
     }
@@ -46,7 +62,7 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
     for (;;) {
       LOOKBACK_UNROLL
       for (u32 i = 0; i < descriptors_at_once; ++i) {
-        if (views[i].status == LOOKBACK_STATUS_INVALID) views[i] = descriptors.read(mine + i, start.epoch);
+        if (views[i].status == LOOKBACK_STATUS_INVALID) views[i] = descriptors.read(copy_first + mine + i * stride, start.epoch);
       }
       ++rounds;
       bool is_waiting = false;
@@ -55,7 +71,7 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
       for (u32 i = 0; i < descriptors_at_once; ++i) {
         if (!is_waiting && views[i].status == LOOKBACK_STATUS_INVALID) {
           is_waiting = true;
-          missing = mine + i;
+          missing = mine + i * stride;
         }
       }
       if (MUTANT(counts_missing_as_nothing, "kind=algorithm strategy=one-wave",
@@ -92,7 +108,8 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
   return prefix;
 }
 
-// Reads: input, output, control, descriptors, n, capacity, lead. A block a tile.
+// Reads: input, output, control, descriptors, n, tiles, capacity, lead. A block a tile, of `config.block_threads`
+// threads and, unless a pattern spans the block, one warp behind them.
 template <class Operator, class Config>
 DEVICE void one_wave(Config config, const lookback_launch& launch) {
   using T = typename Operator::value_type;
@@ -101,26 +118,40 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
   SHARED(tile_start, shared_start);
 
   const tile_start start = start_tile(config, launch, shared_start);
+  // From lane 0, so that the GPU's compiler knows that a warp stays together.
+  const u32 warp = shuffle_index(warp_index(), 0);
+  const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
+  // A pattern that spans the block has barriers that a further warp would miss.
+  const bool has_reading_warp = config.composition != LOOKBACK_COMPOSITION_BLOCK;
+  const u32 reading_warp = has_reading_warp ? scanning_warps : 0;
+  const bool scans = !has_reading_warp || warp < scanning_warps;
+
   tile<Operator, Config> mine(config, storage, launch, start.tile);
-  mine.load(launch);
-  const T total = mine.reduce_and_join(storage.warp_totals);
+  if (scans) mine.load(launch);
+  const T total = mine.reduce_and_join(storage.warp_totals, scans);
 
   with_descriptors<T>(config, launch, [&](auto descriptors) {
-    if (warp_index() == 0) {
+    if (warp == reading_warp) {
       DELAY_POINT(before_aggregate);
-      if (lane_index() == 0) descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
+      const u32 lane = lane_index();
+      if (lane < descriptor_copies) {
+        descriptors.publish(first_of_copy(launch, lane) + start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
+      }
       DELAY_POINT(before_look_back);
-      const T prefix = combine_aggregates<Operator>(descriptors, start);
-      if (lane_index() == 0) memory::shared_store(storage.tile_prefix, prefix);
+      const u64 copy_first = first_of_copy(launch, start.tile % descriptor_copies);
+      const T prefix = combine_aggregates<Operator>(descriptors, copy_first, start);
+      if (lane == 0) memory::shared_store(storage.tile_prefix, prefix);
     }
     if (!MUTANT(one_wave_finish_barrier_dropped, "kind=barrier strategy=one-wave", "none after the prefix")) {
       block_barrier();  // the prefix is written, the descriptor accesses of the block are done
     }
-    mine.finish(memory::shared_load(storage.tile_prefix));
-    mine.store(launch);
-    // Last of all: with no other tile behind this one to take its place, the fence and the round trip of the count
-    // would only keep warp 0 from storing.
-    if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
+    // Not sooner: while blocks of this launch wait, those of the next one would only be in their way.
+    allow_next_launch();
+    if (scans) {
+      mine.finish(memory::shared_load(storage.tile_prefix));
+      mine.store(launch);
+    }
+    if (thread_index() == reading_warp * LOOKBACK_WARP_LANES) finish_tile(launch, descriptors, start.epoch);
   });
 }
 

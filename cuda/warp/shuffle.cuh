@@ -38,7 +38,26 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
   }
 }
 
-// The same for one value.
+// Combines each value over the warp, all of them step by step together, for lane 0; the other lanes get anything.
+template <class Operator, u32 capacity>
+DEVICE void shuffle_reduce_each(typename Operator::value_type (&values)[capacity]) {
+  using T = typename Operator::value_type;
+  const u32 lane = lane_index();
+  LOOKBACK_UNROLL
+  for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
+    T right[capacity];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) right[i] = values[i];
+    shuffle_down_each(right, distance);
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      // The last lanes have nobody to their right; what they hold never comes to lane 0.
+      if (lane + distance < LOOKBACK_WARP_LANES) values[i] = combine<Operator>(values[i], right[i]);
+    }
+  }
+}
+
+// The same as `shuffle_scan_each` for one value.
 template <class Operator>
 DEVICE team_scan_result<typename Operator::value_type> shuffle_scan(typename Operator::value_type value) {
   using T = typename Operator::value_type;

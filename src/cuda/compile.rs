@@ -42,6 +42,12 @@ impl Architecture {
         Self { major: 12, minor: 0 },
     ];
 
+    /// Whether a launch may start before the launches before it are over and wait for them by itself (CUDA C++
+    /// Programming Guide, "Programmatic Dependent Launch and Synchronization").
+    pub const fn has_programmatic_launch(self) -> bool {
+        self.major >= 9
+    }
+
     /// Shared memory that a block may have if its launch asks for it, in bytes; the least that any architecture has
     /// where this one is not known (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
     pub const fn shared_bytes(self) -> u64 {
@@ -384,16 +390,18 @@ impl Compiler {
         variant: Variant,
     ) -> Result<CompiledKernel, CudaError> {
         let options = definitions(kernel, instance, config, stages(kernel, instance, config, architecture)?);
-        let threads = config.block_threads + kernel.helper_threads();
+        let threads = config.block_threads + kernel.helper_threads(config.composition);
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
         // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only
         // where it spilled, because it costs occupancy.
         let alone = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},1")];
-        let bounds = if kernel.takes_tiles() {
+        let free = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")];
+        let bounds = match kernel {
             // Its tiles take the shared memory of a whole multiprocessor.
-            vec![alone]
-        } else {
-            vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")], alone]
+            _ if kernel.takes_tiles() => vec![alone],
+            // There is about a block a multiprocessor, and the next launch's blocks find a place beside it.
+            Kernel::OneWave => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},2")], free, alone],
+            _ => vec![free, alone],
         };
         let source = sources::scan_source()?;
         let prefix = variant.prefix();
@@ -421,7 +429,7 @@ impl Compiler {
             String::from("--std=c++17"),
             String::from("--device-as-default-execution-space"),
             String::from("--generate-line-info"),
-            format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads + kernel.helper_threads()),
+            format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads + kernel.helper_threads(config.composition)),
         ];
         options.extend(definitions(kernel, instance, config, stages(kernel, instance, config, architecture)?));
         let failed = |log: String| CudaError::CompilationFailed {

@@ -9,7 +9,7 @@ use crate::abi;
 use crate::element::Instance;
 use crate::plan::{Kernel, KernelConfig, Place, Plan, ScanRequest};
 use crate::strategy::Descriptor;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, result, sys};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DriverError, sys};
 use cudarc::nvrtc::Ptx;
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
@@ -24,6 +24,54 @@ pub(super) struct LoadedKernel {
     shared_bytes: u32,
     /// Blocks that a launch is cut to, where blocks take one tile after the other: as many as run at one time.
     most_blocks: u32,
+    architecture: Architecture,
+}
+
+/// How many threads a launch takes, in blocks of how many, and dynamic shared memory of a block in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LaunchShape {
+    pub(super) grid_blocks: u32,
+    pub(super) block_threads: u32,
+    pub(super) shared_bytes: u32,
+}
+
+/// Puts a launch of a scan kernel onto the stream. Where the GPU can, its blocks take their places while the launch
+/// before it still runs, and wait for that one's end before they touch memory (`cuda/entry.cu`).
+///
+/// # Safety
+/// The kernel is one of `cuda/entry.cu`; what the launch points to lives until the stream has done the work; the
+/// stream's context is that of the kernel, and is current.
+pub(super) unsafe fn launch_scan_kernel(
+    function: &CudaFunction,
+    shape: LaunchShape,
+    architecture: Architecture,
+    stream: &CudaStream,
+    launch: &abi::lookback_launch,
+) -> Result<(), DriverError> {
+    let mut attributes = [sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+    }];
+    let config = sys::CUlaunchConfig {
+        gridDimX: shape.grid_blocks,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: shape.block_threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: shape.shared_bytes,
+        hStream: stream.cu_stream(),
+        attrs: attributes.as_mut_ptr(),
+        numAttrs: u32::from(architecture.has_programmatic_launch()),
+    };
+    let mut arguments = [std::ptr::from_ref(launch).cast_mut().cast::<c_void>()];
+    // SAFETY: the kernel takes one `lookback_launch` by value; the driver copies it, the configuration and its
+    // attributes during the call and writes to none of them; the rest is what the caller promises.
+    unsafe {
+        sys::cuLaunchKernelEx(&raw const config, function.cu_function(), arguments.as_mut_ptr(), std::ptr::null_mut())
+    }
+    .result()
 }
 
 /// What a launch of a loaded kernel takes: dynamic shared memory of a block, and the most blocks that are of use.
@@ -43,7 +91,7 @@ pub(super) fn claim(
     function
         .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
         .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;
-    let threads = config.block_threads + kernel.helper_threads();
+    let threads = config.block_threads + kernel.helper_threads(config.composition);
     let resident = function
         .occupancy_max_active_blocks_per_multiprocessor(threads, bytes as usize, None)
         .during(|| String::from("asking how many blocks of a kernel run at one time"))?;
@@ -101,7 +149,7 @@ impl KernelSet {
             let _relaxed = RelaxedCapture::begin(&self.context)?;
             claim(&function, &self.context, (kernel, &config), instance, self.architecture)?
         };
-        let loaded = LoadedKernel { function, shared_bytes, most_blocks };
+        let loaded = LoadedKernel { function, shared_bytes, most_blocks, architecture: self.architecture };
         let mut set = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(set.entry(key).or_insert(loaded).clone())
     }
@@ -281,22 +329,16 @@ impl PreparedScan {
     /// # Safety
     /// `bind` was called; input, output and workspace live until the stream has done the work; the stream
     /// is the workspace's, of the context that the kernels are loaded in, and that context is current.
-    pub(super) unsafe fn launch(&mut self, stream: &CudaStream) -> Result<(), CudaError> {
-        for step in &mut self.steps {
-            let mut arguments = [(&raw mut step.launch).cast::<c_void>()];
-            // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the
-            // call; the rest is what the caller promises.
-            unsafe {
-                result::launch_kernel(
-                    step.kernel.function.cu_function(),
-                    (step.grid_blocks, 1, 1),
-                    (step.block_threads, 1, 1),
-                    step.kernel.shared_bytes,
-                    stream.cu_stream(),
-                    &mut arguments,
-                )
-            }
-            .during(|| String::from("launching a kernel"))?;
+    pub(super) unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        for step in &self.steps {
+            let shape = LaunchShape {
+                grid_blocks: step.grid_blocks,
+                block_threads: step.block_threads,
+                shared_bytes: step.kernel.shared_bytes,
+            };
+            // SAFETY: it was made from `cuda/entry.cu`; the rest is what the caller promises.
+            unsafe { launch_scan_kernel(&step.kernel.function, shape, step.kernel.architecture, stream, &step.launch) }
+                .during(|| String::from("launching a kernel"))?;
         }
         Ok(())
     }

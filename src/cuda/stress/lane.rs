@@ -5,7 +5,7 @@ use super::random::{Random, STEP, mix};
 use crate::abi;
 use crate::cuda::compile::{Architecture, ENTRY_POINT};
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::launch::{claim, function};
+use crate::cuda::launch::{LaunchShape, claim, function, launch_scan_kernel};
 use crate::cuda::memory::{Buffer, DeviceMemory};
 use crate::plan::{Kernel, KernelConfig, Place, Plan};
 use crate::strategy::{Descriptor, Mode};
@@ -35,10 +35,15 @@ pub(super) struct Tools {
     raise_epochs: CudaFunction,
     abort_launch: CudaFunction,
     occupy: CudaFunction,
+    architecture: Architecture,
 }
 
 impl Tools {
-    pub(super) fn new(module: Arc<CudaModule>, occupied_bytes: u32) -> Result<Self, CudaError> {
+    pub(super) fn new(
+        module: Arc<CudaModule>,
+        occupied_bytes: u32,
+        architecture: Architecture,
+    ) -> Result<Self, CudaError> {
         let occupy = function(&module, "stress_occupy")?;
         allow_shared(&occupy, occupied_bytes)?;
         Ok(Self {
@@ -46,6 +51,7 @@ impl Tools {
             abort_launch: function(&module, "stress_abort_launch")?,
             occupy,
             module,
+            architecture,
         })
     }
 
@@ -469,21 +475,15 @@ impl Lane {
         for run in &self.runs {
             for step in &run.steps {
                 let module = &self.modules[step.module];
-                let mut arguments = [std::ptr::from_ref(&step.launch).cast_mut().cast::<c_void>()];
-                // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the call;
-                // the addresses in it are of buffers that live as long as the lane. What a kernel with a fault does
+                let shape = LaunchShape {
+                    grid_blocks: step.grid_blocks.min(module.most_blocks),
+                    block_threads: module.key.1.block_threads + module.key.0.helper_threads(module.key.1.composition),
+                    shared_bytes: module.shared_bytes,
+                };
+                // SAFETY: the kernel is one of `cuda/entry.cu`; the addresses in the launch are of buffers that live as long as the lane. What a kernel with a fault does
                 // beyond them is the fault that is looked for: such kernels run in a process of their own.
-                unsafe {
-                    result::launch_kernel(
-                        module.function.cu_function(),
-                        (step.grid_blocks.min(module.most_blocks), 1, 1),
-                        (module.key.1.block_threads + module.key.0.helper_threads(), 1, 1),
-                        module.shared_bytes,
-                        self.stream.cu_stream(),
-                        &mut arguments,
-                    )
-                }
-                .during(|| String::from("launching a kernel made for stress"))?;
+                unsafe { launch_scan_kernel(&module.function, shape, tools.architecture, &self.stream, &step.launch) }
+                    .during(|| String::from("launching a kernel made for stress"))?;
             }
             self.launch_turn(&run.turn)?;
         }

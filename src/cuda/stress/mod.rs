@@ -469,7 +469,7 @@ impl Stand {
             architecture,
             cubins: HashMap::new(),
             data: HashMap::new(),
-            tools: Tools::new(module, shared.all())?,
+            tools: Tools::new(module, shared.all(), architecture)?,
             shared,
             multiprocessors,
             stream: context.new_stream().during(|| String::from("making a stream"))?,
