@@ -76,7 +76,7 @@ fn main() {
 fn on_gpu(criterion: &mut Criterion<DeviceTime>) -> bool {
     use lookback::cuda::timing::GpuLaboratory;
     use lookback::measure::run::{Laboratory, OpenedPoint};
-    use lookback::measure::sweep::{Entry, Point, Subject};
+    use lookback::measure::sweep::{Entry, Offsets, Point, Subject};
 
     let mut laboratory = match GpuLaboratory::open(0) {
         Ok(laboratory) => laboratory,
@@ -90,7 +90,7 @@ fn on_gpu(criterion: &mut Criterion<DeviceTime>) -> bool {
             STRATEGIES.map(|strategy| Subject::Scan { strategy, mode: Mode::Inclusive, config: config(strategy, n) });
         let subjects = [Subject::Memcpy].into_iter().chain(scans);
         let entries = subjects.map(|subject| Entry { subject, figures: Vec::new() }).collect();
-        let point = Point { instance: instance(), n, entries };
+        let point = Point { instance: instance(), n, offsets: Offsets::default(), entries };
         match laboratory.open(&point, SEED) {
             Ok(OpenedPoint::Ready(_)) => {}
             Ok(OpenedPoint::DoesNotFit(why)) => {

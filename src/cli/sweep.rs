@@ -129,7 +129,7 @@ pub fn run_and_record(
         }
     };
     let (mut points, _) = file.points(&laboratory.peers());
-    points.retain(|point| !recorder.has_point(point.instance.element(), point.instance.operator(), point.n));
+    points.retain(|point| !recorder.has_point(point));
     let estimate = run::estimate_sweep(&points, &file.limits, header.machine.processors);
     console.print(&format!("{} on {}, driver {}\n", file.name, header.machine.gpu, header.machine.driver))?;
     console.remark(&format!(
@@ -144,7 +144,7 @@ pub fn run_and_record(
     let result = run::run_sweep(laboratory, &file, &mut recorder, &mut |progress| match progress {
         Progress::Compiling(points) => console.show_progress(format!("compiling kernels for {points} points")),
         Progress::Point(point) => {
-            console.show_progress(format!("{} n = {}", point.instance, format_size(point.n)));
+            console.show_progress(point.title());
         }
         Progress::Rows(point, rows) => {
             console.advance(cost(point, &file));
@@ -230,14 +230,15 @@ fn describe(file: &SweepFile) -> Result<String, CliError> {
     let mut text = format!("{}: {}\n\n", file.name, file.purpose);
     for point in &points {
         let estimate = run::estimate(point, &file.limits);
-        let _ = writeln!(
-            text,
-            "{:<12} n = {:<10} {:>4} subjects {:>8.1} s",
+        let offsets = if point.offsets.is_aligned() { String::new() } else { point.offsets.to_string() };
+        let line = format!(
+            "{:<12} n = {:<10} {:>4} subjects {:>8.1} s  {offsets}",
             point.instance.to_string(),
             format_size(point.n),
             point.entries.len(),
             estimate.expected_seconds
         );
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     for skipped in &skipped {
         let _ = writeln!(text, "skipped: {} ({})", skipped.what, skipped.why);
@@ -296,7 +297,8 @@ impl Table {
             );
         }
         if let Some(row) = rows.first() {
-            let _ = writeln!(text, "\n{} {} n = {}", row.element, row.operator, format_size(row.n));
+            let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
+            let _ = writeln!(text, "\n{} {} n = {}{offsets}", row.element, row.operator, format_size(row.n));
         }
         for row in rows {
             let number = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
@@ -307,9 +309,13 @@ impl Table {
                 number(row.vt),
                 number(row.block_threads)
             );
-            if row.status != Status::Measured {
+            let verdict = match row.status {
+                Status::Measured | Status::NotVerified => None,
+                Status::Wrong => Some("WRONG"),
+                Status::NotLaunchable => Some("not launchable"),
+            };
+            if let Some(verdict) = verdict {
                 let reason = row.reason.as_deref().and_then(|reason| reason.lines().next()).unwrap_or("");
-                let verdict = if row.status == Status::Wrong { "WRONG" } else { "not launchable" };
                 let _ = writeln!(text, "{start}  {verdict}: {reason}");
                 continue;
             }

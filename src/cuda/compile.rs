@@ -14,6 +14,10 @@ use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Kernel, KernelConfig};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+#[cfg(feature = "cli")]
+use crate::strategy::Strategy;
+#[cfg(feature = "cli")]
+use crate::stress::{fault_without_waiting, mutant_number};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -309,6 +313,18 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// The kernel of a strategy without its waiting, where there is one, and the kernel as it is where not.
+    #[cfg(feature = "cli")]
+    pub fn without_waiting(kernel: Kernel) -> Self {
+        let strategy = match kernel {
+            Kernel::Lookback => Strategy::Lookback,
+            Kernel::OneWave => Strategy::OneWave,
+            Kernel::Lookahead => Strategy::Lookahead,
+            _ => return Self::default(),
+        };
+        Self { mutant: fault_without_waiting(strategy).map_or(0, mutant_number), ..Self::default() }
+    }
+
     /// Text in front of the source. Options would not do: a cubin keeps a copy of them, and two that differ in
     /// nothing else would not be the same.
     fn prefix(self) -> String {

@@ -14,15 +14,17 @@
 //! |---|---|---|
 //! | `header` | once, first | [`SweepHeader`]: sweep file, seed, program, command line, date, machine |
 //! | `row` | one a configuration and size | [`SweepRow`]: the configuration, its verification, its figures |
-//! | `point` | one a type, operator and n | [`PointDone`]: the rows of this point, right above, are all there |
+//! | `point` | one a type, operator, n and offsets | [`PointDone`]: the rows of this point, right above, are all there |
 //! | `skipped` | any | what was not run, and why |
 //! | `resumed` | one a resumption | when and with which command line |
 //! | `finished` | once, last | seconds, median clock of the run, temperature |
 //!
 //! **The rows.** `subject` is the name in tables and plots (`lookback`, `memcpy`, `cub-3.5.0`, …); `kind` is
-//! `strategy`, `peer` or `copy`. Fields that a subject does not have are `null`. `status` is `measured`, `wrong`
-//! (verification failed; no figure is to be used), or `not-launchable` (the configuration does not compile or
-//! cannot be launched; `reason` says why). `cold`, `stream`, `graph` and `latency` hold a [`FigureRecord`] each,
+//! `strategy`, `peer`, `copy` or `bound`. Fields that a subject does not have are `null`. `status` is `measured`,
+//! `wrong` (verification failed; no figure is to be used), `not-launchable` (the configuration does not compile or
+//! cannot be launched; `reason` says why), or `not-verified`: a `bound` is a strategy's kernel that waits for nothing,
+//! so its result is wrong by design and its times are no scan's. `offsets` are the elements that input and output lie
+//! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `cold`, `stream`, `graph` and `latency` hold a [`FigureRecord`] each,
 //! or `null` where the figure was not asked for. In a figure
 //!
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
@@ -43,7 +45,7 @@
 use super::environment::Machine;
 use super::sampling::{Figure, Measured, Series, Stop};
 use super::statistics::Summary;
-use super::sweep::{Subject, SweepFile};
+use super::sweep::{Offsets, Point, Subject, SweepFile};
 use crate::element::{ElementType, Operator};
 use crate::record::Skipped;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
@@ -99,6 +101,8 @@ pub enum Kind {
     Peer,
     /// A copy: the floor.
     Copy,
+    /// A strategy's kernel that waits for nothing: what its waiting costs. Not a scan.
+    Bound,
 }
 
 /// Whether a row's figures can be used.
@@ -111,6 +115,8 @@ pub enum Status {
     Wrong,
     /// The configuration does not compile or cannot be launched.
     NotLaunchable,
+    /// Timed, and wrong by design: a bound.
+    NotVerified,
 }
 
 /// One configuration at one size.
@@ -128,6 +134,9 @@ pub struct SweepRow {
     pub operator: Operator,
     /// Elements.
     pub n: u64,
+    /// Where input and output begin.
+    #[serde(default, skip_serializing_if = "Offsets::is_aligned")]
+    pub offsets: Offsets,
     /// Bytes by definition: every element read once and written once, 2·n·size.
     pub bytes: u64,
     /// Values per thread, where the strategy has tiles.
@@ -277,10 +286,10 @@ impl FigureRecord {
 }
 
 impl SweepRow {
-    /// A row without figures.
+    /// A row of aligned arrays, without figures.
     pub fn new(subject: &Subject, element: ElementType, operator: Operator, n: u64) -> Self {
         let (config, tiles, single_pass) = match subject {
-            Subject::Scan { strategy, config, .. } => (Some(config), strategy.has_tiles(), strategy.is_single_pass()),
+            Subject::Scan { strategy, config, .. } | Subject::Bound { strategy, config, .. } => (Some(config), strategy.has_tiles(), strategy.is_single_pass()),
             _ => (None, false, false),
         };
         let tiled = config.filter(|_| tiles);
@@ -291,6 +300,7 @@ impl SweepRow {
             element,
             operator,
             n,
+            offsets: Offsets::default(),
             bytes: 2 * n * element.bytes() as u64,
             vt: tiled.map(|config| config.vt),
             block_threads: config.map(|config| config.block_threads),
@@ -349,11 +359,12 @@ impl SweepRow {
         add(self.composition.map(|composition| composition.to_string()));
         add(self.descriptor.map(|descriptor| descriptor.to_string()));
         add(self.tile_order.map(|order| order.to_string()));
+        add((!self.offsets.is_aligned()).then(|| self.offsets.to_string()));
         key
     }
 }
 
-/// All rows of a type, operator and n are there.
+/// All rows of a type, operator, n and offsets are there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointDone {
     /// Element type.
@@ -362,6 +373,9 @@ pub struct PointDone {
     pub operator: Operator,
     /// Elements.
     pub n: u64,
+    /// Where input and output begin.
+    #[serde(default, skip_serializing_if = "Offsets::is_aligned")]
+    pub offsets: Offsets,
     /// Seed of the order in rounds.
     pub order_seed: u64,
     /// The cold figure with nothing between the events, whose median was taken off the others'.
@@ -373,7 +387,7 @@ pub struct PointDone {
 
 impl PointDone {
     fn has(&self, row: &SweepRow) -> bool {
-        (self.element, self.operator, self.n) == (row.element, row.operator, row.n)
+        (self.element, self.operator, self.n, self.offsets) == (row.element, row.operator, row.n, row.offsets)
     }
 }
 
@@ -673,8 +687,9 @@ impl SweepRecorder {
     }
 
     /// Whether the rows of a point are there from an earlier run.
-    pub fn has_point(&self, element: ElementType, operator: Operator, n: u64) -> bool {
-        self.record.points.iter().any(|point| (point.element, point.operator, point.n) == (element, operator, n))
+    pub fn has_point(&self, point: &Point) -> bool {
+        let wanted = (point.instance.element(), point.instance.operator(), point.n, point.offsets);
+        self.record.points.iter().any(|done| (done.element, done.operator, done.n, done.offsets) == wanted)
     }
 
     /// Keeps a row.

@@ -109,9 +109,9 @@ fn newest_thrust<'a>(subjects: &[&'a str]) -> Option<&'a str> {
 /// Whether several VTs of one subject were measured at one size.
 fn has_vts(record: &SweepRecord) -> bool {
     let mut seen = BTreeSet::new();
-    let kind = |row: &SweepRow| (row.subject.clone(), row.element, row.operator, row.mode, row.n);
+    let kind = |row: &SweepRow| (row.subject.clone(), row.element, row.operator, row.mode, row.n, row.offsets);
     let distinct: BTreeSet<_> =
-        record.rows.iter().filter(|row| row.vt.is_some()).map(|row| (kind(row), row.vt)).collect();
+        record.rows.iter().filter(|row| row.vt.is_some() && row.kind != Kind::Bound).map(|row| (kind(row), row.vt)).collect();
     distinct.into_iter().any(|(kind, _)| !seen.insert(kind))
 }
 
@@ -300,16 +300,18 @@ pub(super) fn all_rows(record: &SweepRecord) -> Table {
     let rows = record.rows.iter().map(|row| {
         let cold = row.cold.as_ref();
         let mode = row.mode.map_or_else(|| "copy".to_owned(), |mode| mode.to_string());
+        let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
         let time = |figure: Figure| microseconds(row, figure);
         let result = match row.status {
             Status::Measured if row.kind == Kind::Copy => "copied".to_owned(),
             Status::Measured => "right".to_owned(),
             Status::Wrong => "WRONG".to_owned(),
             Status::NotLaunchable => format!("not launchable: {}", row.reason.as_deref().unwrap_or("unknown")),
+            Status::NotVerified => "a bound, not verified".to_owned(),
         };
         vec![
             row.subject.clone(),
-            format!("{} {}, {mode}", row.element, row.operator),
+            format!("{} {}, {mode}{offsets}", row.element, row.operator),
             size(row.n),
             or_none(row.vt),
             or_none(row.block_threads),
