@@ -139,6 +139,20 @@ pub struct CompareArguments {
         help_heading = "Schedule of the CPU device")]
     pub resident_blocks: u32,
 
+    /// Measure the sweep `targets` on a GPU instead, and say which targets it reaches
+    #[arg(long, value_name = "targets", conflicts_with_all = OF_RUNS, help_heading = "Targets")]
+    pub sweep: Option<String>,
+    /// Judge this record of the sweep; no GPU is needed
+    #[arg(long, value_name = "FILE", requires = "sweep", conflicts_with_all = ["output", "resume"],
+        help_heading = "Targets")]
+    pub record: Option<PathBuf>,
+    /// Go on where an interrupted sweep in the folder of --output stopped
+    #[arg(long, requires = "sweep", requires = "output", help_heading = "Targets")]
+    pub resume: bool,
+    /// List every figure that misses a target
+    #[arg(long, short, requires = "sweep", help_heading = "Targets")]
+    pub verbose: bool,
+
     /// Leave data (CSV, JSON), plots (SVG) and a page (HTML) in this folder
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -153,6 +167,30 @@ pub struct CompareArguments {
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
 }
+
+/// What says how strategies are run: a sweep's file says that for itself.
+const OF_RUNS: [&str; 20] = [
+    "strategies",
+    "types",
+    "operators",
+    "modes",
+    "sizes",
+    "vts",
+    "blocks",
+    "in_place",
+    "pattern",
+    "composition",
+    "descriptor",
+    "tile_order",
+    "input",
+    "seed",
+    "input_offset",
+    "output_offset",
+    "schedule",
+    "preemption",
+    "format",
+    "samples",
+];
 
 /// Names of one kind, separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,6 +16,7 @@ pub mod stress;
 pub mod stress_gpu;
 pub mod sweep;
 pub mod table;
+pub mod targets;
 
 use crate::device::DeviceError;
 use crate::record::RecordError;
@@ -35,6 +36,8 @@ pub const EXIT_WRONG: u8 = 1;
 pub const EXIT_USAGE: u8 = 2;
 /// The device or compiler that was asked for is not there.
 pub const EXIT_NO_DEVICE: u8 = 3;
+/// Every result was right, and a target of `compare --sweep targets` was missed.
+pub const EXIT_MISSED: u8 = 4;
 
 /// Compare prefix-scan strategies on an NVIDIA GPU, or on the CPU device that
 /// runs the very same kernels.
@@ -96,7 +99,8 @@ Exit codes:
   0  every result was right
   1  a result was wrong, or a kernel failed
   2  bad arguments, input or output folder
-  3  no device or no compiler";
+  3  no device or no compiler
+  4  a target missed (compare --sweep targets)";
 
 const COMPARE_AFTER_HELP: &str = "\
 Lists are separated by commas. The words:
@@ -118,12 +122,14 @@ Examples:
   lookback compare --operators intervals --sizes 2^16-1,2^16+1 --in-place
   lookback compare --input counts.npy --output results
   lookback compare --input counts.bin --types u32 --format csv
+  lookback compare --sweep targets --output records
+  lookback compare --sweep targets --record records/targets-h100.jsonl.gz
 
 A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl;
 `lookback report DIR` turns them into data, plots and page.
 
 Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
-input or output folder, 3 no device or no compiler.";
+input or output folder, 3 no device or no compiler, 4 a target missed.";
 
 #[cfg(feature = "cpu")]
 const STRESS_AFTER_HELP: &str = "\
@@ -221,6 +227,9 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
     match arguments.command {
         Command::Compare(arguments) => {
             let mut console = Console::new(arguments.quiet);
+            if let Some(name) = &arguments.sweep {
+                return Ok(targets::targets(name, &arguments, &mut console)?);
+            }
             let file = arguments.input.as_deref().map(|path| compare::read_input(&arguments, path)).transpose();
             let file = file.context("--input")?;
             let mut device = devices::open(&arguments, &console)?;

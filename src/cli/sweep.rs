@@ -15,7 +15,7 @@ use crate::measure::selftest::selftest;
 use crate::measure::sweep::{Point, SHIPPED, SweepFile};
 use clap::Args;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The word that runs the timer's own test in place of a sweep.
@@ -102,17 +102,34 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
     run_and_record(laboratory.as_mut(), file, output, arguments.resume, &mut console)
 }
 
-/// Runs a sweep on a laboratory and keeps its record.
+/// Runs a sweep on a laboratory, prints its rows and keeps its record.
 ///
 /// # Errors
 /// When the device failed or the record cannot be written.
 pub fn run_and_record(
     laboratory: &mut dyn Laboratory,
     file: SweepFile,
-    output: &std::path::Path,
+    output: &Path,
     resume: bool,
     console: &mut Console,
 ) -> Result<u8, CliError> {
+    let mut table = Table::default();
+    measure(laboratory, file, output, resume, console, &mut |rows| Some(table.lines(rows))).map(|(code, _)| code)
+}
+
+/// Runs a sweep on a laboratory, prints what `shown` makes of the rows of each point, and keeps the record. Returns the
+/// exit code and where the record is.
+///
+/// # Errors
+/// When the device failed or the record cannot be written.
+pub(super) fn measure(
+    laboratory: &mut dyn Laboratory,
+    file: SweepFile,
+    output: &Path,
+    resume: bool,
+    console: &mut Console,
+    shown: &mut dyn FnMut(&[SweepRow]) -> Option<String>,
+) -> Result<(u8, PathBuf), CliError> {
     let header = SweepHeader {
         format: FORMAT,
         program: Program::this(),
@@ -125,7 +142,7 @@ pub fn run_and_record(
         Opened::Recorder(recorder) => recorder,
         Opened::Finished(path) => {
             console.print(&format!("{} is finished; nothing is left to do\n", path.display()))?;
-            return Ok(EXIT_OK);
+            return Ok((EXIT_OK, path));
         }
     };
     let (mut points, _) = file.points(&laboratory.peers());
@@ -139,7 +156,6 @@ pub fn run_and_record(
         in_words(estimate.at_most_seconds),
     ));
     console.start_progress(points.iter().map(|point| cost(point, &file)).sum());
-    let mut table = Table::default();
     let mut failed = None;
     let result = run::run_sweep(laboratory, &file, &mut recorder, &mut |progress| match progress {
         Progress::Compiling(points) => console.show_progress(format!("compiling kernels for {points} points")),
@@ -149,7 +165,8 @@ pub fn run_and_record(
         Progress::Rows(point, rows) => {
             console.advance(cost(point, &file));
             if !console.is_quiet()
-                && let Err(error) = console.print(&table.lines(rows))
+                && let Some(text) = shown(rows)
+                && let Err(error) = console.print(&text)
             {
                 failed.get_or_insert(error);
             }
@@ -172,7 +189,7 @@ pub fn run_and_record(
     console.print(&format!("\n{}\n{}\n", in_a_sentence(&summary), path.display()))?;
     match failed {
         Some(error) => Err(error),
-        None => Ok(if summary.wrong == 0 { EXIT_OK } else { EXIT_WRONG }),
+        None => Ok((if summary.wrong == 0 { EXIT_OK } else { EXIT_WRONG }, path)),
     }
 }
 
@@ -188,8 +205,12 @@ pub fn compare(arguments: &CompareRecordsArguments) -> Result<u8, CliError> {
     Ok(if arguments.fail_on_regression && comparison.has_regression() { EXIT_WRONG } else { EXIT_OK })
 }
 
+/// The GPU to measure on.
+///
+/// # Errors
+/// When there is none, or this build knows none.
 #[cfg(feature = "cuda")]
-fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
     match crate::cuda::timing::GpuLaboratory::open(ordinal) {
         Ok(laboratory) => Ok(Box::new(laboratory)),
         Err(error) => Err(CliError::NoDevice { device: "CUDA", source: DeviceError::Cuda(error) }),
@@ -197,7 +218,7 @@ fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn open(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
     let _: Option<DeviceError> = None;
     Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
 }

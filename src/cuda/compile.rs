@@ -13,9 +13,9 @@ use super::toolkit::Nvrtc;
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Kernel, KernelConfig};
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
 #[cfg(feature = "cli")]
 use crate::strategy::Strategy;
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
 #[cfg(feature = "cli")]
 use crate::stress::{fault_without_waiting, mutant_number};
 use sha2::{Digest, Sha256};

@@ -585,7 +585,7 @@ impl GpuLaboratory {
             }
             Subject::Memcpy => Ok(PreparedSubject::new(Work::Memcpy { bytes }, None, None, SubjectFacts::default())),
             Subject::Copy16 | Subject::Copy16Again | Subject::Copy16Slower
-                if (self.input_address() | self.output_address()) % 16 != 0 =>
+                if !(self.input_address() | self.output_address()).is_multiple_of(16) =>
             {
                 let why = "it moves 16 bytes a lane, and input or output does not begin at such a boundary";
                 Err(NotMeasured::Unsupported(why.to_owned()))

@@ -289,7 +289,9 @@ impl SweepRow {
     /// A row of aligned arrays, without figures.
     pub fn new(subject: &Subject, element: ElementType, operator: Operator, n: u64) -> Self {
         let (config, tiles, single_pass) = match subject {
-            Subject::Scan { strategy, config, .. } | Subject::Bound { strategy, config, .. } => (Some(config), strategy.has_tiles(), strategy.is_single_pass()),
+            Subject::Scan { strategy, config, .. } | Subject::Bound { strategy, config, .. } => {
+                (Some(config), strategy.has_tiles(), strategy.is_single_pass())
+            }
             _ => (None, false, false),
         };
         let tiled = config.filter(|_| tiles);

@@ -438,7 +438,8 @@ pub fn estimate_sweep(points: &[Point], limits: &Limits, processors: u64) -> Est
     let mut configurations = HashSet::new();
     for point in points {
         for entry in &point.entries {
-            if let Subject::Scan { strategy, mode, config } | Subject::Bound { strategy, mode, config } = &entry.subject {
+            if let Subject::Scan { strategy, mode, config } | Subject::Bound { strategy, mode, config } = &entry.subject
+            {
                 let exclusive = *mode != crate::strategy::Mode::Inclusive;
                 let kernel = (*strategy, is_bound(&entry.subject));
                 configurations.insert((point.instance.canonical(), kernel, config.vt, config.block_threads, exclusive));

@@ -166,7 +166,6 @@ impl Offsets {
 
     /// Whether both arrays begin at a boundary.
     // serde passes a reference.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "for serde")]
     pub fn is_aligned(&self) -> bool {
         *self == Self::default()
     }
@@ -348,7 +347,10 @@ impl Point {
         // Aligned points have the order that they had before there were others.
         let offsets = offsets.iter().filter(|_| !self.offsets.is_aligned());
         // FNV-1a over the parts; all that matters is that points differ.
-        parts.iter().chain(offsets).fold(sweep_seed ^ 0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3))
+        parts
+            .iter()
+            .chain(offsets)
+            .fold(sweep_seed ^ 0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3))
     }
 }
 
@@ -499,7 +501,9 @@ impl SweepFile {
         for group in &self.groups {
             for (text, &element) in group.sizes.iter().flat_map(|text| group.types.iter().map(move |of| (text, of))) {
                 match size(text, element) {
-                    None => return wrong(format!("'{text}' is no size; write 2^20, 10^8, 2^16+1, 1000, 64KiB or 1MiB-1")),
+                    None => {
+                        return wrong(format!("'{text}' is no size; write 2^20, 10^8, 2^16+1, 1000, 64KiB or 1MiB-1"));
+                    }
                     Some(0) => return wrong("a size of 0 takes no time".to_owned()),
                     Some(_) => {}
                 }

@@ -11,6 +11,7 @@ use crate::element::{ElementType, Operator};
 use crate::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use crate::measure::sampling::Figure;
 use crate::measure::sweep::Offsets;
+use crate::measure::targets;
 use crate::strategy::{Mode, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -160,6 +161,10 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
     let gpu = record.header.machine.gpu.replace("NVIDIA ", "");
     let mut renderer =
         Renderer { stem, gpu, peers: peers(record), is_without_frame: is_without_frame(record), plots: Vec::new() };
+    // Sixteen scans by size and as many off a boundary would hide what the sweep is about: its table says it.
+    if record.header.sweep.name == targets::SWEEP {
+        return Ok(Vec::new());
+    }
     let families = Family::all(record);
     for family in &families {
         let has_vts = renderer.by_vt(family)?;
