@@ -162,7 +162,7 @@ pub const TARGETS: &[Target] = &[
     Target { figures: &[Figure::Cold], threshold: 1.3, ..UP_TO_1_MIB },
     Target { figures: &[Figure::Graph], threshold: 1.3, ..AT_4_MIB },
     Target { figures: &[Figure::Cold, Figure::Stream], threshold: 1.15, ..AT_4_MIB },
-    Target { place: "16 MiB, 4 and 8 bytes", types: WIDE, threshold: 1.15, stretch: Some(1.3), ..AT_16_MIB },
+    Target { place: "16 MiB, 4 or 8 bytes", types: WIDE, threshold: 1.15, stretch: Some(1.3), ..AT_16_MIB },
     Target { place: "16 MiB, u16", types: &[ElementType::U16], threshold: 1.5, ..AT_16_MIB },
     Target { place: "16 MiB, u8", types: &[ElementType::U8], threshold: 2.5, ..AT_16_MIB },
     Target { place: "64 MiB", bytes: (64 * MIB, 64 * MIB), required: &[64 * MIB], threshold: 0.95, ..OF_MEMCPY },
@@ -662,7 +662,7 @@ impl Evaluation {
         let mut text = String::new();
         let _ = writeln!(
             text,
-            "{:<21} {:<25} {:>7} {:>7} {:>9}  verdict",
+            "{:<20} {:<24} {:>7} {:>7} {:>9}  verdict",
             "target", "at least", "worst", "median", "reached"
         );
         for outcome in &self.outcomes {
@@ -671,7 +671,7 @@ impl Evaluation {
             let reached = format!("{}/{}", outcome.passed(), outcome.findings.len());
             let _ = writeln!(
                 text,
-                "{:<21} {:<25} {:>7} {:>7} {reached:>9}  {}",
+                "{:<20} {:<24} {:>7} {:>7} {reached:>9}  {}",
                 target.place,
                 target.demand(),
                 show(outcome.worst().and_then(|worst| worst.ratio)),
@@ -747,7 +747,7 @@ impl Comparison {
 /// The verdict in a table; what decides nothing is in small letters.
 pub fn word(outcome: &Outcome) -> String {
     match (outcome.verdict, outcome.target.decides) {
-        (Verdict::OtherGpu, _) => format!("for {}", outcome.target.gpu),
+        (Verdict::OtherGpu, _) => format!("({})", outcome.target.gpu),
         (Verdict::Miss, false) => "no".to_owned(),
         (Verdict::Pass, false) => "yes".to_owned(),
         (verdict, true) => verdict.name().to_owned(),
