@@ -755,6 +755,73 @@ mod tests {
         assert!(matches!(SweepFile::open("none-such"), Err(SweepFileError::Unknown { .. })));
     }
 
+    const START: &str = "name = \"a\"\npurpose = \"b\"\n[[measure]]\n";
+
+    fn parsed(measure: &str) -> Result<SweepFile, String> {
+        SweepFile::parse(&format!("{START}{measure}"), "test".to_owned()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn sizes_in_bytes_are_as_many_elements_as_fit() {
+        for (text, element, elements) in [
+            ("4KiB", ElementType::U8, Some(4096)),
+            ("64 KiB", ElementType::U16, Some(32_768)),
+            ("1MiB-1", ElementType::F64, Some((1 << 17) - 1)),
+            ("1MiB+3", ElementType::I32, Some((1 << 18) + 3)),
+            ("4GiB", ElementType::I32, Some(1 << 30)),
+            ("64Ki", ElementType::F64, Some(65_536)),
+            ("2^16+1", ElementType::F64, Some(65_537)),
+            ("10^4", ElementType::F64, Some(10_000)),
+            ("KiB", ElementType::U8, None),
+            ("-1KiB", ElementType::U8, None),
+            ("1KiB1", ElementType::U8, None),
+            ("1KiB-+1", ElementType::U8, None),
+            ("1KiB-2000", ElementType::U8, None),
+            ("99999999999999GiB", ElementType::U8, None),
+        ] {
+            assert_eq!(size(text, element), elements, "{text} {element}");
+        }
+    }
+
+    #[test]
+    fn offsets_make_points_of_their_own() {
+        let sweep = parsed("sizes = [\"1000\"]\noffsets = [[0, 0], [1, 3]]\nstrategies = [\"lookback\"]").unwrap();
+        let (points, _) = sweep.points(&[]);
+        assert_eq!(points.iter().map(|point| <[u32; 2]>::from(point.offsets)).collect::<Vec<_>>(), [[0, 0], [1, 3]]);
+        assert_ne!(points[0].seed(42), points[1].seed(42));
+        assert_eq!([points[0].title(), points[1].title()], ["i32 sum n = 1000", "i32 sum n = 1000, offsets 1,3"]);
+        let plain = parsed("sizes = [\"1000\"]\nstrategies = [\"lookback\"]").unwrap();
+        assert_eq!(plain.points(&[]).0[0], points[0], "without offsets a point is what it was");
+        // What a file does not say is not in its record, so that records from before agree with files of now.
+        let text = toml::to_string(&plain).unwrap();
+        assert!(!text.contains("offsets") && !text.contains("bounds"), "{text}");
+        for (wrong, says) in [("[]", "empty"), ("[[16, 0]]", "16"), ("[[1]]", "no sweep file"), ("[[-1, 0]]", "-1")] {
+            let measure = format!("sizes = [\"1000\"]\noffsets = {wrong}\nstrategies = [\"lookback\"]");
+            let error = parsed(&measure).unwrap_err();
+            assert!(error.contains(says), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn beside_a_strategy_that_waits_stands_the_same_without_waiting() {
+        let measure = "sizes = [\"2^20\"]\nbounds = true\nmodes = [\"exclusive\"]\nstrategies = ";
+        let names = |strategies: &str| {
+            let (points, _) = parsed(&format!("{measure}{strategies}")).unwrap().points(&[]);
+            for pair in points[0].entries.windows(2) {
+                if let [Entry { subject: Subject::Scan { config, .. }, .. }, Entry { subject: bound, figures }] = pair
+                    && let Subject::Bound { config: same, .. } = bound
+                {
+                    assert_eq!((same, figures, bound.kind()), (config, &Figure::ALL.to_vec(), Kind::Bound));
+                }
+            }
+            points[0].entries[2..].iter().map(|entry| entry.subject.name()).collect::<Vec<_>>()
+        };
+        let waiting = ["lookback", "one-wave", "lookahead"];
+        let all: Vec<String> = waiting.iter().flat_map(|name| [(*name).to_owned(), bound_name(name)]).collect();
+        assert_eq!(names("[\"lookback\", \"one-wave\", \"lookahead\"]"), all);
+        assert_eq!(names("[\"reduce-then-scan\", \"single-block\"]"), ["reduce-then-scan", "single-block"]);
+    }
+
     #[test]
     fn points_have_different_seeds() {
         let (points, _) = shipped("size").points(&[]);
