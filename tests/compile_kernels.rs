@@ -443,6 +443,29 @@ fn hooks_of_mutants_cost_nothing() {
     println!("{} kernels, with hooks and without: the same to the last byte", jobs.len());
 }
 
+#[test]
+fn a_strategy_without_its_waiting_is_another_kernel_and_every_other_kernel_is_the_same() {
+    let Some(compiler) = compiler("a_strategy_without_its_waiting_is_another_kernel") else { return };
+    let mut jobs = Vec::new();
+    let sum = Instance::new(ElementType::U16, Operator::Sum).expect("sums are defined on numbers");
+    default_kernels_of(sum, Mode::Exclusive, HOPPER, &mut jobs);
+    jobs.retain(|job| job.architecture == HOPPER);
+    let mut without_waiting = 0;
+    for job in &jobs {
+        let variant = Variant { without_line_info: true, ..Variant::without_waiting(job.kernel) };
+        let compiled = |variant| {
+            let found = compiler.scan_kernel_variant(job.kernel, job.instance, &job.config, job.architecture, variant);
+            found.unwrap_or_else(|error| panic!("{}: {error}", job.describe()))
+        };
+        let (plain, bound) = (compiled(Variant { mutant: 0, ..variant }), compiled(variant));
+        let waits = [Kernel::Lookback, Kernel::OneWave, Kernel::Lookahead].contains(&job.kernel);
+        assert_eq!(plain.cubin != bound.cubin, waits, "{}", job.describe());
+        assert!(bound.resources.spill_bytes() <= plain.resources.spill_bytes(), "{}", job.describe());
+        without_waiting += u32::from(waits);
+    }
+    assert!(without_waiting >= 3, "{without_waiting} kernels");
+}
+
 /// Of each mutant the kernels of one case that stress draws for it.
 #[cfg(feature = "cli")]
 #[test]

@@ -13,10 +13,7 @@ use super::toolkit::Nvrtc;
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Kernel, KernelConfig};
-#[cfg(feature = "cli")]
-use crate::strategy::Strategy;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
-#[cfg(feature = "cli")]
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use crate::stress::{fault_without_waiting, mutant_number};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -314,7 +311,6 @@ pub struct Variant {
 
 impl Variant {
     /// The kernel of a strategy without its waiting, where there is one, and the kernel as it is where not.
-    #[cfg(feature = "cli")]
     pub fn without_waiting(kernel: Kernel) -> Self {
         let strategy = match kernel {
             Kernel::Lookback => Strategy::Lookback,

@@ -1,8 +1,8 @@
 //! Measurements that can be believed.
 //!
 //! A time is worth something if one knows what was timed, that the result was right, what else went on, and
-//! how sure it is. So nothing is timed before every element of its result was verified; everything that is
-//! compared is sampled in common rounds, in shuffled order; the floor, a copy, is always among it; the clock
+//! how sure it is. So nothing is timed before every element of its result was verified (but a bound, which is wrong
+//! by design); everything that is compared is sampled in common rounds, in shuffled order; the floor, a copy, is always among it; the clock
 //! is measured on the device around every sample; sampling stops by noise, not by count; and every raw
 //! sample is kept beside the machine, the program and the command. `reports/METHOD.md` says it at length, and
 //! what not to trust all the same.
