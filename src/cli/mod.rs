@@ -102,7 +102,7 @@ const COMPARE_AFTER_HELP: &str = "\
 Lists are separated by commas. The words:
   strategies   sequential, naive, hillis-steele, blelloch, scan-then-propagate,
                reduce-then-scan, chained, lookback, single-block, one-wave,
-               lookahead
+               lookahead, auto
   types        u8, u16, u32, i32, u64, i64, f32, f64, affine-map,
                bicyclic-pair, index-interval
   operators    sum, min, max, and, or, xor, affine, bicyclic, intervals
@@ -161,6 +161,9 @@ pub enum CliError {
     /// A sweep's record cannot be read, written or gone on with.
     #[error(transparent)]
     SweepRecord(#[from] crate::measure::record::SweepRecordError),
+    /// A tuning table cannot be read, or does not fit the device.
+    #[error(transparent)]
+    Tuning(#[from] crate::tuning::TuningError),
     /// A sweep ended early.
     #[error(transparent)]
     Sweep(#[from] crate::measure::run::SweepError),
@@ -245,7 +248,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
 mod tests {
     use super::*;
     use crate::element::{ElementType, Operator};
-    use crate::strategy::{Composition, Descriptor, Pattern, Strategy, TileOrder};
+    use crate::strategy::{Composition, Descriptor, Pattern, StrategyChoice, TileOrder};
     use clap::CommandFactory;
 
     #[test]
@@ -259,7 +262,7 @@ mod tests {
             choices.iter().map(T::to_string).collect()
         }
         let lists = [
-            names(Strategy::ALL),
+            names(StrategyChoice::ALL),
             names(ElementType::ALL),
             names(Operator::ALL),
             names(Pattern::ALL),

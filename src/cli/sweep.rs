@@ -13,6 +13,7 @@ use crate::measure::run::{self, Laboratory, Progress, SweepSummary};
 use crate::measure::sampling::{Figure, Stop};
 use crate::measure::selftest::selftest;
 use crate::measure::sweep::{Point, SHIPPED, SweepFile};
+use crate::tuning::{Gpu, TuningTable};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -36,6 +37,9 @@ pub struct SweepArguments {
     /// Say what would be measured and how long it takes; no GPU is needed
     #[arg(long)]
     pub dry_run: bool,
+    /// What auto goes by: a tuning table [default: the one for the GPU]
+    #[arg(long, value_name = "FILE")]
+    pub tuning: Option<PathBuf>,
     /// Which GPU, as CUDA counts
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ordinal: usize,
@@ -90,7 +94,10 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         console.print(&format!("{}, driver {}\n\n{}\n{verdict}\n", machine.gpu, machine.driver, test.text))?;
         return Ok(if test.passed { EXIT_OK } else { EXIT_WRONG });
     }
-    let file = SweepFile::open(name)?;
+    let mut file = SweepFile::open(name)?;
+    if let Some(path) = &arguments.tuning {
+        file.tuning = Some(TuningTable::open(path)?.without_evidence());
+    }
     if arguments.dry_run {
         console.print(&describe(&file)?)?;
         return Ok(EXIT_OK);
@@ -128,7 +135,7 @@ pub fn run_and_record(
             return Ok(EXIT_OK);
         }
     };
-    let (mut points, _) = file.points(&laboratory.peers());
+    let (mut points, _) = file.points_by(&laboratory.peers(), &file.tuning_on(header.machine.tuning_gpu())?);
     points.retain(|point| !recorder.has_point(point.instance.element(), point.instance.operator(), point.n));
     let estimate = run::estimate_sweep(&points, &file.limits, header.machine.processors);
     console.print(&format!("{} on {}, driver {}\n", file.name, header.machine.gpu, header.machine.driver))?;
@@ -226,7 +233,7 @@ fn list() -> Result<String, CliError> {
 
 /// What a sweep would measure.
 fn describe(file: &SweepFile) -> Result<String, CliError> {
-    let (points, skipped) = file.points(&peer_names());
+    let (points, skipped) = file.points_by(&peer_names(), &file.tuning_on(Gpu::H100)?);
     let mut text = format!("{}: {}\n\n", file.name, file.purpose);
     for point in &points {
         let estimate = run::estimate(point, &file.limits);
@@ -302,7 +309,7 @@ impl Table {
             let number = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
             let start = format!(
                 "{:<24} {:<9} {:>2} {:>5}",
-                row.subject,
+                row.subject_with_choice(),
                 row.mode.map_or(String::new(), |mode| mode.to_string().chars().take(9).collect()),
                 number(row.vt),
                 number(row.block_threads)

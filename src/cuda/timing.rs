@@ -519,7 +519,7 @@ impl GpuLaboratory {
             }
         };
         match subject {
-            Subject::Scan { strategy, mode, config } => {
+            Subject::Scan { strategy, mode, config } | Subject::Auto { strategy, mode, config } => {
                 let request = ScanRequest {
                     instance: point.instance,
                     strategy: *strategy,
@@ -958,12 +958,12 @@ impl Laboratory for GpuLaboratory {
         let mut seen = HashSet::new();
         for point in points {
             for entry in &point.entries {
-                let Subject::Scan { strategy, mode, config } = &entry.subject else { continue };
+                let Some((strategy, mode, config)) = entry.subject.scan() else { continue };
                 let request = ScanRequest {
                     instance: point.instance,
-                    strategy: *strategy,
-                    mode: *mode,
-                    config: *config,
+                    strategy,
+                    mode,
+                    config,
                     n: point.n,
                     in_place: false,
                     input_offset: 0,

@@ -9,6 +9,7 @@ use super::sweep::{Entry, Limits, Point, Subject, SweepFile};
 use crate::device::DeviceError;
 use crate::record::Skipped;
 use crate::strategy::Strategy;
+use crate::tuning::TuningError;
 use crate::verify::Verification;
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,9 @@ pub enum SweepError {
     /// The record cannot be written.
     #[error(transparent)]
     Record(#[from] SweepRecordError),
+    /// The tuning table does not fit the GPU.
+    #[error(transparent)]
+    Tuning(#[from] TuningError),
 }
 
 /// What a sweep tells while it runs.
@@ -137,7 +141,8 @@ pub fn run_sweep(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<SweepSummary, SweepError> {
     let start = Instant::now();
-    let (mut points, skipped) = sweep.points(&laboratory.peers());
+    let tuning = sweep.tuning_on(laboratory.machine().tuning_gpu())?;
+    let (mut points, skipped) = sweep.points_by(&laboratory.peers(), &tuning);
     for skipped in skipped {
         progress(Progress::Skipped(&skipped));
         recorder.skipped(skipped)?;
@@ -387,8 +392,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
 fn relative_cost(subject: &Subject, n: u64) -> f64 {
     let n = n as f64;
     let levels = n.log2().max(1.0);
-    match subject {
-        Subject::Scan { strategy, config, .. } => {
+    match (subject, subject.scan()) {
+        (_, Some((strategy, _, config))) => {
             let narrow = if strategy.has_tiles() { 1.0 + 4.0 / f64::from(config.vt.max(1)) } else { 1.0 };
             narrow
                 * match strategy {
@@ -405,7 +410,7 @@ fn relative_cost(subject: &Subject, n: u64) -> f64 {
                     _ => 1.3,
                 }
         }
-        Subject::Peer { .. } => 1.4,
+        (Subject::Peer { .. }, None) => 1.4,
         _ => 1.05,
     }
 }
@@ -422,9 +427,9 @@ pub fn estimate_sweep(points: &[Point], limits: &Limits, processors: u64) -> Est
     }
     let mut configurations: Vec<(Strategy, u32, u32, bool)> = Vec::new();
     for entry in points.iter().flat_map(|point| &point.entries) {
-        if let Subject::Scan { strategy, mode, config } = &entry.subject {
-            let exclusive = *mode != crate::strategy::Mode::Inclusive;
-            let configuration = (*strategy, config.vt, config.block_threads, exclusive);
+        if let Some((strategy, mode, config)) = entry.subject.scan() {
+            let exclusive = mode != crate::strategy::Mode::Inclusive;
+            let configuration = (strategy, config.vt, config.block_threads, exclusive);
             if !configurations.contains(&configuration) {
                 configurations.push(configuration);
             }

@@ -13,8 +13,8 @@
 //! operators = ["sum"]                 # default: sum
 //! modes = ["inclusive", "exclusive"]  # default: inclusive
 //! sizes = ["2^20", "10^8", "2^16+1"]
-//! strategies = ["lookback", "reduce-then-scan"]
-//! vts = [16, 32]                      # default: what is suggested for the size
+//! strategies = ["auto", "lookback", "reduce-then-scan"]
+//! vts = [16, 32]                      # default: what is suggested for the size; not for auto
 //! blocks = [256]                      # likewise
 //! peers = ["all"]                     # default: none
 //! figures = ["cold", "graph"]         # default: all
@@ -29,7 +29,8 @@ use super::sampling::{Figure, SamplingSettings, StoppingRule};
 use crate::cli::arguments::parse_size;
 use crate::element::{ElementType, Instance, Operator};
 use crate::record::Skipped;
-use crate::strategy::{Mode, ScanConfig, Strategy};
+use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,9 @@ pub struct SweepFile {
     /// What is measured.
     #[serde(rename = "measure")]
     pub groups: Vec<Group>,
+    /// The table that `auto` goes by; without it, the committed one of the GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<TuningTable>,
 }
 
 const fn default_seed() -> u64 {
@@ -123,9 +127,9 @@ pub struct Group {
     pub modes: Vec<Mode>,
     /// Sizes as on the command line, and 10^k.
     pub sizes: Vec<String>,
-    /// Strategies.
+    /// Strategies, or `auto`, which the tuning table resolves.
     #[serde(default)]
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<StrategyChoice>,
     /// Values per thread; empty for what is suggested for the size.
     #[serde(default)]
     pub vts: Vec<u32>,
@@ -168,6 +172,15 @@ pub enum Subject {
         /// The choices inside the strategy.
         config: ScanConfig,
     },
+    /// What the tuning table names for the size.
+    Auto {
+        /// The strategy that it came to.
+        strategy: Strategy,
+        /// What is computed.
+        mode: Mode,
+        /// The choices inside that strategy.
+        config: ScanConfig,
+    },
     /// A scan of another library.
     Peer {
         /// Its name.
@@ -197,6 +210,7 @@ impl Subject {
     pub fn name(&self) -> String {
         match self {
             Self::Scan { strategy, .. } => strategy.name().to_owned(),
+            Self::Auto { .. } => StrategyChoice::Auto.name().to_owned(),
             Self::Peer { name, .. } => name.clone(),
             Self::Memcpy => "memcpy".to_owned(),
             Self::Copy16 => "copy-16-byte".to_owned(),
@@ -210,7 +224,7 @@ impl Subject {
     /// What it is.
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Scan { .. } => Kind::Strategy,
+            Self::Scan { .. } | Self::Auto { .. } => Kind::Strategy,
             Self::Peer { .. } => Kind::Peer,
             _ => Kind::Copy,
         }
@@ -219,7 +233,17 @@ impl Subject {
     /// What is computed, if it is a scan.
     pub const fn mode(&self) -> Option<Mode> {
         match self {
-            Self::Scan { mode, .. } | Self::Peer { mode, .. } => Some(*mode),
+            Self::Scan { mode, .. } | Self::Auto { mode, .. } | Self::Peer { mode, .. } => Some(*mode),
+            _ => None,
+        }
+    }
+
+    /// Strategy, mode and configuration of a scan of this crate.
+    pub const fn scan(&self) -> Option<(Strategy, Mode, ScanConfig)> {
+        match self {
+            Self::Scan { strategy, mode, config } | Self::Auto { strategy, mode, config } => {
+                Some((*strategy, *mode, *config))
+            }
             _ => None,
         }
     }
@@ -294,6 +318,9 @@ pub enum SweepFileError {
         /// What is wrong and what would do.
         reason: String,
     },
+    /// Its tuning table does not fit the GPU.
+    #[error(transparent)]
+    Tuning(#[from] TuningError),
 }
 
 /// The sweeps in `sweeps/`, by name.
@@ -400,8 +427,24 @@ impl SweepFile {
     }
 
     /// The points in the order in which they are measured, and what is left out. `peers` are those that can
-    /// be run: their names.
+    /// be run: their names. `auto` goes by the table of an H100.
     pub fn points(&self, peers: &[String]) -> (Vec<Point>, Vec<Skipped>) {
+        self.points_by(peers, &Tuning::default())
+    }
+
+    /// What `auto` goes by on a GPU: the sweep's own table, or the committed one.
+    ///
+    /// # Errors
+    /// When the sweep's own table has a row that does not fit the GPU.
+    pub fn tuning_on(&self, gpu: Gpu) -> Result<Tuning, TuningError> {
+        match &self.tuning {
+            Some(table) => Tuning::with_table(table, gpu),
+            None => Ok(Tuning::committed(gpu)),
+        }
+    }
+
+    /// The points, with `auto` resolved by `tuning`.
+    pub fn points_by(&self, peers: &[String], tuning: &Tuning) -> (Vec<Point>, Vec<Skipped>) {
         let mut points: BTreeMap<(Instance, u64), Vec<Entry>> = BTreeMap::new();
         let mut skipped: Vec<Skipped> = Vec::new();
         let mut skip = |what: String, why: &str| {
@@ -448,7 +491,12 @@ impl SweepFile {
                             skip(format!("{mode} of {instance}"), "it exists for integer sums only");
                             continue;
                         }
-                        for &strategy in &group.strategies {
+                        for &choice in &group.strategies {
+                            let StrategyChoice::Named(strategy) = choice else {
+                                let Resolved { strategy, config } = tuning.resolve(instance, n);
+                                add(Subject::Auto { strategy, mode, config });
+                                continue;
+                            };
                             for config in group.configs(strategy, element.bytes(), n) {
                                 add(Subject::Scan { strategy, mode, config });
                             }

@@ -308,7 +308,7 @@ pub(super) fn all_rows(record: &SweepRecord) -> Table {
             Status::NotLaunchable => format!("not launchable: {}", row.reason.as_deref().unwrap_or("unknown")),
         };
         vec![
-            row.subject.clone(),
+            row.subject_with_choice(),
             format!("{} {}, {mode}", row.element, row.operator),
             size(row.n),
             or_none(row.vt),
