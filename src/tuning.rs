@@ -865,3 +865,185 @@ fn sizes_between(below: u64, up_to: u64) -> BTreeSet<u64> {
         .filter(|&n| below < n && n <= up_to)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy::Strategy;
+    use proptest::prelude::*;
+
+    fn instance(element: ElementType, operator: Operator) -> Instance {
+        Instance::new(element, operator).unwrap()
+    }
+
+    fn sum(element: ElementType) -> Instance {
+        instance(element, Operator::Sum)
+    }
+
+    const HEADER: &str = "[table]\ngpu = \"a GPU\"\ncompute_capability = \"9.0\"\nmeasured = true\n";
+
+    fn row(element: &str, rest: &str) -> String {
+        format!("[[row]]\nelement = \"{element}\"\noperator = \"sum\"\n{rest}\n")
+    }
+
+    fn table(rows: &[String]) -> TuningTable {
+        TuningTable::parse(&format!("{HEADER}{}", rows.concat()), "test").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn refusal(rows: &[String]) -> (String, String) {
+        match TuningTable::parse(&format!("{HEADER}{}", rows.concat()), "test") {
+            Err(TuningError::Row { row, fault, .. }) => (row, fault.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_committed_tables_can_be_read_and_are_written_as_they_are_read() {
+        assert_eq!(COMMITTED_TABLES.len(), COMMITTED.len());
+        for (name, text) in COMMITTED {
+            let table = TuningTable::parse(text, name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(TuningTable::parse(&table.to_toml(), name).unwrap(), table, "{name}");
+            let (json, toml) = (serde_json::to_string(&table).unwrap(), toml::to_string(&table).unwrap());
+            assert_eq!(serde_json::from_str::<TuningTable>(&json).unwrap(), table, "{name}");
+            assert_eq!(toml::from_str::<TuningTable>(&toml).unwrap(), table, "{name}");
+            assert!(table.header.measured || table.header.note.is_some(), "{name} says neither");
+        }
+        assert!(!tuned_configurations().is_empty());
+    }
+
+    #[test]
+    fn a_row_that_lies_is_refused_by_its_name() {
+        let last = "strategy = \"lookback\"\nvt = 8\nblock_threads = 128";
+        let cases: &[(&[String], &str, &str)] = &[
+            (&[row("i32", "strategy = \"lookforward\"")], "row 1 (i32 sum, without up_to)", "lookforward"),
+            (&[row("i33", last)], "row 1", "i33"),
+            (&[row("i32", "strategy = \"lookback\"\nvt = 0\nblock_threads = 128")], "row 1", "from 1 to 64"),
+            (&[row("i32", "strategy = \"lookback\"\nvt = 65\nblock_threads = 128")], "row 1", "from 1 to 64"),
+            (&[row("i32", "strategy = \"lookback\"\nvt = 8\nblock_threads = 100")], "row 1", "multiple of 32"),
+            (&[row("i32", "strategy = \"lookback\"\nvt = 8")], "row 1", "belong together"),
+            (&[row("i32", "strategy = \"lookahead\"\nvt = 8\nblock_threads = 1024")], "row 1", "adds 96"),
+            (&[row("f64", "strategy = \"lookahead\"\nvt = 64\nblock_threads = 928")], "row 1", "cannot hold a tile"),
+            (
+                &[
+                    row("i32", &format!("up_to = 9\n{last}")),
+                    row("i32", &format!("up_to = 9\n{last}")),
+                    row("i32", last),
+                ],
+                "row 2 (i32 sum, up_to 9)",
+                "not above the 9",
+            ),
+            (&[row("i32", &format!("up_to = 0\n{last}")), row("i32", last)], "row 1", "not above the 0"),
+            (&[row("i32", last), row("i32", last)], "row 2", "holds for all larger sizes"),
+            (&[row("u8", last), row("i32", &format!("up_to = 9\n{last}"))], "row 2", "leave up_to out"),
+        ];
+        for (rows, place, fault) in cases {
+            let (found_place, found_fault) = refusal(rows);
+            assert!(found_place.contains(place), "{found_place}");
+            assert!(found_fault.contains(fault), "{found_fault}");
+        }
+        let no_operator = "[[row]]\nelement = \"f32\"\noperator = \"and\"\nstrategy = \"lookback\"\n".to_owned();
+        assert!(refusal(&[no_operator]).1.contains("not defined on f32"));
+        let other = |text: &str| TuningTable::parse(text, "test").unwrap_err().to_string();
+        assert!(other("nonsense").contains("no tuning table"));
+        assert!(other(HEADER).contains("neither a [[row]] nor a [[rule]]"));
+        assert!(other(&format!("{HEADER}typo = 1\n")).contains("typo"));
+        assert!(other(&format!("{HEADER}[[rule]]\nup_to_bytes = 1\nstrategy = \"lookback\"")).contains("the last"));
+        let no_capability = format!("{}{}", HEADER.replace("9.0", "nine"), row("i32", last));
+        assert!(other(&no_capability).contains("compute_capability"));
+        assert!(matches!(TuningTable::open(Path::new("none-such")), Err(TuningError::Io { .. })));
+    }
+
+    #[test]
+    fn a_table_whose_tile_another_gpu_cannot_hold_is_refused_there() {
+        let table = table(&[row("i32", "strategy = \"lookahead\"\nvt = 64\nblock_threads = 512")]);
+        assert!(Tuning::with_table(&table, Gpu::H100).is_ok());
+        let turing = Gpu { major: 7, minor: 5, multiprocessors: 40 };
+        let error = Tuning::with_table(&table, turing).map(|_| ());
+        assert_eq!(error.is_err(), cfg!(feature = "cuda"));
+        if let Err(error) = error {
+            assert!(error.to_string().contains("row 1 (i32 sum") && error.to_string().contains("7.5"), "{error}");
+        }
+    }
+
+    #[test]
+    fn own_rows_count_first_then_sums_then_the_types_of_the_same_size() {
+        let fixed = |vt: u32| format!("strategy = \"lookback\"\nvt = {vt}\nblock_threads = 128");
+        let max = row("i32", &fixed(1)).replace("sum", "max");
+        let unlike = format!("up_to = 1000\n{}", fixed(4).replace("lookback", "one-wave"));
+        let rows = [row("i32", &fixed(2)), max, row("f32", &fixed(3)), row("f64", &unlike), row("f64", &fixed(5))];
+        let tuning = Tuning::with_table(&table(&rows), Gpu::H100).unwrap();
+        let vt = |element, operator, n| tuning.resolve(instance(element, operator), n).config.vt;
+        assert_eq!(vt(ElementType::I32, Operator::Max, 10), 1, "its own");
+        assert_eq!(vt(ElementType::I32, Operator::Min, 10), 2, "the sum of the type");
+        assert_eq!(vt(ElementType::U32, Operator::Max, 10), 1, "a type of the same size, the same operator");
+        assert_eq!(vt(ElementType::U32, Operator::Xor, 10), 2, "a type of the same size, its sum");
+        assert_eq!(vt(ElementType::F32, Operator::Min, 10), 3, "floats for floats");
+        // Nothing is like u8: the widest type's strategies by bytes, as suggested.
+        for (n, strategy) in [(8000, Strategy::OneWave), (8001, Strategy::Lookback)] {
+            let Resolved { strategy: found, config } = tuning.resolve(sum(ElementType::U8), n);
+            assert_eq!((found, config), (strategy, ScanConfig::suggested(strategy, 1, n)));
+        }
+    }
+
+    #[test]
+    fn limits_are_inclusive() {
+        let rows = [row("i32", "up_to = 100\nstrategy = \"single-block\""), row("i32", "strategy = \"chained\"")];
+        let tuning = Tuning::with_table(&table(&rows), Gpu::H100).unwrap();
+        for (n, strategy) in [(0, Strategy::SingleBlock), (100, Strategy::SingleBlock), (101, Strategy::Chained)] {
+            assert_eq!(tuning.resolve(sum(ElementType::I32), n).strategy, strategy, "{n}");
+        }
+    }
+
+    #[test]
+    fn gpus_take_their_own_table_or_the_nearest_lower_one_and_older_ones_go_by_rules() {
+        let gpu = |major, minor| Gpu { major, minor, multiprocessors: 100 };
+        for (major, minor) in [(9, 0), (10, 0), (12, 1)] {
+            assert_eq!(Tuning::committed(gpu(major, minor)).name(), "sm_90", "{major}.{minor}");
+        }
+        for (major, minor) in [(5, 2), (7, 5), (8, 0), (8, 9)] {
+            let tuning = Tuning::committed(gpu(major, minor));
+            assert_eq!((tuning.name(), tuning.is_measured()), (BEFORE_HOPPER, false), "{major}.{minor}");
+            for n in (0..34).map(|power| 1 << power) {
+                assert_ne!(tuning.resolve(sum(ElementType::U32), n).strategy, Strategy::Lookahead);
+            }
+        }
+        // One wave for what all multiprocessors hold: more of them hold more.
+        let strategy = |multiprocessors| {
+            Tuning::committed(Gpu { multiprocessors, ..gpu(8, 0) }).resolve(sum(ElementType::U32), 1 << 20).strategy
+        };
+        assert_eq!((strategy(40), strategy(108)), (Strategy::Lookback, Strategy::OneWave));
+    }
+
+    #[test]
+    fn the_capability_is_read_from_words() {
+        assert_eq!(Gpu::parse("9.0", 132), Some(Gpu::H100));
+        for words in ["", "9", "nine.zero", "9.0.1"] {
+            assert_eq!(Gpu::parse(words, 132), None, "{words}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_choice_is_one_that_a_device_accepts(
+            (major, minor) in prop::sample::select(vec![
+                (3, 5), (5, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (12, 0), (13, 7),
+            ]),
+            multiprocessors in 1u32..200,
+            instance in prop::sample::select(Instance::all().collect::<Vec<_>>()),
+            (power, offset) in (0u32..44, -2i64..3),
+            mode in prop::sample::select(vec![Mode::Inclusive, Mode::Exclusive]),
+            (input, output) in (0u32..16, 0u32..16),
+        ) {
+            let gpu = Gpu { major, minor, multiprocessors };
+            let n = (1u64 << power).saturating_add_signed(offset);
+            let Resolved { strategy, config } = Tuning::committed(gpu).resolve(instance, n);
+            let bytes = instance.element().bytes() as u32;
+            let (input_offset, output_offset) = (input / bytes * bytes, output / bytes * bytes);
+            let request =
+                ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset, output_offset };
+            let plan = Plan::new(&request);
+            prop_assert!(plan.is_ok(), "{:?}: {:?}", request, plan);
+            prop_assert!(plan.is_ok_and(|plan| gpu.holds(&plan, bytes as usize)), "{:?} on {}", request, gpu);
+        }
+    }
+}

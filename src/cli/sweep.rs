@@ -86,7 +86,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         return Ok(EXIT_OK);
     };
     if name == SELF_TEST {
-        let mut laboratory = open(arguments.ordinal)?;
+        let mut laboratory = open_laboratory(arguments.ordinal)?;
         console.remark("measuring kernels of known time, and copies against copies; about a minute");
         let test = selftest(laboratory.as_mut(), 42).map_err(|error| CliError::Sweep(error.into()))?;
         let machine = laboratory.machine();
@@ -105,7 +105,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
     let Some(output) = &arguments.output else {
         return Err(CliError::Usage("a sweep needs a folder for its record: --output DIR".to_owned()));
     };
-    let mut laboratory = open(arguments.ordinal)?;
+    let mut laboratory = open_laboratory(arguments.ordinal)?;
     run_and_record(laboratory.as_mut(), file, output, arguments.resume, &mut console)
 }
 
@@ -196,7 +196,7 @@ pub fn compare(arguments: &CompareRecordsArguments) -> Result<u8, CliError> {
 }
 
 #[cfg(feature = "cuda")]
-fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open_laboratory(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
     match crate::cuda::timing::GpuLaboratory::open(ordinal) {
         Ok(laboratory) => Ok(Box::new(laboratory)),
         Err(error) => Err(CliError::NoDevice { device: "CUDA", source: DeviceError::Cuda(error) }),
@@ -204,7 +204,7 @@ fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn open(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open_laboratory(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
     let _: Option<DeviceError> = None;
     Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
 }
@@ -259,11 +259,11 @@ fn describe(file: &SweepFile) -> Result<String, CliError> {
     Ok(text)
 }
 
-fn in_words(seconds: f64) -> String {
+pub(super) fn in_words(seconds: f64) -> String {
     if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.1} min", seconds / 60.0) }
 }
 
-fn in_a_sentence(summary: &SweepSummary) -> String {
+pub(super) fn in_a_sentence(summary: &SweepSummary) -> String {
     let mut text =
         format!("{} after {}", if summary.wrong == 0 { "done" } else { "DONE WITH ERRORS" }, in_words(summary.seconds));
     if summary.wrong > 0 {

@@ -17,6 +17,7 @@
 //! | [`record`] | the file that a sweep leaves, and how to read it |
 //! | [`environment`] | the machine and the program |
 //! | [`compare`] | two records: faster, slower, same, unclear |
+//! | [`tune`] | candidates, and the tuning table that follows from their record |
 //! | [`selftest`] | the timer measured by kernels of known time |
 //!
 //! The GPU behind it is [`crate::cuda::timing`].
@@ -30,3 +31,4 @@ pub mod sampling;
 pub mod selftest;
 pub mod statistics;
 pub mod sweep;
+pub mod tune;

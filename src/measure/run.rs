@@ -128,7 +128,7 @@ pub struct SweepSummary {
 /// How many times as many samples of the latency are taken at least, and at most.
 const LATENCY_SAMPLES: [usize; 2] = [5, 2];
 /// How long the device is kept busy before the first point.
-const FIRST_WARM_UP: Duration = Duration::from_millis(300);
+pub(super) const FIRST_WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures the points that the record does not have yet.
 ///
@@ -157,35 +157,51 @@ pub fn run_sweep(
     for point in &points {
         progress(Progress::Point(point));
         let point_start = Instant::now();
-        let order_seed = point.seed(sweep.seed);
         let measured = measure_point(laboratory, point, sweep.seed, &sweep.limits, &mut clocks)?;
-        for skipped in measured.skipped {
-            progress(Progress::Skipped(&skipped));
-            recorder.skipped(skipped)?;
-        }
-        progress(Progress::Rows(point, &measured.rows));
-        for row in measured.rows {
-            recorder.row(row)?;
-        }
-        recorder.point(PointDone {
-            element: point.instance.element(),
-            operator: point.instance.operator(),
-            n: point.n,
-            order_seed,
-            empty_frame: measured.empty_frame,
-            seconds: (point_start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
-        })?;
+        keep_point(recorder, point, sweep.seed, measured, point_start, progress)?;
     }
     laboratory.close();
+    Ok(summarize(recorder, &clocks, start))
+}
+
+/// Keeps what was measured at a point.
+pub(super) fn keep_point(
+    recorder: &mut SweepRecorder,
+    point: &Point,
+    sweep_seed: u64,
+    measured: MeasuredPoint,
+    start: Instant,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), SweepRecordError> {
+    for skipped in measured.skipped {
+        progress(Progress::Skipped(&skipped));
+        recorder.skipped(skipped)?;
+    }
+    progress(Progress::Rows(point, &measured.rows));
+    for row in measured.rows {
+        recorder.row(row)?;
+    }
+    recorder.point(PointDone {
+        element: point.instance.element(),
+        operator: point.instance.operator(),
+        n: point.n,
+        order_seed: point.seed(sweep_seed),
+        empty_frame: measured.empty_frame,
+        seconds: (start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+    })
+}
+
+/// What the record has come to.
+pub(super) fn summarize(recorder: &SweepRecorder, clocks: &Clocks, start: Instant) -> SweepSummary {
     let rows = &recorder.record().rows;
     let figures = rows.iter().flat_map(|row| Figure::ALL.iter().filter_map(|&figure| row.figure(figure)));
-    Ok(SweepSummary {
+    SweepSummary {
         wrong: rows.iter().filter(|row| row.status == Status::Wrong).count(),
         not_launchable: rows.iter().filter(|row| row.status == Status::NotLaunchable).count(),
         untrusted_figures: figures.filter(|figure| figure.unavailable.is_none() && !figure.is_trusted).count(),
         median_clock_mhz: clocks.median_megahertz(),
         seconds: start.elapsed().as_secs_f64(),
-    })
+    }
 }
 
 /// The rows of a point, and what of it was not run.

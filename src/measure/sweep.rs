@@ -333,7 +333,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
 ];
 
 /// A size of a sweep file: as on the command line, and 10^k.
-fn size(text: &str) -> Option<u64> {
+pub(crate) fn size(text: &str) -> Option<u64> {
     match text.trim().strip_prefix("10^") {
         Some(exponent) => exponent.parse().ok().and_then(|exponent| 10u64.checked_pow(exponent)),
         None => parse_size(text).ok(),
