@@ -17,6 +17,7 @@ pub mod stress_gpu;
 pub mod sweep;
 pub mod table;
 pub mod targets;
+pub mod tune;
 
 use crate::device::DeviceError;
 use crate::record::RecordError;
@@ -63,6 +64,13 @@ enum Command {
     /// host, verifies each, and keeps all samples in DIR. What they mean is in
     /// reports/METHOD.md.
     Sweep(sweep::SweepArguments),
+    /// Find the fastest strategy and configuration for each type and size
+    ///
+    /// Measures candidates on a GPU and writes the table that auto goes by, with
+    /// its evidence; compare and sweep take it by --tuning, a Scanner by
+    /// with_tuning. docs/tuning.md says how it chooses.
+    #[command(after_help = TUNE_AFTER_HELP)]
+    Tune(tune::TuneArguments),
     /// Say what is faster, slower or the same in two records of sweeps
     ///
     /// Judges every configuration by its samples, not by two medians.
@@ -106,7 +114,7 @@ const COMPARE_AFTER_HELP: &str = "\
 Lists are separated by commas. The words:
   strategies   sequential, naive, hillis-steele, blelloch, scan-then-propagate,
                reduce-then-scan, chained, lookback, single-block, one-wave,
-               lookahead
+               lookahead, auto
   types        u8, u16, u32, i32, u64, i64, f32, f64, affine-map,
                bicyclic-pair, index-interval
   operators    sum, min, max, and, or, xor, affine, bicyclic, intervals
@@ -130,6 +138,15 @@ A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl;
 
 Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
 input or output folder, 3 no device or no compiler, 4 a target missed.";
+
+const TUNE_AFTER_HELP: &str = "\
+Examples:
+  lookback tune --output tuning.toml         about four minutes on an H100
+  lookback compare --tuning tuning.toml --strategies auto,lookback
+  lookback tune --from tune-h100.jsonl.gz --output tuning.toml   no GPU needed
+
+Exit codes: 0 all right, 1 a candidate was wrong or the device failed,
+2 bad arguments, record or folder, 3 no device or no compiler.";
 
 #[cfg(feature = "cpu")]
 const STRESS_AFTER_HELP: &str = "\
@@ -167,6 +184,18 @@ pub enum CliError {
     /// A sweep's record cannot be read, written or gone on with.
     #[error(transparent)]
     SweepRecord(#[from] crate::measure::record::SweepRecordError),
+    /// A tuning table cannot be read, or does not fit the device.
+    #[error(transparent)]
+    Tuning(#[from] crate::tuning::TuningError),
+    /// Nothing to tune, or a record that makes no table.
+    #[error(transparent)]
+    Tune(#[from] crate::measure::tune::TuneError),
+    /// `tune` without a GPU.
+    #[error(
+        "tune measures, so it needs an NVIDIA GPU with its driver and NVRTC (`lookback info` says what is missing); \
+         a table from a record needs neither: lookback tune --from RECORD --output FILE"
+    )]
+    TuneNeedsGpu(#[source] Box<CliError>),
     /// A sweep ended early.
     #[error(transparent)]
     Sweep(#[from] crate::measure::run::SweepError),
@@ -201,7 +230,7 @@ pub enum CliError {
 impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotBuilt { .. } | Self::NoDevice { .. } => EXIT_NO_DEVICE,
+            Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::TuneNeedsGpu(_) => EXIT_NO_DEVICE,
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
             Self::Device(_) | Self::Sweep(crate::measure::run::SweepError::Device(_)) => EXIT_WRONG,
@@ -236,6 +265,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             Ok(compare::compare(&arguments, file, device.as_mut(), &mut console)?)
         }
         Command::Sweep(arguments) => Ok(sweep::sweep(&arguments)?),
+        Command::Tune(arguments) => Ok(tune::tune(&arguments)?),
         Command::CompareRecords(arguments) => Ok(sweep::compare(&arguments)?),
         #[cfg(feature = "cpu")]
         Command::Stress(arguments) => Ok(stress::stress(&arguments)?),
@@ -254,7 +284,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
 mod tests {
     use super::*;
     use crate::element::{ElementType, Operator};
-    use crate::strategy::{Composition, Descriptor, Pattern, Strategy, TileOrder};
+    use crate::strategy::{Composition, Descriptor, Pattern, StrategyChoice, TileOrder};
     use clap::CommandFactory;
 
     #[test]
@@ -268,7 +298,7 @@ mod tests {
             choices.iter().map(T::to_string).collect()
         }
         let lists = [
-            names(Strategy::ALL),
+            names(StrategyChoice::ALL),
             names(ElementType::ALL),
             names(Operator::ALL),
             names(Pattern::ALL),

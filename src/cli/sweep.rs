@@ -13,6 +13,7 @@ use crate::measure::run::{self, Laboratory, Progress, SweepSummary};
 use crate::measure::sampling::{Figure, Stop};
 use crate::measure::selftest::selftest;
 use crate::measure::sweep::{Point, SHIPPED, SweepFile};
+use crate::tuning::{Gpu, TuningTable};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub struct SweepArguments {
     /// Say what would be measured and how long it takes; no GPU is needed
     #[arg(long)]
     pub dry_run: bool,
+    /// What auto goes by: a tuning table [default: the one for the GPU]
+    #[arg(long, value_name = "FILE")]
+    pub tuning: Option<PathBuf>,
     /// Which GPU, as CUDA counts
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ordinal: usize,
@@ -82,7 +86,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         return Ok(EXIT_OK);
     };
     if name == SELF_TEST {
-        let mut laboratory = open(arguments.ordinal)?;
+        let mut laboratory = open_laboratory(arguments.ordinal)?;
         console.remark("measuring kernels of known time, and copies against copies; about a minute");
         let test = selftest(laboratory.as_mut(), 42).map_err(|error| CliError::Sweep(error.into()))?;
         let machine = laboratory.machine();
@@ -90,7 +94,10 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         console.print(&format!("{}, driver {}\n\n{}\n{verdict}\n", machine.gpu, machine.driver, test.text))?;
         return Ok(if test.passed { EXIT_OK } else { EXIT_WRONG });
     }
-    let file = SweepFile::open(name)?;
+    let mut file = SweepFile::open(name)?;
+    if let Some(path) = &arguments.tuning {
+        file.tuning = Some(TuningTable::open(path)?.without_evidence());
+    }
     if arguments.dry_run {
         console.print(&describe(&file)?)?;
         return Ok(EXIT_OK);
@@ -98,7 +105,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
     let Some(output) = &arguments.output else {
         return Err(CliError::Usage("a sweep needs a folder for its record: --output DIR".to_owned()));
     };
-    let mut laboratory = open(arguments.ordinal)?;
+    let mut laboratory = open_laboratory(arguments.ordinal)?;
     run_and_record(laboratory.as_mut(), file, output, arguments.resume, &mut console)
 }
 
@@ -145,7 +152,7 @@ pub(super) fn measure(
             return Ok((EXIT_OK, path));
         }
     };
-    let (mut points, _) = file.points(&laboratory.peers());
+    let (mut points, _) = file.points_by(&laboratory.peers(), &file.tuning_on(header.machine.tuning_gpu())?);
     points.retain(|point| !recorder.has_point(point));
     let estimate = run::estimate_sweep(&points, &file.limits, header.machine.processors);
     console.print(&format!("{} on {}, driver {}\n", file.name, header.machine.gpu, header.machine.driver))?;
@@ -210,7 +217,7 @@ pub fn compare(arguments: &CompareRecordsArguments) -> Result<u8, CliError> {
 /// # Errors
 /// When there is none, or this build knows none.
 #[cfg(feature = "cuda")]
-pub(super) fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open_laboratory(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
     match crate::cuda::timing::GpuLaboratory::open(ordinal) {
         Ok(laboratory) => Ok(Box::new(laboratory)),
         Err(error) => Err(CliError::NoDevice { device: "CUDA", source: DeviceError::Cuda(error) }),
@@ -218,7 +225,7 @@ pub(super) fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
 }
 
 #[cfg(not(feature = "cuda"))]
-pub(super) fn open(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open_laboratory(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
     let _: Option<DeviceError> = None;
     Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
 }
@@ -247,7 +254,7 @@ fn list() -> Result<String, CliError> {
 
 /// What a sweep would measure.
 fn describe(file: &SweepFile) -> Result<String, CliError> {
-    let (points, skipped) = file.points(&peer_names());
+    let (points, skipped) = file.points_by(&peer_names(), &file.tuning_on(Gpu::H100)?);
     let mut text = format!("{}: {}\n\n", file.name, file.purpose);
     for point in &points {
         let estimate = run::estimate(point, &file.limits);
@@ -274,11 +281,11 @@ fn describe(file: &SweepFile) -> Result<String, CliError> {
     Ok(text)
 }
 
-fn in_words(seconds: f64) -> String {
+pub(super) fn in_words(seconds: f64) -> String {
     if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.1} min", seconds / 60.0) }
 }
 
-fn in_a_sentence(summary: &SweepSummary) -> String {
+pub(super) fn in_a_sentence(summary: &SweepSummary) -> String {
     let mut text =
         format!("{} after {}", if summary.wrong == 0 { "done" } else { "DONE WITH ERRORS" }, in_words(summary.seconds));
     if summary.wrong > 0 {
@@ -325,7 +332,7 @@ impl Table {
             let number = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
             let start = format!(
                 "{:<24} {:<9} {:>2} {:>5}",
-                row.subject,
+                row.subject_with_choice(),
                 row.mode.map_or(String::new(), |mode| mode.to_string().chars().take(9).collect()),
                 number(row.vt),
                 number(row.block_threads)

@@ -33,7 +33,7 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
         let reason = "targets are measured on a GPU; --record FILE judges a record without one";
         return Err(CliError::Usage(reason.to_owned()));
     }
-    let mut laboratory = sweep::open(0)?;
+    let mut laboratory = sweep::open_laboratory(0)?;
     // A record that nobody asked to keep.
     let temporary;
     let folder = match &arguments.output {

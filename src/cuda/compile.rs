@@ -15,6 +15,7 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Kernel, KernelConfig};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use crate::stress::{fault_without_waiting, mutant_number};
+use crate::tuning::Gpu;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -69,6 +70,11 @@ impl Architecture {
         let stage = config.tile_bytes(element_bytes) + (warps + 4) * PREFIX_BYTES;
         let fit = self.shared_bytes().saturating_sub(fixed) / stage;
         if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
+    }
+
+    /// A GPU of this architecture, as tuning tables tell GPUs apart.
+    pub fn gpu(self, multiprocessors: u64) -> Gpu {
+        Gpu { major: self.major, minor: self.minor, multiprocessors: multiprocessors.try_into().unwrap_or(u32::MAX) }
     }
 
     /// The number NVRTC uses: 90 for 9.0.

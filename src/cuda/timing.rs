@@ -549,7 +549,7 @@ impl GpuLaboratory {
             }
         };
         match subject {
-            Subject::Scan { strategy, mode, config } => {
+            Subject::Scan { strategy, mode, config } | Subject::Auto { strategy, mode, config } => {
                 let request = request(point, *strategy, *mode, *config);
                 let scan = PreparedScan::new(&request, &self.kernels).map_err(not_launchable)?;
                 let facts = self.facts(&request, &scan);
@@ -996,12 +996,9 @@ impl Laboratory for GpuLaboratory {
         let mut seen = HashSet::new();
         for point in points {
             for entry in &point.entries {
-                let (strategy, mode, config, is_bound) = match &entry.subject {
-                    Subject::Scan { strategy, mode, config } => (strategy, mode, config, false),
-                    Subject::Bound { strategy, mode, config } => (strategy, mode, config, true),
-                    _ => continue,
-                };
-                let Ok(plan) = Plan::new(&request(point, *strategy, *mode, *config)) else { continue };
+                let Some((strategy, mode, config)) = entry.subject.scan() else { continue };
+                let is_bound = matches!(entry.subject, Subject::Bound { .. });
+                let Ok(plan) = Plan::new(&request(point, strategy, mode, config)) else { continue };
                 for step in plan.steps {
                     let wish = ((step.kernel, point.instance.canonical(), step.config), is_bound);
                     if seen.insert(wish) {

@@ -18,6 +18,7 @@
 //! | [`environment`] | the machine and the program |
 //! | [`compare`] | two records: faster, slower, same, unclear |
 //! | [`targets`] | what this crate wants to reach, and whether a record does |
+//! | [`tune`] | candidates, and the tuning table that follows from their record |
 //! | [`selftest`] | the timer measured by kernels of known time |
 //!
 //! The GPU behind it is [`crate::cuda::timing`].
@@ -32,3 +33,4 @@ pub mod selftest;
 pub mod statistics;
 pub mod sweep;
 pub mod targets;
+pub mod tune;

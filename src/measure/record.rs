@@ -24,8 +24,10 @@
 //! `wrong` (verification failed; no figure is to be used), `not-launchable` (the configuration does not compile or
 //! cannot be launched; `reason` says why), or `not-verified`: a `bound` is a strategy's kernel that waits for nothing,
 //! so its result is wrong by design and its times are no scan's. `offsets` are the elements that input and output lie
-//! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `cold`, `stream`, `graph` and `latency` hold a [`FigureRecord`] each,
-//! or `null` where the figure was not asked for. In a figure
+//! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `cold`, `stream`, `graph` and `latency` hold
+//! a [`FigureRecord`] each, or `null` where the figure was not asked for. Of the subject `auto`, `chosen_strategy` and
+//! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
+//! few samples or by the full rule. In a figure
 //!
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
@@ -48,7 +50,7 @@ use super::statistics::Summary;
 use super::sweep::{Offsets, Point, Subject, SweepFile};
 use crate::element::{ElementType, Operator};
 use crate::record::Skipped;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use crate::verify::Verification;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
@@ -119,6 +121,16 @@ pub enum Status {
     NotVerified,
 }
 
+/// How far `lookback tune` went with a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pass {
+    /// A few samples, in common rounds with all candidates.
+    Coarse,
+    /// By the full stopping rule, in common rounds with the best few.
+    Full,
+}
+
 /// One configuration at one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepRow {
@@ -151,6 +163,12 @@ pub struct SweepRow {
     pub descriptor: Option<Descriptor>,
     /// How a block learns which tile is its own, in a single pass.
     pub tile_order: Option<TileOrder>,
+    /// The strategy that `auto` came to, where the subject is `auto`; the configuration is that strategy's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_strategy: Option<Strategy>,
+    /// In which pass of `lookback tune` its figures were measured; `None` in other sweeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<Pass>,
     /// Widest access of a lane in bytes.
     pub access_bytes: Option<u32>,
     /// Kernel launches of one scan.
@@ -288,11 +306,13 @@ impl FigureRecord {
 impl SweepRow {
     /// A row of aligned arrays, without figures.
     pub fn new(subject: &Subject, element: ElementType, operator: Operator, n: u64) -> Self {
-        let (config, tiles, single_pass) = match subject {
-            Subject::Scan { strategy, config, .. } | Subject::Bound { strategy, config, .. } => {
-                (Some(config), strategy.has_tiles(), strategy.is_single_pass())
-            }
-            _ => (None, false, false),
+        let (config, tiles, single_pass) = match subject.scan() {
+            Some((strategy, _, config)) => (Some(config), strategy.has_tiles(), strategy.is_single_pass()),
+            None => (None, false, false),
+        };
+        let chosen_strategy = match subject {
+            Subject::Auto { strategy, .. } => Some(*strategy),
+            _ => None,
         };
         let tiled = config.filter(|_| tiles);
         Self {
@@ -310,6 +330,8 @@ impl SweepRow {
             composition: tiled.map(|config| config.composition),
             descriptor: config.filter(|_| single_pass).and_then(|config| config.descriptor),
             tile_order: config.filter(|_| single_pass).map(|config| config.tile_order),
+            chosen_strategy,
+            pass: None,
             access_bytes: None,
             launches: None,
             registers: None,
@@ -321,6 +343,14 @@ impl SweepRow {
             stream: None,
             graph: None,
             latency: None,
+        }
+    }
+
+    /// The subject's name; for `auto` with the strategy that it came to.
+    pub fn subject_with_choice(&self) -> String {
+        match self.chosen_strategy {
+            Some(strategy) => format!("{}: {strategy}", self.subject),
+            None => self.subject.clone(),
         }
     }
 
@@ -355,6 +385,10 @@ impl SweepRow {
             }
         };
         add(self.mode.map(|mode| mode.to_string()));
+        if self.chosen_strategy.is_some() {
+            // What `auto` came to may be another configuration in another record, and is compared all the same.
+            return key;
+        }
         add(self.vt.map(|vt| format!("VT {vt}")));
         add(self.block_threads.map(|threads| format!("{threads} threads")));
         add(self.pattern.map(|pattern| pattern.to_string()));

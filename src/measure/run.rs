@@ -9,6 +9,7 @@ use super::sweep::{Entry, Limits, Point, Subject, SweepFile};
 use crate::device::DeviceError;
 use crate::record::Skipped;
 use crate::strategy::Strategy;
+use crate::tuning::TuningError;
 use crate::verify::Verification;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -93,6 +94,9 @@ pub enum SweepError {
     /// The record cannot be written.
     #[error(transparent)]
     Record(#[from] SweepRecordError),
+    /// The tuning table does not fit the GPU.
+    #[error(transparent)]
+    Tuning(#[from] TuningError),
 }
 
 /// What a sweep tells while it runs.
@@ -126,7 +130,7 @@ pub struct SweepSummary {
 /// How many times as many samples of the latency are taken at least, and at most.
 const LATENCY_SAMPLES: [usize; 2] = [5, 2];
 /// How long the device is kept busy before the first point.
-const FIRST_WARM_UP: Duration = Duration::from_millis(300);
+pub(super) const FIRST_WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures the points that the record does not have yet.
 ///
@@ -139,7 +143,8 @@ pub fn run_sweep(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<SweepSummary, SweepError> {
     let start = Instant::now();
-    let (mut points, skipped) = sweep.points(&laboratory.peers());
+    let tuning = sweep.tuning_on(laboratory.machine().tuning_gpu())?;
+    let (mut points, skipped) = sweep.points_by(&laboratory.peers(), &tuning);
     for skipped in skipped {
         progress(Progress::Skipped(&skipped));
         recorder.skipped(skipped)?;
@@ -154,36 +159,52 @@ pub fn run_sweep(
     for point in &points {
         progress(Progress::Point(point));
         let point_start = Instant::now();
-        let order_seed = point.seed(sweep.seed);
         let measured = measure_point(laboratory, point, sweep.seed, &sweep.limits, &mut clocks)?;
-        for skipped in measured.skipped {
-            progress(Progress::Skipped(&skipped));
-            recorder.skipped(skipped)?;
-        }
-        progress(Progress::Rows(point, &measured.rows));
-        for row in measured.rows {
-            recorder.row(row)?;
-        }
-        recorder.point(PointDone {
-            element: point.instance.element(),
-            operator: point.instance.operator(),
-            n: point.n,
-            offsets: point.offsets,
-            order_seed,
-            empty_frame: measured.empty_frame,
-            seconds: (point_start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
-        })?;
+        keep_point(recorder, point, sweep.seed, measured, point_start, progress)?;
     }
     laboratory.close();
+    Ok(summarize(recorder, &clocks, start))
+}
+
+/// Keeps what was measured at a point.
+pub(super) fn keep_point(
+    recorder: &mut SweepRecorder,
+    point: &Point,
+    sweep_seed: u64,
+    measured: MeasuredPoint,
+    start: Instant,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), SweepRecordError> {
+    for skipped in measured.skipped {
+        progress(Progress::Skipped(&skipped));
+        recorder.skipped(skipped)?;
+    }
+    progress(Progress::Rows(point, &measured.rows));
+    for row in measured.rows {
+        recorder.row(row)?;
+    }
+    recorder.point(PointDone {
+        element: point.instance.element(),
+        operator: point.instance.operator(),
+        n: point.n,
+        offsets: point.offsets,
+        order_seed: point.seed(sweep_seed),
+        empty_frame: measured.empty_frame,
+        seconds: (start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+    })
+}
+
+/// What the record has come to.
+pub(super) fn summarize(recorder: &SweepRecorder, clocks: &Clocks, start: Instant) -> SweepSummary {
     let rows = &recorder.record().rows;
     let figures = rows.iter().flat_map(|row| Figure::ALL.iter().filter_map(|&figure| row.figure(figure)));
-    Ok(SweepSummary {
+    SweepSummary {
         wrong: rows.iter().filter(|row| row.status == Status::Wrong).count(),
         not_launchable: rows.iter().filter(|row| row.status == Status::NotLaunchable).count(),
         untrusted_figures: figures.filter(|figure| figure.unavailable.is_none() && !figure.is_trusted).count(),
         median_clock_mhz: clocks.median_megahertz(),
         seconds: start.elapsed().as_secs_f64(),
-    })
+    }
 }
 
 /// The rows of a point, and what of it was not run.
@@ -402,8 +423,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
 fn relative_cost(subject: &Subject, n: u64) -> f64 {
     let n = n as f64;
     let levels = n.log2().max(1.0);
-    match subject {
-        Subject::Scan { strategy, config, .. } | Subject::Bound { strategy, config, .. } => {
+    match (subject, subject.scan()) {
+        (_, Some((strategy, _, config))) => {
             let narrow = if strategy.has_tiles() { 1.0 + 4.0 / f64::from(config.vt.max(1)) } else { 1.0 };
             narrow
                 * match strategy {
@@ -420,7 +441,7 @@ fn relative_cost(subject: &Subject, n: u64) -> f64 {
                     _ => 1.3,
                 }
         }
-        Subject::Peer { .. } => 1.4,
+        (Subject::Peer { .. }, None) => 1.4,
         _ => 1.05,
     }
 }
@@ -438,10 +459,9 @@ pub fn estimate_sweep(points: &[Point], limits: &Limits, processors: u64) -> Est
     let mut configurations = HashSet::new();
     for point in points {
         for entry in &point.entries {
-            if let Subject::Scan { strategy, mode, config } | Subject::Bound { strategy, mode, config } = &entry.subject
-            {
-                let exclusive = *mode != crate::strategy::Mode::Inclusive;
-                let kernel = (*strategy, is_bound(&entry.subject));
+            if let Some((strategy, mode, config)) = entry.subject.scan() {
+                let exclusive = mode != crate::strategy::Mode::Inclusive;
+                let kernel = (strategy, is_bound(&entry.subject));
                 configurations.insert((point.instance.canonical(), kernel, config.vt, config.block_threads, exclusive));
             }
         }

@@ -14,8 +14,8 @@
 //! modes = ["inclusive", "exclusive"]  # default: inclusive
 //! sizes = ["2^20", "10^8", "2^16+1"]  # elements; "1MiB" and "1MiB-1": bytes of the input, and one element less
 //! offsets = [[0, 0], [1, 3]]          # input and output, elements above a 16-byte boundary; default: [[0, 0]]
-//! strategies = ["lookback", "reduce-then-scan"]
-//! vts = [16, 32]                      # default: what is suggested for the size
+//! strategies = ["auto", "lookback", "reduce-then-scan"]
+//! vts = [16, 32]                      # default: what is suggested for the size; not for auto
 //! blocks = [256]                      # likewise
 //! peers = ["all"]                     # default: none
 //! figures = ["cold", "graph"]         # default: all
@@ -31,8 +31,9 @@ use super::sampling::{Figure, SamplingSettings, StoppingRule};
 use crate::cli::arguments::{format_size, parse_size};
 use crate::element::{ElementType, Instance, Operator};
 use crate::record::Skipped;
-use crate::strategy::{Mode, ScanConfig, Strategy};
+use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::stress::fault_without_waiting;
+use crate::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,6 +57,9 @@ pub struct SweepFile {
     /// What is measured.
     #[serde(rename = "measure")]
     pub groups: Vec<Group>,
+    /// The table that `auto` goes by; without it, the committed one of the GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<TuningTable>,
 }
 
 const fn default_seed() -> u64 {
@@ -130,9 +134,9 @@ pub struct Group {
     /// Where input and output begin.
     #[serde(default = "default_offsets", skip_serializing_if = "is_aligned")]
     pub offsets: Vec<Offsets>,
-    /// Strategies.
+    /// Strategies, or `auto`, which the tuning table resolves.
     #[serde(default)]
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<StrategyChoice>,
     /// Values per thread; empty for what is suggested for the size.
     #[serde(default)]
     pub vts: Vec<u32>,
@@ -232,6 +236,15 @@ pub enum Subject {
         /// The choices inside the strategy.
         config: ScanConfig,
     },
+    /// What the tuning table names for the size.
+    Auto {
+        /// The strategy that it came to.
+        strategy: Strategy,
+        /// What is computed.
+        mode: Mode,
+        /// The choices inside that strategy.
+        config: ScanConfig,
+    },
     /// A strategy whose kernel was compiled so that tiles wait for nothing: how fast it could be at best. Its result is
     /// wrong by design.
     Bound {
@@ -272,6 +285,7 @@ impl Subject {
         match self {
             Self::Scan { strategy, .. } => strategy.name().to_owned(),
             Self::Bound { strategy, .. } => bound_name(strategy.name()),
+            Self::Auto { .. } => StrategyChoice::Auto.name().to_owned(),
             Self::Peer { name, .. } => name.clone(),
             Self::Memcpy => "memcpy".to_owned(),
             Self::Copy16 => "copy-16-byte".to_owned(),
@@ -285,7 +299,7 @@ impl Subject {
     /// What it is.
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Scan { .. } => Kind::Strategy,
+            Self::Scan { .. } | Self::Auto { .. } => Kind::Strategy,
             Self::Bound { .. } => Kind::Bound,
             Self::Peer { .. } => Kind::Peer,
             _ => Kind::Copy,
@@ -295,7 +309,20 @@ impl Subject {
     /// What is computed, if it is a scan.
     pub const fn mode(&self) -> Option<Mode> {
         match self {
-            Self::Scan { mode, .. } | Self::Bound { mode, .. } | Self::Peer { mode, .. } => Some(*mode),
+            Self::Peer { mode, .. } => Some(*mode),
+            _ => match self.scan() {
+                Some((_, mode, _)) => Some(mode),
+                None => None,
+            },
+        }
+    }
+
+    /// Strategy, mode and configuration of a scan of this crate, or of its bound.
+    pub const fn scan(&self) -> Option<(Strategy, Mode, ScanConfig)> {
+        match self {
+            Self::Scan { strategy, mode, config }
+            | Self::Auto { strategy, mode, config }
+            | Self::Bound { strategy, mode, config } => Some((*strategy, *mode, *config)),
             _ => None,
         }
     }
@@ -389,6 +416,9 @@ pub enum SweepFileError {
         /// What is wrong and what would do.
         reason: String,
     },
+    /// Its tuning table does not fit the GPU.
+    #[error(transparent)]
+    Tuning(#[from] TuningError),
 }
 
 /// The sweeps in `sweeps/`, by name.
@@ -402,7 +432,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
 ];
 
 /// Elements of a size of a sweep file: as on the command line, 10^k, or bytes of the input.
-fn size(text: &str, element: ElementType) -> Option<u64> {
+pub(crate) fn size(text: &str, element: ElementType) -> Option<u64> {
     let text = text.trim();
     if let Some(exponent) = text.strip_prefix("10^") {
         return exponent.parse().ok().and_then(|exponent| 10u64.checked_pow(exponent));
@@ -534,8 +564,24 @@ impl SweepFile {
     }
 
     /// The points in the order in which they are measured, and what is left out. `peers` are those that can
-    /// be run: their names.
+    /// be run: their names. `auto` goes by the table of an H100.
     pub fn points(&self, peers: &[String]) -> (Vec<Point>, Vec<Skipped>) {
+        self.points_by(peers, &Tuning::default())
+    }
+
+    /// What `auto` goes by on a GPU: the sweep's own table, or the committed one.
+    ///
+    /// # Errors
+    /// When the sweep's own table has a row that does not fit the GPU.
+    pub fn tuning_on(&self, gpu: Gpu) -> Result<Tuning, TuningError> {
+        match &self.tuning {
+            Some(table) => Tuning::with_table(table, gpu),
+            None => Ok(Tuning::committed(gpu)),
+        }
+    }
+
+    /// The points, with `auto` resolved by `tuning`.
+    pub fn points_by(&self, peers: &[String], tuning: &Tuning) -> (Vec<Point>, Vec<Skipped>) {
         let mut points: BTreeMap<(Instance, u64, Offsets), Vec<Entry>> = BTreeMap::new();
         let mut skipped: Vec<Skipped> = Vec::new();
         let mut skip = |what: String, why: &str| {
@@ -583,10 +629,23 @@ impl SweepFile {
                             skip(format!("{mode} of {instance}"), "it exists for integer sums only");
                             continue;
                         }
-                        for &strategy in &group.strategies {
-                            for config in group.configs(strategy, element.bytes(), n) {
-                                add(Subject::Scan { strategy, mode, config });
-                                if group.bounds && fault_without_waiting(strategy).is_some() {
+                        for &choice in &group.strategies {
+                            let (strategy, configs) = match choice {
+                                StrategyChoice::Named(strategy) => {
+                                    let configs = group.configs(strategy, element.bytes(), n);
+                                    for &config in &configs {
+                                        add(Subject::Scan { strategy, mode, config });
+                                    }
+                                    (strategy, configs)
+                                }
+                                StrategyChoice::Auto => {
+                                    let Resolved { strategy, config } = tuning.resolve(instance, n);
+                                    add(Subject::Auto { strategy, mode, config });
+                                    (strategy, vec![config])
+                                }
+                            };
+                            if group.bounds && fault_without_waiting(strategy).is_some() {
+                                for config in configs {
                                     add(Subject::Bound { strategy, mode, config });
                                 }
                             }

@@ -14,6 +14,7 @@ use super::sweep::{Offsets, bound_name};
 use crate::cli::arguments::format_size;
 use crate::element::{ElementType, Instance, Operator};
 use crate::strategy::{Mode, Strategy};
+use crate::stress::fault_without_waiting;
 use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write as _;
@@ -21,7 +22,7 @@ use std::fmt::Write as _;
 /// The sweep that measures what the targets ask for.
 pub const SWEEP: &str = "targets";
 /// The subject whose figures are this crate's.
-pub const SUBJECT: &str = "lookahead";
+pub const SUBJECT: &str = "auto";
 /// The subject whose sums of floats may differ from run to run.
 const NOT_DETERMINISTIC: &str = "lookback";
 /// The better of these at a point and figure is "CUB".
@@ -267,7 +268,7 @@ const fn input_bytes(row: &SweepRow) -> u64 {
 
 /// The strategy that ran: that of the subject's name, or what it resolved to.
 pub fn resolved(row: &SweepRow) -> Option<Strategy> {
-    row.subject.parse().ok()
+    row.chosen_strategy.or_else(|| row.subject.parse().ok())
 }
 
 /// Whether a strategy combines the same partial sums in the same order in every run. Look-back adds up whatever
@@ -340,6 +341,8 @@ pub struct Finding {
     pub samples: Option<Samples>,
     /// Why it does not count, whatever the ratio.
     pub problem: Option<String>,
+    /// The strategy that ran, where something did.
+    pub strategy: Option<Strategy>,
     /// The bound at this place, where one was measured.
     pub bound: Option<Bound>,
     /// Whether both times met a noise criterion.
@@ -347,6 +350,19 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Whether there is no waiting that it could do without.
+    pub fn waits_for_nothing(&self) -> bool {
+        self.strategy.is_some_and(|strategy| fault_without_waiting(strategy).is_none())
+    }
+
+    /// The place, and the strategy that ran there.
+    fn title(&self) -> String {
+        match self.strategy {
+            Some(strategy) => format!("{} ({strategy})", self.place),
+            None => self.place.to_string(),
+        }
+    }
+
     /// Whether it stands so near to its bound that waiting is not what it lacks.
     pub fn is_near_bound(&self) -> bool {
         self.bound.is_some_and(|bound| bound.share >= 1.0 / (1.0 + NEAR_BOUND))
@@ -428,15 +444,17 @@ impl Outcome {
         }
         if let Some(worst) = self.worst() {
             let mark = if worst.is_trusted { "" } else { " (no noise criterion met)" };
-            notes.push(format!("worst: {}{mark}", worst.place));
-            if self.verdict != Verdict::Pass
-                && let Some(bound) = worst.bound
-            {
-                notes.push(format!(
+            notes.push(format!("worst: {}{mark}", worst.title()));
+            match worst.bound {
+                Some(bound) if !worst.passed => notes.push(format!(
                     "without waiting: {}, we reach {:.1} % of that",
                     self.target.comparison.show(bound.ratio),
                     100.0 * bound.share
-                ));
+                )),
+                None if !worst.passed && worst.waits_for_nothing() => {
+                    notes.push("without waiting: the same, it waits for nothing".to_owned());
+                }
+                _ => {}
             }
         }
         let misses = self.misses().count();
@@ -448,7 +466,11 @@ impl Outcome {
                 notes.push(format!("{problems} do not count: {why}"));
             }
             if problems < misses {
-                notes.push(format!("within {:.0} % of their bound: {near} of {misses} misses", 100.0 * NEAR_BOUND));
+                let nothing = self.misses().filter(|finding| finding.waits_for_nothing()).count();
+                let percent = 100.0 * NEAR_BOUND;
+                notes.push(format!(
+                    "of {misses} misses {near} within {percent:.0} % of their bound, {nothing} wait for nothing"
+                ));
             }
         }
         if let (Some(stretched), Some(stretch)) = (self.stretched(), self.target.stretch) {
@@ -543,6 +565,7 @@ fn outcome(target: &'static Target, record: &SweepRecord, rows: &Rows<'_>, gpu: 
                 passed: false,
                 samples: None,
                 problem: Some("it was not measured".to_owned()),
+                strategy: None,
                 bound: None,
                 is_trusted: false,
             });
@@ -581,8 +604,16 @@ fn required(target: &Target) -> Vec<Place> {
 
 /// What a row of ours says of a target by one figure; `None` where there is nothing to compare it with and need not be.
 fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Option<Finding> {
-    let mut finding =
-        Finding { place, ratio: None, passed: false, samples: None, problem: None, bound: None, is_trusted: false };
+    let mut finding = Finding {
+        place,
+        ratio: None,
+        passed: false,
+        samples: None,
+        problem: None,
+        strategy: resolved(row),
+        bound: None,
+        is_trusted: false,
+    };
     let cub = |place: &Place| fastest(CUBS.iter().filter_map(|name| rows.figure(name, place)));
     if target.comparison == Comparison::NotSlower && place.operator != Operator::Sum && cub(&place).is_none() {
         // The peers have sums of every type, and of the others what shows that the operator matters little.
@@ -726,7 +757,9 @@ impl Evaluation {
             let bound = finding.bound.map_or(String::new(), |bound| {
                 format!(", without waiting {} ({:.0} %)", comparison.show(bound.ratio), 100.0 * bound.share)
             });
-            let _ = writeln!(text, "  {}", finding.place);
+            for line in wrapped(&finding.title(), 78) {
+                let _ = writeln!(text, "  {line}");
+            }
             for line in wrapped(&format!("{}: {found}{bound}", outcome.target.place.trim()), 74) {
                 let _ = writeln!(text, "      {line}");
             }

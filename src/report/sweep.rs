@@ -12,7 +12,7 @@ use crate::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use crate::measure::sampling::Figure;
 use crate::measure::sweep::Offsets;
 use crate::measure::targets;
-use crate::strategy::{Mode, Strategy};
+use crate::strategy::{Mode, Strategy, StrategyChoice};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands behind the record's name in the file names of its pictures.
@@ -249,7 +249,9 @@ impl Renderer<'_> {
         let band = "Medians, the quartiles as a band; lines join powers of two, other sizes are small markers.";
         let is_main = |row: &SweepRow| !is_variant(&row.subject);
         let is_peer = |row: &SweepRow| {
-            row.kind == Kind::Peer || row.subject == Strategy::Lookback.name() || row.subject == "copy-16-byte"
+            row.kind == Kind::Peer
+                || [StrategyChoice::Auto.name(), Strategy::Lookback.name()].contains(&row.subject.as_str())
+                || row.subject == "copy-16-byte"
         };
 
         let series = self.lines(family, Figure::Cold, is_main, throughput);
@@ -343,7 +345,9 @@ impl Renderer<'_> {
     /// Pictures of each strategy and n that was measured at several VTs; says whether there is any.
     fn by_vt(&mut self, family: &Family<'_>) -> Result<bool, ReportError> {
         let mut groups: BTreeMap<(&str, u64), Vec<&SweepRow>> = BTreeMap::new();
-        for row in family.rows.iter().filter(|row| row.vt.is_some() && row.status != Status::Wrong) {
+        // What `auto` came to is one configuration a size.
+        let is_chosen = |row: &SweepRow| row.vt.is_some() && row.chosen_strategy.is_none();
+        for row in family.rows.iter().filter(|row| is_chosen(row) && row.status != Status::Wrong) {
             groups.entry((&row.subject, row.n)).or_default().push(row);
         }
         groups.retain(|_, rows| rows.iter().map(|row| row.vt).collect::<BTreeSet<_>>().len() >= 2);

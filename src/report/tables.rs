@@ -351,7 +351,7 @@ pub(super) fn all_rows(record: &SweepRecord) -> Table {
             Status::NotVerified => "a bound, not verified".to_owned(),
         };
         vec![
-            row.subject.clone(),
+            row.subject_with_choice(),
             format!("{} {}, {mode}{offsets}", row.element, row.operator),
             size(row.n),
             or_none(row.vt),
