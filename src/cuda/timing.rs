@@ -47,6 +47,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of guard on each side of an array; a multiple of every alignment that a kernel could want.
 const GUARD_BYTES: u64 = 4096;
+/// Bytes that offsets move an array by at most.
+const OFFSET_ROOM_BYTES: u64 = Offsets::MOST as u64 * 8;
 /// What outputs, guards and temporary arrays hold before a verified run.
 const FILLING: u8 = 0xA5;
 /// How long anything may take before it counts as hung.
@@ -433,7 +435,8 @@ impl GpuLaboratory {
 
     /// Buffers for `bytes` bytes between guards; `false` if they do not fit, with the reason.
     fn make_room(&mut self, bytes: u64) -> Result<Result<(), String>, CudaError> {
-        let needed = bytes + 2 * GUARD_BYTES + self.offset_bytes.0.max(self.offset_bytes.1);
+        // For any offsets, so that points that differ in these alone have the same memory.
+        let needed = bytes + 2 * GUARD_BYTES + OFFSET_ROOM_BYTES;
         let is_large_enough = |buffer: &Option<Buffer>| buffer.as_ref().is_some_and(|buffer| buffer.bytes() >= needed);
         if is_large_enough(&self.input) && is_large_enough(&self.output) {
             return Ok(Ok(()));
