@@ -664,7 +664,7 @@ const BEFORE_HOPPER: &str = "before_sm_90";
 const HOPPER: (i32, i32) = (9, 0);
 
 /// Read once; a test holds that they can be.
-static COMMITTED_TABLES: LazyLock<Vec<(&str, TuningTable)>> = LazyLock::new(|| {
+static COMMITTED_TABLES: LazyLock<Vec<(&'static str, TuningTable)>> = LazyLock::new(|| {
     COMMITTED.iter().filter_map(|&(name, text)| Some((name, TuningTable::parse(text, name).ok()?))).collect()
 });
 
@@ -812,6 +812,8 @@ impl Range {
 /// A kernel that some committed table asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TunedConfiguration {
+    /// The table, by its name in [`COMMITTED`].
+    pub table: &'static str,
     /// Element type and operator.
     pub instance: Instance,
     /// The strategy.
@@ -820,24 +822,24 @@ pub struct TunedConfiguration {
     pub config: ScanConfig,
 }
 
-/// Every distinct instance, strategy and configuration of the committed tables: what has to fit every architecture.
+/// Every distinct table, instance, strategy and configuration of the committed tables: what must not spill.
 /// Rows that leave the configuration open stand for what is suggested for any size of theirs; rules, for sums of
 /// every number type.
 pub fn tuned_configurations() -> Vec<TunedConfiguration> {
     let mut found: Vec<TunedConfiguration> = Vec::new();
-    let mut add = |instance: Instance, strategy, config| {
-        let tuned = TunedConfiguration { instance: instance.canonical(), strategy, config };
+    let mut add = |table, instance: Instance, strategy, config| {
+        let tuned = TunedConfiguration { table, instance: instance.canonical(), strategy, config };
         if !found.contains(&tuned) {
             found.push(tuned);
         }
     };
-    for (_, table) in &*COMMITTED_TABLES {
+    for &(name, ref table) in &*COMMITTED_TABLES {
         let mut below: HashMap<Instance, u64> = HashMap::new();
         for row in &table.rows {
             let Ok(instance) = Instance::new(row.element, row.operator) else { continue };
             let from = below.insert(instance, row.up_to.unwrap_or(u64::MAX)).unwrap_or(0);
             for n in sizes_between(from, row.up_to.unwrap_or(LARGE)) {
-                add(instance, row.strategy, row.config(n));
+                add(name, instance, row.strategy, row.config(n));
             }
         }
         for &element in if table.rules.is_empty() { &[][..] } else { ElementType::NUMBERS } {
@@ -848,7 +850,7 @@ pub fn tuned_configurations() -> Vec<TunedConfiguration> {
                 let gpu = Gpu { multiprocessors: MULTIPROCESSORS, ..Gpu::H100 };
                 let up_to = rule.range(gpu, element.bytes() as u64).up_to.min(LARGE);
                 for n in sizes_between(0, up_to) {
-                    add(instance, rule.strategy, ScanConfig::suggested(rule.strategy, element.bytes(), n));
+                    add(name, instance, rule.strategy, ScanConfig::suggested(rule.strategy, element.bytes(), n));
                 }
             }
         }

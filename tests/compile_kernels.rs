@@ -11,6 +11,7 @@ use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::plan::{Kernel, KernelConfig, Plan, ScanRequest};
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use lookback::tuning::{TunedConfiguration, Tuning, tuned_configurations};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -235,6 +236,32 @@ fn every_kernel_of_every_type_that_single_block_and_one_wave_suggest_does_not_sp
     }
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     failures.extend(spills_of_fast_kernels(&listed));
+    report(&failures);
+}
+
+#[test]
+#[ignore = "minutes; .ci/run asks for it"]
+fn no_tuned_configuration_spills_on_any_checked_architecture() {
+    let Some(compiler) = compiler("no_tuned_configuration_spills_on_any_checked_architecture") else { return };
+    let tuned = tuned_configurations();
+    assert!(!tuned.is_empty(), "the committed tables name something");
+    let mut jobs = Vec::new();
+    for architecture in Architecture::CHECKED {
+        let own_table = Tuning::committed(architecture.gpu(100));
+        for TunedConfiguration { table, instance, strategy, config } in &tuned {
+            // Inclusive everywhere, as somebody may name the table of another GPU; both where the table counts.
+            let modes = [Mode::Inclusive, Mode::Exclusive];
+            for &mode in if *table == own_table.name() { &modes[..] } else { &modes[..1] } {
+                kernels_of_strategies(&[*strategy], *instance, mode, *config, architecture, &mut jobs);
+            }
+        }
+    }
+    // A tile that an architecture cannot hold is not taken there.
+    let bytes = |job: &Job| job.instance.element().bytes();
+    jobs.retain(|job| !job.kernel.takes_tiles() || job.architecture.stages(&job.config, bytes(job)) > 0);
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    let spills = listed.iter().filter(|(_, resources)| resources.spill_bytes() > 0);
+    failures.extend(spills.map(|(job, resources)| format!("{} spills: {resources:?}", job.describe())));
     report(&failures);
 }
 

@@ -141,7 +141,7 @@ input or output folder, 3 no device or no compiler, 4 a target missed.";
 
 const TUNE_AFTER_HELP: &str = "\
 Examples:
-  lookback tune --output tuning.toml         about four minutes on an H100
+  lookback tune --output tuning.toml         four minutes at most
   lookback compare --tuning tuning.toml --strategies auto,lookback
   lookback tune --from tune-h100.jsonl.gz --output tuning.toml   no GPU needed
 

@@ -35,7 +35,7 @@ pub const TYPES: [ElementType; 6] =
 /// What a table rests on.
 const FIGURES: [Figure; 3] = [Figure::Graph, Figure::Stream, Figure::Cold];
 /// Candidates of a point that come into the full pass.
-const FINALISTS: usize = 4;
+const FINALISTS: usize = 6;
 /// The same where time is short.
 const QUICK_FINALISTS: usize = 3;
 /// Shares of the budget for the samples of the two passes; compiling, preparing and verifying take the rest.
@@ -156,14 +156,7 @@ impl TunePlan {
         let of_full = (points.len() * (finalists + copies)) as f64 * figures;
         // Rounded, so that a record shows the number that was meant.
         let share = |share: f64, of: f64, most: f64| (1e4 * (share * seconds / of).clamp(1e-3, most)).round() / 1e4;
-        sweep.limits = Limits {
-            seconds_per_figure: share(BUDGET_SHARES[1], of_full, 0.5),
-            minimum_samples: 10,
-            maximum_samples: 100,
-            sample_microseconds: 300.0,
-            warm_up_milliseconds: 2.0,
-            ..sweep.limits
-        };
+        sweep.limits = Limits { seconds_per_figure: share(BUDGET_SHARES[1], of_full, 0.5), ..sweep.limits };
         let coarse = Limits {
             seconds_per_figure: share(BUDGET_SHARES[0], of_coarse, 0.1),
             minimum_samples: 5,
