@@ -156,7 +156,8 @@ pub struct CompareArguments {
     #[arg(long, short, requires = "sweep", help_heading = "Targets")]
     pub verbose: bool,
 
-    /// Leave data (CSV, JSON), plots (SVG) and a page (HTML) in this folder
+    /// Leave data (CSV, JSON), plots (SVG) and a page (HTML) in this folder; with
+    /// --sweep the record and the verdicts
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
     /// What goes to stdout
