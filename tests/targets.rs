@@ -300,7 +300,7 @@ fn the_copy_in_a_graph_is_no_slower_than_on_a_stream() {
 fn arrays_off_a_boundary_are_compared_with_the_next_whole_vectors() {
     let mut record = h100();
     for row in &mut record.rows {
-        let is_odd = !row.offsets.is_aligned() && !(row.n * row.element.bytes() as u64).is_multiple_of(16);
+        let is_odd = !(row.n * row.element.bytes() as u64).is_multiple_of(16);
         if is_odd && row.subject == SUBJECT && row.element == ElementType::U16 && row.n == (8 << 20) - 1 {
             slower(row.cold.as_mut().expect("measured"), 1.035);
         }
@@ -308,9 +308,10 @@ fn arrays_off_a_boundary_are_compared_with_the_next_whole_vectors() {
     let evaluation = evaluate(&record);
     assert_eq!(missed(&evaluation), ["any n, any offsets"]);
     let outcome = outcome(&evaluation, "any n, any offsets", Comparison::Neighbour, Figure::Cold);
-    assert_eq!(outcome.misses().count(), 2);
-    let text = outcome.worst().expect("measured").place.to_string();
-    assert_eq!(text, "u16 sum, n = 2^23-1, inclusive, cold, offsets 1,3");
+    let misses: Vec<String> = outcome.misses().map(|finding| finding.place.to_string()).collect();
+    let expected = ["", ", offsets 1,3"]
+        .map(|offsets| ["inclusive", "exclusive"].map(|mode| format!("u16 sum, n = 2^23-1, {mode}, cold{offsets}")));
+    assert_eq!(misses, expected.concat());
 }
 
 #[test]
