@@ -8,11 +8,17 @@
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::strategy::{Mode, ScanConfig, Strategy};
+use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
+use lookback::tuning::{Resolved, Tuning};
 use std::time::Duration;
 
-const STRATEGIES: [Strategy; 4] =
-    [Strategy::ReduceThenScan, Strategy::Chained, Strategy::Lookback, Strategy::Lookahead];
+const STRATEGIES: [StrategyChoice; 5] = [
+    StrategyChoice::Auto,
+    StrategyChoice::Named(Strategy::ReduceThenScan),
+    StrategyChoice::Named(Strategy::Chained),
+    StrategyChoice::Named(Strategy::Lookback),
+    StrategyChoice::Named(Strategy::Lookahead),
+];
 const SEED: u64 = 42;
 
 /// Nanoseconds that the device took, reported by the benchmark itself.
@@ -54,8 +60,13 @@ fn instance() -> Instance {
 }
 
 /// What `lookback sweep` and `lookback compare` run, too, where nobody says anything else.
-fn config(strategy: Strategy, n: u64) -> ScanConfig {
-    ScanConfig::suggested(strategy, instance().element().bytes(), n)
+fn resolved(choice: StrategyChoice, n: u64, tuning: &Tuning) -> Resolved {
+    match choice {
+        StrategyChoice::Auto => tuning.resolve(instance(), n),
+        StrategyChoice::Named(strategy) => {
+            Resolved { strategy, config: ScanConfig::suggested(strategy, instance().element().bytes(), n) }
+        }
+    }
 }
 
 fn main() {
@@ -76,7 +87,7 @@ fn main() {
 fn on_gpu(criterion: &mut Criterion<DeviceTime>) -> bool {
     use lookback::cuda::timing::GpuLaboratory;
     use lookback::measure::run::{Laboratory, OpenedPoint};
-    use lookback::measure::sweep::{Entry, Point, Subject};
+    use lookback::measure::sweep::{Entry, Offsets, Point, Subject};
 
     let mut laboratory = match GpuLaboratory::open(0) {
         Ok(laboratory) => laboratory,
@@ -85,12 +96,18 @@ fn on_gpu(criterion: &mut Criterion<DeviceTime>) -> bool {
             return false;
         }
     };
+    let tuning = Tuning::committed(laboratory.machine().tuning_gpu());
     for n in [1 << 10, 1 << 16, 1 << 20, 1 << 24, 1 << 28] {
-        let scans =
-            STRATEGIES.map(|strategy| Subject::Scan { strategy, mode: Mode::Inclusive, config: config(strategy, n) });
+        let scans = STRATEGIES.map(|choice| {
+            let (Resolved { strategy, config }, mode) = (resolved(choice, n, &tuning), Mode::Inclusive);
+            match choice {
+                StrategyChoice::Auto => Subject::Auto { strategy, mode, config },
+                StrategyChoice::Named(_) => Subject::Scan { strategy, mode, config },
+            }
+        });
         let subjects = [Subject::Memcpy].into_iter().chain(scans);
         let entries = subjects.map(|subject| Entry { subject, figures: Vec::new() }).collect();
-        let point = Point { instance: instance(), n, entries };
+        let point = Point { instance: instance(), n, offsets: Offsets::default(), entries };
         match laboratory.open(&point, SEED) {
             Ok(OpenedPoint::Ready(_)) => {}
             Ok(OpenedPoint::DoesNotFit(why)) => {
@@ -127,24 +144,27 @@ fn on_cpu(criterion: &mut Criterion<DeviceTime>) {
     use lookback::dataset::Dataset;
     use lookback::device::{Device, RunSettings};
     use lookback::plan::ScanRequest;
+    use lookback::tuning::Gpu;
 
     let mut device = CpuDevice::new(CpuSettings::default());
+    let tuning = Tuning::committed(Gpu::H100);
     let mut group = criterion.benchmark_group("cpu device");
     for n in [1 << 12, 1 << 16] {
         device.load(&Dataset::random(instance(), n, SEED)).unwrap_or_else(|error| panic!("{error}"));
         group.throughput(Throughput::Elements(n));
-        for strategy in STRATEGIES {
+        for choice in STRATEGIES {
+            let Resolved { strategy, config } = resolved(choice, n, &tuning);
             let request = ScanRequest {
                 instance: instance(),
                 strategy,
                 mode: Mode::Inclusive,
-                config: config(strategy, n),
+                config,
                 n,
                 in_place: false,
                 input_offset: 0,
                 output_offset: 0,
             };
-            group.bench_function(BenchmarkId::new(strategy.name(), n), |bencher| {
+            group.bench_function(BenchmarkId::new(choice.name(), n), |bencher| {
                 bencher.iter_custom(|runs| {
                     let settings = RunSettings { seed: SEED, samples: 0 };
                     let mut nanoseconds = 0.0;

@@ -3,6 +3,7 @@
 use crate::dataset::Dataset;
 use crate::plan::ScanRequest;
 use crate::strategy::ConfigError;
+use crate::tuning::Gpu;
 use crate::verify::Verification;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -121,6 +122,11 @@ pub struct RunSettings {
 pub trait Device {
     /// What the device is.
     fn description(&self) -> DeviceDescription;
+
+    /// The GPU whose tuning table counts for `auto`: an H100 where there is none.
+    fn gpu(&self) -> Gpu {
+        Gpu::H100
+    }
 
     /// Makes `dataset` the one that `run` works on: uploads input and reference once.
     ///

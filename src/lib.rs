@@ -26,4 +26,5 @@ pub mod record;
 pub mod report;
 pub mod strategy;
 pub mod stress;
+pub mod tuning;
 pub mod verify;

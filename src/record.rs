@@ -8,7 +8,7 @@
 use crate::device::{DeviceDescription, Outcome};
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::ScanRequest;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -42,8 +42,8 @@ pub struct Header {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The strategy.
-    pub strategy: Strategy,
+    /// The strategy, or `auto`.
+    pub strategy: StrategyChoice,
     /// Element type.
     pub element: ElementType,
     /// Operator.
@@ -116,9 +116,33 @@ pub struct Row {
     pub executor_seconds: Option<f64>,
     /// Why there is no result, if the kernel failed.
     pub failure: Option<String>,
+    /// The strategy that `auto` came to. A column of CSV only where some row has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_strategy: Option<Strategy>,
 }
 
 impl Row {
+    /// The row of a configuration that `auto` came to.
+    #[must_use]
+    pub fn chosen_by_auto(mut self) -> Self {
+        self.chosen_strategy = self.strategy_that_ran();
+        self.strategy = StrategyChoice::Auto;
+        self
+    }
+
+    /// The strategy that ran, by whatever name it was asked for; `None` if a damaged record does not say it.
+    pub const fn strategy_that_ran(&self) -> Option<Strategy> {
+        match self.strategy {
+            StrategyChoice::Named(strategy) => Some(strategy),
+            StrategyChoice::Auto => self.chosen_strategy,
+        }
+    }
+
+    /// Whether tiles met through descriptors in one launch.
+    pub fn is_single_pass(&self) -> bool {
+        self.strategy_that_ran().is_some_and(Strategy::is_single_pass)
+    }
+
     /// The row of a run that came to an end.
     pub fn of_outcome(request: &ScanRequest, outcome: &Outcome) -> Self {
         let per_element = |count: u64| (request.n > 0).then(|| rounded(count as f64 / request.n as f64, 6));
@@ -165,7 +189,7 @@ impl Row {
         let config = &request.config;
         let tiles = request.strategy.has_tiles();
         Self {
-            strategy: request.strategy,
+            strategy: StrategyChoice::Named(request.strategy),
             element: request.instance.element(),
             operator: request.instance.operator(),
             mode: request.mode,
@@ -202,6 +226,7 @@ impl Row {
             lookback_distance_tiles: None,
             executor_seconds: None,
             failure: None,
+            chosen_strategy: None,
         }
     }
 
@@ -382,7 +407,8 @@ impl Record {
     /// When the folder cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), RecordError> {
         let csv = directory.join(CSV);
-        write_atomically(&csv, &to_csv(&self.rows, true, &csv)?)?;
+        let has_choices = self.rows.iter().any(|row| row.chosen_strategy.is_some());
+        write_atomically(&csv, &to_csv(&self.rows, true, has_choices, &csv)?)?;
         write_atomically(&directory.join(JSON), self.to_json().as_bytes())?;
         let partial = directory.join(PARTIAL);
         match fs::remove_file(&partial) {
@@ -399,15 +425,32 @@ impl Record {
     }
 }
 
-/// Rows as CSV text, below a line of column names if asked for. `path` is for the error alone.
+/// Rows as CSV text, below a line of column names if asked for. The last column, what `auto` came to, is there if
+/// `has_choices`. `path` is for the error alone.
 ///
 /// # Errors
 /// Never for the rows of this version; the type keeps the promise of no panic.
-pub fn to_csv(rows: &[Row], column_names: bool, path: &Path) -> Result<Vec<u8>, RecordError> {
+pub fn to_csv(rows: &[Row], column_names: bool, has_choices: bool, path: &Path) -> Result<Vec<u8>, RecordError> {
     let csv_error = |source| RecordError::Csv { path: path.to_owned(), source };
     let mut writer = csv::WriterBuilder::new().has_headers(column_names).from_writer(Vec::new());
     for row in rows {
+        let mut row = row.clone();
+        row.chosen_strategy = None;
         writer.serialize(row).map_err(csv_error)?;
+    }
+    let lines = writer.into_inner().map_err(|error| csv_error(error.into_error().into()))?;
+    if !has_choices {
+        return Ok(lines);
+    }
+    // An optional column would be left out in the rows that do not have it.
+    let names = column_names.then_some("chosen_strategy").into_iter();
+    let cells = names.chain(rows.iter().map(|row| row.chosen_strategy.map_or("", Strategy::name)));
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&lines[..]);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for (record, cell) in reader.records().zip(cells) {
+        let mut record = record.map_err(csv_error)?;
+        record.push_field(cell);
+        writer.write_record(&record).map_err(csv_error)?;
     }
     writer.into_inner().map_err(|error| csv_error(error.into_error().into()))
 }
@@ -594,6 +637,28 @@ pub(crate) mod tests {
         let csv = fs::read_to_string(directory.path().join(CSV)).unwrap();
         assert!(csv.starts_with("strategy,element,operator,"), "{csv}");
         assert_eq!(csv.lines().nth(1).unwrap().split(',').next(), Some("lookback"));
+    }
+
+    #[test]
+    fn what_auto_came_to_is_a_column_where_auto_ran_and_nowhere_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let csv = |record: &Record| {
+            record.write(directory.path()).unwrap();
+            assert_eq!(&Record::read(directory.path()).unwrap(), record);
+            fs::read_to_string(directory.path().join(CSV)).unwrap()
+        };
+        let mut record = small_record(directory.path()).finish().unwrap();
+        let without = csv(&record);
+        assert!(!without.contains("chosen") && !record.to_json().contains("chosen"));
+        record.rows.push(record.rows[0].clone().chosen_by_auto());
+        let with = csv(&record);
+        let lines: Vec<&str> = with.lines().collect();
+        assert!(lines[0].ends_with(",failure,chosen_strategy"), "{with}");
+        assert!(lines[1].starts_with("lookback,") && lines[1].ends_with(','), "{with}");
+        assert!(lines[3].starts_with("auto,") && lines[3].ends_with(",lookback"), "{with}");
+        for (line, old) in lines.iter().zip(without.lines()).skip(1) {
+            assert_eq!(*line, format!("{old},"));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![cfg(all(feature = "cli", feature = "cpu"))]
 
 use assert_cmd::cargo::cargo_bin;
+use lookback::strategy::StrategyChoice;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -60,25 +61,18 @@ fn every_strategy_is_compared_in_a_table_of_80_columns() {
     let output = compare(&["--sizes", "0,1,33,1000", "--modes", "inclusive,exclusive"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let table = stdout(&output);
-    for strategy in [
-        "sequential",
-        "naive",
-        "hillis-steele",
-        "blelloch",
-        "scan-then-propagate",
-        "reduce-then-scan",
-        "chained",
-        "lookback",
-        "single-block",
-        "one-wave",
-    ] {
-        let rows = table.lines().filter(|line| line.split_whitespace().next() == Some(strategy)).count();
-        assert_eq!(rows, 8, "{strategy} in\n{table}");
+    for strategy in StrategyChoice::ALL.iter().map(|choice| choice.name()) {
+        // Behind the name of auto stands what it came to.
+        let first = |line: &str| line.split_whitespace().next().map(|word| word.trim_end_matches(':').to_owned());
+        let rows = table.lines().filter(|line| first(line).as_deref() == Some(strategy)).count();
+        let headings = if strategy == "auto" { 1 } else { 0 };
+        assert_eq!(rows, 8 + headings, "{strategy} in\n{table}");
     }
     for line in table.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    assert!(table.contains("80 results, each verified in every element: all right"), "{table}");
+    let results = 8 * StrategyChoice::ALL.len();
+    assert!(table.contains(&format!("{results} results, each verified in every element: all right")), "{table}");
     assert!(!table.contains("GB/s"), "no GPU figure on the CPU device");
 }
 

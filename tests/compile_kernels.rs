@@ -11,6 +11,7 @@ use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::plan::{Kernel, KernelConfig, Plan, ScanRequest};
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use lookback::tuning::{TunedConfiguration, Tuning, tuned_configurations};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -239,6 +240,32 @@ fn every_kernel_of_every_type_that_single_block_and_one_wave_suggest_does_not_sp
 }
 
 #[test]
+#[ignore = "minutes; .ci/run asks for it"]
+fn no_tuned_configuration_spills_on_any_checked_architecture() {
+    let Some(compiler) = compiler("no_tuned_configuration_spills_on_any_checked_architecture") else { return };
+    let tuned = tuned_configurations();
+    assert!(!tuned.is_empty(), "the committed tables name something");
+    let mut jobs = Vec::new();
+    for architecture in Architecture::CHECKED {
+        let own_table = Tuning::committed(architecture.gpu(100));
+        for TunedConfiguration { table, instance, strategy, config } in &tuned {
+            // Inclusive everywhere, as somebody may name the table of another GPU; both where the table counts.
+            let modes = [Mode::Inclusive, Mode::Exclusive];
+            for &mode in if *table == own_table.name() { &modes[..] } else { &modes[..1] } {
+                kernels_of_strategies(&[*strategy], *instance, mode, *config, architecture, &mut jobs);
+            }
+        }
+    }
+    // A tile that an architecture cannot hold is not taken there.
+    let bytes = |job: &Job| job.instance.element().bytes();
+    jobs.retain(|job| !job.kernel.takes_tiles() || job.architecture.stages(&job.config, bytes(job)) > 0);
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    let spills = listed.iter().filter(|(_, resources)| resources.spill_bytes() > 0);
+    failures.extend(spills.map(|(job, resources)| format!("{} spills: {resources:?}", job.describe())));
+    report(&failures);
+}
+
+#[test]
 fn every_choice_inside_the_strategies_compiles() {
     let Some(compiler) = compiler("every_choice_inside_the_strategies_compiles") else { return };
     let default = ScanConfig::default();
@@ -441,6 +468,29 @@ fn hooks_of_mutants_cost_nothing() {
         assert!(plain == without, "{}: the hooks changed the cubin", job.describe());
     }
     println!("{} kernels, with hooks and without: the same to the last byte", jobs.len());
+}
+
+#[test]
+fn a_strategy_without_its_waiting_is_another_kernel_and_every_other_kernel_is_the_same() {
+    let Some(compiler) = compiler("a_strategy_without_its_waiting_is_another_kernel") else { return };
+    let mut jobs = Vec::new();
+    let sum = Instance::new(ElementType::U16, Operator::Sum).expect("sums are defined on numbers");
+    default_kernels_of(sum, Mode::Exclusive, HOPPER, &mut jobs);
+    jobs.retain(|job| job.architecture == HOPPER);
+    let mut without_waiting = 0;
+    for job in &jobs {
+        let variant = Variant { without_line_info: true, ..Variant::without_waiting(job.kernel) };
+        let compiled = |variant| {
+            let found = compiler.scan_kernel_variant(job.kernel, job.instance, &job.config, job.architecture, variant);
+            found.unwrap_or_else(|error| panic!("{}: {error}", job.describe()))
+        };
+        let (plain, bound) = (compiled(Variant { mutant: 0, ..variant }), compiled(variant));
+        let waits = [Kernel::Lookback, Kernel::OneWave, Kernel::Lookahead].contains(&job.kernel);
+        assert_eq!(plain.cubin != bound.cubin, waits, "{}", job.describe());
+        assert!(bound.resources.spill_bytes() <= plain.resources.spill_bytes(), "{}", job.describe());
+        without_waiting += u32::from(waits);
+    }
+    assert!(without_waiting >= 3, "{without_waiting} kernels");
 }
 
 /// Of each mutant the kernels of one case that stress draws for it.

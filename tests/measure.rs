@@ -6,7 +6,8 @@ use assert_cmd::Command;
 use lookback::device::DeviceError;
 use lookback::measure::environment::Machine;
 use lookback::measure::record::{
-    FORMAT, Finished, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecordError, SweepRecorder,
+    FORMAT, Finished, Kind, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecordError, SweepRecorder,
+    SweepRow,
 };
 use lookback::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts, SweepError, run_sweep};
 use lookback::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
@@ -92,6 +93,7 @@ impl Executor for MockLaboratory {
             Subject::Memcpy => 1.0,
             Subject::Copy16 => 1.02,
             Subject::Scan { strategy: Strategy::Lookback, .. } => 1.25,
+            Subject::Bound { .. } => 1.2,
             _ => 1.6,
         };
         let (n, factor) = if self.subject(subject) == Subject::EmptyFrame { (0.0, 2.0 / 3.0) } else { (n, factor) };
@@ -140,7 +142,10 @@ impl Laboratory for MockLaboratory {
     }
 
     fn verify(&mut self, entry: usize) -> Result<Result<Verification, NotMeasured>, DeviceError> {
-        let is_wrong = matches!(self.subject(entry), Subject::Scan { strategy: Strategy::Sequential, .. });
+        let is_wrong = match self.subject(entry) {
+            Subject::Scan { strategy, .. } => strategy == Strategy::Sequential,
+            subject => matches!(subject, Subject::Bound { .. }),
+        };
         let n = self.point.as_ref().expect("a point is open").n;
         Ok(Ok(Verification { compared: n, mismatches: u64::from(is_wrong), first_mismatch: is_wrong.then_some(3) }))
     }
@@ -156,6 +161,57 @@ impl Laboratory for MockLaboratory {
     fn temperature_celsius(&self) -> Option<u32> {
         None
     }
+}
+
+/// What [`SWEEP`] has not: arrays off a boundary, and strategies without their waiting.
+const OFF_A_BOUNDARY: &str = r#"
+name = "test"
+purpose = "Whether points that differ in their offsets alone stay apart."
+
+[limits]
+minimum_samples = 10
+maximum_samples = 20
+
+[[measure]]
+sizes = ["1MiB"]
+offsets = [[0, 0], [1, 3]]
+strategies = ["lookback"]
+figures = ["cold", "graph"]
+bounds = true
+"#;
+
+#[test]
+fn points_that_differ_in_offsets_stay_apart_and_bounds_are_timed_and_not_verified() {
+    let file = SweepFile::parse(OFF_A_BOUNDARY, "test".into()).unwrap_or_else(|error| panic!("{error}"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // The device fails at the second point, and the sweep is gone on with.
+    let mut laboratory = MockLaboratory { fails_at: 1, ..MockLaboratory::new() };
+    let head = SweepHeader { sweep: file.clone(), ..header(&laboratory) };
+    let mut writer = recorder(folder.path(), &head, false);
+    assert!(run_sweep(&mut laboratory, &file, &mut writer, &mut |_| {}).is_err());
+    drop(writer);
+    let mut writer = recorder(folder.path(), &head, true);
+    let mut laboratory = MockLaboratory::new();
+    let summary = run_sweep(&mut laboratory, &file, &mut writer, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((laboratory.opened, summary.wrong), (1, 0));
+    let path = writer.finish(finished()).unwrap_or_else(|error| panic!("{error}"));
+    let record = SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(record.points.iter().map(|point| <[u32; 2]>::from(point.offsets)).collect::<Vec<_>>(), [[0, 0], [1, 3]]);
+    assert_eq!(record.rows.len(), 8);
+    let keys: std::collections::BTreeSet<String> = record.rows.iter().map(SweepRow::key).collect();
+    assert_eq!(keys.len(), 8, "{keys:?}");
+    for row in record.rows.iter().filter(|row| row.subject == "lookback-without-waiting") {
+        assert_eq!((row.kind, row.status, row.verification.is_none()), (Kind::Bound, Status::NotVerified, true));
+        assert!(row.reason.as_deref().is_some_and(|reason| reason.contains("wrong by design")));
+        assert!(row.graph.as_ref().is_some_and(|graph| graph.median_ns.is_some()));
+    }
+    // Bounds and offsets are drawn in no picture of aligned scans.
+    let report = |arguments: &[&str]| {
+        Command::cargo_bin("lookback").expect("cargo builds the program").args(arguments).assert().success()
+    };
+    report(&["report", folder.path().to_str().expect("a plain name")]);
+    let page = std::fs::read_to_string(folder.path().join("index.html")).expect("a page");
+    assert!(page.contains("a bound, not verified") && page.contains("offsets 1,3"));
 }
 
 fn sweep() -> SweepFile {

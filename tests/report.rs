@@ -179,7 +179,15 @@ fn record(folder: &Path, sweep: &str) -> PathBuf {
         }
         let (element, operator) = (point.instance.element(), point.instance.operator());
         recorder
-            .point(PointDone { element, operator, n: point.n, order_seed: 1, empty_frame: None, seconds: 1.0 })
+            .point(PointDone {
+                element,
+                operator,
+                n: point.n,
+                offsets: point.offsets,
+                order_seed: 1,
+                empty_frame: None,
+                seconds: 1.0,
+            })
             .unwrap();
     }
     let finished = Finished { seconds: 100.0, median_clock_mhz: Some(1980.0), temperature_celsius: Some(40) };

@@ -2,7 +2,7 @@
 
 use crate::abi;
 use crate::element::{ElementType, Operator};
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, StrategyChoice, TileOrder};
 use clap::{Args, ValueEnum};
 use std::fmt;
 use std::path::PathBuf;
@@ -57,9 +57,9 @@ pub struct CompareArguments {
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto, hide_possible_values = true,
         value_name = "auto|cpu|cuda", help_heading = "What to run")]
     pub device: DeviceChoice,
-    /// Strategies, or all [default: all]
+    /// Strategies, auto among them, or all [default: all]
     #[arg(long, value_name = "LIST", help_heading = "What to run")]
-    pub strategies: Option<Names<Strategy>>,
+    pub strategies: Option<Names<StrategyChoice>>,
     /// Element types, or all [default: u32, or the type of an operator with its own]
     #[arg(long, value_name = "LIST", help_heading = "What to run")]
     pub types: Option<Names<ElementType>>,
@@ -80,6 +80,9 @@ pub struct CompareArguments {
     /// the size]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_block, help_heading = "What to run")]
     pub blocks: Option<Vec<u32>>,
+    /// What auto goes by: a tuning table [default: the one for the GPU]
+    #[arg(long, value_name = "FILE", help_heading = "What to run")]
+    pub tuning: Option<PathBuf>,
     /// Write the output over the input
     #[arg(long, help_heading = "What to run")]
     pub in_place: bool,
@@ -139,7 +142,22 @@ pub struct CompareArguments {
         help_heading = "Schedule of the CPU device")]
     pub resident_blocks: u32,
 
-    /// Leave data (CSV, JSON), plots (SVG) and a page (HTML) in this folder
+    /// Measure the sweep `targets` on a GPU instead, and say which targets it reaches
+    #[arg(long, value_name = "targets", conflicts_with_all = OF_RUNS, help_heading = "Targets")]
+    pub sweep: Option<String>,
+    /// Judge this record of the sweep; no GPU is needed
+    #[arg(long, value_name = "FILE", requires = "sweep", conflicts_with_all = ["output", "resume"],
+        help_heading = "Targets")]
+    pub record: Option<PathBuf>,
+    /// Go on where an interrupted sweep in the folder of --output stopped
+    #[arg(long, requires = "sweep", requires = "output", help_heading = "Targets")]
+    pub resume: bool,
+    /// List every figure that misses a target
+    #[arg(long, short, requires = "sweep", help_heading = "Targets")]
+    pub verbose: bool,
+
+    /// Leave data (CSV, JSON), plots (SVG) and a page (HTML) in this folder; with
+    /// --sweep the record and the verdicts
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
     /// What goes to stdout
@@ -153,6 +171,30 @@ pub struct CompareArguments {
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
 }
+
+/// What says how strategies are run: a sweep's file says that for itself.
+const OF_RUNS: [&str; 20] = [
+    "strategies",
+    "types",
+    "operators",
+    "modes",
+    "sizes",
+    "vts",
+    "blocks",
+    "in_place",
+    "pattern",
+    "composition",
+    "descriptor",
+    "tile_order",
+    "input",
+    "seed",
+    "input_offset",
+    "output_offset",
+    "schedule",
+    "preemption",
+    "format",
+    "samples",
+];
 
 /// Names of one kind, separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +218,7 @@ macro_rules! choices {
         }
     )+};
 }
-choices!(Strategy, ElementType, Operator, Mode, Pattern, Composition, Descriptor, TileOrder);
+choices!(StrategyChoice, ElementType, Operator, Mode, Pattern, Composition, Descriptor, TileOrder);
 
 impl<T: Choice + FromStr> FromStr for Names<T> {
     type Err = T::Err;
@@ -355,10 +397,11 @@ mod tests {
 
     #[test]
     fn lists_keep_their_order_and_name_the_choices_of_a_wrong_word() {
-        let names: Names<Strategy> = "lookback, chained,lookback".parse().unwrap();
-        assert_eq!(names.choices, [Strategy::Lookback, Strategy::Chained]);
-        assert!("all".parse::<Names<Strategy>>().unwrap().all);
-        let error = "lookforward".parse::<Names<Strategy>>().unwrap_err().to_string();
-        assert!(error.contains("lookforward") && error.contains("reduce-then-scan"), "{error}");
+        let names: Names<StrategyChoice> = "lookback, auto,lookback".parse().unwrap();
+        assert_eq!(names.choices, [StrategyChoice::Named(Strategy::Lookback), StrategyChoice::Auto]);
+        assert!("all".parse::<Names<StrategyChoice>>().unwrap().all);
+        let error = "lookforward".parse::<Names<StrategyChoice>>().unwrap_err().to_string();
+        let names_all = ["lookforward", "reduce-then-scan", "auto"].iter().all(|word| error.contains(word));
+        assert!(names_all, "{error}");
     }
 }

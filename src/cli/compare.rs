@@ -3,7 +3,7 @@
 use super::arguments::{CompareArguments, Format, format_size};
 use super::console::Console;
 use super::input::{self, Array};
-use super::jobs::{Jobs, Scale};
+use super::jobs::{Job, Jobs, Scale};
 use super::table::{CPU_LEGEND, Table};
 use super::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::dataset::Dataset;
@@ -11,7 +11,8 @@ use crate::device::{Device, DeviceError, RunSettings};
 use crate::plan::ScanRequest;
 use crate::record::{FORMAT, Header, Record, Recorder, Row, Skipped, to_csv};
 use crate::report;
-use crate::strategy::Strategy;
+use crate::strategy::{Strategy, StrategyChoice};
+use crate::tuning::{Tuning, TuningTable};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -44,7 +45,11 @@ pub fn compare(
     let scale = Scale::of_kind(&description.kind);
     let timed = description.kind == "cuda";
     let file_size = file.as_ref().map(|array| (array.element, (array.bytes.len() / array.element.bytes()) as u64));
-    let jobs = Jobs::new(arguments, &scale, file_size)?;
+    let tuning = match &arguments.tuning {
+        Some(path) => Tuning::with_table(&TuningTable::open(path)?, device.gpu())?,
+        None => Tuning::committed(device.gpu()),
+    };
+    let jobs = Jobs::new(arguments, &scale, file_size, &tuning)?;
     let source = arguments.input.as_ref().map_or("random".to_owned(), |path| path.display().to_string());
     let header = Header {
         format: FORMAT,
@@ -60,17 +65,22 @@ pub fn compare(
     for skipped in jobs.skipped {
         recorder.skipped(skipped)?;
     }
-    let mut printer = Printer { format: arguments.format, table: Table::default(), timed, columns_printed: false };
+    let has_choices = jobs.requests.iter().any(|job| job.choice == StrategyChoice::Auto);
+    let mut printer =
+        Printer { format: arguments.format, table: Table::default(), timed, columns_printed: false, has_choices };
     if arguments.format == Format::Table {
-        console.print(&format!("{}\n\n", description.name))?;
+        let by = if tuning.is_measured() { "" } else { ", which is not measured" };
+        let auto =
+            if has_choices { format!("auto goes by the tuning table {}{by}\n", tuning.name()) } else { String::new() };
+        console.print(&format!("{}\n{auto}\n", description.name))?;
     }
-    console.start_progress(jobs.requests.iter().map(cost).sum());
+    console.start_progress(jobs.requests.iter().map(|job| cost(&job.request)).sum());
     let settings = RunSettings { seed: arguments.seed, samples: arguments.samples };
     let mut loaded: Option<(ScanRequest, bool)> = None;
     let mut fatal = None;
     let mut device_is_lost = false;
-    for request in &jobs.requests {
-        console.show_progress(format!("{} {}", request.strategy, format_size(request.n)));
+    for Job { choice, request } in &jobs.requests {
+        console.show_progress(format!("{choice} {}", format_size(request.n)));
         let same_input = |other: &ScanRequest| other.instance == request.instance && other.n == request.n;
         let is_loaded = match &loaded {
             Some((other, is_loaded)) if same_input(other) => *is_loaded,
@@ -122,6 +132,7 @@ pub fn compare(
                 },
             };
             if let Some(row) = row {
+                let row = if *choice == StrategyChoice::Auto { row.chosen_by_auto() } else { row };
                 // Kept before it is printed: what the screen has shown is on disk.
                 recorder.row(row.clone())?;
                 printer.row(&row, console)?;
@@ -236,6 +247,7 @@ struct Printer {
     table: Table,
     timed: bool,
     columns_printed: bool,
+    has_choices: bool,
 }
 
 impl Printer {
@@ -244,7 +256,7 @@ impl Printer {
             Format::Table => console.print(&self.table.lines(row, self.timed)),
             Format::Csv => {
                 let column_names = !std::mem::replace(&mut self.columns_printed, true);
-                let lines = to_csv(std::slice::from_ref(row), column_names, Path::new("stdout"))?;
+                let lines = to_csv(std::slice::from_ref(row), column_names, self.has_choices, Path::new("stdout"))?;
                 console.print(&String::from_utf8_lossy(&lines))
             }
             Format::Json => Ok(()),

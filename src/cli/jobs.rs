@@ -5,15 +5,25 @@ use super::arguments::{CompareArguments, Names, format_size};
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::ScanRequest;
 use crate::record::Skipped;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
+use crate::tuning::{Resolved, Tuning};
 
 /// What runs, in order, and what does not.
 #[derive(Debug, Default)]
 pub struct Jobs {
     /// Grouped by instance and n, so that an input is made and uploaded once.
-    pub requests: Vec<ScanRequest>,
+    pub requests: Vec<Job>,
     /// Left out, with the reason.
     pub skipped: Vec<Skipped>,
+}
+
+/// A configuration to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// What was asked for by name: a strategy, or `auto`.
+    pub choice: StrategyChoice,
+    /// What runs.
+    pub request: ScanRequest,
 }
 
 /// What of a kind of device decides about defaults and limits.
@@ -70,7 +80,7 @@ const PROOF_SIZE: u64 = 10_007;
 
 impl Jobs {
     /// The configurations that `arguments` ask for on a device of this scale. `file` is type and number of
-    /// elements of `--input`.
+    /// elements of `--input`, `tuning` what `auto` goes by.
     ///
     /// # Errors
     /// When nothing is left to run.
@@ -78,10 +88,11 @@ impl Jobs {
         arguments: &CompareArguments,
         scale: &Scale,
         file: Option<(ElementType, u64)>,
+        tuning: &Tuning,
     ) -> Result<Self, CliError> {
         let mut jobs = Self::default();
         let instances = jobs.instances(arguments, file.map(|(element, _)| element));
-        let choice = Choices::new(arguments);
+        let choice = Choices::new(arguments, tuning);
         for instance in instances {
             jobs.add_instance(arguments, &choice, scale, instance, file.map(|(_, n)| n));
         }
@@ -141,7 +152,7 @@ impl Jobs {
     fn add_instance(
         &mut self,
         arguments: &CompareArguments,
-        choice: &Choices,
+        choice: &Choices<'_>,
         scale: &Scale,
         instance: Instance,
         file_size: Option<u64>,
@@ -163,12 +174,16 @@ impl Jobs {
         sizes.dedup();
         for n in sizes {
             // At the size of the sweep the swept strategies run with all its VTs and the suggested one.
-            let swept = |strategy: &&Strategy| sweep && n == sweep_size && SWEPT.contains(strategy);
-            let (swept, others): (Vec<Strategy>, Vec<Strategy>) = choice.strategies.iter().partition(swept);
+            let swept = |choice: &&StrategyChoice| {
+                sweep && n == sweep_size && SWEPT.iter().any(|&strategy| **choice == StrategyChoice::Named(strategy))
+            };
+            let (swept, others): (Vec<StrategyChoice>, Vec<StrategyChoice>) = choice.strategies.iter().partition(swept);
             self.add(arguments, choice, scale, instance, &modes, n, &others, choice.vts.as_deref());
             for strategy in swept {
                 let mut vts = scale.sweep_vts.to_vec();
-                vts.push(ScanConfig::suggested(strategy, instance.element().bytes(), n).vt);
+                if let StrategyChoice::Named(strategy) = strategy {
+                    vts.push(ScanConfig::suggested(strategy, instance.element().bytes(), n).vt);
+                }
                 vts.sort_unstable();
                 vts.dedup();
                 self.add(arguments, choice, scale, instance, &modes, n, &[strategy], Some(&vts));
@@ -194,12 +209,12 @@ impl Jobs {
     fn add(
         &mut self,
         arguments: &CompareArguments,
-        choice: &Choices,
+        choice: &Choices<'_>,
         scale: &Scale,
         instance: Instance,
         modes: &[Mode],
         n: u64,
-        strategies: &[Strategy],
+        strategies: &[StrategyChoice],
         vts: Option<&[u32]>,
     ) {
         let input_offset = arguments.input_offset;
@@ -213,18 +228,20 @@ impl Jobs {
             return self.skip("in place".to_owned(), "input and output offset differ".to_owned());
         }
         for &mode in modes {
-            for &strategy in strategies {
+            for &asked in strategies {
+                let (strategy, configs) = choice.configs(asked, vts, instance, n);
                 if let Some((limit, why)) = scale.limit(strategy).filter(|(limit, _)| n > *limit) {
                     let what = format!("{strategy} above n = {}", format_size(limit));
                     self.skip(what, why.to_owned());
                     continue;
                 }
-                for config in choice.configs(strategy, vts, instance.element().bytes(), n) {
+                for config in configs {
                     let in_place = arguments.in_place;
                     let request =
                         ScanRequest { instance, strategy, mode, config, n, in_place, input_offset, output_offset };
-                    if !self.requests.contains(&request) {
-                        self.requests.push(request);
+                    let job = Job { choice: asked, request };
+                    if !self.requests.contains(&job) {
+                        self.requests.push(job);
                     }
                 }
             }
@@ -244,8 +261,9 @@ fn is_all<T>(names: &Option<Names<T>>) -> bool {
 }
 
 /// Lists of the command line with their defaults.
-struct Choices {
-    strategies: Vec<Strategy>,
+struct Choices<'a> {
+    strategies: Vec<StrategyChoice>,
+    tuning: &'a Tuning,
     vts: Option<Vec<u32>>,
     blocks: Option<Vec<u32>>,
     patterns: Vec<Pattern>,
@@ -255,14 +273,16 @@ struct Choices {
     all_patterns: bool,
 }
 
-impl Choices {
-    fn new(arguments: &CompareArguments) -> Self {
+impl<'a> Choices<'a> {
+    fn new(arguments: &CompareArguments, tuning: &'a Tuning) -> Self {
         fn list<T: Copy>(names: &Option<Names<T>>, default: T) -> Vec<T> {
             names.as_ref().map_or(vec![default], |names| names.choices.clone())
         }
         let default = ScanConfig::default();
         Self {
-            strategies: arguments.strategies.as_ref().map_or(Strategy::ALL.to_vec(), |names| names.choices.clone()),
+            strategies: (arguments.strategies.as_ref())
+                .map_or(StrategyChoice::ALL.to_vec(), |names| names.choices.clone()),
+            tuning,
             vts: arguments.vts.clone(),
             blocks: arguments.blocks.clone(),
             patterns: list(&arguments.pattern, default.pattern),
@@ -276,9 +296,28 @@ impl Choices {
         }
     }
 
-    /// The configurations of a strategy; what it does not depend on keeps its default, so that it runs once,
-    /// and what the user left open is what is suggested for the size.
-    fn configs(&self, strategy: Strategy, vts: Option<&[u32]>, element_bytes: usize, n: u64) -> Vec<ScanConfig> {
+    /// The strategy and its configurations; what it does not depend on keeps its default, so that it runs once,
+    /// and what the user left open is what is suggested for the size. `auto` is what the tuning table says, whatever
+    /// the lists say.
+    fn configs(
+        &self,
+        choice: StrategyChoice,
+        vts: Option<&[u32]>,
+        instance: Instance,
+        n: u64,
+    ) -> (Strategy, Vec<ScanConfig>) {
+        match choice {
+            StrategyChoice::Named(strategy) => {
+                (strategy, self.configs_of(strategy, vts, instance.element().bytes(), n))
+            }
+            StrategyChoice::Auto => {
+                let Resolved { strategy, config } = self.tuning.resolve(instance, n);
+                (strategy, vec![config])
+            }
+        }
+    }
+
+    fn configs_of(&self, strategy: Strategy, vts: Option<&[u32]>, element_bytes: usize, n: u64) -> Vec<ScanConfig> {
         let default = ScanConfig::suggested(strategy, element_bytes, n);
         let (tiles, patterned, single_pass) =
             (strategy.has_tiles(), strategy.has_patterns(), strategy.is_single_pass());
@@ -331,30 +370,31 @@ mod tests {
 
     fn jobs(words: &[&str]) -> Result<Jobs, CliError> {
         let arguments = Wrapper::try_parse_from(["compare"].iter().chain(words)).unwrap().compare;
-        Jobs::new(&arguments, &Scale::CPU, None)
+        Jobs::new(&arguments, &Scale::CPU, None, &Tuning::default())
     }
 
     #[test]
     fn without_options_every_strategy_runs_and_vt_is_swept() {
         let jobs = jobs(&[]).unwrap();
-        for &strategy in Strategy::ALL {
-            assert!(jobs.requests.iter().any(|request| request.strategy == strategy), "{strategy}");
+        for &choice in StrategyChoice::ALL {
+            assert!(jobs.requests.iter().any(|job| job.choice == choice), "{choice}");
         }
         for strategy in SWEPT {
-            let vts = |request: &&ScanRequest| request.strategy == strategy && request.n == Scale::CPU.sweep_size;
+            let named = StrategyChoice::Named(strategy);
+            let vts = |job: &&Job| job.choice == named && job.request.n == Scale::CPU.sweep_size;
             assert_eq!(jobs.requests.iter().filter(vts).count(), Scale::CPU.sweep_vts.len());
         }
-        assert!(jobs.requests.iter().any(|request| request.instance.operator() == Operator::Intervals));
+        assert!(jobs.requests.iter().any(|job| job.request.instance.operator() == Operator::Intervals));
     }
 
     #[test]
     fn the_suggested_vt_is_among_those_that_are_swept() {
         let arguments = Wrapper::try_parse_from(["compare"]).unwrap().compare;
         for scale in [Scale::CPU, Scale::GPU] {
-            let jobs = Jobs::new(&arguments, &scale, None).unwrap();
+            let jobs = Jobs::new(&arguments, &scale, None, &Tuning::default()).unwrap();
             for strategy in SWEPT {
                 let suggested = ScanConfig::suggested(strategy, 4, scale.sweep_size);
-                assert!(jobs.requests.iter().any(|request| {
+                assert!(jobs.requests.iter().any(|Job { request, .. }| {
                     (request.strategy, request.n, request.config.vt) == (strategy, scale.sweep_size, suggested.vt)
                 }));
             }
@@ -372,14 +412,29 @@ mod tests {
     #[test]
     fn nothing_runs_twice() {
         let jobs = jobs(&["--types", "u32", "--sizes", "1000,1000", "--vts", "1,2", "--blocks", "32,64"]).unwrap();
-        let of = |strategy| jobs.requests.iter().filter(|request| request.strategy == strategy).count();
+        let of = |strategy| jobs.requests.iter().filter(|job| job.choice == StrategyChoice::Named(strategy)).count();
         assert_eq!((of(Strategy::Sequential), of(Strategy::Naive), of(Strategy::Lookback)), (1, 2, 4));
+    }
+
+    #[test]
+    fn auto_is_one_configuration_a_size_whatever_the_lists_say() {
+        let words = ["--strategies", "auto,single-block", "--sizes", "1000,2^24", "--vts", "1,2", "--blocks", "32"];
+        let jobs = jobs(&words).unwrap();
+        let autos: Vec<_> = jobs.requests.iter().filter(|job| job.choice == StrategyChoice::Auto).collect();
+        assert_eq!(autos.len(), 2);
+        for job in autos {
+            let Resolved { strategy, config } = Tuning::default().resolve(job.request.instance, job.request.n);
+            assert_eq!((job.request.strategy, job.request.config), (strategy, config));
+        }
+        // What auto came to runs beside the same strategy by its own name.
+        assert_eq!(jobs.requests.len(), 2 + 2 * 2);
     }
 
     #[test]
     fn types_and_operators_complete_each_other() {
         let of = |words: &[&str]| {
-            let mut instances: Vec<_> = jobs(words).unwrap().requests.iter().map(|r| r.instance.to_string()).collect();
+            let mut instances: Vec<_> =
+                jobs(words).unwrap().requests.iter().map(|job| job.request.instance.to_string()).collect();
             instances.dedup();
             instances
         };
@@ -395,7 +450,7 @@ mod tests {
     #[test]
     fn one_input_serves_all_requests_in_a_row() {
         let jobs = jobs(&["--types", "all", "--modes", "all"]).unwrap();
-        let mut inputs: Vec<_> = jobs.requests.iter().map(|request| (request.instance, request.n)).collect();
+        let mut inputs: Vec<_> = jobs.requests.iter().map(|job| (job.request.instance, job.request.n)).collect();
         inputs.dedup();
         let in_a_row = inputs.len();
         inputs.sort_unstable();

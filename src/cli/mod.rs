@@ -16,6 +16,8 @@ pub mod stress;
 pub mod stress_gpu;
 pub mod sweep;
 pub mod table;
+pub mod targets;
+pub mod tune;
 
 use crate::device::DeviceError;
 use crate::record::RecordError;
@@ -35,6 +37,8 @@ pub const EXIT_WRONG: u8 = 1;
 pub const EXIT_USAGE: u8 = 2;
 /// The device or compiler that was asked for is not there.
 pub const EXIT_NO_DEVICE: u8 = 3;
+/// Every result was right, and a target of `compare --sweep targets` was missed.
+pub const EXIT_MISSED: u8 = 4;
 
 /// Compare prefix-scan strategies on an NVIDIA GPU, or on the CPU device that
 /// runs the very same kernels.
@@ -60,6 +64,13 @@ enum Command {
     /// host, verifies each, and keeps all samples in DIR. What they mean is in
     /// reports/METHOD.md.
     Sweep(sweep::SweepArguments),
+    /// Find the fastest strategy and configuration for each type and size
+    ///
+    /// Measures candidates on a GPU and writes the table that auto goes by, with
+    /// its evidence; compare and sweep take it by --tuning, a Scanner by
+    /// with_tuning. docs/tuning.md says how it chooses.
+    #[command(after_help = TUNE_AFTER_HELP)]
+    Tune(tune::TuneArguments),
     /// Say what is faster, slower or the same in two records of sweeps
     ///
     /// Judges every configuration by its samples, not by two medians.
@@ -96,13 +107,14 @@ Exit codes:
   0  every result was right
   1  a result was wrong, or a kernel failed
   2  bad arguments, input or output folder
-  3  no device or no compiler";
+  3  no device or no compiler
+  4  a target missed (compare --sweep targets)";
 
 const COMPARE_AFTER_HELP: &str = "\
 Lists are separated by commas. The words:
   strategies   sequential, naive, hillis-steele, blelloch, scan-then-propagate,
                reduce-then-scan, chained, lookback, single-block, one-wave,
-               lookahead
+               lookahead, auto
   types        u8, u16, u32, i32, u64, i64, f32, f64, affine-map,
                bicyclic-pair, index-interval
   operators    sum, min, max, and, or, xor, affine, bicyclic, intervals
@@ -118,12 +130,23 @@ Examples:
   lookback compare --operators intervals --sizes 2^16-1,2^16+1 --in-place
   lookback compare --input counts.npy --output results
   lookback compare --input counts.bin --types u32 --format csv
+  lookback compare --sweep targets --output records
+  lookback compare --sweep targets --record records/targets-h100.jsonl.gz
 
 A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl;
 `lookback report DIR` turns them into data, plots and page.
 
 Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
-input or output folder, 3 no device or no compiler.";
+input or output folder, 3 no device or no compiler, 4 a target missed.";
+
+const TUNE_AFTER_HELP: &str = "\
+Examples:
+  lookback tune --output tuning.toml         four minutes at most
+  lookback compare --tuning tuning.toml --strategies auto,lookback
+  lookback tune --from tune-h100.jsonl.gz --output tuning.toml   no GPU needed
+
+Exit codes: 0 all right, 1 a candidate was wrong or the device failed,
+2 bad arguments, record or folder, 3 no device or no compiler.";
 
 #[cfg(feature = "cpu")]
 const STRESS_AFTER_HELP: &str = "\
@@ -161,6 +184,18 @@ pub enum CliError {
     /// A sweep's record cannot be read, written or gone on with.
     #[error(transparent)]
     SweepRecord(#[from] crate::measure::record::SweepRecordError),
+    /// A tuning table cannot be read, or does not fit the device.
+    #[error(transparent)]
+    Tuning(#[from] crate::tuning::TuningError),
+    /// Nothing to tune, or a record that makes no table.
+    #[error(transparent)]
+    Tune(#[from] crate::measure::tune::TuneError),
+    /// `tune` without a GPU.
+    #[error(
+        "tune measures, so it needs an NVIDIA GPU with its driver and NVRTC (`lookback info` says what is missing); \
+         a table from a record needs neither: lookback tune --from RECORD --output FILE"
+    )]
+    TuneNeedsGpu(#[source] Box<CliError>),
     /// A sweep ended early.
     #[error(transparent)]
     Sweep(#[from] crate::measure::run::SweepError),
@@ -195,7 +230,7 @@ pub enum CliError {
 impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotBuilt { .. } | Self::NoDevice { .. } => EXIT_NO_DEVICE,
+            Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::TuneNeedsGpu(_) => EXIT_NO_DEVICE,
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
             Self::Device(_) | Self::Sweep(crate::measure::run::SweepError::Device(_)) => EXIT_WRONG,
@@ -221,12 +256,16 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
     match arguments.command {
         Command::Compare(arguments) => {
             let mut console = Console::new(arguments.quiet);
+            if let Some(name) = &arguments.sweep {
+                return Ok(targets::targets(name, &arguments, &mut console)?);
+            }
             let file = arguments.input.as_deref().map(|path| compare::read_input(&arguments, path)).transpose();
             let file = file.context("--input")?;
             let mut device = devices::open(&arguments, &console)?;
             Ok(compare::compare(&arguments, file, device.as_mut(), &mut console)?)
         }
         Command::Sweep(arguments) => Ok(sweep::sweep(&arguments)?),
+        Command::Tune(arguments) => Ok(tune::tune(&arguments)?),
         Command::CompareRecords(arguments) => Ok(sweep::compare(&arguments)?),
         #[cfg(feature = "cpu")]
         Command::Stress(arguments) => Ok(stress::stress(&arguments)?),
@@ -245,7 +284,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
 mod tests {
     use super::*;
     use crate::element::{ElementType, Operator};
-    use crate::strategy::{Composition, Descriptor, Pattern, Strategy, TileOrder};
+    use crate::strategy::{Composition, Descriptor, Pattern, StrategyChoice, TileOrder};
     use clap::CommandFactory;
 
     #[test]
@@ -259,7 +298,7 @@ mod tests {
             choices.iter().map(T::to_string).collect()
         }
         let lists = [
-            names(Strategy::ALL),
+            names(StrategyChoice::ALL),
             names(ElementType::ALL),
             names(Operator::ALL),
             names(Pattern::ALL),

@@ -13,9 +13,10 @@ use crate::measure::run::{self, Laboratory, Progress, SweepSummary};
 use crate::measure::sampling::{Figure, Stop};
 use crate::measure::selftest::selftest;
 use crate::measure::sweep::{Point, SHIPPED, SweepFile};
+use crate::tuning::{Gpu, TuningTable};
 use clap::Args;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The word that runs the timer's own test in place of a sweep.
@@ -36,6 +37,9 @@ pub struct SweepArguments {
     /// Say what would be measured and how long it takes; no GPU is needed
     #[arg(long)]
     pub dry_run: bool,
+    /// What auto goes by: a tuning table [default: the one for the GPU]
+    #[arg(long, value_name = "FILE")]
+    pub tuning: Option<PathBuf>,
     /// Which GPU, as CUDA counts
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ordinal: usize,
@@ -82,7 +86,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         return Ok(EXIT_OK);
     };
     if name == SELF_TEST {
-        let mut laboratory = open(arguments.ordinal)?;
+        let mut laboratory = open_laboratory(arguments.ordinal)?;
         console.remark("measuring kernels of known time, and copies against copies; about a minute");
         let test = selftest(laboratory.as_mut(), 42).map_err(|error| CliError::Sweep(error.into()))?;
         let machine = laboratory.machine();
@@ -90,7 +94,10 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         console.print(&format!("{}, driver {}\n\n{}\n{verdict}\n", machine.gpu, machine.driver, test.text))?;
         return Ok(if test.passed { EXIT_OK } else { EXIT_WRONG });
     }
-    let file = SweepFile::open(name)?;
+    let mut file = SweepFile::open(name)?;
+    if let Some(path) = &arguments.tuning {
+        file.tuning = Some(TuningTable::open(path)?.without_evidence());
+    }
     if arguments.dry_run {
         console.print(&describe(&file)?)?;
         return Ok(EXIT_OK);
@@ -98,21 +105,38 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
     let Some(output) = &arguments.output else {
         return Err(CliError::Usage("a sweep needs a folder for its record: --output DIR".to_owned()));
     };
-    let mut laboratory = open(arguments.ordinal)?;
+    let mut laboratory = open_laboratory(arguments.ordinal)?;
     run_and_record(laboratory.as_mut(), file, output, arguments.resume, &mut console)
 }
 
-/// Runs a sweep on a laboratory and keeps its record.
+/// Runs a sweep on a laboratory, prints its rows and keeps its record.
 ///
 /// # Errors
 /// When the device failed or the record cannot be written.
 pub fn run_and_record(
     laboratory: &mut dyn Laboratory,
     file: SweepFile,
-    output: &std::path::Path,
+    output: &Path,
     resume: bool,
     console: &mut Console,
 ) -> Result<u8, CliError> {
+    let mut table = Table::default();
+    measure(laboratory, file, output, resume, console, &mut |rows| Some(table.lines(rows))).map(|(code, _)| code)
+}
+
+/// Runs a sweep on a laboratory, prints what `shown` makes of the rows of each point, and keeps the record. Returns the
+/// exit code and where the record is.
+///
+/// # Errors
+/// When the device failed or the record cannot be written.
+pub(super) fn measure(
+    laboratory: &mut dyn Laboratory,
+    file: SweepFile,
+    output: &Path,
+    resume: bool,
+    console: &mut Console,
+    shown: &mut dyn FnMut(&[SweepRow]) -> Option<String>,
+) -> Result<(u8, PathBuf), CliError> {
     let header = SweepHeader {
         format: FORMAT,
         program: Program::this(),
@@ -125,11 +149,11 @@ pub fn run_and_record(
         Opened::Recorder(recorder) => recorder,
         Opened::Finished(path) => {
             console.print(&format!("{} is finished; nothing is left to do\n", path.display()))?;
-            return Ok(EXIT_OK);
+            return Ok((EXIT_OK, path));
         }
     };
-    let (mut points, _) = file.points(&laboratory.peers());
-    points.retain(|point| !recorder.has_point(point.instance.element(), point.instance.operator(), point.n));
+    let (mut points, _) = file.points_by(&laboratory.peers(), &file.tuning_on(header.machine.tuning_gpu())?);
+    points.retain(|point| !recorder.has_point(point));
     let estimate = run::estimate_sweep(&points, &file.limits, header.machine.processors);
     console.print(&format!("{} on {}, driver {}\n", file.name, header.machine.gpu, header.machine.driver))?;
     console.remark(&format!(
@@ -139,17 +163,17 @@ pub fn run_and_record(
         in_words(estimate.at_most_seconds),
     ));
     console.start_progress(points.iter().map(|point| cost(point, &file)).sum());
-    let mut table = Table::default();
     let mut failed = None;
     let result = run::run_sweep(laboratory, &file, &mut recorder, &mut |progress| match progress {
         Progress::Compiling(points) => console.show_progress(format!("compiling kernels for {points} points")),
         Progress::Point(point) => {
-            console.show_progress(format!("{} n = {}", point.instance, format_size(point.n)));
+            console.show_progress(point.title());
         }
         Progress::Rows(point, rows) => {
             console.advance(cost(point, &file));
             if !console.is_quiet()
-                && let Err(error) = console.print(&table.lines(rows))
+                && let Some(text) = shown(rows)
+                && let Err(error) = console.print(&text)
             {
                 failed.get_or_insert(error);
             }
@@ -172,7 +196,7 @@ pub fn run_and_record(
     console.print(&format!("\n{}\n{}\n", in_a_sentence(&summary), path.display()))?;
     match failed {
         Some(error) => Err(error),
-        None => Ok(if summary.wrong == 0 { EXIT_OK } else { EXIT_WRONG }),
+        None => Ok((if summary.wrong == 0 { EXIT_OK } else { EXIT_WRONG }, path)),
     }
 }
 
@@ -188,8 +212,12 @@ pub fn compare(arguments: &CompareRecordsArguments) -> Result<u8, CliError> {
     Ok(if arguments.fail_on_regression && comparison.has_regression() { EXIT_WRONG } else { EXIT_OK })
 }
 
+/// The GPU to measure on.
+///
+/// # Errors
+/// When there is none, or this build knows none.
 #[cfg(feature = "cuda")]
-fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open_laboratory(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
     match crate::cuda::timing::GpuLaboratory::open(ordinal) {
         Ok(laboratory) => Ok(Box::new(laboratory)),
         Err(error) => Err(CliError::NoDevice { device: "CUDA", source: DeviceError::Cuda(error) }),
@@ -197,7 +225,7 @@ fn open(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn open(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open_laboratory(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
     let _: Option<DeviceError> = None;
     Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
 }
@@ -226,18 +254,19 @@ fn list() -> Result<String, CliError> {
 
 /// What a sweep would measure.
 fn describe(file: &SweepFile) -> Result<String, CliError> {
-    let (points, skipped) = file.points(&peer_names());
+    let (points, skipped) = file.points_by(&peer_names(), &file.tuning_on(Gpu::H100)?);
     let mut text = format!("{}: {}\n\n", file.name, file.purpose);
     for point in &points {
         let estimate = run::estimate(point, &file.limits);
-        let _ = writeln!(
-            text,
-            "{:<12} n = {:<10} {:>4} subjects {:>8.1} s",
+        let offsets = if point.offsets.is_aligned() { String::new() } else { point.offsets.to_string() };
+        let line = format!(
+            "{:<12} n = {:<10} {:>4} subjects {:>8.1} s  {offsets}",
             point.instance.to_string(),
             format_size(point.n),
             point.entries.len(),
             estimate.expected_seconds
         );
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     for skipped in &skipped {
         let _ = writeln!(text, "skipped: {} ({})", skipped.what, skipped.why);
@@ -252,11 +281,11 @@ fn describe(file: &SweepFile) -> Result<String, CliError> {
     Ok(text)
 }
 
-fn in_words(seconds: f64) -> String {
+pub(super) fn in_words(seconds: f64) -> String {
     if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.1} min", seconds / 60.0) }
 }
 
-fn in_a_sentence(summary: &SweepSummary) -> String {
+pub(super) fn in_a_sentence(summary: &SweepSummary) -> String {
     let mut text =
         format!("{} after {}", if summary.wrong == 0 { "done" } else { "DONE WITH ERRORS" }, in_words(summary.seconds));
     if summary.wrong > 0 {
@@ -296,20 +325,25 @@ impl Table {
             );
         }
         if let Some(row) = rows.first() {
-            let _ = writeln!(text, "\n{} {} n = {}", row.element, row.operator, format_size(row.n));
+            let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
+            let _ = writeln!(text, "\n{} {} n = {}{offsets}", row.element, row.operator, format_size(row.n));
         }
         for row in rows {
             let number = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
             let start = format!(
                 "{:<24} {:<9} {:>2} {:>5}",
-                row.subject,
+                row.subject_with_choice(),
                 row.mode.map_or(String::new(), |mode| mode.to_string().chars().take(9).collect()),
                 number(row.vt),
                 number(row.block_threads)
             );
-            if row.status != Status::Measured {
+            let verdict = match row.status {
+                Status::Measured | Status::NotVerified => None,
+                Status::Wrong => Some("WRONG"),
+                Status::NotLaunchable => Some("not launchable"),
+            };
+            if let Some(verdict) = verdict {
                 let reason = row.reason.as_deref().and_then(|reason| reason.lines().next()).unwrap_or("");
-                let verdict = if row.status == Status::Wrong { "WRONG" } else { "not launchable" };
                 let _ = writeln!(text, "{start}  {verdict}: {reason}");
                 continue;
             }

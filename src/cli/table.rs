@@ -2,7 +2,7 @@
 
 use super::arguments::format_size;
 use crate::record::Row;
-use crate::strategy::ScanConfig;
+use crate::strategy::{ScanConfig, Strategy};
 use std::fmt::Write;
 
 /// Turns rows into lines and puts a heading where what is computed changes.
@@ -18,7 +18,8 @@ impl Table {
         let mut lines = String::new();
         let heading = heading(row);
         // Strategies without tiles have no choices and stand under whatever heading there is.
-        let choices = if row.strategy.has_tiles() { choices(row) } else { self.choices.clone() };
+        let ran = row.strategy_that_ran();
+        let choices = if ran.is_some_and(Strategy::has_tiles) { choices(row) } else { self.choices.clone() };
         if self.heading.as_ref() != Some(&heading) || self.choices != choices {
             if self.heading.is_some() {
                 lines.push('\n');
@@ -29,9 +30,14 @@ impl Table {
             self.choices = choices;
         }
         let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
+        // Every strategy that is worth choosing fits its column.
+        let name = match row.chosen_strategy {
+            Some(chosen) => format!("{}: {chosen}", row.strategy).chars().take(NAME_COLUMNS).collect(),
+            None => row.strategy.name().to_owned(),
+        };
         let start = format!(
-            "{:<19} {:>10} {:>2} {:>5}",
-            row.strategy.name(),
+            "{:<NAME_COLUMNS$} {:>10} {:>2} {:>5}",
+            name,
             format_size(row.n),
             number(row.vt),
             number(row.block_threads)
@@ -52,7 +58,7 @@ impl Table {
                 "{start} {:>7} {:>7} {:>7} {:>8}  {verdict}",
                 short(row.element_moves_per_element),
                 short(row.work_per_element),
-                if row.strategy.is_single_pass() { short(row.lookback_distance_tiles) } else { "-".to_owned() },
+                if row.is_single_pass() { short(row.lookback_distance_tiles) } else { "-".to_owned() },
                 span,
             )
         };
@@ -69,6 +75,8 @@ impl Table {
     }
 }
 
+/// Columns of the strategy's name.
+const NAME_COLUMNS: usize = 19;
 const CPU_COLUMNS: &str = "strategy                     n VT block moves/n  work/n  behind     span  result\n";
 const GPU_COLUMNS: &str = "strategy                     n VT block launches         µs     GB/s  result\n";
 
@@ -125,7 +133,6 @@ pub fn significant(value: f64, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::record::tests::{outcome, request};
-    use crate::strategy::Strategy;
 
     #[test]
     fn the_widest_row_fits_80_columns() {

@@ -13,7 +13,9 @@ use super::toolkit::Nvrtc;
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Kernel, KernelConfig};
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::stress::{fault_without_waiting, mutant_number};
+use crate::tuning::Gpu;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -74,6 +76,11 @@ impl Architecture {
         let stage = config.tile_bytes(element_bytes) + (warps + 4) * PREFIX_BYTES;
         let fit = self.shared_bytes().saturating_sub(fixed) / stage;
         if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
+    }
+
+    /// A GPU of this architecture, as tuning tables tell GPUs apart.
+    pub fn gpu(self, multiprocessors: u64) -> Gpu {
+        Gpu { major: self.major, minor: self.minor, multiprocessors: multiprocessors.try_into().unwrap_or(u32::MAX) }
     }
 
     /// The number NVRTC uses: 90 for 9.0.
@@ -315,6 +322,17 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// The kernel of a strategy without its waiting, where there is one, and the kernel as it is where not.
+    pub fn without_waiting(kernel: Kernel) -> Self {
+        let strategy = match kernel {
+            Kernel::Lookback => Strategy::Lookback,
+            Kernel::OneWave => Strategy::OneWave,
+            Kernel::Lookahead => Strategy::Lookahead,
+            _ => return Self::default(),
+        };
+        Self { mutant: fault_without_waiting(strategy).map_or(0, mutant_number), ..Self::default() }
+    }
+
     /// Text in front of the source. Options would not do: a cubin keeps a copy of them, and two that differ in
     /// nothing else would not be the same.
     fn prefix(self) -> String {

@@ -17,6 +17,7 @@ use crate::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings
 use crate::element::{ElementType, Instance};
 use crate::plan::ScanRequest;
 use crate::strategy::Mode;
+use crate::tuning::Gpu;
 use crate::verify::{Verification, error_factor};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUevent_flags};
@@ -432,6 +433,12 @@ impl CudaDevice {
 impl Device for CudaDevice {
     fn description(&self) -> DeviceDescription {
         self.description.clone()
+    }
+
+    fn gpu(&self) -> Gpu {
+        let count = attribute(self.memory.context(), Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+        // Only rules by multiprocessors need the number, and a GPU that hides it still has one.
+        self.kernels.architecture().gpu(count.unwrap_or(1))
     }
 
     fn load(&mut self, dataset: &Dataset) -> Result<(), DeviceError> {

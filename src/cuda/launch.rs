@@ -1,7 +1,7 @@
 //! From a plan to launches: kernels resolved and arguments laid out before, so that a scan costs one
 //! driver call a kernel.
 
-use super::compile::{Architecture, Compiler, ENTRY_POINT, stages};
+use super::compile::{Architecture, Compiler, ENTRY_POINT, Variant, stages};
 use super::error::{Context as _, CudaError};
 use super::memory::RelaxedCapture;
 use super::workspace::{RegionKey, Workspace};
@@ -107,6 +107,8 @@ pub(super) struct KernelSet {
     context: Arc<CudaContext>,
     compiler: Compiler,
     architecture: Architecture,
+    /// What is compiled of a kernel: as it is, or a variant of it.
+    variant: fn(Kernel) -> Variant,
     loaded: Mutex<HashMap<(Kernel, Instance, KernelConfig), LoadedKernel>>,
 }
 
@@ -118,8 +120,16 @@ impl KernelSet {
             context: Arc::clone(context),
             compiler,
             architecture: Architecture { major, minor },
+            variant: |_| Variant::default(),
             loaded: Mutex::new(HashMap::new()),
         })
+    }
+
+    /// The same with a variant in the place of each kernel.
+    #[cfg(feature = "cli")]
+    pub(super) fn with_variant(mut self, variant: fn(Kernel) -> Variant) -> Self {
+        self.variant = variant;
+        self
     }
 
     pub(super) fn compiler(&self) -> &Compiler {
@@ -142,7 +152,8 @@ impl KernelSet {
             return Ok(found.clone());
         }
         // Not under the lock: another thread's kernel need not wait for this one to compile.
-        let compiled = self.compiler.scan_kernel(kernel, instance, &config, self.architecture)?;
+        let variant = (self.variant)(kernel);
+        let compiled = self.compiler.scan_kernel_variant(kernel, instance, &config, self.architecture, variant)?;
         let module = self.load(compiled.cubin)?;
         let function = function(&module, ENTRY_POINT)?;
         let (shared_bytes, most_blocks) = {

@@ -40,7 +40,9 @@ use super::toolkit::probe_driver;
 use super::workspace::Workspace;
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::ScanRequest;
-use crate::strategy::{Mode, ScanConfig, Strategy};
+use crate::strategy::{Mode, ScanConfig, StrategyChoice};
+use crate::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
+use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -143,9 +145,11 @@ impl StreamState {
 pub struct Scanner {
     streams: Mutex<HashMap<StreamKey, Arc<Mutex<StreamState>>>>,
     captured: Mutex<Vec<StreamState>>,
-    strategy: Strategy,
-    /// `None` takes what is suggested for the size.
+    strategy: StrategyChoice,
+    /// `None` takes what the tuning table names or, of a named strategy, what is suggested for the size.
     config: Option<ScanConfig>,
+    gpu: Gpu,
+    tuning: Tuning,
     memory: Arc<DeviceMemory>,
     kernels: KernelSet,
 }
@@ -156,7 +160,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scanner {
-    /// Scans by decoupled look-back, in the configuration that is suggested for the size.
+    /// Scans by `auto`: the strategy and the configuration that the tuning table of the GPU names for type, operator
+    /// and size ([`crate::tuning`]).
     ///
     /// # Errors
     /// When there is no driver or no NVRTC; the errors say where they were looked for.
@@ -171,24 +176,42 @@ impl Scanner {
     /// When the driver fails.
     pub fn with_compiler(context: &Arc<CudaContext>, compiler: Compiler) -> Result<Self, CudaError> {
         probe_driver()?;
+        let kernels = KernelSet::new(context, compiler)?;
+        let multiprocessors = context
+            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .during(|| String::from("asking for the number of multiprocessors"))?;
+        let gpu = kernels.architecture().gpu(u64::try_from(multiprocessors).unwrap_or(1));
         Ok(Self {
             streams: Mutex::new(HashMap::new()),
             captured: Mutex::new(Vec::new()),
-            strategy: Strategy::Lookback,
+            strategy: StrategyChoice::Auto,
             config: None,
+            gpu,
+            tuning: Tuning::committed(gpu),
             memory: DeviceMemory::new(context)?,
-            kernels: KernelSet::new(context, compiler)?,
+            kernels,
         })
     }
 
-    /// Takes another strategy for the scans from here on.
+    /// Takes another strategy, or `auto` again, for the scans from here on.
     #[must_use]
-    pub fn with_strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
+    pub fn with_strategy(mut self, strategy: impl Into<StrategyChoice>) -> Self {
+        self.strategy = strategy.into();
         self
     }
 
-    /// Takes other choices inside the strategy for the scans from here on.
+    /// Takes what another tuning table says for the scans from here on, for example one that `lookback tune` made on
+    /// this GPU. It counts where the strategy is `auto`.
+    ///
+    /// # Errors
+    /// When a block of this GPU cannot hold the tile of one of its rows; the error names the row.
+    pub fn with_tuning(mut self, table: &TuningTable) -> Result<Self, TuningError> {
+        self.tuning = Tuning::with_table(table, self.gpu)?;
+        Ok(self)
+    }
+
+    /// Takes other choices inside the strategy for the scans from here on; with `auto`, inside whatever strategy the
+    /// table names.
     #[must_use]
     pub fn with_config(mut self, config: ScanConfig) -> Self {
         self.config = Some(config);
@@ -311,14 +334,19 @@ impl Scanner {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let element_bytes = instance.element().bytes() as u64;
         let in_place = same_or_apart(input, output, element_bytes)?;
+        let n = output.elements as u64;
+        let Resolved { strategy, config } = match self.strategy {
+            StrategyChoice::Auto => self.tuning.resolve(instance, n),
+            StrategyChoice::Named(strategy) => {
+                Resolved { strategy, config: ScanConfig::suggested(strategy, instance.element().bytes(), n) }
+            }
+        };
         let request = ScanRequest {
             instance,
-            strategy: self.strategy,
+            strategy,
             mode,
-            config: self.config.unwrap_or_else(|| {
-                ScanConfig::suggested(self.strategy, instance.element().bytes(), output.elements as u64)
-            }),
-            n: output.elements as u64,
+            config: self.config.unwrap_or(config),
+            n,
             in_place,
             input_offset: (input.address % 16) as u32,
             output_offset: (output.address % 16) as u32,

@@ -18,7 +18,7 @@
 //! All subjects of a point read one input and write one output, and all launches share one workspace: on one
 //! stream they run one after the other, which is what a workspace asks for (`super::workspace`).
 
-use super::compile::{Architecture, Compiler, KernelResources};
+use super::compile::{Architecture, Compiler, KernelResources, Variant};
 use super::device::{CudaDevice, attribute, elapsed_ns, kernel_module_version};
 use super::error::{Context as _, CudaError};
 use super::launch::{KernelSet, PreparedScan, function};
@@ -31,10 +31,10 @@ use crate::measure::environment::{self, Machine};
 use crate::measure::input::{self, Distribution};
 use crate::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts};
 use crate::measure::sampling::{Executor, Figure, Readiness, Sample};
-use crate::measure::sweep::{Point, Subject};
+use crate::measure::sweep::{Offsets, Point, Subject};
 use crate::peers::{self, PeerError, PreparedPeer};
 use crate::plan::{Kernel, KernelConfig, Plan, ScanRequest};
-use crate::strategy::Mode;
+use crate::strategy::{Mode, ScanConfig, Strategy};
 use crate::verify::{Verification, error_factor};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, result};
@@ -47,6 +47,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of guard on each side of an array; a multiple of every alignment that a kernel could want.
 const GUARD_BYTES: u64 = 4096;
+/// Bytes that offsets move an array by at most.
+const OFFSET_ROOM_BYTES: u64 = Offsets::MOST as u64 * 8;
 /// What outputs, guards and temporary arrays hold before a verified run.
 const FILLING: u8 = 0xA5;
 /// How long anything may take before it counts as hung.
@@ -79,6 +81,8 @@ struct PreparedSubject {
     is_asynchronous: bool,
     /// Whether it may be captured.
     is_capturable: bool,
+    /// Whether its result is wrong by design.
+    is_bound: bool,
     graph: Option<Graph>,
     facts: SubjectFacts,
 }
@@ -119,7 +123,7 @@ struct OpenPoint {
 
 impl PreparedSubject {
     fn new(work: Work, mode: Option<Mode>, request: Option<ScanRequest>, facts: SubjectFacts) -> Self {
-        Self { work, mode, request, is_asynchronous: true, is_capturable: true, graph: None, facts }
+        Self { work, mode, request, is_asynchronous: true, is_capturable: true, is_bound: false, graph: None, facts }
     }
 
     /// What it is, for messages.
@@ -151,6 +155,22 @@ impl PreparedSubject {
     }
 }
 
+/// The scan of a point's arrays.
+fn request(point: &Point, strategy: Strategy, mode: Mode, config: ScanConfig) -> ScanRequest {
+    // Buffers and guards are multiples of 256, so only the offsets are off a boundary.
+    let beyond_boundary = |elements: u32| elements * point.instance.element().bytes() as u32 % 16;
+    ScanRequest {
+        instance: point.instance,
+        strategy,
+        mode,
+        config,
+        n: point.n,
+        in_place: false,
+        input_offset: beyond_boundary(point.offsets.input),
+        output_offset: beyond_boundary(point.offsets.output),
+    }
+}
+
 /// One GPU that points are measured on.
 pub struct GpuLaboratory {
     // In the order in which they have to go: graphs and prepared work, then what they use.
@@ -165,7 +185,11 @@ pub struct GpuLaboratory {
     start: CudaEvent,
     end: CudaEvent,
     resources: HashMap<KernelKey, KernelResources>,
+    /// Bytes from the aligned places of input and output to where the open point has them.
+    offset_bytes: (u64, u64),
     kernels: KernelSet,
+    /// The same kernels without their waiting.
+    bounds: KernelSet,
     stream: Arc<CudaStream>,
     memory: Arc<DeviceMemory>,
     machine: Machine,
@@ -190,6 +214,7 @@ impl Drop for GpuLaboratory {
         if self.memory.is_abandoned() {
             // Unloading a module waits for its kernels, and one of them hangs: the process's end unloads.
             std::mem::forget(self.kernels.take_modules());
+            std::mem::forget(self.bounds.take_modules());
             std::mem::forget(Arc::clone(&self.tools.module));
             std::mem::forget(Arc::clone(&self.stream));
             std::mem::forget(self.open.take());
@@ -306,6 +331,7 @@ impl GpuLaboratory {
         let stream = context.new_stream().during(|| String::from("making a stream"))?;
         let memory = DeviceMemory::new(&context)?;
         let kernels = KernelSet::new(&context, compiler)?;
+        let bounds = KernelSet::new(&context, Compiler::new()?)?.with_variant(Variant::without_waiting);
         let identity = identity(&context)?;
         let machine = describe(&context, &kernels, identity)?;
         let tools = Tools::new(&context, &kernels)?;
@@ -327,7 +353,9 @@ impl GpuLaboratory {
             start: event()?,
             end: event()?,
             resources: HashMap::new(),
+            offset_bytes: (0, 0),
             kernels,
+            bounds,
             stream,
             memory,
             machine,
@@ -398,16 +426,17 @@ impl GpuLaboratory {
     }
 
     fn input_address(&self) -> u64 {
-        self.input.as_ref().map_or(0, |buffer| buffer.address() + GUARD_BYTES)
+        self.input.as_ref().map_or(0, |buffer| buffer.address() + GUARD_BYTES + self.offset_bytes.0)
     }
 
     fn output_address(&self) -> u64 {
-        self.output.as_ref().map_or(0, |buffer| buffer.address() + GUARD_BYTES)
+        self.output.as_ref().map_or(0, |buffer| buffer.address() + GUARD_BYTES + self.offset_bytes.1)
     }
 
     /// Buffers for `bytes` bytes between guards; `false` if they do not fit, with the reason.
     fn make_room(&mut self, bytes: u64) -> Result<Result<(), String>, CudaError> {
-        let needed = bytes + 2 * GUARD_BYTES;
+        // For any offsets, so that points that differ in these alone have the same memory.
+        let needed = bytes + 2 * GUARD_BYTES + OFFSET_ROOM_BYTES;
         let is_large_enough = |buffer: &Option<Buffer>| buffer.as_ref().is_some_and(|buffer| buffer.bytes() >= needed);
         if is_large_enough(&self.input) && is_large_enough(&self.output) {
             return Ok(Ok(()));
@@ -442,7 +471,8 @@ impl GpuLaboratory {
         let count = CHECKED_ELEMENTS.min(point.n);
         for first in [0, point.n - count] {
             let mut found = vec![0; count as usize * element.bytes()];
-            buffer.download(GUARD_BYTES + first * element.bytes() as u64, &mut found, &self.stream)?;
+            let place = GUARD_BYTES + self.offset_bytes.0 + first * element.bytes() as u64;
+            buffer.download(place, &mut found, &self.stream)?;
             let expected: Vec<u8> = (first..first + count)
                 .flat_map(|index| input::generate(element, distribution, seed, point.n, index))
                 .collect();
@@ -460,6 +490,9 @@ impl GpuLaboratory {
     fn open_point(&mut self, point: &Point, seed: u64) -> Result<OpenedPoint, CudaError> {
         self.bind()?;
         self.open = None;
+        let element_bytes = point.instance.element().bytes() as u64;
+        let Offsets { input, output } = point.offsets;
+        self.offset_bytes = (u64::from(input) * element_bytes, u64::from(output) * element_bytes);
         if let Err(reason) = self.make_room(point.input_bytes())? {
             return Ok(OpenedPoint::DoesNotFit(reason));
         }
@@ -519,21 +552,23 @@ impl GpuLaboratory {
             }
         };
         match subject {
-            Subject::Scan { strategy, mode, config } => {
-                let request = ScanRequest {
-                    instance: point.instance,
-                    strategy: *strategy,
-                    mode: *mode,
-                    config: *config,
-                    n: point.n,
-                    in_place: false,
-                    // Buffers and guards are multiples of 256.
-                    input_offset: 0,
-                    output_offset: 0,
-                };
+            Subject::Scan { strategy, mode, config } | Subject::Auto { strategy, mode, config } => {
+                let request = request(point, *strategy, *mode, *config);
                 let scan = PreparedScan::new(&request, &self.kernels).map_err(not_launchable)?;
                 let facts = self.facts(&request, &scan);
                 Ok(PreparedSubject::new(Work::Scan(Box::new(scan)), Some(*mode), Some(request), facts))
+            }
+            Subject::Bound { strategy, mode, config } => {
+                let request = request(point, *strategy, *mode, *config);
+                let scan = PreparedScan::new(&request, &self.bounds).map_err(not_launchable)?;
+                let facts = SubjectFacts {
+                    access_bytes: Some(scan.access_bytes()),
+                    launches: Some(scan.launches()),
+                    ..SubjectFacts::default()
+                };
+                let mut subject = PreparedSubject::new(Work::Scan(Box::new(scan)), Some(*mode), Some(request), facts);
+                subject.is_bound = true;
+                Ok(subject)
             }
             Subject::Peer { name, mode } => {
                 let unsupported = |error: PeerError| NotMeasured::Unsupported(error.to_string());
@@ -552,6 +587,12 @@ impl GpuLaboratory {
                 Ok(subject)
             }
             Subject::Memcpy => Ok(PreparedSubject::new(Work::Memcpy { bytes }, None, None, SubjectFacts::default())),
+            Subject::Copy16 | Subject::Copy16Again | Subject::Copy16Slower
+                if !(self.input_address() | self.output_address()).is_multiple_of(16) =>
+            {
+                let why = "it moves 16 bytes a lane, and input or output does not begin at such a boundary";
+                Err(NotMeasured::Unsupported(why.to_owned()))
+            }
             Subject::Copy16 => copy("copy_16", &tile_copy(0), Some(16)),
             Subject::Copy16Again => copy("copy_16_again", &tile_copy(0), Some(16)),
             Subject::Copy16Slower => copy("copy_16_slower", &tile_copy(tiles.div_ceil(20)), Some(16)),
@@ -616,7 +657,7 @@ impl GpuLaboratory {
             return Ok(Err(NotMeasured::Unsupported(String::from("it was not prepared"))));
         };
         let (instance, n, seed) = (open.instance, open.n, open.seed);
-        if matches!(subject.work, Work::Spin { .. } | Work::Nothing) {
+        if subject.is_bound || matches!(subject.work, Work::Spin { .. } | Work::Nothing) {
             return Ok(match self.run_once(subject)? {
                 Ok(()) => Ok(Verification { compared: 0, mismatches: 0, first_mismatch: None }),
                 Err(reason) => Err(reason),
@@ -676,8 +717,8 @@ impl GpuLaboratory {
             // SAFETY: bound in `open_point` to the buffers of this point, which live until the next one is
             // opened, and that waits first; stream, workspace, kernels and context are this laboratory's.
             Work::Scan(scan) => unsafe { scan.launch(&self.stream) },
-            // SAFETY: both addresses are of n elements between guards, aligned to 256, and apart; they live
-            // until the stream was waited for; the context was made current by the caller.
+            // SAFETY: both addresses are of n elements between guards, multiples of the element's size, and apart; they
+            // live until the stream was waited for; the context was made current by the caller.
             Work::Peer(peer) => unsafe { peer.launch_addresses(input, output) }.map_err(peer_error),
             // SAFETY: as above.
             Work::Memcpy { bytes } => {
@@ -954,36 +995,32 @@ impl Laboratory for GpuLaboratory {
     }
 
     fn compile_ahead(&mut self, points: &[Point]) {
-        let mut wanted: Vec<KernelKey> = Vec::new();
+        let mut wanted: Vec<(KernelKey, bool)> = Vec::new();
         let mut seen = HashSet::new();
         for point in points {
             for entry in &point.entries {
-                let Subject::Scan { strategy, mode, config } = &entry.subject else { continue };
-                let request = ScanRequest {
-                    instance: point.instance,
-                    strategy: *strategy,
-                    mode: *mode,
-                    config: *config,
-                    n: point.n,
-                    in_place: false,
-                    input_offset: 0,
-                    output_offset: 0,
-                };
-                let Ok(plan) = Plan::new(&request) else { continue };
+                let Some((strategy, mode, config)) = entry.subject.scan() else { continue };
+                let is_bound = matches!(entry.subject, Subject::Bound { .. });
+                let Ok(plan) = Plan::new(&request(point, strategy, mode, config)) else { continue };
                 for step in plan.steps {
-                    let key = (step.kernel, point.instance.canonical(), step.config);
-                    if seen.insert(key) {
-                        wanted.push(key);
+                    let wish = ((step.kernel, point.instance.canonical(), step.config), is_bound);
+                    if seen.insert(wish) {
+                        wanted.push(wish);
                     }
                 }
             }
         }
         let next = AtomicUsize::new(0);
         let found = Mutex::new(Vec::new());
-        let (kernels, architecture): (&KernelSet, Architecture) = (&self.kernels, self.kernels.architecture());
+        let (kernels, bounds): (&KernelSet, &KernelSet) = (&self.kernels, &self.bounds);
+        let architecture: Architecture = kernels.architecture();
         let worker = || {
-            while let Some(&key) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(&(key, is_bound)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let (kernel, instance, config) = key;
+                if is_bound {
+                    let _ = bounds.kernel(kernel, instance, config);
+                    continue;
+                }
                 // What does not compile or load says so again when its point is opened.
                 if let Ok(compiled) = kernels.compiler().scan_kernel(kernel, instance, &config, architecture) {
                     found.lock().unwrap_or_else(PoisonError::into_inner).push((key, compiled.resources));

@@ -5,9 +5,9 @@
 //! name, another temperature) the samples do not know; the threshold has to cover it, and the copy's rows,
 //! which no change to a scan can make faster or slower, show how large it is.
 
-use super::record::{Status, SweepRecord, SweepRow};
+use super::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use super::sampling::Figure;
-use super::statistics::{Ratio, Verdict};
+use super::statistics::{self, Ratio, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -121,7 +121,8 @@ pub fn compare_records(old: &[SweepRecord], new: &[SweepRecord], threshold: f64)
             continue;
         };
         match (before.status, after.status) {
-            (Status::Measured, Status::Measured) => {
+            // Bounds, too: what a kernel takes without its waiting can become slower as well.
+            (Status::Measured, Status::Measured) | (Status::NotVerified, Status::NotVerified) => {
                 for &figure in Figure::ALL {
                     comparison.changes.extend(compare_figure(key, before, after, figure, threshold));
                 }
@@ -169,21 +170,29 @@ fn compare_figure(key: &str, before: &SweepRow, after: &SweepRow, figure: Figure
         remark = Some("with the empty frame on both sides".to_owned());
         Ratio::bootstrap(&before.raw_samples_ns(), &after.raw_samples_ns())
     };
-    let mut verdict = ratio.map_or(Verdict::Unclear, |ratio| ratio.verdict(threshold));
+    let verdict = ratio.map_or(Verdict::Unclear, |ratio| ratio.verdict(threshold));
     if !(before.is_trusted && after.is_trusted) {
         remark = Some("a noise criterion was not met".to_owned());
-        // At reduced clock, or with a handful of samples, a difference says nothing about the code.
-        if verdict != Verdict::Same {
-            verdict = Verdict::Unclear;
-        }
     }
+    let verdict = believed(verdict, before, after);
     Some(Change { key: key.to_owned(), figure: Some(figure), verdict, ratio, remark })
+}
+
+/// What the samples of two figures of one record say: whether `after` takes longer or shorter than `before`.
+pub(super) fn judge(before: &FigureRecord, after: &FigureRecord, threshold: f64) -> Verdict {
+    believed(statistics::compare(&before.samples_ns, &after.samples_ns, threshold), before, after)
+}
+
+/// At reduced clock, or with a handful of samples, a difference says nothing about the code.
+fn believed(verdict: Verdict, before: &FigureRecord, after: &FigureRecord) -> Verdict {
+    let is_trusted = before.is_trusted && after.is_trusted;
+    if is_trusted || verdict == Verdict::Same { verdict } else { Verdict::Unclear }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::environment::tests::machine;
-    use super::super::record::{FORMAT, FigureRecord, Program, SweepHeader};
+    use super::super::record::{FORMAT, Program, SweepHeader};
     use super::super::sampling::{Measured, Series, Stop};
     use super::super::sweep::{Subject, SweepFile};
     use super::*;

@@ -4,6 +4,7 @@
 //! NVML. Where NVML is missing those stay empty and the sweep goes on.
 
 use super::record::Program;
+use crate::tuning::Gpu;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::process::Command;
@@ -81,6 +82,11 @@ impl Machine {
             Some(_) => words.join("-"),
             None => "gpu".to_owned(),
         }
+    }
+
+    /// The GPU, as tuning tables tell GPUs apart; an H100 where the compute capability cannot be read.
+    pub fn tuning_gpu(&self) -> Gpu {
+        Gpu::parse(&self.compute_capability, self.multiprocessors).unwrap_or_default()
     }
 
     /// Name and digest: what must be the same for two rows to belong into one record.

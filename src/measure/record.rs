@@ -14,16 +14,20 @@
 //! |---|---|---|
 //! | `header` | once, first | [`SweepHeader`]: sweep file, seed, program, command line, date, machine |
 //! | `row` | one a configuration and size | [`SweepRow`]: the configuration, its verification, its figures |
-//! | `point` | one a type, operator and n | [`PointDone`]: the rows of this point, right above, are all there |
+//! | `point` | one a type, operator, n and offsets | [`PointDone`]: the rows of this point, right above, are all there |
 //! | `skipped` | any | what was not run, and why |
 //! | `resumed` | one a resumption | when and with which command line |
 //! | `finished` | once, last | seconds, median clock of the run, temperature |
 //!
 //! **The rows.** `subject` is the name in tables and plots (`lookback`, `memcpy`, `cub-3.5.0`, …); `kind` is
-//! `strategy`, `peer` or `copy`. Fields that a subject does not have are `null`. `status` is `measured`, `wrong`
-//! (verification failed; no figure is to be used), or `not-launchable` (the configuration does not compile or
-//! cannot be launched; `reason` says why). `cold`, `stream`, `graph` and `latency` hold a [`FigureRecord`] each,
-//! or `null` where the figure was not asked for. In a figure
+//! `strategy`, `peer`, `copy` or `bound`. Fields that a subject does not have are `null`. `status` is `measured`,
+//! `wrong` (verification failed; no figure is to be used), `not-launchable` (the configuration does not compile or
+//! cannot be launched; `reason` says why), or `not-verified`: a `bound` is a strategy's kernel that waits for nothing,
+//! so its result is wrong by design and its times are no scan's. `offsets` are the elements that input and output lie
+//! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `cold`, `stream`, `graph` and `latency` hold
+//! a [`FigureRecord`] each, or `null` where the figure was not asked for. Of the subject `auto`, `chosen_strategy` and
+//! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
+//! few samples or by the full rule. In a figure
 //!
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
@@ -43,10 +47,10 @@
 use super::environment::Machine;
 use super::sampling::{Figure, Measured, Series, Stop};
 use super::statistics::Summary;
-use super::sweep::{Subject, SweepFile};
+use super::sweep::{Offsets, Point, Subject, SweepFile};
 use crate::element::{ElementType, Operator};
 use crate::record::Skipped;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use crate::verify::Verification;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
@@ -99,6 +103,8 @@ pub enum Kind {
     Peer,
     /// A copy: the floor.
     Copy,
+    /// A strategy's kernel that waits for nothing: what its waiting costs. Not a scan.
+    Bound,
 }
 
 /// Whether a row's figures can be used.
@@ -111,6 +117,18 @@ pub enum Status {
     Wrong,
     /// The configuration does not compile or cannot be launched.
     NotLaunchable,
+    /// Timed, and wrong by design: a bound.
+    NotVerified,
+}
+
+/// How far `lookback tune` went with a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pass {
+    /// A few samples, in common rounds with all candidates.
+    Coarse,
+    /// By the full stopping rule, in common rounds with the best few.
+    Full,
 }
 
 /// One configuration at one size.
@@ -128,6 +146,9 @@ pub struct SweepRow {
     pub operator: Operator,
     /// Elements.
     pub n: u64,
+    /// Where input and output begin.
+    #[serde(default, skip_serializing_if = "Offsets::is_aligned")]
+    pub offsets: Offsets,
     /// Bytes by definition: every element read once and written once, 2·n·size.
     pub bytes: u64,
     /// Values per thread, where the strategy has tiles.
@@ -142,6 +163,12 @@ pub struct SweepRow {
     pub descriptor: Option<Descriptor>,
     /// How a block learns which tile is its own, in a single pass.
     pub tile_order: Option<TileOrder>,
+    /// The strategy that `auto` came to, where the subject is `auto`; the configuration is that strategy's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_strategy: Option<Strategy>,
+    /// In which pass of `lookback tune` its figures were measured; `None` in other sweeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<Pass>,
     /// Widest access of a lane in bytes.
     pub access_bytes: Option<u32>,
     /// Kernel launches of one scan.
@@ -277,11 +304,15 @@ impl FigureRecord {
 }
 
 impl SweepRow {
-    /// A row without figures.
+    /// A row of aligned arrays, without figures.
     pub fn new(subject: &Subject, element: ElementType, operator: Operator, n: u64) -> Self {
-        let (config, tiles, single_pass) = match subject {
-            Subject::Scan { strategy, config, .. } => (Some(config), strategy.has_tiles(), strategy.is_single_pass()),
-            _ => (None, false, false),
+        let (config, tiles, single_pass) = match subject.scan() {
+            Some((strategy, _, config)) => (Some(config), strategy.has_tiles(), strategy.is_single_pass()),
+            None => (None, false, false),
+        };
+        let chosen_strategy = match subject {
+            Subject::Auto { strategy, .. } => Some(*strategy),
+            _ => None,
         };
         let tiled = config.filter(|_| tiles);
         Self {
@@ -291,6 +322,7 @@ impl SweepRow {
             element,
             operator,
             n,
+            offsets: Offsets::default(),
             bytes: 2 * n * element.bytes() as u64,
             vt: tiled.map(|config| config.vt),
             block_threads: config.map(|config| config.block_threads),
@@ -298,6 +330,8 @@ impl SweepRow {
             composition: tiled.map(|config| config.composition),
             descriptor: config.filter(|_| single_pass).and_then(|config| config.descriptor),
             tile_order: config.filter(|_| single_pass).map(|config| config.tile_order),
+            chosen_strategy,
+            pass: None,
             access_bytes: None,
             launches: None,
             registers: None,
@@ -309,6 +343,14 @@ impl SweepRow {
             stream: None,
             graph: None,
             latency: None,
+        }
+    }
+
+    /// The subject's name; for `auto` with the strategy that it came to.
+    pub fn subject_with_choice(&self) -> String {
+        match self.chosen_strategy {
+            Some(strategy) => format!("{}: {strategy}", self.subject),
+            None => self.subject.clone(),
         }
     }
 
@@ -343,17 +385,22 @@ impl SweepRow {
             }
         };
         add(self.mode.map(|mode| mode.to_string()));
+        if self.chosen_strategy.is_some() {
+            // What `auto` came to may be another configuration in another record, and is compared all the same.
+            return key;
+        }
         add(self.vt.map(|vt| format!("VT {vt}")));
         add(self.block_threads.map(|threads| format!("{threads} threads")));
         add(self.pattern.map(|pattern| pattern.to_string()));
         add(self.composition.map(|composition| composition.to_string()));
         add(self.descriptor.map(|descriptor| descriptor.to_string()));
         add(self.tile_order.map(|order| order.to_string()));
+        add((!self.offsets.is_aligned()).then(|| self.offsets.to_string()));
         key
     }
 }
 
-/// All rows of a type, operator and n are there.
+/// All rows of a type, operator, n and offsets are there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointDone {
     /// Element type.
@@ -362,6 +409,9 @@ pub struct PointDone {
     pub operator: Operator,
     /// Elements.
     pub n: u64,
+    /// Where input and output begin.
+    #[serde(default, skip_serializing_if = "Offsets::is_aligned")]
+    pub offsets: Offsets,
     /// Seed of the order in rounds.
     pub order_seed: u64,
     /// The cold figure with nothing between the events, whose median was taken off the others'.
@@ -373,7 +423,7 @@ pub struct PointDone {
 
 impl PointDone {
     fn has(&self, row: &SweepRow) -> bool {
-        (self.element, self.operator, self.n) == (row.element, row.operator, row.n)
+        (self.element, self.operator, self.n, self.offsets) == (row.element, row.operator, row.n, row.offsets)
     }
 }
 
@@ -673,8 +723,9 @@ impl SweepRecorder {
     }
 
     /// Whether the rows of a point are there from an earlier run.
-    pub fn has_point(&self, element: ElementType, operator: Operator, n: u64) -> bool {
-        self.record.points.iter().any(|point| (point.element, point.operator, point.n) == (element, operator, n))
+    pub fn has_point(&self, point: &Point) -> bool {
+        let wanted = (point.instance.element(), point.instance.operator(), point.n, point.offsets);
+        self.record.points.iter().any(|done| (done.element, done.operator, done.n, done.offsets) == wanted)
     }
 
     /// Keeps a row.

@@ -9,7 +9,9 @@ use super::sweep::{Entry, Limits, Point, Subject, SweepFile};
 use crate::device::DeviceError;
 use crate::record::Skipped;
 use crate::strategy::Strategy;
+use crate::tuning::TuningError;
 use crate::verify::Verification;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// What is known of a subject before it runs.
@@ -66,7 +68,8 @@ pub trait Laboratory {
     /// When the device failed.
     fn open(&mut self, point: &Point, seed: u64) -> Result<OpenedPoint, DeviceError>;
 
-    /// Poisons the output, runs a subject once and verifies every element.
+    /// Poisons the output, runs a subject once and verifies every element; of a [`Subject::Bound`] there is nothing to
+    /// verify.
     ///
     /// # Errors
     /// When the device failed. A subject that cannot be launched is none.
@@ -91,6 +94,9 @@ pub enum SweepError {
     /// The record cannot be written.
     #[error(transparent)]
     Record(#[from] SweepRecordError),
+    /// The tuning table does not fit the GPU.
+    #[error(transparent)]
+    Tuning(#[from] TuningError),
 }
 
 /// What a sweep tells while it runs.
@@ -124,7 +130,7 @@ pub struct SweepSummary {
 /// How many times as many samples of the latency are taken at least, and at most.
 const LATENCY_SAMPLES: [usize; 2] = [5, 2];
 /// How long the device is kept busy before the first point.
-const FIRST_WARM_UP: Duration = Duration::from_millis(300);
+pub(super) const FIRST_WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures the points that the record does not have yet.
 ///
@@ -137,12 +143,13 @@ pub fn run_sweep(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<SweepSummary, SweepError> {
     let start = Instant::now();
-    let (mut points, skipped) = sweep.points(&laboratory.peers());
+    let tuning = sweep.tuning_on(laboratory.machine().tuning_gpu())?;
+    let (mut points, skipped) = sweep.points_by(&laboratory.peers(), &tuning);
     for skipped in skipped {
         progress(Progress::Skipped(&skipped));
         recorder.skipped(skipped)?;
     }
-    points.retain(|point| !recorder.has_point(point.instance.element(), point.instance.operator(), point.n));
+    points.retain(|point| !recorder.has_point(point));
     let mut clocks = Clocks::default();
     if !points.is_empty() {
         progress(Progress::Compiling(points.len()));
@@ -152,35 +159,52 @@ pub fn run_sweep(
     for point in &points {
         progress(Progress::Point(point));
         let point_start = Instant::now();
-        let order_seed = point.seed(sweep.seed);
         let measured = measure_point(laboratory, point, sweep.seed, &sweep.limits, &mut clocks)?;
-        for skipped in measured.skipped {
-            progress(Progress::Skipped(&skipped));
-            recorder.skipped(skipped)?;
-        }
-        progress(Progress::Rows(point, &measured.rows));
-        for row in measured.rows {
-            recorder.row(row)?;
-        }
-        recorder.point(PointDone {
-            element: point.instance.element(),
-            operator: point.instance.operator(),
-            n: point.n,
-            order_seed,
-            empty_frame: measured.empty_frame,
-            seconds: (point_start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
-        })?;
+        keep_point(recorder, point, sweep.seed, measured, point_start, progress)?;
     }
     laboratory.close();
+    Ok(summarize(recorder, &clocks, start))
+}
+
+/// Keeps what was measured at a point.
+pub(super) fn keep_point(
+    recorder: &mut SweepRecorder,
+    point: &Point,
+    sweep_seed: u64,
+    measured: MeasuredPoint,
+    start: Instant,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), SweepRecordError> {
+    for skipped in measured.skipped {
+        progress(Progress::Skipped(&skipped));
+        recorder.skipped(skipped)?;
+    }
+    progress(Progress::Rows(point, &measured.rows));
+    for row in measured.rows {
+        recorder.row(row)?;
+    }
+    recorder.point(PointDone {
+        element: point.instance.element(),
+        operator: point.instance.operator(),
+        n: point.n,
+        offsets: point.offsets,
+        order_seed: point.seed(sweep_seed),
+        empty_frame: measured.empty_frame,
+        seconds: (start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+    })
+}
+
+/// What the record has come to.
+pub(super) fn summarize(recorder: &SweepRecorder, clocks: &Clocks, start: Instant) -> SweepSummary {
     let rows = &recorder.record().rows;
     let figures = rows.iter().flat_map(|row| Figure::ALL.iter().filter_map(|&figure| row.figure(figure)));
-    Ok(SweepSummary {
+    SweepSummary {
         wrong: rows.iter().filter(|row| row.status == Status::Wrong).count(),
         not_launchable: rows.iter().filter(|row| row.status == Status::NotLaunchable).count(),
         untrusted_figures: figures.filter(|figure| figure.unavailable.is_none() && !figure.is_trusted).count(),
         median_clock_mhz: clocks.median_megahertz(),
         seconds: start.elapsed().as_secs_f64(),
-    })
+    }
 }
 
 /// The rows of a point, and what of it was not run.
@@ -208,6 +232,7 @@ pub fn measure_point(
     let mut measured = MeasuredPoint::default();
     let (element, operator) = (point.instance.element(), point.instance.operator());
     let what = format!("{} at n = {}", point.instance, point.n);
+    let what = if point.offsets.is_aligned() { what } else { format!("{what}, {}", point.offsets) };
     let mut with_frame = point.clone();
     let empty_frame_entry = with_frame.entries.len();
     with_frame.entries.push(Entry { subject: Subject::EmptyFrame, figures: vec![Figure::Cold] });
@@ -218,11 +243,12 @@ pub fn measure_point(
             return Ok(measured);
         }
     };
-    // Entry → row, for those that exist; and those that are right, so that their time means something.
+    // Entry → row, for those that exist; and those that are right (or bounds), so that their time means something.
     let mut rows: Vec<Option<SweepRow>> = Vec::with_capacity(opened.len());
     let mut right = Vec::new();
     for (index, (entry, opened)) in point.entries.iter().zip(opened).enumerate() {
         let mut row = SweepRow::new(&entry.subject, element, operator, point.n);
+        row.offsets = point.offsets;
         let verified = match opened {
             Ok(facts) => {
                 row.access_bytes = facts.access_bytes;
@@ -234,6 +260,12 @@ pub fn measure_point(
             Err(reason) => Err(reason),
         };
         match verified {
+            Ok(_) if is_bound(&entry.subject) => {
+                right.push(index);
+                row.status = Status::NotVerified;
+                row.reason = Some("waits for nothing, so its result is wrong by design; not verified".to_owned());
+                rows.push(Some(row));
+            }
             Ok(verification) => {
                 if verification.passed() {
                     right.push(index);
@@ -293,7 +325,7 @@ pub fn measure_point(
         }
         compare_with_copy(&mut rows, &point.entries, figure);
     }
-    for index in right {
+    for index in right.into_iter().filter(|&index| !is_bound(&point.entries[index].subject)) {
         let verified = laboratory.verify(index)?;
         let Some(row) = &mut rows[index] else { continue };
         match verified {
@@ -312,6 +344,10 @@ pub fn measure_point(
     measured.empty_frame = empty_frame;
     measured.rows = rows.into_iter().flatten().collect();
     Ok(measured)
+}
+
+const fn is_bound(subject: &Subject) -> bool {
+    matches!(subject, Subject::Bound { .. })
 }
 
 /// About what one run takes, from the figure measured last.
@@ -387,8 +423,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
 fn relative_cost(subject: &Subject, n: u64) -> f64 {
     let n = n as f64;
     let levels = n.log2().max(1.0);
-    match subject {
-        Subject::Scan { strategy, config, .. } => {
+    match (subject, subject.scan()) {
+        (_, Some((strategy, _, config))) => {
             let narrow = if strategy.has_tiles() { 1.0 + 4.0 / f64::from(config.vt.max(1)) } else { 1.0 };
             narrow
                 * match strategy {
@@ -405,7 +441,7 @@ fn relative_cost(subject: &Subject, n: u64) -> f64 {
                     _ => 1.3,
                 }
         }
-        Subject::Peer { .. } => 1.4,
+        (Subject::Peer { .. }, None) => 1.4,
         _ => 1.05,
     }
 }
@@ -420,21 +456,19 @@ pub fn estimate_sweep(points: &[Point], limits: &Limits, processors: u64) -> Est
         total.expected_seconds += estimate.expected_seconds;
         total.at_most_seconds += estimate.at_most_seconds;
     }
-    let mut configurations: Vec<(Strategy, u32, u32, bool)> = Vec::new();
-    for entry in points.iter().flat_map(|point| &point.entries) {
-        if let Subject::Scan { strategy, mode, config } = &entry.subject {
-            let exclusive = *mode != crate::strategy::Mode::Inclusive;
-            let configuration = (*strategy, config.vt, config.block_threads, exclusive);
-            if !configurations.contains(&configuration) {
-                configurations.push(configuration);
+    let mut configurations = HashSet::new();
+    for point in points {
+        for entry in &point.entries {
+            if let Some((strategy, mode, config)) = entry.subject.scan() {
+                let exclusive = mode != crate::strategy::Mode::Inclusive;
+                let kernel = (strategy, is_bound(&entry.subject));
+                configurations.insert((point.instance.canonical(), kernel, config.vt, config.block_threads, exclusive));
             }
         }
     }
-    let mut instances: Vec<_> = points.iter().map(|point| point.instance.canonical()).collect();
-    instances.sort_unstable();
-    instances.dedup();
-    // Two kernels a configuration is about what the strategies have.
-    let kernels = 2.0 * configurations.len() as f64 * instances.len() as f64;
+    // A single pass is one kernel; two are about what the other strategies have.
+    let kernels: f64 =
+        configurations.iter().map(|(_, (strategy, _), ..)| if strategy.is_single_pass() { 1.0 } else { 2.0 }).sum();
     total.expected_seconds += COMPILE_SECONDS * kernels / processors.max(1) as f64;
     total
 }

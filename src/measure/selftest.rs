@@ -4,7 +4,7 @@
 use super::run::{Laboratory, NotMeasured, OpenedPoint};
 use super::sampling::{Clocks, Compared, Figure, Measured, SamplingSettings, StoppingRule, sample_figure};
 use super::statistics::{Ratio, Summary, Verdict};
-use super::sweep::{Entry, Point, Subject};
+use super::sweep::{Entry, Offsets, Point, Subject};
 use crate::device::DeviceError;
 use crate::element::{ElementType, Instance, Operator};
 use std::fmt::Write as _;
@@ -46,7 +46,7 @@ fn point(n: u64, subjects: impl IntoIterator<Item = Subject>) -> Point {
     let mut entries: Vec<Entry> =
         subjects.into_iter().map(|subject| Entry { subject, figures: FIGURES.to_vec() }).collect();
     entries.push(Entry { subject: Subject::EmptyFrame, figures: vec![Figure::Cold] });
-    Point { instance, n, entries }
+    Point { instance, n, offsets: Offsets::default(), entries }
 }
 
 /// Runs all tests.

@@ -170,8 +170,34 @@ impl Ratio {
     }
 }
 
+/// Where the median of samples that are drawn anew lies but for one draw in a million, whatever their shape.
+fn reach_of_median(samples: &[f64]) -> Option<(f64, f64)> {
+    // Half of n draws lie beyond the quantile q with a probability of P(Bin(n, q) ≥ n/2).
+    let share = match samples.len() {
+        100.. => 0.2,
+        30.. => 0.1,
+        _ => 0.0,
+    };
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some((quantile_of_sorted(&sorted, share)?, quantile_of_sorted(&sorted, 1.0 - share)?))
+}
+
 /// Compares two sets of samples; too few of them are unclear.
 pub fn compare(old: &[f64], new: &[f64], threshold: f64) -> Verdict {
+    // Most sets lie so far apart that no draw could bring them together: there is nothing to bootstrap.
+    if old.len() >= FEWEST_SAMPLES
+        && new.len() >= FEWEST_SAMPLES
+        && let (Some((old_low, old_high)), Some((new_low, new_high))) = (reach_of_median(old), reach_of_median(new))
+        && old_low > 0.0
+    {
+        if new_low > old_high * (1.0 + threshold) {
+            return Verdict::Slower;
+        }
+        if new_high * (1.0 + threshold) < old_low {
+            return Verdict::Faster;
+        }
+    }
     Ratio::bootstrap(old, new).map_or(Verdict::Unclear, |ratio| ratio.verdict(threshold))
 }
 

@@ -12,26 +12,31 @@
 //! types = ["i32"]                     # default: i32
 //! operators = ["sum"]                 # default: sum
 //! modes = ["inclusive", "exclusive"]  # default: inclusive
-//! sizes = ["2^20", "10^8", "2^16+1"]
-//! strategies = ["lookback", "reduce-then-scan"]
-//! vts = [16, 32]                      # default: what is suggested for the size
+//! sizes = ["2^20", "10^8", "2^16+1"]  # elements; "1MiB" and "1MiB-1": bytes of the input, and one element less
+//! offsets = [[0, 0], [1, 3]]          # input and output, elements above a 16-byte boundary; default: [[0, 0]]
+//! strategies = ["auto", "lookback", "reduce-then-scan"]
+//! vts = [16, 32]                      # default: what is suggested for the size; not for auto
 //! blocks = [256]                      # likewise
 //! peers = ["all"]                     # default: none
 //! figures = ["cold", "graph"]         # default: all
+//! bounds = true                       # beside each strategy that waits, the same without waiting; default: false
 //! ```
 //!
-//! Entries of all `[[measure]]` tables that have type, operator and n in common are one [`Point`] and are
+//! Entries of all `[[measure]]` tables that have type, operator, n and offsets in common are one [`Point`] and are
 //! measured in common rounds. `memcpy` and the 16-byte copy kernel are at every point: they are the floor.
 
 use super::input;
 use super::record::Kind;
 use super::sampling::{Figure, SamplingSettings, StoppingRule};
-use crate::cli::arguments::parse_size;
+use crate::cli::arguments::{format_size, parse_size};
 use crate::element::{ElementType, Instance, Operator};
 use crate::record::Skipped;
-use crate::strategy::{Mode, ScanConfig, Strategy};
+use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::stress::fault_without_waiting;
+use crate::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,6 +57,9 @@ pub struct SweepFile {
     /// What is measured.
     #[serde(rename = "measure")]
     pub groups: Vec<Group>,
+    /// The table that `auto` goes by; without it, the committed one of the GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<TuningTable>,
 }
 
 const fn default_seed() -> u64 {
@@ -121,11 +129,14 @@ pub struct Group {
     /// Modes.
     #[serde(default = "default_modes")]
     pub modes: Vec<Mode>,
-    /// Sizes as on the command line, and 10^k.
+    /// Sizes as on the command line, 10^k, and bytes of the input as 64KiB, 1MiB or 1MiB-1.
     pub sizes: Vec<String>,
-    /// Strategies.
+    /// Where input and output begin.
+    #[serde(default = "default_offsets", skip_serializing_if = "is_aligned")]
+    pub offsets: Vec<Offsets>,
+    /// Strategies, or `auto`, which the tuning table resolves.
     #[serde(default)]
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<StrategyChoice>,
     /// Values per thread; empty for what is suggested for the size.
     #[serde(default)]
     pub vts: Vec<u32>,
@@ -138,6 +149,63 @@ pub struct Group {
     /// Figures.
     #[serde(default = "default_figures")]
     pub figures: Vec<Figure>,
+    /// Whether each strategy that waits is measured without waiting, too.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub bounds: bool,
+}
+
+/// How many elements input and output begin above a 16-byte boundary; in files `[input, output]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(from = "[u32; 2]", into = "[u32; 2]")]
+pub struct Offsets {
+    /// Elements from the boundary to the input.
+    pub input: u32,
+    /// Elements from the boundary to the output.
+    pub output: u32,
+}
+
+impl Offsets {
+    /// More would only repeat what fewer are: 16 elements of any type end at a boundary.
+    pub const MOST: u32 = 15;
+
+    /// Whether both arrays begin at a boundary.
+    // serde passes a reference.
+    pub fn is_aligned(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<[u32; 2]> for Offsets {
+    fn from([input, output]: [u32; 2]) -> Self {
+        Self { input, output }
+    }
+}
+
+impl From<Offsets> for [u32; 2] {
+    fn from(Offsets { input, output }: Offsets) -> Self {
+        [input, output]
+    }
+}
+
+/// "offsets 1,3".
+impl fmt::Display for Offsets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "offsets {},{}", self.input, self.output)
+    }
+}
+
+fn default_offsets() -> Vec<Offsets> {
+    vec![Offsets::default()]
+}
+
+// What a file leaves out is left out of records, too, so that older ones are gone on with and drawn as before.
+fn is_aligned(offsets: &[Offsets]) -> bool {
+    offsets == [Offsets::default()]
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "for serde")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn default_types() -> Vec<ElementType> {
@@ -164,6 +232,25 @@ pub enum Subject {
         /// The strategy.
         strategy: Strategy,
         /// What is computed.
+        mode: Mode,
+        /// The choices inside the strategy.
+        config: ScanConfig,
+    },
+    /// What the tuning table names for the size.
+    Auto {
+        /// The strategy that it came to.
+        strategy: Strategy,
+        /// What is computed.
+        mode: Mode,
+        /// The choices inside that strategy.
+        config: ScanConfig,
+    },
+    /// A strategy whose kernel was compiled so that tiles wait for nothing: how fast it could be at best. Its result is
+    /// wrong by design.
+    Bound {
+        /// The strategy.
+        strategy: Strategy,
+        /// What it would compute.
         mode: Mode,
         /// The choices inside the strategy.
         config: ScanConfig,
@@ -197,6 +284,8 @@ impl Subject {
     pub fn name(&self) -> String {
         match self {
             Self::Scan { strategy, .. } => strategy.name().to_owned(),
+            Self::Bound { strategy, .. } => bound_name(strategy.name()),
+            Self::Auto { .. } => StrategyChoice::Auto.name().to_owned(),
             Self::Peer { name, .. } => name.clone(),
             Self::Memcpy => "memcpy".to_owned(),
             Self::Copy16 => "copy-16-byte".to_owned(),
@@ -210,7 +299,8 @@ impl Subject {
     /// What it is.
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Scan { .. } => Kind::Strategy,
+            Self::Scan { .. } | Self::Auto { .. } => Kind::Strategy,
+            Self::Bound { .. } => Kind::Bound,
             Self::Peer { .. } => Kind::Peer,
             _ => Kind::Copy,
         }
@@ -219,10 +309,28 @@ impl Subject {
     /// What is computed, if it is a scan.
     pub const fn mode(&self) -> Option<Mode> {
         match self {
-            Self::Scan { mode, .. } | Self::Peer { mode, .. } => Some(*mode),
+            Self::Peer { mode, .. } => Some(*mode),
+            _ => match self.scan() {
+                Some((_, mode, _)) => Some(mode),
+                None => None,
+            },
+        }
+    }
+
+    /// Strategy, mode and configuration of a scan of this crate, or of its bound.
+    pub const fn scan(&self) -> Option<(Strategy, Mode, ScanConfig)> {
+        match self {
+            Self::Scan { strategy, mode, config }
+            | Self::Auto { strategy, mode, config }
+            | Self::Bound { strategy, mode, config } => Some((*strategy, *mode, *config)),
             _ => None,
         }
     }
+}
+
+/// Name of the subject that is a strategy without its waiting.
+pub fn bound_name(strategy: &str) -> String {
+    format!("{strategy}-without-waiting")
 }
 
 /// A subject and the figures that are measured of it.
@@ -241,6 +349,8 @@ pub struct Point {
     pub instance: Instance,
     /// Elements.
     pub n: u64,
+    /// Where input and output begin.
+    pub offsets: Offsets,
     /// What is measured against each other, the copies first.
     pub entries: Vec<Entry>,
 }
@@ -251,11 +361,23 @@ impl Point {
         self.n * self.instance.element().bytes() as u64
     }
 
+    /// What is scanned, in words: "i32 sum n = 2^20, offsets 1,3".
+    pub fn title(&self) -> String {
+        let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
+        format!("{} n = {}{offsets}", self.instance, format_size(self.n))
+    }
+
     /// Seed of the order in rounds: another one at every point.
     pub fn seed(&self, sweep_seed: u64) -> u64 {
         let parts = [self.instance.element() as u64, self.instance.operator() as u64, self.n];
+        let offsets = [u64::from(self.offsets.input), u64::from(self.offsets.output)];
+        // Aligned points have the order that they had before there were others.
+        let offsets = offsets.iter().filter(|_| !self.offsets.is_aligned());
         // FNV-1a over the parts; all that matters is that points differ.
-        parts.iter().fold(sweep_seed ^ 0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3))
+        parts
+            .iter()
+            .chain(offsets)
+            .fold(sweep_seed ^ 0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3))
     }
 }
 
@@ -294,6 +416,9 @@ pub enum SweepFileError {
         /// What is wrong and what would do.
         reason: String,
     },
+    /// Its tuning table does not fit the GPU.
+    #[error(transparent)]
+    Tuning(#[from] TuningError),
 }
 
 /// The sweeps in `sweeps/`, by name.
@@ -303,14 +428,41 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("vt", include_str!("../../sweeps/vt.toml")),
     ("types", include_str!("../../sweeps/types.toml")),
     ("seeds", include_str!("../../sweeps/seeds.toml")),
+    ("targets", include_str!("../../sweeps/targets.toml")),
 ];
 
-/// A size of a sweep file: as on the command line, and 10^k.
-fn size(text: &str) -> Option<u64> {
-    match text.trim().strip_prefix("10^") {
-        Some(exponent) => exponent.parse().ok().and_then(|exponent| 10u64.checked_pow(exponent)),
-        None => parse_size(text).ok(),
+/// Elements of a size of a sweep file: as on the command line, 10^k, or bytes of the input.
+pub(crate) fn size(text: &str, element: ElementType) -> Option<u64> {
+    let text = text.trim();
+    if let Some(exponent) = text.strip_prefix("10^") {
+        return exponent.parse().ok().and_then(|exponent| 10u64.checked_pow(exponent));
     }
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+    let Some((count, unit, change)) = units.iter().find_map(|&(name, unit)| {
+        let (count, change) = text.split_once(name)?;
+        Some((count, unit, change))
+    }) else {
+        return parse_size(text).ok();
+    };
+    let count = count.trim_end();
+    if !count.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let bytes = count.parse::<u64>().ok()?.checked_mul(unit)?;
+    let elements = bytes / element.bytes() as u64;
+    match change.as_bytes().first() {
+        None => Some(elements),
+        // `parse` takes a sign, but not two.
+        Some(b'+' | b'-') if change.as_bytes().get(1).is_some_and(u8::is_ascii_digit) => {
+            elements.checked_add_signed(change.parse().ok()?)
+        }
+        Some(_) => None,
+    }
+}
+
+fn parse_latency_limit(text: &str) -> Option<u64> {
+    // A type of one byte: bytes are elements.
+    size(text, ElementType::U8)
 }
 
 impl SweepFile {
@@ -373,16 +525,28 @@ impl SweepFile {
         if !(limits.relative_standard_error > 0.0 && limits.relative_standard_error < 1.0) {
             return wrong("relative_standard_error must lie between 0 and 1".to_owned());
         }
-        if size(&limits.latency_up_to).is_none() {
-            return wrong(format!("latency_up_to '{}' is no size", limits.latency_up_to));
+        if parse_latency_limit(&limits.latency_up_to).is_none() {
+            return wrong(format!("latency_up_to '{}' is no number of elements", limits.latency_up_to));
         }
         for group in &self.groups {
-            for text in &group.sizes {
-                match size(text) {
-                    None => return wrong(format!("'{text}' is no size; write 2^20, 10^8, 2^16+1 or 1000")),
+            for (text, &element) in group.sizes.iter().flat_map(|text| group.types.iter().map(move |of| (text, of))) {
+                match size(text, element) {
+                    None => {
+                        return wrong(format!("'{text}' is no size; write 2^20, 10^8, 2^16+1, 1000, 64KiB or 1MiB-1"));
+                    }
                     Some(0) => return wrong("a size of 0 takes no time".to_owned()),
                     Some(_) => {}
                 }
+            }
+            if group.offsets.is_empty() {
+                return wrong("offsets is empty; leave it out, or write [[0, 0]]".to_owned());
+            }
+            if let Some(far) = group.offsets.iter().find(|offsets| offsets.input.max(offsets.output) > Offsets::MOST) {
+                return wrong(format!(
+                    "the offsets {:?} are more than {} elements, which repeats smaller ones",
+                    <[u32; 2]>::from(*far),
+                    Offsets::MOST
+                ));
             }
             if group.strategies.is_empty() && group.peers.is_empty() {
                 return wrong("a [[measure]] names neither strategies nor peers".to_owned());
@@ -400,9 +564,25 @@ impl SweepFile {
     }
 
     /// The points in the order in which they are measured, and what is left out. `peers` are those that can
-    /// be run: their names.
+    /// be run: their names. `auto` goes by the table of an H100.
     pub fn points(&self, peers: &[String]) -> (Vec<Point>, Vec<Skipped>) {
-        let mut points: BTreeMap<(Instance, u64), Vec<Entry>> = BTreeMap::new();
+        self.points_by(peers, &Tuning::default())
+    }
+
+    /// What `auto` goes by on a GPU: the sweep's own table, or the committed one.
+    ///
+    /// # Errors
+    /// When the sweep's own table has a row that does not fit the GPU.
+    pub fn tuning_on(&self, gpu: Gpu) -> Result<Tuning, TuningError> {
+        match &self.tuning {
+            Some(table) => Tuning::with_table(table, gpu),
+            None => Ok(Tuning::committed(gpu)),
+        }
+    }
+
+    /// The points, with `auto` resolved by `tuning`.
+    pub fn points_by(&self, peers: &[String], tuning: &Tuning) -> (Vec<Point>, Vec<Skipped>) {
+        let mut points: BTreeMap<(Instance, u64, Offsets), Vec<Entry>> = BTreeMap::new();
         let mut skipped: Vec<Skipped> = Vec::new();
         let mut skip = |what: String, why: &str| {
             let note = Skipped { what, why: why.to_owned() };
@@ -410,7 +590,7 @@ impl SweepFile {
                 skipped.push(note);
             }
         };
-        let latency_limit = size(&self.limits.latency_up_to).unwrap_or(0);
+        let latency_limit = parse_latency_limit(&self.limits.latency_up_to).unwrap_or(0);
         for group in &self.groups {
             for (&element, &operator) in
                 group.types.iter().flat_map(|element| group.operators.iter().map(move |operator| (element, operator)))
@@ -423,14 +603,15 @@ impl SweepFile {
                     skip(instance.to_string(), "measured inputs are numbers");
                     continue;
                 }
-                for n in group.sizes.iter().filter_map(|text| size(text)) {
+                let sizes = group.sizes.iter().filter_map(|text| size(text, element));
+                for (n, &offsets) in sizes.flat_map(|n| group.offsets.iter().map(move |offsets| (n, offsets))) {
                     let figures: Vec<Figure> = group
                         .figures
                         .iter()
                         .copied()
                         .filter(|&figure| figure != Figure::Latency || n <= latency_limit)
                         .collect();
-                    let entries = points.entry((instance, n)).or_default();
+                    let entries = points.entry((instance, n, offsets)).or_default();
                     let mut add = |subject: Subject| match entries.iter_mut().find(|entry| entry.subject == subject) {
                         Some(entry) => {
                             for &figure in &figures {
@@ -448,9 +629,25 @@ impl SweepFile {
                             skip(format!("{mode} of {instance}"), "it exists for integer sums only");
                             continue;
                         }
-                        for &strategy in &group.strategies {
-                            for config in group.configs(strategy, element.bytes(), n) {
-                                add(Subject::Scan { strategy, mode, config });
+                        for &choice in &group.strategies {
+                            let (strategy, configs) = match choice {
+                                StrategyChoice::Named(strategy) => {
+                                    let configs = group.configs(strategy, element.bytes(), n);
+                                    for &config in &configs {
+                                        add(Subject::Scan { strategy, mode, config });
+                                    }
+                                    (strategy, configs)
+                                }
+                                StrategyChoice::Auto => {
+                                    let Resolved { strategy, config } = tuning.resolve(instance, n);
+                                    add(Subject::Auto { strategy, mode, config });
+                                    (strategy, vec![config])
+                                }
+                            };
+                            if group.bounds && fault_without_waiting(strategy).is_some() {
+                                for config in configs {
+                                    add(Subject::Bound { strategy, mode, config });
+                                }
                             }
                         }
                         for name in group.peer_names(peers, &mut skip) {
@@ -462,8 +659,8 @@ impl SweepFile {
                 }
             }
         }
-        let points = points.into_iter().map(|((instance, n), entries)| Point { instance, n, entries }).collect();
-        (points, skipped)
+        let point = |((instance, n, offsets), entries)| Point { instance, n, offsets, entries };
+        (points.into_iter().map(point).collect(), skipped)
     }
 }
 
@@ -615,6 +812,73 @@ mod tests {
                 .contains("at least 2")
         );
         assert!(matches!(SweepFile::open("none-such"), Err(SweepFileError::Unknown { .. })));
+    }
+
+    const START: &str = "name = \"a\"\npurpose = \"b\"\n[[measure]]\n";
+
+    fn parsed(measure: &str) -> Result<SweepFile, String> {
+        SweepFile::parse(&format!("{START}{measure}"), "test".to_owned()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn sizes_in_bytes_are_as_many_elements_as_fit() {
+        for (text, element, elements) in [
+            ("4KiB", ElementType::U8, Some(4096)),
+            ("64 KiB", ElementType::U16, Some(32_768)),
+            ("1MiB-1", ElementType::F64, Some((1 << 17) - 1)),
+            ("1MiB+3", ElementType::I32, Some((1 << 18) + 3)),
+            ("4GiB", ElementType::I32, Some(1 << 30)),
+            ("64Ki", ElementType::F64, Some(65_536)),
+            ("2^16+1", ElementType::F64, Some(65_537)),
+            ("10^4", ElementType::F64, Some(10_000)),
+            ("KiB", ElementType::U8, None),
+            ("-1KiB", ElementType::U8, None),
+            ("1KiB1", ElementType::U8, None),
+            ("1KiB-+1", ElementType::U8, None),
+            ("1KiB-2000", ElementType::U8, None),
+            ("99999999999999GiB", ElementType::U8, None),
+        ] {
+            assert_eq!(size(text, element), elements, "{text} {element}");
+        }
+    }
+
+    #[test]
+    fn offsets_make_points_of_their_own() {
+        let sweep = parsed("sizes = [\"1000\"]\noffsets = [[0, 0], [1, 3]]\nstrategies = [\"lookback\"]").unwrap();
+        let (points, _) = sweep.points(&[]);
+        assert_eq!(points.iter().map(|point| <[u32; 2]>::from(point.offsets)).collect::<Vec<_>>(), [[0, 0], [1, 3]]);
+        assert_ne!(points[0].seed(42), points[1].seed(42));
+        assert_eq!([points[0].title(), points[1].title()], ["i32 sum n = 1000", "i32 sum n = 1000, offsets 1,3"]);
+        let plain = parsed("sizes = [\"1000\"]\nstrategies = [\"lookback\"]").unwrap();
+        assert_eq!(plain.points(&[]).0[0], points[0], "without offsets a point is what it was");
+        // What a file does not say is not in its record, so that records from before agree with files of now.
+        let text = toml::to_string(&plain).unwrap();
+        assert!(!text.contains("offsets") && !text.contains("bounds"), "{text}");
+        for (wrong, says) in [("[]", "empty"), ("[[16, 0]]", "16"), ("[[1]]", "no sweep file"), ("[[-1, 0]]", "-1")] {
+            let measure = format!("sizes = [\"1000\"]\noffsets = {wrong}\nstrategies = [\"lookback\"]");
+            let error = parsed(&measure).unwrap_err();
+            assert!(error.contains(says), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn beside_a_strategy_that_waits_stands_the_same_without_waiting() {
+        let measure = "sizes = [\"2^20\"]\nbounds = true\nmodes = [\"exclusive\"]\nstrategies = ";
+        let names = |strategies: &str| {
+            let (points, _) = parsed(&format!("{measure}{strategies}")).unwrap().points(&[]);
+            for pair in points[0].entries.windows(2) {
+                if let [Entry { subject: Subject::Scan { config, .. }, .. }, Entry { subject: bound, figures }] = pair
+                    && let Subject::Bound { config: same, .. } = bound
+                {
+                    assert_eq!((same, figures, bound.kind()), (config, &Figure::ALL.to_vec(), Kind::Bound));
+                }
+            }
+            points[0].entries[2..].iter().map(|entry| entry.subject.name()).collect::<Vec<_>>()
+        };
+        let waiting = ["lookback", "one-wave", "lookahead"];
+        let all: Vec<String> = waiting.iter().flat_map(|name| [(*name).to_owned(), bound_name(name)]).collect();
+        assert_eq!(names("[\"lookback\", \"one-wave\", \"lookahead\"]"), all);
+        assert_eq!(names("[\"reduce-then-scan\", \"single-block\"]"), ["reduce-then-scan", "single-block"]);
     }
 
     #[test]

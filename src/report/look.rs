@@ -1,6 +1,6 @@
 //! Colours, markers and dashes, and the classes by which one file serves light and dark pages.
 
-use crate::strategy::Strategy;
+use crate::strategy::{Strategy, StrategyChoice};
 use plotters::style::RGBColor;
 
 // Placeholders that `finish_svg` turns into classes; no series has these colours.
@@ -63,6 +63,26 @@ pub(super) fn marker(strategy: Strategy) -> &'static [(i32, i32)] {
     }
 }
 
+/// The pink of Tol's bright scheme: `auto` runs beside every strategy that it may have come to.
+const AUTO_COLOR: RGBColor = RGBColor(0xee, 0x33, 0x77);
+const AUTO_MARKER: &[(i32, i32)] = &[(0, -6), (2, -2), (6, 0), (2, 2), (0, 6), (-2, 2), (-6, 0), (-2, -2)];
+
+/// The colour of a strategy, or of `auto`.
+pub(super) const fn color_of_choice(choice: StrategyChoice) -> RGBColor {
+    match choice {
+        StrategyChoice::Named(strategy) => color(strategy),
+        StrategyChoice::Auto => AUTO_COLOR,
+    }
+}
+
+/// The marker of a strategy, or of `auto`.
+pub(super) fn marker_of_choice(choice: StrategyChoice) -> &'static [(i32, i32)] {
+    match choice {
+        StrategyChoice::Named(strategy) => marker(strategy),
+        StrategyChoice::Auto => AUTO_MARKER,
+    }
+}
+
 /// Peers take the markers of so many strategies, the first of all: a new strategy changes no picture.
 const PEER_MARKERS: usize = 8;
 
@@ -97,8 +117,8 @@ impl Look {
 
     /// The look of a subject: a strategy always has its own, `peers` are told apart by their place in this list.
     pub(super) fn of_subject(subject: &str, peers: &[String]) -> Self {
-        if let Ok(strategy) = subject.parse::<Strategy>() {
-            return Self { color: color(strategy), width: 2, dash: None, marker: marker(strategy) };
+        if let Ok(choice) = subject.parse::<StrategyChoice>() {
+            return Self { color: color_of_choice(choice), width: 2, dash: None, marker: marker_of_choice(choice) };
         }
         match peers.iter().position(|peer| peer == subject) {
             // Variants stand in no picture with strategies other than lookback, so they may have the others' colours.

@@ -114,7 +114,10 @@ fn number_or_dash(value: Option<f64>) -> String {
 }
 
 const SHARED: &[Column] = &[
-    ("strategy", |row| row.strategy.to_string()),
+    ("strategy", |row| match row.chosen_strategy {
+        Some(chosen) => format!("{}: {chosen}", row.strategy),
+        None => row.strategy.to_string(),
+    }),
     ("scan", |row| format!("{}, {}{}", row.instance_name(), row.mode, if row.in_place { ", in place" } else { "" })),
     ("n", |row| format_size(row.n)),
     ("VT", |row| or_dash(row.vt)),

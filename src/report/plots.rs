@@ -7,9 +7,9 @@
 
 use super::ReportError;
 use super::axis::{Axis, power_label};
-use super::look::{GRID, INK, PAPER, color, dashes, finish_svg, marker};
+use super::look::{GRID, INK, PAPER, color_of_choice, dashes, finish_svg, marker_of_choice};
 use crate::record::{Record, Row};
-use crate::strategy::{ScanConfig, Strategy};
+use crate::strategy::{ScanConfig, StrategyChoice};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::collections::BTreeMap;
@@ -129,7 +129,7 @@ const QUANTITIES: [Quantity; 8] = [
         caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
         logarithmic: false,
         against_vt: false,
-        value: |row| row.lookback_distance_tiles.filter(|_| row.strategy.is_single_pass()),
+        value: |row| row.lookback_distance_tiles.filter(|_| row.is_single_pass()),
     },
     Quantity {
         kind: KINDS[7],
@@ -138,7 +138,7 @@ const QUANTITIES: [Quantity; 8] = [
         caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
         logarithmic: false,
         against_vt: true,
-        value: |row| row.lookback_distance_tiles.filter(|_| row.strategy.is_single_pass()),
+        value: |row| row.lookback_distance_tiles.filter(|_| row.is_single_pass()),
     },
 ];
 
@@ -196,7 +196,7 @@ fn families(record: &Record) -> Vec<Family<'_>> {
 struct Series {
     label: String,
     /// Decides colour and marker.
-    strategy: Strategy,
+    strategy: StrategyChoice,
     /// Tells lines of one strategy apart by their dashes: 0 is solid.
     variant: usize,
     /// Ascending in x, both in the units of the axis.
@@ -217,7 +217,9 @@ fn configuration(row: &Row) -> impl Ord + use<> {
 
 /// Whether the row ran in the configuration that is taken where nobody chooses.
 fn is_suggested(row: &Row) -> bool {
-    let suggested = ScanConfig::suggested(row.strategy, row.element.bytes(), row.n);
+    // `auto` has one configuration a size.
+    let StrategyChoice::Named(strategy) = row.strategy else { return true };
+    let suggested = ScanConfig::suggested(strategy, row.element.bytes(), row.n);
     row.vt.is_none_or(|vt| vt == suggested.vt)
         && row.block_threads.is_none_or(|threads| threads == suggested.block_threads)
         && row.pattern.is_none_or(|pattern| pattern == suggested.pattern)
@@ -228,7 +230,7 @@ fn is_suggested(row: &Row) -> bool {
 
 fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
     let mut series = Vec::new();
-    for &strategy in Strategy::ALL {
+    for &strategy in StrategyChoice::ALL {
         let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.strategy == strategy && row.n > 0).collect();
         // Of a sweep's configurations the one that ran at most sizes; the first of several such.
         let mut sizes = BTreeMap::new();
@@ -262,7 +264,9 @@ fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
 fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
     // At the size with most VTs; the largest of several such.
     let mut vts: BTreeMap<u64, std::collections::BTreeSet<u32>> = BTreeMap::new();
-    for row in rows {
+    // What `auto` came to is one configuration a size.
+    let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.chosen_strategy.is_none()).collect();
+    for row in &rows {
         vts.entry(row.n).or_default().extend(row.vt);
     }
     let n = *vts.iter().max_by_key(|(n, vts)| (vts.len(), **n))?.0;
@@ -373,7 +377,7 @@ fn draw_chart<'a>(
         .y_labels(32)
         .draw()?;
     for series in &data.series {
-        let color = color(series.strategy);
+        let color = color_of_choice(series.strategy);
         match series.variant {
             0 => chart.draw_series(LineSeries::new(series.points.iter().copied(), color.stroke_width(2)))?,
             variant => {
@@ -382,7 +386,7 @@ fn draw_chart<'a>(
                 chart.draw_series(line)?
             }
         };
-        let corners = marker(series.strategy);
+        let corners = marker_of_choice(series.strategy);
         chart.draw_series(
             series.points.iter().map(|&point| EmptyElement::at(point) + Polygon::new(corners.to_vec(), color.filled())),
         )?;
@@ -398,7 +402,7 @@ fn draw_legend<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, data: &Data) -> Re
     order.sort_by(|left, right| last(right).total_cmp(&last(left)));
     for (index, series) in order.into_iter().enumerate() {
         let y = 16 + 24 * index as i32;
-        let color = color(series.strategy);
+        let color = color_of_choice(series.strategy);
         let step = if series.variant == 0 { (36, 0) } else { dashes(series.variant) };
         let mut x = 4;
         while x < 40 {
@@ -406,7 +410,7 @@ fn draw_legend<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, data: &Data) -> Re
             area.draw(&PathElement::new(vec![(x, y), (end, y)], color.stroke_width(2)))?;
             x = end + (step.1 as i32).max(1);
         }
-        let corners = marker(series.strategy).iter().map(|(dx, dy)| (22 + dx, y + dy)).collect::<Vec<_>>();
+        let corners = marker_of_choice(series.strategy).iter().map(|(dx, dy)| (22 + dx, y + dy)).collect::<Vec<_>>();
         area.draw(&Polygon::new(corners, color.filled()))?;
         area.draw(&Text::new(series.label.clone(), (48, y - 6), style.clone()))?;
     }
@@ -417,6 +421,7 @@ fn draw_legend<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, data: &Data) -> Re
 mod tests {
     use super::*;
     use crate::record::tests::{header, outcome, request};
+    use crate::strategy::Strategy;
 
     fn record(kind: &str, rows: impl IntoIterator<Item = (Strategy, u64, u32)>) -> Record {
         let mut record = Record::new(header(kind));

@@ -10,7 +10,9 @@ use crate::cli::arguments::format_size;
 use crate::element::{ElementType, Operator};
 use crate::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use crate::measure::sampling::Figure;
-use crate::strategy::{Mode, Strategy};
+use crate::measure::sweep::Offsets;
+use crate::measure::targets;
+use crate::strategy::{Mode, Strategy, StrategyChoice};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands behind the record's name in the file names of its pictures.
@@ -37,41 +39,47 @@ pub(super) struct Family<'a> {
     pub(super) element: ElementType,
     pub(super) operator: Operator,
     pub(super) mode: Mode,
+    pub(super) offsets: Offsets,
     pub(super) rows: Vec<&'a SweepRow>,
 }
 
 impl<'a> Family<'a> {
-    /// All families of a record, in its order.
+    /// All families of a record, in its order. Bounds are no scans and in none.
     pub(super) fn all(record: &'a SweepRecord) -> Vec<Self> {
         let mut families: Vec<Self> = Vec::new();
-        for row in &record.rows {
+        for row in record.rows.iter().filter(|row| row.kind != Kind::Bound) {
             let Some(mode) = row.mode else { continue };
             if !families.iter().any(|family| family.computes(row) && family.mode == mode) {
-                families.push(Self { element: row.element, operator: row.operator, mode, rows: Vec::new() });
+                let SweepRow { element, operator, offsets, .. } = *row;
+                families.push(Self { element, operator, mode, offsets, rows: Vec::new() });
             }
         }
         for family in &mut families {
-            let belongs = |row: &&SweepRow| family.computes(row) && row.mode.is_none_or(|mode| mode == family.mode);
+            let belongs = |row: &&SweepRow| {
+                row.kind != Kind::Bound && family.computes(row) && row.mode.is_none_or(|mode| mode == family.mode)
+            };
             family.rows = record.rows.iter().filter(belongs).collect();
         }
         families
     }
 
     fn computes(&self, row: &SweepRow) -> bool {
-        (self.element, self.operator) == (row.element, row.operator)
+        (self.element, self.operator, self.offsets) == (row.element, row.operator, row.offsets)
     }
 
     fn measured(&self) -> impl Iterator<Item = &'a SweepRow> {
         self.rows.iter().copied().filter(|row| row.status == Status::Measured)
     }
 
-    /// "i32 sum, exclusive".
+    /// "i32 sum, exclusive", and "i32 sum, exclusive, offsets 1,3" where the arrays begin at no boundary.
     pub(super) fn title(&self) -> String {
-        format!("{} {}, {}", self.element, self.operator, self.mode)
+        let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
+        format!("{} {}, {}{offsets}", self.element, self.operator, self.mode)
     }
 
     fn slug(&self) -> String {
-        format!("{}-{}-{}", self.element, self.operator, self.mode).replace(' ', "-")
+        let offsets = slug_of(self.offsets);
+        format!("{}-{}-{}{offsets}", self.element, self.operator, self.mode).replace(' ', "-")
     }
 
     fn sizes(&self) -> BTreeSet<u64> {
@@ -95,6 +103,12 @@ impl<'a> Family<'a> {
         }
         names
     }
+}
+
+/// What file names say of offsets.
+fn slug_of(offsets: Offsets) -> String {
+    let Offsets { input, output } = offsets;
+    if offsets.is_aligned() { String::new() } else { format!("-offsets-{input}-{output}") }
 }
 
 /// The median of a figure, if there is one.
@@ -147,6 +161,10 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
     let gpu = record.header.machine.gpu.replace("NVIDIA ", "");
     let mut renderer =
         Renderer { stem, gpu, peers: peers(record), is_without_frame: is_without_frame(record), plots: Vec::new() };
+    // Sixteen scans by size and as many off a boundary would hide what the sweep is about: its table says it.
+    if record.header.sweep.name == targets::SWEEP {
+        return Ok(Vec::new());
+    }
     let families = Family::all(record);
     for family in &families {
         let has_vts = renderer.by_vt(family)?;
@@ -231,7 +249,9 @@ impl Renderer<'_> {
         let band = "Medians, the quartiles as a band; lines join powers of two, other sizes are small markers.";
         let is_main = |row: &SweepRow| !is_variant(&row.subject);
         let is_peer = |row: &SweepRow| {
-            row.kind == Kind::Peer || row.subject == Strategy::Lookback.name() || row.subject == "copy-16-byte"
+            row.kind == Kind::Peer
+                || [StrategyChoice::Auto.name(), Strategy::Lookback.name()].contains(&row.subject.as_str())
+                || row.subject == "copy-16-byte"
         };
 
         let series = self.lines(family, Figure::Cold, is_main, throughput);
@@ -325,7 +345,9 @@ impl Renderer<'_> {
     /// Pictures of each strategy and n that was measured at several VTs; says whether there is any.
     fn by_vt(&mut self, family: &Family<'_>) -> Result<bool, ReportError> {
         let mut groups: BTreeMap<(&str, u64), Vec<&SweepRow>> = BTreeMap::new();
-        for row in family.rows.iter().filter(|row| row.vt.is_some() && row.status != Status::Wrong) {
+        // What `auto` came to is one configuration a size.
+        let is_chosen = |row: &SweepRow| row.vt.is_some() && row.chosen_strategy.is_none();
+        for row in family.rows.iter().filter(|row| is_chosen(row) && row.status != Status::Wrong) {
             groups.entry((&row.subject, row.n)).or_default().push(row);
         }
         groups.retain(|_, rows| rows.iter().map(|row| row.vt).collect::<BTreeSet<_>>().len() >= 2);
@@ -418,13 +440,13 @@ impl Renderer<'_> {
 
     /// Percent of copy by type, a picture for each n, operator and mode with several types.
     fn by_type(&mut self, families: &[Family<'_>]) -> Result<(), ReportError> {
-        let mut groups: BTreeMap<(Operator, Mode, u64), Vec<&Family<'_>>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Operator, Mode, u64, Offsets), Vec<&Family<'_>>> = BTreeMap::new();
         for family in families {
             for n in family.sizes() {
-                groups.entry((family.operator, family.mode, n)).or_default().push(family);
+                groups.entry((family.operator, family.mode, n, family.offsets)).or_default().push(family);
             }
         }
-        for ((operator, mode, n), families) in groups {
+        for ((operator, mode, n, offsets), families) in groups {
             if families.len() < 2 {
                 continue;
             }
@@ -464,8 +486,9 @@ impl Renderer<'_> {
             if series.is_empty() {
                 continue;
             }
+            let place = if offsets.is_aligned() { String::new() } else { format!(", {offsets}") };
             let title = format!(
-                "Percent of copy by type, {}: {operator}, {mode}, n = {}, {}",
+                "Percent of copy by type, {}: {operator}, {mode}, n = {}{place}, {}",
                 describe(figure),
                 size_label(n),
                 self.gpu
@@ -487,7 +510,7 @@ impl Renderer<'_> {
                 reference: Some(100.0),
                 is_joined: false,
             };
-            let slug = format!("{operator}-{mode}-{}", format_size(n).replace('^', "-"));
+            let slug = format!("{operator}-{mode}-{}{}", format_size(n).replace('^', "-"), slug_of(offsets));
             self.add("types", &slug, &title, caption, || chart.svg())?;
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::cli::arguments::format_size;
 use crate::cli::table::significant;
 use crate::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use crate::measure::sampling::{Figure, Stop};
+use crate::measure::targets;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -109,14 +110,21 @@ fn newest_thrust<'a>(subjects: &[&'a str]) -> Option<&'a str> {
 /// Whether several VTs of one subject were measured at one size.
 fn has_vts(record: &SweepRecord) -> bool {
     let mut seen = BTreeSet::new();
-    let kind = |row: &SweepRow| (row.subject.clone(), row.element, row.operator, row.mode, row.n);
-    let distinct: BTreeSet<_> =
-        record.rows.iter().filter(|row| row.vt.is_some()).map(|row| (kind(row), row.vt)).collect();
+    let kind = |row: &SweepRow| (row.subject.clone(), row.element, row.operator, row.mode, row.n, row.offsets);
+    let distinct: BTreeSet<_> = record
+        .rows
+        .iter()
+        .filter(|row| row.vt.is_some() && row.kind != Kind::Bound)
+        .map(|row| (kind(row), row.vt))
+        .collect();
     distinct.into_iter().any(|(kind, _)| !seen.insert(kind))
 }
 
 /// The main tables of a record: what is spliced and what the page begins with.
 pub(super) fn main_tables(record: &SweepRecord) -> Vec<Table> {
+    if record.header.sweep.name == targets::SWEEP {
+        return vec![targets_reached(record)];
+    }
     let families = Family::all(record);
     let types: BTreeSet<_> = families.iter().map(|family| family.element).collect();
     let sizes: BTreeSet<u64> = record.rows.iter().map(|row| row.n).collect();
@@ -130,6 +138,39 @@ pub(super) fn main_tables(record: &SweepRecord) -> Vec<Table> {
         by_size(record, &families)
     };
     table.into_iter().filter(|table| !table.rows.is_empty()).map(explain_marks).collect()
+}
+
+/// Which targets a record reaches, where it is worst, and how near the misses are to their bound.
+fn targets_reached(record: &SweepRecord) -> Table {
+    let rows = targets::evaluate(record).outcomes.into_iter().map(|outcome| {
+        let target = outcome.target;
+        let show = |ratio: Option<f64>| or_none(ratio.map(|ratio| target.comparison.show(ratio)));
+        let worst = outcome.worst();
+        let bound = worst.filter(|worst| !worst.passed).and_then(|worst| worst.bound);
+        let bound =
+            bound.map(|bound| format!("{} ({:.0} % of it)", target.comparison.show(bound.ratio), 100.0 * bound.share));
+        let stretch = target.stretch.zip(outcome.stretched()).map(|(stretch, reached)| {
+            format!("{}: {reached} of {}", target.comparison.show(stretch), outcome.findings.len())
+        });
+        vec![
+            target.place.trim().to_owned(),
+            target.demand(),
+            or_none(worst.map(|worst| worst.place)),
+            show(worst.and_then(|worst| worst.ratio)),
+            show(outcome.median()),
+            format!("{} of {}", outcome.passed(), outcome.findings.len()),
+            or_none(stretch),
+            or_none(bound),
+            targets::word(&outcome),
+        ]
+    });
+    let columns = ["target", "at least", "worst at", "worst", "median", "reached", "stretch", "bound", "verdict"];
+    let caption = format!(
+        "Time of what a scan is compared with by its own, in the same rounds; \"bound\" is what the worst miss would \
+         reach without waiting for other tiles, and how much of that it does reach: {}.",
+        origin(record)
+    );
+    Table { caption, columns: columns.map(str::to_owned).to_vec(), rows: rows.collect(), words: 3 }
 }
 
 /// The sizes that the table shows, of those that were measured.
@@ -300,16 +341,18 @@ pub(super) fn all_rows(record: &SweepRecord) -> Table {
     let rows = record.rows.iter().map(|row| {
         let cold = row.cold.as_ref();
         let mode = row.mode.map_or_else(|| "copy".to_owned(), |mode| mode.to_string());
+        let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
         let time = |figure: Figure| microseconds(row, figure);
         let result = match row.status {
             Status::Measured if row.kind == Kind::Copy => "copied".to_owned(),
             Status::Measured => "right".to_owned(),
             Status::Wrong => "WRONG".to_owned(),
             Status::NotLaunchable => format!("not launchable: {}", row.reason.as_deref().unwrap_or("unknown")),
+            Status::NotVerified => "a bound, not verified".to_owned(),
         };
         vec![
-            row.subject.clone(),
-            format!("{} {}, {mode}", row.element, row.operator),
+            row.subject_with_choice(),
+            format!("{} {}, {mode}{offsets}", row.element, row.operator),
             size(row.n),
             or_none(row.vt),
             or_none(row.block_threads),

@@ -22,5 +22,6 @@ pub mod thread_sanitizer;
 #[cfg(feature = "cpu")]
 pub use case::{Case, Disturbance, Memory, WorkspaceStart};
 pub use mutant::{
-    Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When, mutant_number,
+    Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When,
+    fault_without_waiting, mutant_number,
 };

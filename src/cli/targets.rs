@@ -1,0 +1,81 @@
+//! `lookback compare --sweep targets`: which of this crate's targets a record reaches.
+
+use super::arguments::{CompareArguments, DeviceChoice};
+use super::console::Console;
+use super::{CliError, EXIT_MISSED, EXIT_OK, EXIT_WRONG, sweep};
+use crate::measure::record::{Status, SweepRecord};
+use crate::measure::sweep::SweepFile;
+use crate::measure::targets::{Evaluation, SWEEP, evaluate};
+use crate::record::write_atomically;
+use std::path::{Path, PathBuf};
+
+/// Measures the sweep or reads its record, prints the verdicts and returns the exit code.
+///
+/// # Errors
+/// When there is no GPU and no record, the record cannot be read or written, or the device failed.
+pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) -> Result<u8, CliError> {
+    let file = SweepFile::open(name)?;
+    if file.name != SWEEP {
+        let reason =
+            format!("the sweep '{}' has no targets; write --sweep {SWEEP}, or run `lookback sweep`", file.name);
+        return Err(CliError::Usage(reason));
+    }
+    if let Some(path) = &arguments.record {
+        let record = SweepRecord::read(path)?;
+        if record.header.sweep.name != SWEEP {
+            let found = &record.header.sweep.name;
+            let reason = format!("{} is a record of the sweep '{found}', not of '{SWEEP}'", path.display());
+            return Err(CliError::Usage(reason));
+        }
+        return judge(&record, arguments.verbose, None, console);
+    }
+    if arguments.device == DeviceChoice::Cpu {
+        let reason = "targets are measured on a GPU; --record FILE judges a record without one";
+        return Err(CliError::Usage(reason.to_owned()));
+    }
+    let mut laboratory = sweep::open_laboratory(0)?;
+    // A record that nobody asked to keep.
+    let temporary;
+    let folder = match &arguments.output {
+        Some(folder) => folder.as_path(),
+        None => {
+            console.remark("the record is not kept; --output DIR keeps it");
+            temporary = tempfile::tempdir()
+                .map_err(|error| CliError::Usage(format!("there is no place for a temporary record: {error}")))?;
+            temporary.path()
+        }
+    };
+    let (_, path) = sweep::measure(laboratory.as_mut(), file, folder, arguments.resume, console, &mut |_| None)?;
+    let text = arguments.output.as_ref().map(|_| beside(&path));
+    judge(&SweepRecord::read(&path)?, arguments.verbose, text.as_deref(), console)
+}
+
+/// `targets-h100.txt` beside `targets-h100.jsonl.gz`.
+fn beside(record: &Path) -> PathBuf {
+    let name = record.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = name.split('.').next().unwrap_or(SWEEP);
+    record.with_file_name(format!("{stem}.txt"))
+}
+
+/// Prints the verdicts on a record, keeps all of them where a file is named, and returns the exit code.
+fn judge(record: &SweepRecord, all: bool, kept: Option<&Path>, console: &mut Console) -> Result<u8, CliError> {
+    let evaluation: Evaluation = evaluate(record);
+    let heading = format!("{}, driver {}, {}\n\n", evaluation.gpu, record.header.machine.driver, record.header.date);
+    console.print(&format!("{heading}{}", evaluation.text(all)))?;
+    if record.finished.is_none() {
+        console.print("\nThe sweep was interrupted; --resume goes on with it.\n")?;
+    }
+    if let Some(path) = kept {
+        write_atomically(path, format!("{heading}{}", evaluation.text(true)).as_bytes())?;
+        console.print(&format!("\nAll of it is in {}\n", path.display()))?;
+    }
+    let is_wrong = record.rows.iter().any(|row| row.status == Status::Wrong);
+    if is_wrong {
+        console.print("\nSome results are WRONG, and were not timed or are not used.\n")?;
+    }
+    Ok(match (is_wrong, evaluation.is_missed()) {
+        (true, _) => EXIT_WRONG,
+        (false, true) => EXIT_MISSED,
+        (false, false) => EXIT_OK,
+    })
+}

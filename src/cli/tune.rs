@@ -1,0 +1,179 @@
+//! `lookback tune`: measures candidates and writes the table that `auto` goes by.
+
+use super::arguments::{Names, format_size};
+use super::console::Console;
+use super::sweep::{in_a_sentence, in_words, open_laboratory};
+use super::{CliError, EXIT_OK, EXIT_WRONG};
+use crate::element::ElementType;
+use crate::measure::record::{FORMAT, Finished, Opened, Program, SweepHeader, SweepRecord, SweepRecorder};
+use crate::measure::run::{Laboratory, Progress};
+use crate::measure::tune::{self, TunePlan};
+use crate::record::write_atomically;
+use crate::tuning::TuningTable;
+use clap::Args;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// `lookback tune`.
+#[derive(Debug, Clone, Args)]
+pub struct TuneArguments {
+    /// The table to write; its record tune-<gpu>.jsonl.gz stays beside it as the evidence
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Element types [default: u8,u16,i32,f32,i64,f64; u32 and u64 take the
+    /// rows of i32 and i64]
+    #[arg(long, value_name = "LIST")]
+    pub types: Option<Names<ElementType>>,
+    /// Time for everything, compilation included [default: 240, quick: 60]
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub seconds: Option<f64>,
+    /// Half of the sizes and fewer candidates in the second pass
+    #[arg(long)]
+    pub quick: bool,
+    /// Go on where an interrupted run stopped; same GPU, driver, commit and options only
+    #[arg(long)]
+    pub resume: bool,
+    /// Measure nothing: write the table that this record gives; no GPU is needed
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["types", "seconds", "quick", "resume", "ordinal"])]
+    pub from: Option<PathBuf>,
+    /// Which GPU, as CUDA counts
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub ordinal: usize,
+    /// No table of what was chosen, no progress and no remarks
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Time for everything where the user says nothing.
+const SECONDS: f64 = 240.0;
+const QUICK_SECONDS: f64 = 60.0;
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(seconds) if (1.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a budget is a number of seconds from 1 to 86400".to_owned()),
+    }
+}
+
+/// Runs `lookback tune` and returns the exit code.
+///
+/// # Errors
+/// When there is no GPU, the record cannot be read or written, or it makes no table.
+pub fn tune(arguments: &TuneArguments) -> Result<u8, CliError> {
+    let mut console = Console::new(arguments.quiet);
+    if let Some(path) = &arguments.from {
+        write_table(&SweepRecord::read(path)?, &arguments.output, &mut console)?;
+        return Ok(EXIT_OK);
+    }
+    let types = arguments.types.as_ref().map_or(tune::TYPES.to_vec(), |names| match names.all {
+        true => tune::TYPES.to_vec(),
+        false => names.choices.clone(),
+    });
+    let seconds = arguments.seconds.unwrap_or(if arguments.quick { QUICK_SECONDS } else { SECONDS });
+    let plan = TunePlan::new(&types, seconds, arguments.quick)?;
+    let mut laboratory = open_laboratory(arguments.ordinal).map_err(|error| CliError::TuneNeedsGpu(Box::new(error)))?;
+    measure_and_write(laboratory.as_mut(), &plan, &arguments.output, arguments.resume, &mut console)
+}
+
+/// Measures on a laboratory, keeps the record beside the table, and writes the table.
+///
+/// # Errors
+/// When the device failed, the record cannot be written, or it makes no table.
+pub fn measure_and_write(
+    laboratory: &mut dyn Laboratory,
+    plan: &TunePlan,
+    output: &Path,
+    resume: bool,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let header = SweepHeader {
+        format: FORMAT,
+        program: Program::this(),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: super::compare::command_line(),
+        sweep: plan.sweep.clone(),
+        machine: laboratory.machine(),
+    };
+    let mut recorder = match SweepRecorder::open(folder, &header, resume)? {
+        Opened::Recorder(recorder) => recorder,
+        Opened::Finished(path) => {
+            console.remark(&format!("{} is finished; nothing is left to measure", path.display()));
+            write_table(&SweepRecord::read(&path)?, output, console)?;
+            return Ok(EXIT_OK);
+        }
+    };
+    let points = plan.points();
+    let candidates: usize = points.iter().map(|point| point.entries.len()).sum();
+    console.print(&format!("tuning on {}, driver {}\n", header.machine.gpu, header.machine.driver))?;
+    console.remark(&format!(
+        "{} points, {candidates} candidates, at most about {}",
+        points.len(),
+        in_words(plan.budget.as_secs_f64())
+    ));
+    console.start_progress(points.len() as u64);
+    let result = tune::run_tuning(laboratory, plan, &mut recorder, &mut |progress| match progress {
+        Progress::Compiling(points) => console.show_progress(format!("compiling kernels for {points} points")),
+        Progress::Point(point) => console.show_progress(format!("{} n = {}", point.instance, format_size(point.n))),
+        Progress::Rows(..) => console.advance(1),
+        Progress::Skipped(skipped) => console.remark(&format!("skipped: {} ({})", skipped.what, skipped.why)),
+    });
+    console.end_progress();
+    let summary = match result {
+        Ok(summary) => summary,
+        Err(error) => {
+            console.remark(&format!("what was finished is in {}; go on with --resume", recorder.path().display()));
+            return Err(error.into());
+        }
+    };
+    let path = if summary.points_left == 0 {
+        recorder.finish(Finished {
+            seconds: summary.sweep.seconds,
+            median_clock_mhz: summary.sweep.median_clock_mhz,
+            temperature_celsius: laboratory.temperature_celsius(),
+        })?
+    } else {
+        console.remark(&format!(
+            "the time was spent with {} points left; go on with --resume, or give more by --seconds",
+            summary.points_left
+        ));
+        recorder.path().to_owned()
+    };
+    console.print(&format!("{}\n{}\n", in_a_sentence(&summary.sweep), path.display()))?;
+    // From the file and not from memory: what --from gives later is the same.
+    write_table(&SweepRecord::read(&path)?, output, console)?;
+    Ok(if summary.sweep.wrong == 0 { EXIT_OK } else { EXIT_WRONG })
+}
+
+fn write_table(record: &SweepRecord, output: &Path, console: &mut Console) -> Result<(), CliError> {
+    let table = tune::derive(record)?;
+    let text = format!(
+        "# What `auto` takes on this GPU, measured by `lookback tune`; times are those of one scan.\n\n{}",
+        table.to_toml()
+    );
+    write_atomically(output, text.as_bytes())?;
+    if !console.is_quiet() {
+        console.print(&describe(&table))?;
+    }
+    console.print(&format!("{}\n", output.display()))
+}
+
+/// What was chosen, a line a row.
+fn describe(table: &TuningTable) -> String {
+    let mut text = format!("\n{:<10} {:>12}  {:<20} {:>2} {:>5}\n", "", "up to n", "strategy", "VT", "block");
+    for row in table.rows() {
+        let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
+        let _ = writeln!(
+            text,
+            "{:<10} {:>12}  {:<20} {:>2} {:>5}",
+            format!("{} {}", row.element, row.operator),
+            row.up_to.map_or("any".to_owned(), format_size),
+            row.strategy,
+            number(row.vt),
+            number(row.block_threads)
+        );
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,463 @@
+//! From candidates to a tuning table: which points are measured, how, and what follows from their record.
+//!
+//! The candidates (`tuning/candidates.toml`) are a sweep like any other: types, sizes, strategies, VTs, blocks. Only
+//! the measuring has two passes at each point. The first takes a few samples of every candidate, in common rounds; the
+//! second samples the best few by the sweep's full stopping rule. Every candidate is verified in both. The rows say in
+//! which pass their figures were made ([`Pass`]).
+//!
+//! [`derive`] makes the table from the record alone, so that the same record gives the same bytes on any machine:
+//!
+//! - a candidate's *cost* at a size is the geometric mean of its three medians (graph, stream, cold), each by the best
+//!   one of that figure there; those of the full pass count, and none that spills registers if one does not,
+//! - candidates *within noise* of the least cost are as good as it: within 1 %, or three standard errors up to 3 %,
+//! - from the smallest size on, a range goes as far as one candidate is within noise of the best at every size in it; of
+//!   several such candidates it takes the one of least cost over the range,
+//! - ranges meet at the geometric mean of the two sizes beside the boundary.
+
+use super::record::{Kind, Pass, Status, SweepRecord, SweepRecorder, SweepRow};
+use super::run::{
+    FIRST_WARM_UP, Laboratory, MeasuredPoint, Progress, SweepError, SweepSummary, keep_point, measure_point, summarize,
+};
+use super::sampling::{Clocks, Figure};
+use super::sweep::{Entry, Group, Limits, Offsets, Point, Subject, SweepFile, size};
+use crate::element::{ElementType, Instance, Operator};
+use crate::strategy::{Composition, Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::tuning::{Evidence, RunnerUp, Times, TuningError, TuningHeader, TuningRow, TuningTable};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// Name of the sweep, and first part of its record's.
+pub const NAME: &str = "tune";
+/// Types that are tuned; the others take the rows of the one of their size.
+pub const TYPES: [ElementType; 6] =
+    [ElementType::U8, ElementType::U16, ElementType::I32, ElementType::F32, ElementType::I64, ElementType::F64];
+/// What a table rests on.
+const FIGURES: [Figure; 3] = [Figure::Graph, Figure::Stream, Figure::Cold];
+/// Candidates of a point that come into the full pass.
+const FINALISTS: usize = 6;
+/// The same where time is short.
+const QUICK_FINALISTS: usize = 3;
+/// Shares of the budget for the samples of the two passes; compiling, preparing and verifying take the rest.
+const BUDGET_SHARES: [f64; 2] = [0.35, 0.35];
+
+/// `tuning/candidates.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Candidates {
+    sizes: Vec<String>,
+    quick_sizes: Vec<String>,
+    #[serde(rename = "candidate")]
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Candidate {
+    element_bytes: Vec<usize>,
+    /// Bytes of input.
+    from: Option<String>,
+    /// The same.
+    up_to: Option<String>,
+    strategies: Vec<Strategy>,
+    #[serde(default)]
+    vts: Vec<u32>,
+    #[serde(default)]
+    blocks: Vec<u32>,
+}
+
+const CANDIDATES: &str = include_str!("../../tuning/candidates.toml");
+
+/// What is measured for a table, and how long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TunePlan {
+    /// The candidates at all their sizes, with the limits of the full pass.
+    pub sweep: SweepFile,
+    /// Limits of the pass over all candidates.
+    pub coarse: Limits,
+    /// Candidates of a point that come into the full pass.
+    pub finalists: usize,
+    /// After this no further point is begun.
+    pub budget: Duration,
+}
+
+/// Why there is no table, or nothing to measure for one.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// The embedded candidates, or the types asked for, make no sweep.
+    #[error("nothing can be tuned: {0}")]
+    Plan(String),
+    /// The record has nothing that a row could rest on.
+    #[error(
+        "the record has no point at which a scan's graph, stream and cold time were all measured; \
+         measure with `lookback tune --output FILE`, or go on with --resume"
+    )]
+    NothingMeasured,
+    /// What was chosen is no table.
+    #[error(transparent)]
+    Table(#[from] TuningError),
+}
+
+impl TunePlan {
+    /// The committed candidates for sums of `types`, in a budget of `seconds`; `quick` for fewer sizes.
+    ///
+    /// # Errors
+    /// When a type is no number, or there is none.
+    pub fn new(types: &[ElementType], seconds: f64, quick: bool) -> Result<Self, TuneError> {
+        let broken = |reason: String| TuneError::Plan(reason);
+        if let Some(other) = types.iter().find(|element| !ElementType::NUMBERS.contains(element)) {
+            return Err(broken(format!("{other} is no number; choose among u8, u16, u32, i32, u64, i64, f32, f64")));
+        }
+        let candidates: Candidates = toml::from_str(CANDIDATES).map_err(|error| broken(error.to_string()))?;
+        let bytes = |text: &String| size(text, ElementType::U8).ok_or_else(|| broken(format!("'{text}' is no size")));
+        let sizes = if quick { &candidates.quick_sizes } else { &candidates.sizes };
+        let sizes = sizes.iter().map(bytes).collect::<Result<Vec<u64>, _>>()?;
+        let mut groups = Vec::new();
+        for &element in types {
+            for candidate in candidates.candidates.iter().filter(|of| of.element_bytes.contains(&element.bytes())) {
+                let from = candidate.from.as_ref().map(bytes).transpose()?.unwrap_or(0);
+                let up_to = candidate.up_to.as_ref().map(bytes).transpose()?.unwrap_or(u64::MAX);
+                let within = sizes.iter().filter(|bytes| (from..=up_to).contains(bytes));
+                let sizes: Vec<String> = within.map(|bytes| (bytes / element.bytes() as u64).to_string()).collect();
+                if sizes.is_empty() {
+                    continue;
+                }
+                groups.push(Group {
+                    types: vec![element],
+                    operators: vec![Operator::Sum],
+                    modes: vec![Mode::Inclusive],
+                    sizes,
+                    offsets: vec![Offsets::default()],
+                    strategies: candidate.strategies.iter().copied().map(StrategyChoice::Named).collect(),
+                    vts: candidate.vts.clone(),
+                    blocks: candidate.blocks.clone(),
+                    peers: Vec::new(),
+                    figures: FIGURES.to_vec(),
+                    bounds: false,
+                });
+            }
+        }
+        let mut sweep = SweepFile {
+            name: NAME.to_owned(),
+            purpose: "Which strategy and configuration is fastest for each type and size on this GPU.".to_owned(),
+            seed: 42,
+            limits: Limits { latency_up_to: "0".to_owned(), ..Limits::default() },
+            groups,
+            tuning: None,
+        };
+        let finalists = if quick { QUICK_FINALISTS } else { FINALISTS };
+        let (points, _) = sweep.points(&[]);
+        if points.is_empty() {
+            return Err(broken("no type is left".to_owned()));
+        }
+        let figures = FIGURES.len() as f64;
+        let copies = 2;
+        let of_coarse = points.iter().map(|point| point.entries.len()).sum::<usize>() as f64 * figures;
+        let of_full = (points.len() * (finalists + copies)) as f64 * figures;
+        // Rounded, so that a record shows the number that was meant.
+        let share = |share: f64, of: f64, most: f64| (1e4 * (share * seconds / of).clamp(1e-3, most)).round() / 1e4;
+        sweep.limits = Limits { seconds_per_figure: share(BUDGET_SHARES[1], of_full, 0.5), ..sweep.limits };
+        let coarse = Limits {
+            seconds_per_figure: share(BUDGET_SHARES[0], of_coarse, 0.1),
+            minimum_samples: 5,
+            maximum_samples: 8,
+            relative_standard_error: 0.02,
+            sample_microseconds: 150.0,
+            warm_up_milliseconds: 1.0,
+            ..sweep.limits.clone()
+        };
+        Ok(Self { sweep, coarse, finalists, budget: Duration::from_secs_f64(seconds) })
+    }
+
+    /// The points in the order in which they are measured: every second size of all types first, so that what a
+    /// short budget leaves out lies between measured sizes.
+    pub fn points(&self) -> Vec<Point> {
+        let (points, _) = self.sweep.points(&[]);
+        let bytes: BTreeSet<u64> = points.iter().map(Point::input_bytes).collect();
+        let is_second = |point: &Point| bytes.range(..point.input_bytes()).count() % 2;
+        let mut points: Vec<(usize, Point)> = points.into_iter().map(|point| (is_second(&point), point)).collect();
+        points.sort_by_key(|(second, _)| *second);
+        points.into_iter().map(|(_, point)| point).collect()
+    }
+}
+
+/// What came of the part that ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TuneSummary {
+    /// As of a sweep.
+    pub sweep: SweepSummary,
+    /// Points that the budget left no time for.
+    pub points_left: usize,
+}
+
+/// Measures the points that the record does not have yet, until the budget is spent.
+///
+/// # Errors
+/// When the device failed or the record cannot be written.
+pub fn run_tuning(
+    laboratory: &mut dyn Laboratory,
+    plan: &TunePlan,
+    recorder: &mut SweepRecorder,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<TuneSummary, SweepError> {
+    let start = Instant::now();
+    let mut points = plan.points();
+    points.retain(|point| !recorder.has_point(point));
+    let mut clocks = Clocks::default();
+    if !points.is_empty() {
+        progress(Progress::Compiling(points.len()));
+        laboratory.compile_ahead(&points);
+        laboratory.warm_up(FIRST_WARM_UP)?;
+    }
+    let mut points_left = points.len();
+    for point in &points {
+        if start.elapsed() >= plan.budget {
+            break;
+        }
+        progress(Progress::Point(point));
+        let point_start = Instant::now();
+        let measured = measure_candidates(laboratory, point, plan, &mut clocks)?;
+        keep_point(recorder, point, plan.sweep.seed, measured, point_start, progress)?;
+        points_left -= 1;
+    }
+    laboratory.close();
+    Ok(TuneSummary { sweep: summarize(recorder, &clocks, start), points_left })
+}
+
+/// Both passes at a point.
+fn measure_candidates(
+    laboratory: &mut dyn Laboratory,
+    point: &Point,
+    plan: &TunePlan,
+    clocks: &mut Clocks,
+) -> Result<MeasuredPoint, SweepError> {
+    let seed = plan.sweep.seed;
+    let mut coarse = measure_point(laboratory, point, seed, &plan.coarse, clocks)?;
+    mark(&mut coarse.rows, Pass::Coarse);
+    let mut rivals = rivals(coarse.rows.iter());
+    rivals.sort_by(Rival::by_cost);
+    rivals.truncate(plan.finalists);
+    if rivals.is_empty() {
+        return Ok(coarse);
+    }
+    let is_finalist = |entry: &&Entry| match &entry.subject {
+        Subject::Scan { strategy, config, .. } => rivals.iter().any(|rival| {
+            (rival.key.strategy, rival.key.vt, rival.key.block_threads) == (*strategy, config.vt, config.block_threads)
+        }),
+        _ => true,
+    };
+    let entries = point.entries.iter().filter(is_finalist).cloned().collect();
+    let finalists = Point { entries, ..point.clone() };
+    let mut full = measure_point(laboratory, &finalists, seed, &plan.sweep.limits, clocks)?;
+    mark(&mut full.rows, Pass::Full);
+    let is_again = |row: &SweepRow| full.rows.iter().any(|other| other.key() == row.key());
+    let mut rows: Vec<SweepRow> = coarse.rows.into_iter().filter(|row| !is_again(row)).collect();
+    rows.extend(full.rows);
+    let mut skipped = coarse.skipped;
+    skipped.extend(full.skipped);
+    Ok(MeasuredPoint { rows, empty_frame: full.empty_frame, skipped })
+}
+
+fn mark(rows: &mut [SweepRow], pass: Pass) {
+    for row in rows {
+        row.pass = Some(pass);
+    }
+}
+
+/// What tells candidates apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    strategy: Strategy,
+    vt: u32,
+    block_threads: u32,
+    /// Where it is not what is suggested.
+    composition: Option<Composition>,
+}
+
+/// A candidate at a size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rival {
+    key: Key,
+    /// In nanoseconds, in the order of [`FIGURES`].
+    medians: [f64; FIGURES.len()],
+    /// Logarithm of the geometric mean of the medians by the best ones.
+    cost: f64,
+    /// Standard error of the cost.
+    error: f64,
+}
+
+impl Rival {
+    fn by_cost(&self, other: &Self) -> std::cmp::Ordering {
+        self.cost.total_cmp(&other.cost).then(self.key.cmp(&other.key))
+    }
+
+    fn times(&self) -> Times {
+        // What is written is what is kept: three digits after the point are nanoseconds.
+        let [graph_us, stream_us, cold_us] = self.medians.map(|nanoseconds| nanoseconds.round() / 1e3);
+        Times { graph_us, stream_us, cold_us }
+    }
+}
+
+/// The rows of one point that a table may name, with their costs.
+fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>) -> Vec<Rival> {
+    let is_usable = |row: &&SweepRow| {
+        let is_named = row.kind == Kind::Strategy && row.chosen_strategy.is_none();
+        is_named && row.status == Status::Measured && row.mode == Some(Mode::Inclusive)
+    };
+    let rows: Vec<&SweepRow> = rows.filter(is_usable).collect();
+    // Coarse and full figures come from different rounds, so only one of the two kinds is compared.
+    let has_full = rows.iter().any(|row| row.pass == Some(Pass::Full));
+    let found: Vec<(Rival, bool)> = rows
+        .into_iter()
+        .filter(|row| !has_full || row.pass == Some(Pass::Full))
+        .filter_map(|row| Some((rival(row)?, row.spill_bytes.is_some_and(|bytes| bytes > 0))))
+        .collect();
+    let all_spill = found.iter().all(|(_, spills)| *spills);
+    let mut rivals: Vec<Rival> =
+        found.into_iter().filter(|(_, spills)| all_spill || !spills).map(|(rival, _)| rival).collect();
+    let best: [f64; FIGURES.len()] =
+        std::array::from_fn(|figure| rivals.iter().map(|rival| rival.medians[figure]).fold(f64::INFINITY, f64::min));
+    for rival in &mut rivals {
+        let logarithms = rival.medians.iter().zip(best).map(|(median, best)| (median / best).ln());
+        rival.cost = logarithms.sum::<f64>() / FIGURES.len() as f64;
+    }
+    rivals
+}
+
+fn rival(row: &SweepRow) -> Option<Rival> {
+    let strategy: Strategy = row.subject.parse().ok()?;
+    let suggested = ScanConfig::suggested(strategy, row.element.bytes(), row.n).composition;
+    let key = Key {
+        strategy,
+        vt: row.vt?,
+        block_threads: row.block_threads?,
+        composition: row.composition.filter(|&composition| composition != suggested),
+    };
+    let mut medians = [0.0; FIGURES.len()];
+    let mut variance = 0.0;
+    for (median, &figure) in medians.iter_mut().zip(&FIGURES) {
+        let found = row.figure(figure)?;
+        *median = found.median_ns.filter(|&median| median > 0.0)?;
+        variance += (found.standard_error_ns.unwrap_or(0.0) / *median).powi(2);
+    }
+    Some(Rival { key, medians, cost: 0.0, error: variance.sqrt() / FIGURES.len() as f64 })
+}
+
+/// Differences up to this share are of no consequence.
+const INDIFFERENT: f64 = 0.01;
+/// Nor are those within so many standard errors,
+const ERRORS: f64 = 3.0;
+/// unless they are larger than this.
+const MOST_NOISE: f64 = 0.03;
+
+/// The candidates that are as good as the best.
+fn within_noise(rivals: &[Rival]) -> Vec<Rival> {
+    let Some(best) = rivals.iter().min_by(|left, right| left.by_cost(right)) else { return Vec::new() };
+    let is_as_good = |rival: &&Rival| {
+        let noise = (ERRORS * rival.error.hypot(best.error)).clamp(INDIFFERENT, MOST_NOISE);
+        rival.cost - best.cost <= noise.ln_1p()
+    };
+    rivals.iter().filter(is_as_good).copied().collect()
+}
+
+/// The table that follows from a record.
+///
+/// # Errors
+/// When the record has no point with all three figures, or what was measured does not make a table.
+pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
+    let header = &record.header;
+    let mut points: BTreeMap<(ElementType, Operator), BTreeMap<u64, Vec<Rival>>> = BTreeMap::new();
+    for point in &record.points {
+        let of_point = |row: &&SweepRow| (row.element, row.operator, row.n) == (point.element, point.operator, point.n);
+        let rivals = rivals(record.rows.iter().filter(of_point));
+        if !rivals.is_empty() && Instance::new(point.element, point.operator).is_ok() {
+            points.entry((point.element, point.operator)).or_default().insert(point.n, rivals);
+        }
+    }
+    if points.is_empty() {
+        return Err(TuneError::NothingMeasured);
+    }
+    let mut rows = Vec::new();
+    for ((element, operator), sizes) in &points {
+        rows.extend(ranges(sizes).into_iter().map(|(key, sizes, up_to)| TuningRow {
+            element: *element,
+            operator: *operator,
+            up_to,
+            strategy: key.strategy,
+            vt: Some(key.vt),
+            block_threads: Some(key.block_threads),
+            composition: key.composition,
+            evidence: sizes.iter().filter_map(|(n, rivals)| evidence(key, *n, rivals)).collect(),
+        }));
+    }
+    let machine = &header.machine;
+    let commit = header.program.git_commit.as_ref().map(|commit| {
+        let dirty = if header.program.git_dirty == Some(true) { "-dirty" } else { "" };
+        format!("{commit}{dirty}")
+    });
+    let header = TuningHeader {
+        gpu: machine.gpu.clone(),
+        compute_capability: Some(machine.compute_capability.clone()),
+        multiprocessors: u32::try_from(machine.multiprocessors).ok(),
+        measured: true,
+        driver: Some(machine.driver.clone()),
+        compiler: Some(machine.compiler.clone()),
+        date: Some(header.date.clone()),
+        commit,
+        command: Some(header.command.clone()),
+        note: None,
+    };
+    Ok(TuningTable::new(header, rows)?)
+}
+
+/// A candidate, the sizes at which it is taken, and the limit up to which it is.
+type Chosen<'a> = (Key, Vec<(u64, &'a [Rival])>, Option<u64>);
+
+/// As few ranges as there can be with one candidate within noise of the best at every size of each.
+fn ranges(sizes: &BTreeMap<u64, Vec<Rival>>) -> Vec<Chosen<'_>> {
+    let mut chosen: Vec<Chosen<'_>> = Vec::new();
+    let mut rest: Vec<(u64, &[Rival])> = sizes.iter().map(|(&n, rivals)| (n, rivals.as_slice())).collect();
+    while !rest.is_empty() {
+        // Sums of costs of those that have been within noise since the range began.
+        let mut standing: BTreeMap<Key, f64> = BTreeMap::new();
+        let mut length = 0;
+        for (_, rivals) in &rest {
+            let good = within_noise(rivals);
+            let sum = |rival: &Rival| standing.get(&rival.key).map(|sum| sum + rival.cost);
+            let next: BTreeMap<Key, f64> = if length == 0 {
+                good.iter().map(|rival| (rival.key, rival.cost)).collect()
+            } else {
+                good.iter().filter_map(|rival| Some((rival.key, sum(rival)?))).collect()
+            };
+            if next.is_empty() {
+                break;
+            }
+            standing = next;
+            length += 1;
+        }
+        let Some((&key, _)) = standing.iter().min_by(|left, right| left.1.total_cmp(right.1).then(left.0.cmp(right.0)))
+        else {
+            // No size is without a best candidate.
+            break;
+        };
+        let after = rest.split_off(length);
+        let up_to = match (rest.last(), after.first()) {
+            (Some((last, _)), Some((first, _))) => Some((u128::from(*last) * u128::from(*first)).isqrt() as u64),
+            _ => None,
+        };
+        chosen.push((key, std::mem::replace(&mut rest, after), up_to));
+    }
+    chosen
+}
+
+fn evidence(key: Key, n: u64, rivals: &[Rival]) -> Option<Evidence> {
+    let taken = rivals.iter().find(|rival| rival.key == key)?;
+    let others = rivals.iter().filter(|rival| rival.key != key);
+    let runner_up = others.min_by(|left, right| left.by_cost(right)).map(|rival| RunnerUp {
+        strategy: rival.key.strategy,
+        vt: rival.key.vt,
+        block_threads: rival.key.block_threads,
+        times: rival.times(),
+    });
+    Some(Evidence { n, times: taken.times(), runner_up })
+}

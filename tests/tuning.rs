@@ -1,0 +1,527 @@
+//! Tuning without a GPU: both passes on a laboratory of made-up times, the table that follows from a record, and the
+//! command line.
+#![cfg(feature = "cli")]
+
+use assert_cmd::cargo::cargo_bin;
+use lookback::device::DeviceError;
+use lookback::element::{ElementType, Instance, Operator};
+use lookback::measure::environment::Machine;
+use lookback::measure::record::{
+    FORMAT, FigureRecord, Finished, Opened, Pass, PointDone, Program, Status, SweepHeader, SweepRecord, SweepRecorder,
+    SweepRow,
+};
+use lookback::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts};
+use lookback::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
+use lookback::measure::sweep::{Offsets, Point, Subject, SweepFile};
+use lookback::measure::tune::{TYPES, TuneError, TunePlan, derive, run_tuning};
+use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
+use lookback::tuning::{Gpu, Tuning, TuningTable};
+use lookback::verify::Verification;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+fn machine() -> Machine {
+    Machine {
+        gpu: "NVIDIA H100 80GB HBM3".into(),
+        gpu_digest: "aa".into(),
+        driver: "580.1".into(),
+        cuda: "13.0".into(),
+        compiler: "NVRTC 13.0".into(),
+        compute_capability: "9.0".into(),
+        multiprocessors: 132,
+        memory_bytes: 80 << 30,
+        l2_bytes: 50 << 20,
+        maximum_core_clock_mhz: None,
+        maximum_memory_clock_mhz: None,
+        nvml: None,
+        peers: Vec::new(),
+        processor: "none".into(),
+        processors: 1,
+    }
+}
+
+fn header(sweep: SweepFile) -> SweepHeader {
+    SweepHeader {
+        format: FORMAT,
+        program: Program {
+            version: "0".into(),
+            git_commit: Some("abc".into()),
+            git_dirty: Some(false),
+            kernels_sha256: "00".into(),
+        },
+        date: "2026-11-21T00:00:00Z".into(),
+        command: "lookback tune --output 'my table.toml'".into(),
+        sweep,
+        machine: machine(),
+    }
+}
+
+/// Microseconds that a launch and a byte take, made up so that each strategy is best somewhere.
+fn microseconds(strategy: Strategy, config: &ScanConfig, bytes: f64) -> f64 {
+    let time = match strategy {
+        Strategy::SingleBlock => 1.0 + bytes / 20e3,
+        Strategy::OneWave => 2.0 + bytes / 1e6,
+        _ => 6.0 + bytes / 2e6,
+    };
+    // The configuration matters by a few percent, and one is best.
+    time * (1.0 + 0.01 * f64::from((config.vt * config.block_threads).abs_diff(4096).min(8192)) / 1024.0)
+}
+
+/// A device of made-up times. A configuration of 1024 threads spills, and `lookback` is wrong.
+struct MockLaboratory {
+    point: Option<Point>,
+    now: Duration,
+    /// Subjects of every point that was opened.
+    opened: Vec<usize>,
+    compiled_points: usize,
+}
+
+impl MockLaboratory {
+    const fn new() -> Self {
+        Self { point: None, now: Duration::ZERO, opened: Vec::new(), compiled_points: 0 }
+    }
+
+    fn subject(&self, index: usize) -> Subject {
+        self.point.as_ref().expect("a point is open").entries[index].subject.clone()
+    }
+}
+
+impl Executor for MockLaboratory {
+    type Error = DeviceError;
+
+    fn maximum_runs(&self, _: usize, figure: Figure) -> u32 {
+        if figure == Figure::Cold { 1 } else { 100 }
+    }
+
+    fn prepare(&mut self, _: usize, _: Figure, _: u32) -> Result<Readiness, DeviceError> {
+        Ok(Readiness::Ready)
+    }
+
+    fn sample(&mut self, subject: usize, figure: Figure, runs: u32) -> Result<Sample, DeviceError> {
+        let bytes = self.point.as_ref().expect("a point is open").input_bytes() as f64;
+        let overhead = if figure == Figure::Cold { 2.0 } else { 0.5 };
+        let time = match self.subject(subject).scan() {
+            Some((strategy, _, config)) => overhead + microseconds(strategy, &config, bytes),
+            None => overhead,
+        };
+        self.now += Duration::from_nanos((1e3 * time * f64::from(runs)) as u64);
+        Ok(Sample { nanoseconds: 1e3 * time, clock_megahertz: Some(1980.0), is_late: false })
+    }
+
+    fn now(&self) -> Duration {
+        self.now
+    }
+}
+
+impl Laboratory for MockLaboratory {
+    fn machine(&self) -> Machine {
+        machine()
+    }
+
+    fn peers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn compile_ahead(&mut self, points: &[Point]) {
+        self.compiled_points += points.len();
+    }
+
+    fn warm_up(&mut self, _: Duration) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn open(&mut self, point: &Point, _: u64) -> Result<OpenedPoint, DeviceError> {
+        self.opened.push(point.entries.iter().filter(|entry| entry.subject.scan().is_some()).count());
+        self.point = Some(point.clone());
+        let facts = |subject: &Subject| {
+            let spills = subject.scan().is_some_and(|(_, _, config)| config.block_threads == 1024);
+            SubjectFacts { spill_bytes: Some(if spills { 8 } else { 0 }), ..SubjectFacts::default() }
+        };
+        Ok(OpenedPoint::Ready(point.entries.iter().map(|entry| Ok(facts(&entry.subject))).collect()))
+    }
+
+    fn verify(&mut self, entry: usize) -> Result<Result<Verification, NotMeasured>, DeviceError> {
+        let is_wrong = matches!(self.subject(entry).scan(), Some((Strategy::Lookback, ..)));
+        let n = self.point.as_ref().expect("a point is open").n;
+        Ok(Ok(Verification { compared: n, mismatches: u64::from(is_wrong), first_mismatch: is_wrong.then_some(3) }))
+    }
+
+    fn executor(&mut self) -> &mut dyn Executor<Error = DeviceError> {
+        self
+    }
+
+    fn close(&mut self) {
+        self.point = None;
+    }
+
+    fn temperature_celsius(&self) -> Option<u32> {
+        None
+    }
+}
+
+fn recorder(folder: &Path, header: &SweepHeader, resume: bool) -> SweepRecorder {
+    match SweepRecorder::open(folder, header, resume).unwrap_or_else(|error| panic!("{error}")) {
+        Opened::Recorder(recorder) => *recorder,
+        Opened::Finished(path) => panic!("{} is finished", path.display()),
+    }
+}
+
+fn finished() -> Finished {
+    Finished { seconds: 1.0, median_clock_mhz: Some(1980.0), temperature_celsius: None }
+}
+
+/// A row with the three figures in microseconds, graph first, and a standard error of that share.
+fn row(n: u64, (strategy, vt, block_threads): (Strategy, u32, u32), times: [f64; 3], error: f64) -> SweepRow {
+    let config = ScanConfig { vt, block_threads, ..ScanConfig::suggested(strategy, 4, n) };
+    let subject = Subject::Scan { strategy, mode: Mode::Inclusive, config };
+    let mut row = SweepRow::new(&subject, ElementType::I32, Operator::Sum, n);
+    row.status = Status::Measured;
+    for (figure, time) in [Figure::Graph, Figure::Stream, Figure::Cold].into_iter().zip(times) {
+        *row.figure_mut(figure) = Some(FigureRecord {
+            median_ns: Some(1e3 * time),
+            standard_error_ns: Some(1e3 * time * error),
+            is_trusted: true,
+            stop: Some(Stop::Noise),
+            runs_per_sample: 1,
+            ..FigureRecord::default()
+        });
+    }
+    row
+}
+
+/// The file of a record of these rows, every point of them complete.
+fn record(folder: &Path, rows: Vec<SweepRow>) -> PathBuf {
+    let plan = TunePlan::new(&[ElementType::I32], 60.0, true).unwrap_or_else(|error| panic!("{error}"));
+    let mut recorder = recorder(folder, &header(plan.sweep), false);
+    let sizes: BTreeSet<u64> = rows.iter().map(|row| row.n).collect();
+    for row in rows {
+        recorder.row(row).expect("a row is kept");
+    }
+    for n in sizes {
+        let (element, operator) = (ElementType::I32, Operator::Sum);
+        let point = PointDone {
+            element,
+            operator,
+            n,
+            offsets: Offsets::default(),
+            order_seed: 1,
+            empty_frame: None,
+            seconds: 1.0,
+        };
+        recorder.point(point).expect("a point is kept");
+    }
+    recorder.finish(finished()).expect("a record")
+}
+
+const SMALL: (Strategy, u32, u32) = (Strategy::SingleBlock, 4, 64);
+const MIDDLE: (Strategy, u32, u32) = (Strategy::OneWave, 16, 256);
+const LARGE: (Strategy, u32, u32) = (Strategy::Lookahead, 32, 128);
+
+/// Three candidates at five sizes. At 2^12 the second is best by less than its noise, so the first goes on; at 2^14 it
+/// no more does. At 2^20 and 2^24 the third is best, by graph and cold though not by stream.
+fn small_record(folder: &Path) -> PathBuf {
+    let mut rows = Vec::new();
+    for (n, small, middle, large) in [
+        (1 << 10, [1.0, 2.0, 1.5], [2.0, 2.5, 2.2], [4.0, 4.0, 4.0]),
+        (1 << 12, [2.03, 3.0, 2.5], [2.0, 3.0, 2.5], [4.0, 4.0, 4.0]),
+        (1 << 14, [6.0, 7.0, 6.0], [3.0, 3.5, 3.0], [4.0, 4.0, 4.0]),
+        (1 << 20, [600.0, 700.0, 600.0], [12.0, 10.0, 12.0], [9.0, 10.1, 9.5]),
+        (1 << 24, [9000.0, 9000.0, 9000.0], [90.0, 90.0, 90.0], [50.0, 50.0, 50.1]),
+    ] {
+        rows.extend([row(n, SMALL, small, 0.003), row(n, MIDDLE, middle, 0.003), row(n, LARGE, large, 0.003)]);
+    }
+    record(folder, rows)
+}
+
+type Range = (Option<u64>, (Strategy, Option<u32>, Option<u32>));
+
+fn ranges_of(table: &TuningTable) -> Vec<Range> {
+    table.rows().iter().map(|row| (row.up_to, (row.strategy, row.vt, row.block_threads))).collect()
+}
+
+fn expected(up_to: Option<u64>, (strategy, vt, block_threads): (Strategy, u32, u32)) -> Range {
+    (up_to, (strategy, Some(vt), Some(block_threads)))
+}
+
+fn derived(path: &Path) -> TuningTable {
+    derive(&SweepRecord::read(path).unwrap_or_else(|error| panic!("{error}"))).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn each_size_takes_its_best_and_neighbours_within_noise_join_into_ranges() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = derived(&small_record(folder.path()));
+    // Boundaries at the geometric means of 2^12 and 2^14, of 2^14 and 2^20.
+    let wanted = [expected(Some(1 << 13), SMALL), expected(Some(1 << 17), MIDDLE), expected(None, LARGE)];
+    assert_eq!(ranges_of(&table), wanted);
+    let sizes: Vec<Vec<u64>> =
+        table.rows().iter().map(|row| row.evidence.iter().map(|evidence| evidence.n).collect()).collect();
+    assert_eq!(sizes, [vec![1 << 10, 1 << 12], vec![1 << 14], vec![1 << 20, 1 << 24]]);
+    let evidence = &table.rows()[0].evidence[1];
+    assert_eq!((evidence.times.graph_us, evidence.times.stream_us, evidence.times.cold_us), (2.03, 3.0, 2.5));
+    let runner_up = evidence.runner_up.expect("there were others");
+    assert_eq!((runner_up.strategy, runner_up.vt, runner_up.block_threads), MIDDLE);
+    assert_eq!((runner_up.times.graph_us, runner_up.times.cold_us), (2.0, 2.5));
+    let header = &table.header;
+    assert_eq!((header.gpu.as_str(), header.compute_capability.as_deref()), ("NVIDIA H100 80GB HBM3", Some("9.0")));
+    assert_eq!(header.command.as_deref(), Some("lookback tune --output 'my table.toml'"));
+    assert!(header.measured);
+    // And it is what `auto` then takes.
+    let tuning = Tuning::with_table(&table, Gpu::H100).expect("an H100 holds it");
+    let u32_sum = Instance::new(ElementType::U32, Operator::Sum).expect("defined");
+    for (n, (strategy, vt, block_threads)) in [(1 << 13, SMALL), ((1 << 13) + 1, MIDDLE), (1 << 30, LARGE)] {
+        let found = tuning.resolve(u32_sum, n);
+        assert_eq!((found.strategy, found.config.vt, found.config.block_threads), (strategy, vt, block_threads));
+    }
+}
+
+#[test]
+fn what_was_wrong_or_spills_or_was_only_sampled_coarsely_is_not_taken() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let choose = |change: &dyn Fn(&mut Vec<SweepRow>)| {
+        let mut rows = vec![row(1000, SMALL, [1.0; 3], 0.001), row(1000, MIDDLE, [2.0; 3], 0.001)];
+        change(&mut rows);
+        let folder = tempfile::tempdir_in(folder.path()).expect("a temporary folder");
+        derived(&record(folder.path(), rows)).rows()[0].strategy
+    };
+    assert_eq!(choose(&|_| {}), Strategy::SingleBlock);
+    assert_eq!(choose(&|rows| rows[0].status = Status::Wrong), Strategy::OneWave);
+    assert_eq!(choose(&|rows| rows[0].spill_bytes = Some(4)), Strategy::OneWave);
+    assert_eq!(choose(&|rows| rows.iter_mut().for_each(|row| row.spill_bytes = Some(4))), Strategy::SingleBlock);
+    assert_eq!(choose(&|rows| rows[0].cold = None), Strategy::OneWave);
+    let passes = |rows: &mut Vec<SweepRow>| {
+        rows[0].pass = Some(Pass::Coarse);
+        rows[1].pass = Some(Pass::Full);
+    };
+    assert_eq!(choose(&passes), Strategy::OneWave);
+    // What `auto` came to is no candidate.
+    assert_eq!(choose(&|rows| rows[0].chosen_strategy = Some(Strategy::SingleBlock)), Strategy::OneWave);
+}
+
+#[test]
+fn more_noise_than_three_percent_hides_no_difference() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let choose = |ratio: f64, error: f64| {
+        let rows = vec![
+            row(1 << 10, SMALL, [1.0; 3], error),
+            row(1 << 10, MIDDLE, [3.0; 3], error),
+            row(1 << 14, SMALL, [ratio; 3], error),
+            row(1 << 14, MIDDLE, [1.0; 3], error),
+        ];
+        let folder = tempfile::tempdir_in(folder.path()).expect("a temporary folder");
+        derived(&record(folder.path(), rows)).rows().len()
+    };
+    assert_eq!((choose(1.009, 0.0), choose(1.02, 0.0)), (1, 2), "1 % is of no consequence");
+    assert_eq!((choose(1.02, 0.01), choose(1.04, 0.1)), (1, 2), "noise counts up to 3 %");
+}
+
+#[test]
+fn a_record_without_complete_points_makes_no_table() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut whole = SweepRecord::read(&small_record(folder.path())).expect("a record");
+    whole.points.clear();
+    assert!(matches!(derive(&whole), Err(TuneError::NothingMeasured)));
+}
+
+#[test]
+fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
+    let plan = TunePlan::new(&TYPES, 240.0, false).unwrap_or_else(|error| panic!("{error}"));
+    let points = plan.points();
+    assert_eq!(points.len(), TYPES.len() * 12);
+    for point in &points {
+        let candidates = point.entries.iter().filter(|entry| entry.subject.scan().is_some()).count();
+        assert!((3..=60).contains(&candidates), "{} at {}: {candidates}", point.instance, point.n);
+        for entry in &point.entries {
+            assert_eq!(entry.figures.len(), 3, "a table rests on three figures");
+            let alike = point.entries.iter().filter(|other| other.subject == entry.subject).count();
+            assert_eq!(alike, 1, "{:?}", entry.subject);
+        }
+    }
+    let text = toml::to_string(&plan.sweep).expect("a sweep is TOML");
+    assert_eq!(SweepFile::parse(&text, "written".into()).unwrap_or_else(|error| panic!("{error}")), plan.sweep);
+    // Every second size of all types comes before the others.
+    let bytes: Vec<u64> = points.iter().map(Point::input_bytes).collect();
+    assert!(bytes[..36].iter().all(|bytes| bytes.ilog2() % 4 == 0), "{bytes:?}");
+    let quick = TunePlan::new(&TYPES, 60.0, true).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(quick.points().len(), TYPES.len() * 6);
+    assert!(matches!(TunePlan::new(&[ElementType::AffineMap], 60.0, true), Err(TuneError::Plan(_))));
+}
+
+#[test]
+fn the_best_few_of_each_point_are_measured_again_and_the_table_follows() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plan = TunePlan::new(&[ElementType::I32], 1000.0, true).unwrap_or_else(|error| panic!("{error}"));
+    let mut laboratory = MockLaboratory::new();
+    let mut recorder = recorder(folder.path(), &header(plan.sweep.clone()), false);
+    let summary =
+        run_tuning(&mut laboratory, &plan, &mut recorder, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((summary.points_left, laboratory.compiled_points), (0, 6));
+    // Two openings a point: all candidates, then the finalists.
+    assert_eq!(laboratory.opened.len(), 12);
+    for pair in laboratory.opened.chunks(2) {
+        assert!(pair[0] >= pair[1] && pair[1] <= plan.finalists, "{pair:?}");
+    }
+    let path = recorder.finish(finished()).expect("a record");
+    let record = SweepRecord::read(&path).expect("a record");
+    for row in record.rows.iter().filter(|row| row.pass == Some(Pass::Full) && row.vt.is_some()) {
+        assert_ne!(row.subject, "lookback", "it was wrong");
+        assert_ne!(row.block_threads, Some(1024), "it spills");
+    }
+    let keys: BTreeSet<String> = record.rows.iter().map(SweepRow::key).collect();
+    assert_eq!(keys.len(), record.rows.len(), "a candidate has one row a size");
+    let table = derived(&path);
+    let strategies: Vec<Strategy> = table.rows().iter().map(|row| row.strategy).collect();
+    let ascending = [Strategy::SingleBlock, Strategy::OneWave, Strategy::Lookahead];
+    let mut distinct = strategies.clone();
+    distinct.dedup();
+    assert_eq!(distinct, ascending, "{strategies:?}");
+    for row in table.rows().iter().filter(|row| row.strategy != Strategy::SingleBlock) {
+        assert_eq!(row.vt.zip(row.block_threads).map(|(vt, threads)| vt * threads), Some(4096), "{row:?}");
+    }
+}
+
+#[test]
+fn a_budget_that_is_spent_leaves_points_for_later() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plan = TunePlan::new(&[ElementType::I32], 1000.0, true).unwrap_or_else(|error| panic!("{error}"));
+    let head = header(plan.sweep.clone());
+    let spent = TunePlan { budget: Duration::ZERO, ..plan.clone() };
+    let mut laboratory = MockLaboratory::new();
+    let mut first = recorder(folder.path(), &head, false);
+    let summary =
+        run_tuning(&mut laboratory, &spent, &mut first, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((summary.points_left, laboratory.opened.len()), (6, 0));
+    drop(first);
+    let mut again = recorder(folder.path(), &head, true);
+    let summary = run_tuning(&mut laboratory, &plan, &mut again, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((summary.points_left, again.record().points.len()), (0, 6));
+}
+
+#[test]
+fn auto_is_a_subject_of_its_own_that_says_what_it_came_to() {
+    let text = "name = \"a\"\npurpose = \"b\"\n[[measure]]\nsizes = [\"1000\", \"2^28\"]\nstrategies = [\"auto\", \"lookahead\"]\nvts = [8, 16]";
+    let mut sweep = SweepFile::parse(text, "test".into()).unwrap_or_else(|error| panic!("{error}"));
+    let autos = |sweep: &SweepFile, tuning: &Tuning| -> Vec<(String, Option<Strategy>)> {
+        let (points, _) = sweep.points_by(&[], tuning);
+        let rows = points.iter().flat_map(|point| {
+            let (element, operator) = (point.instance.element(), point.instance.operator());
+            point.entries.iter().map(move |entry| SweepRow::new(&entry.subject, element, operator, point.n))
+        });
+        rows.filter(|row| row.subject == "auto").map(|row| (row.key(), row.chosen_strategy)).collect()
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = derived(&small_record(folder.path()));
+    sweep.tuning = Some(table.without_evidence());
+    let own = sweep.tuning_on(Gpu::H100).unwrap_or_else(|error| panic!("{error}"));
+    let found = autos(&sweep, &own);
+    // The key is without the configuration, so that two tables can be compared.
+    assert_eq!(
+        found,
+        [
+            ("i32 sum n=1000 auto inclusive".to_owned(), Some(Strategy::SingleBlock)),
+            (format!("i32 sum n={} auto inclusive", 1 << 28), Some(Strategy::Lookahead)),
+        ]
+    );
+    let written = toml::to_string(&sweep).expect("a sweep is TOML");
+    assert_eq!(SweepFile::parse(&written, "written".into()).unwrap_or_else(|error| panic!("{error}")), sweep);
+    let json = serde_json::to_string(&sweep).expect("a sweep is JSON");
+    assert_eq!(serde_json::from_str::<SweepFile>(&json).expect("it was written"), sweep);
+    assert_eq!("auto".parse(), Ok(StrategyChoice::Auto));
+}
+
+mod command_line {
+    use super::*;
+
+    fn run(words: &[&str]) -> Output {
+        Command::new(cargo_bin("lookback"))
+            .args(words)
+            .env_remove("RUST_BACKTRACE")
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .output()
+            .expect("the program starts")
+    }
+
+    #[track_caller]
+    fn assert_refused(output: &Output, code: i32, words: &[&str]) {
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        for word in words {
+            assert!(text.contains(word), "'{word}' is not in: {text}");
+        }
+    }
+
+    #[test]
+    fn a_record_gives_the_same_table_again_to_the_last_byte() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let record = small_record(folder.path());
+        let write = |name: &str| {
+            let path = folder.path().join(name);
+            let output =
+                run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", path.to_str().expect("UTF-8")]);
+            assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(String::from_utf8_lossy(&output.stdout).contains("one-wave"), "{output:?}");
+            fs::read(path).expect("it was written")
+        };
+        let first = write("first.toml");
+        assert_eq!(first, write("second.toml"));
+        let text = String::from_utf8(first).expect("TOML is UTF-8");
+        let table = TuningTable::parse(&text, "first").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(table, derived(&record));
+    }
+
+    #[test]
+    fn without_a_gpu_tune_says_what_it_needs() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("table.toml");
+        let output = run(&["tune", "--output", path.to_str().expect("UTF-8")]);
+        assert_refused(&output, 3, &["needs an NVIDIA GPU", "--from RECORD"]);
+        assert!(!path.exists());
+        assert_refused(&run(&["tune"]), 2, &["--output"]);
+        assert_refused(&run(&["tune", "--output", "x", "--types", "affine-map"]), 2, &["affine-map is no number"]);
+        assert_refused(&run(&["tune", "--output", "x", "--seconds", "0"]), 2, &["from 1 to 86400"]);
+        assert_refused(&run(&["tune", "--output", "x", "--from", "none-such"]), 2, &["none-such"]);
+    }
+
+    #[test]
+    #[cfg(feature = "cpu")]
+    fn compare_says_what_auto_chose_and_takes_another_table() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("table.toml");
+        let compare = |words: &[&str]| {
+            let start =
+                ["compare", "--device", "cpu", "--strategies", "auto", "--types", "i32", "--sizes", "1000,20000"];
+            run(&[&start[..], words].concat())
+        };
+        let output = compare(&[]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("tuning table sm_90") && text.contains("auto: single-block"), "{text}");
+        let row = |strategy: &str, rest: &str| {
+            format!(
+                "[[row]]\nelement = \"i32\"\noperator = \"sum\"\n{rest}strategy = \"{strategy}\"\nvt = 3\nblock_threads = 96\n\n"
+            )
+        };
+        let write = |rows: &[String]| {
+            let header = "[table]\ngpu = \"mine\"\nmeasured = true\n\n";
+            fs::write(&path, format!("{header}{}", rows.concat())).expect("a file");
+        };
+        let tuning = ["--tuning", path.to_str().expect("UTF-8"), "--format"];
+        write(&[row("chained", "up_to = 1000\n"), row("one-wave", "")]);
+        let output = compare(&[&tuning[..], &["csv"]].concat());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with(",chosen_strategy"), "{text}");
+        assert!(lines[1].starts_with("auto,i32,sum,inclusive,false,1000,3,96,"), "{text}");
+        assert!(lines[1].ends_with(",chained") && lines[2].ends_with(",one-wave"), "{text}");
+        write(&[row("chained", "up_to = 1000\n")]);
+        let place = "row 1 (i32 sum, up_to 1000)";
+        assert_refused(&compare(&[&tuning[..], &["csv"]].concat()), 2, &[place, "leave up_to out", "table.toml"]);
+        write(&[row("lookforward", "")]);
+        assert_refused(&compare(&[&tuning[..], &["csv"]].concat()), 2, &["row 1 (i32 sum", "lookforward", "one-wave"]);
+        let sweep = run(&["sweep", "quick", "--dry-run", "--tuning", path.to_str().expect("UTF-8")]);
+        assert_refused(&sweep, 2, &["row 1 (i32 sum", "lookforward"]);
+    }
+}
