@@ -26,9 +26,9 @@
 //! block_threads = 128
 //! ```
 //!
-//! **Which rows count** for an instance: its own; else the same type's with `sum`; else those of a type of the same
-//! size, integers for integers and floats for floats; else the strategies of the widest type that the table has, by
-//! bytes, in the configurations that [`ScanConfig::suggested`] gives.
+//! **Which rows count** for an instance: its own; else the same type's with `sum`; else, for an integer, those of an
+//! integer of the same size; else the strategies of the widest type that the table has, by bytes, in the configurations
+//! that [`ScanConfig::suggested`] gives.
 //!
 //! **Which table counts** on a GPU: that of its compute capability; from 9.0 on, else the nearest lower one; before
 //! 9.0 `before_sm_90`, which goes by bytes and multiprocessors (`[[rule]]`) and knows no `lookahead`. The CPU device
@@ -81,7 +81,6 @@ impl Gpu {
     }
 
     #[cfg(not(feature = "cuda"))]
-    #[expect(clippy::unused_self, reason = "the same call as in a build with GPUs")]
     fn holds(self, _: &Plan, _: usize) -> bool {
         true
     }
@@ -107,6 +106,7 @@ pub struct Resolved {
     /// The choices inside it.
     pub config: ScanConfig,
 }
+
 /// Elements at which a row without a limit is tried.
 const LARGE: u64 = 1 << 32;
 
@@ -132,6 +132,7 @@ fn configured(strategy: Strategy, fixed: Option<Fixed>, element_bytes: usize, n:
         }
     }
 }
+
 /// The tables in `tuning/`, by name.
 pub const COMMITTED: &[(&str, &str)] = &[
     ("sm_90", include_str!("../../tuning/sm_90.toml")),
@@ -457,7 +458,11 @@ mod tests {
         assert_eq!(vt(ElementType::I32, Operator::Min, 10), 2, "the sum of the type");
         assert_eq!(vt(ElementType::U32, Operator::Max, 10), 1, "a type of the same size, the same operator");
         assert_eq!(vt(ElementType::U32, Operator::Xor, 10), 2, "a type of the same size, its sum");
-        assert_eq!(vt(ElementType::F32, Operator::Min, 10), 3, "floats for floats");
+        assert_eq!(vt(ElementType::F32, Operator::Min, 10), 3, "the sum of the type");
+        // A float takes no integer's configuration.
+        let integers = Tuning::with_table(&table(&[row("i32", &fixed(2))]), Gpu::H100).unwrap();
+        let found = integers.resolve(sum(ElementType::F32), 10);
+        assert_eq!(found.config, ScanConfig::suggested(Strategy::Lookback, 4, 10));
         // Nothing is like u8: the widest type's strategies by bytes, as suggested.
         for (n, strategy) in [(8000, Strategy::OneWave), (8001, Strategy::Lookback)] {
             let Resolved { strategy: found, config } = tuning.resolve(sum(ElementType::U8), n);

@@ -466,10 +466,9 @@ impl TuningTable {
         let of = |element: ElementType, operator: Operator| -> Vec<&TuningRow> {
             self.rows.iter().filter(|row| (row.element, row.operator) == (element, operator)).collect()
         };
-        let is_like = |other: &ElementType| {
-            other.bytes() == element.bytes()
-                && ((other.is_integer() && element.is_integer()) || (other.is_float() && element.is_float()))
-        };
+        // There is one float type of each size.
+        let is_like =
+            |other: &ElementType| other.bytes() == element.bytes() && other.is_integer() && element.is_integer();
         std::iter::once(element)
             .chain(ElementType::NUMBERS.iter().copied().filter(is_like))
             .flat_map(|element| [of(element, operator), of(element, Operator::Sum)])
