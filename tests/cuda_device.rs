@@ -11,6 +11,7 @@ use lookback::device::{Device, RunSettings};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::plan::{Plan, ScanRequest};
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use lookback::tuning::TuningTable;
 use std::sync::Arc;
 
 const VERIFY: RunSettings = RunSettings { seed: 0, samples: 0 };
@@ -279,6 +280,26 @@ fn the_scanner_scans_slices_views_and_in_place() {
     let mut largest = stream.alloc_zeros::<f64>(3).expect("memory");
     scanner.inclusive(&stream, Operator::Max, &floats, &mut largest).expect("a maximum");
     assert_eq!(stream.clone_dtoh(&largest).expect("download"), [0.5, 0.5, 3.0]);
+}
+
+#[test]
+fn the_scanner_is_right_on_both_sides_of_a_change_of_strategy_and_by_a_table_of_ones_own() {
+    let name = "the_scanner_is_right_on_both_sides_of_a_change_of_strategy_and_by_a_table_of_ones_own";
+    let Some((mut scanner, _context, stream)) = scanner(name) else { return };
+    let row = |rest: &str| format!("[[row]]\nelement = \"u32\"\noperator = \"sum\"\n{rest}\n");
+    let rows = [row("up_to = 1000\nstrategy = \"chained\""), row("strategy = \"reduce-then-scan\"")].concat();
+    let table =
+        TuningTable::parse(&format!("[table]\ngpu = \"any\"\nmeasured = false\n{rows}"), "here").expect("a table");
+    for is_own in [false, true] {
+        for n in [1000, 1001, (1 << 13) - 1, 1 << 13, (1 << 13) + 1, 1 << 21, (1 << 21) + 1] {
+            let host = numbers(n, 11);
+            let input = stream.clone_htod(&host).expect("upload");
+            let mut output: CudaSlice<u32> = stream.alloc_zeros(n).expect("memory");
+            scanner.inclusive(&stream, Operator::Sum, &input, &mut output).expect("inclusive");
+            assert!(stream.clone_dtoh(&output).expect("download") == inclusive(&host), "n = {n}, own table: {is_own}");
+        }
+        scanner = scanner.with_tuning(&table).expect("every GPU holds its rows");
+    }
 }
 
 #[test]

@@ -55,6 +55,7 @@ fn model(subject: &str, n: u64) -> Option<(f64, f64)> {
     let levels = (n as f64).log2();
     Some(match subject {
         "memcpy" => (1.0, 2780.0),
+        "auto" => (1.6, 2700.0),
         "copy-16-byte" => (1.1, 2760.0),
         "lookback" => (2.9, 2480.0),
         "reduce-then-scan" => (4.6, 1750.0),
@@ -256,6 +257,26 @@ fn every_kind_of_picture_is_drawn_and_the_page_needs_no_network() {
         assert!(page.contains(part), "{part}");
     }
     assert!(page.contains("not launchable: the block needs more shared memory"));
+}
+
+#[test]
+fn auto_is_a_line_by_size_and_the_table_says_what_it_came_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = folder.path().join("sweep.toml");
+    let sizes = r#"sizes = ["2^10", "2^14", "2^18", "2^20", "2^24", "2^28"]"#;
+    let text =
+        format!("name = \"chosen\"\npurpose = \"test\"\n[[measure]]\n{sizes}\nstrategies = [\"auto\", \"lookback\"]\n");
+    fs::write(&sweep, text).unwrap();
+    record(folder.path(), sweep.to_str().unwrap());
+    render(folder.path());
+    let files = files(folder.path());
+    let text = |name: &str| String::from_utf8(files[name].0.clone()).unwrap();
+    assert!(text("chosen-h100-throughput-i32-sum-inclusive.svg").contains("data-series=\"auto\""));
+    for strategy in ["single-block", "one-wave", "lookahead"] {
+        assert!(text("index.html").contains(&format!("auto: {strategy}")), "{strategy}");
+    }
+    // One configuration a size, whatever its VT: nothing to draw by VT.
+    assert!(!files.keys().any(|name| name.contains("-vt-")), "{:?}", files.keys());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! second samples the best few by the sweep's full stopping rule. Every candidate is verified in both. The rows say in
 //! which pass their figures were made ([`Pass`]).
 //!
-//! [`derive`] makes the table from the record alone, so that the same record gives the same bytes on any machine:
+//! [`derive()`] makes the table from the record alone, so that the same record gives the same bytes on any machine:
 //!
 //! - a candidate's *cost* at a size is the geometric mean of its three medians (graph, stream, cold), each by the best
 //!   one of that figure there; those of the full pass count, and none that spills registers if one does not,

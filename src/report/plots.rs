@@ -452,6 +452,24 @@ mod tests {
     }
 
     #[test]
+    fn auto_has_one_line_by_size_whatever_it_came_to_and_none_by_vt() {
+        let lookback = [(Strategy::Lookback, 1 << 10, 8), (Strategy::Lookback, 1 << 20, 8)];
+        let mut record = record("cuda", lookback.into_iter().chain([(Strategy::Lookback, 1 << 20, 16)]));
+        let without = plots(&record).unwrap();
+        for (strategy, n, vt) in [(Strategy::SingleBlock, 1 << 10, 4), (Strategy::OneWave, 1 << 20, 32)] {
+            record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, true)).chosen_by_auto());
+        }
+        let with = plots(&record).unwrap();
+        assert_eq!(with.len(), without.len());
+        for (with, without) in with.iter().zip(&without) {
+            let labels = with.svg.matches("\nauto\n").count();
+            assert_eq!(labels, usize::from(with.name.contains("by-size")), "{}", with.name);
+            assert!(!with.svg.contains("one-wave"), "{}", with.name);
+            assert_eq!(with == without, labels == 0, "{}", with.name);
+        }
+    }
+
+    #[test]
     fn plots_are_deterministic_and_well_formed() {
         let rows = || {
             [1u64 << 10, 1 << 20, 3_000_000].into_iter().flat_map(|n| Strategy::ALL.iter().map(move |&s| (s, n, 32)))
