@@ -49,7 +49,7 @@ DEVICE void cluster_barrier_wait(call_site = {}) {
   __syncwarp();
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// What only mutants use.
+// The release of the other one is a fence of the whole device.
 DEVICE void cluster_barrier_arrive_relaxed(call_site = {}) {
   __syncwarp();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");

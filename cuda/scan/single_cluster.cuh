@@ -66,8 +66,9 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
 
   const bool start_is_awaited = !MUTANT(cluster_start_unawaited, "kind=barrier strategy=single-cluster",
                                         "a store into a block that may not have started");
-  // Pairs with the wait before the first store into another block: this one has started.
-  if (start_is_awaited) cluster_barrier_arrive();
+  // Pairs with the wait before the first store into another block: this one has started. Nothing is stored yet that
+  // others could ask for, so there is nothing to release.
+  if (start_is_awaited) cluster_barrier_arrive_relaxed();
   const u32 rank = cluster_rank();
   const u32 blocks = cluster_blocks();
   const u32 thread = thread_index();
