@@ -71,6 +71,8 @@ fn every_strategy_is_compared_in_a_table_of_80_columns() {
         "lookback",
         "single-block",
         "one-wave",
+        "lookahead",
+        "single-cluster",
     ] {
         let rows = table.lines().filter(|line| line.split_whitespace().next() == Some(strategy)).count();
         assert_eq!(rows, 8, "{strategy} in\n{table}");
@@ -78,7 +80,7 @@ fn every_strategy_is_compared_in_a_table_of_80_columns() {
     for line in table.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    assert!(table.contains("80 results, each verified in every element: all right"), "{table}");
+    assert!(table.contains("96 results, each verified in every element: all right"), "{table}");
     assert!(!table.contains("GB/s"), "no GPU figure on the CPU device");
 }
 
