@@ -19,6 +19,8 @@ enum { LOOKBACK_MAXIMUM_STAGES = 12 };
 enum { LOOKBACK_READING_WARPS = 1 };
 // Copies of the descriptors of a one-wave scan, and how many descriptors lie between two of them.
 enum { LOOKBACK_DESCRIPTOR_COPIES = 8, LOOKBACK_DESCRIPTOR_COPY_GAP = 16 };
+// Largest number of blocks of a thread block cluster; 8 where a GPU has no room for so many.
+enum { LOOKBACK_MAXIMUM_CLUSTER_BLOCKS = 16 };
 // Widest access of one lane, in bytes.
 enum { LOOKBACK_VECTOR_BYTES = 16 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
@@ -90,7 +92,8 @@ enum lookback_kernel {
   LOOKBACK_KERNEL_SINGLE_BLOCK = 13,
   LOOKBACK_KERNEL_ONE_WAVE = 14,
   LOOKBACK_KERNEL_LOOKAHEAD = 15,
-  LOOKBACK_KERNELS = 16
+  LOOKBACK_KERNEL_SINGLE_CLUSTER = 16,
+  LOOKBACK_KERNELS = 17
 };
 
 // The choices that are compile-time constants on the GPU and run-time values on the CPU.

@@ -15,6 +15,7 @@
 #include "scan/one_wave.cuh"
 #include "scan/sequential.cuh"
 #include "scan/single_block.cuh"
+#include "scan/single_cluster.cuh"
 #include "scan/three_phase.cuh"
 
 using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREADS, LOOKBACK_MODE, LOOKBACK_PATTERN,
@@ -53,6 +54,8 @@ using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREA
 #define LOOKBACK_KERNEL_FUNCTION one_wave
 #elif LOOKBACK_KERNEL == 15
 #define LOOKBACK_KERNEL_FUNCTION lookahead
+#elif LOOKBACK_KERNEL == 16
+#define LOOKBACK_KERNEL_FUNCTION single_cluster
 #else
 #error "LOOKBACK_KERNEL is no lookback_kernel"
 #endif

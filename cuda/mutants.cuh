@@ -17,7 +17,7 @@
 //             launch of one workspace), frozen (launches replayed with the arguments of the first),
 //             reverse (static tile ids with blocks in reverse order), in-place, misaligned, partial (a last
 //             tile that is not full), non-commutative, windows (more tiles than a look-back window has, or
-//             a round of one-wave)
+//             a round of one-wave or of single-cluster)
 #pragma once
 
 #include "abi.h"

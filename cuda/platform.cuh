@@ -18,6 +18,11 @@
 //   void shuffle_down_each(values, delta, site)          the same for all of an array
 //   u32  ballot(predicate, site)               one bit a lane
 //   void spin_pause(site)                      inside every loop that waits for another block
+//   u32  cluster_rank()  cluster_blocks()      this block's place in its thread block cluster, and how many it has. The
+//                                              grid is one cluster; from compute capability 9.0 on
+//   void cluster_barrier_arrive(site)          release, by all threads of the cluster, each of which then waits before
+//   void cluster_barrier_wait(site)            it arrives again. Acquire: until all threads of the cluster have arrived
+//   void cluster_barrier_arrive_relaxed(site)  an arrival that releases nothing: it says no more than that the thread runs
 //   waiting w                                  the same for a wait that can be named, made before such a loop:
 //   bool w.gives_up(tile, missing, site)       once a round by a thread of `tile` that waits for tile `missing`,
 //   bool w.warp_gives_up(tile, missing, is_waiting, site)   or by a whole warp, some of whose lanes wait. True

@@ -41,6 +41,8 @@ pub enum Kernel {
     OneWave = abi::LOOKBACK_KERNEL_ONE_WAVE,
     /// Single pass, look-ahead by blocks that stay.
     Lookahead = abi::LOOKBACK_KERNEL_LOOKAHEAD,
+    /// One thread block cluster scans the whole array.
+    SingleCluster = abi::LOOKBACK_KERNEL_SINGLE_CLUSTER,
 }
 
 impl Kernel {
@@ -62,6 +64,7 @@ impl Kernel {
         Self::SingleBlock,
         Self::OneWave,
         Self::Lookahead,
+        Self::SingleCluster,
     ];
 
     /// The name in messages; `lookback_<name>` is the C++ function.
@@ -83,6 +86,7 @@ impl Kernel {
             Self::SingleBlock => "single_block",
             Self::OneWave => "one_wave",
             Self::Lookahead => "lookahead",
+            Self::SingleCluster => "single_cluster",
         }
     }
 
@@ -102,6 +106,12 @@ impl Kernel {
     /// blocks does.
     pub const fn takes_tiles(self) -> bool {
         matches!(self, Self::Lookahead)
+    }
+
+    /// Whether the grid is one thread block cluster, whose blocks take tiles in turn: any number of blocks does, and
+    /// the GPU has compute capability 9.0 or later.
+    pub const fn is_cluster(self) -> bool {
+        matches!(self, Self::SingleCluster)
     }
 }
 
@@ -126,7 +136,8 @@ pub struct Step {
     pub kernel: Kernel,
     /// The compile-time constants of the kernel (on the CPU device: its run-time values).
     pub config: KernelConfig,
-    /// Blocks of the grid, at least 1; the most that have work, where [`Kernel::takes_tiles`] says that fewer do.
+    /// Blocks of the grid, at least 1; the most that have work, where [`Kernel::takes_tiles`] or
+    /// [`Kernel::is_cluster`] says that fewer do.
     pub grid_blocks: u64,
     /// What it reads.
     pub input: Place,
@@ -363,6 +374,7 @@ impl<'a> Planner<'a> {
                 Strategy::SingleBlock => self.single_block(),
                 Strategy::OneWave => self.single_pass(Kernel::OneWave)?,
                 Strategy::Lookahead => self.lookahead()?,
+                Strategy::SingleCluster => self.single_cluster(),
             }
         }
         // Tickets are words of 32 bits, whoever takes them.
@@ -571,6 +583,17 @@ impl<'a> Planner<'a> {
         let config = self.config.without_descriptors();
         let mut step = self.step(Kernel::SingleBlock, config, Place::Input, Place::Output, 1);
         step.tiles = self.tiles(self.request.n, lead);
+        step.lead = lead;
+        self.steps.push(step);
+    }
+
+    fn single_cluster(&mut self) {
+        let lead = self.lead();
+        let tiles = self.tiles(self.request.n, lead);
+        let blocks = tiles.min(u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS));
+        let config = self.config.without_descriptors();
+        let mut step = self.step(Kernel::SingleCluster, config, Place::Input, Place::Output, blocks);
+        step.tiles = tiles;
         step.lead = lead;
         self.steps.push(step);
     }

@@ -79,6 +79,9 @@ named! {
         OneWave = "one-wave",
         /// One pass by blocks that stay: tiles are fetched ahead of time, and their prefixes come from all aggregates.
         Lookahead = "lookahead",
+        /// One thread block cluster takes a tile a block, and its blocks meet through distributed shared memory: for
+        /// small arrays on GPUs of compute capability 9.0 and later.
+        SingleCluster = "single-cluster",
     }
 }
 
@@ -305,6 +308,7 @@ impl ScanConfig {
                 8 => (16, 128),
                 _ => (8, 128),
             },
+            Strategy::SingleCluster => single_cluster_tile(element_bytes as u32, array_bytes),
         };
         Self {
             vt,
@@ -357,6 +361,25 @@ const fn single_block_tile(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
     (vectors * vector, threads)
 }
 
+/// VT and threads of `single-cluster`: 8 to 16 blocks have a tile while a cluster holds the array at all, and threads
+/// get longer before blocks get more warps to join.
+const fn single_cluster_tile(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
+    let (vectors, threads) = if array_bytes <= 1 << 15 {
+        (1, 256)
+    } else if array_bytes <= 1 << 17 {
+        (2, 256)
+    } else if array_bytes <= 1 << 18 {
+        (4, 256)
+    } else if array_bytes <= 1 << 19 {
+        (4, 512)
+    } else {
+        (8, 512)
+    };
+    let vt = vectors * (abi::LOOKBACK_VECTOR_BYTES / element_bytes);
+    // Threads of bytes are full before.
+    if vt > abi::LOOKBACK_MAXIMUM_VT { (abi::LOOKBACK_MAXIMUM_VT, 2 * threads) } else { (vt, threads) }
+}
+
 /// A configuration that cannot be launched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -402,6 +425,21 @@ pub enum ConfigError {
         /// The element type that was asked for.
         element: String,
     },
+    /// The GPU is too old for the strategy.
+    #[error(
+        "the strategy '{strategy}' needs thread block clusters, which GPUs have from compute capability 9.0 on; this one \
+         has {major}.{minor}: choose '{}' for arrays of up to 64 KiB, '{}' for larger ones",
+        Strategy::SingleBlock,
+        Strategy::OneWave
+    )]
+    NoClusters {
+        /// The strategy that was asked for.
+        strategy: Strategy,
+        /// Compute capability of the GPU, in front of the point.
+        major: i32,
+        /// And behind it.
+        minor: i32,
+    },
     /// More elements than a grid of blocks can cover.
     #[error("{n} elements need {blocks} blocks, a grid has at most 2^31 - 1; raise VT or threads per block")]
     TooManyBlocks {
@@ -421,7 +459,7 @@ impl Strategy {
     /// Whether pattern and composition matter. The warps of [`Self::Lookahead`] never meet inside a tile, so they
     /// always scan by shuffles.
     pub const fn has_patterns(self) -> bool {
-        matches!(self, Self::ScanThenPropagate | Self::ReduceThenScan | Self::SingleBlock)
+        matches!(self, Self::ScanThenPropagate | Self::ReduceThenScan | Self::SingleBlock | Self::SingleCluster)
             || (self.is_single_pass() && !matches!(self, Self::Lookahead))
     }
 

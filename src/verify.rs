@@ -102,7 +102,7 @@ pub fn error_factor(request: &ScanRequest) -> f64 {
 /// - `hillis-steele`, `blelloch`: 2·⌈log₂ n⌉ + 2, up a tree of the whole array and down again.
 /// - the strategies with tiles: what lies inside a tile, once a level of the spine
 ///   (`reduce-then-scan`, `scan-then-propagate`) or once for all plus one addition a tile of the chain of
-///   prefixes (`chained` and `single-block`; also `lookback`, whose worst case is a prefix that grows tile by
+///   prefixes (`chained`, `single-block` and `single-cluster`; also `lookback`, whose worst case is a prefix that grows tile by
 ///   tile, and `one-wave` and `lookahead`, which add at most once a tile). Inside a tile: two additions a value of the
 ///   thread (its own scan, and the carry from row to row), at most twice
 ///   log₂ of the block for the pattern in use, and 36 for the serial scan of up to 32 warp totals and the
@@ -129,9 +129,12 @@ pub fn rounding_depth(request: &ScanRequest) -> f64 {
             }
             spine_levels * (tile_depth + 1.0)
         }
-        Strategy::Chained | Strategy::Lookback | Strategy::SingleBlock | Strategy::OneWave | Strategy::Lookahead => {
-            tile_depth + (n / tile + 2) as f64
-        }
+        Strategy::Chained
+        | Strategy::Lookback
+        | Strategy::SingleBlock
+        | Strategy::OneWave
+        | Strategy::Lookahead
+        | Strategy::SingleCluster => tile_depth + (n / tile + 2) as f64,
     }
 }
 

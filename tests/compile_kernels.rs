@@ -10,7 +10,7 @@ use lookback::cuda::compile::{Cache, Compiler, ENTRY_POINT, Variant};
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::plan::{Kernel, KernelConfig, Plan, ScanRequest};
-use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use lookback::tuning::{TunedConfiguration, Tuning, tuned_configurations};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -97,6 +97,9 @@ fn kernels_of_strategies(
         // Modes and descriptors that the instance does not have, grids that are too large.
         let Ok(plan) = Plan::new(&request) else { continue };
         for step in plan.steps {
+            if step.kernel.is_cluster() && !architecture.has_clusters() {
+                continue;
+            }
             let job = Job { kernel: step.kernel, instance, config: step.config, architecture };
             if !jobs.contains(&job) {
                 jobs.push(job);
@@ -151,8 +154,8 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
 
 /// The strategies by which people will judge the algorithms may not spill where nobody chose anything.
 fn is_fast(kernel: Kernel) -> bool {
-    use Kernel::{Lookahead, Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock};
-    matches!(kernel, Lookahead | Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock)
+    use Kernel::{Lookahead, Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock, SingleCluster};
+    matches!(kernel, Lookahead | Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock | SingleCluster)
 }
 
 fn spills_of_fast_kernels(listed: &[(Job, KernelResources)]) -> Vec<String> {
@@ -187,6 +190,9 @@ fn every_kernel_compiles_for_every_architecture_by_default() {
     }
     for architecture in Architecture::CHECKED {
         for &kernel in Kernel::ALL {
+            if kernel.is_cluster() && !architecture.has_clusters() {
+                continue;
+            }
             // `copy` is a kernel of plans for single elements and in-place preparation only.
             let planned = jobs.iter().any(|job| (job.kernel, job.architecture) == (kernel, architecture));
             assert!(planned || kernel == Kernel::Copy, "no plan uses {}", kernel.name());
@@ -212,8 +218,8 @@ fn every_instance_compiles_on_hopper_without_spills_by_default() {
 
 #[test]
 #[ignore = "minutes; .ci/run asks for it"]
-fn every_kernel_of_every_type_that_single_block_and_one_wave_suggest_does_not_spill() {
-    let Some(compiler) = compiler("every_kernel_of_every_type_that_single_block_and_one_wave_suggest_does_not_spill")
+fn every_kernel_of_every_type_that_small_and_middle_arrays_suggest_does_not_spill() {
+    let Some(compiler) = compiler("every_kernel_of_every_type_that_small_and_middle_arrays_suggest_does_not_spill")
     else {
         return;
     };
@@ -225,7 +231,9 @@ fn every_kernel_of_every_type_that_single_block_and_one_wave_suggest_does_not_sp
     let mut jobs = Vec::new();
     for instance in instances {
         let bytes = instance.element().bytes();
-        for (strategy, powers) in [(Strategy::SingleBlock, 4..=17), (Strategy::OneWave, 16..=24)] {
+        for (strategy, powers) in
+            [(Strategy::SingleBlock, 4..=17), (Strategy::SingleCluster, 13..=20), (Strategy::OneWave, 16..=24)]
+        {
             for n in powers.map(|power| (1_u64 << power) / bytes as u64) {
                 let config = ScanConfig::suggested(strategy, bytes, n);
                 for architecture in Architecture::CHECKED {
@@ -288,7 +296,8 @@ fn every_choice_inside_the_strategies_compiles() {
     }
     // The others do not depend on most of these choices.
     jobs.retain(|job| {
-        matches!(job.kernel, Kernel::Lookback | Kernel::OneWave | Kernel::SingleBlock | Kernel::Lookahead)
+        use Kernel::{Lookahead, Lookback, OneWave, SingleBlock, SingleCluster};
+        matches!(job.kernel, Lookback | OneWave | SingleBlock | Lookahead | SingleCluster)
             || job.config.mode != Mode::Inclusive
             || job.config.vt == default.vt
     });
@@ -408,6 +417,24 @@ fn an_architecture_that_the_compiler_does_not_know_is_a_typed_error() {
     // A newer minor version runs the cubins of the older ones of its major.
     let newer = Architecture { major: 9, minor: 9 };
     assert!(compiler.scan_kernel(Kernel::Copy, u32_sum(), &lookback_config(), newer).is_ok());
+}
+
+#[test]
+fn a_cluster_on_a_gpu_without_clusters_is_a_typed_error() {
+    let Some(compiler) = compiler("a_cluster_on_a_gpu_without_clusters_is_a_typed_error") else { return };
+    for architecture in Architecture::CHECKED {
+        let compiled = compiler.scan_kernel(Kernel::SingleCluster, u32_sum(), &lookback_config(), architecture);
+        if architecture.major >= 9 {
+            assert!(compiled.is_ok(), "{architecture}: {compiled:?}");
+            continue;
+        }
+        let error = compiled.expect_err("clusters came with Hopper");
+        assert!(matches!(error, CudaError::Config(ConfigError::NoClusters { .. })), "{error}");
+        let text = error.to_string();
+        for word in ["single-cluster", "compute capability 9.0", "single-block", "one-wave"] {
+            assert!(text.contains(word), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 #![cfg(feature = "cpu")]
 
 use lookback::cpu::{
-    Access, AccessKind, Activity, BlockOrder, Collective, CopyFault, ExecutionError, LaunchReport, LaunchSettings,
-    MaskFault, MemoryBackend, Party, Schedule, Stop, Synchronization, WeakMemory, WeakSettings, launch, launch_on,
+    Access, AccessKind, Activity, BlockOrder, ClusterFault, Collective, CopyFault, ExecutionError, LaunchReport,
+    LaunchSettings, MaskFault, MemoryBackend, Party, Schedule, Stop, Synchronization, WeakMemory, WeakSettings, launch,
+    launch_on,
 };
 use std::collections::BTreeMap;
 use std::ptr;
@@ -51,6 +52,9 @@ kernels! {
     lookback_test_wait_for_later_block lookback_test_too_much_shared lookback_test_misaligned lookback_test_copy
     lookback_test_copy_without_wait lookback_test_missing_arrival lookback_test_too_many_arrivals
     lookback_test_barrier_not_initialized lookback_test_copy_left_under_way
+    lookback_test_cluster lookback_test_cluster_without_release lookback_test_cluster_store_behind_arrival
+    lookback_test_cluster_store_too_soon lookback_test_cluster_store_too_late lookback_test_cluster_no_such_block
+    lookback_test_cluster_arrives_twice lookback_test_cluster_waits_at_once lookback_test_cluster_missing_arrival
 }
 
 /// Sixteen bytes, aligned as device memory is.
@@ -305,7 +309,7 @@ fn every_kind_of_access_passes_through_the_back_end_and_natively_does_the_same()
     assert_eq!(recorded.descriptors, native.descriptors);
     assert_eq!(recorded.spine, native.spine);
     let widths = |kind: AccessKind| recorder.accesses[&kind].iter().map(|access| access.1).collect::<Vec<_>>();
-    for kind in AccessKind::ALL {
+    for kind in AccessKind::ALL.into_iter().filter(|kind| *kind != AccessKind::ClusterStore) {
         let expected: &[u32] = match kind {
             AccessKind::ElementLoad | AccessKind::ElementStore => &[16, 4],
             AccessKind::SharedLoad | AccessKind::SharedStore => &[16, 4],
@@ -334,7 +338,7 @@ fn the_back_end_is_told_who_has_met() {
 
 #[test]
 fn a_back_end_that_refuses_or_panics_ends_the_launch() {
-    for refused in AccessKind::ALL {
+    for refused in AccessKind::ALL.into_iter().filter(|kind| *kind != AccessKind::ClusterStore) {
         let mut recorder = Recorder { refuse: Some(refused), ..Recorder::default() };
         match run_on(&mut recorder, &mut Memory::new(64), lookback_test_every_access) {
             Err(ExecutionError::Backend { message, party }) => {
@@ -439,6 +443,7 @@ fn settings_that_cannot_be_launched_are_refused() {
         LaunchSettings { block_threads: 33, ..base.clone() },
         LaunchSettings { block_threads: 1056, ..base.clone() },
         LaunchSettings { resident_blocks: 0, ..base.clone() },
+        LaunchSettings { is_cluster: true, grid_blocks: 17, ..base.clone() },
         LaunchSettings { schedule: Schedule::Random { preemption: 1.5 }, ..base.clone() },
         LaunchSettings { schedule: Schedule::Random { preemption: f64::NAN }, ..base },
     ] {
@@ -731,6 +736,84 @@ fn barriers_of_copies_that_are_used_wrongly_are_reported() {
 fn a_block_may_not_end_before_its_copies() {
     let error = run(lookback_test_copy_left_under_way, &LaunchSettings::new(1, 32)).unwrap_err();
     assert!(matches!(error, ExecutionError::Copy { fault: CopyFault::StillUnderWay, .. }), "{error}");
+}
+
+/// A launch of one cluster.
+fn cluster(settings: LaunchSettings) -> LaunchSettings {
+    LaunchSettings { is_cluster: true, ..settings }
+}
+
+#[test]
+fn the_blocks_of_a_cluster_are_resident_together_and_meet() {
+    let (blocks, rounds) = (7, 5);
+    for settings in schedules(blocks, 64).into_iter().map(cluster) {
+        let mut memory = Memory::new(7 * 5 * 64);
+        let report = memory
+            .run(lookback_test_cluster, rounds, &settings)
+            .unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+        for (place, &found) in memory.output().iter().enumerate() {
+            let (round, rank) = (place / 64 / 7, place / 64 % 7);
+            assert_eq!(found as usize, 100 * round + (rank + 6) % 7, "{settings:?}");
+        }
+        // The start, and each round.
+        assert_eq!(report.counters.block_barriers, blocks * (1 + u64::from(rounds)), "{settings:?}");
+    }
+}
+
+#[test]
+fn blocks_of_a_cluster_are_ordered_by_what_arrivals_release() {
+    let run = |kernel: Kernel, seed: u64| {
+        let mut memory = Memory::new(5 * 3 * 64);
+        let (config, arguments) = (Config { vt: 5, ..Config::default() }, memory.arguments());
+        let mut weak = WeakMemory::new(seed, WeakSettings::default());
+        weak.add_array("the output", arguments.output.addr(), 4 * 5 * 3 * 64, 4, true);
+        let schedule = Schedule::Random { preemption: 0.2 };
+        let settings = cluster(LaunchSettings { seed, schedule, ..LaunchSettings::new(3, 64) });
+        // SAFETY: as in `Memory::run`.
+        unsafe { launch_on(&mut weak, kernel, &config, &arguments, &settings) }
+    };
+    for seed in 0..40 {
+        run(lookback_test_cluster, seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        for kernel in [lookback_test_cluster_without_release as Kernel, lookback_test_cluster_store_behind_arrival] {
+            let error = run(kernel, seed).expect_err("nothing orders the store before the load").to_string();
+            let is_found = error.contains("data race") || error.contains("nobody has written");
+            assert!(is_found, "seed {seed}: {error}");
+        }
+    }
+}
+
+#[test]
+fn clusters_that_are_used_wrongly_are_reported() {
+    let settings = cluster(LaunchSettings::new(2, 32));
+    for (kernel, expected, at) in [
+        (
+            lookback_test_cluster_store_too_soon as Kernel,
+            ClusterFault::NotStarted { rank: 1 },
+            "cluster_store_too_soon",
+        ),
+        (lookback_test_cluster_store_too_late, ClusterFault::Ended { rank: 0 }, "cluster_store_too_late"),
+        (lookback_test_cluster_no_such_block, ClusterFault::NoSuchBlock { rank: 2 }, "cluster_no_such_block"),
+        (lookback_test_cluster_arrives_twice, ClusterFault::ArrivedTwice, "cluster_arrives_twice"),
+        (lookback_test_cluster_waits_at_once, ClusterFault::NotArrived, "cluster_waits_at_once"),
+    ] {
+        match run(kernel, &settings) {
+            Err(ExecutionError::Cluster { fault, party }) => {
+                assert_eq!((fault, summary(&party).3), (expected, Some(line(at))));
+            }
+            other => panic!("{at}: {other:?}"),
+        }
+    }
+    let no_cluster = run(lookback_test_cluster_waits_at_once, &LaunchSettings::new(2, 32));
+    assert!(
+        matches!(no_cluster, Err(ExecutionError::Cluster { fault: ClusterFault::NoCluster, .. })),
+        "{no_cluster:?}"
+    );
+    match run(lookback_test_cluster_missing_arrival, &settings) {
+        Err(ExecutionError::Deadlock { parties, waiting_blocks: 0 }) => {
+            assert_eq!(summaries(&parties)[0], (0, 0, Activity::ClusterBarrier, Some(line("cluster_missing_arrival"))));
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

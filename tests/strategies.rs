@@ -156,6 +156,7 @@ fn small_requests() -> impl Strategy_<Value = ScanRequest> {
         Strategy::SingleBlock,
         Strategy::OneWave,
         Strategy::Lookahead,
+        Strategy::SingleCluster,
     ];
     let instances = [intervals(), sums_of_u32(), instance(ElementType::U8, Operator::Sum)];
     (
@@ -297,6 +298,52 @@ fn single_block_meets_once_a_tile_and_takes_what_is_suggested_in_one_tile() {
 }
 
 #[test]
+fn single_cluster_is_one_launch_of_8_to_16_blocks_that_meet_twice() {
+    for &element in ElementType::NUMBERS {
+        let bytes = element.bytes() as u64;
+        for array_bytes in (15..=20).map(|power| 1_u64 << power) {
+            let n = array_bytes / bytes;
+            let config = ScanConfig::suggested(Strategy::SingleCluster, bytes as usize, n);
+            let request =
+                request(instance(element, Operator::Max), Strategy::SingleCluster, Mode::Inclusive, config, n);
+            let plan = Plan::new(&request).expect("the suggestion can be launched");
+            assert_eq!((plan.steps.len(), plan.descriptors, plan.scratch_bytes, plan.access_bytes), (1, 0, 0, 16));
+            let step = &plan.steps[0];
+            assert!((8..=16).contains(&step.tiles), "{element}, {array_bytes} bytes: {} tiles", step.tiles);
+            assert_eq!(step.grid_blocks, step.tiles);
+        }
+    }
+}
+
+#[test]
+fn single_cluster_is_right_round_every_boundary_of_a_round() {
+    // Seeds 0 to 3 take clusters of 16, 8, 16 and 5 blocks.
+    let mut device = CpuDevice::new(CpuSettings {
+        resident_blocks: 1,
+        schedule: Schedule::Random { preemption: 0.05 },
+        check_bounds: true,
+        ..CpuSettings::default()
+    });
+    for instance in
+        [intervals(), instance(ElementType::AffineMap, Operator::Affine), instance(ElementType::U8, Operator::Sum)]
+    {
+        let config = small_tile(2);
+        let bytes = instance.element().bytes() as u32;
+        for tiles in [1, 2, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49] {
+            for (seed, off) in [(0, -1), (1, 0), (2, 1), (3, 0), (3, 1)] {
+                let n = (tiles * 64_u64).saturating_add_signed(off);
+                for (mode, input_offset) in [(Mode::Inclusive, 0), (Mode::Exclusive, 16 - bytes)] {
+                    let request =
+                        ScanRequest { input_offset, ..request(instance, Strategy::SingleCluster, mode, config, n) };
+                    run(&mut device, &request, seed)
+                        .unwrap_or_else(|fault| panic!("{request:?}, seed {seed}: {fault}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn float_sums_are_the_same_to_the_bit_whoever_runs_when_but_in_lookback() {
     let sums = instance(ElementType::F32, Operator::Sum);
     let n = 32 * 300 + 5;
@@ -397,6 +444,7 @@ fn every_alignment_of_input_and_output_is_right() {
             Strategy::SingleBlock,
             Strategy::OneWave,
             Strategy::Lookahead,
+            Strategy::SingleCluster,
         ] {
             for input_offset in (0..16).step_by(bytes as usize) {
                 for output_offset in (0..16).step_by(bytes as usize) {
@@ -424,6 +472,7 @@ fn every_vt_works_without_a_rebuild() {
                 Strategy::SingleBlock,
                 Strategy::OneWave,
                 Strategy::Lookahead,
+                Strategy::SingleCluster,
             ] {
                 let config = ScanConfig { vt, block_threads: 64, ..ScanConfig::default() };
                 let n = 5 * 64 * u64::from(vt) + 13;
@@ -451,6 +500,7 @@ fn strategies_move_what_the_textbook_says() {
         (Strategy::SingleBlock, 2 * n),
         (Strategy::OneWave, 2 * n),
         (Strategy::Lookahead, 2 * n),
+        (Strategy::SingleCluster, 2 * n),
     ] {
         let mut device = checking_device();
         let request = request(sums_of_u32(), strategy, Mode::Inclusive, config, n);
@@ -466,6 +516,13 @@ fn strategies_move_what_the_textbook_says() {
             Strategy::Chained => assert_eq!(counters.launches, 1),
             Strategy::SingleBlock => {
                 assert_eq!((counters.launches, counters.barriers, counters.protocol_accesses), (1, tiles, 0));
+            }
+            Strategy::SingleCluster => {
+                // Seed 1 takes clusters of 8: a barrier of each block a round for its warps and one with the others,
+                // beside the one at the start.
+                let rounds = tiles.div_ceil(8);
+                assert_eq!((counters.launches, counters.protocol_accesses), (1, 0));
+                assert_eq!(counters.barriers, 8 * (1 + 2 * rounds));
             }
             Strategy::OneWave => {
                 // Ticket, epoch, aggregate and counter of each tile, each aggregate at least once by each tile

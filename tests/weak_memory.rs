@@ -698,6 +698,9 @@ fn dropped_barriers_are_found() {
         "one_wave_finish_barrier_dropped",
         "join_barrier_dropped",
         "totals_in_one_place",
+        "cluster_barrier_dropped",
+        "cluster_arrival_relaxed",
+        "cluster_totals_in_one_place",
         "totals_barrier_dropped",
         "shifted_write_barrier_dropped",
         "shifted_read_barrier_dropped",
@@ -731,6 +734,11 @@ fn dropped_barriers_are_found() {
             "chained_finish_barrier_dropped" => request.strategy = Strategy::Chained,
             "one_wave_finish_barrier_dropped" | "join_barrier_dropped" => request.strategy = Strategy::OneWave,
             "totals_in_one_place" => request.strategy = Strategy::SingleBlock,
+            // Two rounds and a bit of 16 blocks.
+            mutant if mutant.starts_with("cluster") => {
+                request.strategy = Strategy::SingleCluster;
+                request.n = 33 * 256;
+            }
             _ => {}
         }
         let compositions = match patterned(mutant) {

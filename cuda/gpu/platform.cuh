@@ -40,6 +40,33 @@ DEVICE void wait_for_launches_before() {
 DEVICE void block_barrier(call_site = {}) { __syncthreads(); }
 DEVICE void warp_barrier(call_site = {}) { __syncwarp(); }
 
+DEVICE u32 cluster_rank() {
+  u32 rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+DEVICE u32 cluster_blocks() {
+  u32 blocks;
+  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
+  return blocks;
+}
+
+// `.aligned` asks for all lanes of the warp at once: behind a branch that some of them took, __syncwarp brings them
+// together.
+DEVICE void cluster_barrier_arrive(call_site = {}) {
+  __syncwarp();
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+DEVICE void cluster_barrier_wait(call_site = {}) {
+  __syncwarp();
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// The release of the other one is a fence of the whole device.
+DEVICE void cluster_barrier_arrive_relaxed(call_site = {}) {
+  __syncwarp();
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
 // A value as the 32-bit words that a shuffle moves.
 template <class T>
 struct shuffle_words {

@@ -28,7 +28,8 @@ enum lookback_access {
   LOOKBACK_ACCESS_PAYLOAD_STORE = 11,
   LOOKBACK_ACCESS_RELAXED_FETCH_ADD = 12,
   LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD = 13,
-  LOOKBACK_ACCESS_FENCE = 14
+  LOOKBACK_ACCESS_FENCE = 14,
+  LOOKBACK_ACCESS_CLUSTER_STORE = 15
 };
 
 // Added to the kind of an access: of block (.cta) scope instead of gpu scope; two accesses of half the
@@ -123,6 +124,12 @@ struct lookback_executor {
   // The copy lands at some later time; the barrier's phase is not over before.
   void (*copy_to_shared)(struct lookback_thread*, void* to, const void* from, lookback_u32 bytes,
                          const void* barrier, const char* file, lookback_u32 line);
+  // The barrier of the thread block cluster that the grid is.
+  void (*cluster_barrier_arrive)(struct lookback_thread*, lookback_u32 is_release, const char* file, lookback_u32 line);
+  void (*cluster_barrier_wait)(struct lookback_thread*, const char* file, lookback_u32 line);
+  // The place in block `rank` of the cluster that is `place` in the shared memory of the caller's block.
+  void* (*cluster_address)(struct lookback_thread*, const void* place, lookback_u32 bytes, lookback_u32 rank,
+                           const char* file, lookback_u32 line);
 };
 
 // The part of a CUDA thread's context that kernels see; the executor keeps more behind it.

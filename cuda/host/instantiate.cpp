@@ -13,6 +13,7 @@
 #include "../scan/one_wave.cuh"
 #include "../scan/sequential.cuh"
 #include "../scan/single_block.cuh"
+#include "../scan/single_cluster.cuh"
 #include "../scan/three_phase.cuh"
 
 namespace {
@@ -51,6 +52,7 @@ lookback_body LOOKBACK_BODIES(lookback_u32 kernel) {
     case LOOKBACK_KERNEL_SINGLE_BLOCK: return LOOKBACK_BODY(single_block);
     case LOOKBACK_KERNEL_ONE_WAVE: return LOOKBACK_BODY(one_wave);
     case LOOKBACK_KERNEL_LOOKAHEAD: return LOOKBACK_BODY(lookahead);
+    case LOOKBACK_KERNEL_SINGLE_CLUSTER: return LOOKBACK_BODY(single_cluster);
     default: return nullptr;
   }
 }

@@ -133,6 +133,25 @@ DEVICE void warp_barrier(call_site where = {}) {
   thread->executor->rendezvous(thread, LOOKBACK_COLLECTIVE_WARP_BARRIER, where.file, where.line);
 }
 
+// The grid is one cluster.
+DEVICE u32 cluster_rank() { return static_cast<u32>(block_index()); }
+DEVICE u32 cluster_blocks() { return static_cast<u32>(grid_blocks()); }
+
+DEVICE void cluster_barrier_arrive(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->cluster_barrier_arrive(thread, 1, where.file, where.line);
+}
+
+DEVICE void cluster_barrier_arrive_relaxed(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->cluster_barrier_arrive(thread, 0, where.file, where.line);
+}
+
+DEVICE void cluster_barrier_wait(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->cluster_barrier_wait(thread, where.file, where.line);
+}
+
 template <class T>
 DEVICE T shuffle_up(T value, u32 delta, call_site where = {}) {
   lookback_thread* thread = host::current();

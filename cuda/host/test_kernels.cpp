@@ -28,6 +28,11 @@ DEVICE u32* helper_storage() {
   return totals.values;
 }
 
+// Where the block to the left stores.
+struct cluster_places {
+  u32 from_left[2];
+};
+
 // A stage for copies, and its barriers.
 constexpr u32 copied_values = 64;
 struct copy_stage {
@@ -372,6 +377,89 @@ KERNEL(lookback_test_copy_left_under_way) {
   SHARED(copy_stage, stage);
   initialize_stage(stage);
   copy_and_arrive(stage.values, input_of<u32>(launch), copied_values, stage.landed);
+}
+
+// `vt` times every block tells the next one its rank and the round, through two places in turn.
+KERNEL(lookback_test_cluster) {
+  SHARED(cluster_places, places);
+  cluster_barrier_arrive_relaxed();
+  const u32 rank = cluster_rank();
+  const u32 next = (rank + 1) % cluster_blocks();
+  for (u32 round = 0; round < config->vt; ++round) {
+    if (round == 0) cluster_barrier_wait();
+    if (thread_index() == 0) memory::cluster_store(places.from_left[round % 2], next, 100 * round + rank);
+    cluster_barrier_arrive();
+    cluster_barrier_wait();
+    const u32 found = memory::shared_load(places.from_left[round % 2]);
+    memory::store(output_of<u32>(launch) + (round * cluster_blocks() + rank) * block_threads() + thread_index(), found);
+  }
+}
+
+// The same once with an arrival that releases nothing.
+KERNEL(lookback_test_cluster_without_release) {
+  SHARED(cluster_places, places);
+  cluster_barrier_arrive_relaxed();
+  cluster_barrier_wait();
+  const u32 next = (cluster_rank() + 1) % cluster_blocks();
+  if (thread_index() == 0) memory::cluster_store(places.from_left[0], next, 1u);
+  cluster_barrier_arrive_relaxed();
+  cluster_barrier_wait();
+  memory::store(output_of<u32>(launch) + block_index() * block_threads() + thread_index(),
+                memory::shared_load(places.from_left[0]));
+}
+
+// What is done between arrival and wait is not part of what the arrival released.
+KERNEL(lookback_test_cluster_store_behind_arrival) {
+  SHARED(cluster_places, places);
+  cluster_barrier_arrive();
+  cluster_barrier_wait();
+  const u32 next = (cluster_rank() + 1) % cluster_blocks();
+  cluster_barrier_arrive();
+  if (thread_index() == 0) memory::cluster_store(places.from_left[0], next, 1u);
+  cluster_barrier_wait();
+  memory::store(output_of<u32>(launch) + block_index() * block_threads() + thread_index(),
+                memory::shared_load(places.from_left[0]));
+  cluster_barrier_arrive();
+  cluster_barrier_wait();
+}
+
+// Block 0 stores into block 1, for which it has not waited; blocks start in order.
+KERNEL(lookback_test_cluster_store_too_soon) {
+  SHARED(cluster_places, places);
+  if (block_index() == 0) memory::cluster_store(places.from_left[0], 1, 1u);  // FAULT cluster_store_too_soon
+}
+
+// Block 1 stores into block 0 when that has ended.
+KERNEL(lookback_test_cluster_store_too_late) {
+  SHARED(cluster_places, places);
+  cluster_barrier_arrive();
+  if (block_index() == 0) return;
+  for (u32 i = 0; i < 100; ++i) block_barrier();
+  cluster_barrier_wait();
+  memory::cluster_store(places.from_left[0], 0, 1u);  // FAULT cluster_store_too_late
+}
+
+KERNEL(lookback_test_cluster_no_such_block) {
+  SHARED(cluster_places, places);
+  cluster_barrier_arrive();
+  cluster_barrier_wait();
+  memory::cluster_store(places.from_left[0], cluster_blocks(), 1u);  // FAULT cluster_no_such_block
+}
+
+KERNEL(lookback_test_cluster_arrives_twice) {
+  cluster_barrier_arrive();
+  cluster_barrier_arrive();  // FAULT cluster_arrives_twice
+}
+
+KERNEL(lookback_test_cluster_waits_at_once) {
+  cluster_barrier_wait();  // FAULT cluster_waits_at_once
+}
+
+// A thread of block 1 never arrives.
+KERNEL(lookback_test_cluster_missing_arrival) {
+  if (block_index() == 1 && thread_index() == 5) return;
+  cluster_barrier_arrive();
+  cluster_barrier_wait();  // FAULT cluster_missing_arrival
 }
 
 // Lane 0 reads from a lane that its mask does not name.

@@ -694,13 +694,21 @@ void copy_barrier_wait(lookback_thread*, const void*, u32, const char* file, u32
 void copy_to_shared(lookback_thread*, void*, const void*, u32, const void*, const char* file, u32 line) {
   fault("a copy at %s:%u", file, line);
 }
+void cluster_barrier_arrive(lookback_thread*, u32, const char* file, u32 line) {
+  fault("a cluster barrier at %s:%u", file, line);
+}
+void cluster_barrier_wait(lookback_thread*, const char* file, u32 line) { fault("a cluster barrier at %s:%u", file, line); }
+void* cluster_address(lookback_thread*, const void*, u32, u32, const char* file, u32 line) {
+  fault("a store into another block at %s:%u", file, line);
+}
 
 const lookback_executor executor = {rendezvous,        exchange,
                                     block_barrier,     spin_pause,
                                     access_point,      shared_storage,
                                     misaligned,        copy_barrier_initialize,
                                     copy_barrier_arrive, copy_barrier_wait,
-                                    copy_to_shared};
+                                    copy_to_shared,    cluster_barrier_arrive,
+                                    cluster_barrier_wait, cluster_address};
 
 // ------------------------------------------------------------------ instances
 

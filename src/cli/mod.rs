@@ -114,7 +114,7 @@ const COMPARE_AFTER_HELP: &str = "\
 Lists are separated by commas. The words:
   strategies   sequential, naive, hillis-steele, blelloch, scan-then-propagate,
                reduce-then-scan, chained, lookback, single-block, one-wave,
-               lookahead, auto
+               lookahead, single-cluster, auto
   types        u8, u16, u32, i32, u64, i64, f32, f64, affine-map,
                bicyclic-pair, index-interval
   operators    sum, min, max, and, or, xor, affine, bicyclic, intervals

@@ -27,6 +27,7 @@ pub enum AccessKind {
     RelaxedFetchAdd = 12,
     AcquireReleaseFetchAdd = 13,
     Fence = 14,
+    ClusterStore = 15,
 }
 
 impl fmt::Display for AccessKind {
@@ -50,7 +51,7 @@ const VECTOR: u32 = 0x200;
 
 impl AccessKind {
     /// Every kind, by number.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ElementLoad,
         Self::ElementStore,
         Self::SpineLoad,
@@ -66,6 +67,7 @@ impl AccessKind {
         Self::RelaxedFetchAdd,
         Self::AcquireReleaseFetchAdd,
         Self::Fence,
+        Self::ClusterStore,
     ];
 
     /// In words.
@@ -86,6 +88,7 @@ impl AccessKind {
             Self::RelaxedFetchAdd => "relaxed fetch-and-add",
             Self::AcquireReleaseFetchAdd => "acquire-release fetch-and-add",
             Self::Fence => "fence",
+            Self::ClusterStore => "store to shared memory of the cluster",
         }
     }
 
@@ -95,7 +98,7 @@ impl AccessKind {
 
     /// Whether threads of different blocks communicate by it; payloads do, ordered by their tag.
     pub const fn is_protocol(self) -> bool {
-        self as u32 >= Self::RelaxedLoad as u32
+        self as u32 >= Self::RelaxedLoad as u32 && !matches!(self, Self::ClusterStore)
     }
 
     /// Whether the access changes memory.
@@ -105,6 +108,7 @@ impl AccessKind {
             Self::ElementStore
                 | Self::SpineStore
                 | Self::SharedStore
+                | Self::ClusterStore
                 | Self::RelaxedStore
                 | Self::ReleaseStore
                 | Self::PayloadStore
@@ -199,6 +203,24 @@ pub enum Synchronization {
         thread: u32,
         /// The barrier's address.
         barrier: usize,
+    },
+    /// A thread arrives at the barrier of its thread block cluster.
+    ClusterArrival {
+        /// The block's index.
+        block: u64,
+        /// The thread's index in the block.
+        thread: u32,
+        /// Whether it releases what it did before.
+        is_release: bool,
+    },
+    /// All threads of the cluster have arrived.
+    ClusterPhase,
+    /// A thread has waited for that: an acquire of all arrivals that released.
+    ClusterWait {
+        /// The block's index.
+        block: u64,
+        /// The thread's index in the block.
+        thread: u32,
     },
     /// All threads of a block have returned; its shared memory may be given to another block.
     BlockEnd {

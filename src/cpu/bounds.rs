@@ -35,6 +35,7 @@ impl BoundsCheck {
             AccessKind::SharedLoad | AccessKind::SharedStore => {
                 self.shared.iter().any(|&(block, address, bytes)| block == access.block && within(address, bytes))
             }
+            AccessKind::ClusterStore => self.shared.iter().any(|&(_, address, bytes)| within(address, bytes)),
             _ => self
                 .arrays
                 .iter()

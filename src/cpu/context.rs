@@ -83,6 +83,8 @@ pub(super) struct Warp {
     pub released_clock: Cell<u64>,
     /// Lanes that wait for a phase of a barrier of copies.
     pub at_copy_barrier: Cell<u32>,
+    /// Lanes that wait at the barrier of the cluster.
+    pub at_cluster_barrier: Cell<u32>,
     /// Lanes in the masks of `groups`.
     pub wanted: Cell<u32>,
     /// Collectives of some lanes that wait for others. Rare, so it may allocate.
@@ -107,6 +109,7 @@ impl Warp {
             clock: Cell::new(0),
             released_clock: Cell::new(0),
             at_copy_barrier: Cell::new(0),
+            at_cluster_barrier: Cell::new(0),
             wanted: Cell::new(0),
             groups: RefCell::new(Vec::new()),
         }
@@ -126,6 +129,7 @@ impl Warp {
         self.clock.set(0);
         self.released_clock.set(0);
         self.at_copy_barrier.set(0);
+        self.at_cluster_barrier.set(0);
         self.wanted.set(0);
         self.groups.borrow_mut().clear();
     }
@@ -153,6 +157,8 @@ impl Warp {
             Activity::SpinWait
         } else if is_in(self.at_copy_barrier.get()) {
             Activity::CopyBarrier
+        } else if is_in(self.at_cluster_barrier.get()) {
+            Activity::ClusterBarrier
         } else if let Some(group) = self.groups.borrow().iter().find(|group| is_in(group.arrived)) {
             Activity::WarpCollective { collective: Collective::from_number(group.collective), mask: group.mask }
         } else {
@@ -204,6 +210,8 @@ pub(super) struct Thread {
     pub last_poll: Cell<u64>,
     /// Protocol accesses since then.
     pub accesses_since_poll: Cell<u32>,
+    /// The phase of the cluster's barrier that it has arrived in and not waited for.
+    pub cluster_arrival: Cell<Option<u64>>,
 }
 
 /// What all threads of a launch are given.
@@ -245,6 +253,7 @@ impl Thread {
             site: Cell::new(RawSite::NONE),
             last_poll: Cell::new(0),
             accesses_since_poll: Cell::new(0),
+            cluster_arrival: Cell::new(None),
         }
     }
 
@@ -280,6 +289,14 @@ impl Thread {
 #[repr(C, align(128))]
 struct SharedChunk(#[allow(dead_code)] [u8; 128]);
 
+/// Storage that a block has declared.
+#[derive(Debug, Clone, Copy)]
+struct SharedStorage {
+    key: usize,
+    address: *mut u8,
+    bytes: usize,
+}
+
 /// A slot for a resident block.
 pub(super) struct Block {
     pub threads: Box<[Thread]>,
@@ -287,6 +304,8 @@ pub(super) struct Block {
     pub index: Cell<u64>,
     /// Threads of the block in the slot that have not returned; 0 when the slot is free.
     pub live_threads: Cell<u32>,
+    /// Whether any of its threads has run.
+    pub has_begun: Cell<bool>,
     pub stopped: Cell<bool>,
     /// Stands still until others have made so many switches; 0 runs.
     pub paused_until: Cell<u64>,
@@ -302,7 +321,7 @@ pub(super) struct Block {
     pub copies: RefCell<BlockCopies>,
     shared: UnsafeCell<Vec<SharedChunk>>,
     shared_used: Cell<usize>,
-    shared_table: RefCell<Vec<(usize, *mut u8)>>,
+    shared_table: RefCell<Vec<SharedStorage>>,
 }
 
 impl Block {
@@ -313,6 +332,7 @@ impl Block {
             warps: (0..warps).map(|_| Warp::new()).collect(),
             index: Cell::new(0),
             live_threads: Cell::new(0),
+            has_begun: Cell::new(false),
             stopped: Cell::new(false),
             paused_until: Cell::new(0),
             points: Cell::new(0),
@@ -333,6 +353,7 @@ impl Block {
         let warps = self.warps.len() as u32;
         self.index.set(index);
         self.live_threads.set(self.threads.len() as u32);
+        self.has_begun.set(false);
         self.stopped.set(false);
         self.paused_until.set(0);
         self.points.set(0);
@@ -352,6 +373,7 @@ impl Block {
             thread.site.set(RawSite::NONE);
             thread.last_poll.set(0);
             thread.accesses_since_poll.set(0);
+            thread.cluster_arrival.set(None);
             thread.waiting_tile.set(NO_TILE);
             thread.missing_tile.set(NO_TILE);
         }
@@ -366,7 +388,16 @@ impl Block {
 
     /// The storage declared under `key`, if it has been asked for.
     pub fn find_shared(&self, key: usize) -> Option<*mut u8> {
-        self.shared_table.borrow().iter().find(|(known, _)| *known == key).map(|&(_, address)| address)
+        self.shared_table.borrow().iter().find(|known| known.key == key).map(|known| known.address)
+    }
+
+    /// The storage that holds `bytes` bytes at `address`, by its key, and where in it they are.
+    pub fn find_shared_place(&self, address: usize, bytes: usize) -> Option<(usize, usize)> {
+        let table = self.shared_table.borrow();
+        let holds = |known: &&SharedStorage| {
+            known.address.addr() <= address && address + bytes <= known.address.addr() + known.bytes
+        };
+        table.iter().find(holds).map(|known| (known.key, address - known.address.addr()))
     }
 
     /// Makes storage for `key`, filled with `poison`; returns it with the bytes declared so far.
@@ -399,7 +430,7 @@ impl Block {
             address
         };
         self.shared_used.set(end);
-        self.shared_table.borrow_mut().push((key, address));
+        self.shared_table.borrow_mut().push(SharedStorage { key, address, bytes });
         Ok((address, end))
     }
 }
@@ -439,6 +470,9 @@ mod tests {
             offset_of!(ExecutorFunctions, copy_barrier_arrive),
             offset_of!(ExecutorFunctions, copy_barrier_wait),
             offset_of!(ExecutorFunctions, copy_to_shared),
+            offset_of!(ExecutorFunctions, cluster_barrier_arrive),
+            offset_of!(ExecutorFunctions, cluster_barrier_wait),
+            offset_of!(ExecutorFunctions, cluster_address),
             offset_of!(Thread, block),
             offset_of!(Thread, warp),
             offset_of!(Thread, counters),

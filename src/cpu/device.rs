@@ -351,9 +351,17 @@ impl CpuSettings {
 /// block may come when all tiles are taken.
 const BLOCKS_THAT_TAKE_TILES: u64 = 6;
 
+/// Blocks of clusters here, by the seed: on a GPU it depends on the device how many there are.
+const CLUSTER_BLOCKS: [u64; 4] = [16, 8, 16, 5];
+
 /// How the CPU device launches a step: its configuration, and settings that are fair and fast but for the seed.
 pub fn step_settings(step: &Step, element_bytes: usize, seed: u64) -> (abi::lookback_config, LaunchSettings) {
     let settings = LaunchSettings { seed, ..LaunchSettings::new(step.grid_blocks, step.block_threads()) };
+    if step.kernel.is_cluster() {
+        let room = u64::from(most_resident_blocks(settings.block_threads));
+        let grid_blocks = step.grid_blocks.min(CLUSTER_BLOCKS[(seed % 4) as usize]).min(room);
+        return (step.config.to_abi(0), LaunchSettings { grid_blocks, is_cluster: true, ..settings });
+    }
     if !step.kernel.takes_tiles() {
         return (step.config.to_abi(0), settings);
     }

@@ -114,6 +114,8 @@ pub enum Activity {
     },
     /// Waits for a phase of a barrier of copies.
     CopyBarrier,
+    /// Waits at the barrier of the thread block cluster.
+    ClusterBarrier,
     /// Polls with `spin_pause`, or with one protocol access after the other.
     SpinWait,
     /// Could go on; its site is its last scheduling point.
@@ -134,6 +136,7 @@ impl fmt::Display for Activity {
                 write!(formatter, "in {} with lanes {mask:#010x}", collective.name())
             }
             Self::CopyBarrier => formatter.write_str("waiting for copies or arrivals"),
+            Self::ClusterBarrier => formatter.write_str("at the cluster barrier"),
             Self::SpinWait => formatter.write_str("polling"),
             Self::Runnable => formatter.write_str("able to run"),
             Self::Exited => formatter.write_str("returned from the kernel"),
@@ -208,6 +211,41 @@ pub enum CopyFault {
     StillUnderWay,
 }
 
+/// What is wrong with the use of a thread block cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ClusterFault {
+    /// The launch has no clusters.
+    #[error("the grid is not launched as a cluster")]
+    NoCluster,
+    /// A thread arrives at the barrier twice without a wait between.
+    #[error("the thread arrives at the barrier again without having waited")]
+    ArrivedTwice,
+    /// A thread waits without having arrived.
+    #[error("the thread waits at the barrier without having arrived")]
+    NotArrived,
+    /// More blocks are addressed than there are.
+    #[error("the cluster has no block {rank}")]
+    NoSuchBlock {
+        /// The block's place in the cluster.
+        rank: u32,
+    },
+    /// A store to what is not shared memory.
+    #[error("the place is not in the shared memory that the block has declared")]
+    NotShared,
+    /// A store into a block that may not be there yet.
+    #[error("block {rank} may not have started: nobody waited for it")]
+    NotStarted {
+        /// The block's place in the cluster.
+        rank: u32,
+    },
+    /// A store into a block whose shared memory may be another's.
+    #[error("block {rank} has ended, and its shared memory with it")]
+    Ended {
+        /// The block's place in the cluster.
+        rank: u32,
+    },
+}
+
 /// Why a launch did not end. The first party is the one whose call showed the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
@@ -268,6 +306,14 @@ pub enum ExecutionError {
     Copy {
         /// What is wrong.
         fault: CopyFault,
+        /// Who did it.
+        party: Party,
+    },
+    /// The barrier or the shared memory of a thread block cluster is used wrongly.
+    #[error("thread block cluster: {fault}: {party}")]
+    Cluster {
+        /// What is wrong.
+        fault: ClusterFault,
         /// Who did it.
         party: Party,
     },

@@ -1,6 +1,7 @@
 //! One launch: its state, what kernels ask of it, and the faults it finds.
 
 use super::backend::{BACKEND_FUNCTIONS, MemoryBackend, Synchronization, guarded};
+use super::clusters::{self, ClusterBarrier};
 use super::context::{Block, Counters, FULL_WARP, Group, NO_TILE, Thread, ThreadOrigin, WARP_LANES, Warp};
 use super::copies;
 use super::error::{Activity, Collective, ExecutionError, MaskFault, Party, RawSite};
@@ -32,6 +33,10 @@ pub(super) struct ExecutorFunctions {
     pub copy_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
     pub copy_to_shared:
         unsafe extern "C" fn(*const Thread, *mut c_void, *const c_void, u32, *const c_void, *const c_char, u32),
+    pub cluster_barrier_arrive: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
+    pub cluster_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_char, u32),
+    pub cluster_address:
+        unsafe extern "C" fn(*const Thread, *const c_void, u32, u32, *const c_char, u32) -> *mut c_void,
 }
 
 static EXECUTOR_FUNCTIONS: ExecutorFunctions = ExecutorFunctions {
@@ -46,6 +51,9 @@ static EXECUTOR_FUNCTIONS: ExecutorFunctions = ExecutorFunctions {
     copy_barrier_arrive: copies::arrive,
     copy_barrier_wait: copies::wait,
     copy_to_shared: copies::copy_to_shared,
+    cluster_barrier_arrive: clusters::arrive,
+    cluster_barrier_wait: clusters::wait,
+    cluster_address: clusters::address,
 };
 
 const INTERCEPT_BACKEND: u32 = 1;
@@ -56,6 +64,7 @@ const INTERCEPT_PLAIN_POINTS: u32 = 2;
 const FIRST_PROTOCOL_ACCESS: u32 = 6;
 const FIRST_FETCH_ADD: u32 = 12;
 const FENCE: u32 = 14;
+const CLUSTER_STORE: u32 = 15;
 
 /// A thread that makes this many protocol accesses without `spin_pause` is treated as if it had called
 /// it: it may be a polling loop that forgot to.
@@ -79,6 +88,7 @@ pub(super) struct Launch {
     pub stopped_blocks: Cell<u64>,
     /// Copies to shared memory that have not landed.
     pub copies_under_way: Cell<u32>,
+    pub cluster_barrier: ClusterBarrier,
     counters: UnsafeCell<Counters>,
     random: RefCell<Pcg64Mcg>,
     start_order: StartOrder,
@@ -238,6 +248,7 @@ impl Launch {
             sleepers: Cell::new(0),
             stopped_blocks: Cell::new(0),
             copies_under_way: Cell::new(0),
+            cluster_barrier: ClusterBarrier::default(),
             counters: UnsafeCell::default(),
             random: RefCell::new(Pcg64Mcg::seed_from_u64(settings.seed)),
             start_order: StartOrder::new(settings.block_order, settings.grid_blocks, settings.seed),
@@ -260,7 +271,10 @@ impl Launch {
             intercept,
             mutant: settings.mutant,
         };
-        let slots = settings.grid_blocks.min(u64::from(settings.resident_blocks));
+        let slots = match settings.is_cluster {
+            true => settings.grid_blocks,
+            false => settings.grid_blocks.min(u64::from(settings.resident_blocks)),
+        };
         launch.slots = (0..slots).map(|_| Block::new(origin)).collect();
         launch
     }
@@ -292,6 +306,7 @@ impl Launch {
                         let thread = &*thread;
                         thread.yielder.set(yielder);
                         loop {
+                            thread.block().has_begun.set(true);
                             (kernel.body)(kernel.config, kernel.arguments);
                             exit(thread);
                         }
@@ -314,7 +329,7 @@ impl Launch {
         }
     }
 
-    fn count<R>(&self, action: impl FnOnce(&mut Counters) -> R) -> R {
+    pub fn count<R>(&self, action: impl FnOnce(&mut Counters) -> R) -> R {
         // SAFETY: the reference ends with the action, which calls nobody that counts; kernels count through
         // a pointer on the same OS thread, never at the same time.
         action(unsafe { &mut *self.counters.get() })
@@ -869,7 +884,7 @@ unsafe extern "C" fn access_point(
     if launch.has_points {
         launch.scheduling_point(thread);
     }
-    if access < FIRST_PROTOCOL_ACCESS || access == FENCE {
+    if access < FIRST_PROTOCOL_ACCESS || access == FENCE || access == CLUSTER_STORE {
         return;
     }
 

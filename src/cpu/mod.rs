@@ -17,6 +17,9 @@
 //!   scheduling point; so are plain accesses when [`LaunchSettings::plain_points`] says so.
 //! - A copy to shared memory (`cuda/async_copy.cuh`) lands at a later switch, drawn from the seed where the
 //!   schedule is random; until then nothing of it is there. Who waits at its barrier is suspended.
+//! - A grid that is one thread block cluster ([`LaunchSettings::is_cluster`]) has a slot for each of its blocks, however
+//!   few may be resident otherwise. Arrival at its barrier and the wait are apart; a store into the shared memory of
+//!   a block that has not begun or has ended is an error.
 //! - A thread that calls `spin_pause` sleeps until the others have had their turn. When every thread
 //!   that can run does nothing but poll, and nobody stores, progress is lost, and that is reported.
 //!
@@ -25,6 +28,7 @@
 
 mod backend;
 pub(crate) mod bounds;
+mod clusters;
 mod context;
 mod copies;
 pub(crate) mod device;
@@ -40,7 +44,7 @@ mod weak_memory;
 pub use backend::{Access, AccessKind, Copy, MemoryBackend, Scope, Synchronization};
 pub use context::Counters;
 pub use device::{CpuDevice, CpuSettings, KernelBody, kernel_body, step_settings};
-pub use error::{Activity, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
+pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
 pub use executor::{launch, launch_on};
 pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
 pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

@@ -2,6 +2,7 @@
 
 use super::context::Counters;
 use super::error::ExecutionError;
+use crate::abi;
 use serde::{Deserialize, Serialize};
 
 /// In which order blocks start.
@@ -72,6 +73,9 @@ pub struct LaunchSettings {
     pub block_threads: u32,
     /// Blocks that may be started and not yet ended at one time.
     pub resident_blocks: u32,
+    /// Whether the grid is one thread block cluster: then all its blocks, up to 16, are resident together, whatever
+    /// `resident_blocks` says, as a GPU starts a cluster as a whole or not at all.
+    pub is_cluster: bool,
     /// In which order blocks start.
     pub block_order: BlockOrder,
     /// Who runs next.
@@ -104,6 +108,7 @@ impl LaunchSettings {
             grid_blocks,
             block_threads,
             resident_blocks: 4,
+            is_cluster: false,
             block_order: BlockOrder::InOrder,
             schedule: Schedule::Fair,
             seed: 0,
@@ -123,6 +128,12 @@ impl LaunchSettings {
             Some(format!("block_threads is {}, must be a multiple of 32 in 32 ..= 1024", self.block_threads))
         } else if self.resident_blocks == 0 {
             Some("resident_blocks is 0, at least one block must be resident".to_owned())
+        } else if self.is_cluster && self.grid_blocks > u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS) {
+            Some(format!(
+                "grid_blocks is {}, a cluster has at most {}",
+                self.grid_blocks,
+                abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS
+            ))
         } else {
             match self.schedule {
                 Schedule::Random { preemption } if !(0.0..=1.0).contains(&preemption) => {

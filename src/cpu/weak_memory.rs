@@ -22,6 +22,8 @@
 //! - A **copy to shared memory** (`cuda/async_copy.cuh`) is a plain load and a plain store by nobody's thread: it
 //!   happens after what the thread that asked for it did before, and before whatever waits for the phase of its
 //!   barrier, as arrivals do. The copies of one block count as ordered among themselves.
+//! - The **barrier of a cluster** takes what each arrival released to whoever waits for its phase; what a thread does
+//!   between arrival and wait is not part of it. A store into another block's shared memory is a plain store there.
 //! - Every access must lie inside an array of the launch or the block's own shared memory, and shared memory
 //!   must be written before it is read.
 //! - The end of a launch orders everything.
@@ -39,7 +41,7 @@ use super::backend::{Access, AccessKind, Copy, MemoryBackend, Scope, Synchroniza
 use super::bounds::NEAR_BYTES;
 use super::error::{Collective, RawSite, SourceSite};
 use history::{Entry, Location, NO_LOCATION};
-use knowledge::{Knowledge, Message, ThreadState, meet_in_block, meet_in_warp};
+use knowledge::{Knowledge, Message, NOBODY, ThreadState, join_messages, meet_in_block, meet_in_warp};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use shadow::{Conflict, Observer, PlainFault, ReadLists, Shadow};
@@ -183,6 +185,14 @@ struct CopyBarrier {
     joined: Option<(Rc<Knowledge>, Rc<Knowledge>)>,
 }
 
+/// What the arrivals in a phase of the barrier of a cluster hand over.
+#[derive(Debug, Default)]
+struct Released {
+    knowledge: Option<Rc<Knowledge>>,
+    /// What a thread knew before its last wait, and after: those of a block mostly know the same.
+    joined: Option<(Rc<Knowledge>, Rc<Knowledge>)>,
+}
+
 /// A block that has started and not ended.
 #[derive(Debug, Default)]
 struct BlockState {
@@ -220,6 +230,9 @@ pub struct WeakMemory {
     stores: u32,
     /// The finest granule of shared memory so far: types that are small stay small.
     shared_granule_bytes: u32,
+    /// What arrived at the barrier of the cluster and released, in this phase, and what those in the phase before did.
+    cluster_arrivals: Vec<Message>,
+    cluster_released: Released,
     statistics: WeakStatistics,
     events: Vec<(WeakEvent, u32)>,
 }
@@ -279,6 +292,8 @@ impl WeakMemory {
             nothing: Rc::default(),
             stores: 0,
             shared_granule_bytes: 4,
+            cluster_arrivals: Vec::new(),
+            cluster_released: Released::default(),
             statistics: WeakStatistics::default(),
             events: Vec::new(),
         }
@@ -351,6 +366,8 @@ impl WeakMemory {
         for block in &mut self.ended_blocks {
             end_block(block, &mut self.lists);
         }
+        self.cluster_arrivals.clear();
+        self.cluster_released = Released::default();
         self.stores = 0;
     }
 
@@ -452,9 +469,14 @@ impl WeakMemory {
         let me = self.number(access);
         let site = self.sites.number(access);
         let bytes = access.bytes as usize;
-        self.block(access.block);
-        let Some(Some(block)) = self.blocks.get_mut(access.block as usize) else { unreachable!("made above") };
-        let BlockState { threads, regions, declared, .. } = &mut **block;
+        let state = &self.block(access.block).threads[access.thread as usize];
+        let (time, knowledge) = (state.time, Rc::clone(&state.knowledge));
+        let owner = match access.kind {
+            AccessKind::ClusterStore => self.find_region_owner(access.address, bytes).unwrap_or(access.block),
+            _ => access.block,
+        };
+        let Some(Some(block)) = self.blocks.get_mut(owner as usize) else { unreachable!("found or made above") };
+        let BlockState { regions, declared, .. } = &mut **block;
         let contains = |region: &&mut Region| {
             region.address <= access.address && access.address + bytes <= region.address + region.bytes
         };
@@ -467,8 +489,7 @@ impl WeakMemory {
         let offset = access.address - region.address;
         region.shadow.fit(offset, bytes, &mut self.lists);
         self.shared_granule_bytes = region.shadow.granule_bytes().min(self.shared_granule_bytes);
-        let state = &threads[access.thread as usize];
-        let observer = Observer { thread: me, time: state.time, knowledge: &state.knowledge };
+        let observer = Observer { thread: me, time, knowledge: &knowledge };
         let result = if access.kind.is_store() {
             region.shadow.store(offset, bytes, observer, site, &mut self.lists)
         } else {
@@ -482,9 +503,17 @@ impl WeakMemory {
         })
     }
 
+    /// The block whose shared memory holds these bytes.
+    fn find_region_owner(&self, address: usize, bytes: usize) -> Option<u64> {
+        let holds = |region: &Region| region.address <= address && address + bytes <= region.address + region.bytes;
+        let declares = |state: &BlockState| state.regions[..state.declared].iter().any(holds);
+        let found = self.blocks.iter().position(|block| block.as_ref().is_some_and(|state| declares(state)));
+        found.map(|block| block as u64)
+    }
+
     /// A plain access to an array: whether it is ordered with all others.
     fn plain_access(&mut self, access: &Access) -> Result<(), String> {
-        if matches!(access.kind, AccessKind::SharedLoad | AccessKind::SharedStore) {
+        if matches!(access.kind, AccessKind::SharedLoad | AccessKind::SharedStore | AccessKind::ClusterStore) {
             return self.shared_access(access);
         }
         let (at, offset) = self.find_array(access)?;
@@ -965,7 +994,7 @@ impl MemoryBackend for WeakMemory {
             self.plain_access(access)?;
             // SAFETY: as in `load`; the array is writable.
             unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), access.address as *mut u8, value.len()) };
-            if !matches!(access.kind, AccessKind::SharedStore) {
+            if !matches!(access.kind, AccessKind::SharedStore | AccessKind::ClusterStore) {
                 self.overwrite_locations(access)?;
             }
             if self.settings.record_events && access.kind == AccessKind::PayloadStore {
@@ -1158,6 +1187,30 @@ impl MemoryBackend for WeakMemory {
                         barrier.joined = (!is_own).then(|| (before, Rc::clone(&waiting.knowledge)));
                     }
                 }
+            }
+            Synchronization::ClusterArrival { block, thread, is_release } => {
+                let me = self.first_thread(block) + thread;
+                if is_release {
+                    let message = self.block(block).threads[thread as usize].release(me);
+                    self.cluster_arrivals.push(message);
+                }
+            }
+            Synchronization::ClusterPhase => {
+                let arrivals = std::mem::take(&mut self.cluster_arrivals);
+                self.cluster_released = Released { knowledge: Some(Rc::new(join_messages(arrivals))), joined: None };
+            }
+            Synchronization::ClusterWait { block, thread } => {
+                let me = self.first_thread(block) + thread;
+                let Some(released) = self.cluster_released.knowledge.clone() else { return Ok(()) };
+                let joined = self.cluster_released.joined.take();
+                let waiting = &mut self.block(block).threads[thread as usize];
+                let before = Rc::clone(&waiting.knowledge);
+                match joined {
+                    Some((known, after)) if Rc::ptr_eq(&known, &before) => waiting.knowledge = after,
+                    _ => waiting.acquire(me, &Message { knowledge: released, thread: NOBODY, time: 0 }),
+                }
+                self.cluster_released.joined =
+                    Some((before, Rc::clone(&self.block(block).threads[thread as usize].knowledge)));
             }
             Synchronization::BlockEnd { block } => {
                 if let Some(mut state) = self.blocks.get_mut(block as usize).and_then(Option::take) {

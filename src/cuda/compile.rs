@@ -13,7 +13,7 @@ use super::toolkit::Nvrtc;
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::plan::{Kernel, KernelConfig};
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use crate::stress::{fault_without_waiting, mutant_number};
 use crate::tuning::Gpu;
 use sha2::{Digest, Sha256};
@@ -81,6 +81,11 @@ impl Architecture {
     /// A GPU of this architecture, as tuning tables tell GPUs apart.
     pub fn gpu(self, multiprocessors: u64) -> Gpu {
         Gpu { major: self.major, minor: self.minor, multiprocessors: multiprocessors.try_into().unwrap_or(u32::MAX) }
+    }
+
+    /// Whether blocks of a launch may form a cluster.
+    pub const fn has_clusters(self) -> bool {
+        self.major >= 9
     }
 
     /// The number NVRTC uses: 90 for 9.0.
@@ -384,7 +389,8 @@ impl Compiler {
     /// One scan kernel, from the cache or compiled. The entry point is [`ENTRY_POINT`].
     ///
     /// # Errors
-    /// When the compiler does not know the architecture, or the kernel does not compile.
+    /// When the compiler does not know the architecture, the architecture lacks what the kernel needs, or the kernel
+    /// does not compile.
     pub fn scan_kernel(
         &self,
         kernel: Kernel,
@@ -407,6 +413,7 @@ impl Compiler {
         architecture: Architecture,
         variant: Variant,
     ) -> Result<CompiledKernel, CudaError> {
+        check_clusters(kernel, architecture)?;
         let options = definitions(kernel, instance, config, stages(kernel, instance, config, architecture)?);
         let threads = config.block_threads + kernel.helper_threads(config.composition);
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
@@ -441,6 +448,7 @@ impl Compiler {
         architecture: Architecture,
         variant: Variant,
     ) -> Result<String, CudaError> {
+        check_clusters(kernel, architecture)?;
         let target = architecture.supported_by(&self.nvrtc)?;
         let mut options = vec![
             format!("--gpu-architecture=compute_{}", target.number()),
@@ -626,6 +634,15 @@ pub(super) fn stages(
         }),
         stages => Ok(stages),
     }
+}
+
+/// Whether the architecture has the clusters that the kernel may need.
+fn check_clusters(kernel: Kernel, architecture: Architecture) -> Result<(), CudaError> {
+    if !kernel.is_cluster() || architecture.has_clusters() {
+        return Ok(());
+    }
+    let Architecture { major, minor } = architecture;
+    Err(ConfigError::NoClusters { strategy: Strategy::SingleCluster, major, minor }.into())
 }
 
 const fn element_number(element: ElementType) -> u32 {

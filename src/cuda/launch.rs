@@ -9,7 +9,8 @@ use crate::abi;
 use crate::element::Instance;
 use crate::plan::{Kernel, KernelConfig, Place, Plan, ScanRequest};
 use crate::strategy::Descriptor;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DriverError, sys};
+use cudarc::driver::result::DriverError;
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, sys};
 use cudarc::nvrtc::Ptx;
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
@@ -20,71 +21,137 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone)]
 pub(super) struct LoadedKernel {
     pub(super) function: CudaFunction,
+    claim: Claim,
+}
+
+/// What a launch of a kernel takes beside its blocks and threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Claim {
     /// Dynamic shared memory of a block.
-    shared_bytes: u32,
-    /// Blocks that a launch is cut to, where blocks take one tile after the other: as many as run at one time.
-    most_blocks: u32,
-    architecture: Architecture,
-}
-
-/// How many threads a launch takes, in blocks of how many, and dynamic shared memory of a block in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LaunchShape {
-    pub(super) grid_blocks: u32,
-    pub(super) block_threads: u32,
     pub(super) shared_bytes: u32,
+    /// Blocks that a launch is cut to, where blocks take one tile after the other: as many as run at one time.
+    pub(super) most_blocks: u32,
+    /// Whether the grid is one thread block cluster.
+    pub(super) is_cluster: bool,
+    /// Whether its blocks may take their places while the launch before it still runs: they wait for that one's end
+    /// before they touch memory (`cuda/entry.cu`).
+    pub(super) waits_by_itself: bool,
 }
 
-/// Puts a launch of a scan kernel onto the stream. Where the GPU can, its blocks take their places while the launch
-/// before it still runs, and wait for that one's end before they touch memory (`cuda/entry.cu`).
+impl Claim {
+    /// The blocks of a grid that would have work for so many.
+    pub(super) fn blocks(self, wanted: u32) -> u32 {
+        wanted.min(self.most_blocks)
+    }
+
+    /// How such a grid is launched.
+    pub(super) fn attributes(self, blocks: u32) -> LaunchAttributes {
+        LaunchAttributes {
+            cluster_blocks: if self.is_cluster { blocks } else { 0 },
+            is_programmatic: self.waits_by_itself,
+        }
+    }
+}
+
+/// What the driver is told of a launch beside the sizes of grid, block and shared memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LaunchAttributes {
+    /// Blocks of a thread block cluster, of which the grid has a whole number; 0 for a launch without clusters.
+    pub(super) cluster_blocks: u32,
+    /// Whether it may start before the launch before it is over (programmatic dependent launch).
+    pub(super) is_programmatic: bool,
+}
+
+/// The most that [`LaunchAttributes`] can say.
+const MOST_ATTRIBUTES: usize = 2;
+
+impl LaunchAttributes {
+    /// In the driver's words: the first so many of the array.
+    fn to_driver(self) -> ([sys::CUlaunchAttribute; MOST_ATTRIBUTES], u32) {
+        let nothing = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { pad: [0; 64] },
+        };
+        let mut attributes = [nothing; MOST_ATTRIBUTES];
+        let mut count = 0;
+        if self.cluster_blocks > 0 {
+            attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            attributes[count].value.clusterDim =
+                sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: self.cluster_blocks, y: 1, z: 1 };
+            count += 1;
+        }
+        if self.is_programmatic {
+            attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            attributes[count].value.programmaticStreamSerializationAllowed = 1;
+            count += 1;
+        }
+        (attributes, count as u32)
+    }
+}
+
+/// Launches a grid of so many blocks of so many threads.
 ///
 /// # Safety
-/// The kernel is one of `cuda/entry.cu`; what the launch points to lives until the stream has done the work; the
-/// stream's context is that of the kernel, and is current.
-pub(super) unsafe fn launch_scan_kernel(
+/// As for [`cudarc::driver::result::launch_kernel`].
+pub(super) unsafe fn launch_kernel(
     function: &CudaFunction,
-    shape: LaunchShape,
-    architecture: Architecture,
+    (blocks, threads): (u32, u32),
+    shared_bytes: u32,
+    attributes: LaunchAttributes,
     stream: &CudaStream,
-    launch: &abi::lookback_launch,
+    arguments: &mut [*mut c_void],
 ) -> Result<(), DriverError> {
-    let mut attributes = [sys::CUlaunchAttribute {
-        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-        pad: [0; 4],
-        value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
-    }];
+    let (mut list, count) = attributes.to_driver();
     let config = sys::CUlaunchConfig {
-        gridDimX: shape.grid_blocks,
+        gridDimX: blocks,
         gridDimY: 1,
         gridDimZ: 1,
-        blockDimX: shape.block_threads,
+        blockDimX: threads,
         blockDimY: 1,
         blockDimZ: 1,
-        sharedMemBytes: shape.shared_bytes,
+        sharedMemBytes: shared_bytes,
         hStream: stream.cu_stream(),
-        attrs: attributes.as_mut_ptr(),
-        numAttrs: u32::from(architecture.has_programmatic_launch()),
+        attrs: list.as_mut_ptr(),
+        numAttrs: count,
     };
-    let mut arguments = [std::ptr::from_ref(launch).cast_mut().cast::<c_void>()];
-    // SAFETY: the kernel takes one `lookback_launch` by value; the driver copies it, the configuration and its
-    // attributes during the call and writes to none of them; the rest is what the caller promises.
+    // SAFETY: the configuration and its list live until the call returns; the rest is what the caller promises.
     unsafe {
         sys::cuLaunchKernelEx(&raw const config, function.cu_function(), arguments.as_mut_ptr(), std::ptr::null_mut())
     }
     .result()
 }
 
-/// What a launch of a loaded kernel takes: dynamic shared memory of a block, and the most blocks that are of use.
+/// The most blocks of a cluster of this kernel that the GPU can run at all: 16 where it allows them, 8 of every kernel
+/// that leaves room for them.
+fn most_cluster_blocks(function: &CudaFunction, threads: u32, stream: &CudaStream) -> Result<u32, CudaError> {
+    const MOST: u32 = abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS;
+    function
+        .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
+        .during(|| String::from("allowing a kernel clusters of more than 8 blocks"))?;
+    let config = LaunchConfig { grid_dim: (MOST, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 };
+    let most = function
+        .occupancy_max_potential_cluster_size(config, stream)
+        .during(|| String::from("asking how many blocks a cluster of a kernel may have"))?;
+    Ok(most.clamp(1, MOST))
+}
+
+/// What a launch of a loaded kernel takes.
 pub(super) fn claim(
     function: &CudaFunction,
-    context: &CudaContext,
+    context: &Arc<CudaContext>,
     (kernel, config): (Kernel, &KernelConfig),
     instance: Instance,
     architecture: Architecture,
-) -> Result<(u32, u32), CudaError> {
+) -> Result<Claim, CudaError> {
+    let waits_by_itself = architecture.has_programmatic_launch();
+    if kernel.is_cluster() {
+        let most_blocks = most_cluster_blocks(function, config.block_threads, &context.default_stream())?;
+        return Ok(Claim { shared_bytes: 0, most_blocks, is_cluster: true, waits_by_itself });
+    }
     let stages = stages(kernel, instance, config, architecture)?;
     if stages == 0 {
-        return Ok((0, u32::MAX));
+        return Ok(Claim { shared_bytes: 0, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
     }
     // Checked by `stages`: less than the shared memory of a block.
     let bytes = (u64::from(stages) * config.tile_bytes(instance.element().bytes())) as u32;
@@ -98,7 +165,8 @@ pub(super) fn claim(
     let multiprocessors = context
         .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
         .during(|| String::from("asking for the number of multiprocessors"))?;
-    Ok((bytes, resident.max(1) * multiprocessors.max(1) as u32))
+    let most_blocks = resident.max(1) * multiprocessors.max(1) as u32;
+    Ok(Claim { shared_bytes: bytes, most_blocks, is_cluster: false, waits_by_itself })
 }
 
 /// The kernels of one context: compiled and loaded on demand, kept until the context's owner goes.
@@ -156,11 +224,11 @@ impl KernelSet {
         let compiled = self.compiler.scan_kernel_variant(kernel, instance, &config, self.architecture, variant)?;
         let module = self.load(compiled.cubin)?;
         let function = function(&module, ENTRY_POINT)?;
-        let (shared_bytes, most_blocks) = {
+        let claim = {
             let _relaxed = RelaxedCapture::begin(&self.context)?;
             claim(&function, &self.context, (kernel, &config), instance, self.architecture)?
         };
-        let loaded = LoadedKernel { function, shared_bytes, most_blocks, architecture: self.architecture };
+        let loaded = LoadedKernel { function, claim };
         let mut set = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(set.entry(key).or_insert(loaded).clone())
     }
@@ -260,7 +328,7 @@ impl PreparedScan {
             };
             let kernel = kernels.kernel(step.kernel, request.instance, step.config)?;
             steps.push(PreparedStep {
-                grid_blocks: grid_blocks.min(kernel.most_blocks),
+                grid_blocks: kernel.claim.blocks(grid_blocks),
                 kernel,
                 block_threads: step.block_threads(),
                 input: step.input,
@@ -342,14 +410,20 @@ impl PreparedScan {
     /// is the workspace's, of the context that the kernels are loaded in, and that context is current.
     pub(super) unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
         for step in &self.steps {
-            let shape = LaunchShape {
-                grid_blocks: step.grid_blocks,
-                block_threads: step.block_threads,
-                shared_bytes: step.kernel.shared_bytes,
-            };
-            // SAFETY: it was made from `cuda/entry.cu`; the rest is what the caller promises.
-            unsafe { launch_scan_kernel(&step.kernel.function, shape, step.kernel.architecture, stream, &step.launch) }
-                .during(|| String::from("launching a kernel"))?;
+            let mut arguments = [std::ptr::from_ref(&step.launch).cast_mut().cast::<c_void>()];
+            // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the
+            // call; the rest is what the caller promises.
+            unsafe {
+                launch_kernel(
+                    &step.kernel.function,
+                    (step.grid_blocks, step.block_threads),
+                    step.kernel.claim.shared_bytes,
+                    step.kernel.claim.attributes(step.grid_blocks),
+                    stream,
+                    &mut arguments,
+                )
+            }
+            .during(|| String::from("launching a kernel"))?;
         }
         Ok(())
     }

@@ -36,9 +36,10 @@ pub fn probe_driver() -> Result<(), CudaError> {
     static PROBE: OnceLock<Probe> = OnceLock::new();
     // The functions that came last into the driver, among those that this crate reaches.
     #[cfg(feature = "cuda-13000")]
-    const YOUNGEST: &[&str] = &["cuMemAllocAsync", "cuGraphInstantiateWithFlags", "cuEventElapsedTime_v2"];
+    const YOUNGEST: &[&str] =
+        &["cuMemAllocAsync", "cuGraphInstantiateWithFlags", "cuLaunchKernelEx", "cuEventElapsedTime_v2"];
     #[cfg(not(feature = "cuda-13000"))]
-    const YOUNGEST: &[&str] = &["cuMemAllocAsync", "cuGraphInstantiateWithFlags"];
+    const YOUNGEST: &[&str] = &["cuMemAllocAsync", "cuGraphInstantiateWithFlags", "cuLaunchKernelEx"];
     let names = cudarc::get_lib_name_candidates("cuda");
     let probe = PROBE.get_or_init(|| {
         for name in &names {

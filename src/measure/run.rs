@@ -438,6 +438,8 @@ fn relative_cost(subject: &Subject, n: u64) -> f64 {
                     Strategy::ReduceThenScan => 1.7,
                     // One multiprocessor moves some 100 GB/s.
                     Strategy::SingleBlock if n > 65536.0 => 30.0,
+                    // And a cluster has at most 16 of them.
+                    Strategy::SingleCluster if n > 1e6 => 2.0,
                     _ => 1.3,
                 }
         }

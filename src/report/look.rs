@@ -28,6 +28,8 @@ pub(super) const fn color(strategy: Strategy) -> RGBColor {
         // Wine and indigo of Tol's muted scheme.
         Strategy::SingleBlock => RGBColor(0x88, 0x22, 0x55),
         Strategy::OneWave => RGBColor(0x33, 0x22, 0x88),
+        // Olive of the same.
+        Strategy::SingleCluster => RGBColor(0x99, 0x99, 0x33),
     }
 }
 
@@ -60,6 +62,7 @@ pub(super) fn marker(strategy: Strategy) -> &'static [(i32, i32)] {
         Strategy::Sequential => &[(-5, -2), (5, -2), (5, 2), (-5, 2)],
         Strategy::SingleBlock => &[(-2, -5), (2, -5), (2, 5), (-2, 5)],
         Strategy::OneWave => &[(-5, 0), (4, -5), (4, 5)],
+        Strategy::SingleCluster => &[(5, 0), (-4, -5), (-4, 5)],
     }
 }
 

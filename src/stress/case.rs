@@ -203,8 +203,8 @@ impl Case {
         let one_of = |draw: &mut Draw, wanted: &[Strategy], all: &[Strategy]| {
             draw.of(if wanted.is_empty() { all } else { wanted })
         };
-        // Of 55 cases, for example, 20 are of look-back.
-        const SHARES: [(Strategy, usize); 11] = [
+        // Of 57 cases, for example, 20 are of look-back.
+        const SHARES: [(Strategy, usize); 12] = [
             (Strategy::Lookback, 20),
             (Strategy::Chained, 8),
             (Strategy::ReduceThenScan, 4),
@@ -216,6 +216,7 @@ impl Case {
             (Strategy::SingleBlock, 1),
             (Strategy::OneWave, 6),
             (Strategy::Lookahead, 8),
+            (Strategy::SingleCluster, 2),
         ];
         let shares: Vec<Strategy> =
             SHARES.iter().flat_map(|&(strategy, share)| std::iter::repeat_n(strategy, share)).collect();
@@ -248,6 +249,7 @@ impl Case {
         // A warp of one-wave reads 256 descriptors at once, whoever is resident; look-back has a second window only
         // where more than 32 tiles have no prefix yet.
         let rounds = strategy == Strategy::OneWave && (needs(Need::Windows) || draw.percent(1));
+        // A cluster takes a second round then.
         let looks_back = matches!(strategy, Strategy::Lookback | Strategy::Lookahead);
         let windows = !rounds && (needs(Need::Windows) || (looks_back && draw.percent(6)));
         let block_threads = if windows { 64 } else { draw.of(&[64, 64, 64, 96, 128]) };
@@ -329,6 +331,10 @@ impl Case {
         let block = draw.below(if strategy == Strategy::Lookahead { 6 } else { tiles });
         let after_points = draw.below(40);
         let disturbance = match () {
+            // A block of a cluster may be paused: the others wait for it.
+            () if strategy == Strategy::SingleCluster && draw.percent(30) => {
+                Disturbance::Pause { block: draw.below(8), after_points, switches: 1 + draw.below(3000) }
+            }
             () if !strategy.is_single_pass() => Disturbance::None,
             () if needs(Need::Abort) => Disturbance::Abort { after_points: 5 + draw.below(200) },
             () if needs(Need::Overlap) => Disturbance::Overlap { after_accesses: draw.below(40) },

@@ -230,6 +230,22 @@ pub(super) fn meet_in_block(threads: &mut [ThreadState], first_thread: u32) {
     }
 }
 
+/// What all these messages of single threads say together.
+pub(super) fn join_messages(mut messages: Vec<Message>) -> Knowledge {
+    messages.sort_unstable_by_key(|message| message.thread);
+    let mut joined = join_all(messages.iter().map(|message| &message.knowledge));
+    for warp in messages.chunk_by(|one, other| one.thread / 32 == other.thread / 32) {
+        let time = warp[0].time;
+        // What lanes do after different times is known for each alone.
+        if warp.len() == 32 && warp.iter().all(|message| message.time == time) {
+            joined.learn_warp(warp[0].thread / 32, time);
+        } else {
+            warp.iter().for_each(|message| joined.learn_thread(message.thread, message.time));
+        }
+    }
+    joined
+}
+
 fn join_all<'a>(all: impl Iterator<Item = &'a Rc<Knowledge>>) -> Knowledge {
     let mut joined: Option<(Knowledge, &Rc<Knowledge>)> = None;
     for knowledge in all {

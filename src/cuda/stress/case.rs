@@ -134,7 +134,9 @@ impl StressCase {
     }
 
     fn draw_kernel(random: &mut Random, mutant: Option<&'static Mutant>) -> Self {
-        use Strategy::{Chained, Lookahead, Lookback, OneWave, ReduceThenScan, ScanThenPropagate, SingleBlock};
+        use Strategy::{
+            Chained, Lookahead, Lookback, OneWave, ReduceThenScan, ScanThenPropagate, SingleBlock, SingleCluster,
+        };
         let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
         let usual = match mutant {
             None => vec![Lookback; 9]
@@ -142,7 +144,7 @@ impl StressCase {
                 .chain([Lookahead; 3])
                 .chain([Chained; 5])
                 .chain([OneWave; 4])
-                .chain([ReduceThenScan, ReduceThenScan, ScanThenPropagate, SingleBlock])
+                .chain([ReduceThenScan, ReduceThenScan, ScanThenPropagate, SingleBlock, SingleCluster])
                 .collect(),
             Some(_) => vec![Lookback, Lookback, Chained, OneWave],
         };
@@ -316,8 +318,12 @@ impl StressCase {
         let rate = random.pick(&[64, 512, 4096, 32_768]);
         let most_tiles = self.sizes.iter().max().copied().unwrap_or(1) / self.tile_elements() + 1;
         // In a chain each delay delays everyone, in one block, too; those of resident blocks pass together.
-        let is_serial = matches!(self.strategy, Strategy::Chained | Strategy::SingleBlock);
-        let parallel = if is_serial { 1 } else { most_tiles.min(512) };
+        let together = match self.strategy {
+            Strategy::Chained | Strategy::SingleBlock => 1,
+            Strategy::SingleCluster => u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS),
+            _ => 512,
+        };
+        let parallel = most_tiles.min(together);
         let delays_in_turn = 2 * (most_tiles.div_ceil(parallel)) * u64::from(self.delay_nanoseconds);
         // Nanoseconds of a run that may pass in delays, on average.
         let budget = 50_000;

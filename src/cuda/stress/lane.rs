@@ -5,7 +5,7 @@ use super::random::{Random, STEP, mix};
 use crate::abi;
 use crate::cuda::compile::{Architecture, ENTRY_POINT};
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::launch::{LaunchShape, claim, function, launch_scan_kernel};
+use crate::cuda::launch::{Claim, claim, function, launch_kernel};
 use crate::cuda::memory::{Buffer, DeviceMemory};
 use crate::plan::{Kernel, KernelConfig, Place, Plan};
 use crate::strategy::{Descriptor, Mode};
@@ -35,15 +35,10 @@ pub(super) struct Tools {
     raise_epochs: CudaFunction,
     abort_launch: CudaFunction,
     occupy: CudaFunction,
-    architecture: Architecture,
 }
 
 impl Tools {
-    pub(super) fn new(
-        module: Arc<CudaModule>,
-        occupied_bytes: u32,
-        architecture: Architecture,
-    ) -> Result<Self, CudaError> {
+    pub(super) fn new(module: Arc<CudaModule>, occupied_bytes: u32) -> Result<Self, CudaError> {
         let occupy = function(&module, "stress_occupy")?;
         allow_shared(&occupy, occupied_bytes)?;
         Ok(Self {
@@ -51,7 +46,6 @@ impl Tools {
             abort_launch: function(&module, "stress_abort_launch")?,
             occupy,
             module,
-            architecture,
         })
     }
 
@@ -182,9 +176,7 @@ pub(super) struct Waits {
 struct LoadedModule {
     key: KernelKey,
     function: CudaFunction,
-    shared_bytes: u32,
-    /// Blocks that a launch is cut to.
-    most_blocks: u32,
+    claim: Claim,
     state: u64,
 }
 
@@ -324,15 +316,17 @@ impl Lane {
             .during(|| String::from("loading a kernel made for stress"))?;
         let function = function(&module, ENTRY_POINT)?;
         let static_bytes = function.shared_size_bytes().during(|| String::from("asking about a kernel"))?;
-        let (stage_bytes, most_blocks) =
-            claim(&function, context, (key.0, &key.1), bench.case.instance, bench.architecture)?;
-        // Beside what the kernel takes, as much as keeps other blocks out.
-        let shared_bytes = bench
-            .shared
-            .dynamic_bytes(bench.case.blocks_per_multiprocessor, static_bytes.max(0) as u64)
-            .max(stage_bytes);
-        if shared_bytes > 0 {
-            allow_shared(&function, shared_bytes)?;
+        let mut claim = claim(&function, context, (key.0, &key.1), bench.case.instance, bench.architecture)?;
+        // Beside what the kernel takes, as much as keeps other blocks out. A cluster is resident as a whole or not at
+        // all, and takes what multiprocessors it finds.
+        if !claim.is_cluster {
+            claim.shared_bytes = bench
+                .shared
+                .dynamic_bytes(bench.case.blocks_per_multiprocessor, static_bytes.max(0) as u64)
+                .max(claim.shared_bytes);
+        }
+        if claim.shared_bytes > 0 {
+            allow_shared(&function, claim.shared_bytes)?;
         }
         let state = {
             let mut view = module
@@ -341,7 +335,7 @@ impl Lane {
             let (address, _written) = view.device_ptr_mut(&self.stream);
             address
         };
-        self.modules.push(LoadedModule { key, function, shared_bytes, most_blocks, state });
+        self.modules.push(LoadedModule { key, function, claim, state });
         Ok(())
     }
 
@@ -475,15 +469,22 @@ impl Lane {
         for run in &self.runs {
             for step in &run.steps {
                 let module = &self.modules[step.module];
-                let shape = LaunchShape {
-                    grid_blocks: step.grid_blocks.min(module.most_blocks),
-                    block_threads: module.key.1.block_threads + module.key.0.helper_threads(module.key.1.composition),
-                    shared_bytes: module.shared_bytes,
-                };
-                // SAFETY: the kernel is one of `cuda/entry.cu`; the addresses in the launch are of buffers that live as long as the lane. What a kernel with a fault does
+                let blocks = module.claim.blocks(step.grid_blocks);
+                let mut arguments = [std::ptr::from_ref(&step.launch).cast_mut().cast::<c_void>()];
+                // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the call;
+                // the addresses in it are of buffers that live as long as the lane. What a kernel with a fault does
                 // beyond them is the fault that is looked for: such kernels run in a process of their own.
-                unsafe { launch_scan_kernel(&module.function, shape, tools.architecture, &self.stream, &step.launch) }
-                    .during(|| String::from("launching a kernel made for stress"))?;
+                unsafe {
+                    launch_kernel(
+                        &module.function,
+                        (blocks, module.key.1.block_threads + module.key.0.helper_threads(module.key.1.composition)),
+                        module.claim.shared_bytes,
+                        module.claim.attributes(blocks),
+                        &self.stream,
+                        &mut arguments,
+                    )
+                }
+                .during(|| String::from("launching a kernel made for stress"))?;
             }
             self.launch_turn(&run.turn)?;
         }

@@ -30,6 +30,7 @@ use super::error::{Context as _, CudaError};
 use super::memory::{Buffer, DeviceMemory};
 use crate::dataset::{Dataset, Reference};
 use crate::element::{ElementType, Instance};
+use crate::strategy::Strategy;
 use crate::stress::Mutant;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream};
@@ -262,7 +263,12 @@ pub fn stress(
     progress: &mut dyn FnMut(&GpuStressProgress),
 ) -> Result<GpuStressReport, StressError> {
     let draw = |index| StressCase::draw(settings.seed, index, settings.palette, settings.mutant, settings.scale());
-    run_cases(settings, &settings.palette_cases(), &mut |index| Some(draw(index)), progress)
+    // Where the GPU lacks what a case needs, the next one that it can run.
+    let mut next = |index, architecture| {
+        let from_here = (index..).take(settings.palette.max(1) as usize).map(draw);
+        Some(from_here.into_iter().find(|case| runs_on(case, architecture)).unwrap_or_else(|| draw(index)))
+    };
+    run_cases(settings, &settings.palette_cases(), &mut next, progress)
 }
 
 /// Runs the case of a failure again, once with its own seed and then with others, until there are enough runs
@@ -278,15 +284,15 @@ pub fn reproduce(
     let case: StressCase = line.parse()?;
     let settings = GpuStressSettings { mutant: case.mutant, ..settings.clone() };
     let again = |index: u64| StressCase { seed: case.seed.wrapping_add(index), ..case.clone() };
-    run_cases(&settings, std::slice::from_ref(&case), &mut |index| Some(again(index)), progress)
+    run_cases(&settings, std::slice::from_ref(&case), &mut |index, _| Some(again(index)), progress)
 }
 
-/// Compiles the kernels of these cases on all cores, into the compiler's cache. Returns how many there are.
+/// Compiles the kernels of these cases, but those that the architecture cannot run, on all cores, into the compiler's cache. Returns how many there are.
 ///
 /// # Errors
 /// When a kernel does not compile.
 pub fn compile(compiler: &Compiler, architecture: Architecture, cases: &[StressCase]) -> Result<u64, CudaError> {
-    let wanted = kernels_of(cases)?;
+    let wanted = kernels_of(cases, architecture)?;
     compile_all(compiler, architecture, &wanted).map(|cubins| cubins.len() as u64)
 }
 
@@ -297,10 +303,16 @@ fn mutant_number(case: &StressCase) -> u32 {
     case.mutant.map_or(0, Mutant::number)
 }
 
-fn kernels_of(cases: &[StressCase]) -> Result<Vec<CubinKey>, CudaError> {
+/// Whether the GPU has what the case needs.
+fn runs_on(case: &StressCase, architecture: Architecture) -> bool {
+    case.strategy != Strategy::SingleCluster || architecture.has_clusters()
+}
+
+/// The kernels of those cases that the GPU can run.
+fn kernels_of(cases: &[StressCase], architecture: Architecture) -> Result<Vec<CubinKey>, CudaError> {
     let mut seen = HashSet::new();
     let mut wanted = Vec::new();
-    for case in cases {
+    for case in cases.iter().filter(|case| runs_on(case, architecture)) {
         for plan in case.plans()? {
             for step in plan.steps {
                 let key = ((step.kernel, step.config), case.instance.canonical(), mutant_number(case));
@@ -357,12 +369,12 @@ struct CaseOutcome {
 fn run_cases(
     settings: &GpuStressSettings,
     ahead: &[StressCase],
-    next: &mut dyn FnMut(u64) -> Option<StressCase>,
+    next: &mut dyn FnMut(u64, Architecture) -> Option<StressCase>,
     progress: &mut dyn FnMut(&GpuStressProgress),
 ) -> Result<GpuStressReport, StressError> {
     let before = Instant::now();
     let mut stand = Stand::open(settings)?;
-    stand.cubins = compile_all(&stand.compiler, stand.architecture, &kernels_of(ahead)?)?;
+    stand.cubins = compile_all(&stand.compiler, stand.architecture, &kernels_of(ahead, stand.architecture)?)?;
     let compile_seconds = before.elapsed().as_secs_f64();
     let mut report = GpuStressReport {
         device: stand.name.clone(),
@@ -387,7 +399,7 @@ fn run_cases(
     };
     let mut is_fatal = false;
     while !is_fatal && !enough(&report) {
-        let Some(case) = next(report.configurations) else { break };
+        let Some(case) = next(report.configurations, stand.architecture) else { break };
         let outcome = stand.run(&case, settings)?;
         is_fatal = outcome.is_fatal;
         report.runs += outcome.runs;
@@ -469,7 +481,7 @@ impl Stand {
             architecture,
             cubins: HashMap::new(),
             data: HashMap::new(),
-            tools: Tools::new(module, shared.all(), architecture)?,
+            tools: Tools::new(module, shared.all())?,
             shared,
             multiprocessors,
             stream: context.new_stream().during(|| String::from("making a stream"))?,
@@ -505,8 +517,10 @@ impl Stand {
     fn run(&mut self, case: &StressCase, settings: &GpuStressSettings) -> Result<CaseOutcome, CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         self.load(case.instance)?;
-        let missing: Vec<_> =
-            kernels_of(std::slice::from_ref(case))?.into_iter().filter(|key| !self.cubins.contains_key(key)).collect();
+        let missing: Vec<_> = kernels_of(std::slice::from_ref(case), self.architecture)?
+            .into_iter()
+            .filter(|key| !self.cubins.contains_key(key))
+            .collect();
         for key in missing {
             self.cubins.insert(key, compile_one(&self.compiler, self.architecture, key)?);
         }

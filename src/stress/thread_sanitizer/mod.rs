@@ -203,6 +203,8 @@ impl Job {
             String::from(
                 "blocks with three warps more leave no room for a second one, and it has no asynchronous copies",
             )
+        } else if request.strategy == Strategy::SingleCluster {
+            String::from("it has no thread block clusters")
         } else if threads > Self::BLOCK_THREADS {
             format!("{threads} threads a block, it takes up to {}", Self::BLOCK_THREADS)
         } else if u64::from(threads) * u64::from(self.resident_blocks) > u64::from(Self::THREADS_AT_ONCE) {

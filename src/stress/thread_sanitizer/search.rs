@@ -54,6 +54,9 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
         if mutant.when.strategies == [Strategy::Lookahead] {
             return beyond("a block of look-ahead takes more threads than leave room for a second one");
         }
+        if mutant.when.strategies == [Strategy::SingleCluster] {
+            return beyond("there are no thread block clusters");
+        }
         if mutant.when.needs(Need::Windows) {
             return beyond("a look-back of two windows takes more than 32 resident blocks, and so too many threads");
         }
@@ -180,8 +183,9 @@ mod tests {
                     }
                     Err(ThreadSanitizerError::NotCovered(_)) => {
                         let mutant = mutant.expect("something of the kernels as they are is covered");
-                        let is_ahead = mutant.when.strategies == [Strategy::Lookahead];
-                        assert!(mutant.is_of_host() || mutant.when.needs(Need::Windows) || is_ahead, "{mutant}");
+                        let strategies = mutant.when.strategies.as_slice();
+                        let is_beyond = matches!(strategies, [Strategy::Lookahead] | [Strategy::SingleCluster]);
+                        assert!(mutant.is_of_host() || mutant.when.needs(Need::Windows) || is_beyond, "{mutant}");
                     }
                     Err(error) => panic!("{error}"),
                 }
