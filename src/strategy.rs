@@ -300,13 +300,14 @@ impl ScanConfig {
                 (8, false) => (32, 128),
                 (_, false) => (16, 128),
             },
-            // Tiles of 16 KB: a dozen of them fit on a multiprocessor of a data centre's GPU.
+            // Tiles of 32 KB: seven of them fit on a multiprocessor of a data centre's GPU, and its one prefix a tile
+            // is known in time.
             Strategy::Lookahead => match element_bytes {
-                1 => (64, 256),
-                2 => (64, 128),
-                4 => (32, 128),
-                8 => (16, 128),
-                _ => (8, 128),
+                1 => (64, 512),
+                2 => (32, 512),
+                4 => (16, 512),
+                8 => (16, 256),
+                _ => (8, 256),
             },
             Strategy::SingleCluster => single_cluster_tile(element_bytes as u32, array_bytes),
         };
