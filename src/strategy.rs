@@ -363,8 +363,11 @@ const fn single_block_tile(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 }
 
 /// VT and threads of `single-cluster`: 8 to 16 blocks have a tile while a cluster holds the array at all, and threads
-/// get longer before blocks get more warps to join.
+/// get longer before blocks get more warps to join. A thread of 64 values of one or two bytes would not have the registers
+/// for this tile and the next; there more threads take them, and of the largest arrays more rounds.
 const fn single_cluster_tile(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
+    const MOST_VALUES: u32 = 32;
+    const MOST_THREADS: u32 = 512;
     let (vectors, threads) = if array_bytes <= 1 << 15 {
         (1, 256)
     } else if array_bytes <= 1 << 17 {
@@ -377,8 +380,7 @@ const fn single_cluster_tile(element_bytes: u32, array_bytes: u64) -> (u32, u32)
         (8, 512)
     };
     let vt = vectors * (abi::LOOKBACK_VECTOR_BYTES / element_bytes);
-    // Threads of bytes are full before.
-    if vt > abi::LOOKBACK_MAXIMUM_VT { (abi::LOOKBACK_MAXIMUM_VT, 2 * threads) } else { (vt, threads) }
+    if vt > MOST_VALUES { (MOST_VALUES, MOST_THREADS) } else { (vt, threads) }
 }
 
 /// A configuration that cannot be launched.
