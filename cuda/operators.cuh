@@ -24,30 +24,57 @@ struct alignas(8) index_interval {
   u32 last;
 };
 
-// Limits of the number types, because neither NVRTC nor a kernel includes <limits>.
+// Limits of the number types, because neither NVRTC nor a kernel includes <limits>; the smaller and the larger of two.
 template <class T>
 struct number;
+template <class T>
+struct integer_number {
+  DEVICE static T minimum(T a, T b) { return b < a ? b : a; }
+  DEVICE static T maximum(T a, T b) { return b > a ? b : a; }
+};
 template <class T, class Unsigned>
-struct unsigned_number {
+struct unsigned_number : integer_number<T> {
   using wrapping = Unsigned;
-  static constexpr bool is_exact = true;
   static constexpr T lowest = 0;
   static constexpr T highest = static_cast<T>(~T(0));
 };
 template <class T, class Unsigned>
-struct signed_number {
+struct signed_number : integer_number<T> {
   using wrapping = Unsigned;
-  static constexpr bool is_exact = true;
   static constexpr T highest = static_cast<T>(static_cast<Unsigned>(~Unsigned(0)) >> 1);
   static constexpr T lowest = -highest - 1;
 };
-template <class T>
+template <class T, class Bits>
 struct float_number {
   using wrapping = T;
-  static constexpr bool is_exact = false;
   // Infinity by its bits: the one spelling that g++, clang, nvcc and NVRTC all take in a constant.
   static constexpr T highest = static_cast<T>(__builtin_bit_cast(double, 0x7ff0000000000000ull));
   static constexpr T lowest = -highest;
+
+  // As IEEE 754-2019 has them: a NaN if either is one, and -0 below +0; so the order of operands is of no account. The
+  // sum of a NaN and anything is a NaN. Of equal numbers only zeros differ, in the sign.
+  DEVICE static T minimum(T a, T b) {
+    if (a != a || b != b) return a + b;
+    if (a == b) return from_bits(to_bits(a) | to_bits(b));
+    return b < a ? b : a;
+  }
+  DEVICE static T maximum(T a, T b) {
+    if (a != a || b != b) return a + b;
+    if (a == b) return from_bits(to_bits(a) & to_bits(b));
+    return b > a ? b : a;
+  }
+
+ private:
+  DEVICE static Bits to_bits(T value) {
+    Bits bits;
+    memcpy(&bits, &value, sizeof(T));
+    return bits;
+  }
+  DEVICE static T from_bits(Bits bits) {
+    T value;
+    memcpy(&value, &bits, sizeof(T));
+    return value;
+  }
 };
 template <>
 struct number<u8> : unsigned_number<u8, u32> {};
@@ -62,9 +89,23 @@ struct number<int> : signed_number<int, u32> {};
 template <>
 struct number<long long> : signed_number<long long, u64> {};
 template <>
-struct number<float> : float_number<float> {};
+struct number<float> : float_number<float, u32> {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  // One instruction.
+  DEVICE static float minimum(float a, float b) {
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+  }
+  DEVICE static float maximum(float a, float b) {
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+  }
+#endif
+};
 template <>
-struct number<double> : float_number<double> {};
+struct number<double> : float_number<double, u64> {};
 
 namespace operators {
 
@@ -94,21 +135,18 @@ struct no_inverse {
   DEVICE static T without(T total, T) { return total; }
 };
 
-// NaN if either is NaN (the left one first); the left operand if both are equal, so that -0 and +0 keep
-// their order and the operator stays associative bit for bit.
 template <class T>
 struct minimum : no_inverse<T> {
-  // Of -0 and +0 and of two NaN the left one wins.
-  static constexpr bool is_commutative = number<T>::is_exact;
+  static constexpr bool is_commutative = true;
   DEVICE static T identity() { return number<T>::highest; }
-  DEVICE static T combine(T a, T b) { return a != a ? a : (b < a || b != b) ? b : a; }
+  DEVICE static T combine(T a, T b) { return number<T>::minimum(a, b); }
 };
 
 template <class T>
 struct maximum : no_inverse<T> {
-  static constexpr bool is_commutative = number<T>::is_exact;
+  static constexpr bool is_commutative = true;
   DEVICE static T identity() { return number<T>::lowest; }
-  DEVICE static T combine(T a, T b) { return a != a ? a : (b > a || b != b) ? b : a; }
+  DEVICE static T combine(T a, T b) { return number<T>::maximum(a, b); }
 };
 
 template <class T>

@@ -38,9 +38,9 @@ named! {
     pub enum Operator as "operator" {
         /// Addition; integers wrap.
         Sum = "sum",
-        /// The smaller; NaN if either is NaN, the left one if equal.
+        /// The smaller; of floats NaN if either is NaN, and −0 below +0.
         Min = "min",
-        /// The larger; NaN if either is NaN, the left one if equal.
+        /// The larger; of floats NaN if either is NaN, and −0 below +0.
         Max = "max",
         /// Bitwise and; integers only.
         And = "and",

@@ -69,9 +69,9 @@ pub trait InstanceVisitor {
 
 /// Addition; integers wrap.
 pub struct Sum<T>(PhantomData<T>);
-/// The smaller; NaN if either is NaN, the left one if equal.
+/// The smaller; of floats as IEEE 754-2019 has it: NaN if either is NaN, and −0 below +0.
 pub struct Minimum<T>(PhantomData<T>);
-/// The larger; NaN if either is NaN, the left one if equal.
+/// The larger; of floats as IEEE 754-2019 has it: NaN if either is NaN, and −0 below +0.
 pub struct Maximum<T>(PhantomData<T>);
 /// Bitwise and.
 pub struct And<T>(PhantomData<T>);
@@ -129,11 +129,28 @@ macro_rules! float_monoid {
 macro_rules! float_monoids {
     ($($type:ty),+) => {$(
         float_monoid!(Sum, $type, 0.0, |left, right| left + right);
+        // Of equal numbers only zeros differ, in the sign.
         float_monoid!(Minimum, $type, <$type>::INFINITY, |left, right| {
-            if right < left || right.is_nan() { right } else { left }
+            if left.is_nan() || right.is_nan() {
+                left + right
+            } else if left == right {
+                <$type>::from_bits(left.to_bits() | right.to_bits())
+            } else if right < left {
+                right
+            } else {
+                left
+            }
         });
         float_monoid!(Maximum, $type, <$type>::NEG_INFINITY, |left, right| {
-            if right > left || right.is_nan() { right } else { left }
+            if left.is_nan() || right.is_nan() {
+                left + right
+            } else if left == right {
+                <$type>::from_bits(left.to_bits() & right.to_bits())
+            } else if right > left {
+                right
+            } else {
+                left
+            }
         });
     )+};
 }
@@ -294,8 +311,9 @@ mod tests {
     #[test]
     fn equal_zeros_and_nans_are_settled() {
         assert_eq!(Minimum::<f32>::combine(-0.0, 0.0).to_bits(), (-0.0f32).to_bits());
-        assert_eq!(Minimum::<f32>::combine(0.0, -0.0).to_bits(), 0.0f32.to_bits());
-        assert_eq!(Maximum::<f64>::combine(-0.0, 0.0).to_bits(), (-0.0f64).to_bits());
+        assert_eq!(Minimum::<f32>::combine(0.0, -0.0).to_bits(), (-0.0f32).to_bits());
+        assert_eq!(Maximum::<f64>::combine(-0.0, 0.0).to_bits(), 0.0f64.to_bits());
+        assert_eq!(Maximum::<f64>::combine(0.0, -0.0).to_bits(), 0.0f64.to_bits());
         assert!(Maximum::<f64>::combine(f64::NAN, 1.0).is_nan());
         assert!(Minimum::<f64>::combine(1.0, f64::NAN).is_nan());
     }

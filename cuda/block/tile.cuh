@@ -148,9 +148,21 @@ struct tile {
   DEVICE void scan_row(u32 row, T running) {
     if constexpr (is_packed<Operator, width>()) {
       u32* const words = items.words + row * vector_words;
-      if (config.mode == LOOKBACK_MODE_INCLUSIVE) return scan_packed<Operator, true>(words, running);
-      if (config.mode == LOOKBACK_MODE_EXCLUSIVE) return scan_packed<Operator, false>(words, running);
+      if (config.mode == LOOKBACK_MODE_INCLUSIVE) {
+        scan_packed<Operator, true>(words, running);
+      } else if (config.mode == LOOKBACK_MODE_EXCLUSIVE) {
+        scan_packed<Operator, false>(words, running);
+      } else {
+        scan_row_singly<width>(row, running);
+      }
+    } else {
+      scan_row_singly<width>(row, running);
     }
+  }
+
+  // The same element by element.
+  template <u32 width>
+  DEVICE void scan_row_singly(u32 row, T running) {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
       const T item = items.get(row * width + j);
@@ -169,32 +181,15 @@ struct tile {
     }
   }
 
-  // The same from a copy of the tile in shared memory, of which only the elements that may be read are there.
-  DEVICE void load_staged(const lookback_launch& launch, const T* stage) {
-    const u64 count = readable(launch);
-    const bool whole = lies_within(count);
+  // The same from a copy of the tile in shared memory, which has the identity where the array has no element.
+  DEVICE void load_staged(const T* stage) {
     with_access_width<T>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      if (whole) {
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row < config.vt / width; ++row) {
-          T vector[width];
-          memory::shared_load_vector<width>(stage + row_offset<width>(row), vector);
-          items.put(row * width, vector);
-        }
-      } else {
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row < config.vt / width; ++row) {
-          T vector[width];
-          LOOKBACK_UNROLL
-          for (u32 j = 0; j < width; ++j) {
-            const u32 offset = row_offset<width>(row) + j;
-            const i64 index = first + offset;
-            const bool is_there = index >= 0 && static_cast<u64>(index) < count;
-            vector[j] = is_there ? memory::shared_load(stage[offset]) : Operator::identity();
-          }
-          items.put(row * width, vector);
-        }
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < config.vt / width; ++row) {
+        T vector[width];
+        memory::shared_load_vector<width>(stage + row_offset<width>(row), vector);
+        items.put(row * width, vector);
       }
     });
   }
@@ -321,7 +316,10 @@ struct tile {
       if (shift != 0) {
         LOOKBACK_UNROLL
         for (u32 row = 0; row < config.vt / width; ++row) {
-          store_shifted_row<width, at_once>(output, row, shift, launch.n);
+          // The rows of a warp follow each other, unless a row spans the block.
+          const bool continues = row != 0 && !spans_block();
+          const bool goes_on = row + 1 < config.vt / width && !spans_block();
+          store_shifted_row<width, at_once>(output, row, shift, launch.n, continues, goes_on);
         }
         return;
       }
@@ -399,11 +397,11 @@ struct tile {
     }
   }
 
-  // A warp's part of a row, whose first element lies `shift` above a vector boundary of the output.
-  // Through shared memory it is cut anew at the boundaries: 31 full vectors, and `width` single
-  // elements at its two ends.
+  // A warp's part of a row, whose first element lies `shift` above a vector boundary of the output. Through shared
+  // memory it is cut anew at the boundaries: full vectors, and `width` single elements at its two ends. With
+  // `continues` the row behind the one before it takes up what that one left at its end, which `goes_on` then.
   template <u32 width, bool at_once>
-  DEVICE void store_shifted_row(T* output, u32 row, u32 shift, u64 count) {
+  DEVICE void store_shifted_row(T* output, u32 row, u32 shift, u64 count, bool continues, bool goes_on) {
     T* const shifted = storage.shifted_row[warp_index()];
     const u32 lane = lane_index();
     const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
@@ -413,21 +411,26 @@ struct tile {
                 "none after a row is written for shifting")) {
       warp_barrier();  // the row is written
     }
-    if (lane != 0) {
+    if (lane != 0 || continues) {
       T vector[width];
       memory::shared_load_vector<width>(shifted + lane * width, vector);
       const i64 element = row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift);
       store_guarded_vector<width, at_once>(output, element, count, vector);
     }
+    const bool is_tail = lane < shift;
+    T edge = Operator::identity();
     if (lane < width) {
-      const u32 edge = lane >= shift ? lane : LOOKBACK_WARP_LANES * width + lane;
-      const i64 index = row_first + static_cast<i64>(edge) - static_cast<i64>(shift);
-      if (index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, memory::shared_load(shifted[edge]));
+      const u32 place = is_tail ? LOOKBACK_WARP_LANES * width + lane : lane;
+      edge = memory::shared_load(shifted[place]);
+      const i64 index = row_first + static_cast<i64>(place) - static_cast<i64>(shift);
+      const bool is_alone = is_tail ? !goes_on : !continues;
+      if (is_alone && index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, edge);
     }
     if (!MUTANT(shifted_read_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
                 "none before the next row is written for shifting")) {
       warp_barrier();  // the row is read; the next one may be written
     }
+    if (goes_on && is_tail) memory::shared_store(shifted[lane], edge);
   }
 };
 

@@ -74,6 +74,32 @@ struct tile_extent {
   DEVICE bool is_whole() const { return begin == 0 && end == elements; }
 };
 
+// Elements `begin` to `end` of a tile, fewer than the warp has lanes, from the array to its stage; by all lanes.
+template <class T>
+DEVICE void fetch_elements(const T* from, T* stage, u32 begin, u32 end) {
+  const u32 at = begin + lane_index();
+  if (at < end) memory::shared_store(stage[at], memory::load(from + static_cast<i64>(at)));
+}
+
+// The same, but all of them become `value`.
+template <class T>
+DEVICE void fill_elements(T* stage, u32 begin, u32 end, T value) {
+  const u32 at = begin + lane_index();
+  if (at < end) memory::shared_store(stage[at], value);
+}
+
+// Any number of whole lines of 16 bytes.
+template <class T>
+DEVICE void fill_lines(T* stage, u32 begin, u32 end, T value) {
+  constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  T vector[line];
+  LOOKBACK_UNROLL
+  for (u32 j = 0; j < line; ++j) vector[j] = value;
+  for (u32 at = begin + lane_index() * line; at < end; at += LOOKBACK_WARP_LANES * line) {
+    memory::shared_store_vector<line>(stage + at, vector);
+  }
+}
+
 // The producer: fills one stage after the other until there are no tiles.
 template <class Operator, class Config>
 DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
@@ -105,19 +131,22 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
     const tile_extent tile(config, launch, index);
     T* const stage = stages + static_cast<u64>(at.stage) * tile.elements;
     // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which belongs to somebody
-    // else: what is not a whole line is loaded element by element.
+    // else: what is not a whole line is loaded element by element. Beside the array stands the identity, so that
+    // nobody else need tell such a tile from another.
     const u32 inner_begin = (tile.begin + line - 1) / line * line;
     const u32 inner_end = tile.end / line * line;
-    if (!tile.is_whole() && !MUTANT(ends_not_fetched, "kind=algorithm strategy=lookahead need=misaligned,partial",
-                                    "elements beside the whole lines of 16 bytes are left out")) {
-      const u32 head = tile.begin + lane;
-      const u32 tail = (inner_begin < inner_end ? inner_end : inner_begin) + lane;
-      if (head < inner_begin && head < tile.end) {
-        memory::shared_store(stage[head], memory::load(input + (tile.first + static_cast<i64>(head))));
+    if (!tile.is_whole()) {
+      const u32 head_end = inner_begin < tile.end ? inner_begin : tile.end;
+      const u32 tail_begin = inner_begin < inner_end ? inner_end : head_end;
+      if (!MUTANT(ends_not_fetched, "kind=algorithm strategy=lookahead need=misaligned,partial",
+                  "elements beside the whole lines of 16 bytes are left out")) {
+        fetch_elements(input + tile.first, stage, tile.begin, head_end);
+        fetch_elements(input + tile.first, stage, tail_begin, tile.end);
       }
-      if (tail < tile.end) {
-        memory::shared_store(stage[tail], memory::load(input + (tile.first + static_cast<i64>(tail))));
-      }
+      fill_elements(stage, 0, tile.begin, Operator::identity());
+      const u32 lines_begin = (tile.end + line - 1) / line * line;
+      fill_elements(stage, tile.end, lines_begin, Operator::identity());
+      fill_lines(stage, lines_begin, tile.elements, Operator::identity());
     }
     DELAY_POINT(before_copy);
     const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
@@ -129,30 +158,22 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
   }
 }
 
-// The combination of a lane's vector in a row of a tile; the identity stands for what may not be read.
-template <class Operator, u32 width, bool is_whole>
-DEVICE typename Operator::value_type reduce_vector(const tile_extent& tile, const typename Operator::value_type* stage,
-                                                   u32 offset) {
+// The combination of a vector in a stage.
+template <class Operator, u32 width>
+DEVICE typename Operator::value_type reduce_vector(const typename Operator::value_type* from) {
   using T = typename Operator::value_type;
   T vector[width];
-  if constexpr (is_whole) {
-    memory::shared_load_vector<width>(stage + offset, vector);
-    if constexpr (is_packed<Operator, width>()) {
-      u32 words[vector_words];
-      memcpy(words, vector, sizeof(words));
-      return combine_packed<Operator>(words);
-    }
+  memory::shared_load_vector<width>(from, vector);
+  if constexpr (is_packed<Operator, width>()) {
+    u32 words[vector_words];
+    memcpy(words, vector, sizeof(words));
+    return combine_packed<Operator>(words);
   } else {
+    T value = vector[0];
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      const bool is_there = tile.begin <= offset + j && offset + j < tile.end;
-      vector[j] = is_there ? memory::shared_load(stage[offset + j]) : Operator::identity();
-    }
+    for (u32 j = 1; j < width; ++j) value = combine<Operator>(value, vector[j]);
+    return value;
   }
-  T value = vector[0];
-  LOOKBACK_UNROLL
-  for (u32 j = 1; j < width; ++j) value = combine<Operator>(value, vector[j]);
-  return value;
 }
 
 // Values of a lane that are scanned over the warp at one time.
@@ -170,8 +191,8 @@ DEVICE u32 warps_of_share(Config config) {
 
 // The total of a share of the tile in a stage, for all lanes of the warp. Leaves what stands left of each of its
 // scanning warps.
-template <class Operator, bool is_whole, class Config>
-DEVICE typename Operator::value_type reduce_stage(Config config, const tile_extent& tile,
+template <class Operator, class Config>
+DEVICE typename Operator::value_type reduce_stage(Config config,
                                                   const typename Operator::value_type* stage,
                                                   u32 share, typename Operator::value_type* warp_prefixes) {
   using T = typename Operator::value_type;
@@ -199,10 +220,10 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const tile_exte
           values[i] = Operator::identity();
           if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
           const u32 offset = (first_warp + from + i) * rows * row_elements + lane_offset;
-          values[i] = reduce_vector<Operator, width, is_whole>(tile, stage, offset);
+          values[i] = reduce_vector<Operator, width>(stage + offset);
           LOOKBACK_UNROLL
           for (u32 row = 1; row < rows; ++row) {
-            const T next = reduce_vector<Operator, width, is_whole>(tile, stage, offset + row * row_elements);
+            const T next = reduce_vector<Operator, width>(stage + offset + row * row_elements);
             values[i] = combine<Operator>(values[i], next);
           }
         }
@@ -229,7 +250,7 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const tile_exte
           for (u32 i = 0; i < at_once; ++i) {
             if (i >= count) continue;
             const u32 offset = (warp * rows + from + i) * row_elements + lane_offset;
-            values[i] = reduce_vector<Operator, width, is_whole>(tile, stage, offset);
+            values[i] = reduce_vector<Operator, width>(stage + offset);
           }
           shuffle_scan_each<Operator>(values, count, totals);
           LOOKBACK_UNROLL
@@ -257,11 +278,9 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     }
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
-    const tile_extent tile(config, launch, index);
-    const T* const stage = stages + static_cast<u64>(at.stage) * tile.elements;
-    T* const warp_prefixes = ring.warp_prefix[at.stage];
-    const T mine = tile.is_whole() ? reduce_stage<Operator, true>(config, tile, stage, share, warp_prefixes)
-                                   : reduce_stage<Operator, false>(config, tile, stage, share, warp_prefixes);
+    const u32 tile_elements = config.block_threads * config.vt;
+    const T* const stage = stages + static_cast<u64>(at.stage) * tile_elements;
+    const T mine = reduce_stage<Operator>(config, stage, share, ring.warp_prefix[at.stage]);
     if (share != 0) {
       if (lane_index() == 0) memory::shared_store(ring.share_total[at.stage][share], mine);
       warp_barrier();  // all lanes have read the stage and written prefixes
@@ -416,7 +435,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
     tile<Operator, Config> mine(config, storage, launch, index);
-    mine.load_staged(launch, stages + at.stage * stage_elements);
+    mine.load_staged(stages + at.stage * stage_elements);
     const bool drains_early =
         MUTANT(drained_too_early, "kind=barrier strategy=lookahead", "a stage is given back before its prefix was read");
     if (drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
