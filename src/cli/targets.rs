@@ -7,6 +7,7 @@ use crate::measure::record::{Status, SweepRecord};
 use crate::measure::sweep::SweepFile;
 use crate::measure::targets::{Evaluation, SWEEP, evaluate};
 use crate::record::write_atomically;
+use crate::tuning::TuningTable;
 use std::path::{Path, PathBuf};
 
 /// Measures the sweep or reads its record, prints the verdicts and returns the exit code.
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When there is no GPU and no record, the record cannot be read or written, or the device failed.
 pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) -> Result<u8, CliError> {
-    let file = SweepFile::open(name)?;
+    let mut file = SweepFile::open(name)?;
     if file.name != SWEEP {
         let reason =
             format!("the sweep '{}' has no targets; write --sweep {SWEEP}, or run `lookback sweep`", file.name);
@@ -32,6 +33,9 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
     if arguments.device == DeviceChoice::Cpu {
         let reason = "targets are measured on a GPU; --record FILE judges a record without one";
         return Err(CliError::Usage(reason.to_owned()));
+    }
+    if let Some(path) = &arguments.tuning {
+        file.tuning = Some(TuningTable::open(path)?.without_evidence());
     }
     let mut laboratory = sweep::open_laboratory(0)?;
     // A record that nobody asked to keep.
