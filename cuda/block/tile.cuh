@@ -14,7 +14,6 @@
 
 #include "../config.cuh"
 #include "lane_items.cuh"
-#include "shift.cuh"
 #include "team.cuh"
 #include "team_scan.cuh"
 #include "warp_totals.cuh"
@@ -30,7 +29,7 @@ struct tile_storage {
   static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
   static constexpr u32 scratch_values = team_scratch_values<Config>(Config::maximum_block_threads);
   static constexpr u32 width = maximum_access_width<T, Config>();
-  // One vector more than a row: the last one of the row before.
+  // One vector more than a row: a shifted row touches that many.
   static constexpr u32 shifted_row_values = width == 1 ? 1 : (LOOKBACK_WARP_LANES + 1) * width;
 
   alignas(16) T shifted_row[maximum_warps][shifted_row_values];
@@ -398,45 +397,40 @@ struct tile {
     }
   }
 
-  // A warp's part of a row, whose first element lies `shift` above a vector boundary of the output. It is cut anew at
-  // the boundaries, each lane taking the end of what the lane before it has: full vectors, and `width` single elements
-  // at its two ends. With `continues` the row behind the one before it takes up what that one, which `goes_on`, left.
+  // A warp's part of a row, whose first element lies `shift` above a vector boundary of the output. Through shared
+  // memory it is cut anew at the boundaries: full vectors, and `width` single elements at its two ends. With
+  // `continues` the row behind the one before it takes up what that one left at its end, which `goes_on` then.
   template <u32 width, bool at_once>
   DEVICE void store_shifted_row(T* output, u32 row, u32 shift, u64 count, bool continues, bool goes_on) {
-    // A vector for each lane, and before them the last one of the row before.
-    T* const vectors = storage.shifted_row[warp_index()];
-    T* const row_values = vectors + width;
+    T* const shifted = storage.shifted_row[warp_index()];
     const u32 lane = lane_index();
     const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
-    T mine[width];
-    items.take(row * width, mine);
-    memory::shared_store_vector<width>(row_values + lane * width, mine);
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) memory::shared_store(shifted[shift + lane * width + j], items.get(row * width + j));
     if (!MUTANT(shifted_write_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
                 "none after a row is written for shifting")) {
       warp_barrier();  // the row is written
     }
     if (lane != 0 || continues) {
-      T before[width];
-      memory::shared_load_vector<width>(vectors + lane * width, before);
       T vector[width];
-      join_vectors<width>(before, mine, shift, vector);
+      memory::shared_load_vector<width>(shifted + lane * width, vector);
       const i64 element = row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift);
       store_guarded_vector<width, at_once>(output, element, count, vector);
     }
+    const bool is_tail = lane < shift;
+    T edge = Operator::identity();
     if (lane < width) {
-      const bool is_tail = lane < shift;
-      const u32 place = (is_tail ? LOOKBACK_WARP_LANES * width : 0) + lane - shift;
-      const i64 index = row_first + static_cast<i64>(place);
+      const u32 place = is_tail ? LOOKBACK_WARP_LANES * width + lane : lane;
+      edge = memory::shared_load(shifted[place]);
+      const i64 index = row_first + static_cast<i64>(place) - static_cast<i64>(shift);
       const bool is_alone = is_tail ? !goes_on : !continues;
-      if (is_alone && index >= 0 && static_cast<u64>(index) < count) {
-        memory::store(output + index, memory::shared_load(row_values[place]));
-      }
+      if (is_alone && index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, edge);
     }
     if (!MUTANT(shifted_read_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
                 "none before the next row is written for shifting")) {
       warp_barrier();  // the row is read; the next one may be written
     }
-    if (goes_on && lane == LOOKBACK_WARP_LANES - 1) memory::shared_store_vector<width>(vectors, mine);
+    if (goes_on && is_tail) memory::shared_store(shifted[lane], edge);
   }
 };
 
