@@ -9,6 +9,8 @@ namespace lookback {
 
 template <class T, u32 capacity, bool in_words>
 struct lane_items {
+  static constexpr bool are_words = false;
+
   T values[capacity];
 
   DEVICE T get(u32 i) const { return values[i]; }
@@ -29,6 +31,7 @@ struct lane_items {
 
 template <class T, u32 capacity>
 struct lane_items<T, capacity, true> {
+  static constexpr bool are_words = true;
   static constexpr u32 in_word = sizeof(u32) / sizeof(T);
   static constexpr u32 bits = 8 * sizeof(T);
 

@@ -66,6 +66,13 @@ struct tile {
     first = static_cast<i64>(index * tile_elements) - static_cast<i64>(launch.lead);
   }
 
+  // Whether the vectors of a row are scanned a word at a time. An access width that VT does not allow is compiled as
+  // well, and never run.
+  template <u32 width>
+  DEVICE_CONSTEXPR static bool takes_words() {
+    return items_of<Operator, Config>::are_words && is_packed<Operator, width>();
+  }
+
   // Becomes `other`, of which no more than the items is known yet.
   DEVICE void take_items(const tile& other) {
     first = other.first;
@@ -146,7 +153,7 @@ struct tile {
   // Replaces the items of a row by their scan from `running`.
   template <u32 width>
   DEVICE void scan_row(u32 row, T running) {
-    if constexpr (is_packed<Operator, width>()) {
+    if constexpr (takes_words<width>()) {
       u32* const words = items.words + row * vector_words;
       if (config.mode == LOOKBACK_MODE_INCLUSIVE) {
         scan_packed<Operator, true>(words, running);
@@ -197,7 +204,7 @@ struct tile {
   // The combination of this lane's vector in a row.
   template <u32 width>
   DEVICE T combine_row(u32 row) const {
-    if constexpr (is_packed<Operator, width>()) {
+    if constexpr (takes_words<width>()) {
       return combine_packed<Operator>(items.words + row * vector_words);
     } else {
       T value = items.get(row * width);
