@@ -294,7 +294,7 @@ impl ScanConfig {
                 (4, true) => (16, 256),
                 (8, true) => (8, 256),
                 (_, true) => (4, 256),
-                (1, false) => (64, 512),
+                (1, false) => (32, 512),
                 (2, false) => (64, 256),
                 (4, false) => (64, 128),
                 (8, false) => (32, 128),
@@ -303,7 +303,7 @@ impl ScanConfig {
             // Tiles of 32 KB: seven of them fit on a multiprocessor of a data centre's GPU, and its one prefix a tile
             // is known in time.
             Strategy::Lookahead => match element_bytes {
-                1 => (64, 512),
+                1 => (32, 512),
                 2 => (32, 512),
                 4 => (16, 512),
                 8 => (16, 256),

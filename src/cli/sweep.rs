@@ -141,7 +141,7 @@ pub(super) fn measure(
         format: FORMAT,
         program: Program::this(),
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        command: command_line(),
+        command: super::compare::command_line(),
         sweep: file.clone(),
         machine: laboratory.machine(),
     };
@@ -301,10 +301,6 @@ pub(super) fn in_a_sentence(summary: &SweepSummary) -> String {
         let _ = write!(text, ", median clock {clock:.0} MHz");
     }
     text
-}
-
-fn command_line() -> String {
-    std::env::args().collect::<Vec<_>>().join(" ")
 }
 
 /// The rows on stdout, as points are finished.

@@ -28,7 +28,8 @@
 //!
 //! **Which rows count** for an instance: its own; else the same type's with `sum`; else, for an integer, those of an
 //! integer of the same size; else the strategies of the widest type that the table has, by bytes, in the configurations
-//! that [`ScanConfig::suggested`] gives.
+//! that [`ScanConfig::suggested`] gives. So do narrow elements under another operator than the sum: a row's
+//! configuration is made for several of them in a register.
 //!
 //! **Which table counts** on a GPU: that of its compute capability; from 9.0 on, else the nearest lower one; before
 //! 9.0 `before_sm_90`, which goes by bytes and multiprocessors (`[[rule]]`) and knows no `lookahead`. The CPU device
@@ -254,6 +255,9 @@ impl Tuning {
         let ranges = self.ranges.get(&instance).map_or(&[][..], Vec::as_slice);
         let found = ranges.get(ranges.partition_point(|range| range.up_to < n));
         let (strategy, fixed) = found.map_or((Strategy::Lookback, None), |range| (range.strategy, range.fixed));
+        // Sums alone take several narrow elements in a register, so others had better not hold as many.
+        let is_narrow = instance.element().bytes() < 4 && instance.operator() != Operator::Sum;
+        let fixed = if is_narrow { None } else { fixed };
         let config = configured(strategy, fixed, instance.element().bytes(), n);
         let tile = u64::from(config.vt) * u64::from(config.block_threads);
         if n / tile >= i32::MAX as u64 && strategy != Strategy::SingleBlock {
@@ -402,8 +406,8 @@ mod tests {
             (&[row("i32", "strategy = \"lookback\"\nvt = 65\nblock_threads = 128")], "row 1", "from 1 to 64"),
             (&[row("i32", "strategy = \"lookback\"\nvt = 8\nblock_threads = 100")], "row 1", "multiple of 32"),
             (&[row("i32", "strategy = \"lookback\"\nvt = 8")], "row 1", "belong together"),
-            (&[row("i32", "strategy = \"lookahead\"\nvt = 8\nblock_threads = 1024")], "row 1", "adds 96"),
-            (&[row("f64", "strategy = \"lookahead\"\nvt = 64\nblock_threads = 928")], "row 1", "cannot hold a tile"),
+            (&[row("i32", "strategy = \"lookahead\"\nvt = 8\nblock_threads = 1024")], "row 1", "adds 128"),
+            (&[row("f64", "strategy = \"lookahead\"\nvt = 64\nblock_threads = 896")], "row 1", "cannot hold a tile"),
             (
                 &[
                     row("i32", &format!("up_to = 9\n{last}")),
