@@ -222,7 +222,7 @@ named! {
 pub struct ScanConfig {
     /// Values per thread, 1 … 64.
     pub vt: u32,
-    /// Threads per block that hold values: a multiple of 32, 32 … 1024. `lookahead` adds three warps, so that it
+    /// Threads per block that hold values: a multiple of 32, 32 … 1024. `lookahead` adds four warps, so that it
     /// takes up to 928.
     pub block_threads: u32,
     /// The scan over one value a lane.

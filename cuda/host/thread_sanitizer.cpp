@@ -92,6 +92,7 @@ struct step {
   long long input, output, spine;  // a `place_` or an offset into the scratch memory
   u64 n, tiles, stride;
   u32 lead;
+  u32 threads;  // of a block: those that hold values, and any beside them
 };
 
 struct job_description {
@@ -199,6 +200,7 @@ bool read_job() {
       next.tiles = read_number(key);
       next.stride = read_number(key);
       next.lead = static_cast<u32>(read_number(key));
+      next.threads = static_cast<u32>(read_number(key));
       continue;
     }
     bool known = false;
@@ -394,7 +396,9 @@ void maybe_preempt() {
   suspend();
 }
 
-u32 threads_of_block() { return config.block_threads; }
+u32 block_width;
+
+u32 threads_of_block() { return block_width; }
 
 void start_block() {
   if (started_blocks == grid_blocks) return;
@@ -802,6 +806,7 @@ u64 readable(u64 n) { return job.mode == LOOKBACK_MODE_EXCLUSIVE ? n - 1 : n; }
 void run_step(const instance& chosen, const step& what, u32 host_epoch) {
   body = chosen.bodies(what.kernel);
   config = what.config;
+  block_width = what.threads;
   arguments.input = place(what.input);
   arguments.output = place(what.output);
   arguments.spine = place(what.spine);
@@ -901,11 +906,11 @@ u8* allocate_guarded(std::size_t bytes, std::size_t offset) {
 }
 
 void check(const step& what, u32& threads, u64& most_blocks) {
-  if (what.config.block_threads > thread_limit || what.config.block_threads % LOOKBACK_WARP_LANES != 0) {
-    refuse("%u threads a block: the program takes 32 or %u", what.config.block_threads, thread_limit);
+  if (what.threads > thread_limit || what.threads % LOOKBACK_WARP_LANES != 0) {
+    refuse("%u threads a block: the program takes 32 or %u", what.threads, thread_limit);
   }
   if (what.kernel >= LOOKBACK_KERNELS) refuse("no kernel %u", what.kernel);
-  if (what.config.block_threads > threads) threads = what.config.block_threads;
+  if (what.threads > threads) threads = what.threads;
   if (what.grid_blocks > most_blocks) most_blocks = what.grid_blocks;
 }
 

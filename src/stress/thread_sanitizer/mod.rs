@@ -23,7 +23,7 @@ pub use search::{Found, Search, draw, search};
 use crate::abi;
 use crate::cpu::BlockOrder;
 use crate::element::{ElementType, Instance, Operator};
-use crate::plan::{Place, Plan, ScanRequest, Step};
+use crate::plan::{Kernel, Place, Plan, ScanRequest, Step};
 use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::stress::{Case, Disturbance, Mutant, Need, WorkspaceStart, mutant_number};
 use program::Program;
@@ -193,15 +193,25 @@ impl Job {
         Self { mutant: mutant_number(name), ..self }
     }
 
+    /// Threads of a block: those that hold values, and any beside them.
+    fn threads(&self) -> u32 {
+        let ScanConfig { block_threads, composition, .. } = self.request.config;
+        let beside = match self.request.strategy {
+            Strategy::OneWave => Kernel::OneWave.helper_threads(composition),
+            _ => 0,
+        };
+        block_threads + beside
+    }
+
     fn check(&self) -> Result<(), ThreadSanitizerError> {
         let request = &self.request;
         let instance = request.instance.canonical();
-        let threads = request.config.block_threads;
+        let threads = self.threads();
         let fault = if !Self::INSTANCES.contains(&(instance.element(), instance.operator())) {
             format!("there are no kernels of {instance} in its program")
         } else if request.strategy == Strategy::Lookahead {
             String::from(
-                "blocks with three warps more leave no room for a second one, and it has no asynchronous copies",
+                "blocks with four warps more leave no room for a second one, and it has no asynchronous copies",
             )
         } else if request.strategy == Strategy::SingleCluster {
             String::from("it has no thread block clusters")
@@ -275,7 +285,7 @@ impl Job {
     fn canary(&self) -> Result<ScanRequest, ThreadSanitizerError> {
         let config = ScanConfig {
             vt: 4,
-            block_threads: self.request.config.block_threads,
+            block_threads: self.threads(),
             pattern: Pattern::Shuffle,
             composition: Composition::ScanThenPropagate,
             descriptor: Some(Descriptor::Split),
@@ -306,7 +316,7 @@ fn write_step(text: &mut String, key: &str, step: &Step) {
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "{key} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+        "{key} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
         step.kernel as u32,
         config.vt,
         config.block_threads,
@@ -322,7 +332,8 @@ fn write_step(text: &mut String, key: &str, step: &Step) {
         step.n,
         step.tiles,
         step.stride,
-        step.lead
+        step.lead,
+        step.block_threads()
     );
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict};
 use crate::cpu::BlockOrder;
+use crate::plan::Kernel;
 use crate::strategy::Strategy;
 use crate::stress::search::Limits;
 use crate::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};
@@ -78,14 +79,18 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
 
 /// The nearest case that the detector takes. Types and operators remain.
 fn within_reach(mut case: Case) -> Case {
+    let beside = match case.request.strategy {
+        Strategy::OneWave => Kernel::OneWave.helper_threads(case.request.config.composition),
+        _ => 0,
+    };
     let config = &mut case.request.config;
     config.block_threads = match config.block_threads {
         // One warp leaves room for more blocks.
         96 => 32,
-        _ => Job::BLOCK_THREADS,
+        _ => Job::BLOCK_THREADS - beside,
     };
     // One block fewer than there is room for: see the program on fibers that one block takes over from another.
-    let room = Job::THREADS_AT_ONCE / config.block_threads - 1;
+    let room = Job::THREADS_AT_ONCE / (config.block_threads + beside) - 1;
     case.resident_blocks = case.resident_blocks.min(room);
     case.block_order = match case.block_order {
         BlockOrder::Random => BlockOrder::InOrder,
