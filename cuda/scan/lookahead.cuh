@@ -273,7 +273,9 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
     // Pairs with the arrival and the copy of the producer: the tile is in its stage.
-    if (!MUTANT(landed_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of a tile that has not landed")) {
+    // The fault is the first reducer's alone: it is held up by the others further down, and so comes to an end.
+    if (share != 0 ||
+        !MUTANT(landed_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of a tile that has not landed")) {
       barrier_wait(ring.landed[at.stage], at.parity);
     }
     const u64 index = memory::shared_load(ring.tile[at.stage]);
