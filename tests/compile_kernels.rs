@@ -204,6 +204,7 @@ fn every_kernel_compiles_for_every_architecture_by_default() {
 }
 
 #[test]
+#[ignore = "minutes; .ci/run asks for it"]
 fn every_instance_compiles_on_hopper_without_spills_by_default() {
     let Some(compiler) = compiler("every_instance_compiles_on_hopper_without_spills_by_default") else { return };
     let mut jobs = Vec::new();
