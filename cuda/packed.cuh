@@ -29,7 +29,7 @@ struct packed<operators::sum<u8>> {
   DEVICE static void scan(u32& word, u32& carry) {
     const u32 even = word & even_bytes;
     const u32 odd = word >> 8 & even_bytes;
-    // The first pair is added to the second one. At most 255 + 2 * 255 in a half, so nothing runs over.
+    // The first pair is added to the second one. With the carry at most 5 * 255 in a half, so nothing runs over.
     const u32 even_sums = even + ((even + odd) << 16) + carry;
     const u32 odd_sums = even_sums + odd;
     const u32 sums = select_bytes(even_sums, odd_sums, 0x6240);

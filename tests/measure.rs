@@ -2,7 +2,10 @@
 //! measurement kernels through the compiler.
 #![cfg(feature = "cli")]
 
+mod common;
+
 use assert_cmd::Command;
+use common::{H100, machine};
 use lookback::device::DeviceError;
 use lookback::measure::environment::Machine;
 use lookback::measure::record::{
@@ -46,23 +49,7 @@ struct MockLaboratory {
 
 impl MockLaboratory {
     fn new() -> Self {
-        let machine = Machine {
-            gpu: "NVIDIA H100 80GB HBM3".into(),
-            gpu_digest: "aa".into(),
-            driver: "580.1".into(),
-            cuda: "13.0".into(),
-            compiler: "NVRTC 13.0".into(),
-            compute_capability: "9.0".into(),
-            multiprocessors: 132,
-            memory_bytes: 80 << 30,
-            l2_bytes: 50 << 20,
-            maximum_core_clock_mhz: None,
-            maximum_memory_clock_mhz: None,
-            nvml: None,
-            peers: Vec::new(),
-            processor: "none".into(),
-            processors: 1,
-        };
+        let machine = machine(H100);
         Self { machine, point: None, now: Duration::ZERO, samples: 0, fails_at: usize::MAX, opened: 0 }
     }
 

@@ -2,7 +2,10 @@
 
 #![cfg(feature = "cli")]
 
+mod common;
+
 use assert_cmd::cargo::cargo_bin;
+use common::{H100, PEER_SCANS};
 use lookback::element::{ElementType, Operator};
 use lookback::measure::environment::{Machine, NvmlFacts};
 use lookback::measure::record::{
@@ -18,35 +21,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
 
-const PEERS: [&str; 9] = [
-    "cub-3.0.1",
-    "cub-3.0.1-64-bit-count",
-    "cub-3.5.0",
-    "cub-3.5.0-64-bit-count",
-    "cub-3.5.0-run-to-run",
-    "thrust-3.0.1",
-    "thrust-3.0.1-synchronous",
-    "thrust-3.5.0",
-    "thrust-3.5.0-synchronous",
-];
-
 fn machine() -> Machine {
     Machine {
-        gpu: "NVIDIA H100 80GB HBM3".to_owned(),
-        gpu_digest: "000000000000".to_owned(),
-        driver: "580.159".to_owned(),
-        cuda: "13.0".to_owned(),
-        compiler: "NVRTC 13.0".to_owned(),
-        compute_capability: "9.0".to_owned(),
-        multiprocessors: 132,
-        memory_bytes: 80 << 30,
-        l2_bytes: 50 << 20,
         maximum_core_clock_mhz: Some(1980),
         maximum_memory_clock_mhz: Some(2619),
         nvml: Some(NvmlFacts { ecc: Some(true), ..NvmlFacts::default() }),
         peers: vec!["CUB 3.0.1".to_owned(), "CUB 3.5.0 & <Thrust>".to_owned()],
-        processor: "a made-up processor".to_owned(),
-        processors: 16,
+        ..common::machine(H100)
     }
 }
 
@@ -162,7 +143,7 @@ fn record(folder: &Path, sweep: &str) -> PathBuf {
     let Opened::Recorder(mut recorder) = SweepRecorder::open(folder, &header, false).expect("a folder") else {
         panic!("nothing was there before");
     };
-    let (points, skipped) = sweep.points(&PEERS.map(str::to_owned));
+    let (points, skipped) = sweep.points(&PEER_SCANS.map(str::to_owned));
     for note in skipped {
         recorder.skipped(note).unwrap();
     }

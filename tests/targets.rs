@@ -1,9 +1,11 @@
 //! The targets and the verdict on them, from records that were made up.
 #![cfg(feature = "cli")]
 
+mod common;
+
 use assert_cmd::Command;
+use common::{PEER_SCANS, machine};
 use lookback::element::{ElementType, Operator};
-use lookback::measure::environment::Machine;
 use lookback::measure::record::{
     FORMAT, FigureRecord, Finished, Kind, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow,
 };
@@ -16,38 +18,6 @@ use lookback::strategy::{Mode, Strategy};
 use std::path::{Path, PathBuf};
 
 const PEERS: [&str; 4] = ["cub-3.0.1", "cub-3.5.0", "cub-3.5.0-run-to-run", "thrust-3.5.0"];
-
-const ALL_PEERS: [&str; 9] = [
-    "cub-3.0.1",
-    "cub-3.0.1-64-bit-count",
-    "cub-3.5.0",
-    "cub-3.5.0-64-bit-count",
-    "cub-3.5.0-run-to-run",
-    "thrust-3.0.1",
-    "thrust-3.0.1-synchronous",
-    "thrust-3.5.0",
-    "thrust-3.5.0-synchronous",
-];
-
-fn machine(gpu: &str) -> Machine {
-    Machine {
-        gpu: gpu.to_owned(),
-        gpu_digest: "000000000000".to_owned(),
-        driver: "580.159".to_owned(),
-        cuda: "13.0".to_owned(),
-        compiler: "NVRTC 13.0".to_owned(),
-        compute_capability: "9.0".to_owned(),
-        multiprocessors: 132,
-        memory_bytes: 80 << 30,
-        l2_bytes: 50 << 20,
-        maximum_core_clock_mhz: None,
-        maximum_memory_clock_mhz: None,
-        nvml: None,
-        peers: Vec::new(),
-        processor: "a made-up processor".to_owned(),
-        processors: 16,
-    }
-}
 
 /// Samples around a time with a spread of 0.4 %.
 fn figure(nanoseconds: f64) -> FigureRecord {
@@ -119,7 +89,7 @@ fn rows(point: &Point) -> Vec<SweepRow> {
 #[test]
 fn the_sweep_takes_less_than_eight_minutes_on_an_h100() {
     let sweep = SweepFile::open(SWEEP).expect("shipped");
-    let (points, _) = sweep.points(&ALL_PEERS.map(str::to_owned));
+    let (points, _) = sweep.points(&PEER_SCANS.map(str::to_owned));
     let estimate = estimate_sweep(&points, &sweep.limits, 16);
     println!("{} points, {estimate:?}", points.len());
     assert!(estimate.expected_seconds < 480.0, "{estimate:?}");

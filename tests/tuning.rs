@@ -2,7 +2,10 @@
 //! command line.
 #![cfg(feature = "cli")]
 
+mod common;
+
 use assert_cmd::cargo::cargo_bin;
+use common::{H100, machine};
 use lookback::device::DeviceError;
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::measure::environment::Machine;
@@ -23,26 +26,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-fn machine() -> Machine {
-    Machine {
-        gpu: "NVIDIA H100 80GB HBM3".into(),
-        gpu_digest: "aa".into(),
-        driver: "580.1".into(),
-        cuda: "13.0".into(),
-        compiler: "NVRTC 13.0".into(),
-        compute_capability: "9.0".into(),
-        multiprocessors: 132,
-        memory_bytes: 80 << 30,
-        l2_bytes: 50 << 20,
-        maximum_core_clock_mhz: None,
-        maximum_memory_clock_mhz: None,
-        nvml: None,
-        peers: Vec::new(),
-        processor: "none".into(),
-        processors: 1,
-    }
-}
-
 fn header(sweep: SweepFile) -> SweepHeader {
     SweepHeader {
         format: FORMAT,
@@ -55,7 +38,7 @@ fn header(sweep: SweepFile) -> SweepHeader {
         date: "2026-11-21T00:00:00Z".into(),
         command: "lookback tune --output 'my table.toml'".into(),
         sweep,
-        machine: machine(),
+        machine: machine(H100),
     }
 }
 
@@ -118,7 +101,7 @@ impl Executor for MockLaboratory {
 
 impl Laboratory for MockLaboratory {
     fn machine(&self) -> Machine {
-        machine()
+        machine(H100)
     }
 
     fn peers(&self) -> Vec<String> {
@@ -470,6 +453,17 @@ mod command_line {
         let text = String::from_utf8(first).expect("TOML is UTF-8");
         let table = TuningTable::parse(&text, "first").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(table, derived(&record));
+    }
+
+    #[test]
+    fn the_committed_table_is_that_of_the_committed_record() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (tuning, path) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning"), folder.path().join("sm_90.toml"));
+        let record = tuning.join("tune-h100.jsonl.gz");
+        let output =
+            run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", path.to_str().expect("UTF-8")]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(fs::read(path).expect("it was written") == fs::read(tuning.join("sm_90.toml")).expect("it is there"));
     }
 
     #[test]

@@ -192,9 +192,8 @@ DEVICE u32 warps_of_share(Config config) {
 // The total of a share of the tile in a stage, for all lanes of the warp. Leaves what stands left of each of its
 // scanning warps.
 template <class Operator, class Config>
-DEVICE typename Operator::value_type reduce_stage(Config config,
-                                                  const typename Operator::value_type* stage,
-                                                  u32 share, typename Operator::value_type* warp_prefixes) {
+DEVICE typename Operator::value_type reduce_stage(Config config, const typename Operator::value_type* stage, u32 share,
+                                                  typename Operator::value_type* warp_prefixes) {
   using T = typename Operator::value_type;
   // Narrow elements are many a vector, and all that are unpacked at one time take a register each.
   constexpr u32 at_once = sizeof(T) < 4 && !packed<Operator>::exists ? 2 : values_at_once<T>();
@@ -290,17 +289,15 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
       continue;
     }
     T total = mine;
-    if constexpr (LOOKBACK_REDUCING_WARPS > 1) {
-      // Pairs with the arrivals of the other reducers: their totals are there, and the prefixes of their warps, which
-      // the arrival below hands on.
-      if (!MUTANT(reduced_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of the first share alone")) {
-        barrier_wait(ring.reduced[at.stage], at.parity);
-      }
-      LOOKBACK_UNROLL
-      for (u32 other = 1; other < LOOKBACK_REDUCING_WARPS; ++other) {
-        if (lane_index() == 0) memory::shared_store(ring.share_prefix[at.stage][other], total);
-        total = combine<Operator>(total, memory::shared_load(ring.share_total[at.stage][other]));
-      }
+    // Pairs with the arrivals of the other reducers: their totals are there, and the prefixes of their warps, which
+    // the arrival below hands on.
+    if (!MUTANT(reduced_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of the first share alone")) {
+      barrier_wait(ring.reduced[at.stage], at.parity);
+    }
+    LOOKBACK_UNROLL
+    for (u32 other = 1; other < LOOKBACK_REDUCING_WARPS; ++other) {
+      if (lane_index() == 0) memory::shared_store(ring.share_prefix[at.stage][other], total);
+      total = combine<Operator>(total, memory::shared_load(ring.share_total[at.stage][other]));
     }
     DELAY_POINT(before_aggregate);
     if (lane_index() == 0) {
@@ -447,7 +444,8 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
       barrier_wait(ring.ready[at.stage], at.parity);
     }
     const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
-    mine.warp_prefix = combine<Operator>(memory::shared_load(ring.share_prefix[at.stage][warp_index() / warps_of_share(config)]),
+    const u32 share = warp_index() / warps_of_share(config);
+    mine.warp_prefix = combine<Operator>(memory::shared_load(ring.share_prefix[at.stage][share]),
                                          memory::shared_load(ring.warp_prefix[at.stage][warp_index()]));
     warp_barrier();  // all lanes have read elements and prefixes
     // Behind the barrier of the producer's copy, this hands the stage back. In place, too: all of the tile was read
@@ -476,7 +474,7 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
     for (u32 stage = 0; stage < config.stages; ++stage) {
       barrier_initialize(ring.taken[stage], 1);   // the producer
       barrier_initialize(ring.landed[stage], 1);  // the producer
-      if (LOOKBACK_REDUCING_WARPS > 1) barrier_initialize(ring.reduced[stage], LOOKBACK_REDUCING_WARPS - 1);
+      barrier_initialize(ring.reduced[stage], LOOKBACK_REDUCING_WARPS - 1);
       barrier_initialize(ring.ready[stage], 2);  // the first reducer and the prefix
       barrier_initialize(ring.drained[stage], scanning_warps);
     }

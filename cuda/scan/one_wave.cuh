@@ -62,7 +62,8 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
     for (;;) {
       LOOKBACK_UNROLL
       for (u32 i = 0; i < descriptors_at_once; ++i) {
-        if (views[i].status == LOOKBACK_STATUS_INVALID) views[i] = descriptors.read(copy_first + mine + i * stride, start.epoch);
+        if (views[i].status != LOOKBACK_STATUS_INVALID) continue;
+        views[i] = descriptors.read(copy_first + mine + i * stride, start.epoch);
       }
       ++rounds;
       bool is_waiting = false;

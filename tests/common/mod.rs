@@ -1,0 +1,42 @@
+//! What tests of records share: a machine that nobody has, and the peers.
+
+use lookback::measure::environment::Machine;
+
+/// The scans of other libraries, as a build with the feature `peers` names them.
+#[allow(dead_code)] // Not every test that takes the machine takes the peers.
+pub const PEER_SCANS: [&str; 9] = [
+    "cub-3.0.1",
+    "cub-3.0.1-64-bit-count",
+    "cub-3.5.0",
+    "cub-3.5.0-64-bit-count",
+    "cub-3.5.0-run-to-run",
+    "thrust-3.0.1",
+    "thrust-3.0.1-synchronous",
+    "thrust-3.5.0",
+    "thrust-3.5.0-synchronous",
+];
+
+/// The name of the GPU that records of tests come from.
+#[allow(dead_code)] // As above.
+pub const H100: &str = "NVIDIA H100 80GB HBM3";
+
+/// A machine with this GPU.
+pub fn machine(gpu: &str) -> Machine {
+    Machine {
+        gpu: gpu.to_owned(),
+        gpu_digest: "000000000000".to_owned(),
+        driver: "580.159".to_owned(),
+        cuda: "13.0".to_owned(),
+        compiler: "NVRTC 13.0".to_owned(),
+        compute_capability: "9.0".to_owned(),
+        multiprocessors: 132,
+        memory_bytes: 80 << 30,
+        l2_bytes: 50 << 20,
+        maximum_core_clock_mhz: None,
+        maximum_memory_clock_mhz: None,
+        nvml: None,
+        peers: Vec::new(),
+        processor: "a made-up processor".to_owned(),
+        processors: 16,
+    }
+}
