@@ -147,6 +147,19 @@ fn sound_kernels_are_clean_for_every_instance_pattern_and_place() {
     assert_clean(detector, &Job { seeds: 0..20, reverse: true, ..Job::new(plain) }, "reverse");
 }
 
+/// Three rounds of reading, and as many descriptors as a case is drawn with: 266 tiles of 64 threads, of which the
+/// program's blocks may have half.
+#[test]
+fn a_wave_of_more_tiles_than_a_round_reads_is_clean() {
+    let Some(detector) = detector("a_wave_of_more_tiles_than_a_round_reads_is_clean") else { return };
+    for descriptor in [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split] {
+        let plain = request(Strategy::OneWave, descriptor);
+        let config = ScanConfig { vt: 1, block_threads: 32, ..plain.config };
+        let job = Job { seeds: 0..2, ..Job::new(ScanRequest { config, n: 266 * 64 - 5, ..plain }) };
+        assert_clean(detector, &job, &format!("one-wave, 532 tiles, {descriptor}"));
+    }
+}
+
 #[test]
 fn harmless_variants_are_clean() {
     let Some(detector) = detector("harmless_variants_are_clean") else { return };

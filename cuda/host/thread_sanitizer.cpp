@@ -467,7 +467,8 @@ void live() {
 // and an acquire, of what stands before the first fence. Every atomic location remembers what its last store released
 // (its own release, or the fence before it); a relaxed load keeps that in mind, and the next fence acquires it.
 
-constexpr u32 location_limit = 1 << 12;
+// The most that a case is drawn with: eight copies of the descriptors of 532 tiles (one-wave), 4256.
+constexpr u32 location_limit = 1 << 14;
 
 struct location {
   const void* address;

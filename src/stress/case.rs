@@ -380,7 +380,13 @@ impl Case {
     pub(super) fn tiles_of(&self, n: u64) -> u64 {
         let has_tiles = matches!(
             self.request.strategy,
-            Strategy::ScanThenPropagate | Strategy::ReduceThenScan | Strategy::Chained | Strategy::Lookback
+            Strategy::ScanThenPropagate
+                | Strategy::ReduceThenScan
+                | Strategy::Chained
+                | Strategy::Lookback
+                | Strategy::OneWave
+                | Strategy::Lookahead
+                | Strategy::SingleCluster
         );
         if has_tiles { n.div_ceil(self.tile_elements()) } else { 0 }
     }
@@ -654,6 +660,23 @@ mod tests {
             let case = Case::draw(None, Memory::Weak, seed);
             assert!(case.tiles() >= 8, "{case}");
             assert!(case.request.config.block_threads >= 64, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_launch_counts_for_every_strategy_with_tiles() {
+        for seed in 0..500 {
+            let case = Case::draw(None, Memory::Strong, seed);
+            let tiles = case.tiles_of(case.request.n);
+            let wants = match case.request.strategy {
+                Strategy::Sequential
+                | Strategy::Naive
+                | Strategy::HillisSteele
+                | Strategy::Blelloch
+                | Strategy::SingleBlock => 0,
+                _ => case.tiles(),
+            };
+            assert_eq!(tiles, wants, "{case}");
         }
     }
 
