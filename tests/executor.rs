@@ -52,7 +52,9 @@ kernels! {
     lookback_test_wait_for_later_block lookback_test_too_much_shared lookback_test_misaligned lookback_test_copy
     lookback_test_copy_without_wait lookback_test_missing_arrival lookback_test_too_many_arrivals
     lookback_test_barrier_not_initialized lookback_test_copy_left_under_way
-    lookback_test_cluster lookback_test_cluster_without_release lookback_test_cluster_store_behind_arrival
+    lookback_test_cluster lookback_test_cluster_without_release lookback_test_cluster_reads_behind_arrival
+    lookback_test_cluster_without_wait lookback_test_cluster_store_missing lookback_test_cluster_store_left_under_way
+    lookback_test_cluster_barrier_not_initialized
     lookback_test_cluster_store_too_soon lookback_test_cluster_store_too_late lookback_test_cluster_no_such_block
     lookback_test_cluster_arrives_twice lookback_test_cluster_waits_at_once lookback_test_cluster_missing_arrival
 }
@@ -761,7 +763,7 @@ fn the_blocks_of_a_cluster_are_resident_together_and_meet() {
 }
 
 #[test]
-fn blocks_of_a_cluster_are_ordered_by_what_arrivals_release() {
+fn blocks_of_a_cluster_are_ordered_by_what_they_wait_for_and_arrivals_release() {
     let run = |kernel: Kernel, seed: u64| {
         let mut memory = Memory::new(5 * 3 * 64);
         let (config, arguments) = (Config { vt: 5, ..Config::default() }, memory.arguments());
@@ -774,8 +776,12 @@ fn blocks_of_a_cluster_are_ordered_by_what_arrivals_release() {
     };
     for seed in 0..40 {
         run(lookback_test_cluster, seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        for kernel in [lookback_test_cluster_without_release as Kernel, lookback_test_cluster_store_behind_arrival] {
-            let error = run(kernel, seed).expect_err("nothing orders the store before the load").to_string();
+        for kernel in [
+            lookback_test_cluster_without_release as Kernel,
+            lookback_test_cluster_reads_behind_arrival,
+            lookback_test_cluster_without_wait,
+        ] {
+            let error = run(kernel, seed).expect_err("nothing orders store and load").to_string();
             let is_found = error.contains("data race") || error.contains("nobody has written");
             assert!(is_found, "seed {seed}: {error}");
         }
@@ -808,6 +814,20 @@ fn clusters_that_are_used_wrongly_are_reported() {
         matches!(no_cluster, Err(ExecutionError::Cluster { fault: ClusterFault::NoCluster, .. })),
         "{no_cluster:?}"
     );
+    match run(lookback_test_cluster_barrier_not_initialized, &settings) {
+        Err(ExecutionError::Copy { fault: CopyFault::NotInitialized, party }) => {
+            assert_eq!(summary(&party).3, Some(line("cluster_barrier_not_initialized")));
+        }
+        other => panic!("{other:?}"),
+    }
+    let left = run(lookback_test_cluster_store_left_under_way, &settings);
+    assert!(matches!(left, Err(ExecutionError::Copy { fault: CopyFault::StillUnderWay, .. })), "{left:?}");
+    match run(lookback_test_cluster_store_missing, &settings) {
+        Err(ExecutionError::Deadlock { parties, waiting_blocks: 0 }) => {
+            assert_eq!(summaries(&parties)[0], (0, 0, Activity::CopyBarrier, Some(line("cluster_store_missing"))));
+        }
+        other => panic!("{other:?}"),
+    }
     match run(lookback_test_cluster_missing_arrival, &settings) {
         Err(ExecutionError::Deadlock { parties, waiting_blocks: 0 }) => {
             assert_eq!(summaries(&parties)[0], (0, 0, Activity::ClusterBarrier, Some(line("cluster_missing_arrival"))));

@@ -41,14 +41,68 @@ DEVICE bool barrier_phase_is_over(copy_barrier& barrier, u32 parity) {
   return is_over != 0;
 }
 
+DEVICE void barriers_initialized_for_cluster(call_site = {}) {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+DEVICE void barrier_arrive_expecting(copy_barrier& barrier, u32 bytes, call_site = {}) {
+  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)),
+               "r"(bytes)
+               : "memory");
+}
+
+DEVICE void barrier_wait_for_cluster(copy_barrier& barrier, u32 parity, call_site = {}) {
+  constexpr u64 no_tile = ~static_cast<u64>(0);
+  const waiting wait;
+  for (;;) {
+    u32 is_over;
+    asm volatile(
+        "{ .reg .pred over; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%1], %2; selp.u32 %0, 1, 0, "
+        "over; }"
+        : "=r"(is_over)
+        : "r"(shared_address(&barrier)), "r"(parity)
+        : "memory");
+    if (is_over != 0 || wait.gives_up(no_tile, no_tile)) break;
+  }
+  __syncwarp();  // lanes may come back from the wait one by one
+}
+
+// A window of shared memory is addressed by 32 bits; `mapa` gives that of another block's.
+DEVICE u32 address_in_cluster(const void* p, u32 rank) {
+  u32 there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(p)), "r"(rank));
+  return there;
+}
+
+template <class T>
+DEVICE void cluster_store_async(T& where, u32 rank, T value, copy_barrier& barrier, call_site = {}) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16, "whole words");
+  const u32 p = address_in_cluster(&where, rank);
+  const u32 counted_by = address_in_cluster(&barrier, rank);
+  u32 words[sizeof(T) / 4];
+  memcpy(words, &value, sizeof(T));
+  if constexpr (sizeof(T) == 16) {
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(p),
+        "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "r"(counted_by)
+        : "memory");
+  } else if constexpr (sizeof(T) == 8) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(p),
+                 "r"(words[0]), "r"(words[1]), "r"(counted_by)
+                 : "memory");
+  } else {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(p), "r"(words[0]),
+                 "r"(counted_by)
+                 : "memory");
+  }
+}
+
 template <class T>
 DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
   __syncwarp();  // what the other lanes stored is there before the arrival says so
   if (lane_index() != 0) return;
   const u32 bytes = count * static_cast<u32>(sizeof(T));
-  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)),
-               "r"(bytes)
-               : "memory");
+  barrier_arrive_expecting(barrier, bytes);
   if (bytes == 0) return;
   // Loads and stores of the threads come before what the copy engine writes, which goes through another proxy.
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

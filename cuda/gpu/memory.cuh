@@ -113,31 +113,6 @@ DEVICE void shared_store_vector(T* p, const T (&items)[width]) {
   *reinterpret_cast<word_type*>(p) = word;
 }
 
-// A window of shared memory is addressed by 32 bits; `mapa` gives that of another block's.
-template <class T>
-DEVICE void cluster_store(T& where, u32 rank, T value, call_site = {}) {
-  SHARED_DELAY_POINT(&where);
-  const u32 mine = static_cast<u32>(__cvta_generic_to_shared(&where));
-  u32 p;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(p) : "r"(mine), "r"(rank));
-  using word_type = typename access_word<sizeof(T)>::type;
-  word_type word;
-  memcpy(&word, &value, sizeof(T));
-  if constexpr (sizeof(T) == 16) {
-    asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(p), "r"(word.x), "r"(word.y), "r"(word.z),
-                 "r"(word.w)
-                 : "memory");
-  } else if constexpr (sizeof(T) == 8) {
-    asm volatile("st.shared::cluster.v2.b32 [%0], {%1, %2};" ::"r"(p), "r"(word.x), "r"(word.y) : "memory");
-  } else if constexpr (sizeof(T) == 4) {
-    asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(p), "r"(word) : "memory");
-  } else if constexpr (sizeof(T) == 2) {
-    asm volatile("st.shared::cluster.b16 [%0], %1;" ::"r"(p), "h"(word) : "memory");
-  } else {
-    asm volatile("st.shared::cluster.b8 [%0], %1;" ::"r"(p), "r"(static_cast<u32>(word)) : "memory");
-  }
-}
-
 // The protocol between blocks. `volatile` keeps the instruction, the memory clobber keeps the compiler
 // from moving plain accesses across it; what the hardware may move is in the instruction's semantics.
 DEVICE u32 load_relaxed(const u32* p, call_site = {}) {

@@ -23,6 +23,7 @@ DEVICE void barrier_initialize(copy_barrier& barrier, u32 arrivals, call_site wh
 }
 
 DEVICE void barriers_initialized(call_site = {}) {}
+DEVICE void barriers_initialized_for_cluster(call_site = {}) {}
 
 DEVICE void barrier_arrive(copy_barrier& barrier, call_site where = {}) {
   lookback_thread* thread = host::current();
@@ -32,6 +33,23 @@ DEVICE void barrier_arrive(copy_barrier& barrier, call_site where = {}) {
 DEVICE void barrier_wait(copy_barrier& barrier, u32 parity, call_site where = {}) {
   lookback_thread* thread = host::current();
   thread->executor->copy_barrier_wait(thread, &barrier, parity, where.file, where.line);
+}
+
+DEVICE void barrier_wait_for_cluster(copy_barrier& barrier, u32 parity, call_site where = {}) {
+  barrier_wait(barrier, parity, where);
+}
+
+DEVICE void barrier_arrive_expecting(copy_barrier& barrier, u32 bytes, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barrier_expect(thread, &barrier, bytes, where.file, where.line);
+  thread->executor->copy_barrier_arrive(thread, &barrier, where.file, where.line);
+}
+
+template <class T>
+DEVICE void cluster_store_async(T& place, u32 rank, T value, copy_barrier& barrier, call_site where = {}) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16, "whole words");
+  lookback_thread* thread = host::current();
+  thread->executor->store_to_cluster(thread, &place, &value, sizeof(T), rank, &barrier, where.file, where.line);
 }
 
 template <class T>

@@ -119,6 +119,9 @@ struct lookback_executor {
   void (*copy_barrier_initialize)(struct lookback_thread*, const void* barrier, lookback_u32 arrivals,
                                   const char* file, lookback_u32 line);
   void (*copy_barrier_arrive)(struct lookback_thread*, const void* barrier, const char* file, lookback_u32 line);
+  // So many more bytes that other blocks store must land before the barrier's phase is over.
+  void (*copy_barrier_expect)(struct lookback_thread*, const void* barrier, lookback_u32 bytes, const char* file,
+                              lookback_u32 line);
   void (*copy_barrier_wait)(struct lookback_thread*, const void* barrier, lookback_u32 parity, const char* file,
                             lookback_u32 line);
   // The copy lands at some later time; the barrier's phase is not over before.
@@ -127,9 +130,9 @@ struct lookback_executor {
   // The barrier of the thread block cluster that the grid is.
   void (*cluster_barrier_arrive)(struct lookback_thread*, lookback_u32 is_release, const char* file, lookback_u32 line);
   void (*cluster_barrier_wait)(struct lookback_thread*, const char* file, lookback_u32 line);
-  // The place in block `rank` of the cluster that is `place` in the shared memory of the caller's block.
-  void* (*cluster_address)(struct lookback_thread*, const void* place, lookback_u32 bytes, lookback_u32 rank,
-                           const char* file, lookback_u32 line);
+  // The store lands at some later time at that place in block `rank`, whose `barrier` has been told to expect it.
+  void (*store_to_cluster)(struct lookback_thread*, const void* place, const void* value, lookback_u32 bytes,
+                           lookback_u32 rank, const void* barrier, const char* file, lookback_u32 line);
 };
 
 // The part of a CUDA thread's context that kernels see; the executor keeps more behind it.

@@ -249,22 +249,6 @@ DEVICE void shared_store_vector(T* p, const T (&items)[W], call_site where = {})
   host::vector_store<W>(host::current(), LOOKBACK_ACCESS_SHARED_STORE, p, items, where);
 }
 
-// Blocks may end or not have started at any time, so this is a place where the schedule may switch, and what becomes of
-// them is looked at behind it.
-template <class T>
-DEVICE void cluster_store(T& place, u32 rank, T value, call_site where = {}) {
-  lookback_thread* thread = host::current();
-  constexpr u32 access = LOOKBACK_ACCESS_CLUSTER_STORE;
-  thread->executor->access_point(thread, access, &place, sizeof(T), where.file, where.line);
-  T* const there =
-      static_cast<T*>(thread->executor->cluster_address(thread, &place, sizeof(T), rank, where.file, where.line));
-  if (thread->intercept & LOOKBACK_INTERCEPT_BACKEND) {
-    thread->backend->store(thread, access, there, &value, sizeof(T), where.file, where.line);
-  } else {
-    *there = value;
-  }
-}
-
 DEVICE u32 load_relaxed(const u32* p, call_site where = {}) {
   return host::protocol_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, __ATOMIC_RELAXED, where);
 }

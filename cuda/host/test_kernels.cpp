@@ -30,7 +30,8 @@ DEVICE u32* helper_storage() {
 
 // Where the block to the left stores.
 struct cluster_places {
-  u32 from_left[2];
+  u32 from_left;
+  copy_barrier stored;
 };
 
 // A stage for copies, and its barriers.
@@ -56,6 +57,38 @@ struct sixteen {
 };
 
 }  // namespace
+
+DEVICE void initialize_places(cluster_places& places) {
+  if (thread_index() == 0) {
+    barrier_initialize(places.stored, 1);
+    barriers_initialized_for_cluster();
+  }
+}
+
+// `vt` times every block tells the next one its rank and the round.
+template <bool arrival_releases, bool reads_in_time, bool waits>
+DEVICE void tell_next_block(const lookback_config* config, const lookback_launch* launch) {
+  SHARED(cluster_places, places);
+  initialize_places(places);
+  cluster_barrier_arrive_relaxed();
+  const u32 rank = cluster_rank();
+  const u32 next = (rank + 1) % cluster_blocks();
+  for (u32 round = 0; round < config->vt; ++round) {
+    if (thread_index() == 0) barrier_arrive_expecting(places.stored, sizeof(u32));
+    cluster_barrier_wait();
+    if (thread_index() == 0) cluster_store_async(places.from_left, next, 100 * round + rank, places.stored);
+    if (waits) barrier_wait_for_cluster(places.stored, round % 2);
+    u32 found = reads_in_time ? memory::shared_load(places.from_left) : 0;
+    if (arrival_releases) {
+      cluster_barrier_arrive();
+    } else {
+      cluster_barrier_arrive_relaxed();
+    }
+    if (!reads_in_time) found = memory::shared_load(places.from_left);
+    memory::store(output_of<u32>(launch) + (round * cluster_blocks() + rank) * block_threads() + thread_index(), found);
+  }
+  cluster_barrier_wait();
+}
 
 extern "C" {
 
@@ -379,54 +412,19 @@ KERNEL(lookback_test_copy_left_under_way) {
   copy_and_arrive(stage.values, input_of<u32>(launch), copied_values, stage.landed);
 }
 
-// `vt` times every block tells the next one its rank and the round, through two places in turn.
-KERNEL(lookback_test_cluster) {
-  SHARED(cluster_places, places);
-  cluster_barrier_arrive_relaxed();
-  const u32 rank = cluster_rank();
-  const u32 next = (rank + 1) % cluster_blocks();
-  for (u32 round = 0; round < config->vt; ++round) {
-    if (round == 0) cluster_barrier_wait();
-    if (thread_index() == 0) memory::cluster_store(places.from_left[round % 2], next, 100 * round + rank);
-    cluster_barrier_arrive();
-    cluster_barrier_wait();
-    const u32 found = memory::shared_load(places.from_left[round % 2]);
-    memory::store(output_of<u32>(launch) + (round * cluster_blocks() + rank) * block_threads() + thread_index(), found);
-  }
-}
+KERNEL(lookback_test_cluster) { tell_next_block<true, true, true>(config, launch); }
 
-// The same once with an arrival that releases nothing.
-KERNEL(lookback_test_cluster_without_release) {
-  SHARED(cluster_places, places);
-  cluster_barrier_arrive_relaxed();
-  cluster_barrier_wait();
-  const u32 next = (cluster_rank() + 1) % cluster_blocks();
-  if (thread_index() == 0) memory::cluster_store(places.from_left[0], next, 1u);
-  cluster_barrier_arrive_relaxed();
-  cluster_barrier_wait();
-  memory::store(output_of<u32>(launch) + block_index() * block_threads() + thread_index(),
-                memory::shared_load(places.from_left[0]));
-}
+// Reading is not part of what an arrival releases if it comes after it, or if the arrival releases nothing.
+KERNEL(lookback_test_cluster_without_release) { tell_next_block<false, true, true>(config, launch); }
+KERNEL(lookback_test_cluster_reads_behind_arrival) { tell_next_block<true, false, true>(config, launch); }
 
-// What is done between arrival and wait is not part of what the arrival released.
-KERNEL(lookback_test_cluster_store_behind_arrival) {
-  SHARED(cluster_places, places);
-  cluster_barrier_arrive();
-  cluster_barrier_wait();
-  const u32 next = (cluster_rank() + 1) % cluster_blocks();
-  cluster_barrier_arrive();
-  if (thread_index() == 0) memory::cluster_store(places.from_left[0], next, 1u);
-  cluster_barrier_wait();
-  memory::store(output_of<u32>(launch) + block_index() * block_threads() + thread_index(),
-                memory::shared_load(places.from_left[0]));
-  cluster_barrier_arrive();
-  cluster_barrier_wait();
-}
+// A store that nobody waits for.
+KERNEL(lookback_test_cluster_without_wait) { tell_next_block<true, true, false>(config, launch); }
 
 // Block 0 stores into block 1, for which it has not waited; blocks start in order.
 KERNEL(lookback_test_cluster_store_too_soon) {
   SHARED(cluster_places, places);
-  if (block_index() == 0) memory::cluster_store(places.from_left[0], 1, 1u);  // FAULT cluster_store_too_soon
+  if (block_index() == 0) cluster_store_async(places.from_left, 1, 1u, places.stored);  // FAULT cluster_store_too_soon
 }
 
 // Block 1 stores into block 0 when that has ended.
@@ -436,14 +434,44 @@ KERNEL(lookback_test_cluster_store_too_late) {
   if (block_index() == 0) return;
   for (u32 i = 0; i < 100; ++i) block_barrier();
   cluster_barrier_wait();
-  memory::cluster_store(places.from_left[0], 0, 1u);  // FAULT cluster_store_too_late
+  cluster_store_async(places.from_left, 0, 1u, places.stored);  // FAULT cluster_store_too_late
 }
 
 KERNEL(lookback_test_cluster_no_such_block) {
   SHARED(cluster_places, places);
   cluster_barrier_arrive();
   cluster_barrier_wait();
-  memory::cluster_store(places.from_left[0], cluster_blocks(), 1u);  // FAULT cluster_no_such_block
+  cluster_store_async(places.from_left, cluster_blocks(), 1u, places.stored);  // FAULT cluster_no_such_block
+}
+
+KERNEL(lookback_test_cluster_barrier_not_initialized) {
+  SHARED(cluster_places, places);
+  cluster_barrier_arrive();
+  cluster_barrier_wait();
+  cluster_store_async(places.from_left, 0, 1u, places.stored);  // FAULT cluster_barrier_not_initialized
+}
+
+// Nobody waits for what block 0 stores into block 1.
+KERNEL(lookback_test_cluster_store_left_under_way) {
+  SHARED(cluster_places, places);
+  initialize_places(places);
+  cluster_barrier_arrive_relaxed();
+  cluster_barrier_wait();
+  if (block_index() == 0 && thread_index() == 0) cluster_store_async(places.from_left, 1, 1u, places.stored);
+  cluster_barrier_arrive();
+  cluster_barrier_wait();
+}
+
+// Two values are expected, and one comes.
+KERNEL(lookback_test_cluster_store_missing) {
+  SHARED(cluster_places, places);
+  initialize_places(places);
+  cluster_barrier_arrive_relaxed();
+  if (thread_index() == 0) barrier_arrive_expecting(places.stored, 2 * sizeof(u32));
+  cluster_barrier_wait();
+  const u32 next = (cluster_rank() + 1) % cluster_blocks();
+  if (thread_index() == 0) cluster_store_async(places.from_left, next, 1u, places.stored);
+  barrier_wait_for_cluster(places.stored, 0);  // FAULT cluster_store_missing
 }
 
 KERNEL(lookback_test_cluster_arrives_twice) {

@@ -693,6 +693,9 @@ void copy_barrier_initialize(lookback_thread*, const void*, u32, const char* fil
 void copy_barrier_arrive(lookback_thread*, const void*, const char* file, u32 line) {
   fault("a barrier of copies at %s:%u", file, line);
 }
+void copy_barrier_expect(lookback_thread*, const void*, u32, const char* file, u32 line) {
+  fault("a barrier of copies at %s:%u", file, line);
+}
 void copy_barrier_wait(lookback_thread*, const void*, u32, const char* file, u32 line) {
   fault("a barrier of copies at %s:%u", file, line);
 }
@@ -703,7 +706,7 @@ void cluster_barrier_arrive(lookback_thread*, u32, const char* file, u32 line) {
   fault("a cluster barrier at %s:%u", file, line);
 }
 void cluster_barrier_wait(lookback_thread*, const char* file, u32 line) { fault("a cluster barrier at %s:%u", file, line); }
-void* cluster_address(lookback_thread*, const void*, u32, u32, const char* file, u32 line) {
+void store_to_cluster(lookback_thread*, const void*, const void*, u32, u32, const void*, const char* file, u32 line) {
   fault("a store into another block at %s:%u", file, line);
 }
 
@@ -711,9 +714,10 @@ const lookback_executor executor = {rendezvous,        exchange,
                                     block_barrier,     spin_pause,
                                     access_point,      shared_storage,
                                     misaligned,        copy_barrier_initialize,
-                                    copy_barrier_arrive, copy_barrier_wait,
-                                    copy_to_shared,    cluster_barrier_arrive,
-                                    cluster_barrier_wait, cluster_address};
+                                    copy_barrier_arrive, copy_barrier_expect,
+                                    copy_barrier_wait, copy_to_shared,
+                                    cluster_barrier_arrive, cluster_barrier_wait,
+                                    store_to_cluster};
 
 // ------------------------------------------------------------------ instances
 

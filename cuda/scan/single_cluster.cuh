@@ -3,29 +3,43 @@
 // cache that tiles of `one_wave` meet in. For arrays that one block is too slow for and one cluster is enough. A longer
 // array is a loop over rounds of a tile a block; the prefix is carried in registers.
 //
-// Two cluster barriers, the first of which costs nothing: it is arrived at before anything else and waited for only
-// where all blocks must have started, right before the first store into another block's shared memory. The other comes
-// once a round, when the totals of the blocks are stored. Why that is enough:
+// Each block stores its total into all others, which wait for those stores and for nothing else: a fence and a cluster
+// barrier, which would do the same, take several times as long. A cluster barrier says from where on that may be done.
+// It is arrived at long before it is waited for: in the first round before anything else, later with the totals of a
+// round read and its tile still to be stored. Why that is enough:
 //
-//   A round's totals are read behind its barrier: stored, arrived at (release), waited for (acquire), read.
-//   The totals of the blocks have two places that are used in turn. A block that stores those of the next round but
-//   one has passed the barrier of the next, and all threads come to that one with the totals of this round read.
-//   No block ends while others may store into its shared memory: all that is stored there in a round is stored before
-//   the storing block arrives at that round's barrier, which every thread waits for before it goes on, in the last
-//   round to the end.
+//   A round's totals are read behind the wait for its stores. Nobody stores those of the next round before all threads
+//   of all blocks have read these.
+//   The first store into another block comes behind its start, and behind the initialisation of its barrier.
+//   No block ends while others may store into its shared memory: every thread waits for all stores of the last round,
+//   and there are no further ones.
 //   The totals of the warps are the block's own and have one place: a warp that writes those of the next round has
-//   passed the cluster barrier of this one, to which all warps come with them read.
+//   passed the cluster barrier, to which all warps come with them read.
 #pragma once
 
+#include "../async_copy.cuh"
 #include "../block/tile.cuh"
 
 namespace lookback {
 namespace scan {
 
+// What is stored into another block is words.
+template <class T, bool is_narrow = sizeof(T) < sizeof(u32)>
+struct cluster_word {
+  using type = T;
+};
+template <class T>
+struct cluster_word<T, true> {
+  using type = u32;
+};
+
 template <class Operator>
 struct single_cluster_totals {
+  using word = typename cluster_word<typename Operator::value_type>::type;
+
   // Aligned, so that several are read at once.
-  alignas(16) typename Operator::value_type of_blocks[2][LOOKBACK_MAXIMUM_CLUSTER_BLOCKS];
+  alignas(16) word of_blocks[LOOKBACK_MAXIMUM_CLUSTER_BLOCKS];
+  copy_barrier stored;
 };
 
 // Blocks whose totals are combined without asking in between whether there are more.
@@ -35,8 +49,8 @@ constexpr u32 blocks_joined_at_once = 8;
 // One block after the other, so that the result does not depend on how many blocks a round has. Every thread works it
 // out for itself: a step is one operator, where an exchange between lanes is a shuffle more.
 template <class Operator>
-DEVICE typename Operator::value_type pass_blocks(const typename Operator::value_type* totals, u32 rank, u32 blocks,
-                                                 typename Operator::value_type& running) {
+DEVICE typename Operator::value_type pass_blocks(const single_cluster_totals<Operator>& totals, u32 rank,
+                                                 u32 blocks, typename Operator::value_type& running) {
   using T = typename Operator::value_type;
   T before = running;
   LOOKBACK_UNROLL
@@ -45,7 +59,7 @@ DEVICE typename Operator::value_type pass_blocks(const typename Operator::value_
     LOOKBACK_UNROLL
     for (u32 i = from; i < from + blocks_joined_at_once; ++i) {
       if (i == rank) before = running;
-      const T next = memory::shared_load(totals[i]);
+      const T next = static_cast<T>(memory::shared_load(totals.of_blocks[i]));
       running = MUTANT(blocks_swapped, "kind=algorithm strategy=single-cluster need=non-commutative",
                        "totals of blocks combined the wrong way round")
                     ? combine<Operator>(next, running)
@@ -61,26 +75,32 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
   using T = typename Operator::value_type;
   using storage_type = tile_storage<Operator, Config>;
   using totals_type = single_cluster_totals<Operator>;
+  using word = typename totals_type::word;
   SHARED(storage_type, storage);
   SHARED(totals_type, totals);
 
-  const bool start_is_awaited = !MUTANT(cluster_start_unawaited, "kind=barrier strategy=single-cluster",
-                                        "a store into a block that may not have started");
-  // Pairs with the wait before the first store into another block: this one has started. Nothing is stored yet that
-  // others could ask for, so there is nothing to release.
-  if (start_is_awaited) cluster_barrier_arrive_relaxed();
   const u32 rank = cluster_rank();
   const u32 blocks = cluster_blocks();
   const u32 thread = thread_index();
+  const u32 round_bytes = blocks * static_cast<u32>(sizeof(word));
+  if (thread == 0) {
+    barrier_initialize(totals.stored, 1);
+    barriers_initialized_for_cluster();
+    barrier_arrive_expecting(totals.stored, round_bytes);
+  }
+  const bool start_is_awaited = !MUTANT(cluster_start_unawaited, "kind=barrier strategy=single-cluster",
+                                        "a store into a block that may not have started");
+  // Pairs with the wait before the first store into another block: this one has started, and its barrier is there,
+  // which the fence above hands over. Nothing else is stored that others could ask for.
+  if (start_is_awaited) cluster_barrier_arrive_relaxed();
   tile<Operator, Config> mine(config, storage, launch, rank);
   mine.load(launch);
   // Totals of blocks that the cluster does not have.
   if (thread >= blocks && thread < LOOKBACK_MAXIMUM_CLUSTER_BLOCKS) {
-    memory::shared_store(totals.of_blocks[0][thread], Operator::identity());
-    memory::shared_store(totals.of_blocks[1][thread], Operator::identity());
+    memory::shared_store(totals.of_blocks[thread], static_cast<word>(Operator::identity()));
   }
   T carry = Operator::identity();
-  u32 place = 0;
+  u32 parity = 0;
   for (u64 first = 0;; first += blocks) {
     const bool is_last = first + blocks >= launch.tiles;
     tile<Operator, Config> next(config, storage, launch, first + blocks + rank);
@@ -88,44 +108,44 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
 
     // Behind the end of the array there are the identity's tiles.
     const T total = mine.reduce_and_join(storage.warp_totals);
-    if (first == 0 && start_is_awaited) {
-      cluster_barrier_wait();  // Pairs with the arrivals at the start.
-    }
+    if (first == 0 && start_is_awaited) cluster_barrier_wait();  // Pairs with the arrivals at the start.
     DELAY_POINT(before_cluster_store);
-    if (thread < blocks) memory::cluster_store(totals.of_blocks[place][rank], thread, total);
-    // Pairs with the wait below: the totals are stored.
-    const bool is_met = !MUTANT(cluster_barrier_dropped, "kind=barrier strategy=single-cluster",
-                                "none after the totals of the blocks");
-    if (is_met) {
-      if (MUTANT(cluster_arrival_relaxed, "kind=ordering strategy=single-cluster",
-                 "the arrival behind the totals of the blocks releases nothing")) {
-        cluster_barrier_arrive_relaxed();
-      } else {
-        cluster_barrier_arrive();
-      }
-      // Nobody's total stands left of the first block, which needs this wait all the same.
-      const bool leaves = MUTANT(first_block_leaves, "kind=barrier strategy=single-cluster",
-                                 "the first block ends while others may store into its shared memory") &&
-                          is_last && rank == 0;
-      if (!leaves) cluster_barrier_wait();  // Pairs with the arrivals above.
-      if (leaves) {
-        mine.finish(carry);
-        mine.store(launch);
-        return;
-      }
+    if (thread < blocks) {
+      cluster_store_async(totals.of_blocks[rank], thread, static_cast<word>(total), totals.stored);
     }
-    const T before = pass_blocks<Operator>(totals.of_blocks[place], rank, blocks, carry);
+    // Nobody's total stands left of the first block, which needs this wait all the same.
+    if (is_last && rank == 0 &&
+        MUTANT(first_block_leaves, "kind=barrier strategy=single-cluster",
+               "the first block ends while others may store into its shared memory")) {
+      mine.finish(carry);
+      mine.store(launch);
+      return;
+    }
+    const bool waits_late = is_last && MUTANT(cluster_totals_unawaited, "kind=algorithm strategy=single-cluster",
+                                              "totals of blocks are read before they are stored");
+    // Pairs with the stores of all blocks: their totals of this round are there.
+    if (!waits_late) barrier_wait_for_cluster(totals.stored, parity);
+    const T before = pass_blocks<Operator>(totals, rank, blocks, carry);
+    const bool round_is_awaited = !MUTANT(cluster_round_unawaited, "kind=barrier strategy=single-cluster need=windows",
+                                          "the next round's totals over those that other blocks still read");
+    if (!is_last) {
+      if (thread == 0) barrier_arrive_expecting(totals.stored, round_bytes);
+      // Release, pairs with the wait before the stores of the next round: this one's totals are read.
+      const bool is_release = !MUTANT(cluster_arrival_relaxed, "kind=ordering strategy=single-cluster need=windows",
+                                      "the arrival behind the totals of the blocks releases nothing");
+      if (round_is_awaited && is_release) cluster_barrier_arrive();
+      if (round_is_awaited && !is_release) cluster_barrier_arrive_relaxed();
+    }
     mine.finish(before);
     mine.store(launch);
+    if (waits_late) barrier_wait_for_cluster(totals.stored, parity);
     if (is_last) break;
+    if (round_is_awaited) cluster_barrier_wait();  // Pairs with the arrivals above.
     if (MUTANT(round_carry_dropped, "kind=algorithm strategy=single-cluster need=windows",
                "the prefix of a round is left out")) {
       carry = Operator::identity();
     }
-    if (!MUTANT(cluster_totals_in_one_place, "kind=barrier strategy=single-cluster need=windows",
-                "the next round's totals over those that other blocks still read")) {
-      place ^= 1;
-    }
+    parity ^= 1;
     mine.take_items(next);
   }
 }

@@ -242,6 +242,28 @@ pub struct Copy {
     pub barrier: usize,
 }
 
+/// A store to the shared memory of another block of the cluster that goes on beside the thread which made it.
+#[derive(Debug, Clone, Copy)]
+pub struct AsyncStore {
+    /// Numbered through the block that is stored into.
+    pub number: u64,
+    /// Who stores, and where.
+    pub access: Access,
+    /// The first `access.bytes` are stored.
+    pub value: [u8; 16],
+    /// The block that is stored into.
+    pub block: u64,
+    /// The address of that block's barrier whose phase is not over before the store has landed.
+    pub barrier: usize,
+}
+
+impl AsyncStore {
+    /// What is stored.
+    pub fn bytes(&self) -> &[u8] {
+        &self.value[..self.access.bytes as usize]
+    }
+}
+
 /// Answers every memory access of a launch. Native memory is not touched unless the back end does it.
 ///
 /// An `Err` ends the launch with [`ExecutionError::Backend`](super::ExecutionError::Backend); so does a
@@ -300,6 +322,23 @@ pub trait MemoryBackend {
         let mut bytes = vec![0; copy.source.bytes as usize];
         self.load(&copy.source, &mut bytes)?;
         self.store(&copy.target, &bytes)
+    }
+
+    /// A thread makes a store that lands later.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn store_begins(&mut self, store: &AsyncStore) -> Result<(), String> {
+        let _ = store;
+        Ok(())
+    }
+
+    /// The store lands: it writes now. As [`copy_lands`](Self::copy_lands), not called on the stack of a coroutine.
+    ///
+    /// # Errors
+    /// Whatever should end the launch.
+    fn store_lands(&mut self, store: &AsyncStore) -> Result<(), String> {
+        self.store(&store.access, store.bytes())
     }
 
     /// Told after threads have met, before any of them goes on.

@@ -11,7 +11,7 @@ use super::error::{Activity, ClusterFault, ExecutionError, RawSite};
 use super::executor::{Launch, fail, party};
 use super::schedule::Suspension;
 use std::cell::Cell;
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 
 /// The barrier of the cluster that a launch is.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct ClusterBarrier {
 }
 
 #[cold]
-fn refuse(thread: &Thread, fault: ClusterFault, site: RawSite) -> ! {
+pub(super) fn refuse(thread: &Thread, fault: ClusterFault, site: RawSite) -> ! {
     fail(thread, ExecutionError::Cluster { fault, party: party(thread, Activity::Access, site) })
 }
 
@@ -88,25 +88,6 @@ pub(super) unsafe extern "C" fn wait(thread: *const Thread, file: *const c_char,
     launch.tell(thread, event, site);
 }
 
-/// The place in the shared memory of block `rank` that is `place` in that of the caller.
-pub(super) unsafe extern "C" fn address(
-    thread: *const Thread,
-    place: *const c_void,
-    bytes: u32,
-    rank: u32,
-    file: *const c_char,
-    line: u32,
-) -> *mut c_void {
-    let site = RawSite { file, line };
-    // SAFETY: as in `arrive`.
-    let thread = unsafe { &*thread };
-    let launch = thread.launch();
-    match launch.find_in_cluster(thread.block(), place.addr(), bytes as usize, rank) {
-        Ok(address) => address.cast(),
-        Err(fault) => refuse(thread, fault, site),
-    }
-}
-
 impl Launch {
     fn end_cluster_phase(&self) {
         let barrier = &self.cluster_barrier;
@@ -125,7 +106,14 @@ impl Launch {
         self.count(|counters| counters.block_barriers += self.settings.grid_blocks);
     }
 
-    fn find_in_cluster(&self, caller: &Block, place: usize, bytes: usize, rank: u32) -> Result<*mut u8, ClusterFault> {
+    /// The block `rank`, and the place in its shared memory that is `place` in that of the caller.
+    pub fn find_in_cluster(
+        &self,
+        caller: &Block,
+        place: usize,
+        bytes: usize,
+        rank: u32,
+    ) -> Result<(&Block, *mut u8), ClusterFault> {
         if !self.settings.is_cluster {
             return Err(ClusterFault::NoCluster);
         }
@@ -140,6 +128,6 @@ impl Launch {
         }
         // A block that has begun and not declared it is not far enough either.
         let storage = target.find_shared(key).ok_or(ClusterFault::NotStarted { rank })?;
-        Ok(storage.wrapping_add(offset))
+        Ok((target, storage.wrapping_add(offset)))
     }
 }

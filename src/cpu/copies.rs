@@ -1,11 +1,14 @@
 //! Copies from global to shared memory that go on beside the threads, and the barriers that tell when they have
 //! landed (`cuda/async_copy.cuh`).
 //!
+//! Stores into another block of a cluster land likewise, and the barrier of that block counts them.
+//!
 //! A copy reads and writes at one moment, some switches after it was asked for: whoever does not wait for it finds
 //! what was there before. A barrier that is used wrongly, or a block that ends before its copies have landed, is an
 //! error; threads that wait for a phase that nobody completes are a deadlock.
 
-use super::backend::{Access, AccessKind, Copy, Scope, Synchronization, guarded};
+use super::backend::{Access, AccessKind, AsyncStore, Copy, Scope, Synchronization, guarded};
+use super::clusters;
 use super::context::{Block, Thread};
 use super::error::{Activity, CopyFault, ExecutionError, Party, RawSite};
 use super::executor::{Launch, fail, fail_in_backend, party};
@@ -21,6 +24,9 @@ struct Barrier {
     arrived: u32,
     /// Copies under the current phase that have not landed.
     copies: u32,
+    /// Bytes of other blocks' stores that the current phase expects and that have not landed; below 0 while some have
+    /// landed that it does not expect yet.
+    expected_bytes: i64,
     /// The number of the current phase.
     phase: u32,
     /// Latest clock of those who arrived, and of those in the phase before.
@@ -30,10 +36,17 @@ struct Barrier {
     waiting: Vec<(u32, u32)>,
 }
 
-/// A copy that has not landed.
+/// What has not landed.
+#[derive(Debug, Clone, Copy)]
+enum Task {
+    Copy(Copy),
+    Store(AsyncStore),
+}
+
+/// The same, and who asked for it.
 #[derive(Debug)]
 struct UnderWay {
-    copy: Copy,
+    task: Task,
     party: Party,
 }
 
@@ -42,7 +55,7 @@ struct UnderWay {
 pub(super) struct BlockCopies {
     barriers: Vec<Barrier>,
     under_way: Vec<UnderWay>,
-    /// Copies asked for so far.
+    /// Copies and stores asked for so far.
     asked: u64,
 }
 
@@ -94,6 +107,7 @@ pub(super) unsafe extern "C" fn initialize(
         arrivals,
         arrived: 0,
         copies: 0,
+        expected_bytes: 0,
         phase: 0,
         clock: 0,
         released_clock: 0,
@@ -210,13 +224,89 @@ pub(super) unsafe extern "C" fn copy_to_shared(
         let mut copies = block.copies.borrow_mut();
         let known = copies.barrier(copy.barrier).map(|barrier| barrier.copies += 1).is_some();
         if known {
-            copies.under_way.push(UnderWay { copy, party: party(thread, Activity::Access, site) });
+            copies.under_way.push(UnderWay { task: Task::Copy(copy), party: party(thread, Activity::Access, site) });
         }
         known
     };
     if !is_known {
         refuse(thread, CopyFault::NotInitialized, site);
     }
+    launch.copies_under_way.set(launch.copies_under_way.get() + 1);
+}
+
+pub(super) unsafe extern "C" fn expect(
+    thread: *const Thread,
+    barrier: *const c_void,
+    bytes: u32,
+    file: *const c_char,
+    line: u32,
+) {
+    let site = RawSite { file, line };
+    // SAFETY: as in `initialize`.
+    let thread = unsafe { enter(thread, site) };
+    let mut copies = thread.block().copies.borrow_mut();
+    let known = copies.barrier(barrier.addr()).map(|barrier| barrier.expected_bytes += i64::from(bytes));
+    drop(copies);
+    if known.is_none() {
+        refuse(thread, CopyFault::NotInitialized, site);
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the interface of executor.h")]
+pub(super) unsafe extern "C" fn store_to_cluster(
+    thread: *const Thread,
+    place: *const c_void,
+    value: *const c_void,
+    bytes: u32,
+    rank: u32,
+    barrier: *const c_void,
+    file: *const c_char,
+    line: u32,
+) {
+    let site = RawSite { file, line };
+    // SAFETY: as in `initialize`.
+    let thread = unsafe { enter(thread, site) };
+    let launch = thread.launch();
+    let find = |place: *const c_void, bytes| {
+        let found = launch.find_in_cluster(thread.block(), place.addr(), bytes, rank);
+        found.unwrap_or_else(|fault| clusters::refuse(thread, fault, site))
+    };
+    let (block, to) = find(place, bytes as usize);
+    let (_, counted_by) = find(barrier, 1);
+    let mut stored = [0; 16];
+    // SAFETY: `async_copy.h` passes a value of so many bytes, at most 16.
+    unsafe { std::ptr::copy_nonoverlapping(value.cast::<u8>(), stored.as_mut_ptr(), bytes as usize) };
+    let store = {
+        let mut copies = block.copies.borrow_mut();
+        copies.asked += 1;
+        AsyncStore {
+            number: copies.asked,
+            access: Access {
+                kind: AccessKind::ClusterStore,
+                scope: Scope::Gpu,
+                is_vector: false,
+                address: to.expose_provenance(),
+                bytes,
+                block: thread.block_index.get(),
+                thread: thread.thread_index,
+                site,
+            },
+            value: stored,
+            block: block.index.get(),
+            barrier: counted_by.addr(),
+        }
+    };
+    if let Some(backend) = launch.backend {
+        // SAFETY: as in `backend::call`: the launch holds the back end exclusively.
+        if let Err(message) = guarded(|| unsafe { &mut *backend }.store_begins(&store)) {
+            fail_in_backend(thread, message, site);
+        }
+    }
+    if block.copies.borrow_mut().barrier(store.barrier).is_none() {
+        refuse(thread, CopyFault::NotInitialized, site);
+    }
+    let under_way = UnderWay { task: Task::Store(store), party: party(thread, Activity::Access, site) };
+    block.copies.borrow_mut().under_way.push(under_way);
     launch.copies_under_way.set(launch.copies_under_way.get() + 1);
 }
 
@@ -233,7 +323,9 @@ impl Launch {
         let waiting = {
             let mut copies = block.copies.borrow_mut();
             match copies.barrier(address) {
-                Some(barrier) if barrier.arrived == barrier.arrivals && barrier.copies == 0 => {
+                Some(barrier)
+                    if barrier.arrived == barrier.arrivals && barrier.copies == 0 && barrier.expected_bytes == 0 =>
+                {
                     barrier.phase = barrier.phase.wrapping_add(1);
                     barrier.arrived = 0;
                     barrier.released_clock = barrier.clock;
@@ -278,12 +370,14 @@ impl Launch {
     }
 
     fn land(&self, block: &Block, position: usize) -> Result<(), Failed> {
-        let UnderWay { copy, party } = block.copies.borrow_mut().under_way.remove(position);
+        let UnderWay { task, party } = block.copies.borrow_mut().under_way.remove(position);
         self.copies_under_way.set(self.copies_under_way.get() - 1);
-        let copied = match self.backend {
+        let moved = match (self.backend, &task) {
             // SAFETY: as in `backend::call`: the launch holds the back end exclusively.
-            Some(backend) => guarded(|| unsafe { &mut *backend }.copy_lands(&copy)),
-            None => {
+            (Some(backend), Task::Copy(copy)) => guarded(|| unsafe { &mut *backend }.copy_lands(copy)),
+            // SAFETY: the same.
+            (Some(backend), Task::Store(store)) => guarded(|| unsafe { &mut *backend }.store_lands(store)),
+            (None, Task::Copy(copy)) => {
                 // SAFETY: as for any plain access of a kernel, the arrays are as large as kernel and grid need (the
                 // promise of `launch`); the target is shared memory of a block that has not ended.
                 unsafe {
@@ -295,13 +389,26 @@ impl Launch {
                 }
                 Ok(())
             }
+            (None, Task::Store(store)) => {
+                let to = std::ptr::with_exposed_provenance_mut::<u8>(store.access.address);
+                // SAFETY: shared memory of a block that has not ended, found where the store was made.
+                unsafe { std::ptr::copy_nonoverlapping(store.value.as_ptr(), to, store.access.bytes as usize) };
+                Ok(())
+            }
         };
-        let ended = copied.and_then(|()| {
-            if let Some(barrier) = block.copies.borrow_mut().barrier(copy.barrier) {
-                barrier.copies -= 1;
+        let address = match &task {
+            Task::Copy(copy) => copy.barrier,
+            Task::Store(store) => store.barrier,
+        };
+        let ended = moved.and_then(|()| {
+            if let Some(barrier) = block.copies.borrow_mut().barrier(address) {
+                match &task {
+                    Task::Copy(_) => barrier.copies -= 1,
+                    Task::Store(store) => barrier.expected_bytes -= i64::from(store.access.bytes),
+                }
             }
             self.made_progress();
-            self.complete_phase(block, copy.barrier)
+            self.complete_phase(block, address)
         });
         ended.map_err(|message| {
             self.fail_outside(ExecutionError::Backend { message, party });

@@ -30,13 +30,14 @@ pub(super) struct ExecutorFunctions {
     pub misaligned: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
     pub copy_barrier_initialize: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
     pub copy_barrier_arrive: unsafe extern "C" fn(*const Thread, *const c_void, *const c_char, u32),
+    pub copy_barrier_expect: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
     pub copy_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
     pub copy_to_shared:
         unsafe extern "C" fn(*const Thread, *mut c_void, *const c_void, u32, *const c_void, *const c_char, u32),
     pub cluster_barrier_arrive: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
     pub cluster_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_char, u32),
-    pub cluster_address:
-        unsafe extern "C" fn(*const Thread, *const c_void, u32, u32, *const c_char, u32) -> *mut c_void,
+    pub store_to_cluster:
+        unsafe extern "C" fn(*const Thread, *const c_void, *const c_void, u32, u32, *const c_void, *const c_char, u32),
 }
 
 static EXECUTOR_FUNCTIONS: ExecutorFunctions = ExecutorFunctions {
@@ -49,11 +50,12 @@ static EXECUTOR_FUNCTIONS: ExecutorFunctions = ExecutorFunctions {
     misaligned,
     copy_barrier_initialize: copies::initialize,
     copy_barrier_arrive: copies::arrive,
+    copy_barrier_expect: copies::expect,
     copy_barrier_wait: copies::wait,
     copy_to_shared: copies::copy_to_shared,
     cluster_barrier_arrive: clusters::arrive,
     cluster_barrier_wait: clusters::wait,
-    cluster_address: clusters::address,
+    store_to_cluster: copies::store_to_cluster,
 };
 
 const INTERCEPT_BACKEND: u32 = 1;

@@ -41,7 +41,7 @@ mod stack;
 mod trace;
 mod weak_memory;
 
-pub use backend::{Access, AccessKind, Copy, MemoryBackend, Scope, Synchronization};
+pub use backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Scope, Synchronization};
 pub use context::Counters;
 pub use device::{CpuDevice, CpuSettings, KernelBody, kernel_body, step_settings};
 pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};

@@ -37,7 +37,7 @@ mod history;
 mod knowledge;
 mod shadow;
 
-use super::backend::{Access, AccessKind, Copy, MemoryBackend, Scope, Synchronization};
+use super::backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Scope, Synchronization};
 use super::bounds::NEAR_BYTES;
 use super::error::{Collective, RawSite, SourceSite};
 use history::{Entry, Location, NO_LOCATION};
@@ -471,11 +471,7 @@ impl WeakMemory {
         let bytes = access.bytes as usize;
         let state = &self.block(access.block).threads[access.thread as usize];
         let (time, knowledge) = (state.time, Rc::clone(&state.knowledge));
-        let owner = match access.kind {
-            AccessKind::ClusterStore => self.find_region_owner(access.address, bytes).unwrap_or(access.block),
-            _ => access.block,
-        };
-        let Some(Some(block)) = self.blocks.get_mut(owner as usize) else { unreachable!("found or made above") };
+        let Some(Some(block)) = self.blocks.get_mut(access.block as usize) else { unreachable!("made above") };
         let BlockState { regions, declared, .. } = &mut **block;
         let contains = |region: &&mut Region| {
             region.address <= access.address && access.address + bytes <= region.address + region.bytes
@@ -503,17 +499,9 @@ impl WeakMemory {
         })
     }
 
-    /// The block whose shared memory holds these bytes.
-    fn find_region_owner(&self, address: usize, bytes: usize) -> Option<u64> {
-        let holds = |region: &Region| region.address <= address && address + bytes <= region.address + region.bytes;
-        let declares = |state: &BlockState| state.regions[..state.declared].iter().any(holds);
-        let found = self.blocks.iter().position(|block| block.as_ref().is_some_and(|state| declares(state)));
-        found.map(|block| block as u64)
-    }
-
     /// A plain access to an array: whether it is ordered with all others.
     fn plain_access(&mut self, access: &Access) -> Result<(), String> {
-        if matches!(access.kind, AccessKind::SharedLoad | AccessKind::SharedStore | AccessKind::ClusterStore) {
+        if matches!(access.kind, AccessKind::SharedLoad | AccessKind::SharedStore) {
             return self.shared_access(access);
         }
         let (at, offset) = self.find_array(access)?;
@@ -994,7 +982,7 @@ impl MemoryBackend for WeakMemory {
             self.plain_access(access)?;
             // SAFETY: as in `load`; the array is writable.
             unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), access.address as *mut u8, value.len()) };
-            if !matches!(access.kind, AccessKind::SharedStore | AccessKind::ClusterStore) {
+            if access.kind != AccessKind::SharedStore {
                 self.overwrite_locations(access)?;
             }
             if self.settings.record_events && access.kind == AccessKind::PayloadStore {
@@ -1130,6 +1118,45 @@ impl MemoryBackend for WeakMemory {
         // SAFETY: both ranges lie inside an array of the launch and shared memory of the block; launches run on one
         // OS thread, and no Rust reference into either is alive meanwhile.
         unsafe { std::ptr::copy(source.address as *const u8, target.address as *mut u8, bytes) };
+        Ok(())
+    }
+
+    fn store_begins(&mut self, store: &AsyncStore) -> Result<(), String> {
+        let me = self.number(&store.access);
+        let message = self.block(store.access.block).threads[store.access.thread as usize].release(me);
+        self.block(store.block).copies.push((store.number, message));
+        Ok(())
+    }
+
+    fn store_lands(&mut self, store: &AsyncStore) -> Result<(), String> {
+        let AsyncStore { number, access, block: owner, barrier, .. } = store;
+        let site = self.sites.number(access);
+        let me = self.copier(*owner);
+        let (to, bytes) = (access.address, access.bytes as usize);
+        self.block(*owner);
+        let Some(Some(block)) = self.blocks.get_mut(*owner as usize) else { unreachable!("made above") };
+        let asked = block.copies.iter().position(|(asked, _)| asked == number).ok_or("nobody made this store")?;
+        let (_, message) = block.copies.swap_remove(asked);
+        // It comes behind what the thread that made it knew then, and hands over nothing but itself.
+        let mut knowledge = Knowledge::clone(&message.knowledge);
+        knowledge.learn_thread(message.thread, message.time);
+        block.landed += 1;
+        let time = block.landed;
+        let contains = |region: &&mut Region| region.address <= to && to + bytes <= region.address + region.bytes;
+        let Some(region) = block.regions[..block.declared].iter_mut().find(contains) else {
+            return Err(format!("a store of {bytes} bytes outside the shared memory that the block has declared"));
+        };
+        let offset = to - region.address;
+        region.shadow.fit(offset, bytes, &mut self.lists);
+        self.shared_granule_bytes = region.shadow.granule_bytes().min(self.shared_granule_bytes);
+        let observer = Observer { thread: me, time, knowledge: &knowledge };
+        if let Err(PlainFault::Race(conflict)) = region.shadow.store(offset, bytes, observer, site, &mut self.lists) {
+            return Err(self.race_of(me, "shared memory", offset, access, conflict));
+        }
+        block.copy_barrier(*barrier).arrive(Message { knowledge: Rc::clone(&self.nothing), thread: me, time });
+        // SAFETY: shared memory of a block that has not ended; launches run on one OS thread, and no Rust reference
+        // into it is alive meanwhile.
+        unsafe { std::ptr::copy_nonoverlapping(store.value.as_ptr(), to as *mut u8, bytes) };
         Ok(())
     }
 

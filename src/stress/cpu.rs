@@ -6,8 +6,8 @@ use crate::abi;
 use crate::cpu::bounds::{Array, BoundsCheck};
 use crate::cpu::device::{AlignedBytes, GuardedArray, kernel_body, step_settings};
 use crate::cpu::{
-    Access, Copy, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Stop, Synchronization, WeakMemory,
-    WeakSettings, launch_on,
+    Access, AsyncStore, Copy, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Stop, Synchronization,
+    WeakMemory, WeakSettings, launch_on,
 };
 use crate::dataset::Dataset;
 use crate::plan::{Place, Plan, ScanRequest, Step};
@@ -339,6 +339,14 @@ impl MemoryBackend for Watched<'_, '_> {
 
     fn copy_lands(&mut self, copy: &Copy) -> Result<(), String> {
         self.inner.copy_lands(copy)
+    }
+
+    fn store_begins(&mut self, store: &AsyncStore) -> Result<(), String> {
+        self.inner.store_begins(store)
+    }
+
+    fn store_lands(&mut self, store: &AsyncStore) -> Result<(), String> {
+        self.inner.store_lands(store)
     }
 
     fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {

@@ -255,6 +255,7 @@ pub const fn fault_without_waiting(strategy: Strategy) -> Option<&'static str> {
         Strategy::Lookback => Some("does_not_wait"),
         Strategy::OneWave => Some("counts_missing_as_nothing"),
         Strategy::Lookahead => Some("missing_aggregate_ignored"),
+        Strategy::SingleCluster => Some("cluster_totals_unawaited"),
         _ => None,
     }
 }
