@@ -14,6 +14,7 @@
 
 #include "../config.cuh"
 #include "lane_items.cuh"
+#include "shift.cuh"
 #include "team.cuh"
 #include "team_scan.cuh"
 #include "warp_totals.cuh"
@@ -312,7 +313,9 @@ struct tile {
     });
   }
 
-  // `at_once`: how vectors are stored (`store_vector_at_once` in `../memory.cuh`).
+  // `at_once`: for blocks that stay and store tile after tile. Vectors are stored by one instruction of PTX
+  // (`store_vector_at_once` in `../memory.cuh`), and rows that must be shifted are joined in registers: more code, which
+  // costs a block that runs it once more than it saves.
   template <bool at_once = false>
   DEVICE void store(const lookback_launch& launch) {
     T* const output = static_cast<T*>(launch.output);
@@ -326,7 +329,11 @@ struct tile {
           // The rows of a warp follow each other, unless a row spans the block.
           const bool continues = row != 0 && !spans_block();
           const bool goes_on = row + 1 < config.vt / width && !spans_block();
-          store_shifted_row<width, at_once>(output, row, shift, launch.n, continues, goes_on);
+          if constexpr (at_once) {
+            store_joined_row<width>(output, row, shift, launch.n, continues, goes_on);
+          } else {
+            store_shifted_row<width>(output, row, shift, launch.n, continues, goes_on);
+          }
         }
         return;
       }
@@ -407,22 +414,19 @@ struct tile {
   // A warp's part of a row, whose first element lies `shift` above a vector boundary of the output. Through shared
   // memory it is cut anew at the boundaries: full vectors, and `width` single elements at its two ends. With
   // `continues` the row behind the one before it takes up what that one left at its end, which `goes_on` then.
-  template <u32 width, bool at_once>
+  template <u32 width>
   DEVICE void store_shifted_row(T* output, u32 row, u32 shift, u64 count, bool continues, bool goes_on) {
     T* const shifted = storage.shifted_row[warp_index()];
     const u32 lane = lane_index();
     const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) memory::shared_store(shifted[shift + lane * width + j], items.get(row * width + j));
-    if (!MUTANT(shifted_write_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
-                "none after a row is written for shifting")) {
-      warp_barrier();  // the row is written
-    }
+    shifted_row_is_written();
     if (lane != 0 || continues) {
       T vector[width];
       memory::shared_load_vector<width>(shifted + lane * width, vector);
       const i64 element = row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift);
-      store_guarded_vector<width, at_once>(output, element, count, vector);
+      store_guarded_vector<width, false>(output, element, count, vector);
     }
     const bool is_tail = lane < shift;
     T edge = Operator::identity();
@@ -433,11 +437,55 @@ struct tile {
       const bool is_alone = is_tail ? !goes_on : !continues;
       if (is_alone && index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, edge);
     }
-    if (!MUTANT(shifted_read_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
-                "none before the next row is written for shifting")) {
-      warp_barrier();  // the row is read; the next one may be written
-    }
+    shifted_row_is_read();
     if (goes_on && is_tail) memory::shared_store(shifted[lane], edge);
+  }
+
+  // The same with whole vectors in shared memory, of which each lane joins two: its own and the one before.
+  template <u32 width>
+  DEVICE void store_joined_row(T* output, u32 row, u32 shift, u64 count, bool continues, bool goes_on) {
+    // A vector for each lane, and before them the last one of the row before.
+    T* const vectors = storage.shifted_row[warp_index()];
+    T* const row_values = vectors + width;
+    const u32 lane = lane_index();
+    const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
+    T mine[width];
+    items.take(row * width, mine);
+    memory::shared_store_vector<width>(row_values + lane * width, mine);
+    shifted_row_is_written();
+    if (lane != 0 || continues) {
+      T before[width];
+      memory::shared_load_vector<width>(vectors + lane * width, before);
+      T vector[width];
+      join_vectors<width>(before, mine, shift, vector);
+      const i64 element = row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift);
+      store_guarded_vector<width, true>(output, element, count, vector);
+    }
+    if (lane < width) {
+      const bool is_tail = lane < shift;
+      const u32 place = (is_tail ? LOOKBACK_WARP_LANES * width : 0) + lane - shift;
+      const i64 index = row_first + static_cast<i64>(place);
+      const bool is_alone = is_tail ? !goes_on : !continues;
+      if (is_alone && index >= 0 && static_cast<u64>(index) < count) {
+        memory::store(output + index, memory::shared_load(row_values[place]));
+      }
+    }
+    shifted_row_is_read();
+    if (goes_on && lane == LOOKBACK_WARP_LANES - 1) memory::shared_store_vector<width>(vectors, mine);
+  }
+
+  DEVICE void shifted_row_is_written(call_site where = {}) {
+    if (!MUTANT(shifted_write_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan,lookahead need=misaligned",
+                "none after a row is written for shifting")) {
+      warp_barrier(where);
+    }
+  }
+  // The next one may be written then.
+  DEVICE void shifted_row_is_read(call_site where = {}) {
+    if (!MUTANT(shifted_read_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan,lookahead need=misaligned",
+                "none before the next row is written for shifting")) {
+      warp_barrier(where);
+    }
   }
 };
 
