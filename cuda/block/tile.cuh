@@ -104,6 +104,10 @@ struct tile {
     return config.mode == LOOKBACK_MODE_EXCLUSIVE ? launch.n - 1 : launch.n;
   }
 
+  // Of a vector that the array cuts, a lane accesses so many elements by itself. Of more, every thread would have code
+  // for each, and a block that runs once waits for its code: they are accessed side by side, a lane each.
+  static constexpr u32 elements_of_one_lane = 4;
+
   template <u32 width>
   DEVICE void load_guarded_vector(const T* input, i64 element, u64 count, T (&vector)[width]) const {
     if (element >= 0 && static_cast<u64>(element) + width <= count) {
@@ -141,14 +145,91 @@ struct tile {
           items.put(row * width, vector);
         }
       } else {
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row < config.vt / width; ++row) {
-          T vector[width];
-          load_guarded_vector<width>(input, first + row_offset<width>(row), count, vector);
-          items.put(row * width, vector);
+        if constexpr (width <= elements_of_one_lane) {
+          LOOKBACK_UNROLL
+          for (u32 row = 0; row < config.vt / width; ++row) {
+            T vector[width];
+            load_guarded_vector<width>(input, first + row_offset<width>(row), count, vector);
+            items.put(row * width, vector);
+          }
+        } else {
+          load_cut_tile<width>(input, count);
         }
       }
     });
+  }
+
+  // What the array cuts of a tile: no more than two vectors, the one in which it begins and the one in which it ends.
+  struct cut_vectors {
+    bool has_head;
+    bool has_tail;
+    u32 tail;  // where it begins, from the tile's first element; the head is the tile's first vector
+
+    // Whether the lane's element, of the tail's in the first lanes and of the head's behind them, is of such a vector.
+    template <u32 width>
+    DEVICE bool has_lane(u32 lane) const { return lane < width ? has_tail : has_head && lane < 2 * width; }
+    // Where it stands, from the tile's first element.
+    template <u32 width>
+    DEVICE u32 place_of(u32 lane) const { return lane < width ? tail + lane : lane - width; }
+  };
+
+  // Those of an array of `count` elements. What begins inside a vector and ends there, too, counts as both.
+  template <u32 width>
+  DEVICE cut_vectors cuts(u64 count) const {
+    const i64 end = static_cast<i64>(count) - first;
+    cut_vectors cut;
+    cut.has_head = first < 0;
+    cut.has_tail = end > 0 && end < static_cast<i64>(tile_elements) && end % width != 0;
+    cut.tail = cut.has_tail ? static_cast<u32>(end) / width * width : 0;
+    return cut;
+  }
+
+  // Whether element `place` of the tile is one of the first `count` of the array.
+  DEVICE bool is_within(u32 place, u64 count) const {
+    const i64 index = first + static_cast<i64>(place);
+    return index >= 0 && static_cast<u64>(index) < count;
+  }
+
+  // Whole vectors as in a whole tile. The elements of a cut one are loaded side by side and handed to its lane through
+  // shared memory.
+  template <u32 width>
+  DEVICE void load_cut_tile(const T* input, u64 count) {
+    LOOKBACK_UNROLL
+    for (u32 row = 0; row < config.vt / width; ++row) {
+      const u32 offset = row_offset<width>(row);
+      T vector[width];
+      if (is_within(offset, count) && is_within(offset + width - 1, count)) {
+        memory::load_vector<width>(input + (first + static_cast<i64>(offset)), vector);
+      } else {
+        const T nothing = padding(input);
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) vector[j] = nothing;
+      }
+      items.put(row * width, vector);
+    }
+    const cut_vectors cut = cuts<width>(count);
+    const u32 lane = lane_index();
+    T* const elements = storage.shifted_row[warp_index()];
+    if (cut.template has_lane<width>(lane)) {
+      const u32 place = cut.template place_of<width>(lane);
+      const T element = is_within(place, count) ? memory::load(input + (first + static_cast<i64>(place))) : padding(input);
+      memory::shared_store(elements[lane], element);
+    }
+    if (!MUTANT(cut_load_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=partial",
+                "none after the elements of a cut vector are loaded")) {
+      warp_barrier();  // they are written
+    }
+    LOOKBACK_UNROLL
+    for (u32 row = 0; row < config.vt / width; ++row) {
+      const u32 offset = row_offset<width>(row);
+      const bool is_tail = cut.has_tail && offset == cut.tail;
+      if (!is_tail && !(cut.has_head && offset == 0)) continue;
+      T vector[width];
+      memory::shared_load_vector<width>(elements + (is_tail ? 0 : width), vector);
+      items.put(row * width, vector);
+    }
+    // What is next written there stands behind a block barrier, that of the totals. But for the cut end of another tile,
+    // which has a place of its own.
   }
 
   // Replaces the items of a row by their scan from `running`.
@@ -337,16 +418,24 @@ struct tile {
         }
         return;
       }
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < config.vt / width; ++row) {
-        T vector[width];
-        items.take(row * width, vector);
-        const i64 element = first + row_offset<width>(row);
-        if (whole) {
-          store_whole_vector<width, at_once>(output + element, vector);
-        } else if (!MUTANT(partial_tile_dropped, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=partial",
-                           "a tile that is not full is not stored")) {
-          store_guarded_vector<width, at_once>(output, element, launch.n, vector);
+      if (whole) {
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          T vector[width];
+          items.take(row * width, vector);
+          store_whole_vector<width, at_once>(output + first + row_offset<width>(row), vector);
+        }
+      } else if (!MUTANT(partial_tile_dropped, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=partial",
+                         "a tile that is not full is not stored")) {
+        if constexpr (width <= elements_of_one_lane) {
+          LOOKBACK_UNROLL
+          for (u32 row = 0; row < config.vt / width; ++row) {
+            T vector[width];
+            items.take(row * width, vector);
+            store_guarded_vector<width, at_once>(output, first + row_offset<width>(row), launch.n, vector);
+          }
+        } else {
+          store_cut_tile<width, at_once>(output, launch.n);
         }
       }
     });
@@ -396,6 +485,43 @@ struct tile {
     } else {
       memory::store_vector<width>(p, vector);
     }
+  }
+
+  // As `load_cut_tile`.
+  template <u32 width, bool at_once>
+  DEVICE void store_cut_tile(T* output, u64 count) {
+    const cut_vectors of_tile = cuts<width>(count);
+    const u32 lane = lane_index();
+    T* const elements = storage.shifted_row[warp_index()];
+    bool has_tail = false;
+    bool has_head = false;
+    LOOKBACK_UNROLL
+    for (u32 row = 0; row < config.vt / width; ++row) {
+      const u32 offset = row_offset<width>(row);
+      T vector[width];
+      items.take(row * width, vector);
+      if (is_within(offset, count) && is_within(offset + width - 1, count)) {
+        store_whole_vector<width, at_once>(output + (first + static_cast<i64>(offset)), vector);
+        continue;
+      }
+      const bool is_tail = of_tile.has_tail && offset == of_tile.tail;
+      const bool is_head = !is_tail && of_tile.has_head && offset == 0;
+      if (is_tail || is_head) memory::shared_store_vector<width>(elements + (is_tail ? 0 : width), vector);
+      has_tail = has_tail || is_tail;
+      has_head = has_head || is_head;
+    }
+    // Those of the warp.
+    cut_vectors cut = of_tile;
+    cut.has_tail = ballot(has_tail) != 0;
+    cut.has_head = ballot(has_head) != 0;
+    if (!MUTANT(cut_store_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=partial",
+                "none before the elements of a cut vector are stored")) {
+      warp_barrier();  // they are written: votes are no barrier of memory
+    }
+    if (!cut.template has_lane<width>(lane)) return;
+    const u32 place = cut.template place_of<width>(lane);
+    if (!is_within(place, count)) return;
+    memory::store(output + (first + static_cast<i64>(place)), memory::shared_load(elements[lane]));
   }
 
   template <u32 width, bool at_once>
