@@ -457,10 +457,14 @@ impl Outcome {
                 let nothing = self.misses().filter(|finding| finding.waits_for_nothing()).count();
                 let percent = 100.0 * NEAR_BOUND;
                 let unknown = misses - self.misses().filter(|finding| finding.bound.is_some()).count() - nothing;
-                notes.push(format!(
-                    "of {misses} misses {near} take no more than {percent:.0} % longer than without waiting, {nothing} \
-                     wait for nothing, {unknown} were not measured without"
-                ));
+                let mut note = format!("of {misses} misses {near} within {percent:.0} % of the same without waiting");
+                if nothing > 0 {
+                    let _ = write!(note, ", {nothing} of one block that waits for no other");
+                }
+                if unknown > 0 {
+                    let _ = write!(note, ", {unknown} not measured without");
+                }
+                notes.push(note);
             }
         }
         if let (Some(stretched), Some(stretch)) = (self.stretched(), self.target.stretch) {
