@@ -1,5 +1,6 @@
 // The translation unit that NVRTC compiles: one kernel, one instance, one configuration, all of them
-// from the command line. The only file, with `instances.cuh`, in which the preprocessor chooses.
+// from the command line. The only file, with `instances.cuh`, in which the preprocessor chooses a kernel; in `gpu/` it
+// chooses instructions by architecture.
 #include "abi.h"
 #include "config.cuh"
 #include "instances.cuh"

@@ -57,6 +57,8 @@ pub struct Counters {
     pub element_reads: u64,
     /// Elements written likewise.
     pub element_writes: u64,
+    /// Accesses by which lanes did so, each of up to 16 bytes; bulk copies are none. Counted by the CPU device alone.
+    pub element_accesses: u64,
     /// Elements read or written in spines, and by the launches that scan a spine.
     pub spine_moves: u64,
     /// Descriptor, ticket and counter accesses.

@@ -537,3 +537,44 @@ fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
     println!("{kernels} kernels of {} mutants", cases.len());
     assert!(kernels as usize >= cases.len() - 2, "the two of the host have no kernels of their own");
 }
+
+/// Where a text first has one of some words.
+fn first_of(text: &str, words: &[&str]) -> Option<usize> {
+    words.iter().filter_map(|word| text.find(word)).min()
+}
+
+/// What no run without a GPU sees: the instructions that stand for a call that does nothing on the CPU device.
+#[test]
+fn what_only_a_gpu_does_is_in_the_ptx() {
+    let Some(compiler) = compiler("what_only_a_gpu_does_is_in_the_ptx") else { return };
+    let mut jobs = Vec::new();
+    default_kernels_of(u32_sum(), Mode::Inclusive, HOPPER, &mut jobs);
+    for &kernel in Kernel::ALL.iter().filter(|&&kernel| kernel != Kernel::Copy) {
+        let job = jobs.iter().find(|job| job.kernel == kernel).expect("a plan uses it");
+        let ptx = compiler.ptx(kernel, job.instance, &job.config, HOPPER, Variant::default());
+        let ptx = ptx.unwrap_or_else(|error| panic!("{}: {error}", job.describe()));
+        let has = |word: &str| assert!(ptx.contains(word), "{} has no {word}", kernel.name());
+        // Launches overlap: nothing may be touched before the ones before are over.
+        let wait = ptx.find("griddepcontrol.wait").unwrap_or_else(|| panic!("{} does not wait", kernel.name()));
+        let memory = ["ld.global", "st.global", "atom.", "red.", "cp.async.bulk", "ld.relaxed", "ld.acquire", "fence."];
+        let touched = first_of(&ptx[ptx.find(".entry").unwrap_or(0)..], &memory);
+        let start = ptx.find(".entry").unwrap_or(0);
+        assert!(touched.is_some_and(|at| wait < start + at), "{} touches memory before it waits", kernel.name());
+        has("griddepcontrol.launch_dependents");
+        match kernel {
+            Kernel::SingleCluster => {
+                has("barrier.cluster.arrive.relaxed.aligned");
+                has("barrier.cluster.arrive.release.aligned");
+                has("barrier.cluster.wait.acquire.aligned");
+            }
+            Kernel::Lookahead => {
+                // The copy engine sees shared memory through another proxy: one fence for the barriers, one a copy.
+                assert!(ptx.matches("fence.proxy.async.shared::cta").count() >= 2, "{ptx}");
+                has("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes");
+                has("mbarrier.arrive.expect_tx.release.cta");
+                has("mbarrier.try_wait.parity.acquire.cta");
+            }
+            _ => {}
+        }
+    }
+}

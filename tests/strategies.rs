@@ -552,6 +552,51 @@ fn strategies_move_what_the_textbook_says() {
     }
 }
 
+/// Each lane moves 16 bytes an access wherever input and output begin, but for the ends of the array and, where the
+/// output lies otherwise than the input, the two ends of what a warp stores: less than a vector each.
+#[test]
+fn accesses_are_as_wide_as_can_be_at_any_alignment() {
+    for element in [ElementType::U8, ElementType::U16, ElementType::I32, ElementType::F64] {
+        let bytes = element.bytes() as u32;
+        let width = 16 / bytes;
+        // Four vectors a lane, two warps a block, five tiles and a bit.
+        let config = ScanConfig { vt: 4 * width, block_threads: 64, ..ScanConfig::default() };
+        let tile = u64::from(config.vt * config.block_threads);
+        let n = 5 * tile + u64::from(width) + 1;
+        for strategy in [
+            Strategy::Lookback,
+            Strategy::Chained,
+            Strategy::SingleBlock,
+            Strategy::SingleCluster,
+            Strategy::OneWave,
+            Strategy::Lookahead,
+        ] {
+            for (input, output) in [(0, 0), (1, 1), (1, 0), (0, 1), (1, width - 1)] {
+                let sum = instance(element, Operator::Sum);
+                let request = ScanRequest {
+                    input_offset: input * bytes,
+                    output_offset: output * bytes,
+                    ..request(sum, strategy, Mode::Inclusive, config, n)
+                };
+                let counters = run(&mut checking_device(), &request, 1)
+                    .unwrap_or_else(|fault| panic!("{strategy}, {element}, {input}, {output}: {fault}"));
+                let vectors = n.div_ceil(u64::from(width));
+                let loads = if strategy == Strategy::Lookahead { 0 } else { vectors };
+                // Head and tail of the array, for input and output.
+                let ends = 4 * u64::from(width);
+                let is_shifted = input != output;
+                let cuts = if is_shifted { 2 * u64::from(width) * (n.div_ceil(tile) * 2) } else { 0 };
+                let most = loads + vectors + ends + cuts;
+                assert!(
+                    counters.element_accesses <= most,
+                    "{strategy}, {element}, offsets {input}, {output}: {} accesses for at most {most}",
+                    counters.element_accesses
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn work_and_span_are_those_of_the_algorithm() {
     let n = 4096;

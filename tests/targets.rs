@@ -213,10 +213,21 @@ fn what_was_not_measured_is_a_miss_that_says_so() {
     assert_eq!((outcome.passed(), outcome.findings.len()), (0, 48));
     assert!(outcome.notes().iter().any(|note| note.contains("it was not measured")), "{:?}", outcome.notes());
 
+    // 64 MiB of every type, in every figure, aligned: 8 types, 2 modes, 3 figures.
+    let everywhere = self::outcome(&evaluation, "everywhere", Comparison::NotSlower, Figure::Cold);
+    assert_eq!((everywhere.verdict, everywhere.misses().count()), (Verdict::Miss, 48));
+
+    let mut incomplete = h100();
+    incomplete.rows.retain(|row| row.subject != SUBJECT || row.offsets.is_aligned());
+    let evaluation = evaluate(&incomplete);
+    for (place, comparison) in [("everywhere", Comparison::NotSlower), ("any n, any offsets", Comparison::Neighbour)] {
+        assert_eq!(self::outcome(&evaluation, place, comparison, Figure::Cold).verdict, Verdict::Miss, "{place}");
+    }
+
     record.rows.retain(|row| row.subject != SUBJECT);
     let evaluation = evaluate(&record);
     assert!(evaluation.outcomes.iter().all(|outcome| outcome.verdict != Verdict::Pass), "{}", evaluation.text(false));
-    assert!(evaluation.text(false).contains("nothing was measured"));
+    assert!(evaluation.text(false).contains("it was not measured"));
 }
 
 #[test]
@@ -251,6 +262,12 @@ fn everywhere_is_judged_by_the_samples() {
     assert_eq!(judged(1.002, true), (Verdict::Pass, [1, 0, 0]));
     assert_eq!(judged(1.04, true), (Verdict::Miss, [0, 0, 1]));
     assert_eq!(judged(1.04, false), (Verdict::Pass, [0, 1, 0]));
+
+    let mut record = h100();
+    change(&mut record, SUBJECT, at, |figure| figure.samples_ns.clear());
+    let evaluation = evaluate(&record);
+    let everywhere = outcome(&evaluation, "everywhere", Comparison::NotSlower, Figure::Cold);
+    assert_eq!((everywhere.verdict, everywhere.samples(Samples::Unclear)), (Verdict::Miss, 0));
 }
 
 #[test]
@@ -296,7 +313,7 @@ fn a_target_of_another_gpu_decides_nothing_and_a_gpu_without_targets_reaches_non
     assert_eq!(passed, [">= 1 GiB, H200"]);
     assert!(!evaluation.is_missed());
     let evaluation = evaluate(&record("NVIDIA GeForce RTX 4090"));
-    assert!(evaluation.is_missed() && evaluation.text(false).contains("No target is for the NVIDIA GeForce RTX 4090"));
+    assert!(!evaluation.is_missed() && evaluation.text(false).contains("No target is for the NVIDIA GeForce RTX 4090"));
 }
 
 #[test]

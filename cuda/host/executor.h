@@ -54,6 +54,7 @@ enum {
 struct lookback_counters {
   lookback_u64 element_reads;
   lookback_u64 element_writes;
+  lookback_u64 element_accesses;  // of one lane, up to 16 bytes each
   lookback_u64 spine_reads;
   lookback_u64 spine_writes;
   lookback_u64 operator_applications;

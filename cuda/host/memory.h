@@ -186,6 +186,7 @@ template <class T>
 DEVICE T load(const T* p, call_site where = {}) {
   lookback_thread* thread = host::current();
   thread->counters->element_reads += 1;
+  thread->counters->element_accesses += 1;
   return host::plain_load(thread, LOOKBACK_ACCESS_ELEMENT_LOAD, p, where);
 }
 
@@ -193,6 +194,7 @@ template <class T>
 DEVICE void store(T* p, T value, call_site where = {}) {
   lookback_thread* thread = host::current();
   thread->counters->element_writes += 1;
+  thread->counters->element_accesses += 1;
   host::plain_store(thread, LOOKBACK_ACCESS_ELEMENT_STORE, p, value, where);
 }
 
@@ -200,6 +202,7 @@ template <u32 W, class T>
 DEVICE void load_vector(const T* p, T (&items)[W], call_site where = {}) {
   lookback_thread* thread = host::current();
   thread->counters->element_reads += W;
+  thread->counters->element_accesses += 1;
   host::vector_load<W>(thread, LOOKBACK_ACCESS_ELEMENT_LOAD, p, items, where);
 }
 
@@ -207,6 +210,7 @@ template <u32 W, class T>
 DEVICE void store_vector(T* p, const T (&items)[W], call_site where = {}) {
   lookback_thread* thread = host::current();
   thread->counters->element_writes += W;
+  thread->counters->element_accesses += 1;
   host::vector_store<W>(thread, LOOKBACK_ACCESS_ELEMENT_STORE, p, items, where);
 }
 

@@ -497,7 +497,9 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
     } else {
       scan_tiles_ahead<Operator>(config, launch, ring, storage, stages);
     }
-    block_barrier();  // tickets and descriptor accesses of the block are done
+    // Tickets and descriptor accesses of the block are done. The barriers of the ring say so, too, to whoever follows
+    // them from warp to warp.
+    block_barrier();
     if (thread_index() == 0) finish_tile(launch, descriptors, epoch);
   });
 }

@@ -27,6 +27,8 @@ pub struct Counters {
     pub element_reads: u64,
     /// Elements written to them.
     pub element_writes: u64,
+    /// Accesses by which lanes read and wrote them, each of up to 16 bytes; bulk copies are none.
+    pub element_accesses: u64,
     /// Elements read from a spine.
     pub spine_reads: u64,
     /// Elements written to one.

@@ -395,6 +395,7 @@ fn add(counters: &mut Counters, report: &LaunchReport, level: u32) {
     if level == 0 {
         counters.element_reads += launch.element_reads;
         counters.element_writes += launch.element_writes;
+        counters.element_accesses += launch.element_accesses;
     } else {
         counters.spine_moves += launch.element_reads + launch.element_writes;
     }

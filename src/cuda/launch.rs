@@ -438,3 +438,42 @@ pub(super) fn is_capturing(stream: &CudaStream) -> Result<bool, CudaError> {
         .during(|| String::from("asking whether the stream is captured"))?;
     Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_is_told_of_clusters_and_overlap_and_of_no_more() {
+        let told = |cluster_blocks, is_programmatic| {
+            let (list, count) = LaunchAttributes { cluster_blocks, is_programmatic }.to_driver();
+            list[..count as usize].to_vec()
+        };
+        assert!(told(0, false).is_empty());
+        let both = told(12, true);
+        assert_eq!(both.len(), 2);
+        assert_eq!(both[0].id, sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+        // SAFETY: the attribute's id says which member was written.
+        let cluster = unsafe { both[0].value.clusterDim };
+        assert_eq!((cluster.x, cluster.y, cluster.z), (12, 1, 1));
+        assert_eq!(both[1].id, sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+        // SAFETY: as above.
+        assert_eq!(unsafe { both[1].value.programmaticStreamSerializationAllowed }, 1);
+        assert_eq!(
+            told(0, true)[0].id,
+            sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        );
+    }
+
+    #[test]
+    fn blocks_that_take_tiles_are_no_more_than_run_at_one_time() {
+        let claim = Claim { shared_bytes: 0, most_blocks: 132, is_cluster: false, waits_by_itself: true };
+        assert_eq!([claim.blocks(1), claim.blocks(132), claim.blocks(4096)], [1, 132, 132]);
+        assert_eq!(claim.attributes(7), LaunchAttributes { cluster_blocks: 0, is_programmatic: true });
+        let cluster = Claim { most_blocks: 16, is_cluster: true, ..claim };
+        assert_eq!(
+            cluster.attributes(cluster.blocks(33)),
+            LaunchAttributes { cluster_blocks: 16, is_programmatic: true }
+        );
+    }
+}

@@ -6,6 +6,7 @@ use crate::cli::arguments::format_size;
 use crate::cli::table::significant;
 use crate::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use crate::measure::sampling::{Figure, Stop};
+use crate::measure::statistics::Verdict;
 use crate::measure::targets;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -99,7 +100,9 @@ fn or_none(text: Option<impl ToString>) -> String {
 /// Where figures are from, at the end of a caption.
 fn origin(record: &SweepRecord) -> String {
     let day = record.header.date.split('T').next().unwrap_or_default();
-    format!("{}, {day}, `{}`", record.header.machine.gpu, record.header.command)
+    let commit = record.header.program.git_commit.as_deref().and_then(|commit| commit.get(..7));
+    let commit = commit.map_or(String::new(), |commit| format!("commit {commit}, "));
+    format!("{}, {day}, {commit}`{}`", record.header.machine.gpu, record.header.command)
 }
 
 /// The newest Thrust that is measured, in the call that does not wait.
@@ -149,6 +152,11 @@ fn targets_reached(record: &SweepRecord) -> Table {
         let bound = worst.filter(|worst| !worst.passed).and_then(|worst| worst.bound);
         let bound =
             bound.map(|bound| format!("{} ({:.0} % of it)", target.comparison.show(bound.ratio), 100.0 * bound.share));
+        let undecided = match outcome.samples(Verdict::Unclear) {
+            0 => String::new(),
+            count => format!(", {count} of them undecided"),
+        };
+        let doubt = worst.filter(|worst| !worst.is_trusted).map_or(String::new(), |_| NOT_TRUSTED.to_string());
         let stretch = target.stretch.zip(outcome.stretched()).map(|(stretch, reached)| {
             format!("{}: {reached} of {}", target.comparison.show(stretch), outcome.findings.len())
         });
@@ -156,21 +164,22 @@ fn targets_reached(record: &SweepRecord) -> Table {
             target.place.trim().to_owned(),
             target.demand(),
             or_none(worst.map(|worst| worst.place)),
-            show(worst.and_then(|worst| worst.ratio)),
+            format!("{}{doubt}", show(worst.and_then(|worst| worst.ratio))),
             show(outcome.median()),
-            format!("{} of {}", outcome.passed(), outcome.findings.len()),
+            format!("{} of {}{undecided}", outcome.passed(), outcome.findings.len()),
             or_none(stretch),
             or_none(bound),
             targets::word(&outcome),
         ]
     });
-    let columns = ["target", "at least", "worst at", "worst", "median", "reached", "stretch", "bound", "verdict"];
+    let columns =
+        ["target", "at least", "worst at", "worst", "median", "reached", "stretch", "without waiting", "verdict"];
     let caption = format!(
-        "Time of what a scan is compared with by its own, in the same rounds; \"bound\" is what the worst miss would \
-         reach without waiting for other tiles, and how much of that it does reach: {}.",
+        "Time of what a scan is compared with by its own, in the same rounds; \"without waiting\" is what the kernel of \
+         the worst miss reaches when it does not wait for other tiles, and how much of that the scan does: {}.",
         origin(record)
     );
-    Table { caption, columns: columns.map(str::to_owned).to_vec(), rows: rows.collect(), words: 3 }
+    explain_marks(Table { caption, columns: columns.map(str::to_owned).to_vec(), rows: rows.collect(), words: 3 })
 }
 
 /// The sizes that the table shows, of those that were measured.

@@ -74,6 +74,11 @@ impl Gpu {
         (self.major, self.minor)
     }
 
+    /// Whether blocks can form the clusters that the request asks for, if it does.
+    fn has_clusters_for(self, plan: &Plan) -> bool {
+        self.capability() >= HOPPER || !plan.steps.iter().any(|step| step.kernel.is_cluster())
+    }
+
     /// Whether a block can hold what the kernels of the request take of its shared memory.
     #[cfg(feature = "cuda")]
     fn holds(self, plan: &Plan, element_bytes: usize) -> bool {
@@ -196,7 +201,8 @@ impl Tuning {
     /// A user's table on a GPU.
     ///
     /// # Errors
-    /// When one of its rows has a tile that a block of this GPU cannot hold.
+    /// When one of its rows has a tile that a block of this GPU cannot hold, or asks for a cluster where the GPU has
+    /// none.
     pub fn with_table(table: &TuningTable, gpu: Gpu) -> Result<Self, TuningError> {
         let mut below = HashMap::new();
         for (index, row) in table.rows.iter().enumerate() {
@@ -279,13 +285,14 @@ impl TuningRule {
 }
 
 impl Range {
-    /// The same, or what is suggested where a block of the GPU cannot hold its tile.
+    /// The same, or what is suggested where a block of the GPU cannot hold its tile or the GPU has no clusters.
     fn held(self, gpu: Gpu, instance: Instance) -> Self {
         let bytes = instance.element().bytes();
         let n = self.up_to.min(LARGE);
         let is_held = |range: &Self| {
             let config = configured(range.strategy, range.fixed, bytes, n);
-            Plan::new(&request(instance, range.strategy, config, n)).is_ok_and(|plan| gpu.holds(&plan, bytes))
+            let plan = Plan::new(&request(instance, range.strategy, config, n));
+            plan.is_ok_and(|plan| gpu.has_clusters_for(&plan) && gpu.holds(&plan, bytes))
         };
         let choices = [self, Self { fixed: None, ..self }];
         choices.into_iter().find(is_held).unwrap_or(Self { strategy: Strategy::Lookback, fixed: None, ..self })
@@ -436,6 +443,23 @@ mod tests {
         let no_capability = format!("{}{}", HEADER.replace("9.0", "nine"), row("i32", last));
         assert!(other(&no_capability).contains("compute_capability"));
         assert!(matches!(TuningTable::open(std::path::Path::new("none-such")), Err(TuningError::Io { .. })));
+    }
+
+    #[test]
+    fn a_table_with_clusters_is_refused_where_there_are_none() {
+        let text = row("i32", "strategy = \"single-cluster\"");
+        let table = table(std::slice::from_ref(&text));
+        assert!(Tuning::with_table(&table, Gpu::H100).is_ok());
+        for (major, minor) in [(7, 5), (8, 0), (8, 9)] {
+            let before_hopper = Gpu { major, minor, multiprocessors: 108 };
+            let error = Tuning::with_table(&table, before_hopper).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("row 1 (i32 sum") && error.contains("clusters"), "{error}");
+            let resolved = Tuning::of(&table, before_hopper, String::new());
+            let sum = Instance::new(ElementType::I32, Operator::Sum).expect("it exists");
+            assert_eq!(resolved.resolve(sum, 1000).strategy, Strategy::Lookback);
+        }
+        let of_ampere = format!("{}{text}", HEADER.replace("9.0", "8.0"));
+        assert!(TuningTable::parse(&of_ampere, "test").unwrap_err().to_string().contains("clusters"));
     }
 
     #[test]

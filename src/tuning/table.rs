@@ -221,6 +221,14 @@ pub enum RowFault {
         /// The GPU.
         gpu: String,
     },
+    /// A cluster on a GPU without.
+    #[error("{gpu} has no thread block clusters, which {strategy} needs; choose another strategy, or 9.0 and later")]
+    NoClusters {
+        /// The strategy.
+        strategy: Strategy,
+        /// The GPU.
+        gpu: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -521,6 +529,9 @@ impl TuningRow {
         for n in [below.saturating_add(1), self.up_to.unwrap_or(LARGE.max(below))] {
             let config = self.config(n);
             let plan = Plan::new(&request(instance, self.strategy, config, n))?;
+            if let Some(gpu) = gpu.filter(|gpu| !gpu.has_clusters_for(&plan)) {
+                return Err(RowFault::NoClusters { strategy: self.strategy, gpu: gpu.to_string() });
+            }
             if let Some(gpu) = gpu.filter(|gpu| !gpu.holds(&plan, self.element.bytes())) {
                 let ScanConfig { vt, block_threads, .. } = config;
                 let gpu = gpu.to_string();
