@@ -563,9 +563,15 @@ fn what_only_a_gpu_does_is_in_the_ptx() {
         has("griddepcontrol.launch_dependents");
         match kernel {
             Kernel::SingleCluster => {
+                // The start, and between rounds.
                 has("barrier.cluster.arrive.relaxed.aligned");
                 has("barrier.cluster.arrive.release.aligned");
                 has("barrier.cluster.wait.acquire.aligned");
+                // The barrier for the others' stores, the stores, and the wait for them.
+                has("fence.mbarrier_init.release.cluster");
+                has("mbarrier.arrive.expect_tx.release.cta");
+                has("st.async.shared::cluster.mbarrier::complete_tx::bytes");
+                has("mbarrier.try_wait.parity.acquire.cluster");
             }
             Kernel::Lookahead => {
                 // The copy engine sees shared memory through another proxy: one fence for the barriers, one a copy.
