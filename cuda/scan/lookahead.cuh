@@ -357,11 +357,16 @@ struct running_prefix {
       while (ballot(missing != 0) != 0) {
         const bool is_waiting = missing != 0;
         if (wait.warp_gives_up(tile, tile_of(is_waiting ? lowest_set_bit(missing) : 0), is_waiting)) break;
+        // All that is missing is on its way before any of it is looked at, here too: else each group would cost a trip
+        // to the L2 cache.
+        const u32 asked = missing;
         LOOKBACK_UNROLL
         for (u32 group = 0; group < maximum_groups; ++group) {
-          if ((missing >> group & 1) != 0) {
-            take(group, descriptors.read(tile_of(group), epoch), values[group], missing);
-          }
+          if ((asked >> group & 1) != 0) views[group] = descriptors.read(tile_of(group), epoch);
+        }
+        LOOKBACK_UNROLL
+        for (u32 group = 0; group < maximum_groups; ++group) {
+          if ((asked >> group & 1) != 0) take(group, views[group], values[group], missing);
         }
       }
       if constexpr (!Operator::is_commutative) shuffle_reduce_each<Operator>(values);
