@@ -302,6 +302,38 @@ fn more_noise_than_three_percent_hides_no_difference() {
 }
 
 #[test]
+fn rules_out_of_order_are_refused_by_their_number() {
+    let rule = |limits: &str| format!("[[rule]]\n{limits}\nstrategy = \"lookback\"\n");
+    let parse = |limits: &[&str]| {
+        let rules: String = limits.iter().map(|limits| rule(limits)).collect();
+        let text = format!("[table]\ngpu = \"any\"\nmeasured = false\n{rules}{}", rule(""));
+        TuningTable::parse(&text, "test").map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (bytes, each) = ("up_to_bytes = ", "up_to_bytes_per_multiprocessor = ");
+    let of = |name: &str, limit: u64| format!("{name}{limit}");
+    for (first, second) in [
+        (of(bytes, 100), of(bytes, 50)),
+        (of(bytes, 100), of(bytes, 100)),
+        (of(each, 100), of(each, 50)),
+        (of(each, 100), of(bytes, 100)),
+        (of(bytes, 100), format!("{}\n{}", of(bytes, 90), of(each, 1000))),
+    ] {
+        let error = parse(&[&first, &second]).expect_err("the second holds for nothing");
+        assert!(error.contains("rule 2") && error.contains("that of rule 1") && error.contains("ascend"), "{error}");
+    }
+    for (first, second) in [
+        (of(bytes, 100), of(bytes, 101)),
+        // Which of these is larger is for the GPU to say.
+        (of(bytes, 100), of(each, 50)),
+        (of(each, 50), of(bytes, 100)),
+        (format!("{}\n{}", of(bytes, 100), of(each, 10)), of(bytes, 101)),
+    ] {
+        assert_eq!(parse(&[&first, &second]), Ok(()), "{first}, {second}");
+    }
+    assert!(parse(&[&of(bytes, 0)]).is_err_and(|error| error.contains("rule 1") && error.contains("is 0")));
+}
+
+#[test]
 fn a_record_without_complete_points_makes_no_table() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut whole = SweepRecord::read(&small_record(folder.path())).expect("a record");
@@ -464,6 +496,20 @@ mod command_line {
             run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", path.to_str().expect("UTF-8")]);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(fs::read(path).expect("it was written") == fs::read(tuning.join("sm_90.toml")).expect("it is there"));
+    }
+
+    #[test]
+    fn a_fault_in_a_file_is_told_once() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("broken.toml");
+        fs::write(&path, "name = \n").expect("a file");
+        let path = path.to_str().expect("UTF-8");
+        for words in [&["sweep", path, "--dry-run"][..], &["sweep", "quick", "--dry-run", "--tuning", path]] {
+            let output = run(words);
+            assert_refused(&output, 2, &["broken.toml", "TOML parse error at line 1"]);
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(text.matches("TOML parse error").count(), 1, "{text}");
+        }
     }
 
     #[test]
