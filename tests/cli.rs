@@ -156,7 +156,10 @@ fn what_is_left_out_is_said() {
 #[test]
 fn bad_arguments_are_refused_with_the_choices() {
     assert_refused(&compare(&["--strategies", "lookforward"]), 2, "reduce-then-scan");
-    assert_refused(&compare(&["--sizes", "2^99"]), 2, "write a size as");
+    assert_refused(&compare(&["--sizes", "2^x"]), 2, "write a size as");
+    for size in ["2^45", "2^99", "1e30"] {
+        assert_refused(&compare(&["--sizes", size]), 2, "at most 2^44 elements");
+    }
     assert_refused(&compare(&["--vts", "65"]), 2, "from 1 to 64");
     assert_refused(&compare(&["--blocks", "33"]), 2, "multiple of 32");
     assert_refused(&compare(&["--types", "f32", "--operators", "and"]), 2, "not defined on f32");
@@ -263,6 +266,33 @@ fn a_reader_that_has_read_enough_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(!stderr(&output).contains("error") && !stderr(&output).contains("panicked"), "{}", stderr(&output));
+}
+
+#[test]
+fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_round() {
+    for size in [&["--sizes", "10"][..], &[]] {
+        for (words, says) in [
+            (&["--verbose"][..], "--verbose lists the figures"),
+            (&["--resume"], "--resume goes on with an interrupted sweep"),
+            (&["--resume", "--output", "none-such-folder"], "--resume goes on with an interrupted sweep"),
+            (&["--record", "x"], "--record FILE is judged by targets"),
+        ] {
+            let output = compare(&[&["--strategies", "lookback"], size, words].concat());
+            assert_refused(&output, 2, says);
+            assert!(stderr(&output).contains("--sweep targets") && !stderr(&output).contains("Usage"));
+        }
+    }
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+    let judge = |words: &[&str]| {
+        let start = ["compare", "--sweep", "targets", "--record", record.to_str().unwrap()];
+        run(&[&start[..], words].concat())
+    };
+    assert_refused(&judge(&["--tuning", "x"]), 2, "--tuning has no effect on it");
+    assert_refused(&judge(&["--device", "cuda"]), 2, "leave out --device");
+    assert_refused(&judge(&["--device", "cpu"]), 2, "leave out --device");
+    assert_refused(&run(&["compare", "--sweep", "targets", "--resume"]), 2, "--output DIR");
+    assert_refused(&run(&["compare", "--sweep", "targets", "--resident-blocks", "3"]), 2, "--resident-blocks");
+    assert_refused(&run(&["compare", "--sweep", "targets", "--block-order", "random"]), 2, "--block-order");
 }
 
 #[test]

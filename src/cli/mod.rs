@@ -259,6 +259,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             if let Some(name) = &arguments.sweep {
                 return Ok(targets::targets(name, &arguments, &mut console)?);
             }
+            arguments.check_without_sweep()?;
             let file = arguments.input.as_deref().map(|path| compare::read_input(&arguments, path)).transpose();
             let file = file.context("--input")?;
             let mut device = devices::open(&arguments, &console)?;
