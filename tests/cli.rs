@@ -268,6 +268,22 @@ fn a_reader_that_has_read_enough_is_no_error() {
     assert!(!stderr(&output).contains("error") && !stderr(&output).contains("panicked"), "{}", stderr(&output));
 }
 
+/// Whatever is on the other end of stderr, the exit code is that of what happened.
+#[test]
+#[cfg(unix)]
+fn a_stderr_that_is_closed_is_no_panic() {
+    for words in [
+        &["compare", "--device", "cpu", "--strategies", "auto", "--sizes", "2^44", "-q"][..],
+        &["compare", "--record", "x", "--sizes", "10"],
+        &["compare", "--sizes", "2^x"],
+        &["tune", "--output", "x", "--from", "none-such"],
+    ] {
+        let mut child = command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stderr.take());
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{words:?}");
+    }
+}
+
 #[test]
 fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_round() {
     for size in [&["--sizes", "10"][..], &[]] {

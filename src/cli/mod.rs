@@ -27,6 +27,7 @@ use anyhow::Context;
 use arguments::CompareArguments;
 use clap::{Parser, Subcommand};
 use console::Console;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Everything was right.
@@ -245,7 +246,8 @@ pub fn main() -> ExitCode {
     match run(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // Nobody may read stderr any more; the exit code says that something failed all the same.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
             let code = error.downcast_ref::<CliError>().map_or(EXIT_USAGE, CliError::exit_code);
             ExitCode::from(code)
         }
