@@ -2,6 +2,7 @@
 #![cfg(all(feature = "cli", feature = "cpu"))]
 
 use assert_cmd::cargo::cargo_bin;
+use lookback::measure::record::{Opened, Status, SweepRecord, SweepRecorder};
 use lookback::strategy::StrategyChoice;
 use std::fs;
 use std::path::Path;
@@ -309,6 +310,76 @@ fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_rou
     assert_refused(&run(&["compare", "--sweep", "targets", "--resume"]), 2, "--output DIR");
     assert_refused(&run(&["compare", "--sweep", "targets", "--resident-blocks", "3"]), 2, "--resident-blocks");
     assert_refused(&run(&["compare", "--sweep", "targets", "--block-order", "random"]), 2, "--block-order");
+}
+
+#[test]
+fn a_wrong_result_weighs_more_than_a_missed_target() {
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+    let mut record = SweepRecord::read(&committed).unwrap();
+    // So that targets are missed for certain.
+    record.rows.retain(|row| row.subject != "auto" || row.n > 1 << 20);
+    let judge = |record: &SweepRecord| {
+        let folder = tempfile::tempdir().unwrap();
+        let Opened::Recorder(mut recorder) = SweepRecorder::open(folder.path(), &record.header, false).unwrap() else {
+            panic!("the folder was empty");
+        };
+        for row in &record.rows {
+            recorder.row(row.clone()).unwrap();
+        }
+        run(&["compare", "--sweep", "targets", "--record", recorder.path().to_str().unwrap()])
+    };
+    let output = judge(&record);
+    assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
+    record.rows.last_mut().unwrap().status = Status::Wrong;
+    let output = judge(&record);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("MISS") && stdout(&output).contains("WRONG"), "{}", stdout(&output));
+}
+
+#[test]
+fn without_a_gpu_a_measuring_command_says_what_helps_and_no_device_that_it_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (words, helps) in [
+        (&["compare", "--sweep", "targets"][..], "--record FILE judges a record"),
+        (&["sweep", "quick", "--output", &path("sweep")], "lookback compare --device cpu"),
+        (&["sweep", "selftest"], "lookback compare --device cpu"),
+        (&["tune", "--output", &path("table.toml")], "lookback compare --device cpu"),
+    ] {
+        let output = command(words).env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+        assert_refused(&output, 3, helps);
+        assert!(stderr(&output).contains("needs an NVIDIA GPU"), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("use the CPU device"), "{}", stderr(&output));
+        // `--device` is an option of compare alone.
+        assert!(!stderr(&output).contains("; --device cpu"), "{}", stderr(&output));
+    }
+    let output = command(&["compare", "--device", "cuda"]).env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+    if cfg!(feature = "cuda") {
+        assert_refused(&output, 3, "--device cpu");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_that_cannot_be_written_is_named_as_the_user_named_it() {
+    use std::os::unix::fs::PermissionsExt;
+    // A folder whose own name does not look like a temporary file's.
+    let folder = tempfile::Builder::new().prefix("folder").tempdir().unwrap();
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/tune-h100.jsonl.gz");
+    // Not there, which stops the superuser, too.
+    let missing = folder.path().join("none-such/table.toml");
+    let output = run(&["tune", "--from", record.to_str().unwrap(), "--output", missing.to_str().unwrap()]);
+    assert_refused(&output, 2, "none-such");
+    assert!(!stderr(&output).contains(".tmp"), "{}", stderr(&output));
+    let locked = folder.path().join("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o500)).unwrap();
+    if fs::write(locked.join("probe"), "").is_err() {
+        let mut command = command(&["tune", "--from", record.to_str().unwrap(), "--output", "table.toml"]);
+        let output = command.current_dir(&locked).output().unwrap();
+        assert_refused(&output, 2, "cannot write into .: Permission denied");
+        assert!(!stderr(&output).contains(".tmp"), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -611,6 +611,98 @@ mod command_line {
         assert!(fs::read(path).expect("it was written") == fs::read(tuning.join("sm_90.toml")).expect("it is there"));
     }
 
+    /// `tune --from`, and what was there afterwards.
+    fn tune_from(record: &Path, output: &Path) -> Output {
+        run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", output.to_str().expect("UTF-8")])
+    }
+
+    #[test]
+    fn a_table_replaces_tables_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let record = small_record(folder.path());
+        let evidence = fs::read(&record).expect("it was written");
+        assert_refused(&tune_from(&record, &record), 2, &["names a record", "choose another name", "tune-h100"]);
+        let linked = folder.path().join("table.toml");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&record, &linked).expect("a link");
+            assert_refused(&tune_from(&record, &linked), 2, &["names a record", "table.toml"]);
+            fs::remove_file(&linked).expect("a link");
+        }
+        // The same file under another name that says nothing.
+        fs::hard_link(&record, &linked).expect("a link");
+        assert_refused(&tune_from(&record, &linked), 2, &["is no tuning table", "delete it"]);
+        assert_eq!(fs::read(&record).expect("it is there"), evidence);
+        // Before anything is measured, so before a GPU is looked for.
+        for (name, text) in [("notes.toml", "answer = 42\n"), ("notes.txt", ""), ("candidates.toml", "[table]\n")] {
+            let path = folder.path().join(name);
+            fs::write(&path, text).expect("a file");
+            let output = run(&["tune", "--output", path.to_str().expect("UTF-8")]);
+            assert_refused(
+                &output,
+                2,
+                &["is no tuning table", "not replaced", "choose another name", "delete it", name],
+            );
+            assert_refused(&tune_from(&record, &path), 2, &["is no tuning table"]);
+            assert_eq!(fs::read_to_string(&path).expect("it is there"), text);
+        }
+        assert_refused(&tune_from(&record, folder.path()), 2, &["is no tuning table"]);
+        assert_refused(&run(&["tune", "--output", "tune-h100.jsonl.gz"]), 2, &["names a record"]);
+        let table = folder.path().join("own.toml");
+        for _ in 0..2 {
+            assert_eq!(tune_from(&record, &table).status.code(), Some(0), "a table takes a table's place");
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_sweep_or_a_damaged_one_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let output = folder.path().join("table.toml");
+        let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+        assert_refused(
+            &tune_from(&targets, &output),
+            2,
+            &["targets-h100", "sweep 'targets'", "lookback tune --output"],
+        );
+        let damaged = folder.path().join("damaged.jsonl");
+        let whole = fs::read(&targets).expect("it is committed");
+        for (bytes, what) in [
+            (b"{\"header\": 1}\n".to_vec(), "line 1, is damaged"),
+            (b"nonsense\n".to_vec(), "line 1, is damaged"),
+            (Vec::new(), "line 1, is damaged"),
+            (whole[..whole.len() / 2].to_vec(), "cannot be decompressed"),
+        ] {
+            fs::write(&damaged, bytes).expect("a file");
+            let next = "measure again, or give another file";
+            assert_refused(&tune_from(&damaged, &output), 2, &["damaged.jsonl", what, next]);
+            let path = damaged.to_str().expect("UTF-8");
+            assert_refused(&run(&["compare", "--sweep", "targets", "--record", path]), 2, &[what, next]);
+            assert_refused(&run(&["report", path]), 2, &[what, next]);
+        }
+        assert!(!output.exists());
+    }
+
+    #[test]
+    fn an_interrupted_record_makes_a_table_with_a_warning() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cut = interrupted(1);
+        let mut unfinished = recorder(folder.path(), &cut.header, false);
+        for row in cut.rows {
+            unfinished.row(row).expect("a row is kept");
+        }
+        for point in cut.points {
+            unfinished.point(point).expect("a point is kept");
+        }
+        let path = folder.path().join("table.toml");
+        let output = tune_from(unfinished.path(), &path);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let warning = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(warning.contains("warning: The record was not finished") && warning.contains("u8 sum above n = 256"));
+        let text = fs::read_to_string(&path).expect("it was written");
+        let table = TuningTable::parse(&text, "cut").unwrap_or_else(|error| panic!("{error}"));
+        assert!(table.header.note.is_some_and(|note| warning.contains(&note)), "{warning}");
+    }
+
     #[test]
     fn a_fault_in_a_file_is_told_once() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -630,7 +722,7 @@ mod command_line {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("table.toml");
         let output = run(&["tune", "--output", path.to_str().expect("UTF-8")]);
-        assert_refused(&output, 3, &["needs an NVIDIA GPU", "--from RECORD"]);
+        assert_refused(&output, 3, &["needs an NVIDIA GPU", "--from RECORD", "compare --device cpu"]);
         assert!(!path.exists());
         assert_refused(&run(&["tune"]), 2, &["--output"]);
         assert_refused(&run(&["tune", "--output", "x", "--types", "affine-map"]), 2, &["affine-map is no number"]);

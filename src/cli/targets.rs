@@ -10,6 +10,9 @@ use crate::record::write_atomically;
 use crate::tuning::TuningTable;
 use std::path::{Path, PathBuf};
 
+/// What the command says where there is no GPU.
+const INSTEAD: &str = "--record FILE judges a record that was measured elsewhere, without a GPU";
+
 /// Measures the sweep or reads its record, prints the verdicts and returns the exit code.
 ///
 /// # Errors
@@ -55,7 +58,7 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
     if let Some(path) = &arguments.tuning {
         file.tuning = Some(TuningTable::open(path)?.without_evidence());
     }
-    let mut laboratory = sweep::open_laboratory(0)?;
+    let mut laboratory = sweep::open_laboratory(0, "compare --sweep targets", INSTEAD)?;
     // A record that nobody asked to keep.
     let temporary;
     let folder = match &arguments.output {
