@@ -2,6 +2,7 @@
 #![cfg(all(feature = "cli", feature = "cpu"))]
 
 use assert_cmd::cargo::cargo_bin;
+use lookback::measure::record::{Opened, Status, SweepRecord, SweepRecorder};
 use lookback::strategy::StrategyChoice;
 use std::fs;
 use std::path::Path;
@@ -156,7 +157,10 @@ fn what_is_left_out_is_said() {
 #[test]
 fn bad_arguments_are_refused_with_the_choices() {
     assert_refused(&compare(&["--strategies", "lookforward"]), 2, "reduce-then-scan");
-    assert_refused(&compare(&["--sizes", "2^99"]), 2, "write a size as");
+    assert_refused(&compare(&["--sizes", "2^x"]), 2, "write a size as");
+    for size in ["2^45", "2^99", "1e30"] {
+        assert_refused(&compare(&["--sizes", size]), 2, "at most 2^44 elements");
+    }
     assert_refused(&compare(&["--vts", "65"]), 2, "from 1 to 64");
     assert_refused(&compare(&["--blocks", "33"]), 2, "multiple of 32");
     assert_refused(&compare(&["--types", "f32", "--operators", "and"]), 2, "not defined on f32");
@@ -263,6 +267,119 @@ fn a_reader_that_has_read_enough_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(!stderr(&output).contains("error") && !stderr(&output).contains("panicked"), "{}", stderr(&output));
+}
+
+/// Whatever is on the other end of stderr, the exit code is that of what happened.
+#[test]
+#[cfg(unix)]
+fn a_stderr_that_is_closed_is_no_panic() {
+    for words in [
+        &["compare", "--device", "cpu", "--strategies", "auto", "--sizes", "2^44", "-q"][..],
+        &["compare", "--record", "x", "--sizes", "10"],
+        &["compare", "--sizes", "2^x"],
+        &["tune", "--output", "x", "--from", "none-such"],
+    ] {
+        let mut child = command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stderr.take());
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{words:?}");
+    }
+}
+
+#[test]
+fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_round() {
+    for size in [&["--sizes", "10"][..], &[]] {
+        for (words, says) in [
+            (&["--verbose"][..], "--verbose lists the figures"),
+            (&["--resume"], "--resume goes on with an interrupted sweep"),
+            (&["--resume", "--output", "none-such-folder"], "--resume goes on with an interrupted sweep"),
+            (&["--record", "x"], "--record FILE is judged by targets"),
+        ] {
+            let output = compare(&[&["--strategies", "lookback"], size, words].concat());
+            assert_refused(&output, 2, says);
+            assert!(stderr(&output).contains("--sweep targets") && !stderr(&output).contains("Usage"));
+        }
+    }
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+    let judge = |words: &[&str]| {
+        let start = ["compare", "--sweep", "targets", "--record", record.to_str().unwrap()];
+        run(&[&start[..], words].concat())
+    };
+    assert_refused(&judge(&["--tuning", "x"]), 2, "--tuning has no effect on it");
+    assert_refused(&judge(&["--device", "cuda"]), 2, "leave out --device");
+    assert_refused(&judge(&["--device", "cpu"]), 2, "leave out --device");
+    assert_refused(&run(&["compare", "--sweep", "targets", "--resume"]), 2, "--output DIR");
+    assert_refused(&run(&["compare", "--sweep", "targets", "--resident-blocks", "3"]), 2, "--resident-blocks");
+    assert_refused(&run(&["compare", "--sweep", "targets", "--block-order", "random"]), 2, "--block-order");
+}
+
+#[test]
+fn a_wrong_result_weighs_more_than_a_missed_target() {
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+    let mut record = SweepRecord::read(&committed).unwrap();
+    // So that targets are missed for certain.
+    record.rows.retain(|row| row.subject != "auto" || row.n > 1 << 20);
+    let judge = |record: &SweepRecord| {
+        let folder = tempfile::tempdir().unwrap();
+        let Opened::Recorder(mut recorder) = SweepRecorder::open(folder.path(), &record.header, false).unwrap() else {
+            panic!("the folder was empty");
+        };
+        for row in &record.rows {
+            recorder.row(row.clone()).unwrap();
+        }
+        run(&["compare", "--sweep", "targets", "--record", recorder.path().to_str().unwrap()])
+    };
+    let output = judge(&record);
+    assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
+    record.rows.last_mut().unwrap().status = Status::Wrong;
+    let output = judge(&record);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("MISS") && stdout(&output).contains("WRONG"), "{}", stdout(&output));
+}
+
+#[test]
+fn without_a_gpu_a_measuring_command_says_what_helps_and_no_device_that_it_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (words, helps) in [
+        (&["compare", "--sweep", "targets"][..], "--record FILE judges a record"),
+        (&["sweep", "quick", "--output", &path("sweep")], "lookback compare --device cpu"),
+        (&["sweep", "selftest"], "lookback compare --device cpu"),
+        (&["tune", "--output", &path("table.toml")], "lookback compare --device cpu"),
+    ] {
+        let output = command(words).env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+        assert_refused(&output, 3, helps);
+        assert!(stderr(&output).contains("needs an NVIDIA GPU"), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("use the CPU device"), "{}", stderr(&output));
+        // `--device` is an option of compare alone.
+        assert!(!stderr(&output).contains("; --device cpu"), "{}", stderr(&output));
+    }
+    let output = command(&["compare", "--device", "cuda"]).env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+    if cfg!(feature = "cuda") {
+        assert_refused(&output, 3, "--device cpu");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_that_cannot_be_written_is_named_as_the_user_named_it() {
+    use std::os::unix::fs::PermissionsExt;
+    // A folder whose own name does not look like a temporary file's.
+    let folder = tempfile::Builder::new().prefix("folder").tempdir().unwrap();
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/tune-h100.jsonl.gz");
+    // Not there, which stops the superuser, too.
+    let missing = folder.path().join("none-such/table.toml");
+    let output = run(&["tune", "--from", record.to_str().unwrap(), "--output", missing.to_str().unwrap()]);
+    assert_refused(&output, 2, "none-such");
+    assert!(!stderr(&output).contains(".tmp"), "{}", stderr(&output));
+    let locked = folder.path().join("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o500)).unwrap();
+    if fs::write(locked.join("probe"), "").is_err() {
+        let mut command = command(&["tune", "--from", record.to_str().unwrap(), "--output", "table.toml"]);
+        let output = command.current_dir(&locked).output().unwrap();
+        assert_refused(&output, 2, "cannot write into .: Permission denied");
+        assert!(!stderr(&output).contains(".tmp"), "{}", stderr(&output));
+    }
 }
 
 #[test]

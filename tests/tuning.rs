@@ -177,9 +177,12 @@ fn row(n: u64, (strategy, vt, block_threads): (Strategy, u32, u32), times: [f64;
 
 /// The file of a record of these rows, every point of them complete.
 fn record(folder: &Path, rows: Vec<SweepRow>) -> PathBuf {
-    let plan = TunePlan::new(&[ElementType::I32], 60.0, true).unwrap_or_else(|error| panic!("{error}"));
-    let mut recorder = recorder(folder, &header(plan.sweep), false);
+    let mut sweep = TunePlan::new(&[ElementType::I32], 60.0, true).unwrap_or_else(|error| panic!("{error}")).sweep;
     let sizes: BTreeSet<u64> = rows.iter().map(|row| row.n).collect();
+    // The sweep asks for what is there.
+    sweep.groups.truncate(1);
+    sweep.groups[0].sizes = sizes.iter().map(u64::to_string).collect();
+    let mut recorder = recorder(folder, &header(sweep), false);
     for row in rows {
         recorder.row(row).expect("a row is kept");
     }
@@ -299,6 +302,148 @@ fn more_noise_than_three_percent_hides_no_difference() {
     };
     assert_eq!((choose(1.009, 0.0), choose(1.02, 0.0)), (1, 2), "1 % is of no consequence");
     assert_eq!((choose(1.02, 0.01), choose(1.04, 0.1)), (1, 2), "noise counts up to 3 %");
+}
+
+#[test]
+fn a_record_of_another_sweep_makes_no_table() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut record = SweepRecord::read(&small_record(folder.path())).expect("a record");
+    record.header.sweep.name = "targets".to_owned();
+    let error = derive(&record).expect_err("its candidates are none");
+    assert!(matches!(&error, TuneError::OtherSweep { found } if found == "targets"), "{error}");
+    assert!(error.to_string().contains("lookback tune --output"), "{error}");
+}
+
+#[test]
+fn what_was_measured_at_other_offsets_decides_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut record = SweepRecord::read(&small_record(folder.path())).expect("a record");
+    let aligned = derive(&record).unwrap_or_else(|error| panic!("{error}"));
+    let offsets = Offsets { input: 1, output: 3 };
+    // The largest size once more, where another candidate is the best; and a size that is there with offsets only.
+    for n in [1 << 24, 1 << 26] {
+        let mut fast = row(n, SMALL, [0.1; 3], 0.0);
+        fast.offsets = offsets;
+        record.rows.push(fast);
+        let mut point = record.points[0].clone();
+        (point.n, point.offsets) = (n, offsets);
+        record.points.push(point);
+    }
+    assert_eq!(derive(&record).unwrap_or_else(|error| panic!("{error}")), aligned);
+}
+
+/// The committed record up to its first `points` points, as an interruption leaves it.
+fn interrupted(points: usize) -> SweepRecord {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/tune-h100.jsonl.gz");
+    let mut record = SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    record.points.truncate(points);
+    let kept: BTreeSet<String> = record.points.iter().map(|point| format!("{} {}", point.element, point.n)).collect();
+    record.rows.retain(|row| kept.contains(&format!("{} {}", row.element, row.n)));
+    record.finished = None;
+    record
+}
+
+#[test]
+fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
+    // One point; all of u8's first ones; some of u16's; all but the last point.
+    for points in [1, 6, 8, 71] {
+        let record = interrupted(points);
+        let table = derive(&record).unwrap_or_else(|error| panic!("{points} points: {error}"));
+        let note = table.header.note.as_deref().expect("it is not complete");
+        assert!(note.contains("was not finished") && note.contains("--resume") && note.contains("sm_90"), "{note}");
+        let tuning = Tuning::with_table(&table, Gpu::H100).unwrap_or_else(|error| panic!("{error}"));
+        let committed = Tuning::committed(Gpu::H100);
+        for &element in ElementType::NUMBERS {
+            let instance = Instance::new(element, Operator::Sum).expect("numbers are summed");
+            for power in 20..34 {
+                let found = tuning.resolve(instance, 1 << power);
+                assert_ne!(found.strategy, Strategy::SingleBlock, "{points} points, {instance} at 2^{power}");
+            }
+            // Sizes are powers of two; so what is above the largest measured one is what is taken anyway.
+            let rows: Vec<_> = table.rows().iter().filter(|row| row.element == element).collect();
+            let measured = rows.iter().flat_map(|row| &row.evidence).map(|evidence| evidence.n).max();
+            let last_measured = rows.iter().rev().find(|row| !row.evidence.is_empty());
+            assert_eq!(last_measured.and_then(|row| row.up_to), measured, "{points} points, {instance}");
+            if TYPES.contains(&element) {
+                assert!(rows.last().is_some_and(|row| row.evidence.is_empty() && row.vt.is_none()), "{instance}");
+                assert!(note.contains(&instance.to_string()), "{instance} is not in: {note}");
+            }
+            for n in (0..34).map(|power| 1u64 << power).filter(|&n| Some(n) > measured) {
+                let (found, wanted) = (tuning.resolve(instance, n), committed.resolve(instance, n).strategy);
+                if TYPES.contains(&element) && measured.is_none_or(|measured| n > 2 * measured) {
+                    assert_eq!(
+                        (found.strategy, found.config),
+                        (wanted, ScanConfig::suggested(wanted, element.bytes(), n))
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_finished_record_without_some_size_extends_no_row_over_it() {
+    let mut record = interrupted(72);
+    record.finished = Some(finished());
+    let whole = derive(&record).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(whole.header.note, None, "it is complete");
+    // f32's largest size did not fit the memory.
+    let largest = record.points.iter().filter(|point| point.element == ElementType::F32).map(|point| point.n).max();
+    record.rows.retain(|row| row.element != ElementType::F32 || Some(row.n) != largest);
+    let table = derive(&record).unwrap_or_else(|error| panic!("{error}"));
+    let note = table.header.note.as_deref().expect("a size is missing");
+    assert!(note.contains("f32 sum above n = 2^26") && !note.contains("u8") && !note.contains("--resume"), "{note}");
+    let others = |table: &TuningTable| -> Vec<_> {
+        table.rows().iter().filter(|row| row.element != ElementType::F32).cloned().collect()
+    };
+    assert_eq!(others(&table), others(&whole));
+    assert!(table.rows().iter().any(|row| row.element == ElementType::F32 && row.up_to == Some(1 << 26)));
+}
+
+#[test]
+fn an_interrupted_record_makes_a_table_on_every_gpu() {
+    let mut record = interrupted(1);
+    for capability in ["6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0"] {
+        capability.clone_into(&mut record.header.machine.compute_capability);
+        for multiprocessors in [1, 40, 188] {
+            record.header.machine.multiprocessors = multiprocessors;
+            let table = derive(&record).unwrap_or_else(|error| panic!("{capability}: {error}"));
+            let gpu = record.header.machine.tuning_gpu();
+            Tuning::with_table(&table, gpu).unwrap_or_else(|error| panic!("{capability}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn rules_out_of_order_are_refused_by_their_number() {
+    let rule = |limits: &str| format!("[[rule]]\n{limits}\nstrategy = \"lookback\"\n");
+    let parse = |limits: &[&str]| {
+        let rules: String = limits.iter().map(|limits| rule(limits)).collect();
+        let text = format!("[table]\ngpu = \"any\"\nmeasured = false\n{rules}{}", rule(""));
+        TuningTable::parse(&text, "test").map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (bytes, each) = ("up_to_bytes = ", "up_to_bytes_per_multiprocessor = ");
+    let of = |name: &str, limit: u64| format!("{name}{limit}");
+    for (first, second) in [
+        (of(bytes, 100), of(bytes, 50)),
+        (of(bytes, 100), of(bytes, 100)),
+        (of(each, 100), of(each, 50)),
+        (of(each, 100), of(bytes, 100)),
+        (of(bytes, 100), format!("{}\n{}", of(bytes, 90), of(each, 1000))),
+    ] {
+        let error = parse(&[&first, &second]).expect_err("the second holds for nothing");
+        assert!(error.contains("rule 2") && error.contains("that of rule 1") && error.contains("ascend"), "{error}");
+    }
+    for (first, second) in [
+        (of(bytes, 100), of(bytes, 101)),
+        // Which of these is larger is for the GPU to say.
+        (of(bytes, 100), of(each, 50)),
+        (of(each, 50), of(bytes, 100)),
+        (format!("{}\n{}", of(bytes, 100), of(each, 10)), of(bytes, 101)),
+    ] {
+        assert_eq!(parse(&[&first, &second]), Ok(()), "{first}, {second}");
+    }
+    assert!(parse(&[&of(bytes, 0)]).is_err_and(|error| error.contains("rule 1") && error.contains("is 0")));
 }
 
 #[test]
@@ -466,12 +611,118 @@ mod command_line {
         assert!(fs::read(path).expect("it was written") == fs::read(tuning.join("sm_90.toml")).expect("it is there"));
     }
 
+    /// `tune --from`, and what was there afterwards.
+    fn tune_from(record: &Path, output: &Path) -> Output {
+        run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", output.to_str().expect("UTF-8")])
+    }
+
+    #[test]
+    fn a_table_replaces_tables_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let record = small_record(folder.path());
+        let evidence = fs::read(&record).expect("it was written");
+        assert_refused(&tune_from(&record, &record), 2, &["names a record", "choose another name", "tune-h100"]);
+        let linked = folder.path().join("table.toml");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&record, &linked).expect("a link");
+            assert_refused(&tune_from(&record, &linked), 2, &["names a record", "table.toml"]);
+            fs::remove_file(&linked).expect("a link");
+        }
+        // The same file under another name that says nothing.
+        fs::hard_link(&record, &linked).expect("a link");
+        assert_refused(&tune_from(&record, &linked), 2, &["is no tuning table", "delete it"]);
+        assert_eq!(fs::read(&record).expect("it is there"), evidence);
+        // Before anything is measured, so before a GPU is looked for.
+        for (name, text) in [("notes.toml", "answer = 42\n"), ("notes.txt", ""), ("candidates.toml", "[table]\n")] {
+            let path = folder.path().join(name);
+            fs::write(&path, text).expect("a file");
+            let output = run(&["tune", "--output", path.to_str().expect("UTF-8")]);
+            assert_refused(
+                &output,
+                2,
+                &["is no tuning table", "not replaced", "choose another name", "delete it", name],
+            );
+            assert_refused(&tune_from(&record, &path), 2, &["is no tuning table"]);
+            assert_eq!(fs::read_to_string(&path).expect("it is there"), text);
+        }
+        assert_refused(&tune_from(&record, folder.path()), 2, &["is no tuning table"]);
+        assert_refused(&run(&["tune", "--output", "tune-h100.jsonl.gz"]), 2, &["names a record"]);
+        let table = folder.path().join("own.toml");
+        for _ in 0..2 {
+            assert_eq!(tune_from(&record, &table).status.code(), Some(0), "a table takes a table's place");
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_sweep_or_a_damaged_one_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let output = folder.path().join("table.toml");
+        let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+        assert_refused(
+            &tune_from(&targets, &output),
+            2,
+            &["targets-h100", "sweep 'targets'", "lookback tune --output"],
+        );
+        let damaged = folder.path().join("damaged.jsonl");
+        let whole = fs::read(&targets).expect("it is committed");
+        for (bytes, what) in [
+            (b"{\"header\": 1}\n".to_vec(), "line 1, is damaged"),
+            (b"nonsense\n".to_vec(), "line 1, is damaged"),
+            (Vec::new(), "line 1, is damaged"),
+            (whole[..whole.len() / 2].to_vec(), "cannot be decompressed"),
+        ] {
+            fs::write(&damaged, bytes).expect("a file");
+            let next = "measure again, or give another file";
+            assert_refused(&tune_from(&damaged, &output), 2, &["damaged.jsonl", what, next]);
+            let path = damaged.to_str().expect("UTF-8");
+            assert_refused(&run(&["compare", "--sweep", "targets", "--record", path]), 2, &[what, next]);
+            assert_refused(&run(&["report", path]), 2, &[what, next]);
+        }
+        assert!(!output.exists());
+    }
+
+    #[test]
+    fn an_interrupted_record_makes_a_table_with_a_warning() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cut = interrupted(1);
+        let mut unfinished = recorder(folder.path(), &cut.header, false);
+        for row in cut.rows {
+            unfinished.row(row).expect("a row is kept");
+        }
+        for point in cut.points {
+            unfinished.point(point).expect("a point is kept");
+        }
+        let path = folder.path().join("table.toml");
+        let output = tune_from(unfinished.path(), &path);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let warning = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(warning.contains("warning: The record was not finished") && warning.contains("u8 sum above n = 256"));
+        let text = fs::read_to_string(&path).expect("it was written");
+        let table = TuningTable::parse(&text, "cut").unwrap_or_else(|error| panic!("{error}"));
+        assert!(table.header.note.is_some_and(|note| warning.contains(&note)), "{warning}");
+    }
+
+    #[test]
+    fn a_fault_in_a_file_is_told_once() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("broken.toml");
+        fs::write(&path, "name = \n").expect("a file");
+        let path = path.to_str().expect("UTF-8");
+        for words in [&["sweep", path, "--dry-run"][..], &["sweep", "quick", "--dry-run", "--tuning", path]] {
+            let output = run(words);
+            assert_refused(&output, 2, &["broken.toml", "TOML parse error at line 1"]);
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(text.matches("TOML parse error").count(), 1, "{text}");
+        }
+    }
+
     #[test]
     fn without_a_gpu_tune_says_what_it_needs() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("table.toml");
         let output = run(&["tune", "--output", path.to_str().expect("UTF-8")]);
-        assert_refused(&output, 3, &["needs an NVIDIA GPU", "--from RECORD"]);
+        assert_refused(&output, 3, &["needs an NVIDIA GPU", "--from RECORD", "compare --device cpu"]);
         assert!(!path.exists());
         assert_refused(&run(&["tune"]), 2, &["--output"]);
         assert_refused(&run(&["tune", "--output", "x", "--types", "affine-map"]), 2, &["affine-map is no number"]);

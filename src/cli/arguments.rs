@@ -1,5 +1,6 @@
 //! Words of the command line that need more than a name: sizes, lists, and the whole of `compare`.
 
+use super::CliError;
 use crate::abi;
 use crate::element::{ElementType, Operator};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, StrategyChoice, TileOrder};
@@ -146,14 +147,13 @@ pub struct CompareArguments {
     #[arg(long, value_name = "targets", conflicts_with_all = OF_RUNS, help_heading = "Targets")]
     pub sweep: Option<String>,
     /// Judge this record of the sweep; no GPU is needed
-    #[arg(long, value_name = "FILE", requires = "sweep", conflicts_with_all = ["output", "resume"],
-        help_heading = "Targets")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "resume"], help_heading = "Targets")]
     pub record: Option<PathBuf>,
     /// Go on where an interrupted sweep in the folder of --output stopped
-    #[arg(long, requires = "sweep", requires = "output", help_heading = "Targets")]
+    #[arg(long, help_heading = "Targets")]
     pub resume: bool,
     /// List every figure that misses a target
-    #[arg(long, short, requires = "sweep", help_heading = "Targets")]
+    #[arg(long, short, help_heading = "Targets")]
     pub verbose: bool,
 
     /// Leave data (CSV, JSON), plots (SVG) and a page (HTML) in this folder; with
@@ -172,8 +172,27 @@ pub struct CompareArguments {
     pub quiet: bool,
 }
 
+impl CompareArguments {
+    /// Refuses what has a meaning for targets only, where strategies are run. The parser's own word for it, `requires`,
+    /// asks for --sweep only as long as nothing conflicts with that, and would ignore the option beside --sizes.
+    pub(super) fn check_without_sweep(&self) -> Result<(), CliError> {
+        let found = [
+            (self.record.is_some(), "--record FILE is judged by targets"),
+            (self.resume, "--resume goes on with an interrupted sweep of targets, in the folder of --output"),
+            (self.verbose, "--verbose lists the figures that miss a target"),
+        ];
+        match found.into_iter().find(|(is_there, _)| *is_there) {
+            Some((_, meaning)) => Err(CliError::Usage(format!(
+                "{meaning}, and has no meaning for strategies that are run; leave it out, or write --sweep targets in \
+                 place of what says how strategies are run"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What says how strategies are run: a sweep's file says that for itself.
-const OF_RUNS: [&str; 20] = [
+const OF_RUNS: [&str; 22] = [
     "strategies",
     "types",
     "operators",
@@ -192,6 +211,8 @@ const OF_RUNS: [&str; 20] = [
     "output_offset",
     "schedule",
     "preemption",
+    "block_order",
+    "resident_blocks",
     "format",
     "samples",
 ];
@@ -237,13 +258,24 @@ impl<T: Choice + FromStr> FromStr for Names<T> {
     }
 }
 
+/// The most elements of an array: what can be counted and indexed everywhere.
+const LARGEST_SIZE: u64 = 1 << 44;
+
 /// A number of elements that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SizeError;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeError {
+    /// It is no number of elements.
+    Form,
+    /// There are more than an array has.
+    TooLarge,
+}
 
 impl fmt::Display for SizeError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("write a size as 1000, 1_000, 1e6, 10K, 10M, 1G, 64Ki, 16Mi, 1Gi, 2^20 or 2^16-1")
+        formatter.write_str(match self {
+            Self::Form => "write a size as 1000, 1_000, 1e6, 10K, 10M, 1G, 64Ki, 16Mi, 1Gi, 2^20 or 2^16-1",
+            Self::TooLarge => "a size is at most 2^44 elements; choose a smaller one",
+        })
     }
 }
 
@@ -257,48 +289,58 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();
     let after_base = text.strip_prefix("2^");
     let size = if let Some((power, addend)) = after_base.and_then(|rest| rest.split_once('+')) {
-        power_of_two(power)?.checked_add(digits(addend)?)
+        let (power, addend) = (power_of_two(power), digits(addend)?);
+        power?.checked_add(addend).ok_or(SizeError::TooLarge)?
     } else if let Some((power, subtrahend)) = after_base.and_then(|rest| rest.split_once('-')) {
-        power_of_two(power)?.checked_sub(digits(subtrahend)?)
+        let (power, subtrahend) = (power_of_two(power), digits(subtrahend)?);
+        power?.checked_sub(subtrahend).ok_or(SizeError::Form)?
     } else if let Some(power) = after_base {
-        Some(power_of_two(power)?)
+        power_of_two(power)?
     } else if let Some((mantissa, exponent)) = text.split_once(['e', 'E']) {
-        scaled(mantissa, 10u64.checked_pow(digits(exponent)?.try_into().map_err(|_| SizeError)?).ok_or(SizeError)?)
+        let factor = u32::try_from(digits(exponent)?).ok().and_then(|exponent| 10u64.checked_pow(exponent));
+        match factor {
+            Some(factor) => scaled(mantissa, factor)?,
+            // A mantissa that is none is what is wrong first.
+            None => return Err(scaled(mantissa, LARGEST_SIZE).err().unwrap_or(SizeError::TooLarge)),
+        }
     } else {
         let factors = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("K", 1_000), ("k", 1_000)];
         let factors = factors.into_iter().chain([("M", 1_000_000), ("G", 1_000_000_000), ("", 1)]);
-        factors
-            .filter_map(|(suffix, factor)| text.strip_suffix(suffix).map(|mantissa| (mantissa, factor)))
-            .map(|(mantissa, factor)| scaled(mantissa, factor))
-            .next()
-            .flatten()
+        let mut found = factors.filter_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
+        found.next().map_or(Err(SizeError::Form), |(mantissa, factor)| scaled(mantissa, factor))?
     };
-    size.filter(|&size| size <= 1 << 44).ok_or(SizeError)
+    if size <= LARGEST_SIZE { Ok(size) } else { Err(SizeError::TooLarge) }
 }
 
 fn digits(text: &str) -> Result<u64, SizeError> {
     let plain: String = text.chars().filter(|&character| character != '_').collect();
     // `parse` takes a sign, a size has none.
-    if plain.chars().all(|character| character.is_ascii_digit()) {
-        plain.parse().map_err(|_| SizeError)
+    if !plain.is_empty() && plain.chars().all(|character| character.is_ascii_digit()) {
+        // Digits alone are a number, so what fails is its length.
+        plain.parse().map_err(|_| SizeError::TooLarge)
     } else {
-        Err(SizeError)
+        Err(SizeError::Form)
     }
 }
 
 fn power_of_two(exponent: &str) -> Result<u64, SizeError> {
-    u32::try_from(digits(exponent)?).ok().and_then(|exponent| 1u64.checked_shl(exponent)).ok_or(SizeError)
+    let exponent = u32::try_from(digits(exponent)?).map_err(|_| SizeError::TooLarge)?;
+    1u64.checked_shl(exponent).ok_or(SizeError::TooLarge)
 }
 
 /// `mantissa` × `factor`, where the mantissa may have a fraction that the factor makes whole: 1.5M.
-fn scaled(mantissa: &str, factor: u64) -> Option<u64> {
+fn scaled(mantissa: &str, factor: u64) -> Result<u64, SizeError> {
+    let times = |text: &str| digits(text)?.checked_mul(factor).ok_or(SizeError::TooLarge);
     let Some((whole, fraction)) = mantissa.split_once('.') else {
-        return digits(mantissa).ok()?.checked_mul(factor);
+        return times(mantissa);
     };
-    let denominator = 10u64.checked_pow(fraction.len().try_into().ok()?)?;
-    let fraction = digits(fraction).ok()?.checked_mul(factor)?;
-    let whole = digits(whole).ok()?.checked_mul(factor)?;
-    if fraction % denominator == 0 { whole.checked_add(fraction / denominator) } else { None }
+    let length = u32::try_from(fraction.len()).map_err(|_| SizeError::Form)?;
+    let denominator = 10u64.checked_pow(length).ok_or(SizeError::Form)?;
+    let (whole, fraction) = (times(whole)?, times(fraction)?);
+    if !fraction.is_multiple_of(denominator) {
+        return Err(SizeError::Form);
+    }
+    whole.checked_add(fraction / denominator).ok_or(SizeError::TooLarge)
 }
 
 /// A size as people write it: 2^20, 2^16-1, 1000.
@@ -371,10 +413,29 @@ mod tests {
             assert_eq!(parse_size(text), Ok(size), "{text}");
         }
         for text in [
-            "", "-1", "+1", "1.5", "1.0001K", "2^64", "2^", "2^3-9", "1e99", "M", "ten", "3^2", "2^63", "1e", "e6", ".",
+            "", "-1", "+1", "1.5", "1.0001K", "2^", "2^3-9", "2^99+x", "M", "ten", "3^2", "1e", "e6", "e99", "xe99",
+            ".",
         ] {
-            assert_eq!(parse_size(text), Err(SizeError), "{text}");
+            assert_eq!(parse_size(text), Err(SizeError::Form), "{text}");
         }
+        assert_eq!(parse_size("2^44"), Ok(1 << 44));
+        for text in [
+            "2^44+1",
+            "2^45",
+            "2^63",
+            "2^64",
+            "2^99",
+            "2^99999999999",
+            "1e14",
+            "1e99",
+            "99999999999999999999999",
+            "17592186044417",
+            "99999999G",
+            "2^63+99999999999999999999",
+        ] {
+            assert_eq!(parse_size(text), Err(SizeError::TooLarge), "{text}");
+        }
+        assert!(SizeError::TooLarge.to_string().contains(&format_size(LARGEST_SIZE)));
     }
 
     proptest! {

@@ -20,13 +20,17 @@ pub mod targets;
 pub mod tune;
 
 use crate::device::DeviceError;
+use crate::measure::record::SweepRecordError;
 use crate::record::RecordError;
+use crate::report::ReportError;
 #[cfg(feature = "cpu")]
 use crate::stress::thread_sanitizer::ThreadSanitizerError;
 use anyhow::Context;
 use arguments::CompareArguments;
 use clap::{Parser, Subcommand};
 use console::Console;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Everything was right.
@@ -174,28 +178,68 @@ pub enum CliError {
     Input(#[from] input::InputError),
     /// The output folder is unusable, or holds no record.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    Record(RecordError),
+    /// A record that cannot be read to its end.
+    #[error("{what}; measure again, or give another file")]
+    Damaged {
+        /// Which file, and what is wrong with it.
+        what: String,
+    },
     /// A plot could not be drawn.
     #[error(transparent)]
-    Report(#[from] crate::report::ReportError),
+    Report(ReportError),
     /// A sweep file is not to be found or unusable.
     #[error(transparent)]
     SweepFile(#[from] crate::measure::sweep::SweepFileError),
     /// A sweep's record cannot be read, written or gone on with.
     #[error(transparent)]
-    SweepRecord(#[from] crate::measure::record::SweepRecordError),
+    SweepRecord(SweepRecordError),
     /// A tuning table cannot be read, or does not fit the device.
     #[error(transparent)]
     Tuning(#[from] crate::tuning::TuningError),
     /// Nothing to tune, or a record that makes no table.
     #[error(transparent)]
     Tune(#[from] crate::measure::tune::TuneError),
-    /// `tune` without a GPU.
+    /// A record from which no table can be made.
+    #[error("no table can be made from {}", path.display())]
+    RecordMakesNoTable {
+        /// The record.
+        path: PathBuf,
+        /// Why.
+        source: Box<crate::measure::tune::TuneError>,
+    },
+    /// `tune` would put its table over a record.
     #[error(
-        "tune measures, so it needs an NVIDIA GPU with its driver and NVRTC (`lookback info` says what is missing); \
-         a table from a record needs neither: lookback tune --from RECORD --output FILE"
+        "--output {} names a record, the evidence of a table, which stays beside it; choose another name for the \
+         table, such as tuning.toml",
+        path.display()
     )]
-    TuneNeedsGpu(#[source] Box<CliError>),
+    OutputIsRecord {
+        /// What --output names.
+        path: PathBuf,
+    },
+    /// `tune` would put its table over something that it did not write.
+    #[error(
+        "{} is there and is no tuning table, so it is not replaced; choose another name for --output, or delete it",
+        path.display()
+    )]
+    OutputIsNoTable {
+        /// What --output names.
+        path: PathBuf,
+    },
+    /// Measuring without a GPU.
+    #[error(
+        "{what} measures, so it needs an NVIDIA GPU with its driver and NVRTC (`lookback info` says what is missing); \
+         {instead}"
+    )]
+    NeedsGpu {
+        /// The command.
+        what: &'static str,
+        /// What can be done without a GPU.
+        instead: &'static str,
+        /// What is missing.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A sweep ended early.
     #[error(transparent)]
     Sweep(#[from] crate::measure::run::SweepError),
@@ -208,7 +252,10 @@ pub enum CliError {
         feature: &'static str,
     },
     /// The device is not there.
-    #[error("the {device} device cannot be used")]
+    #[error(
+        "the {device} device cannot be used{}",
+        if *device == "CUDA" && cfg!(feature = "cpu") { "; --device cpu runs the kernels without a GPU" } else { "" }
+    )]
     NoDevice {
         /// The device.
         device: &'static str,
@@ -230,7 +277,7 @@ pub enum CliError {
 impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::TuneNeedsGpu(_) => EXIT_NO_DEVICE,
+            Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::NeedsGpu { .. } => EXIT_NO_DEVICE,
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
             Self::Device(_) | Self::Sweep(crate::measure::run::SweepError::Device(_)) => EXIT_WRONG,
@@ -239,13 +286,77 @@ impl CliError {
     }
 }
 
+impl From<RecordError> for CliError {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Damaged { .. } => Self::Damaged { what: error.to_string() },
+            RecordError::Io { action, path, source } => {
+                let (path, source) = (named(path), without_temporary_name(source));
+                Self::Record(RecordError::Io { action, path, source })
+            }
+            error => Self::Record(error),
+        }
+    }
+}
+
+impl From<ReportError> for CliError {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Write(error) => error.into(),
+            ReportError::Sweep(error) => error.into(),
+            error => Self::Report(error),
+        }
+    }
+}
+
+impl From<SweepRecordError> for CliError {
+    fn from(error: SweepRecordError) -> Self {
+        match error {
+            SweepRecordError::Damaged { .. } => Self::Damaged { what: error.to_string() },
+            // The file was read; what is wrong is in it.
+            SweepRecordError::Io { action: "decompress", path, source } => {
+                Self::Damaged { what: format!("{} cannot be decompressed: {source}", path.display()) }
+            }
+            SweepRecordError::Io { action, path, source } => {
+                let (path, source) = (named(path), without_temporary_name(source));
+                Self::SweepRecord(SweepRecordError::Io { action, path, source })
+            }
+            error => Self::SweepRecord(error),
+        }
+    }
+}
+
+/// The folder of a file that was given without one.
+fn named(path: PathBuf) -> PathBuf {
+    if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
+}
+
+/// The error without the name of the temporary file that a file is written to before it takes its place: the error
+/// names the user's path already.
+fn without_temporary_name(source: io::Error) -> io::Error {
+    let inner = source.get_ref();
+    if let Some(RecordError::Io { source, .. }) = inner.and_then(|inner| inner.downcast_ref::<RecordError>()) {
+        return io::Error::new(source.kind(), before_path(&source.to_string()));
+    }
+    match inner {
+        Some(inner) => io::Error::new(source.kind(), before_path(&inner.to_string())),
+        None => source,
+    }
+}
+
+/// "Permission denied" of "Permission denied at path "/tmp/.tmpzzVHev"".
+fn before_path(text: &str) -> String {
+    text.split_once(" at path \"").map_or(text, |(reason, _)| reason).to_owned()
+}
+
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // Nobody may read stderr any more; the exit code says that something failed all the same.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
             let code = error.downcast_ref::<CliError>().map_or(EXIT_USAGE, CliError::exit_code);
             ExitCode::from(code)
         }
@@ -259,6 +370,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             if let Some(name) = &arguments.sweep {
                 return Ok(targets::targets(name, &arguments, &mut console)?);
             }
+            arguments.check_without_sweep()?;
             let file = arguments.input.as_deref().map(|path| compare::read_input(&arguments, path)).transpose();
             let file = file.context("--input")?;
             let mut device = devices::open(&arguments, &console)?;

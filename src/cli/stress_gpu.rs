@@ -18,6 +18,7 @@ use crate::stress::table::Cell;
 use clap::Args;
 use indicatif::HumanCount;
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,11 +87,12 @@ pub fn run_child(arguments: &StressGpuArguments) -> anyhow::Result<u8> {
     };
     match report {
         Ok(report) => {
-            println!("{}", serde_json::to_string(&report)?);
+            Console::new(true).print(&format!("{}\n", serde_json::to_string(&report)?))?;
             Ok(EXIT_OK)
         }
         Err(error) => {
-            eprintln!("{error}");
+            // The parent may be gone; the exit code says that something failed all the same.
+            let _ = writeln!(io::stderr(), "{error}");
             Ok(EXIT_USAGE)
         }
     }

@@ -3,7 +3,6 @@
 use super::arguments::format_size;
 use super::console::Console;
 use super::{CliError, EXIT_OK, EXIT_WRONG};
-use crate::device::DeviceError;
 use crate::measure::compare::{THRESHOLD, compare_records};
 use crate::measure::environment::processor;
 use crate::measure::record::{
@@ -86,7 +85,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         return Ok(EXIT_OK);
     };
     if name == SELF_TEST {
-        let mut laboratory = open_laboratory(arguments.ordinal)?;
+        let mut laboratory = open_laboratory(arguments.ordinal, "sweep", INSTEAD)?;
         console.remark("measuring kernels of known time, and copies against copies; about a minute");
         let test = selftest(laboratory.as_mut(), 42).map_err(|error| CliError::Sweep(error.into()))?;
         let machine = laboratory.machine();
@@ -105,7 +104,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
     let Some(output) = &arguments.output else {
         return Err(CliError::Usage("a sweep needs a folder for its record: --output DIR".to_owned()));
     };
-    let mut laboratory = open_laboratory(arguments.ordinal)?;
+    let mut laboratory = open_laboratory(arguments.ordinal, "sweep", INSTEAD)?;
     run_and_record(laboratory.as_mut(), file, output, arguments.resume, &mut console)
 }
 
@@ -212,22 +211,34 @@ pub fn compare(arguments: &CompareRecordsArguments) -> Result<u8, CliError> {
     Ok(if arguments.fail_on_regression && comparison.has_regression() { EXIT_WRONG } else { EXIT_OK })
 }
 
-/// The GPU to measure on.
+/// What a sweep says where there is no GPU.
+const INSTEAD: &str = "`lookback sweep NAME --dry-run` says what it would measure, and \
+                       `lookback compare --device cpu` runs the strategies here";
+
+/// The GPU to measure on. Where there is none, the error says that `what` needs one, and what can be done `instead`.
 ///
 /// # Errors
 /// When there is none, or this build knows none.
 #[cfg(feature = "cuda")]
-pub(super) fn open_laboratory(ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
+pub(super) fn open_laboratory(
+    ordinal: usize,
+    what: &'static str,
+    instead: &'static str,
+) -> Result<Box<dyn Laboratory>, CliError> {
     match crate::cuda::timing::GpuLaboratory::open(ordinal) {
         Ok(laboratory) => Ok(Box::new(laboratory)),
-        Err(error) => Err(CliError::NoDevice { device: "CUDA", source: DeviceError::Cuda(error) }),
+        Err(error) => Err(CliError::NeedsGpu { what, instead, source: Box::new(error) }),
     }
 }
 
 #[cfg(not(feature = "cuda"))]
-pub(super) fn open_laboratory(_ordinal: usize) -> Result<Box<dyn Laboratory>, CliError> {
-    let _: Option<DeviceError> = None;
-    Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
+pub(super) fn open_laboratory(
+    _ordinal: usize,
+    what: &'static str,
+    instead: &'static str,
+) -> Result<Box<dyn Laboratory>, CliError> {
+    let source = Box::new(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" });
+    Err(CliError::NeedsGpu { what, instead, source })
 }
 
 fn cost(point: &Point, file: &SweepFile) -> u64 {

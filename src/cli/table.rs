@@ -30,15 +30,13 @@ impl Table {
             self.choices = choices;
         }
         let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
-        // Every strategy that is worth choosing fits its column.
         let name = match row.chosen_strategy {
-            Some(chosen) => format!("{}: {chosen}", row.strategy).chars().take(NAME_COLUMNS).collect(),
+            Some(chosen) => format!("{}: {chosen}", row.strategy),
             None => row.strategy.name().to_owned(),
         };
         let start = format!(
-            "{:<NAME_COLUMNS$} {:>10} {:>2} {:>5}",
-            name,
-            format_size(row.n),
+            "{} {:>2} {:>5}",
+            name_and_size(&name, &format_size(row.n)),
             number(row.vt),
             number(row.block_threads)
         );
@@ -75,8 +73,8 @@ impl Table {
     }
 }
 
-/// Columns of the strategy's name.
-const NAME_COLUMNS: usize = 19;
+/// Columns of the strategy's name and of the size, with the space between.
+const NAME_AND_SIZE_COLUMNS: usize = 30;
 const CPU_COLUMNS: &str = "strategy                     n VT block moves/n  work/n  behind     span  result\n";
 const GPU_COLUMNS: &str = "strategy                     n VT block launches         µs     GB/s  result\n";
 
@@ -87,6 +85,13 @@ work/n   operator applications per element; span: the longest chain of them
 behind   tiles a tile looked back over, on average
 These are counts. How long the CPU device takes says nothing about a GPU.
 ";
+
+/// The name on the left, the size on the right. What `auto` came to has a long name, which takes of the columns that
+/// the size leaves free; where that is not enough, the name has a line of its own.
+fn name_and_size(name: &str, size: &str) -> String {
+    let free = NAME_AND_SIZE_COLUMNS.saturating_sub(name.len());
+    if size.len() < free { format!("{name}{size:>free$}") } else { format!("{name}\n{size:>NAME_AND_SIZE_COLUMNS$}") }
+}
 
 fn heading(row: &Row) -> String {
     let mut heading = format!("{}, {}", row.instance_name(), row.mode);
@@ -133,6 +138,7 @@ pub fn significant(value: f64, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::record::tests::{outcome, request};
+    use crate::strategy::StrategyChoice;
 
     #[test]
     fn the_widest_row_fits_80_columns() {
@@ -148,6 +154,27 @@ mod tests {
             row.failure = Some("short".to_owned());
             for line in Table::default().lines(&row, timed).lines().skip(1) {
                 assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+            }
+            for &strategy in Strategy::ALL {
+                for n in [1, 1000, 20_000, 1 << 20, (1 << 32) + 17] {
+                    let auto =
+                        Row { chosen_strategy: Some(strategy), strategy: StrategyChoice::Auto, n, ..row.clone() };
+                    let text = Table::default().lines(&auto, timed);
+                    let name = format!("auto: {strategy}");
+                    let is_whole = |line: &str| {
+                        line.strip_prefix(&name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+                    };
+                    assert!(text.lines().any(is_whole), "{name} is not in {text}");
+                    for line in text.lines().skip(1) {
+                        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+                    }
+                    // The size stands where it stands in every row.
+                    let size = format_size(n);
+                    let ends = |line: &str| {
+                        line.get(..NAME_AND_SIZE_COLUMNS).is_some_and(|start| start.ends_with(&format!(" {size}")))
+                    };
+                    assert!(text.lines().any(ends), "{size} is not in its column of {text}");
+                }
             }
         }
         for line in CPU_LEGEND.lines() {

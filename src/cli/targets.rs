@@ -10,6 +10,9 @@ use crate::record::write_atomically;
 use crate::tuning::TuningTable;
 use std::path::{Path, PathBuf};
 
+/// What the command says where there is no GPU.
+const INSTEAD: &str = "--record FILE judges a record that was measured elsewhere, without a GPU";
+
 /// Measures the sweep or reads its record, prints the verdicts and returns the exit code.
 ///
 /// # Errors
@@ -21,11 +24,29 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
             format!("the sweep '{}' has no targets; write --sweep {SWEEP}, or run `lookback sweep`", file.name);
         return Err(CliError::Usage(reason));
     }
+    if arguments.resume && arguments.output.is_none() {
+        let reason = "--resume goes on with the record in a folder; name the folder by --output DIR";
+        return Err(CliError::Usage(reason.to_owned()));
+    }
     if let Some(path) = &arguments.record {
+        if arguments.tuning.is_some() {
+            let reason = "a record is judged as it was measured, so --tuning has no effect on it; leave out --tuning, \
+                          or leave out --record to measure by that table";
+            return Err(CliError::Usage(reason.to_owned()));
+        }
+        if arguments.device != DeviceChoice::Auto {
+            let reason =
+                "--record FILE is judged without a device; leave out --device, or leave out --record to measure";
+            return Err(CliError::Usage(reason.to_owned()));
+        }
         let record = SweepRecord::read(path)?;
         if record.header.sweep.name != SWEEP {
             let found = &record.header.sweep.name;
-            let reason = format!("{} is a record of the sweep '{found}', not of '{SWEEP}'", path.display());
+            let reason = format!(
+                "{} is a record of the sweep '{found}', not of '{SWEEP}'; give one that \
+                 `lookback compare --sweep {SWEEP} --output DIR` made",
+                path.display()
+            );
             return Err(CliError::Usage(reason));
         }
         return judge(&record, arguments.verbose, None, console);
@@ -37,7 +58,7 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
     if let Some(path) = &arguments.tuning {
         file.tuning = Some(TuningTable::open(path)?.without_evidence());
     }
-    let mut laboratory = sweep::open_laboratory(0)?;
+    let mut laboratory = sweep::open_laboratory(0, "compare --sweep targets", INSTEAD)?;
     // A record that nobody asked to keep.
     let temporary;
     let folder = match &arguments.output {

@@ -45,6 +45,10 @@ pub struct TuneArguments {
     pub quiet: bool,
 }
 
+/// What the command says where there is no GPU.
+const INSTEAD: &str = "a table from a record needs neither: lookback tune --from RECORD --output FILE; \
+                       `lookback compare --device cpu` runs the strategies here";
+
 /// Time for everything where the user says nothing.
 const SECONDS: f64 = 240.0;
 const QUICK_SECONDS: f64 = 60.0;
@@ -62,8 +66,10 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 /// When there is no GPU, the record cannot be read or written, or it makes no table.
 pub fn tune(arguments: &TuneArguments) -> Result<u8, CliError> {
     let mut console = Console::new(arguments.quiet);
+    // Before anything is measured: minutes would be spent for a table that has no place.
+    check_output(&arguments.output, arguments.from.as_deref())?;
     if let Some(path) = &arguments.from {
-        write_table(&SweepRecord::read(path)?, &arguments.output, &mut console)?;
+        write_table(path, &arguments.output, &mut console)?;
         return Ok(EXIT_OK);
     }
     let types = arguments.types.as_ref().map_or(tune::TYPES.to_vec(), |names| match names.all {
@@ -72,7 +78,7 @@ pub fn tune(arguments: &TuneArguments) -> Result<u8, CliError> {
     });
     let seconds = arguments.seconds.unwrap_or(if arguments.quick { QUICK_SECONDS } else { SECONDS });
     let plan = TunePlan::new(&types, seconds, arguments.quick)?;
-    let mut laboratory = open_laboratory(arguments.ordinal).map_err(|error| CliError::TuneNeedsGpu(Box::new(error)))?;
+    let mut laboratory = open_laboratory(arguments.ordinal, "tune", INSTEAD)?;
     measure_and_write(laboratory.as_mut(), &plan, &arguments.output, arguments.resume, &mut console)
 }
 
@@ -100,7 +106,7 @@ pub fn measure_and_write(
         Opened::Recorder(recorder) => recorder,
         Opened::Finished(path) => {
             console.remark(&format!("{} is finished; nothing is left to measure", path.display()));
-            write_table(&SweepRecord::read(&path)?, output, console)?;
+            write_table(&path, output, console)?;
             return Ok(EXIT_OK);
         }
     };
@@ -142,12 +148,40 @@ pub fn measure_and_write(
     };
     console.print(&format!("{}\n{}\n", in_a_sentence(&summary.sweep), path.display()))?;
     // From the file and not from memory: what --from gives later is the same.
-    write_table(&SweepRecord::read(&path)?, output, console)?;
+    write_table(&path, output, console)?;
     Ok(if summary.sweep.wrong == 0 { EXIT_OK } else { EXIT_WRONG })
 }
 
-fn write_table(record: &SweepRecord, output: &Path, console: &mut Console) -> Result<(), CliError> {
-    let table = tune::derive(record)?;
+/// Refuses a place for the table where something else would be lost: a record, which is the evidence of a table and
+/// cannot be made again, or any other file that is no tuning table. `record` is the one that the table is made from.
+fn check_output(output: &Path, record: Option<&Path>) -> Result<(), CliError> {
+    let name = output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_same = |record: &Path| match (output.canonicalize(), record.canonicalize()) {
+        (Ok(output), Ok(record)) => output == record,
+        _ => false,
+    };
+    // By its name, too: the record of this run is not there yet.
+    if name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") || record.is_some_and(is_same) {
+        return Err(CliError::OutputIsRecord { path: output.to_owned() });
+    }
+    match output.metadata() {
+        // A pipe or a device is not opened, which could wait for ever.
+        Ok(found) if !found.is_file() || TuningTable::open(output).is_err() => {
+            Err(CliError::OutputIsNoTable { path: output.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the table of a record and writes it, with a warning where the record is not complete.
+fn write_table(record: &Path, output: &Path, console: &mut Console) -> Result<(), CliError> {
+    // Again, because what is there now may not have been there when measuring began.
+    check_output(output, Some(record))?;
+    let table = tune::derive(&SweepRecord::read(record)?)
+        .map_err(|source| CliError::RecordMakesNoTable { path: record.to_owned(), source: Box::new(source) })?;
+    if let Some(note) = &table.header.note {
+        console.remark(&format!("warning: {note}"));
+    }
     let text = format!(
         "# What `auto` takes on this GPU, measured by `lookback tune`; times are those of one scan.\n\n{}",
         table.to_toml()

@@ -67,14 +67,15 @@ impl Architecture {
     /// Tiles that a block of a kernel which takes several ([`Kernel::takes_tiles`]) holds at one time: as many as fit
     /// beside what its warps tell each other, at most 12; 0 if not even one does.
     pub const fn stages(self, config: &KernelConfig, element_bytes: usize) -> u32 {
-        // For each scanning warp a row on its way to a misaligned output, and in each stage a prefix; for each stage five
-        // totals and prefixes, the tile's index, and five barriers of up to 12 bytes (`lookahead_ring` in
-        // `cuda/scan/lookahead.cuh`): at most 148 bytes with values of 16, for which ten of them are counted.
+        // For each scanning warp a row on its way to a misaligned output, and a total; in each stage a prefix for each
+        // scanning warp and five more values, the tile's index, and five barriers of up to 12 bytes (`lookahead_ring` in
+        // `cuda/scan/lookahead.cuh`).
         const ROW_BYTES: u64 = 33 * 16;
-        const PREFIX_BYTES: u64 = 16;
+        const VALUE_BYTES: u64 = 16;
+        const INDEX_AND_BARRIERS_BYTES: u64 = 8 + 5 * 12;
         let warps = config.block_threads as u64 / abi::LOOKBACK_WARP_LANES as u64;
-        let fixed = 512 + warps * (ROW_BYTES + PREFIX_BYTES);
-        let stage = config.tile_bytes(element_bytes) + (warps + 10) * PREFIX_BYTES;
+        let fixed = 512 + warps * (ROW_BYTES + VALUE_BYTES);
+        let stage = config.tile_bytes(element_bytes) + (warps + 5) * element_bytes as u64 + INDEX_AND_BARRIERS_BYTES;
         let fit = self.shared_bytes().saturating_sub(fixed) / stage;
         if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
     }

@@ -12,7 +12,7 @@ pub enum CudaError {
     /// The driver's library is not there: no NVIDIA driver on this machine.
     #[error(
         "no NVIDIA driver: none of {searched} could be loaded; install the driver (nvidia-smi must work), \
-         put the folder of libcuda.so.1 on LD_LIBRARY_PATH, or use the CPU device"
+         or put the folder of libcuda.so.1 on LD_LIBRARY_PATH"
     )]
     DriverLibraryMissing {
         /// The library names that were tried.
@@ -29,8 +29,7 @@ pub enum CudaError {
     },
     /// The driver is there and sees no such GPU.
     #[error(
-        "no CUDA device {ordinal}: the driver reports {available} device(s); check nvidia-smi and CUDA_VISIBLE_DEVICES, \
-         or use the CPU device"
+        "no CUDA device {ordinal}: the driver reports {available} device(s); check nvidia-smi and CUDA_VISIBLE_DEVICES"
     )]
     NoDevice {
         /// The device that was asked for.

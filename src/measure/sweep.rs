@@ -401,7 +401,7 @@ pub enum SweepFileError {
         source: std::io::Error,
     },
     /// No TOML, or not the fields of a sweep.
-    #[error("{origin} is no sweep file: {source}")]
+    #[error("{origin} is no sweep file")]
     Toml {
         /// The file, or the shipped sweep.
         origin: String,
@@ -532,7 +532,9 @@ impl SweepFile {
             for (text, &element) in group.sizes.iter().flat_map(|text| group.types.iter().map(move |of| (text, of))) {
                 match size(text, element) {
                     None => {
-                        return wrong(format!("'{text}' is no size; write 2^20, 10^8, 2^16+1, 1000, 64KiB or 1MiB-1"));
+                        return wrong(format!(
+                            "'{text}' is no size up to 2^44; write 2^20, 10^8, 2^16+1, 1000, 64KiB or 1MiB-1"
+                        ));
                     }
                     Some(0) => return wrong("a size of 0 takes no time".to_owned()),
                     Some(_) => {}
@@ -794,9 +796,14 @@ mod tests {
         assert_eq!(names, ["memcpy", "copy-16-byte", "lookback", "cub"]);
     }
 
+    /// The message with what is behind it, as the program prints it.
+    fn whole(error: &dyn std::error::Error) -> String {
+        std::iter::successors(Some(error), |error| error.source()).map(|error| format!("{error}: ")).collect()
+    }
+
     #[test]
     fn mistakes_in_a_sweep_file_are_typed_errors_that_say_where() {
-        let parse = |text: &str| SweepFile::parse(text, "test".to_owned()).unwrap_err().to_string();
+        let parse = |text: &str| whole(&SweepFile::parse(text, "test".to_owned()).unwrap_err());
         let start = "name = \"a\"\npurpose = \"b\"\n";
         assert!(parse("name = ").contains("no sweep file"));
         assert!(parse(&format!("{start}typo = 1\n[[measure]]\nsizes = []")).contains("typo"));
@@ -811,13 +818,18 @@ mod tests {
             parse(&format!("{start}{limits}[[measure]]\nsizes = [\"1\"]\nstrategies = [\"lookback\"]"))
                 .contains("at least 2")
         );
+        assert!(
+            parse(&format!("{start}[[measure]]\nsizes = [\"2^45\"]\nstrategies = [\"lookback\"]")).contains("2^44")
+        );
+        let twice = parse(&format!("{start}typo = 1\n"));
+        assert_eq!(twice.matches("TOML parse error").count(), 1, "{twice}");
         assert!(matches!(SweepFile::open("none-such"), Err(SweepFileError::Unknown { .. })));
     }
 
     const START: &str = "name = \"a\"\npurpose = \"b\"\n[[measure]]\n";
 
     fn parsed(measure: &str) -> Result<SweepFile, String> {
-        SweepFile::parse(&format!("{START}{measure}"), "test".to_owned()).map_err(|error| error.to_string())
+        SweepFile::parse(&format!("{START}{measure}"), "test".to_owned()).map_err(|error| whole(&error))
     }
 
     #[test]

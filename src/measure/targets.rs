@@ -651,6 +651,7 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
     if target.comparison == Comparison::NotSlower {
         if [reference, ours].iter().any(|figure| figure.samples_ns.is_empty()) {
             finding.problem = Some("a time without its samples cannot be told from another".to_owned());
+            finding.passed = false;
             return Some(finding);
         }
         let samples = judge(reference, ours, THRESHOLD);

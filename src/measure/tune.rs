@@ -12,7 +12,10 @@
 //! - candidates *within noise* of the least cost are as good as it: within 1 %, or three standard errors up to 3 %,
 //! - from the smallest size on, a range goes as far as one candidate is within noise of the best at every size in it; of
 //!   several such candidates it takes the one of least cost over the range,
-//! - ranges meet at the geometric mean of the two sizes beside the boundary.
+//! - ranges meet at the geometric mean of the two sizes beside the boundary,
+//! - where the record was not finished, or a size of a type is missing in it, the last range of the type ends with the
+//!   largest size that was measured. Larger arrays, and types of which nothing was measured, take the strategies of the
+//!   committed table for the GPU in the configurations that are suggested for the size; the table's `note` says so.
 
 use super::record::{Kind, Pass, Status, SweepRecord, SweepRecorder, SweepRow};
 use super::run::{
@@ -20,9 +23,10 @@ use super::run::{
 };
 use super::sampling::{Clocks, Figure};
 use super::sweep::{Entry, Group, Limits, Offsets, Point, Subject, SweepFile, size};
+use crate::cli::arguments::format_size;
 use crate::element::{ElementType, Instance, Operator};
 use crate::strategy::{Composition, Mode, ScanConfig, Strategy, StrategyChoice};
-use crate::tuning::{Evidence, RunnerUp, Times, TuningError, TuningHeader, TuningRow, TuningTable};
+use crate::tuning::{Evidence, RunnerUp, Times, Tuning, TuningError, TuningHeader, TuningRow, TuningTable};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -87,6 +91,15 @@ pub enum TuneError {
     /// The embedded candidates, or the types asked for, make no sweep.
     #[error("nothing can be tuned: {0}")]
     Plan(String),
+    /// A record of another sweep, whose candidates were not chosen for a table.
+    #[error(
+        "it is a record of the sweep '{found}', not of '{NAME}': what it measured are no candidates for a table; \
+         measure them with `lookback tune --output FILE`"
+    )]
+    OtherSweep {
+        /// The sweep.
+        found: String,
+    },
     /// The record has nothing that a row could rest on.
     #[error(
         "the record has no point at which a scan's graph, stream and cold time were all measured; \
@@ -360,15 +373,25 @@ fn within_noise(rivals: &[Rival]) -> Vec<Rival> {
     rivals.iter().filter(is_as_good).copied().collect()
 }
 
-/// The table that follows from a record.
+/// What a row is for.
+type Kept = (ElementType, Operator);
+
+/// The table that follows from a record. Of a record that is not complete it says so in its `note`.
 ///
 /// # Errors
-/// When the record has no point with all three figures, or what was measured does not make a table.
+/// When the record is of another sweep, has no point with all three figures, or what was measured does not make a
+/// table.
 pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
     let header = &record.header;
-    let mut points: BTreeMap<(ElementType, Operator), BTreeMap<u64, Vec<Rival>>> = BTreeMap::new();
-    for point in &record.points {
-        let of_point = |row: &&SweepRow| (row.element, row.operator, row.n) == (point.element, point.operator, point.n);
+    if header.sweep.name != NAME {
+        return Err(TuneError::OtherSweep { found: header.sweep.name.clone() });
+    }
+    let mut points: BTreeMap<Kept, BTreeMap<u64, Vec<Rival>>> = BTreeMap::new();
+    // Other offsets are other work, and a table has nothing to say of them.
+    for point in record.points.iter().filter(|point| point.offsets.is_aligned()) {
+        let of_point = |row: &&SweepRow| {
+            (row.element, row.operator, row.n, row.offsets) == (point.element, point.operator, point.n, point.offsets)
+        };
         let rivals = rivals(record.rows.iter().filter(of_point));
         if !rivals.is_empty() && Instance::new(point.element, point.operator).is_ok() {
             points.entry((point.element, point.operator)).or_default().insert(point.n, rivals);
@@ -377,11 +400,18 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
     if points.is_empty() {
         return Err(TuneError::NothingMeasured);
     }
+    let planned = planned(&header.sweep);
+    let machine = &header.machine;
+    let committed = Tuning::committed(machine.tuning_gpu());
     let mut rows = Vec::new();
-    for ((element, operator), sizes) in &points {
+    let mut unmeasured = Vec::new();
+    let nothing = BTreeMap::new();
+    for &(element, operator) in points.keys().chain(planned.keys()).collect::<BTreeSet<_>>() {
+        let Ok(instance) = Instance::new(element, operator) else { continue };
+        let sizes = points.get(&(element, operator)).unwrap_or(&nothing);
         rows.extend(ranges(sizes).into_iter().map(|(key, sizes, up_to)| TuningRow {
-            element: *element,
-            operator: *operator,
+            element,
+            operator,
             up_to,
             strategy: key.strategy,
             vt: Some(key.vt),
@@ -389,8 +419,20 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
             composition: key.composition,
             evidence: sizes.iter().filter_map(|(n, rivals)| evidence(key, *n, rivals)).collect(),
         }));
+        let mut wanted = planned.get(&(element, operator)).into_iter().flatten();
+        if record.finished.is_some() && wanted.all(|n| sizes.contains_key(n)) {
+            continue;
+        }
+        let largest = sizes.keys().next_back().copied();
+        if let (Some(_), Some(row)) = (largest, rows.last_mut()) {
+            row.up_to = largest;
+        }
+        rows.extend(rows_above(largest.unwrap_or(0), instance, &committed));
+        unmeasured.push(match largest {
+            Some(n) => format!("{instance} above n = {}", format_size(n)),
+            None => format!("{instance} at all sizes"),
+        });
     }
-    let machine = &header.machine;
     let commit = header.program.git_commit.as_ref().map(|commit| {
         let dirty = if header.program.git_dirty == Some(true) { "-dirty" } else { "" };
         format!("{commit}{dirty}")
@@ -405,9 +447,66 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
         date: Some(header.date.clone()),
         commit,
         command: Some(header.command.clone()),
-        note: None,
+        note: (!unmeasured.is_empty()).then(|| note(record.finished.is_some(), &unmeasured, committed.name())),
     };
     Ok(TuningTable::new(header, rows)?)
+}
+
+/// The sizes at which the sweep measures aligned scans.
+fn planned(sweep: &SweepFile) -> BTreeMap<Kept, BTreeSet<u64>> {
+    let mut planned: BTreeMap<Kept, BTreeSet<u64>> = BTreeMap::new();
+    for group in sweep.groups.iter().filter(|group| group.offsets.iter().any(Offsets::is_aligned)) {
+        for &element in &group.types {
+            for &operator in &group.operators {
+                let sizes = group.sizes.iter().filter_map(|text| size(text, element));
+                planned.entry((element, operator)).or_default().extend(sizes);
+            }
+        }
+    }
+    planned
+}
+
+/// What is taken of more than `below` elements without a measurement. Limits are powers of two: the committed ones were
+/// measured for other configurations, perhaps on another GPU.
+fn rows_above(below: u64, instance: Instance, committed: &Tuning) -> Vec<TuningRow> {
+    /// Beyond this nothing changes any more.
+    const LARGEST_POWER: u32 = 36;
+    let row = |up_to, strategy| TuningRow {
+        element: instance.element(),
+        operator: instance.operator(),
+        up_to,
+        strategy,
+        vt: None,
+        block_threads: None,
+        composition: None,
+        evidence: Vec::new(),
+    };
+    let first = below.saturating_add(1);
+    let mut strategy = committed.resolve(instance, first).strategy;
+    let mut rows = Vec::new();
+    for n in (0..=LARGEST_POWER).map(|power| 1 << power).filter(|&n| n > first) {
+        let next = committed.resolve(instance, n).strategy;
+        if next != strategy {
+            rows.push(row(Some(first.max(n / 2)), strategy));
+            strategy = next;
+        }
+    }
+    rows.push(row(None, strategy));
+    rows
+}
+
+/// What a table says that does not rest on measurements alone.
+fn note(is_finished: bool, unmeasured: &[String], committed: &str) -> String {
+    let (why, remedy) = if is_finished {
+        ("Not every size could be measured", "")
+    } else {
+        ("The record was not finished", " Measure the rest with `lookback tune --resume`.")
+    };
+    format!(
+        "{why}. Rows for these rest on no measurement: {}. They take the strategies of the table {committed} in the \
+         configurations suggested for the size.{remedy}",
+        unmeasured.join(", ")
+    )
 }
 
 /// A candidate, the sizes at which it is taken, and the limit up to which it is.

@@ -131,6 +131,20 @@ pub struct TuningRule {
     pub strategy: Strategy,
 }
 
+impl TuningRule {
+    /// Bytes in all, and for each multiprocessor; the smaller one counts.
+    fn limits(&self) -> [u64; 2] {
+        [self.up_to_bytes, self.up_to_bytes_per_multiprocessor].map(|limit| limit.unwrap_or(u64::MAX))
+    }
+
+    /// Whether this rule's limit is at least that of the other one, however many multiprocessors there are.
+    fn covers(&self, other: &Self) -> bool {
+        let ([bytes, each], [other_bytes, other_each]) = (self.limits(), other.limits());
+        // With many multiprocessors the bytes in all decide; with one, the smaller of the two.
+        other_bytes <= bytes && other_bytes.min(other_each) <= each
+    }
+}
+
 /// A table as its file has it, checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawTable")]
@@ -156,12 +170,12 @@ pub enum TuningError {
         source: std::io::Error,
     },
     /// No TOML, or not the fields of a table.
-    #[error("{origin} is no tuning table: {source}")]
+    #[error("{origin} is no tuning table: {fault}")]
     Toml {
         /// The file.
         origin: String,
-        /// What is wrong, with line and column.
-        source: Box<toml::de::Error>,
+        /// What is wrong, with line and column. Part of the message and so no source of it, which would say it twice.
+        fault: Box<toml::de::Error>,
     },
     /// The header says what cannot be.
     #[error("{origin} is no tuning table: {reason}")]
@@ -206,6 +220,18 @@ pub enum RowFault {
     /// A row behind the one that holds for everything larger.
     #[error("the row before has no up_to and holds for all larger sizes; only the last one of a type may have none")]
     AfterLast,
+    /// A rule whose limit is no higher than that of one before, on whatever GPU.
+    #[error(
+        "its limit is not above that of rule {before}, which comes first, so it would hold for nothing; \
+         rules must ascend"
+    )]
+    Covered {
+        /// The rule, counted from 1.
+        before: usize,
+    },
+    /// A rule with a limit of nothing.
+    #[error("its limit is 0, so it would hold for nothing; give it bytes, or leave it out")]
+    Nothing,
     /// Sizes that no row holds for.
     #[error("it is the last row of its type, so it must hold for all larger sizes: leave up_to out")]
     NoLast,
@@ -298,7 +324,7 @@ impl TuningTable {
     /// tile that a block of the table's own GPU cannot hold. The error names the row.
     pub fn parse(text: &str, origin: &str) -> Result<Self, TuningError> {
         let raw: RawTable = toml::from_str(text)
-            .map_err(|source| TuningError::Toml { origin: origin.to_owned(), source: Box::new(source) })?;
+            .map_err(|fault| TuningError::Toml { origin: origin.to_owned(), fault: Box::new(fault) })?;
         Self::check(raw, origin)
     }
 
@@ -341,6 +367,14 @@ impl TuningTable {
             && (!is_last(last) || others.iter().any(is_last))
         {
             return wrong("each [[rule]] but the last needs a limit, and the last must have none");
+        }
+        for (index, rule) in self.rules.iter().enumerate() {
+            let fault = match self.rules[..index].iter().position(|before| before.covers(rule)) {
+                _ if rule.limits().contains(&0) => RowFault::Nothing,
+                Some(before) => RowFault::Covered { before: before + 1 },
+                None => continue,
+            };
+            return Err(TuningError::Row { origin: origin.to_owned(), row: format!("rule {}", index + 1), fault });
         }
         let gpu = match &self.header.compute_capability {
             None => None,
