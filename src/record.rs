@@ -304,7 +304,7 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// Not what this program writes.
-    #[error("{}, line {line}, is damaged: {reason}", path.display())]
+    #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -476,7 +476,9 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
 /// # Errors
 /// When the folder cannot be written.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
-    let directory = path.parent().unwrap_or(Path::new("."));
+    let directory = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The library's errors name the temporary file, which says nothing to whoever named `path`.
+    let unnamed = |error: io::Error| io::Error::from(error.kind());
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
@@ -484,9 +486,9 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
         // As any file a program makes; the operating system takes off what the user's mask forbids.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(directory).map_err(io_error("write into", directory))?;
-    file.write_all(bytes).map_err(io_error("write", path))?;
-    file.persist(path).map_err(|error| io_error("write", path)(error.error))?;
+    let mut file = builder.tempfile_in(directory).map_err(|error| io_error("write into", directory)(unnamed(error)))?;
+    file.write_all(bytes).map_err(|error| io_error("write", path)(unnamed(error)))?;
+    file.persist(path).map_err(|error| io_error("write", path)(unnamed(error.error)))?;
     Ok(())
 }
 

@@ -223,7 +223,7 @@ pub struct ScanConfig {
     /// Values per thread, 1 … 64.
     pub vt: u32,
     /// Threads per block that hold values: a multiple of 32, 32 … 1024. `lookahead` adds four warps, so that it
-    /// takes up to 928.
+    /// takes up to 896.
     pub block_threads: u32,
     /// The scan over one value a lane.
     pub pattern: Pattern,
@@ -301,7 +301,7 @@ impl ScanConfig {
                 (_, false) => (16, 128),
             },
             // Tiles of 32 KB: seven of them fit on a multiprocessor of a data centre's GPU, and its one prefix a tile
-            // is known in time.
+            // is known in time. Of u8 half as much, because 64 values a thread spill under other operators than the sum.
             Strategy::Lookahead => match element_bytes {
                 1 => (32, 512),
                 2 => (32, 512),

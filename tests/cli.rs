@@ -377,7 +377,7 @@ fn a_file_that_cannot_be_written_is_named_as_the_user_named_it() {
     if fs::write(locked.join("probe"), "").is_err() {
         let mut command = command(&["tune", "--from", record.to_str().unwrap(), "--output", "table.toml"]);
         let output = command.current_dir(&locked).output().unwrap();
-        assert_refused(&output, 2, "cannot write into .: Permission denied");
+        assert_refused(&output, 2, "cannot write into .: permission denied");
         assert!(!stderr(&output).contains(".tmp"), "{}", stderr(&output));
     }
 }

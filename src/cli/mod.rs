@@ -178,22 +178,16 @@ pub enum CliError {
     Input(#[from] input::InputError),
     /// The output folder is unusable, or holds no record.
     #[error(transparent)]
-    Record(RecordError),
-    /// A record that cannot be read to its end.
-    #[error("{what}; measure again, or give another file")]
-    Damaged {
-        /// Which file, and what is wrong with it.
-        what: String,
-    },
+    Record(#[from] RecordError),
     /// A plot could not be drawn.
     #[error(transparent)]
-    Report(ReportError),
+    Report(#[from] ReportError),
     /// A sweep file is not to be found or unusable.
     #[error(transparent)]
     SweepFile(#[from] crate::measure::sweep::SweepFileError),
     /// A sweep's record cannot be read, written or gone on with.
     #[error(transparent)]
-    SweepRecord(SweepRecordError),
+    SweepRecord(#[from] SweepRecordError),
     /// A tuning table cannot be read, or does not fit the device.
     #[error(transparent)]
     Tuning(#[from] crate::tuning::TuningError),
@@ -284,69 +278,6 @@ impl CliError {
             _ => EXIT_USAGE,
         }
     }
-}
-
-impl From<RecordError> for CliError {
-    fn from(error: RecordError) -> Self {
-        match error {
-            RecordError::Damaged { .. } => Self::Damaged { what: error.to_string() },
-            RecordError::Io { action, path, source } => {
-                let (path, source) = (named(path), without_temporary_name(source));
-                Self::Record(RecordError::Io { action, path, source })
-            }
-            error => Self::Record(error),
-        }
-    }
-}
-
-impl From<ReportError> for CliError {
-    fn from(error: ReportError) -> Self {
-        match error {
-            ReportError::Write(error) => error.into(),
-            ReportError::Sweep(error) => error.into(),
-            error => Self::Report(error),
-        }
-    }
-}
-
-impl From<SweepRecordError> for CliError {
-    fn from(error: SweepRecordError) -> Self {
-        match error {
-            SweepRecordError::Damaged { .. } => Self::Damaged { what: error.to_string() },
-            // The file was read; what is wrong is in it.
-            SweepRecordError::Io { action: "decompress", path, source } => {
-                Self::Damaged { what: format!("{} cannot be decompressed: {source}", path.display()) }
-            }
-            SweepRecordError::Io { action, path, source } => {
-                let (path, source) = (named(path), without_temporary_name(source));
-                Self::SweepRecord(SweepRecordError::Io { action, path, source })
-            }
-            error => Self::SweepRecord(error),
-        }
-    }
-}
-
-/// The folder of a file that was given without one.
-fn named(path: PathBuf) -> PathBuf {
-    if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
-}
-
-/// The error without the name of the temporary file that a file is written to before it takes its place: the error
-/// names the user's path already.
-fn without_temporary_name(source: io::Error) -> io::Error {
-    let inner = source.get_ref();
-    if let Some(RecordError::Io { source, .. }) = inner.and_then(|inner| inner.downcast_ref::<RecordError>()) {
-        return io::Error::new(source.kind(), before_path(&source.to_string()));
-    }
-    match inner {
-        Some(inner) => io::Error::new(source.kind(), before_path(&inner.to_string())),
-        None => source,
-    }
-}
-
-/// "Permission denied" of "Permission denied at path "/tmp/.tmpzzVHev"".
-fn before_path(text: &str) -> String {
-    text.split_once(" at path \"").map_or(text, |(reason, _)| reason).to_owned()
 }
 
 /// Runs the program on the process's arguments.

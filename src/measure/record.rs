@@ -489,7 +489,7 @@ pub enum SweepRecordError {
         source: io::Error,
     },
     /// Not what this program writes.
-    #[error("{}, line {line}, is damaged: {reason}", path.display())]
+    #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -498,6 +498,17 @@ pub enum SweepRecordError {
         /// What is wrong.
         reason: String,
     },
+    /// Compressed data that end too soon or are none.
+    #[error("{} cannot be decompressed; measure again, or give another file", path.display())]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// The file could not be put in its place.
+    #[error(transparent)]
+    Write(#[from] crate::record::RecordError),
     /// Written by another version.
     #[error("{} has format {found}, this program reads format {FORMAT}; use the version that wrote it", path.display())]
     Format {
@@ -546,7 +557,9 @@ impl SweepRecord {
         let bytes = fs::read(path).map_err(io_error("read", path))?;
         let text = if bytes.starts_with(&[0x1f, 0x8b]) {
             let mut text = Vec::new();
-            MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text).map_err(io_error("decompress", path))?;
+            MultiGzDecoder::new(&bytes[..])
+                .read_to_end(&mut text)
+                .map_err(|source| SweepRecordError::Compressed { path: path.to_owned(), source })?;
             text
         } else {
             bytes
@@ -703,11 +716,7 @@ impl SweepRecorder {
         lines.extend(record.skipped.iter().cloned().map(Line::Skipped));
         lines.extend(record.resumed.iter().cloned().map(Line::Resumed));
         let text: String = lines.iter().map(text_of).collect();
-        crate::record::write_atomically(path, text.as_bytes()).map_err(|error| SweepRecordError::Io {
-            action: "write",
-            path: path.to_owned(),
-            source: io::Error::other(error),
-        })?;
+        crate::record::write_atomically(path, text.as_bytes())?;
         let file = OpenOptions::new().append(true).open(path).map_err(io_error("write", path))?;
         Ok(Self { path: path.to_owned(), file, record })
     }
@@ -773,11 +782,7 @@ impl SweepRecorder {
         let compressed_path = self.path.with_extension("jsonl.gz");
         let compressed =
             encoder.write_all(&text).and_then(|()| encoder.finish()).map_err(io_error("compress", &compressed_path))?;
-        crate::record::write_atomically(&compressed_path, &compressed).map_err(|error| SweepRecordError::Io {
-            action: "write",
-            path: compressed_path.clone(),
-            source: io::Error::other(error),
-        })?;
+        crate::record::write_atomically(&compressed_path, &compressed)?;
         fs::remove_file(&self.path).map_err(io_error("remove", &self.path))?;
         Ok(compressed_path)
     }

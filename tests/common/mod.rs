@@ -1,5 +1,6 @@
 //! What tests of records share: a machine that nobody has, and the peers.
 
+#[cfg(feature = "cli")]
 use lookback::measure::environment::Machine;
 
 /// The scans of other libraries, as a build with the feature `peers` names them.
@@ -21,6 +22,8 @@ pub const PEER_SCANS: [&str; 9] = [
 pub const H100: &str = "NVIDIA H100 80GB HBM3";
 
 /// A machine with this GPU.
+#[cfg(feature = "cli")]
+#[allow(dead_code)] // As above.
 pub fn machine(gpu: &str) -> Machine {
     Machine {
         gpu: gpu.to_owned(),
