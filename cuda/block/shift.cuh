@@ -5,6 +5,9 @@
 
 namespace lookback {
 
+// For `select_bytes`: the four bytes of two words that begin `skipped` bytes behind the first one's.
+DEVICE u32 byte_selector(u32 skipped) { return 0x3210 + 0x1111 * skipped; }
+
 // The last `shift` elements of `before`, then the first of `own`; `shift` from 1 to width - 1, the same for all lanes.
 // Whole words are chosen, then bytes of two neighbours: an index that is known at run time alone would send the arrays
 // to memory.
@@ -33,7 +36,7 @@ DEVICE void join_vectors(const T (&before)[width], const T (&own)[width], u32 sh
       LOOKBACK_UNROLL
       for (u32 i = 0; i + step <= 2 * words; ++i) from[i] = is_on ? from[i + step] : from[i];
     }
-    const u32 selector = 0x3210 + 0x1111 * (skipped % sizeof(u32));
+    const u32 selector = byte_selector(skipped % sizeof(u32));
     u32 result[words];
     LOOKBACK_UNROLL
     for (u32 i = 0; i < words; ++i) result[i] = select_bytes(from[i], from[i + 1], selector);

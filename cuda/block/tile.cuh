@@ -89,6 +89,12 @@ struct tile {
     return warp_index() * LOOKBACK_WARP_LANES * config.vt + row * LOOKBACK_WARP_LANES * width + lane_index() * width;
   }
 
+  // Whether a warp's part of a row stands right behind its part of the row before, and right before that of the next one.
+  template <u32 width>
+  DEVICE bool continues_row(u32 row) const { return row != 0 && !spans_block(); }
+  template <u32 width>
+  DEVICE bool goes_on_behind(u32 row) const { return row + 1 < config.vt / width && !spans_block(); }
+
   // Whether all elements of the tile are among the first `count` of the array.
   DEVICE bool lies_within(u64 count) const {
     return first >= 0 && static_cast<u64>(first) + tile_elements <= count;
@@ -405,37 +411,37 @@ struct tile {
       constexpr u32 width = decltype(access)::value;
       const u32 shift = misaligned_elements<width>(output);
       if (shift != 0) {
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row < config.vt / width; ++row) {
-          // The rows of a warp follow each other, unless a row spans the block.
-          const bool continues = row != 0 && !spans_block();
-          const bool goes_on = row + 1 < config.vt / width && !spans_block();
-          if constexpr (at_once) {
-            store_joined_row<width>(output, row, shift, launch.n, continues, goes_on);
-          } else {
-            store_shifted_row<width>(output, row, shift, launch.n, continues, goes_on);
+        if constexpr (at_once) {
+          store_joined<width>(output, shift, launch.n, whole);
+        } else {
+          LOOKBACK_UNROLL
+          for (u32 row = 0; row < config.vt / width; ++row) {
+            store_shifted_row<width>(output, row, shift, launch.n, continues_row<width>(row), goes_on_behind<width>(row));
           }
         }
         return;
       }
-      if (whole) {
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row < config.vt / width; ++row) {
-          T vector[width];
-          items.take(row * width, vector);
-          store_whole_vector<width, at_once>(output + first + row_offset<width>(row), vector);
+      if (!whole && MUTANT(partial_tile_dropped, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=partial",
+                           "a tile that is not full is not stored")) {
+        return;
+      }
+      if constexpr (!at_once && width > elements_of_one_lane) {
+        if (!whole) {
+          store_cut_tile<width>(output, launch.n);
+          return;
         }
-      } else if (!MUTANT(partial_tile_dropped, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=partial",
-                         "a tile that is not full is not stored")) {
-        if constexpr (width <= elements_of_one_lane) {
-          LOOKBACK_UNROLL
-          for (u32 row = 0; row < config.vt / width; ++row) {
-            T vector[width];
-            items.take(row * width, vector);
-            store_guarded_vector<width, at_once>(output, first + row_offset<width>(row), launch.n, vector);
-          }
+      }
+      // Whether the tile is whole is asked row by row: with a loop for each case, scans of whole tiles of 4-byte values
+      // were measured to take up to a fifth longer.
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < config.vt / width; ++row) {
+        T vector[width];
+        items.take(row * width, vector);
+        const i64 element = first + row_offset<width>(row);
+        if (whole) {
+          store_whole_vector<width, at_once>(output + element, vector);
         } else {
-          store_cut_tile<width, at_once>(output, launch.n);
+          store_guarded_vector<width, at_once>(output, element, launch.n, vector);
         }
       }
     });
@@ -488,7 +494,7 @@ struct tile {
   }
 
   // As `load_cut_tile`.
-  template <u32 width, bool at_once>
+  template <u32 width>
   DEVICE void store_cut_tile(T* output, u64 count) {
     const cut_vectors of_tile = cuts<width>(count);
     const u32 lane = lane_index();
@@ -501,7 +507,7 @@ struct tile {
       T vector[width];
       items.take(row * width, vector);
       if (is_within(offset, count) && is_within(offset + width - 1, count)) {
-        store_whole_vector<width, at_once>(output + (first + static_cast<i64>(offset)), vector);
+        store_whole_vector<width, false>(output + (first + static_cast<i64>(offset)), vector);
         continue;
       }
       const bool is_tail = of_tile.has_tail && offset == of_tile.tail;
@@ -567,37 +573,141 @@ struct tile {
     if (goes_on && is_tail) memory::shared_store(shifted[lane], edge);
   }
 
-  // The same with whole vectors in shared memory, of which each lane joins two: its own and the one before.
+  // The same for all rows of the warp. Each lane joins its vector and the one before, which comes from the next lane
+  // below by shuffles; so no row waits for another. Through shared memory go only the elements at the ends.
   template <u32 width>
-  DEVICE void store_joined_row(T* output, u32 row, u32 shift, u64 count, bool continues, bool goes_on) {
-    // A vector for each lane, and before them the last one of the row before.
-    T* const vectors = storage.shifted_row[warp_index()];
-    T* const row_values = vectors + width;
-    const u32 lane = lane_index();
-    const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
-    T mine[width];
-    items.take(row * width, mine);
-    memory::shared_store_vector<width>(row_values + lane * width, mine);
-    shifted_row_is_written();
-    if (lane != 0 || continues) {
-      T before[width];
-      memory::shared_load_vector<width>(vectors + lane * width, before);
-      T vector[width];
-      join_vectors<width>(before, mine, shift, vector);
-      const i64 element = row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift);
-      store_guarded_vector<width, true>(output, element, count, vector);
-    }
-    if (lane < width) {
-      const bool is_tail = lane < shift;
-      const u32 place = (is_tail ? LOOKBACK_WARP_LANES * width : 0) + lane - shift;
-      const i64 index = row_first + static_cast<i64>(place);
-      const bool is_alone = is_tail ? !goes_on : !continues;
-      if (is_alone && index >= 0 && static_cast<u64>(index) < count) {
-        memory::store(output + index, memory::shared_load(row_values[place]));
+  DEVICE void store_joined(T* output, u32 shift, u64 count, bool whole) {
+    constexpr u32 vector_bytes = width * sizeof(T);
+    if constexpr (vector_bytes == LOOKBACK_VECTOR_BYTES) {
+      // Which words are joined is known to the compiler then: fewer of them are exchanged, and none chosen.
+      if (whole && !spans_block()) {
+        const u32 skipped = vector_bytes - shift * static_cast<u32>(sizeof(T));
+        const u32 selector = byte_selector(skipped % sizeof(u32));
+        switch (skipped / sizeof(u32)) {
+          case 0:
+            if constexpr (sizeof(T) < sizeof(u32)) store_joined_whole<width, 0>(output, shift, count, selector);
+            break;
+          case 1:
+            if constexpr (sizeof(T) <= sizeof(u32)) store_joined_whole<width, 1>(output, shift, count, selector);
+            break;
+          case 2:
+            store_joined_whole<width, 2>(output, shift, count, selector);
+            break;
+          default:
+            if constexpr (sizeof(T) <= sizeof(u32)) store_joined_whole<width, 3>(output, shift, count, selector);
+            break;
+        }
+        return;
       }
     }
+    store_joined_rows<width>(output, shift, count);
+  }
+
+  // Vectors of 16 bytes of a tile that lies within the array. Of the vector before, `skipped_words` words are left out,
+  // and of the next one the bytes that the selector leaves out.
+  template <u32 width, u32 skipped_words>
+  DEVICE void store_joined_whole(T* output, u32 shift, u64 count, u32 selector) {
+    constexpr u32 words = LOOKBACK_VECTOR_BYTES / sizeof(u32);
+    constexpr u32 joined_words = words - skipped_words;
+    const u32 lane = lane_index();
+    const u32 next_below = (lane + LOOKBACK_WARP_LANES - 1) % LOOKBACK_WARP_LANES;
+    const bool is_last_lane = lane == LOOKBACK_WARP_LANES - 1;
+    const u32 rows = config.vt / width;
+    u32 row_before[joined_words] = {};
+    LOOKBACK_UNROLL
+    for (u32 row = 0; row < rows; ++row) {
+      T mine[width];
+      items.take(row * width, mine);
+      u32 own[words];
+      memcpy(own, mine, sizeof(mine));
+      // The words before, and as many of the own as are needed; the first lane is handed what the last one has of the
+      // row before.
+      u32 left[joined_words];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < joined_words; ++i) {
+        left[i] = is_last_lane ? row_before[i] : own[skipped_words + i];
+        row_before[i] = own[skipped_words + i];
+      }
+      shuffle_index_each(left, joined_words, next_below);
+      u32 from[words + 1];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i <= words; ++i) from[i] = i < joined_words ? left[i] : own[i - joined_words];
+      u32 joined[words];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < words; ++i) {
+        joined[i] = sizeof(T) < sizeof(u32) ? select_bytes(from[i], from[i + 1], selector) : from[i];
+      }
+      T vector[width];
+      memcpy(vector, joined, sizeof(vector));
+      if (lane != 0 || row != 0) {
+        store_whole_vector<width, true>(output + (first + static_cast<i64>(row_offset<width>(row)) - shift), vector);
+      }
+      if (row == 0) write_head<width>(mine);
+      if (row + 1 == rows) write_tail<width>(mine);
+    }
+    store_ends<width>(output, 0, rows - 1, shift, count, true, true);
+  }
+
+  // The vectors at the ends of a warp's rows, of whose elements the vectors that it stores do not take all.
+  template <u32 width>
+  DEVICE void write_head(const T (&vector)[width]) {
+    if (lane_index() == 0) memory::shared_store_vector<width>(storage.shifted_row[warp_index()], vector);
+  }
+  template <u32 width>
+  DEVICE void write_tail(const T (&vector)[width]) {
+    if (lane_index() != LOOKBACK_WARP_LANES - 1) return;
+    memory::shared_store_vector<width>(storage.shifted_row[warp_index()] + width, vector);
+  }
+  // Stores those elements, one a lane.
+  template <u32 width>
+  DEVICE void store_ends(T* output, u32 head_row, u32 tail_row, u32 shift, u64 count, bool has_head, bool has_tail) {
+    const T* const ends = storage.shifted_row[warp_index()];
+    const u32 lane = lane_index();
+    shifted_row_is_written();
+    const bool is_tail = lane < shift;
+    if (lane < width && (is_tail ? has_tail : has_head)) {
+      const i64 row_first = first + row_offset<width>(is_tail ? tail_row : head_row) - static_cast<i64>(lane * width);
+      const i64 index = row_first + static_cast<i64>((is_tail ? LOOKBACK_WARP_LANES * width : 0) + lane - shift);
+      const T end = memory::shared_load(ends[(is_tail ? 2 * width : 0) + lane - shift]);
+      if (index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, end);
+    }
     shifted_row_is_read();
-    if (goes_on && lane == LOOKBACK_WARP_LANES - 1) memory::shared_store_vector<width>(vectors, mine);
+  }
+
+  // Any vectors of any tile.
+  template <u32 width>
+  DEVICE void store_joined_rows(T* output, u32 shift, u64 count) {
+    constexpr u32 words = (width * sizeof(T) + sizeof(u32) - 1) / sizeof(u32);
+    const u32 lane = lane_index();
+    const u32 next_below = (lane + LOOKBACK_WARP_LANES - 1) % LOOKBACK_WARP_LANES;
+    u32 row_before[words] = {};
+    LOOKBACK_UNROLL
+    for (u32 row = 0; row < config.vt / width; ++row) {
+      const bool continues = continues_row<width>(row);
+      const bool goes_on = goes_on_behind<width>(row);
+      T mine[width];
+      items.take(row * width, mine);
+      u32 own[words] = {};
+      memcpy(own, mine, sizeof(mine));
+      u32 left[words];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < words; ++i) {
+        left[i] = lane == LOOKBACK_WARP_LANES - 1 ? row_before[i] : own[i];
+        row_before[i] = own[i];
+      }
+      shuffle_index_each(left, words, next_below);
+      T before[width];
+      memcpy(before, left, sizeof(before));
+      T vector[width];
+      join_vectors<width>(before, mine, shift, vector);
+      if (lane != 0 || continues) {
+        const i64 element = first + row_offset<width>(row) - static_cast<i64>(shift);
+        store_guarded_vector<width, true>(output, element, count, vector);
+      }
+      if (!continues) write_head<width>(mine);
+      if (!goes_on) write_tail<width>(mine);
+      if (!continues || !goes_on) store_ends<width>(output, row, row, shift, count, !continues, !goes_on);
+    }
   }
 
   DEVICE void shifted_row_is_written(call_site where = {}) {

@@ -36,7 +36,6 @@ struct lookahead_ring {
   copy_barrier reduced[Config::maximum_stages];          // the totals of all shares but the first are there
   copy_barrier ready[Config::maximum_stages];            // and all prefixes
   copy_barrier drained[Config::maximum_stages];          // the scanning warps have read all of it
-  u32 epoch;
 };
 
 // Where a warp stands in the ring: a stage, and the parity of the phase that its barriers are in for this tile.
@@ -100,17 +99,15 @@ DEVICE void fill_lines(T* stage, u32 begin, u32 end, T value) {
   }
 }
 
-// The producer: fills one stage after the other until there are no tiles.
+// The producer: fills one stage after the other until there are no tiles. Lane 0 has the first tile's index in `next`.
 template <class Operator, class Config>
 DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
-                        typename Operator::value_type* stages) {
+                        typename Operator::value_type* stages, u64 next) {
   using T = typename Operator::value_type;
   constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
   const T* const input = static_cast<const T*>(launch.input);
   const u32 lane = lane_index();
   ring_position at = {0, 0};
-  u64 next = 0;
-  if (lane == 0) next = take_tile(config, launch, 0);
   for (u64 round = 1;; ++round) {
     DELAY_POINT(before_drained);
     // Pairs with the arrivals of the scanning warps, which come behind the reducers and the prefix: what they read is
@@ -125,16 +122,23 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
       barrier_arrive(ring.taken[at.stage]);
     }
     if (index >= launch.tiles) {
-      if (lane == 0) barrier_arrive(ring.landed[at.stage]);
+      if (lane == 0) {
+        barrier_arrive(ring.landed[at.stage]);
+        barrier_arrive(ring.landed[at.stage]);
+      }
       return;
     }
     const tile_extent tile(config, launch, index);
     T* const stage = stages + static_cast<u64>(at.stage) * tile.elements;
     // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which belongs to somebody
-    // else: what is not a whole line is loaded element by element. Beside the array stands the identity, so that
-    // nobody else need tell such a tile from another.
+    // else: what is not a whole line is loaded element by element, while the copy is on its way. Beside the array stands
+    // the identity, so that nobody else need tell such a tile from another.
     const u32 inner_begin = (tile.begin + line - 1) / line * line;
     const u32 inner_end = tile.end / line * line;
+    DELAY_POINT(before_copy);
+    const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
+    copy_and_arrive(stage + inner_begin, input + (tile.first + static_cast<i64>(inner_begin)), count,
+                    ring.landed[at.stage]);
     if (!tile.is_whole()) {
       const u32 head_end = inner_begin < tile.end ? inner_begin : tile.end;
       const u32 tail_begin = inner_begin < inner_end ? inner_end : head_end;
@@ -147,11 +151,9 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
       const u32 lines_begin = (tile.end + line - 1) / line * line;
       fill_elements(stage, tile.end, lines_begin, Operator::identity());
       fill_lines(stage, lines_begin, tile.elements, Operator::identity());
+      warp_barrier();  // all lanes have written theirs
     }
-    DELAY_POINT(before_copy);
-    const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
-    copy_and_arrive(stage + inner_begin, input + (tile.first + static_cast<i64>(inner_begin)), count,
-                    ring.landed[at.stage]);
+    if (lane == 0) barrier_arrive(ring.landed[at.stage]);
     if (lane == 0) next = take_tile(config, launch, round);
     DELAY_POINT(after_ticket);
     at.advance(config.stages);
@@ -354,12 +356,13 @@ struct running_prefix {
         missing = 0;
       }
       const waiting wait;
+      bool all_at_once = false;
       while (ballot(missing != 0) != 0) {
         const bool is_waiting = missing != 0;
         if (wait.warp_gives_up(tile, tile_of(is_waiting ? lowest_set_bit(missing) : 0), is_waiting)) break;
-        // All that is missing is on its way before any of it is looked at, here too: else each group would cost a trip
-        // to the L2 cache.
-        const u32 asked = missing;
+        // The first that is missing is waited for alone: all warps that wait read the same lines again and again. When
+        // it is there, the others probably are, too: they are asked for side by side, for one trip to the L2 cache.
+        const u32 asked = all_at_once ? missing : missing & (0u - missing);
         LOOKBACK_UNROLL
         for (u32 group = 0; group < maximum_groups; ++group) {
           if ((asked >> group & 1) != 0) views[group] = descriptors.read(tile_of(group), epoch);
@@ -368,6 +371,7 @@ struct running_prefix {
         for (u32 group = 0; group < maximum_groups; ++group) {
           if ((asked >> group & 1) != 0) take(group, views[group], values[group], missing);
         }
+        all_at_once = ballot((asked & missing) != 0) == 0;
       }
       if constexpr (!Operator::is_commutative) shuffle_reduce_each<Operator>(values);
 
@@ -475,29 +479,34 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
   T* const stages = reinterpret_cast<T*>(dynamic_shared(config.stages * stage_bytes));
   const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
 
+  // From lane 0, so that the GPU's compiler knows that a warp stays together: it doubles every shuffle if not. Wraps for
+  // the warps that scan.
+  const u32 helper = shuffle_index(warp_index(), 0) - scanning_warps;
+  const u32 finder = LOOKBACK_REDUCING_WARPS + 1;
+
+  // The first ticket and the epoch are on their way while the barriers are initialised. Only who needs the epoch asks
+  // for it, so that nobody waits for it but for a use.
+  u64 first_tile = 0;
+  if (helper == 0 && lane_index() == 0) first_tile = take_tile(config, launch, 0);
+  const u32 epoch = helper == 1 || helper == finder ? launch_epoch(launch) : 0;
   if (thread_index() == 0) {
     for (u32 stage = 0; stage < config.stages; ++stage) {
       barrier_initialize(ring.taken[stage], 1);   // the producer
-      barrier_initialize(ring.landed[stage], 1);  // the producer
+      barrier_initialize(ring.landed[stage], 2);  // the producer, with the copy and behind what it writes itself
       barrier_initialize(ring.reduced[stage], LOOKBACK_REDUCING_WARPS - 1);
       barrier_initialize(ring.ready[stage], 2);  // the first reducer and the prefix
       barrier_initialize(ring.drained[stage], scanning_warps);
     }
     barriers_initialized();
-    memory::shared_store(ring.epoch, launch_epoch(launch));
   }
-  block_barrier();  // the barriers and the epoch are there
-  const u32 epoch = memory::shared_load(ring.epoch);
+  block_barrier();  // the barriers are there
 
   with_descriptors<T>(config, launch, [&](auto descriptors) {
-    // From lane 0, so that the GPU's compiler knows that a warp stays together: it doubles every shuffle if not.
-    // Wraps for the warps that scan.
-    const u32 helper = shuffle_index(warp_index(), 0) - scanning_warps;
     if (helper == 0) {
-      fetch_tiles<Operator>(config, launch, ring, stages);
+      fetch_tiles<Operator>(config, launch, ring, stages, first_tile);
     } else if (helper >= 1 && helper <= LOOKBACK_REDUCING_WARPS) {
       publish_aggregates<Operator>(config, launch, ring, stages, helper - 1, descriptors, epoch);
-    } else if (helper == LOOKBACK_REDUCING_WARPS + 1) {
+    } else if (helper == finder) {
       find_prefixes<Operator>(config, launch, ring, descriptors, epoch);
     } else {
       scan_tiles_ahead<Operator>(config, launch, ring, storage, stages);
@@ -505,7 +514,7 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
     // Tickets and descriptor accesses of the block are done. The barriers of the ring say so, too, to whoever follows
     // them from warp to warp.
     block_barrier();
-    if (thread_index() == 0) finish_tile(launch, descriptors, epoch);
+    if (helper == finder && lane_index() == 0) finish_tile(launch, descriptors, epoch);
   });
 }
 
