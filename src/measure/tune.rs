@@ -7,8 +7,9 @@
 //!
 //! [`derive()`] makes the table from the record alone, so that the same record gives the same bytes on any machine:
 //!
-//! - a candidate's *cost* at a size is the geometric mean of its three medians (graph, stream, cold), each by the best
-//!   one of that figure there; those of the full pass count, and none that spills registers if one does not,
+//! - a candidate's *cost* at a size is the geometric mean of its six medians (graph, stream and cold, inclusive and
+//!   exclusive), those of a figure by the best there; those of the full pass count, and none that spills registers if
+//!   one does not,
 //! - candidates *within noise* of the least cost are as good as it: within 1 %, or three standard errors up to 3 %,
 //! - from the smallest size on, a range goes as far as one candidate is within noise of the best at every size in it; of
 //!   several such candidates it takes the one of least cost over the range,
@@ -38,6 +39,8 @@ pub const TYPES: [ElementType; 6] =
     [ElementType::U8, ElementType::U16, ElementType::I32, ElementType::F32, ElementType::I64, ElementType::F64];
 /// What a table rests on.
 const FIGURES: [Figure; 3] = [Figure::Graph, Figure::Stream, Figure::Cold];
+/// A table's rows are for both.
+const MODES: [Mode; 2] = [Mode::Inclusive, Mode::Exclusive];
 /// Candidates of a point that come into the full pass.
 const FINALISTS: usize = 6;
 /// The same where time is short.
@@ -138,7 +141,7 @@ impl TunePlan {
                 groups.push(Group {
                     types: vec![element],
                     operators: vec![Operator::Sum],
-                    modes: vec![Mode::Inclusive],
+                    modes: MODES.to_vec(),
                     sizes,
                     offsets: vec![Offsets::default()],
                     strategies: candidate.strategies.iter().copied().map(StrategyChoice::Named).collect(),
@@ -166,7 +169,7 @@ impl TunePlan {
         let figures = FIGURES.len() as f64;
         let copies = 2;
         let of_coarse = points.iter().map(|point| point.entries.len()).sum::<usize>() as f64 * figures;
-        let of_full = (points.len() * (finalists + copies)) as f64 * figures;
+        let of_full = (points.len() * (finalists * MODES.len() + copies)) as f64 * figures;
         // Rounded, so that a record shows the number that was meant.
         let share = |share: f64, of: f64, most: f64| (1e4 * (share * seconds / of).clamp(1e-3, most)).round() / 1e4;
         sweep.limits = Limits { seconds_per_figure: share(BUDGET_SHARES[1], of_full, 0.5), ..sweep.limits };
@@ -291,7 +294,7 @@ struct Key {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Rival {
     key: Key,
-    /// In nanoseconds, in the order of [`FIGURES`].
+    /// Geometric means over the modes, in nanoseconds, in the order of [`FIGURES`].
     medians: [f64; FIGURES.len()],
     /// Logarithm of the geometric mean of the medians by the best ones.
     cost: f64,
@@ -311,19 +314,30 @@ impl Rival {
     }
 }
 
-/// The rows of one point that a table may name, with their costs.
+/// The candidates of one point that a table may name, with their costs.
 fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>) -> Vec<Rival> {
     let is_usable = |row: &&SweepRow| {
         let is_named = row.kind == Kind::Strategy && row.chosen_strategy.is_none();
-        is_named && row.status == Status::Measured && row.mode == Some(Mode::Inclusive)
+        is_named && row.status == Status::Measured && row.mode.is_some_and(|mode| MODES.contains(&mode))
     };
     let rows: Vec<&SweepRow> = rows.filter(is_usable).collect();
     // Coarse and full figures come from different rounds, so only one of the two kinds is compared.
     let has_full = rows.iter().any(|row| row.pass == Some(Pass::Full));
-    let found: Vec<(Rival, bool)> = rows
+    let mut candidates: BTreeMap<Key, Vec<&SweepRow>> = BTreeMap::new();
+    for row in rows.into_iter().filter(|row| !has_full || row.pass == Some(Pass::Full)) {
+        if let Some(key) = key(row) {
+            candidates.entry(key).or_default().push(row);
+        }
+    }
+    // Older records have inclusive scans alone. A candidate that failed in one mode is none.
+    let modes = candidates.values().map(Vec::len).max().unwrap_or(0);
+    let found: Vec<(Rival, bool)> = candidates
         .into_iter()
-        .filter(|row| !has_full || row.pass == Some(Pass::Full))
-        .filter_map(|row| Some((rival(row)?, row.spill_bytes.is_some_and(|bytes| bytes > 0))))
+        .filter(|(_, rows)| rows.len() == modes)
+        .filter_map(|(key, rows)| {
+            let spills = rows.iter().any(|row| row.spill_bytes.is_some_and(|bytes| bytes > 0));
+            Some((rival(key, &rows)?, spills))
+        })
         .collect();
     let all_spill = found.iter().all(|(_, spills)| *spills);
     let mut rivals: Vec<Rival> =
@@ -337,23 +351,32 @@ fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>) -> Vec<Rival> {
     rivals
 }
 
-fn rival(row: &SweepRow) -> Option<Rival> {
+fn key(row: &SweepRow) -> Option<Key> {
     let strategy: Strategy = row.subject.parse().ok()?;
     let suggested = ScanConfig::suggested(strategy, row.element.bytes(), row.n).composition;
-    let key = Key {
+    Some(Key {
         strategy,
         vt: row.vt?,
         block_threads: row.block_threads?,
         composition: row.composition.filter(|&composition| composition != suggested),
-    };
+    })
+}
+
+/// Of the rows of a candidate, one for each mode.
+fn rival(key: Key, rows: &[&SweepRow]) -> Option<Rival> {
     let mut medians = [0.0; FIGURES.len()];
     let mut variance = 0.0;
-    for (median, &figure) in medians.iter_mut().zip(&FIGURES) {
-        let found = row.figure(figure)?;
-        *median = found.median_ns.filter(|&median| median > 0.0)?;
-        variance += (found.standard_error_ns.unwrap_or(0.0) / *median).powi(2);
+    for (mean, &figure) in medians.iter_mut().zip(&FIGURES) {
+        let mut logarithms = 0.0;
+        for row in rows {
+            let found = row.figure(figure)?;
+            let median = found.median_ns.filter(|&median| median > 0.0)?;
+            logarithms += median.ln();
+            variance += (found.standard_error_ns.unwrap_or(0.0) / median).powi(2);
+        }
+        *mean = (logarithms / rows.len() as f64).exp();
     }
-    Some(Rival { key, medians, cost: 0.0, error: variance.sqrt() / FIGURES.len() as f64 })
+    Some(Rival { key, medians, cost: 0.0, error: variance.sqrt() / (FIGURES.len() * rows.len()) as f64 })
 }
 
 /// Differences up to this share are of no consequence.
