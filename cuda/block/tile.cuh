@@ -89,6 +89,13 @@ struct tile {
     return warp_index() * LOOKBACK_WARP_LANES * config.vt + row * LOOKBACK_WARP_LANES * width + lane_index() * width;
   }
 
+  // The warp that has the vector at an offset from the tile's first element.
+  template <u32 width>
+  DEVICE u32 warp_of(u32 offset) const {
+    if (spans_block()) return offset / width % config.block_threads / LOOKBACK_WARP_LANES;
+    return offset / (LOOKBACK_WARP_LANES * config.vt);
+  }
+
   // Whether a warp's part of a row stands right behind its part of the row before, and right before that of the next one.
   template <u32 width>
   DEVICE bool continues_row(u32 row) const { return row != 0 && !spans_block(); }
@@ -496,11 +503,9 @@ struct tile {
   // As `load_cut_tile`.
   template <u32 width>
   DEVICE void store_cut_tile(T* output, u64 count) {
-    const cut_vectors of_tile = cuts<width>(count);
+    cut_vectors cut = cuts<width>(count);
     const u32 lane = lane_index();
     T* const elements = storage.shifted_row[warp_index()];
-    bool has_tail = false;
-    bool has_head = false;
     LOOKBACK_UNROLL
     for (u32 row = 0; row < config.vt / width; ++row) {
       const u32 offset = row_offset<width>(row);
@@ -510,19 +515,16 @@ struct tile {
         store_whole_vector<width, false>(output + (first + static_cast<i64>(offset)), vector);
         continue;
       }
-      const bool is_tail = of_tile.has_tail && offset == of_tile.tail;
-      const bool is_head = !is_tail && of_tile.has_head && offset == 0;
+      const bool is_tail = cut.has_tail && offset == cut.tail;
+      const bool is_head = !is_tail && cut.has_head && offset == 0;
       if (is_tail || is_head) memory::shared_store_vector<width>(elements + (is_tail ? 0 : width), vector);
-      has_tail = has_tail || is_tail;
-      has_head = has_head || is_head;
     }
-    // Those of the warp.
-    cut_vectors cut = of_tile;
-    cut.has_tail = ballot(has_tail) != 0;
-    cut.has_head = ballot(has_head) != 0;
+    // Those of the warp; a vector that is both counts as the tail.
+    cut.has_head = cut.has_head && warp_index() == 0 && !(cut.has_tail && cut.tail == 0);
+    cut.has_tail = cut.has_tail && warp_index() == warp_of<width>(cut.tail);
     if (!MUTANT(cut_store_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=partial",
                 "none before the elements of a cut vector are stored")) {
-      warp_barrier();  // they are written: votes are no barrier of memory
+      warp_barrier();  // they are written
     }
     if (!cut.template has_lane<width>(lane)) return;
     const u32 place = cut.template place_of<width>(lane);

@@ -420,7 +420,7 @@ mod tests {
             assert_eq!((&mutant.when.strategies[..], mutant.kind), (&[strategy][..], Kind::Algorithm), "{name}");
             found += 1;
         }
-        assert_eq!(found, 3);
+        assert_eq!(found, 4);
     }
 
     #[test]
