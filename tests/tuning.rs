@@ -288,6 +288,31 @@ fn what_was_wrong_or_spills_or_was_only_sampled_coarsely_is_not_taken() {
 }
 
 #[test]
+fn both_modes_count_and_a_candidate_that_failed_in_one_is_none() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let exclusive = |mut row: SweepRow| {
+        row.mode = Some(Mode::Exclusive);
+        row
+    };
+    let chosen = |change: &dyn Fn(&mut Vec<SweepRow>)| {
+        let mut rows = vec![
+            row(1000, SMALL, [1.0; 3], 0.001),
+            exclusive(row(1000, SMALL, [4.0; 3], 0.001)),
+            row(1000, MIDDLE, [2.25; 3], 0.001),
+            exclusive(row(1000, MIDDLE, [1.0; 3], 0.001)),
+        ];
+        change(&mut rows);
+        let folder = tempfile::tempdir_in(folder.path()).expect("a temporary folder");
+        let table = derived(&record(folder.path(), rows));
+        (table.rows()[0].strategy, table.rows()[0].evidence[0].times.graph_us)
+    };
+    // Geometric means: 2 and 1.5.
+    assert_eq!(chosen(&|_| {}), (Strategy::OneWave, 1.5));
+    assert_eq!(chosen(&|rows| rows[3].status = Status::Wrong), (Strategy::SingleBlock, 2.0));
+    assert_eq!(chosen(&|rows| rows[2].spill_bytes = Some(4)), (Strategy::SingleBlock, 2.0));
+}
+
+#[test]
 fn more_noise_than_three_percent_hides_no_difference() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let choose = |ratio: f64, error: f64| {
@@ -487,10 +512,10 @@ fn the_best_few_of_each_point_are_measured_again_and_the_table_follows() {
     let summary =
         run_tuning(&mut laboratory, &plan, &mut recorder, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((summary.points_left, laboratory.compiled_points), (0, 6));
-    // Two openings a point: all candidates, then the finalists.
+    // Two openings a point: all candidates, then the finalists, of both modes.
     assert_eq!(laboratory.opened.len(), 12);
     for pair in laboratory.opened.chunks(2) {
-        assert!(pair[0] >= pair[1] && pair[1] <= plan.finalists, "{pair:?}");
+        assert!(pair[0] >= pair[1] && pair[1] <= 2 * plan.finalists, "{pair:?}");
     }
     let path = recorder.finish(finished()).expect("a record");
     let record = SweepRecord::read(&path).expect("a record");
