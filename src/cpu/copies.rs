@@ -252,7 +252,6 @@ pub(super) unsafe extern "C" fn expect(
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the interface of executor.h")]
 pub(super) unsafe extern "C" fn store_to_cluster(
     thread: *const Thread,
     place: *const c_void,
