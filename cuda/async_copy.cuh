@@ -21,7 +21,8 @@
 //                                              of no elements it is an arrival alone. Whoever may have read or
 //                                              written what is overwritten is ordered before by a `barrier_wait` of
 //                                              the caller
-//   void barriers_initialized_for_cluster(site)    the same, for blocks of the cluster: before the cluster barrier behind
+// From compute capability 9.0 on, where there are clusters:
+//   void barriers_initialized_for_cluster(site)    as `barriers_initialized`, for blocks of the cluster: before the cluster barrier behind
 //                                              which they store
 //   void barrier_arrive_expecting(b, bytes, site)  by one thread: arrives, and the phase is not over before so many
 //                                              bytes that others store in it have landed
@@ -30,6 +31,7 @@
 //                                              time, and counts as sizeof(T) bytes, which are 4, 8 or 16, in the
 //                                              current phase of that block's `b`. Hands over nothing but the value
 //   void barrier_wait_for_cluster(b, parity, site)  as `barrier_wait`, and acquires what other blocks stored
+// Everywhere:
 //   u8*  dynamic_shared(bytes, site)           the block's shared memory whose size the launch gives, aligned to 128
 #pragma once
 

@@ -151,7 +151,7 @@ pub struct Step {
     pub tiles: u64,
     /// Distance of a Hillis-Steele step or a Blelloch level.
     pub stride: u64,
-    /// Elements from the 16-byte boundary at or below the input to the input.
+    /// Elements from the boundary of an access at or below the input to the input.
     pub lead: u32,
     /// Whether the step needs the control block and the descriptors.
     pub uses_descriptors: bool,

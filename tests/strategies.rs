@@ -580,6 +580,8 @@ fn accesses_are_as_wide_as_can_be_at_any_alignment() {
                 };
                 let counters = run(&mut checking_device(), &request, 1)
                     .unwrap_or_else(|fault| panic!("{strategy}, {element}, {input}, {output}: {fault}"));
+                let moves = counters.element_reads + counters.element_writes;
+                assert_eq!(moves, 2 * n, "{strategy}, {element}, offsets {input}, {output}");
                 let vectors = n.div_ceil(u64::from(width));
                 let loads = if strategy == Strategy::Lookahead { 0 } else { vectors };
                 // Head and tail of the array, for input and output.

@@ -182,6 +182,8 @@ fn record(folder: &Path, rows: Vec<SweepRow>) -> PathBuf {
     // The sweep asks for what is there.
     sweep.groups.truncate(1);
     sweep.groups[0].sizes = sizes.iter().map(u64::to_string).collect();
+    let is_there = |mode: &Mode| rows.iter().any(|row| row.mode == Some(*mode));
+    sweep.groups[0].modes = [Mode::Inclusive, Mode::Exclusive].into_iter().filter(is_there).collect();
     let mut recorder = recorder(folder, &header(sweep), false);
     for row in rows {
         recorder.row(row).expect("a row is kept");

@@ -5,11 +5,11 @@
 // element type allow (16 bytes where it can be). A warp owns VT / width consecutive rows; with the
 // composition 'block' a row spans the block.
 //
-// Alignment. Tiles are laid over the array from the 16-byte boundary at or below the input (`lead`
+// Alignment. Tiles are laid over the array from the boundary of an access at or below the input (`lead`
 // elements before it), so that all full vectors of the input are aligned; the first tile starts with
 // `lead` missing elements, the last one ends where the array does. Missing elements hold the identity.
-// Where the output is not aligned as the input is, rows are shifted through shared memory on their way
-// out, and are stored in full aligned vectors but for one edge.
+// Where the output is not aligned as the input is, rows are shifted on their way out, through shared memory
+// or by shuffles, and are stored in full aligned vectors but for the two ends of what a warp stores.
 #pragma once
 
 #include "../config.cuh"
@@ -30,7 +30,8 @@ struct tile_storage {
   static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
   static constexpr u32 scratch_values = team_scratch_values<Config>(Config::maximum_block_threads);
   static constexpr u32 width = maximum_access_width<T, Config>();
-  // One vector more than a row: a shifted row touches that many.
+  // One vector more than a row: a shifted row touches that many. Cut vectors and the ends of a warp's rows, two vectors
+  // each, pass through here, too.
   static constexpr u32 shifted_row_values = width == 1 ? 1 : (LOOKBACK_WARP_LANES + 1) * width;
 
   alignas(16) T shifted_row[maximum_warps][shifted_row_values];
@@ -186,14 +187,16 @@ struct tile {
     DEVICE u32 place_of(u32 lane) const { return lane < width ? tail + lane : lane - width; }
   };
 
-  // Those of an array of `count` elements. What begins inside a vector and ends there, too, counts as both.
+  // Those that the warp has, of an array of `count` elements. A vector in which the array begins and ends counts as the
+  // end. The lead is less than a vector, as it is for all but `lookahead`, which does not come here.
   template <u32 width>
   DEVICE cut_vectors cuts(u64 count) const {
     const i64 end = static_cast<i64>(count) - first;
+    const bool tile_has_tail = end > 0 && end < static_cast<i64>(tile_elements) && end % width != 0;
     cut_vectors cut;
-    cut.has_head = first < 0;
-    cut.has_tail = end > 0 && end < static_cast<i64>(tile_elements) && end % width != 0;
-    cut.tail = cut.has_tail ? static_cast<u32>(end) / width * width : 0;
+    cut.tail = tile_has_tail ? static_cast<u32>(end) / width * width : 0;
+    cut.has_tail = tile_has_tail && warp_index() == warp_of<width>(cut.tail);
+    cut.has_head = first < 0 && warp_index() == 0 && !(tile_has_tail && cut.tail == 0);
     return cut;
   }
 
@@ -503,7 +506,7 @@ struct tile {
   // As `load_cut_tile`.
   template <u32 width>
   DEVICE void store_cut_tile(T* output, u64 count) {
-    cut_vectors cut = cuts<width>(count);
+    const cut_vectors cut = cuts<width>(count);
     const u32 lane = lane_index();
     T* const elements = storage.shifted_row[warp_index()];
     LOOKBACK_UNROLL
@@ -516,12 +519,9 @@ struct tile {
         continue;
       }
       const bool is_tail = cut.has_tail && offset == cut.tail;
-      const bool is_head = !is_tail && cut.has_head && offset == 0;
+      const bool is_head = cut.has_head && offset == 0;
       if (is_tail || is_head) memory::shared_store_vector<width>(elements + (is_tail ? 0 : width), vector);
     }
-    // Those of the warp; a vector that is both counts as the tail.
-    cut.has_head = cut.has_head && warp_index() == 0 && !(cut.has_tail && cut.tail == 0);
-    cut.has_tail = cut.has_tail && warp_index() == warp_of<width>(cut.tail);
     if (!MUTANT(cut_store_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=partial",
                 "none before the elements of a cut vector are stored")) {
       warp_barrier();  // they are written
@@ -720,7 +720,7 @@ struct tile {
   }
   // The next one may be written then.
   DEVICE void shifted_row_is_read(call_site where = {}) {
-    if (!MUTANT(shifted_read_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan,lookahead need=misaligned",
+    if (!MUTANT(shifted_read_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
                 "none before the next row is written for shifting")) {
       warp_barrier(where);
     }

@@ -273,7 +273,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
   using T = typename Operator::value_type;
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
-    // Pairs with the arrival and the copy of the producer: the tile is in its stage.
+    // Pairs with both arrivals and the copy of the producer: the tile is in its stage.
     // The fault is the first reducer's alone: it is held up by the others further down, and so comes to an end.
     if (share != 0 ||
         !MUTANT(landed_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of a tile that has not landed")) {
@@ -438,7 +438,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
   const u64 stage_elements = static_cast<u64>(config.block_threads) * config.vt;
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
-    // Pairs with the arrival and the copy of the producer: the tile is in its stage.
+    // Pairs with both arrivals and the copy of the producer: the tile is in its stage.
     barrier_wait(ring.landed[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;

@@ -4,7 +4,7 @@
 // array is a loop over rounds of a tile a block; the prefix is carried in registers.
 //
 // Each block stores its total into all others, which wait for those stores and for nothing else: a fence and a cluster
-// barrier, which would do the same, take several times as long. A cluster barrier says from where on that may be done.
+// barrier, which would do the same, were measured to take half a microsecond longer. A cluster barrier says from where on that may be done.
 // It is arrived at long before it is waited for: in the first round before anything else, later with the totals of a
 // round read and its tile still to be stored. Why that is enough:
 //
@@ -69,7 +69,7 @@ DEVICE typename Operator::value_type pass_blocks(const single_cluster_totals<Ope
   return before;
 }
 
-// Reads: input, output, n, tiles, lead. One cluster of at most 16 blocks.
+// Reads: input, output, n, tiles, lead. One cluster of 2 to 16 blocks.
 template <class Operator, class Config>
 DEVICE void single_cluster(Config config, const lookback_launch& launch) {
   using T = typename Operator::value_type;

@@ -17,7 +17,7 @@ struct tile_start {
   u32 epoch;
 };
 
-// The epoch that this launch runs at, for one thread.
+// The epoch that this launch runs at. Who asks does so before its block counts itself as done.
 DEVICE u32 launch_epoch(const lookback_launch& launch) {
   if (MUTANT(epoch_from_host, "kind=protocol need=frozen", "the epoch is an argument, which a graph freezes")) {
     return launch.host_epoch;

@@ -232,7 +232,7 @@ pub enum Synchronization {
 /// A copy from global to shared memory that goes on beside the thread which asked for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Copy {
-    /// Numbered through the launch.
+    /// Numbered through the block.
     pub number: u64,
     /// What is read: a load of elements.
     pub source: Access,

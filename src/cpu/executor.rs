@@ -66,7 +66,6 @@ const INTERCEPT_PLAIN_POINTS: u32 = 2;
 const FIRST_PROTOCOL_ACCESS: u32 = 6;
 const FIRST_FETCH_ADD: u32 = 12;
 const FENCE: u32 = 14;
-const CLUSTER_STORE: u32 = 15;
 
 /// A thread that makes this many protocol accesses without `spin_pause` is treated as if it had called
 /// it: it may be a polling loop that forgot to.
@@ -886,7 +885,7 @@ unsafe extern "C" fn access_point(
     if launch.has_points {
         launch.scheduling_point(thread);
     }
-    if access < FIRST_PROTOCOL_ACCESS || access == FENCE || access == CLUSTER_STORE {
+    if access < FIRST_PROTOCOL_ACCESS || access == FENCE {
         return;
     }
 

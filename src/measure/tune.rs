@@ -250,7 +250,7 @@ fn measure_candidates(
     let seed = plan.sweep.seed;
     let mut coarse = measure_point(laboratory, point, seed, &plan.coarse, clocks)?;
     mark(&mut coarse.rows, Pass::Coarse);
-    let mut rivals = rivals(coarse.rows.iter());
+    let mut rivals = rivals(coarse.rows.iter(), &MODES);
     rivals.sort_by(Rival::by_cost);
     rivals.truncate(plan.finalists);
     if rivals.is_empty() {
@@ -315,10 +315,10 @@ impl Rival {
 }
 
 /// The candidates of one point that a table may name, with their costs.
-fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>) -> Vec<Rival> {
+fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>, modes: &[Mode]) -> Vec<Rival> {
     let is_usable = |row: &&SweepRow| {
         let is_named = row.kind == Kind::Strategy && row.chosen_strategy.is_none();
-        is_named && row.status == Status::Measured && row.mode.is_some_and(|mode| MODES.contains(&mode))
+        is_named && row.status == Status::Measured && row.mode.is_some_and(|mode| modes.contains(&mode))
     };
     let rows: Vec<&SweepRow> = rows.filter(is_usable).collect();
     // Coarse and full figures come from different rounds, so only one of the two kinds is compared.
@@ -329,12 +329,12 @@ fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>) -> Vec<Rival> {
             candidates.entry(key).or_default().push(row);
         }
     }
-    // Older records have inclusive scans alone. A candidate that failed in one mode is none.
-    let modes = candidates.values().map(Vec::len).max().unwrap_or(0);
+    // A candidate that failed in one mode is none.
     let found: Vec<(Rival, bool)> = candidates
         .into_iter()
-        .filter(|(_, rows)| rows.len() == modes)
         .filter_map(|(key, rows)| {
+            let of_mode = |mode| rows.iter().find(|row| row.mode == Some(mode)).copied();
+            let rows = modes.iter().map(|&mode| of_mode(mode)).collect::<Option<Vec<_>>>()?;
             let spills = rows.iter().any(|row| row.spill_bytes.is_some_and(|bytes| bytes > 0));
             Some((rival(key, &rows)?, spills))
         })
@@ -409,13 +409,16 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
     if header.sweep.name != NAME {
         return Err(TuneError::OtherSweep { found: header.sweep.name.clone() });
     }
+    // Older records have inclusive scans alone.
+    let is_measured = |mode: &Mode| header.sweep.groups.iter().any(|group| group.modes.contains(mode));
+    let modes: Vec<Mode> = MODES.into_iter().filter(is_measured).collect();
     let mut points: BTreeMap<Kept, BTreeMap<u64, Vec<Rival>>> = BTreeMap::new();
     // Other offsets are other work, and a table has nothing to say of them.
     for point in record.points.iter().filter(|point| point.offsets.is_aligned()) {
         let of_point = |row: &&SweepRow| {
             (row.element, row.operator, row.n, row.offsets) == (point.element, point.operator, point.n, point.offsets)
         };
-        let rivals = rivals(record.rows.iter().filter(of_point));
+        let rivals = rivals(record.rows.iter().filter(of_point), &modes);
         if !rivals.is_empty() && Instance::new(point.element, point.operator).is_ok() {
             points.entry((point.element, point.operator)).or_default().insert(point.n, rivals);
         }
