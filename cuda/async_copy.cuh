@@ -22,8 +22,8 @@
 //                                              written what is overwritten is ordered before by a `barrier_wait` of
 //                                              the caller
 // From compute capability 9.0 on, where there are clusters:
-//   void barriers_initialized_for_cluster(site)    as `barriers_initialized`, for blocks of the cluster: before the cluster barrier behind
-//                                              which they store
+//   void barriers_initialized_for_cluster(site)    as `barriers_initialized`, for blocks of the cluster: before the
+//                                              cluster barrier behind which they store
 //   void barrier_arrive_expecting(b, bytes, site)  by one thread: arrives, and the phase is not over before so many
 //                                              bytes that others store in it have landed
 //   void cluster_store_async(T& where, rank, T value, b, site)   to the same place in the shared memory of block `rank`

@@ -484,8 +484,8 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
   const u32 helper = shuffle_index(warp_index(), 0) - scanning_warps;
   const u32 finder = LOOKBACK_REDUCING_WARPS + 1;
 
-  // The first ticket and the epoch are on their way while the barriers are initialised. Only who needs the epoch asks
-  // for it, so that nobody waits for it but for a use.
+  // The first ticket and the epoch are on their way at the same time, and while the barriers are initialised. Only who
+  // needs the epoch asks for it.
   u64 first_tile = 0;
   if (helper == 0 && lane_index() == 0) first_tile = take_tile(config, launch, 0);
   const u32 epoch = helper == 1 || helper == finder ? launch_epoch(launch) : 0;

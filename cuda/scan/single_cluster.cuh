@@ -4,9 +4,9 @@
 // array is a loop over rounds of a tile a block; the prefix is carried in registers.
 //
 // Each block stores its total into all others, which wait for those stores and for nothing else: a fence and a cluster
-// barrier, which would do the same, were measured to take half a microsecond longer. A cluster barrier says from where on that may be done.
-// It is arrived at long before it is waited for: in the first round before anything else, later with the totals of a
-// round read and its tile still to be stored. Why that is enough:
+// barrier, which would do the same, were measured to take half a microsecond longer. A cluster barrier says from where
+// on that may be done. It is arrived at long before it is waited for: in the first round before anything else, later
+// with the totals of a round read and its tile still to be stored. Why that is enough:
 //
 //   A round's totals are read behind the wait for its stores. Nobody stores those of the next round before all threads
 //   of all blocks have read these.
