@@ -188,7 +188,8 @@ struct tile {
   };
 
   // Those that the warp has, of an array of `count` elements. A vector in which the array begins and ends counts as the
-  // end. The lead is less than a vector, as it is for all but `lookahead`, which does not come here.
+  // end. The lead is less than a vector: that of `lookahead`, which is counted to 16 bytes, comes here with vectors of so
+  // many alone.
   template <u32 width>
   DEVICE cut_vectors cuts(u64 count) const {
     const i64 end = static_cast<i64>(count) - first;
@@ -419,9 +420,11 @@ struct tile {
     const bool whole = lies_within(launch.n);
     with_access_width<T>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
+      // Of 16 bytes, a vector is never narrower than what the array's lead or the output's misalignment is counted in.
+      constexpr bool is_full = width * sizeof(T) == LOOKBACK_VECTOR_BYTES;
       const u32 shift = misaligned_elements<width>(output);
       if (shift != 0) {
-        if constexpr (at_once) {
+        if constexpr (at_once && is_full) {
           store_joined<width>(output, shift, launch.n, whole);
         } else {
           LOOKBACK_UNROLL
@@ -435,9 +438,9 @@ struct tile {
                            "a tile that is not full is not stored")) {
         return;
       }
-      if constexpr (!at_once && width > elements_of_one_lane) {
+      if constexpr (width > elements_of_one_lane && (is_full || !at_once)) {
         if (!whole) {
-          store_cut_tile<width>(output, launch.n);
+          store_cut_tile<width, at_once>(output, launch.n);
           return;
         }
       }
@@ -504,7 +507,7 @@ struct tile {
   }
 
   // As `load_cut_tile`.
-  template <u32 width>
+  template <u32 width, bool at_once>
   DEVICE void store_cut_tile(T* output, u64 count) {
     const cut_vectors cut = cuts<width>(count);
     const u32 lane = lane_index();
@@ -515,7 +518,7 @@ struct tile {
       T vector[width];
       items.take(row * width, vector);
       if (is_within(offset, count) && is_within(offset + width - 1, count)) {
-        store_whole_vector<width, false>(output + (first + static_cast<i64>(offset)), vector);
+        store_whole_vector<width, at_once>(output + (first + static_cast<i64>(offset)), vector);
         continue;
       }
       const bool is_tail = cut.has_tail && offset == cut.tail;
@@ -575,141 +578,199 @@ struct tile {
     if (goes_on && is_tail) memory::shared_store(shifted[lane], edge);
   }
 
-  // The same for all rows of the warp. Each lane joins its vector and the one before, which comes from the next lane
-  // below by shuffles; so no row waits for another. Through shared memory go only the elements at the ends.
+  // The same for all rows of the warp, vectors of 16 bytes. Each lane joins two neighbours, its own vector and one that
+  // comes by shuffles from the next lane; so no row waits for another. Through shared memory go only the elements at the
+  // ends: of the warp's rows, and of the array.
   template <u32 width>
   DEVICE void store_joined(T* output, u32 shift, u64 count, bool whole) {
-    constexpr u32 vector_bytes = width * sizeof(T);
-    if constexpr (vector_bytes == LOOKBACK_VECTOR_BYTES) {
-      // Which words are joined is known to the compiler then: fewer of them are exchanged, and none chosen.
-      if (whole && !spans_block()) {
-        const u32 skipped = vector_bytes - shift * static_cast<u32>(sizeof(T));
-        const u32 selector = byte_selector(skipped % sizeof(u32));
-        switch (skipped / sizeof(u32)) {
-          case 0:
-            if constexpr (sizeof(T) < sizeof(u32)) store_joined_whole<width, 0>(output, shift, count, selector);
-            break;
-          case 1:
-            if constexpr (sizeof(T) <= sizeof(u32)) store_joined_whole<width, 1>(output, shift, count, selector);
-            break;
-          case 2:
-            store_joined_whole<width, 2>(output, shift, count, selector);
-            break;
-          default:
-            if constexpr (sizeof(T) <= sizeof(u32)) store_joined_whole<width, 3>(output, shift, count, selector);
-            break;
-        }
-        return;
-      }
+    // The L2 cache keeps sectors of 32 bytes, and takes longer for half of one: a row is to begin with a whole one. It
+    // begins 16 bytes later where a lane joins its vector to the next lane's than where it joins the one before to its own.
+    const u64 origin = reinterpret_cast<u64>(output) + static_cast<u64>(first - static_cast<i64>(shift)) * sizeof(T);
+    if (origin % (2 * LOOKBACK_VECTOR_BYTES) == 0) {
+      store_joined_with<width, false>(output, shift, count, whole);
+    } else {
+      store_joined_with<width, true>(output, shift, count, whole);
     }
-    store_joined_rows<width>(output, shift, count);
   }
 
-  // Vectors of 16 bytes of a tile that lies within the array. Of the vector before, `skipped_words` words are left out,
-  // and of the next one the bytes that the selector leaves out.
-  template <u32 width, u32 skipped_words>
-  DEVICE void store_joined_whole(T* output, u32 shift, u64 count, u32 selector) {
-    constexpr u32 words = LOOKBACK_VECTOR_BYTES / sizeof(u32);
-    constexpr u32 joined_words = words - skipped_words;
+  template <u32 width, bool with_next>
+  DEVICE void store_joined_with(T* output, u32 shift, u64 count, bool whole) {
+    // Which words are joined is known to the compiler then: fewer of them are exchanged, and none chosen.
+    switch ((LOOKBACK_VECTOR_BYTES - shift * static_cast<u32>(sizeof(T))) / sizeof(u32)) {
+      case 0:
+        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, with_next, 0>(output, shift, count, whole);
+        break;
+      case 1:
+        if constexpr (sizeof(T) <= sizeof(u32)) store_joined_words<width, with_next, 1>(output, shift, count, whole);
+        break;
+      case 2:
+        store_joined_words<width, with_next, 2>(output, shift, count, whole);
+        break;
+      default:
+        if constexpr (sizeof(T) <= sizeof(u32)) store_joined_words<width, with_next, 3>(output, shift, count, whole);
+        break;
+    }
+  }
+
+  // Of the left one of two vectors `skipped_words` words are left out, and some bytes of the next word.
+  template <u32 width, bool with_next, u32 skipped_words>
+  DEVICE void store_joined_words(T* output, u32 shift, u64 count, bool whole) {
+    constexpr u32 words = vector_words;
+    constexpr bool has_bytes = sizeof(T) < sizeof(u32);
+    constexpr u32 left_words = words - skipped_words;
+    constexpr u32 right_words = skipped_words + (has_bytes ? 1 : 0);
+    constexpr u32 exchanged = with_next ? right_words : left_words;
+    constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
+    const u32 selector = byte_selector((LOOKBACK_VECTOR_BYTES - shift * static_cast<u32>(sizeof(T))) % sizeof(u32));
     const u32 lane = lane_index();
-    const u32 next_below = (lane + LOOKBACK_WARP_LANES - 1) % LOOKBACK_WARP_LANES;
-    const bool is_last_lane = lane == LOOKBACK_WARP_LANES - 1;
+    const u32 neighbour = (lane + (with_next ? 1 : LOOKBACK_WARP_LANES - 1)) % LOOKBACK_WARP_LANES;
+    // At this lane a row goes over into the next one; at that end of all rows it has nothing to join.
+    const bool is_at_seam = lane == (with_next ? 0 : LOOKBACK_WARP_LANES - 1);
+    const bool is_at_end = lane == (with_next ? LOOKBACK_WARP_LANES - 1 : 0);
     const u32 rows = config.vt / width;
-    u32 row_before[joined_words] = {};
+    const u32 end_row = with_next ? rows - 1 : 0;
+    // Vectors are counted from `shift` elements before the tile's first.
+    const i64 origin = first - static_cast<i64>(shift);
+    const u32 first_offset = row_offset<width>(0) + (with_next ? width : 0);
+    const joined_extent extent = whole ? joined_extent::all() : joined_extent::template of<width>(origin, count);
+    // Of the lane's vectors, a bit a row: which lie within the array, and which it cuts, at its end or its beginning.
+    u32 is_within = ~0u;
+    u32 is_cut[2] = {};
+    if (!whole) {
+      is_within = 0;
+      LOOKBACK_NOUNROLL
+      for (u32 row = 0; row < rows; ++row) {
+        const u32 offset = first_offset + row * row_elements;
+        is_within |= extent.has(offset) ? 1u << row : 0;
+        is_cut[0] |= offset == extent.cut[0] ? 1u << row : 0;
+        is_cut[1] |= offset == extent.cut[1] ? 1u << row : 0;
+      }
+    }
+    if (is_at_end) {
+      is_within &= ~(1u << end_row);
+      is_cut[0] &= ~(1u << end_row);
+      is_cut[1] &= ~(1u << end_row);
+    }
+    T* const slots = storage.shifted_row[warp_index()] + 2 * width;
+    T* const first_vector = output + (origin + static_cast<i64>(first_offset));
+    u32 own[words];
+    u32 other[words] = {};  // of the row before, or the next one
+    take_words<width>(0, own);
     LOOKBACK_UNROLL
     for (u32 row = 0; row < rows; ++row) {
-      T mine[width];
-      items.take(row * width, mine);
-      u32 own[words];
-      memcpy(own, mine, sizeof(mine));
-      // The words before, and as many of the own as are needed; the first lane is handed what the last one has of the
-      // row before.
-      u32 left[joined_words];
+      if (row == 0) write_head(own);
+      if (row + 1 == rows) write_tail<width>(own);
+      u32 following[words] = {};
+      if (row + 1 < rows) take_words<width>(row + 1, following);
+      u32 neighbours[exchanged];
       LOOKBACK_UNROLL
-      for (u32 i = 0; i < joined_words; ++i) {
-        left[i] = is_last_lane ? row_before[i] : own[skipped_words + i];
-        row_before[i] = own[skipped_words + i];
+      for (u32 i = 0; i < exchanged; ++i) {
+        const u32 place = with_next ? i : skipped_words + i;
+        neighbours[i] = is_at_seam ? (with_next ? following[place] : other[place]) : own[place];
       }
-      shuffle_index_each(left, joined_words, next_below);
+      shuffle_index_each(neighbours, exchanged, neighbour);
       u32 from[words + 1];
       LOOKBACK_UNROLL
-      for (u32 i = 0; i <= words; ++i) from[i] = i < joined_words ? left[i] : own[i - joined_words];
+      for (u32 i = 0; i < words + (has_bytes ? 1 : 0); ++i) {
+        if constexpr (with_next) {
+          from[i] = i < left_words ? own[(skipped_words + i) % words] : neighbours[(i - left_words) % exchanged];
+        } else {
+          from[i] = i < left_words ? neighbours[i % exchanged] : own[(i - left_words) % words];
+        }
+      }
       u32 joined[words];
       LOOKBACK_UNROLL
-      for (u32 i = 0; i < words; ++i) {
-        joined[i] = sizeof(T) < sizeof(u32) ? select_bytes(from[i], from[i + 1], selector) : from[i];
-      }
-      T vector[width];
-      memcpy(vector, joined, sizeof(vector));
-      if (lane != 0 || row != 0) {
-        store_whole_vector<width, true>(output + (first + static_cast<i64>(row_offset<width>(row)) - shift), vector);
-      }
-      if (row == 0) write_head<width>(mine);
-      if (row + 1 == rows) write_tail<width>(mine);
-    }
-    store_ends<width>(output, 0, rows - 1, shift, count, true, true);
-  }
-
-  // The vectors at the ends of a warp's rows, of whose elements the vectors that it stores do not take all.
-  template <u32 width>
-  DEVICE void write_head(const T (&vector)[width]) {
-    if (lane_index() == 0) memory::shared_store_vector<width>(storage.shifted_row[warp_index()], vector);
-  }
-  template <u32 width>
-  DEVICE void write_tail(const T (&vector)[width]) {
-    if (lane_index() != LOOKBACK_WARP_LANES - 1) return;
-    memory::shared_store_vector<width>(storage.shifted_row[warp_index()] + width, vector);
-  }
-  // Stores those elements, one a lane.
-  template <u32 width>
-  DEVICE void store_ends(T* output, u32 head_row, u32 tail_row, u32 shift, u64 count, bool has_head, bool has_tail) {
-    const T* const ends = storage.shifted_row[warp_index()];
-    const u32 lane = lane_index();
-    shifted_row_is_written();
-    const bool is_tail = lane < shift;
-    if (lane < width && (is_tail ? has_tail : has_head)) {
-      const i64 row_first = first + row_offset<width>(is_tail ? tail_row : head_row) - static_cast<i64>(lane * width);
-      const i64 index = row_first + static_cast<i64>((is_tail ? LOOKBACK_WARP_LANES * width : 0) + lane - shift);
-      const T end = memory::shared_load(ends[(is_tail ? 2 * width : 0) + lane - shift]);
-      if (index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, end);
-    }
-    shifted_row_is_read();
-  }
-
-  // Any vectors of any tile.
-  template <u32 width>
-  DEVICE void store_joined_rows(T* output, u32 shift, u64 count) {
-    constexpr u32 words = (width * sizeof(T) + sizeof(u32) - 1) / sizeof(u32);
-    const u32 lane = lane_index();
-    const u32 next_below = (lane + LOOKBACK_WARP_LANES - 1) % LOOKBACK_WARP_LANES;
-    u32 row_before[words] = {};
-    LOOKBACK_UNROLL
-    for (u32 row = 0; row < config.vt / width; ++row) {
-      const bool continues = continues_row<width>(row);
-      const bool goes_on = goes_on_behind<width>(row);
-      T mine[width];
-      items.take(row * width, mine);
-      u32 own[words] = {};
-      memcpy(own, mine, sizeof(mine));
-      u32 left[words];
+      for (u32 i = 0; i < words; ++i) joined[i] = has_bytes ? select_bytes(from[i], from[i + has_bytes], selector) : from[i];
+      if ((is_within >> row & 1) != 0) memory::store_words_at_once(first_vector + row * row_elements, joined);
+      if ((is_cut[0] >> row & 1) != 0) memory::shared_store_words(slots, joined);
+      if ((is_cut[1] >> row & 1) != 0) memory::shared_store_words(slots + width, joined);
       LOOKBACK_UNROLL
       for (u32 i = 0; i < words; ++i) {
-        left[i] = lane == LOOKBACK_WARP_LANES - 1 ? row_before[i] : own[i];
-        row_before[i] = own[i];
+        other[i] = own[i];
+        own[i] = following[i];
       }
-      shuffle_index_each(left, words, next_below);
-      T before[width];
-      memcpy(before, left, sizeof(before));
-      T vector[width];
-      join_vectors<width>(before, mine, shift, vector);
-      if (lane != 0 || continues) {
-        const i64 element = first + row_offset<width>(row) - static_cast<i64>(shift);
-        store_guarded_vector<width, true>(output, element, count, vector);
-      }
-      if (!continues) write_head<width>(mine);
-      if (!goes_on) write_tail<width>(mine);
-      if (!continues || !goes_on) store_ends<width>(output, row, row, shift, count, !continues, !goes_on);
     }
+    store_ends<width>(output, shift, count, extent);
+  }
+
+  // The words of a vector of the lane.
+  template <u32 width>
+  DEVICE void take_words(u32 row, u32 (&words)[vector_words]) {
+    if constexpr (items_of<Operator, Config>::are_words) {
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < vector_words; ++i) words[i] = items.words[row * vector_words + i];
+    } else {
+      T vector[width];
+      items.take(row * width, vector);
+      memcpy(words, vector, sizeof(vector));
+    }
+  }
+
+  // Of the vectors that are joined, by where they begin: which lie within the array, and which it cuts.
+  struct joined_extent {
+    u32 begin;
+    u32 size;
+    u32 cut[2];  // at its end and at its beginning; `none` where it does not
+
+    static constexpr u32 none = ~0u;
+
+    DEVICE static joined_extent all() { return {0, none, {none, none}}; }
+
+    // Of an array of `count` elements, for vectors that are counted from element `origin`, before its end.
+    template <u32 width>
+    DEVICE static joined_extent of(i64 origin, u64 count) {
+      const u32 farthest = LOOKBACK_MAXIMUM_VT * LOOKBACK_MAXIMUM_BLOCK_THREADS + LOOKBACK_VECTOR_BYTES;
+      const u32 before = origin < 0 ? static_cast<u32>(-origin) : 0;
+      const i64 left = static_cast<i64>(count) - origin;
+      const u32 end = left < static_cast<i64>(farthest) ? static_cast<u32>(left) : farthest;
+      joined_extent extent;
+      extent.begin = (before + width - 1) / width * width;
+      extent.size = end / width * width > extent.begin ? end / width * width - extent.begin : 0;
+      extent.cut[0] = end % width != 0 ? end / width * width : none;
+      // One in which the array begins and ends counts as the end.
+      extent.cut[1] = before % width != 0 && before / width != end / width ? before / width * width : none;
+      return extent;
+    }
+
+    DEVICE bool has(u32 offset) const { return offset - begin < size; }
+  };
+
+  // The vectors at the ends of a warp's rows, of whose elements the vectors that it stores do not take all.
+  DEVICE void write_head(const u32 (&words)[vector_words]) {
+    if (lane_index() == 0) memory::shared_store_words(storage.shifted_row[warp_index()], words);
+  }
+  template <u32 width>
+  DEVICE void write_tail(const u32 (&words)[vector_words]) {
+    if (lane_index() != LOOKBACK_WARP_LANES - 1) return;
+    memory::shared_store_words(storage.shifted_row[warp_index()] + width, words);
+  }
+
+  // Stores the elements of these that are not stored yet, one a lane, and those of the vectors that the array cuts, which
+  // stand behind them.
+  template <u32 width>
+  DEVICE void store_ends(T* output, u32 shift, u64 count, const joined_extent& extent) {
+    const T* const ends = storage.shifted_row[warp_index()];
+    const u32 lane = lane_index();
+    const u32 warp_offset = row_offset<width>(0) - lane * width;
+    const i64 origin = first - static_cast<i64>(shift);
+    const auto store_one = [&](u32 offset, u32 place) {
+      const T end = memory::shared_load(ends[place]);
+      const i64 index = origin + static_cast<i64>(offset);
+      if (index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, end);
+    };
+    shifted_row_is_written();
+    if (lane < width) {
+      const bool is_tail = lane < shift;
+      store_one(warp_offset + (is_tail ? LOOKBACK_WARP_LANES * config.vt : 0) + lane, (is_tail ? 2 * width : 0) + lane - shift);
+    }
+    if (extent.size != joined_extent::none && lane < 2 * width) {
+      const u32 cut = lane < width ? extent.cut[0] : extent.cut[1];
+      // A vector in which the warp's rows begin is none that it stores: its elements are among those above.
+      if (cut > warp_offset && cut < warp_offset + LOOKBACK_WARP_LANES * config.vt) {
+        store_one(cut + lane % width, 2 * width + lane);
+      }
+    }
+    shifted_row_is_read();
   }
 
   DEVICE void shifted_row_is_written(call_site where = {}) {

@@ -81,6 +81,13 @@ DEVICE void store_vector_at_once(T* p, const T (&items)[width]) {
 }
 
 template <class T>
+DEVICE void store_words_at_once(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)]) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(words[0]),
+               "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+
+template <class T>
 DEVICE T load_spine(const T* p) {
   return load(p);
 }
@@ -111,6 +118,12 @@ DEVICE void shared_store_vector(T* p, const T (&items)[width]) {
   word_type word;
   memcpy(&word, items, sizeof(word));
   *reinterpret_cast<word_type*>(p) = word;
+}
+
+template <class T>
+DEVICE void shared_store_words(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)]) {
+  SHARED_DELAY_POINT(p);
+  *reinterpret_cast<uint4*>(p) = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 // The protocol between blocks. `volatile` keeps the instruction, the memory clobber keeps the compiler

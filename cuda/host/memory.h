@@ -220,6 +220,13 @@ DEVICE void store_vector_at_once(T* p, const T (&items)[W], call_site where = {}
 }
 
 template <class T>
+DEVICE void store_words_at_once(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
+  T items[sizeof(words) / sizeof(T)];
+  memcpy(items, words, sizeof(items));
+  store_vector<sizeof(words) / sizeof(T)>(p, items, where);
+}
+
+template <class T>
 DEVICE T load_spine(const T* p, call_site where = {}) {
   lookback_thread* thread = host::current();
   thread->counters->spine_reads += 1;
@@ -251,6 +258,13 @@ DEVICE void shared_load_vector(const T* p, T (&items)[W], call_site where = {}) 
 template <u32 W, class T>
 DEVICE void shared_store_vector(T* p, const T (&items)[W], call_site where = {}) {
   host::vector_store<W>(host::current(), LOOKBACK_ACCESS_SHARED_STORE, p, items, where);
+}
+
+template <class T>
+DEVICE void shared_store_words(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
+  T items[sizeof(words) / sizeof(T)];
+  memcpy(items, words, sizeof(items));
+  shared_store_vector<sizeof(words) / sizeof(T)>(p, items, where);
 }
 
 DEVICE u32 load_relaxed(const u32* p, call_site where = {}) {

@@ -99,6 +99,9 @@ DEVICE void fill_lines(T* stage, u32 begin, u32 end, T value) {
   }
 }
 
+// Tiles on their way to an empty ring. One leaves the memory idle between two of them; more delay what is small.
+constexpr u32 copies_at_once = 2;
+
 // The producer: fills one stage after the other until there are no tiles. Lane 0 has the first tile's index in `next`.
 template <class Operator, class Config>
 DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
@@ -114,6 +117,12 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
     // read before it is overwritten. The first round finds the ring empty.
     if (!MUTANT(drained_wait_dropped, "kind=barrier strategy=lookahead", "a stage is filled again before it was read")) {
       barrier_wait(ring.drained[at.stage], at.parity ^ 1);
+    }
+    // Of the tiles that fill an empty ring, no more than two are on their way: what all multiprocessors have asked for
+    // stands before the first aggregates in the queues of the memory. Later ones are held up by the ring itself.
+    if (round > copies_at_once && round <= config.stages) {
+      // Pairs with both arrivals and the copy of that tile. Nothing is read here: it is for the time alone.
+      barrier_wait(ring.landed[round - 1 - copies_at_once], 0);
     }
     // Behind the wait, so that the ticket comes while it lasts.
     const u64 index = shuffle_index(next, 0);
@@ -330,22 +339,27 @@ struct running_prefix {
   DEVICE running_prefix(Descriptors descriptors_, u32 epoch_)
       : descriptors(descriptors_), epoch(epoch_), value(Operator::identity()), tiles(0) {}
 
-  // Lane's tile of a group.
-  DEVICE u64 tile_of(u32 group) const { return tiles + lane_index() + group * LOOKBACK_WARP_LANES; }
+  // Lane's tile of a group, from `tiles`.
+  DEVICE static u32 place_of(u32 group) { return lane_index() + group * LOOKBACK_WARP_LANES; }
+  DEVICE u64 tile_of(u32 group) const { return tiles + place_of(group); }
 
   // For lane 0; the other lanes get anything.
   DEVICE T left_of(u64 tile) {
+    constexpr u32 window = maximum_groups * LOOKBACK_WARP_LANES;
     const u64 distance = tile - tiles;
     u32 rounds = 0;
     for (;;) {
-      const u64 left = tile - tiles;
+      // Those that are read now. Counted in 32 bits: this warp alone has work of its own for every tile.
+      const u64 all_left = tile - tiles;
+      const u32 left = all_left < window ? static_cast<u32>(all_left) : window;
+      const u32 whole = left / LOOKBACK_WARP_LANES;
       // All of them are on their way before the first is looked at.
       descriptor_view<T> views[maximum_groups];
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
         views[group].status = LOOKBACK_STATUS_AGGREGATE;
         views[group].value = Operator::identity();
-        if (tile_of(group) < tile) views[group] = descriptors.read(tile_of(group), epoch);
+        if (place_of(group) < left) views[group] = descriptors.read(tile_of(group), epoch);
       }
       T values[maximum_groups];
       u32 missing = 0;  // a bit a group
@@ -383,14 +397,13 @@ struct running_prefix {
                         "groups of tiles combined the wrong way round")
                      ? combine<Operator>(values[group], prefix)
                      : combine<Operator>(prefix, values[group]);
-        if ((group + 1) * LOOKBACK_WARP_LANES <= left) value = prefix;
+        if (group < whole) value = prefix;
       }
-      const u64 whole = left / LOOKBACK_WARP_LANES;
-      tiles += (whole < maximum_groups ? whole : maximum_groups) * LOOKBACK_WARP_LANES;
+      tiles += whole * LOOKBACK_WARP_LANES;
       if (MUTANT(group_taken_twice, "kind=algorithm strategy=lookahead need=windows", "a whole group taken twice")) {
         if (tiles >= LOOKBACK_WARP_LANES && whole != 0) tiles -= LOOKBACK_WARP_LANES;
       }
-      if (left <= maximum_groups * LOOKBACK_WARP_LANES) {
+      if (all_left <= window) {
         if (lane_index() == 0 && distance != 0) count_lookback(rounds, distance);
         if constexpr (!Operator::is_commutative) return prefix;
         T joined[1] = {prefix};
@@ -408,26 +421,35 @@ struct running_prefix {
   }
 };
 
-// The warp that keeps the prefix.
+// The warp that keeps the prefix, and ends the block's part of the launch while the last tile is still scanned: that
+// takes a fence and a trip to the L2 cache.
 template <class Operator, class Config, class Descriptors>
 DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
                           Descriptors descriptors, u32 epoch) {
   using T = typename Operator::value_type;
   running_prefix<Operator, Descriptors> running(descriptors, epoch);
   ring_position at = {0, 0};
+  ring_position last = at;
+  bool has_tile = false;
   for (;; at.advance(config.stages)) {
     // Pairs with the arrival of the producer: the tile's index is there. What stands left of it can be known before
     // it has landed itself.
     barrier_wait(ring.taken[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
-    if (index >= launch.tiles) return;
+    if (index >= launch.tiles) break;
     DELAY_POINT(before_look_ahead);
     const T prefix = running.left_of(index);
     DELAY_POINT(before_prefix);
     if (lane_index() == 0) memory::shared_store(ring.tile_prefix[at.stage], prefix);
     warp_barrier();  // all lanes have read the index
     if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
+    last = at;
+    has_tile = true;
   }
+  // Tickets and descriptor accesses of the block are done then: the producer has handed on its last ticket, this warp has
+  // read its last aggregate, and the wait pairs with the arrival of the first reducer behind its last publication.
+  if (has_tile) barrier_wait(ring.ready[last.stage], last.parity);
+  if (lane_index() == 0) finish_tile(launch, descriptors, epoch);
 }
 
 // The warps that scan.
@@ -511,10 +533,6 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
     } else {
       scan_tiles_ahead<Operator>(config, launch, ring, storage, stages);
     }
-    // Tickets and descriptor accesses of the block are done. The barriers of the ring say so, too, to whoever follows
-    // them from warp to warp.
-    block_barrier();
-    if (helper == finder && lane_index() == 0) finish_tile(launch, descriptors, epoch);
   });
 }
 

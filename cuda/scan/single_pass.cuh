@@ -57,7 +57,7 @@ DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_
   return memory::shared_load(shared);
 }
 
-// Called by one thread once its block has passed a barrier behind its last descriptor access.
+// Called by one thread behind a barrier that orders all descriptor accesses of its block before it.
 template <class Descriptors>
 DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, u32 epoch) {
   // Acquire-release, pairs with itself in the other blocks: their descriptor accesses (before the block
