@@ -60,8 +60,8 @@ DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_
 // Called by one thread behind a barrier that orders all descriptor accesses of its block before it.
 template <class Descriptors>
 DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, u32 epoch) {
-  // Acquire-release, pairs with itself in the other blocks: their descriptor accesses (before the block
-  // barrier before their increment) happen before the clean-up of the block that sees them all.
+  // Acquire-release, pairs with itself in the other blocks: their descriptor accesses (before the barrier before their
+  // increment) happen before the clean-up of the block that sees them all.
   const u32 before = MUTANT(relaxed_finish, "kind=ordering need=wrap", "blocks count themselves done relaxed")
                          ? memory::fetch_add_relaxed(&launch.control->finished_blocks, 1u)
                          : memory::fetch_add_acquire_release(&launch.control->finished_blocks, 1u);
