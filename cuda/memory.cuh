@@ -11,12 +11,13 @@
 //   void store_vector_at_once<W>(p, items)     the same as one instruction of PTX: of a store through a pointer the
 //                                              compiler makes several of 4 bytes where a branch beside it stores the
 //                                              same elements one by one
+//   void store_words_at_once(T* p, words)      the same for a vector of 16 bytes that is held as words
 //   T    load_spine(const T* p)                void store_spine(T* p, T value)     counted apart
 //
 // Shared memory of the block. Plain accesses, ordered by warp and block barriers.
 //   T    shared_load(const T& where)           void shared_store(T& where, T value)
 //   void shared_load_vector<W>(const T* p, T (&items)[W])   void shared_store_vector<W>(T* p, const T (&items)[W])
-//   void shared_store_words(T* p, words)       a vector of 16 bytes, as words
+//   void shared_store_words(T* p, words)       a vector of 16 bytes that is held as words; p aligned to 16
 //
 // The protocol between blocks. `site` names the line, and each call site names its partner.
 //   u32  load_relaxed(const u32* p, site)      u64 load_relaxed(const u64* p, site)

@@ -1,4 +1,4 @@
-// Vectors that begin a few elements before those that a lane has.
+// What joining parts of two vectors takes.
 #pragma once
 
 #include "../config.cuh"

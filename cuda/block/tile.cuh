@@ -412,8 +412,8 @@ struct tile {
   }
 
   // `at_once`: for blocks that stay and store tile after tile. Vectors are stored by one instruction of PTX
-  // (`store_vector_at_once` in `../memory.cuh`), and rows that must be shifted are joined in registers: more code, which
-  // costs a block that runs it once more than it saves.
+  // (`store_vector_at_once` in `../memory.cuh`), and those of 16 bytes that must be shifted are joined in registers: more
+  // code, which costs a block that runs it once more than it saves.
   template <bool at_once = false>
   DEVICE void store(const lookback_launch& launch) {
     T* const output = static_cast<T*>(launch.output);
