@@ -221,9 +221,10 @@ DEVICE void store_vector_at_once(T* p, const T (&items)[W], call_site where = {}
 
 template <class T>
 DEVICE void store_words_at_once(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
-  T items[sizeof(words) / sizeof(T)];
+  constexpr u32 count = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  T items[count];
   memcpy(items, words, sizeof(items));
-  store_vector<sizeof(words) / sizeof(T)>(p, items, where);
+  store_vector<count>(p, items, where);
 }
 
 template <class T>
@@ -262,9 +263,10 @@ DEVICE void shared_store_vector(T* p, const T (&items)[W], call_site where = {})
 
 template <class T>
 DEVICE void shared_store_words(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
-  T items[sizeof(words) / sizeof(T)];
+  constexpr u32 count = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  T items[count];
   memcpy(items, words, sizeof(items));
-  shared_store_vector<sizeof(words) / sizeof(T)>(p, items, where);
+  shared_store_vector<count>(p, items, where);
 }
 
 DEVICE u32 load_relaxed(const u32* p, call_site where = {}) {
