@@ -180,6 +180,16 @@ DEVICE u32 protocol_fetch_add(u32 access, u32* address, u32 value, int order, ca
   return thread->backend->fetch_add(thread, access, address, value, where.file, where.line);
 }
 
+// A vector of 16 bytes that is held as words.
+template <class T>
+struct vector_of_words {
+  T items[LOOKBACK_VECTOR_BYTES / sizeof(T)];
+
+  DEVICE explicit vector_of_words(const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)]) {
+    memcpy(items, words, sizeof(items));
+  }
+};
+
 }  // namespace host
 
 template <class T>
@@ -221,10 +231,7 @@ DEVICE void store_vector_at_once(T* p, const T (&items)[W], call_site where = {}
 
 template <class T>
 DEVICE void store_words_at_once(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
-  constexpr u32 count = LOOKBACK_VECTOR_BYTES / sizeof(T);
-  T items[count];
-  memcpy(items, words, sizeof(items));
-  store_vector<count>(p, items, where);
+  store_vector(p, host::vector_of_words<T>(words).items, where);
 }
 
 template <class T>
@@ -263,10 +270,7 @@ DEVICE void shared_store_vector(T* p, const T (&items)[W], call_site where = {})
 
 template <class T>
 DEVICE void shared_store_words(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
-  constexpr u32 count = LOOKBACK_VECTOR_BYTES / sizeof(T);
-  T items[count];
-  memcpy(items, words, sizeof(items));
-  shared_store_vector<count>(p, items, where);
+  shared_store_vector(p, host::vector_of_words<T>(words).items, where);
 }
 
 DEVICE u32 load_relaxed(const u32* p, call_site where = {}) {
