@@ -23,6 +23,8 @@ enum { LOOKBACK_DESCRIPTOR_COPIES = 8, LOOKBACK_DESCRIPTOR_COPY_GAP = 16 };
 enum { LOOKBACK_MAXIMUM_CLUSTER_BLOCKS = 16 };
 // Widest access of one lane, in bytes.
 enum { LOOKBACK_VECTOR_BYTES = 16 };
+// What the L2 cache keeps for itself of a line, and a line, in bytes.
+enum { LOOKBACK_SECTOR_BYTES = 32, LOOKBACK_CACHE_LINE_BYTES = 128 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
 enum { LOOKBACK_TREE_LEVELS = 64 };
 

@@ -214,10 +214,20 @@ pub struct ScanRequest {
     pub n: u64,
     /// Whether the output replaces the input.
     pub in_place: bool,
-    /// Address of the input modulo 16, in bytes; a multiple of the element size.
+    /// Address of the input modulo [`ScanRequest::OFFSETS`], in bytes; a multiple of the element size.
     pub input_offset: u32,
-    /// Address of the output modulo 16, in bytes; the same as the input's if in place.
+    /// Address of the output modulo [`ScanRequest::OFFSETS`], in bytes; the same as the input's if in place.
     pub output_offset: u32,
+}
+
+impl ScanRequest {
+    /// What addresses are told apart by: where they lie in a sector of the L2 cache, in bytes.
+    pub const OFFSETS: u32 = abi::LOOKBACK_SECTOR_BYTES;
+
+    /// Below it lie the offsets that a strategy tells apart.
+    pub(crate) const fn offsets_that_matter(strategy: Strategy) -> u32 {
+        if matches!(strategy, Strategy::Lookahead) { Self::OFFSETS } else { abi::LOOKBACK_VECTOR_BYTES }
+    }
 }
 
 /// The launches of one scan.
@@ -267,6 +277,16 @@ impl KernelConfig {
             tile_order: self.tile_order as u32,
             stages,
         }
+    }
+
+    /// Dynamic shared memory of a block that keeps so many tiles: each lies as it does in a line of the L2 cache, and
+    /// some go on for a vector.
+    pub const fn ring_bytes(self, stages: u32, element_bytes: usize) -> u64 {
+        const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
+        const SLACK: u64 = LINE - abi::LOOKBACK_VECTOR_BYTES as u64;
+        // `ring_stages` in `cuda/scan/lookahead.cuh`.
+        let gap = if element_bytes == 4 { LINE } else { 0 };
+        stages as u64 * (self.tile_bytes(element_bytes) + gap) + SLACK
     }
 
     /// Bytes of a tile.
@@ -396,6 +416,28 @@ impl<'a> Planner<'a> {
     fn lead(&self) -> u32 {
         let width = access_width(self.config.vt, self.element_bytes as usize);
         self.request.input_offset / self.element_bytes as u32 % width
+    }
+
+    /// The same to a boundary of 16 bytes, where copies begin however narrow the accesses of the lanes are.
+    ///
+    /// Not always the nearest: rows are to begin with whole sectors of the output, because the L2 cache takes longer for
+    /// half of one. Values of 4 bytes begin with the first boundary of 16 bytes of the output in a tile
+    /// (`is_joined_early` in `cuda/block/tile.cuh`), and what they skip must not be an element of the array.
+    fn lead_of_copies(&self) -> u32 {
+        const VECTOR: u32 = abi::LOOKBACK_VECTOR_BYTES;
+        let ScanRequest { input_offset, output_offset, in_place, .. } = *self.request;
+        let output_offset = if in_place { input_offset } else { output_offset };
+        let bytes = self.element_bytes as u32;
+        let nearest = input_offset % VECTOR;
+        let is_joined_early = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
+        let skipped = if is_joined_early { (nearest + ScanRequest::OFFSETS - output_offset) % VECTOR } else { 0 };
+        let begins_with_sector = |lead: u32| {
+            (output_offset + 2 * ScanRequest::OFFSETS + skipped - lead).is_multiple_of(ScanRequest::OFFSETS)
+        };
+        let leads = [nearest, nearest + VECTOR, nearest + 2 * VECTOR];
+        let lead = leads.into_iter().find(|&lead| lead >= skipped && begins_with_sector(lead));
+        // Other values are joined when they are stored, and there so that rows begin with sectors from any lead.
+        lead.unwrap_or(nearest) / bytes
     }
 
     /// Scratch for `count` elements.
@@ -600,8 +642,7 @@ impl<'a> Planner<'a> {
     }
 
     fn lookahead(&mut self) -> Result<(), ConfigError> {
-        // Copies begin and end at 16 bytes, however narrow the accesses of the lanes are.
-        let lead = self.request.input_offset / self.element_bytes as u32;
+        let lead = self.lead_of_copies();
         let tiles = self.tiles(self.request.n, lead);
         let config = KernelConfig {
             pattern: Pattern::Shuffle,

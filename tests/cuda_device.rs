@@ -85,7 +85,12 @@ fn every_strategy_is_right_on_every_instance_mode_and_placement() {
                 let plain = request(instance, strategy, mode, n);
                 requests.push(plain);
                 requests.push(ScanRequest { in_place: true, ..plain });
-                requests.push(ScanRequest { input_offset: bytes % 16, output_offset: 3 * bytes % 16, ..plain });
+                requests.push(ScanRequest {
+                    input_offset: bytes,
+                    output_offset: 3 * bytes % ScanRequest::OFFSETS,
+                    ..plain
+                });
+                requests.push(ScanRequest { output_offset: 16, ..plain });
             }
         }
         requests

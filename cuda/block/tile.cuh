@@ -9,7 +9,8 @@
 // elements before it), so that all full vectors of the input are aligned; the first tile starts with
 // `lead` missing elements, the last one ends where the array does. Missing elements hold the identity.
 // Where the output is not aligned as the input is, rows are shifted on their way out, through shared memory
-// or by shuffles, and are stored in full aligned vectors but for the two ends of what a warp stores.
+// or by shuffles, and are stored in full aligned vectors but for the two ends of what a warp stores; or on their
+// way in, where they come from shared memory anyway.
 #pragma once
 
 #include "../config.cuh"
@@ -177,27 +178,29 @@ struct tile {
   struct cut_vectors {
     bool has_head;
     bool has_tail;
-    u32 tail;  // where it begins, from the tile's first element; the head is the tile's first vector
+    u32 head;  // where they begin, from the tile's first element
+    u32 tail;
 
     // Whether the lane's element, of the tail's in the first lanes and of the head's behind them, is of such a vector.
     template <u32 width>
     DEVICE bool has_lane(u32 lane) const { return lane < width ? has_tail : has_head && lane < 2 * width; }
     // Where it stands, from the tile's first element.
     template <u32 width>
-    DEVICE u32 place_of(u32 lane) const { return lane < width ? tail + lane : lane - width; }
+    DEVICE u32 place_of(u32 lane) const { return lane < width ? tail + lane : head + lane - width; }
   };
 
   // Those that the warp has, of an array of `count` elements. A vector in which the array begins and ends counts as the
-  // end. The lead is less than a vector: that of `lookahead`, which is counted to 16 bytes, comes here with vectors of so
-  // many alone.
-  template <u32 width>
+  // end. With `may_lead` the lead may be longer than a vector; else it is not, and code that runs once does without.
+  template <u32 width, bool may_lead = false>
   DEVICE cut_vectors cuts(u64 count) const {
     const i64 end = static_cast<i64>(count) - first;
     const bool tile_has_tail = end > 0 && end < static_cast<i64>(tile_elements) && end % width != 0;
     cut_vectors cut;
     cut.tail = tile_has_tail ? static_cast<u32>(end) / width * width : 0;
     cut.has_tail = tile_has_tail && warp_index() == warp_of<width>(cut.tail);
-    cut.has_head = first < 0 && warp_index() == 0 && !(tile_has_tail && cut.tail == 0);
+    cut.head = may_lead && first < 0 ? static_cast<u32>(-first) / width * width : 0;
+    const bool has_cut_head = may_lead ? first < 0 && static_cast<u32>(-first) % width != 0 : first < 0;
+    cut.has_head = has_cut_head && warp_index() == warp_of<width>(cut.head) && !(tile_has_tail && cut.tail == cut.head);
     return cut;
   }
 
@@ -240,7 +243,7 @@ struct tile {
     for (u32 row = 0; row < config.vt / width; ++row) {
       const u32 offset = row_offset<width>(row);
       const bool is_tail = cut.has_tail && offset == cut.tail;
-      if (!is_tail && !(cut.has_head && offset == 0)) continue;
+      if (!is_tail && !(cut.has_head && offset == cut.head)) continue;
       T vector[width];
       memory::shared_load_vector<width>(elements + (is_tail ? 0 : width), vector);
       items.put(row * width, vector);
@@ -287,10 +290,41 @@ struct tile {
     }
   }
 
-  // The same from a copy of the tile in shared memory, which has the identity where the array has no element.
-  DEVICE void load_staged(const T* stage) {
+  // Of 16 bytes, a vector is never narrower than what the array's lead or the output's misalignment is counted in.
+  template <u32 width>
+  DEVICE_CONSTEXPR static bool is_full_vector() { return width * sizeof(T) == LOOKBACK_VECTOR_BYTES; }
+
+  // Whether vectors of a misaligned output are joined when they come from a stage, and not when they are stored. Before
+  // the prefix is known a warp has time, but it needs two loads a vector and the combination of what it skips. For values
+  // of 4 bytes that was measured to be faster, for 1, 2 and 8 bytes slower. `Planner::lead_of_copies` knows it, too.
+  template <u32 width>
+  DEVICE_CONSTEXPR static bool is_joined_early() { return is_full_vector<width>() && sizeof(T) == sizeof(u32); }
+
+  // Elements from the first of a tile in its stage to the first with which a vector of the output begins, where they are
+  // joined early. Every tile has as many.
+  DEVICE u32 elements_skipped(const lookback_launch& launch) const {
+    u32 skipped = 0;
     with_access_width<T>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
+      if constexpr (is_joined_early<width>()) {
+        skipped = (width - misaligned_elements<width>(static_cast<const T*>(launch.output))) % width;
+      }
+    });
+    return skipped;
+  }
+
+  // From a copy of the tile in shared memory, which has the identity where the array has no element. With `skipped`
+  // elements it becomes the tile that begins so many later, and the copy goes on for a vector behind the tile's end.
+  DEVICE void load_staged(const T* stage, u32 skipped) {
+    first += skipped;
+    with_access_width<T>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      if constexpr (is_joined_early<width>()) {
+        // Which elements are taken is known to the compiler then.
+        if (skipped == 1) return load_joined<width, 1>(stage);
+        if (skipped == 2) return load_joined<width, 2>(stage);
+        if (skipped == 3) return load_joined<width, 3>(stage);
+      }
       LOOKBACK_UNROLL
       for (u32 row = 0; row < config.vt / width; ++row) {
         T vector[width];
@@ -298,6 +332,39 @@ struct tile {
         items.put(row * width, vector);
       }
     });
+  }
+
+  // Two neighbouring vectors of the stage make one of the output's.
+  template <u32 width, u32 skipped>
+  DEVICE void load_joined(const T* stage) {
+    LOOKBACK_UNROLL
+    for (u32 row = 0; row < config.vt / width; ++row) {
+      T vectors[2][width];
+      memory::shared_load_vector<width>(stage + row_offset<width>(row), vectors[0]);
+      memory::shared_load_vector<width>(stage + row_offset<width>(row) + width, vectors[1]);
+      T joined[width];
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) joined[j] = vectors[(skipped + j) / width][(skipped + j) % width];
+      items.put(row * width, joined);
+    }
+  }
+
+  // The combination of the elements of the warp's part of a stage that `load_staged` skips, for all lanes.
+  DEVICE T reduce_skipped(const T* stage, u32 skipped) const {
+    T value = Operator::identity();
+    with_access_width<T>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      if constexpr (is_joined_early<width>()) {
+        T vector[width];
+        memory::shared_load_vector<width>(stage + (row_offset<width>(0) - lane_index() * width), vector);
+        value = vector[0];
+        LOOKBACK_UNROLL
+        for (u32 j = 1; j < width - 1; ++j) {
+          if (j < skipped) value = combine<Operator>(value, vector[j]);
+        }
+      }
+    });
+    return value;
   }
 
   // The combination of this lane's vector in a row.
@@ -411,20 +478,20 @@ struct tile {
     });
   }
 
-  // `at_once`: for blocks that stay and store tile after tile. Vectors are stored by one instruction of PTX
-  // (`store_vector_at_once` in `../memory.cuh`), and those of 16 bytes that must be shifted are joined in registers: more
-  // code, which costs a block that runs it once more than it saves.
+  // `at_once`: for tiles of `load_staged`. Vectors are stored by one instruction of PTX (`store_vector_at_once` in
+  // `../memory.cuh`), and those of 16 bytes that must be shifted are joined in registers: more code, which costs a block
+  // that runs it once more than it saves.
   template <bool at_once = false>
   DEVICE void store(const lookback_launch& launch) {
     T* const output = static_cast<T*>(launch.output);
     const bool whole = lies_within(launch.n);
     with_access_width<T>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      // Of 16 bytes, a vector is never narrower than what the array's lead or the output's misalignment is counted in.
-      constexpr bool is_full = width * sizeof(T) == LOOKBACK_VECTOR_BYTES;
-      const u32 shift = misaligned_elements<width>(output);
+      constexpr bool is_full = is_full_vector<width>();
+      // A tile of `load_staged` that was joined there begins with a vector of the output.
+      const u32 shift = at_once && is_joined_early<width>() ? 0 : misaligned_elements<width>(output);
       if (shift != 0) {
-        if constexpr (at_once && is_full) {
+        if constexpr (at_once && is_full && !is_joined_early<width>()) {
           store_joined<width>(output, shift, launch.n, whole);
         } else {
           LOOKBACK_UNROLL
@@ -509,7 +576,7 @@ struct tile {
   // As `load_cut_tile`.
   template <u32 width, bool at_once>
   DEVICE void store_cut_tile(T* output, u64 count) {
-    const cut_vectors cut = cuts<width>(count);
+    const cut_vectors cut = cuts<width, at_once>(count);
     const u32 lane = lane_index();
     T* const elements = storage.shifted_row[warp_index()];
     LOOKBACK_UNROLL
@@ -522,7 +589,7 @@ struct tile {
         continue;
       }
       const bool is_tail = cut.has_tail && offset == cut.tail;
-      const bool is_head = cut.has_head && offset == 0;
+      const bool is_head = cut.has_head && offset == cut.head;
       if (is_tail || is_head) memory::shared_store_vector<width>(elements + (is_tail ? 0 : width), vector);
     }
     if (!MUTANT(cut_store_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=partial",
@@ -586,7 +653,7 @@ struct tile {
     // The L2 cache keeps sectors of 32 bytes, and takes longer for half of one: a row is to begin with a whole one. It
     // begins 16 bytes later where a lane joins its vector to the next lane's than where it joins the one before to its own.
     const u64 origin = reinterpret_cast<u64>(output) + static_cast<u64>(first - static_cast<i64>(shift)) * sizeof(T);
-    if (origin % (2 * LOOKBACK_VECTOR_BYTES) == 0) {
+    if (origin % LOOKBACK_SECTOR_BYTES == 0) {
       store_joined_with<width, false>(output, shift, count, whole);
     } else {
       store_joined_with<width, true>(output, shift, count, whole);
@@ -601,13 +668,13 @@ struct tile {
         if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, with_next, 0>(output, shift, count, whole);
         break;
       case 1:
-        if constexpr (sizeof(T) <= sizeof(u32)) store_joined_words<width, with_next, 1>(output, shift, count, whole);
+        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, with_next, 1>(output, shift, count, whole);
         break;
       case 2:
         store_joined_words<width, with_next, 2>(output, shift, count, whole);
         break;
       default:
-        if constexpr (sizeof(T) <= sizeof(u32)) store_joined_words<width, with_next, 3>(output, shift, count, whole);
+        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, with_next, 3>(output, shift, count, whole);
         break;
     }
   }

@@ -97,13 +97,8 @@ DEVICE void cluster_store_async(T& where, u32 rank, T value, copy_barrier& barri
   }
 }
 
-template <class T>
-DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
-  __syncwarp();  // what the other lanes stored is there before the arrival says so
-  if (lane_index() != 0) return;
-  const u32 bytes = count * static_cast<u32>(sizeof(T));
-  barrier_arrive_expecting(barrier, bytes);
-  if (bytes == 0) return;
+// By one lane, for a barrier that expects the bytes.
+DEVICE void copy_bulk(void* to, const void* from, u32 bytes, copy_barrier& barrier) {
   // Loads and stores of the threads come before what the copy engine writes, which goes through another proxy.
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   // An address of the block's own shared memory is one of its cluster's; spelled so, the instruction needs no
@@ -112,6 +107,25 @@ DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barri
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
       "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(&barrier))
       : "memory");
+}
+
+template <class T>
+DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
+  __syncwarp();  // what the other lanes stored is there before the arrival says so
+  if (lane_index() != 0) return;
+  const u32 bytes = count * static_cast<u32>(sizeof(T));
+  barrier_arrive_expecting(barrier, bytes);
+  if (bytes != 0) copy_bulk(to, from, bytes, barrier);
+}
+
+template <class T>
+DEVICE void copy_before_arrival(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
+  const u32 bytes = count * static_cast<u32>(sizeof(T));
+  if (lane_index() != 0 || bytes == 0) return;
+  // Relaxed: it hands over nothing, and comes before the arrival of the same thread.
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
+               : "memory");
+  copy_bulk(to, from, bytes, barrier);
 }
 
 #else
@@ -152,7 +166,7 @@ DEVICE bool barrier_phase_is_over(copy_barrier& barrier, u32 parity) {
 }
 
 template <class T>
-DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
+DEVICE void copy_before_arrival(T* to, const T* from, u32 count, copy_barrier&, call_site = {}) {
   constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
   // Loads in flight at one time: 8 of 16 bytes a lane.
   constexpr u32 loads = 8;
@@ -170,6 +184,11 @@ DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barri
       if (at < lines) memory::shared_store_vector<line>(to + at * line, vectors[i]);
     }
   }
+}
+
+template <class T>
+DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
+  copy_before_arrival(to, from, count, barrier);
   __syncwarp();  // what all lanes stored is there before the arrival says so
   if (lane_index() == 0) barrier_arrive(barrier);
 }

@@ -53,20 +53,23 @@ DEVICE void cluster_store_async(T& place, u32 rank, T value, copy_barrier& barri
 }
 
 template <class T>
+DEVICE void copy_before_arrival(T* to, const T* from, u32 count, copy_barrier& barrier, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  const u32 bytes = count * static_cast<u32>(sizeof(T));
+  if (thread->lane_index != 0 || bytes == 0) return;
+  memory::host::check_alignment(thread, to, LOOKBACK_VECTOR_BYTES, where);
+  memory::host::check_alignment(thread, from, LOOKBACK_VECTOR_BYTES, where);
+  // A size that is no multiple is as wrong as an address that is none.
+  memory::host::check_alignment(thread, to + count, LOOKBACK_VECTOR_BYTES, where);
+  thread->counters->element_reads += count;
+  thread->executor->copy_to_shared(thread, to, from, bytes, &barrier, where.file, where.line);
+}
+
+template <class T>
 DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site where = {}) {
   warp_barrier(where);  // what the other lanes stored is there before the arrival says so
-  lookback_thread* thread = host::current();
-  if (thread->lane_index != 0) return;
-  const u32 bytes = count * static_cast<u32>(sizeof(T));
-  if (bytes != 0) {
-    memory::host::check_alignment(thread, to, LOOKBACK_VECTOR_BYTES, where);
-    memory::host::check_alignment(thread, from, LOOKBACK_VECTOR_BYTES, where);
-    // A size that is no multiple is as wrong as an address that is none.
-    memory::host::check_alignment(thread, to + count, LOOKBACK_VECTOR_BYTES, where);
-    thread->counters->element_reads += count;
-    thread->executor->copy_to_shared(thread, to, from, bytes, &barrier, where.file, where.line);
-  }
-  thread->executor->copy_barrier_arrive(thread, &barrier, where.file, where.line);
+  copy_before_arrival(to, from, count, barrier, where);
+  if (lane_index() == 0) barrier_arrive(barrier, where);
 }
 
 }  // namespace lookback

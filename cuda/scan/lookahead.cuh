@@ -52,17 +52,34 @@ struct ring_position {
   }
 };
 
-// The elements of a tile that may be read: `begin` up to `end`, counted from the tile's first.
-struct tile_extent {
+// The stages: a tile each, and a vector more behind those of which some elements are skipped (`tile::load_staged`).
+template <class T>
+struct ring_stages {
+  static constexpr u32 gap = sizeof(T) == sizeof(u32) ? LOOKBACK_CACHE_LINE_BYTES / sizeof(T) : 0;
+
+  T* first;
+  u32 tile_elements;
+  u32 skipped;  // elements
+
+  DEVICE T* at(u32 stage) const {
+    return first + static_cast<u64>(stage) * (tile_elements + gap);
+  }
+
+  // What is copied.
+  DEVICE u32 elements() const { return tile_elements + (skipped == 0 ? 0 : LOOKBACK_VECTOR_BYTES / sizeof(T)); }
+};
+
+// The elements of a stage that may be read: `begin` up to `end`, counted from the tile's first.
+struct stage_extent {
   i64 first;  // negative for the lead of tile 0
   u32 elements;
   u32 begin;
   u32 end;
 
-  template <class Config>
-  DEVICE tile_extent(Config config, const lookback_launch& launch, u64 index) {
-    elements = config.block_threads * config.vt;
-    first = static_cast<i64>(index * elements) - static_cast<i64>(launch.lead);
+  template <class T, class Config>
+  DEVICE stage_extent(Config config, const lookback_launch& launch, const ring_stages<T>& stages, u64 index) {
+    elements = stages.elements();
+    first = static_cast<i64>(index * stages.tile_elements) - static_cast<i64>(launch.lead);
     // An exclusive scan has no use for the last element, and its caller need not have one.
     const i64 readable = static_cast<i64>(launch.n) - (config.mode == LOOKBACK_MODE_EXCLUSIVE ? 1 : 0);
     begin = first < 0 ? static_cast<u32>(-first) : 0;
@@ -99,17 +116,17 @@ DEVICE void fill_lines(T* stage, u32 begin, u32 end, T value) {
   }
 }
 
-// Tiles on their way to an empty ring. One leaves the memory idle between two of them; more delay what is small.
-constexpr u32 copies_at_once = 2;
-
 // The producer: fills one stage after the other until there are no tiles. Lane 0 has the first tile's index in `next`.
 template <class Operator, class Config>
 DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
-                        typename Operator::value_type* stages, u64 next) {
+                        ring_stages<typename Operator::value_type> stages, u64 next) {
   using T = typename Operator::value_type;
   constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  constexpr u32 cache_line = LOOKBACK_CACHE_LINE_BYTES / sizeof(T);
   const T* const input = static_cast<const T*>(launch.input);
   const u32 lane = lane_index();
+  // Whether the rings of all blocks together hold the whole array.
+  const bool all_fit = launch.tiles <= grid_blocks() * config.stages;
   ring_position at = {0, 0};
   for (u64 round = 1;; ++round) {
     DELAY_POINT(before_drained);
@@ -117,12 +134,6 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
     // read before it is overwritten. The first round finds the ring empty.
     if (!MUTANT(drained_wait_dropped, "kind=barrier strategy=lookahead", "a stage is filled again before it was read")) {
       barrier_wait(ring.drained[at.stage], at.parity ^ 1);
-    }
-    // Of the tiles that fill an empty ring, no more than two are on their way: what all multiprocessors have asked for
-    // stands before the first aggregates in the queues of the memory. Later ones are held up by the ring itself.
-    if (round > copies_at_once && round <= config.stages) {
-      // Pairs with both arrivals and the copy of that tile. Nothing is read here: it is for the time alone.
-      barrier_wait(ring.landed[round - 1 - copies_at_once], 0);
     }
     // Behind the wait, so that the ticket comes while it lasts.
     const u64 index = shuffle_index(next, 0);
@@ -137,8 +148,8 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
       }
       return;
     }
-    const tile_extent tile(config, launch, index);
-    T* const stage = stages + static_cast<u64>(at.stage) * tile.elements;
+    const stage_extent tile(config, launch, stages, index);
+    T* const stage = stages.at(at.stage);
     // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which belongs to somebody
     // else: what is not a whole line is loaded element by element, while the copy is on its way. Beside the array stands
     // the identity, so that nobody else need tell such a tile from another.
@@ -146,8 +157,16 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
     const u32 inner_end = tile.end / line * line;
     DELAY_POINT(before_copy);
     const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
-    copy_and_arrive(stage + inner_begin, input + (tile.first + static_cast<i64>(inner_begin)), count,
-                    ring.landed[at.stage]);
+    const T* const from = input + (tile.first + static_cast<i64>(inner_begin));
+    // What all multiprocessors have asked for stands before the first aggregates in the queues of the memory. So of the
+    // tiles that fill an empty ring no more than one and a half are on their way where no others come, and two where the
+    // memory must not idle; later ones are held up by the ring itself. The waits pair with both arrivals and the copies
+    // of a tile; nothing is read here, they are for the time alone.
+    const u32 first_part = all_fit ? count / (2 * cache_line) * cache_line : 0;
+    if (round <= config.stages && !all_fit && round > 2) barrier_wait(ring.landed[round - 3], 0);
+    copy_before_arrival(stage + inner_begin, from, first_part, ring.landed[at.stage]);
+    if (round <= config.stages && all_fit && round > 1) barrier_wait(ring.landed[round - 2], 0);
+    copy_and_arrive(stage + inner_begin + first_part, from + first_part, count - first_part, ring.landed[at.stage]);
     if (!tile.is_whole()) {
       const u32 head_end = inner_begin < tile.end ? inner_begin : tile.end;
       const u32 tail_begin = inner_begin < inner_end ? inner_end : head_end;
@@ -156,7 +175,9 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
         fetch_elements(input + tile.first, stage, tile.begin, head_end);
         fetch_elements(input + tile.first, stage, tail_begin, tile.end);
       }
-      fill_elements(stage, 0, tile.begin, Operator::identity());
+      const u32 lead_lines = tile.begin / line * line;
+      fill_lines(stage, 0, lead_lines, Operator::identity());
+      fill_elements(stage, lead_lines, tile.begin, Operator::identity());
       const u32 lines_begin = (tile.end + line - 1) / line * line;
       fill_elements(stage, tile.end, lines_begin, Operator::identity());
       fill_lines(stage, lines_begin, tile.elements, Operator::identity());
@@ -277,12 +298,12 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const typename 
 // A reducer.
 template <class Operator, class Config, class Descriptors>
 DEVICE void publish_aggregates(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
-                               const typename Operator::value_type* stages, u32 share, Descriptors descriptors,
+                               ring_stages<typename Operator::value_type> stages, u32 share, Descriptors descriptors,
                                u32 epoch) {
   using T = typename Operator::value_type;
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
-    // Pairs with both arrivals and the copy of the producer: the tile is in its stage.
+    // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
     // The fault is the first reducer's alone: it is held up by the others further down, and so comes to an end.
     if (share != 0 ||
         !MUTANT(landed_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of a tile that has not landed")) {
@@ -290,9 +311,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     }
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
-    const u32 tile_elements = config.block_threads * config.vt;
-    const T* const stage = stages + static_cast<u64>(at.stage) * tile_elements;
-    const T mine = reduce_stage<Operator>(config, stage, share, ring.warp_prefix[at.stage]);
+    const T mine = reduce_stage<Operator>(config, stages.at(at.stage), share, ring.warp_prefix[at.stage]);
     if (share != 0) {
       if (lane_index() == 0) memory::shared_store(ring.share_total[at.stage][share], mine);
       warp_barrier();  // all lanes have read the stage and written prefixes
@@ -455,17 +474,20 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
 // The warps that scan.
 template <class Operator, class Config>
 DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
-                             tile_storage<Operator, Config>& storage, const typename Operator::value_type* stages) {
+                             tile_storage<Operator, Config>& storage,
+                             ring_stages<typename Operator::value_type> stages) {
   using T = typename Operator::value_type;
-  const u64 stage_elements = static_cast<u64>(config.block_threads) * config.vt;
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
-    // Pairs with both arrivals and the copy of the producer: the tile is in its stage.
+    // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
     barrier_wait(ring.landed[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
     tile<Operator, Config> mine(config, storage, launch, index);
-    mine.load_staged(stages + at.stage * stage_elements);
+    const T* const stage = stages.at(at.stage);
+    mine.load_staged(stage, stages.skipped);
+    T skipped = Operator::identity();
+    if (stages.skipped != 0) skipped = mine.reduce_skipped(stage, stages.skipped);
     const bool drains_early =
         MUTANT(drained_too_early, "kind=barrier strategy=lookahead", "a stage is given back before its prefix was read");
     if (drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
@@ -478,6 +500,10 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     const u32 share = warp_index() / warps_of_share(config);
     mine.warp_prefix = combine<Operator>(memory::shared_load(ring.share_prefix[at.stage][share]),
                                          memory::shared_load(ring.warp_prefix[at.stage][warp_index()]));
+    if (stages.skipped != 0 && !MUTANT(skipped_left_out, "kind=algorithm strategy=lookahead need=misaligned",
+                                       "the elements that a warp skips are left out of its prefix")) {
+      mine.warp_prefix = combine<Operator>(mine.warp_prefix, skipped);
+    }
     warp_barrier();  // all lanes have read elements and prefixes
     // Behind the barrier of the producer's copy, this hands the stage back. In place, too: all of the tile was read
     // before the first of it is written.
@@ -487,9 +513,10 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
   }
 }
 
-// Reads: input, output, control, descriptors, n, tiles, capacity, lead (to the 16-byte boundary). Any number of
-// blocks of `config.block_threads` threads that scan and LOOKBACK_HELPER_WARPS warps behind them; as dynamic shared
-// memory `config.stages` tiles.
+// Reads: input, output, control, descriptors, n, tiles, capacity, lead (to a 16-byte boundary, and no less than
+// what is skipped of a tile). Any number of blocks of `config.block_threads` threads that scan and LOOKBACK_HELPER_WARPS
+// warps behind them; as dynamic shared memory `config.stages` tiles and lines of the cache, and what one of these is
+// longer than a vector.
 template <class Operator, class Config>
 DEVICE void lookahead(Config config, const lookback_launch& launch) {
   using T = typename Operator::value_type;
@@ -497,8 +524,14 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
   using ring_type = lookahead_ring<Operator, Config>;
   SHARED(storage_type, storage);
   SHARED(ring_type, ring);
-  const u32 stage_bytes = config.block_threads * config.vt * static_cast<u32>(sizeof(T));
-  T* const stages = reinterpret_cast<T*>(dynamic_shared(config.stages * stage_bytes));
+  const u32 tile_elements = config.block_threads * config.vt;
+  const u32 stage_bytes = (tile_elements + ring_stages<T>::gap) * static_cast<u32>(sizeof(T));
+  // A tile lies in its stage as it lies in lines of the cache: a copy that moves everything by a part of a line takes
+  // longer.
+  const u64 begin = reinterpret_cast<u64>(launch.input) - launch.lead * sizeof(T);
+  u8* const shared = dynamic_shared(config.stages * stage_bytes + LOOKBACK_CACHE_LINE_BYTES - LOOKBACK_VECTOR_BYTES);
+  const ring_stages<T> stages = {reinterpret_cast<T*>(shared + begin % LOOKBACK_CACHE_LINE_BYTES), tile_elements,
+                                 tile<Operator, Config>(config, storage, launch, 0).elements_skipped(launch)};
   const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
 
   // From lane 0, so that the GPU's compiler knows that a warp stays together: it doubles every shuffle if not. Wraps for

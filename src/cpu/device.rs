@@ -63,27 +63,34 @@ const POISON: u8 = 0xa5;
 /// Guard bytes before and after input and output; a multiple of the 16 that offsets count within.
 const GUARD_BYTES: usize = 64;
 
-/// Bytes whose first is aligned to 16.
+/// A line of the L2 cache: kernels place what they read by where it lies in one.
+#[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
+#[repr(C, align(128))]
+struct CacheLine([u8; abi::LOOKBACK_CACHE_LINE_BYTES as usize]);
+
+/// Bytes whose first is aligned to a line of the L2 cache.
 #[derive(Debug, Default)]
 pub(crate) struct AlignedBytes {
-    words: Vec<u128>,
+    lines: Vec<CacheLine>,
+    bytes: usize,
 }
 
 impl AlignedBytes {
     pub fn new(bytes: usize, fill: u8) -> Self {
-        Self { words: vec![u128::from_ne_bytes([fill; 16]); bytes.div_ceil(16)] }
+        let line = CacheLine([fill; abi::LOOKBACK_CACHE_LINE_BYTES as usize]);
+        Self { lines: vec![line; bytes.div_ceil(size_of::<CacheLine>())], bytes }
     }
 
     pub fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.words)
+        &bytemuck::cast_slice(&self.lines)[..self.bytes]
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(&mut self.words)
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
     }
 }
 
-/// An array between guard bytes, at a chosen address modulo 16.
+/// An array between guard bytes, at a chosen address modulo [`ScanRequest::OFFSETS`].
 pub(crate) struct GuardedArray {
     memory: AlignedBytes,
     start: usize,
@@ -367,10 +374,10 @@ pub fn step_settings(step: &Step, element_bytes: usize, seed: u64) -> (abi::look
     }
     // A ring as short as can be now and then: whoever gives a stage back too soon meets the next tile there.
     let stages = 1 + (seed % 4) as u32;
-    let stage_bytes = u64::from(stages) * step.config.tile_bytes(element_bytes);
+    let ring_bytes = step.config.ring_bytes(stages, element_bytes);
     let settings = LaunchSettings {
         grid_blocks: step.grid_blocks.min(BLOCKS_THAT_TAKE_TILES),
-        shared_limit_bytes: settings.shared_limit_bytes + stage_bytes.next_multiple_of(128) as u32,
+        shared_limit_bytes: settings.shared_limit_bytes + ring_bytes.next_multiple_of(128) as u32,
         ..settings
     };
     (step.config.to_abi(stages), settings)

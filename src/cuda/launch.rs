@@ -154,7 +154,7 @@ pub(super) fn claim(
         return Ok(Claim { shared_bytes: 0, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
     }
     // Checked by `stages`: less than the shared memory of a block.
-    let bytes = (u64::from(stages) * config.tile_bytes(instance.element().bytes())) as u32;
+    let bytes = config.ring_bytes(stages, instance.element().bytes()) as u32;
     function
         .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
         .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;

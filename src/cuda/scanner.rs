@@ -348,8 +348,8 @@ impl Scanner {
             config: self.config.unwrap_or(config),
             n,
             in_place,
-            input_offset: (input.address % 16) as u32,
-            output_offset: (output.address % 16) as u32,
+            input_offset: (input.address % u64::from(ScanRequest::OFFSETS)) as u32,
+            output_offset: (output.address % u64::from(ScanRequest::OFFSETS)) as u32,
         };
         if is_capturing(stream)? {
             let mut state = StreamState::new(&self.memory, stream);

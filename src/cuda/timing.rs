@@ -158,7 +158,7 @@ impl PreparedSubject {
 /// The scan of a point's arrays.
 fn request(point: &Point, strategy: Strategy, mode: Mode, config: ScanConfig) -> ScanRequest {
     // Buffers and guards are multiples of 256, so only the offsets are off a boundary.
-    let beyond_boundary = |elements: u32| elements * point.instance.element().bytes() as u32 % 16;
+    let beyond_boundary = |elements: u32| elements * point.instance.element().bytes() as u32 % ScanRequest::OFFSETS;
     ScanRequest {
         instance: point.instance,
         strategy,

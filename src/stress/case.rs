@@ -263,9 +263,10 @@ impl Case {
             () if mutant.is_none() && draw.percent(6) => 13 + draw.below(24),
             () => 8 + draw.below(5),
         };
-        let lead = if needs(Need::Misaligned) || draw.percent(25) { draw.below(16 / bytes as u64) as u32 } else { 0 };
-        let output_lead =
-            if needs(Need::Misaligned) || draw.percent(25) { draw.below(16 / bytes as u64) as u32 } else { 0 };
+        let boundary = ScanRequest::offsets_that_matter(strategy);
+        let places = u64::from(boundary) / bytes as u64;
+        let lead = if needs(Need::Misaligned) || draw.percent(25) { draw.below(places) as u32 } else { 0 };
+        let output_lead = if needs(Need::Misaligned) || draw.percent(25) { draw.below(places) as u32 } else { 0 };
         let n = match draw.below(4) {
             // Round a tile boundary, or anywhere in the last tile.
             0 if !needs(Need::Partial) => tiles * tile,

@@ -546,7 +546,7 @@ mod tests {
             instance in prop::sample::select(Instance::all().collect::<Vec<_>>()),
             (power, offset) in (0u32..44, -2i64..3),
             mode in prop::sample::select(vec![Mode::Inclusive, Mode::Exclusive]),
-            (input, output) in (0u32..16, 0u32..16),
+            (input, output) in (0..ScanRequest::OFFSETS, 0..ScanRequest::OFFSETS),
         ) {
             let gpu = Gpu { major, minor, multiprocessors };
             let n = (1u64 << power).saturating_add_signed(offset);

@@ -250,7 +250,7 @@ impl StressCase {
         let bytes = self.instance.element().bytes() as u32;
         self.in_place = !misaligned && (in_place || random.chance(25));
         if misaligned || random.chance(40) {
-            let places = 16 / bytes;
+            let places = ScanRequest::offsets_that_matter(self.strategy) / bytes;
             self.input_offset = random.below(u64::from(places)) as u32 * bytes;
             self.output_offset = random.below(u64::from(places)) as u32 * bytes;
             if misaligned {
@@ -487,7 +487,7 @@ impl StressCase {
             && self.sizes.iter().all(|size| (1..=MAXIMUM_ELEMENTS).contains(size))
             && [self.input_offset, self.output_offset]
                 .iter()
-                .all(|offset| *offset < 16 && offset.is_multiple_of(bytes))
+                .all(|offset| *offset < ScanRequest::OFFSETS && offset.is_multiple_of(bytes))
             && (!self.in_place || self.input_offset == self.output_offset)
             && self.delay_rate <= 65_536
             && self.occupied_percent <= 100
