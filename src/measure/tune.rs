@@ -9,7 +9,7 @@
 //!
 //! - a candidate's *cost* at a size is the geometric mean of its six medians (graph, stream and cold, inclusive and
 //!   exclusive), those of a figure by the best there; those of the full pass count, and none that spills registers if
-//!   one does not,
+//!   one does not, nor look-ahead with tiles of more than 32 KiB if there is another,
 //! - candidates *within noise* of the least cost are as good as it: within 1 %, or three standard errors up to 3 %,
 //! - from the smallest size on, a range goes as far as one candidate is within noise of the best at every size in it; of
 //!   several such candidates it takes the one of least cost over the range,
@@ -329,19 +329,20 @@ fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>, modes: &[Mode]) -> Vec<R
             candidates.entry(key).or_default().push(row);
         }
     }
-    // A candidate that failed in one mode is none.
+    // A candidate that failed in one mode is none. What cannot be seen from aligned arrays is left out if others are there.
     let found: Vec<(Rival, bool)> = candidates
         .into_iter()
         .filter_map(|(key, rows)| {
             let of_mode = |mode| rows.iter().find(|row| row.mode == Some(mode)).copied();
             let rows = modes.iter().map(|&mode| of_mode(mode)).collect::<Option<Vec<_>>>()?;
-            let spills = rows.iter().any(|row| row.spill_bytes.is_some_and(|bytes| bytes > 0));
-            Some((rival(key, &rows)?, spills))
+            let is_left_out =
+                rows.iter().any(|row| row.spill_bytes.is_some_and(|bytes| bytes > 0) || has_few_stages(row));
+            Some((rival(key, &rows)?, is_left_out))
         })
         .collect();
-    let all_spill = found.iter().all(|(_, spills)| *spills);
+    let all_left_out = found.iter().all(|(_, is_left_out)| *is_left_out);
     let mut rivals: Vec<Rival> =
-        found.into_iter().filter(|(_, spills)| all_spill || !spills).map(|(rival, _)| rival).collect();
+        found.into_iter().filter(|(_, is_left_out)| all_left_out || !is_left_out).map(|(rival, _)| rival).collect();
     let best: [f64; FIGURES.len()] =
         std::array::from_fn(|figure| rivals.iter().map(|rival| rival.medians[figure]).fold(f64::INFINITY, f64::min));
     for rival in &mut rivals {
@@ -377,6 +378,15 @@ fn rival(key: Key, rows: &[&SweepRow]) -> Option<Rival> {
         *mean = (logarithms / rows.len() as f64).exp();
     }
     Some(Rival { key, medians, cost: 0.0, error: variance.sqrt() / (FIGURES.len() * rows.len()) as f64 })
+}
+
+/// Bytes of the largest tiles of look-ahead of which six are in a ring on the GPUs that have bulk copies.
+const LARGEST_TILE: u64 = 32 << 10;
+
+/// Whether it is a look-ahead kernel with a short ring of large tiles.
+fn has_few_stages(row: &SweepRow) -> bool {
+    let tile = u64::from(row.vt.unwrap_or(0)) * u64::from(row.block_threads.unwrap_or(0)) * row.element.bytes() as u64;
+    row.subject == Strategy::Lookahead.name() && tile > LARGEST_TILE
 }
 
 /// Differences up to this share are of no consequence.
