@@ -225,7 +225,7 @@ impl ScanRequest {
     pub const OFFSETS: u32 = abi::LOOKBACK_SECTOR_BYTES;
 
     /// Below it lie the offsets that a strategy tells apart.
-    pub(crate) const fn offsets_that_matter(strategy: Strategy) -> u32 {
+    pub const fn offsets_that_matter(strategy: Strategy) -> u32 {
         if matches!(strategy, Strategy::Lookahead) { Self::OFFSETS } else { abi::LOOKBACK_VECTOR_BYTES }
     }
 }
@@ -421,23 +421,23 @@ impl<'a> Planner<'a> {
     /// The same to a boundary of 16 bytes, where copies begin however narrow the accesses of the lanes are.
     ///
     /// Not always the nearest: rows are to begin with whole sectors of the output, because the L2 cache takes longer for
-    /// half of one. Values of 4 bytes begin with the first boundary of 16 bytes of the output in a tile
-    /// (`is_joined_early` in `cuda/block/tile.cuh`), and what they skip must not be an element of the array.
+    /// half of one. They begin with the first boundary of 16 bytes of the output in a tile (`store_joined` and
+    /// `load_joined` in `cuda/block/tile.cuh`). What values of 4 bytes skip before that must not be an element of the
+    /// array.
     fn lead_of_copies(&self) -> u32 {
         const VECTOR: u32 = abi::LOOKBACK_VECTOR_BYTES;
         let ScanRequest { input_offset, output_offset, in_place, .. } = *self.request;
         let output_offset = if in_place { input_offset } else { output_offset };
         let bytes = self.element_bytes as u32;
         let nearest = input_offset % VECTOR;
+        let skipped = (nearest + ScanRequest::OFFSETS - output_offset) % VECTOR;
         let is_joined_early = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
-        let skipped = if is_joined_early { (nearest + ScanRequest::OFFSETS - output_offset) % VECTOR } else { 0 };
-        let begins_with_sector = |lead: u32| {
-            (output_offset + 2 * ScanRequest::OFFSETS + skipped - lead).is_multiple_of(ScanRequest::OFFSETS)
-        };
         let leads = [nearest, nearest + VECTOR, nearest + 2 * VECTOR];
-        let lead = leads.into_iter().find(|&lead| lead >= skipped && begins_with_sector(lead));
-        // Other values are joined when they are stored, and there so that rows begin with sectors from any lead.
-        lead.unwrap_or(nearest) / bytes
+        let is_right = |lead: &u32| {
+            let row = output_offset + 2 * ScanRequest::OFFSETS + skipped - lead;
+            row.is_multiple_of(ScanRequest::OFFSETS) && (*lead >= skipped || !is_joined_early)
+        };
+        leads.into_iter().find(is_right).unwrap_or(nearest) / bytes
     }
 
     /// Scratch for `count` elements.

@@ -647,58 +647,45 @@ struct tile {
 
   // The same for all rows of the warp, vectors of 16 bytes. Each lane joins two neighbours, its own vector and one that
   // comes by shuffles from the next lane; so no row waits for another. Through shared memory go only the elements at the
-  // ends: of the warp's rows, and of the array.
+  // ends: of the warp's rows, and of the array. Rows begin with whole sectors of the L2 cache if the lead is such
+  // (`Planner::lead_of_copies`).
   template <u32 width>
   DEVICE void store_joined(T* output, u32 shift, u64 count, bool whole) {
-    // The L2 cache keeps sectors of 32 bytes, and takes longer for half of one: a row is to begin with a whole one. It
-    // begins 16 bytes later where a lane joins its vector to the next lane's than where it joins the one before to its own.
-    const u64 origin = reinterpret_cast<u64>(output) + static_cast<u64>(first - static_cast<i64>(shift)) * sizeof(T);
-    if (origin % LOOKBACK_SECTOR_BYTES == 0) {
-      store_joined_with<width, false>(output, shift, count, whole);
-    } else {
-      store_joined_with<width, true>(output, shift, count, whole);
-    }
-  }
-
-  template <u32 width, bool with_next>
-  DEVICE void store_joined_with(T* output, u32 shift, u64 count, bool whole) {
     // Which words are joined is known to the compiler then: fewer of them are exchanged, and none chosen.
     switch ((LOOKBACK_VECTOR_BYTES - shift * static_cast<u32>(sizeof(T))) / sizeof(u32)) {
       case 0:
-        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, with_next, 0>(output, shift, count, whole);
+        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, 0>(output, shift, count, whole);
         break;
       case 1:
-        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, with_next, 1>(output, shift, count, whole);
+        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, 1>(output, shift, count, whole);
         break;
       case 2:
-        store_joined_words<width, with_next, 2>(output, shift, count, whole);
+        store_joined_words<width, 2>(output, shift, count, whole);
         break;
       default:
-        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, with_next, 3>(output, shift, count, whole);
+        if constexpr (sizeof(T) < sizeof(u32)) store_joined_words<width, 3>(output, shift, count, whole);
         break;
     }
   }
 
   // Of the left one of two vectors `skipped_words` words are left out, and some bytes of the next word.
-  template <u32 width, bool with_next, u32 skipped_words>
+  template <u32 width, u32 skipped_words>
   DEVICE void store_joined_words(T* output, u32 shift, u64 count, bool whole) {
     constexpr u32 words = vector_words;
     constexpr bool has_bytes = sizeof(T) < sizeof(u32);
     constexpr u32 left_words = words - skipped_words;
-    constexpr u32 right_words = skipped_words + (has_bytes ? 1 : 0);
-    constexpr u32 exchanged = with_next ? right_words : left_words;
+    constexpr u32 exchanged = skipped_words + (has_bytes ? 1 : 0);
     constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
     const u32 selector = byte_selector((LOOKBACK_VECTOR_BYTES - shift * static_cast<u32>(sizeof(T))) % sizeof(u32));
     const u32 lane = lane_index();
-    const u32 neighbour = (lane + (with_next ? 1 : LOOKBACK_WARP_LANES - 1)) % LOOKBACK_WARP_LANES;
-    // At this lane a row goes over into the next one; at that end of all rows it has nothing to join.
-    const bool is_at_seam = lane == (with_next ? 0 : LOOKBACK_WARP_LANES - 1);
-    const bool is_at_end = lane == (with_next ? LOOKBACK_WARP_LANES - 1 : 0);
+    const u32 next_lane = (lane + 1) % LOOKBACK_WARP_LANES;
+    // The last lane's vector of a row is joined with the first one's of the next; in the last row with nothing.
+    const bool is_first = lane == 0;
+    const bool is_last = lane == LOOKBACK_WARP_LANES - 1;
     const u32 rows = config.vt / width;
-    const u32 end_row = with_next ? rows - 1 : 0;
     // Vectors are counted from `shift` elements before the tile's first.
     const i64 origin = first - static_cast<i64>(shift);
-    const u32 first_offset = row_offset<width>(0) + (with_next ? width : 0);
+    const u32 first_offset = row_offset<width>(0) + width;
     const joined_extent extent = whole ? joined_extent::all() : joined_extent::template of<width>(origin, count);
     // Of the lane's vectors, a bit a row: which lie within the array, and which it cuts, at its end or its beginning.
     u32 is_within = ~0u;
@@ -713,37 +700,29 @@ struct tile {
         is_cut[1] |= offset == extent.cut[1] ? 1u << row : 0;
       }
     }
-    if (is_at_end) {
-      is_within &= ~(1u << end_row);
-      is_cut[0] &= ~(1u << end_row);
-      is_cut[1] &= ~(1u << end_row);
+    if (is_last) {
+      is_within &= ~(1u << (rows - 1));
+      is_cut[0] &= ~(1u << (rows - 1));
+      is_cut[1] &= ~(1u << (rows - 1));
     }
     T* const slots = storage.shifted_row[warp_index()] + 2 * width;
     T* const first_vector = output + (origin + static_cast<i64>(first_offset));
     u32 own[words];
-    u32 other[words] = {};  // of the row before, or the next one
     take_words<width>(0, own);
+    write_head(own);
     LOOKBACK_UNROLL
     for (u32 row = 0; row < rows; ++row) {
-      if (row == 0) write_head(own);
       if (row + 1 == rows) write_tail<width>(own);
       u32 following[words] = {};
       if (row + 1 < rows) take_words<width>(row + 1, following);
-      u32 neighbours[exchanged];
+      u32 next[exchanged];
       LOOKBACK_UNROLL
-      for (u32 i = 0; i < exchanged; ++i) {
-        const u32 place = with_next ? i : skipped_words + i;
-        neighbours[i] = is_at_seam ? (with_next ? following[place] : other[place]) : own[place];
-      }
-      shuffle_index_each(neighbours, exchanged, neighbour);
+      for (u32 i = 0; i < exchanged; ++i) next[i] = is_first ? following[i] : own[i];
+      shuffle_index_each(next, exchanged, next_lane);
       u32 from[words + 1];
       LOOKBACK_UNROLL
       for (u32 i = 0; i < words + (has_bytes ? 1 : 0); ++i) {
-        if constexpr (with_next) {
-          from[i] = i < left_words ? own[(skipped_words + i) % words] : neighbours[(i - left_words) % exchanged];
-        } else {
-          from[i] = i < left_words ? neighbours[i % exchanged] : own[(i - left_words) % words];
-        }
+        from[i] = i < left_words ? own[(skipped_words + i) % words] : next[(i - left_words) % exchanged];
       }
       u32 joined[words];
       LOOKBACK_UNROLL
@@ -752,10 +731,7 @@ struct tile {
       if ((is_cut[0] >> row & 1) != 0) memory::shared_store_words(slots, joined);
       if ((is_cut[1] >> row & 1) != 0) memory::shared_store_words(slots + width, joined);
       LOOKBACK_UNROLL
-      for (u32 i = 0; i < words; ++i) {
-        other[i] = own[i];
-        own[i] = following[i];
-      }
+      for (u32 i = 0; i < words; ++i) own[i] = following[i];
     }
     store_ends<width>(output, shift, count, extent);
   }
