@@ -151,7 +151,7 @@ pub struct Step {
     pub tiles: u64,
     /// Distance of a Hillis-Steele step or a Blelloch level.
     pub stride: u64,
-    /// Elements from the boundary of an access at or below the input to the input.
+    /// Elements from a boundary of an access at or below the input to the input: the nearest one, but in look-ahead.
     pub lead: u32,
     /// Whether the step needs the control block and the descriptors.
     pub uses_descriptors: bool,
@@ -420,22 +420,24 @@ impl<'a> Planner<'a> {
 
     /// The same to a boundary of 16 bytes, where copies begin however narrow the accesses of the lanes are.
     ///
-    /// Not always the nearest: rows are to begin with whole sectors of the output, because the L2 cache takes longer for
-    /// half of one. They begin with the first boundary of 16 bytes of the output in a tile (`store_joined` and
-    /// `load_joined` in `cuda/block/tile.cuh`). What values of 4 bytes skip before that must not be an element of the
-    /// array.
+    /// The nearest or the next but one or two: rows are to begin with whole sectors of the output, because the L2 cache
+    /// takes longer for half of one. They begin with the first boundary of 16 bytes of the output in a tile
+    /// (`store_joined` and `load_joined` in `cuda/block/tile.cuh`). What values of 4 bytes skip before that must not be an
+    /// element of the array, so they alone may have to go back by more than 31 bytes. A lead is always less than 32
+    /// elements, which the smallest tile has.
     fn lead_of_copies(&self) -> u32 {
         const VECTOR: u32 = abi::LOOKBACK_VECTOR_BYTES;
+        const SECTOR: u32 = abi::LOOKBACK_SECTOR_BYTES;
         let ScanRequest { input_offset, output_offset, in_place, .. } = *self.request;
-        let output_offset = if in_place { input_offset } else { output_offset };
+        let output_offset = if in_place { input_offset } else { output_offset } % SECTOR;
         let bytes = self.element_bytes as u32;
         let nearest = input_offset % VECTOR;
-        let skipped = (nearest + ScanRequest::OFFSETS - output_offset) % VECTOR;
+        let skipped = (nearest + SECTOR - output_offset) % VECTOR;
         let is_joined_early = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
         let leads = [nearest, nearest + VECTOR, nearest + 2 * VECTOR];
         let is_right = |lead: &u32| {
-            let row = output_offset + 2 * ScanRequest::OFFSETS + skipped - lead;
-            row.is_multiple_of(ScanRequest::OFFSETS) && (*lead >= skipped || !is_joined_early)
+            let row = output_offset + 2 * SECTOR + skipped - lead;
+            row.is_multiple_of(SECTOR) && (*lead >= skipped || !is_joined_early)
         };
         leads.into_iter().find(is_right).unwrap_or(nearest) / bytes
     }

@@ -66,9 +66,9 @@ pub struct Row {
     pub descriptor: Option<Descriptor>,
     /// How a block learns which tile is its own, in a single pass.
     pub tile_order: Option<TileOrder>,
-    /// Address of the input modulo 16.
+    /// Address of the input modulo 32.
     pub input_offset_bytes: u32,
-    /// Address of the output modulo 16.
+    /// Address of the output modulo 32.
     pub output_offset_bytes: u32,
     /// Kernel launches of one scan.
     pub launches: u64,

@@ -140,7 +140,7 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
         }
         if job.kernel.takes_tiles() {
             let bytes = job.instance.element().bytes();
-            let ring = u64::from(job.architecture.stages(&job.config, bytes)) * job.config.tile_bytes(bytes);
+            let ring = job.config.ring_bytes(job.architecture.stages(&job.config, bytes), bytes);
             if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
                 failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
             }

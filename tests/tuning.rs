@@ -290,6 +290,33 @@ fn what_was_wrong_or_spills_or_was_only_sampled_coarsely_is_not_taken() {
 }
 
 #[test]
+fn lookahead_keeps_tiles_of_at_most_32_kib_where_it_can() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // Tiles of 32 and of 48 KiB, of which the larger ones are faster on aligned arrays.
+    const FITS: (Strategy, u32, u32) = (Strategy::Lookahead, 32, 256);
+    const EXCEEDS: (Strategy, u32, u32) = (Strategy::Lookahead, 24, 512);
+    let choose_with = |candidates: &[(Strategy, u32, u32)], change: &dyn Fn(&mut Vec<SweepRow>)| {
+        let times = candidates.iter().zip([1.0, 2.0]);
+        let mut rows = times.map(|(&candidate, time)| row(1 << 22, candidate, [time; 3], 0.001)).collect();
+        change(&mut rows);
+        let folder = tempfile::tempdir_in(folder.path()).expect("a temporary folder");
+        let table = derived(&record(folder.path(), rows));
+        let chosen = &table.rows()[0];
+        (chosen.strategy, chosen.vt, chosen.block_threads)
+    };
+    let choose = |candidates: &[(Strategy, u32, u32)]| choose_with(candidates, &|_| {});
+    let chosen = |(strategy, vt, block_threads)| (strategy, Some(vt), Some(block_threads));
+    assert_eq!(choose(&[EXCEEDS, FITS]), chosen(FITS));
+    assert_eq!(choose(&[EXCEEDS, MIDDLE]), chosen(MIDDLE));
+    assert_eq!(choose(&[EXCEEDS]), chosen(EXCEEDS));
+    // Spills are worse.
+    assert_eq!(choose_with(&[EXCEEDS, FITS], &|rows| rows[1].spill_bytes = Some(4)), chosen(EXCEEDS));
+    // It is about rings: other strategies have no more than one tile.
+    let wave = (Strategy::OneWave, 24, 512);
+    assert_eq!(choose(&[wave, FITS]), chosen(wave));
+}
+
+#[test]
 fn both_modes_count_and_a_candidate_that_failed_in_one_is_none() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let exclusive = |mut row: SweepRow| {

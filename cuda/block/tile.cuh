@@ -5,7 +5,7 @@
 // element type allow (16 bytes where it can be). A warp owns VT / width consecutive rows; with the
 // composition 'block' a row spans the block.
 //
-// Alignment. Tiles are laid over the array from the boundary of an access at or below the input (`lead`
+// Alignment. Tiles are laid over the array from a boundary of an access at or below the input (`lead`
 // elements before it), so that all full vectors of the input are aligned; the first tile starts with
 // `lead` missing elements, the last one ends where the array does. Missing elements hold the identity.
 // Where the output is not aligned as the input is, rows are shifted on their way out, through shared memory
@@ -479,8 +479,8 @@ struct tile {
   }
 
   // `at_once`: for tiles of `load_staged`. Vectors are stored by one instruction of PTX (`store_vector_at_once` in
-  // `../memory.cuh`), and those of 16 bytes that must be shifted are joined in registers: more code, which costs a block
-  // that runs it once more than it saves.
+  // `../memory.cuh`), and those of 16 bytes that must be shifted, and are not yet, are joined in registers: more code, which
+  // costs a block that runs it once more than it saves.
   template <bool at_once = false>
   DEVICE void store(const lookback_launch& launch) {
     T* const output = static_cast<T*>(launch.output);

@@ -515,8 +515,8 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
 
 // Reads: input, output, control, descriptors, n, tiles, capacity, lead (to a 16-byte boundary, and no less than
 // what is skipped of a tile). Any number of blocks of `config.block_threads` threads that scan and LOOKBACK_HELPER_WARPS
-// warps behind them; as dynamic shared memory `config.stages` tiles and lines of the cache, and what one of these is
-// longer than a vector.
+// warps behind them; as dynamic shared memory `config.stages` tiles, of 4-byte values each with a line of the cache behind
+// it, and what such a line is longer than a vector.
 template <class Operator, class Config>
 DEVICE void lookahead(Config config, const lookback_launch& launch) {
   using T = typename Operator::value_type;
@@ -526,8 +526,8 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
   SHARED(ring_type, ring);
   const u32 tile_elements = config.block_threads * config.vt;
   const u32 stage_bytes = (tile_elements + ring_stages<T>::gap) * static_cast<u32>(sizeof(T));
-  // A tile lies in its stage as it lies in lines of the cache: a copy that moves everything by a part of a line takes
-  // longer.
+  // A tile of whole lines of the cache lies in its stage as it lies in them: a copy that moves everything by a part of a
+  // line takes longer.
   const u64 begin = reinterpret_cast<u64>(launch.input) - launch.lead * sizeof(T);
   u8* const shared = dynamic_shared(config.stages * stage_bytes + LOOKBACK_CACHE_LINE_BYTES - LOOKBACK_VECTOR_BYTES);
   const ring_stages<T> stages = {reinterpret_cast<T*>(shared + begin % LOOKBACK_CACHE_LINE_BYTES), tile_elements,

@@ -107,11 +107,11 @@ pub struct CompareArguments {
     /// Seed of the random input and of the CPU device's schedule
     #[arg(long, value_name = "N", default_value_t = 42, help_heading = "Input")]
     pub seed: u64,
-    /// Address of the input modulo 16
-    #[arg(long, value_name = "BYTES", default_value_t = 0, help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..16))]
+    /// Address of the input modulo 32
+    #[arg(long, value_name = "BYTES", default_value_t = 0, help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..32))]
     pub input_offset: u32,
-    /// Address of the output modulo 16 [default: 0, in place the input's]
-    #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..16))]
+    /// Address of the output modulo 32 [default: 0, in place the input's]
+    #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..32))]
     pub output_offset: Option<u32>,
 
     /// Who runs next: a warp in turn, or one drawn from the seed

@@ -60,7 +60,7 @@ impl Default for CpuSettings {
 /// Unspecified contents: what memory holds before a kernel writes it.
 const POISON: u8 = 0xa5;
 
-/// Guard bytes before and after input and output; a multiple of the 16 that offsets count within.
+/// Guard bytes before and after input and output; a multiple of what offsets count within.
 const GUARD_BYTES: usize = 64;
 
 /// A line of the L2 cache: kernels place what they read by where it lies in one.

@@ -83,7 +83,7 @@ struct Placed {
 }
 
 impl Placed {
-    /// `modulo` is the address of the array modulo 16: buffers start at multiples of 256.
+    /// `modulo` is the address of the array modulo 32: buffers start at multiples of 256.
     fn new(bytes: u64, modulo: u32) -> Self {
         Self { offset: GUARD_BYTES + u64::from(modulo), bytes }
     }

@@ -165,8 +165,8 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// More would only repeat what fewer are: 16 elements of any type end at a boundary.
-    pub const MOST: u32 = 15;
+    /// More would only repeat what fewer are: 32 elements of any type end at a sector of the L2 cache.
+    pub const MOST: u32 = 31;
 
     /// Whether both arrays begin at a boundary.
     // serde passes a reference.
@@ -866,7 +866,7 @@ mod tests {
         // What a file does not say is not in its record, so that records from before agree with files of now.
         let text = toml::to_string(&plain).unwrap();
         assert!(!text.contains("offsets") && !text.contains("bounds"), "{text}");
-        for (wrong, says) in [("[]", "empty"), ("[[16, 0]]", "16"), ("[[1]]", "no sweep file"), ("[[-1, 0]]", "-1")] {
+        for (wrong, says) in [("[]", "empty"), ("[[32, 0]]", "32"), ("[[1]]", "no sweep file"), ("[[-1, 0]]", "-1")] {
             let measure = format!("sizes = [\"1000\"]\noffsets = {wrong}\nstrategies = [\"lookback\"]");
             let error = parsed(&measure).unwrap_err();
             assert!(error.contains(says), "{wrong}: {error}");

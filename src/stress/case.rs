@@ -605,8 +605,12 @@ impl Case {
         let fault = |part: String, fault: &str| Err(CaseError::Part { part, fault: fault.to_owned() });
         let ScanRequest { instance, n, input_offset, output_offset, in_place, .. } = self.request;
         let bytes = instance.element().bytes() as u32;
-        if [input_offset, output_offset].iter().any(|offset| !offset.is_multiple_of(bytes) || *offset >= 16) {
-            return fault(format!("input-offset={input_offset}"), "offsets are multiples of the element size below 16");
+        if [input_offset, output_offset]
+            .iter()
+            .any(|offset| !offset.is_multiple_of(bytes) || *offset >= ScanRequest::OFFSETS)
+        {
+            let limit = format!("offsets are multiples of the element size below {}", ScanRequest::OFFSETS);
+            return fault(format!("input-offset={input_offset}"), &limit);
         }
         if in_place && input_offset != output_offset {
             return fault(format!("output-offset={output_offset}"), "in place, it is that of the input");

@@ -52,9 +52,9 @@ pub struct StressCase {
     pub config: ScanConfig,
     /// Whether the output is the input.
     pub in_place: bool,
-    /// Address of the input modulo 16.
+    /// Address of the input modulo 32.
     pub input_offset: u32,
-    /// Address of the output modulo 16.
+    /// Address of the output modulo 32.
     pub output_offset: u32,
     /// Elements; runs take turns.
     pub sizes: Vec<u64>,
