@@ -22,7 +22,8 @@
 //                                              written what is overwritten is ordered before by a `barrier_wait` of
 //                                              the caller
 //   void copy_before_arrival(T* to, const T* from, count, b, site)   the same without the arrival, which has to come
-//                                              later from the same warp. From 9.0 on two copies are under way side by side then
+//                                              later from the same warp. From 9.0 on two copies are under way side by
+//                                              side then
 // From compute capability 9.0 on, where there are clusters:
 //   void barriers_initialized_for_cluster(site)    as `barriers_initialized`, for blocks of the cluster: before the
 //                                              cluster barrier behind which they store

@@ -279,14 +279,16 @@ impl KernelConfig {
         }
     }
 
-    /// Dynamic shared memory of a block that keeps so many tiles: each lies as it does in a line of the L2 cache, and
-    /// some go on for a vector.
+    /// Dynamic shared memory of a block that keeps so many tiles: they lie as they do in lines of the L2 cache.
     pub const fn ring_bytes(self, stages: u32, element_bytes: usize) -> u64 {
-        const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
-        const SLACK: u64 = LINE - abi::LOOKBACK_VECTOR_BYTES as u64;
-        // `ring_stages` in `cuda/scan/lookahead.cuh`.
-        let gap = if element_bytes == 4 { LINE } else { 0 };
-        stages as u64 * (self.tile_bytes(element_bytes) + gap) + SLACK
+        const SLACK: u32 = abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES;
+        stages as u64 * self.stage_bytes(element_bytes) + SLACK as u64
+    }
+
+    /// From one of these tiles to the next: 4-byte values go on for a vector (`ring_stages` in `cuda/scan/lookahead.cuh`).
+    pub const fn stage_bytes(self, element_bytes: usize) -> u64 {
+        let gap = if element_bytes == 4 { abi::LOOKBACK_CACHE_LINE_BYTES } else { 0 };
+        self.tile_bytes(element_bytes) + gap as u64
     }
 
     /// Bytes of a tile.

@@ -575,7 +575,10 @@ fn what_only_a_gpu_does_is_in_the_ptx() {
             }
             Kernel::Lookahead => {
                 // The copy engine sees shared memory through another proxy: one fence for the barriers, one a copy.
-                assert!(ptx.matches("fence.proxy.async.shared::cta").count() >= 2, "{ptx}");
+                assert!(ptx.matches("fence.proxy.async.shared::cta").count() >= 3, "{ptx}");
+                // A tile comes in two copies, of which the first is announced before the arrival.
+                assert!(ptx.matches("cp.async.bulk.shared::cluster.global").count() >= 2, "{ptx}");
+                has("mbarrier.expect_tx.relaxed.cta");
                 has("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes");
                 has("mbarrier.arrive.expect_tx.release.cta");
                 has("mbarrier.try_wait.parity.acquire.cta");

@@ -479,8 +479,8 @@ struct tile {
   }
 
   // `at_once`: for tiles of `load_staged`. Vectors are stored by one instruction of PTX (`store_vector_at_once` in
-  // `../memory.cuh`), and those of 16 bytes that must be shifted, and are not yet, are joined in registers: more code, which
-  // costs a block that runs it once more than it saves.
+  // `../memory.cuh`), and those of 16 bytes that must be shifted, and are not yet, are joined in registers: more code,
+  // which costs a block that runs it once more than it saves.
   template <bool at_once = false>
   DEVICE void store(const lookback_launch& launch) {
     T* const output = static_cast<T*>(launch.output);

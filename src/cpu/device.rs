@@ -99,7 +99,9 @@ pub(crate) struct GuardedArray {
 
 impl GuardedArray {
     pub fn new(bytes: usize, offset: u32) -> Self {
-        let start = GUARD_BYTES + offset as usize;
+        // At one size or another at every place within a line, and at one size always at the same.
+        let sector = bytes / ScanRequest::OFFSETS as usize % 4;
+        let start = GUARD_BYTES + sector * ScanRequest::OFFSETS as usize + offset as usize;
         Self { memory: AlignedBytes::new(start + bytes + GUARD_BYTES, POISON), start, bytes }
     }
 

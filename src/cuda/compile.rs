@@ -75,8 +75,7 @@ impl Architecture {
         const INDEX_AND_BARRIERS_BYTES: u64 = 8 + 5 * 12;
         let warps = config.block_threads as u64 / abi::LOOKBACK_WARP_LANES as u64;
         let fixed = 512 + warps * (ROW_BYTES + VALUE_BYTES) + config.ring_bytes(0, element_bytes);
-        let tile = config.ring_bytes(1, element_bytes) - config.ring_bytes(0, element_bytes);
-        let stage = tile + (warps + 5) * element_bytes as u64 + INDEX_AND_BARRIERS_BYTES;
+        let stage = config.stage_bytes(element_bytes) + (warps + 5) * element_bytes as u64 + INDEX_AND_BARRIERS_BYTES;
         let fit = self.shared_bytes().saturating_sub(fixed) / stage;
         if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
     }
