@@ -29,6 +29,7 @@ template <class T>
 struct number;
 template <class T>
 struct integer_number {
+  static constexpr bool is_integer = true;
   DEVICE static T minimum(T a, T b) { return b < a ? b : a; }
   DEVICE static T maximum(T a, T b) { return b > a ? b : a; }
 };
@@ -46,6 +47,7 @@ struct signed_number : integer_number<T> {
 };
 template <class T, class Bits>
 struct float_number {
+  static constexpr bool is_integer = false;
   using wrapping = T;
   // Infinity by its bits: the one spelling that g++, clang, nvcc and NVRTC all take in a constant.
   static constexpr T highest = static_cast<T>(__builtin_bit_cast(double, 0x7ff0000000000000ull));
@@ -114,6 +116,7 @@ template <class T>
 struct sum {
   using value_type = T;
   static constexpr bool has_inverse = true;
+  static constexpr bool is_exactly_undone = number<T>::is_integer;  // by `without`
   static constexpr bool is_commutative = true;
   DEVICE static T identity() { return T(0); }
   DEVICE static T combine(T a, T b) {
@@ -132,6 +135,7 @@ template <class T>
 struct no_inverse {
   using value_type = T;
   static constexpr bool has_inverse = false;
+  static constexpr bool is_exactly_undone = false;
   DEVICE static T without(T total, T) { return total; }
 };
 

@@ -6,8 +6,7 @@
 
 namespace lookback {
 
-// How the elements of a word are combined, where there is a way; `carry` is what stands left of a word, in the form
-// that the next step adds.
+// How the elements of a word are combined, where there is a way; `carry` is the sum of what stands left of a word.
 template <class Operator>
 struct packed {
   static constexpr bool exists = false;
@@ -17,45 +16,69 @@ struct packed {
 template <>
 struct packed<operators::sum<u8>> {
   static constexpr bool exists = true;
+  // Values whose sums over a warp fit into a word side by side.
+  static constexpr u32 in_word = 2;
   static constexpr u32 even_bytes = 0x00ff00ff;
 
   // `running` and the sum of the elements.
   DEVICE static u32 total(u32 word, u32 running) { return add_bytes(word, running); }
 
-  DEVICE static u32 carry(u8 value) { return value * 0x00010001u; }
-
-  // Replaces the elements by their sums from `carry`.
+  // Replaces the elements by their sums from `carry`, which is that of no more than the vector's other words and a value
+  // left of it, so that nothing runs over from one half into the other.
   template <bool is_inclusive>
   DEVICE static void scan(u32& word, u32& carry) {
-    const u32 even = word & even_bytes;
-    const u32 odd = word >> 8 & even_bytes;
-    // The first pair is added to the second one. With the carry at most 5 * 255 in a half, so nothing runs over.
-    const u32 even_sums = even + ((even + odd) << 16) + carry;
-    const u32 odd_sums = even_sums + odd;
-    const u32 sums = select_bytes(even_sums, odd_sums, 0x6240);
-    // Moved up by one element, what stands left of the word comes first.
-    word = is_inclusive ? sums : select_bytes(sums, carry, 0x2104);
-    carry = select_bytes(odd_sums, 0, 0x4242);
+    const u32 first_pair = add_lower_bytes(word, carry);
+    const u32 both_pairs = add_bytes(word, carry);
+    if (is_inclusive) {
+      const u32 odd_sums = (both_pairs << 16) + first_pair;
+      const u32 even_sums = odd_sums - select_bytes(word, 0, 0x4341);
+      word = select_bytes(even_sums, odd_sums, 0x6240);
+    } else {
+      const u32 left_of_even = (first_pair << 16) + carry;
+      const u32 left_of_odd = left_of_even + (word & even_bytes);
+      word = select_bytes(left_of_even, left_of_odd, 0x6240);
+    }
+    carry = both_pairs;
   }
 };
 
 template <>
 struct packed<operators::sum<u16>> {
   static constexpr bool exists = true;
+  static constexpr u32 in_word = 1;
 
   DEVICE static u32 total(u32 word, u32 running) { return add_halves(word, running); }
-
-  DEVICE static u32 carry(u16 value) { return value; }
 
   // The upper half of `carry` is of no account.
   template <bool is_inclusive>
   DEVICE static void scan(u32& word, u32& carry) {
     const u32 first = word + carry;
-    const u32 second = (word >> 16) + first;
+    const u32 second = add_halves(word, carry);
     word = is_inclusive ? select_bytes(first, second, 0x5410) : select_bytes(carry, first, 0x5410);
     carry = second;
   }
 };
+
+// The operator by which totals are combined: in whole registers where that is possible, so that nothing need be cut off
+// at each step.
+template <class Operator, bool in_registers = packed<Operator>::exists>
+struct totals_operator {
+  using type = Operator;
+};
+template <class Operator>
+struct totals_operator<Operator, true> {
+  using type = operators::sum<u32>;
+};
+
+// Bytes of a lane that a value takes when lanes exchange totals.
+template <class Operator>
+DEVICE_CONSTEXPR u32 exchanged_bytes() {
+  if constexpr (packed<Operator>::exists) {
+    return sizeof(u32) / packed<Operator>::in_word;
+  } else {
+    return sizeof(typename Operator::value_type);
+  }
+}
 
 // Whether vectors of that many elements are taken a word at a time.
 template <class Operator, u32 width>
@@ -68,20 +91,26 @@ constexpr u32 vector_words = LOOKBACK_VECTOR_BYTES / sizeof(u32);
 // Replaces the elements of a vector by their scan from `running`.
 template <class Operator, bool is_inclusive>
 DEVICE void scan_packed(u32* words, typename Operator::value_type running) {
-  u32 carry = packed<Operator>::carry(running);
+  u32 carry = running;
   LOOKBACK_UNROLL
   for (u32 i = 0; i < vector_words; ++i) packed<Operator>::template scan<is_inclusive>(words[i], carry);
   count_operators(LOOKBACK_VECTOR_BYTES / sizeof(typename Operator::value_type));
 }
 
-// The combination of a vector.
+// The sum of a vector, of which more than the bits of an element may be kept.
 template <class Operator>
-DEVICE typename Operator::value_type combine_packed(const u32* words) {
+DEVICE u32 sum_packed(const u32* words) {
   u32 total = 0;
   LOOKBACK_UNROLL
   for (u32 i = 0; i < vector_words; ++i) total = packed<Operator>::total(words[i], total);
   count_operators(LOOKBACK_VECTOR_BYTES / sizeof(typename Operator::value_type) - 1);
-  return static_cast<typename Operator::value_type>(total);
+  return total;
+}
+
+// The combination of a vector.
+template <class Operator>
+DEVICE typename Operator::value_type combine_packed(const u32* words) {
+  return static_cast<typename Operator::value_type>(sum_packed<Operator>(words));
 }
 
 }  // namespace lookback

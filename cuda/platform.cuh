@@ -15,7 +15,8 @@
 //   T    shuffle_index(value, lane, site)      value of one lane
 //   void shuffle_up_each(values, count, delta, site)     the first `count` of an array of at most 64 bytes,
 //   void shuffle_index_each(values, count, lane, site)   all in one exchange
-//   void shuffle_down_each(values, delta, site)          the same for all of an array
+//   void shuffle_down_each(values, count, delta, site)   likewise
+//   void add_over_warp_each(values, count, site)         the sum of all lanes' for each of the first `count`: u32 or u64
 //   u32  ballot(predicate, site)               one bit a lane
 //   void spin_pause(site)                      inside every loop that waits for another block
 //   u32  cluster_rank()  cluster_blocks()      this block's place in its thread block cluster, and how many it has. The
@@ -32,6 +33,7 @@
 //   void count_operator()                      counted on the CPU device, nothing on the GPU
 //   void count_operators(count)                the same for so many, one behind the other
 //   u32  add_bytes(word, sum)  add_halves(word, sum)     `sum` and the 4 bytes or 2 halves of a word
+//   u32  add_lower_bytes(word, sum)            `sum` and the 2 lower bytes of a word
 //   u32  select_bytes(low, high, selector)     the byte of each of the selector's 4 digits, from 0 for the lowest of
 //                                              `low` to 7 for the highest of `high`, the lowest first
 //   SHARED(Type, name)                         uninitialised storage of the block, named `name`

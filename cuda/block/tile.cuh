@@ -49,11 +49,15 @@ struct tile {
                                           ? Config::maximum_vt
                                           : Config::maximum_vt / maximum_access_width<T, Config>();
 
-  // Rows that are scanned together: as many as lanes may exchange at once.
-  static constexpr u32 rows_at_once =
-      exchange_bytes <= sizeof(T)                  ? 1
-      : maximum_rows * sizeof(T) <= exchange_bytes ? maximum_rows
-                                                   : exchange_bytes / sizeof(T);
+  // Rows that are scanned together: as many as lanes may exchange at once, and no fewer than share a word then.
+  DEVICE_CONSTEXPR static u32 rows_exchanged() {
+    constexpr u32 row_bytes = exchanged_bytes<Operator>();
+    u32 least = 1;
+    if constexpr (packed<Operator>::exists) least = packed<Operator>::in_word;
+    const u32 most = exchange_bytes <= row_bytes * least ? least : exchange_bytes / row_bytes;
+    return maximum_rows < most ? maximum_rows : most;
+  }
+  static constexpr u32 rows_at_once = rows_exchanged();
 
   Config config;
   storage_type& storage;
@@ -388,7 +392,8 @@ struct tile {
   }
 
   // Scans lanes and rows of the team. Every thread gets the total of its team: of its warp, or of the tile
-  // with the composition 'block'. No block barrier beyond those of the pattern.
+  // with the composition 'block'. No block barrier beyond those of the pattern. `keeps_own`: `shuffle_scan_each`.
+  template <bool keeps_own = false>
   DEVICE T reduce_team() {
     T carry = Operator::identity();
     with_access_width<T>(config, [&](auto access) {
@@ -405,7 +410,7 @@ struct tile {
           if (i >= count) continue;
           prefixes[i] = combine_row<width>(from + i);
         }
-        scan_rows(prefixes, count, totals);
+        scan_rows<keeps_own>(prefixes, count, totals);
         LOOKBACK_UNROLL
         for (u32 i = 0; i < rows_at_once; ++i) {
           if (i >= count) continue;
@@ -541,9 +546,10 @@ struct tile {
   }
 
   // Scans one value a lane for each of the first `count` rows, over the team that holds a row.
+  template <bool keeps_own>
   DEVICE void scan_rows(T (&values)[rows_at_once], u32 count, T (&totals)[rows_at_once]) {
     if (config.pattern == LOOKBACK_PATTERN_SHUFFLE) {
-      shuffle_scan_each<Operator>(values, count, totals);
+      shuffle_scan_each<Operator, keeps_own>(values, count, totals);
     } else {
       LOOKBACK_UNROLL
       for (u32 i = 0; i < rows_at_once; ++i) {

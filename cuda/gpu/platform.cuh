@@ -117,9 +117,11 @@ DEVICE void shuffle_up_each(T (&values)[capacity], u32 count, u32 delta, call_si
 }
 
 template <u32 capacity, class T>
-DEVICE void shuffle_down_each(T (&values)[capacity], u32 delta, call_site = {}) {
+DEVICE void shuffle_down_each(T (&values)[capacity], u32 count, u32 delta, call_site = {}) {
   LOOKBACK_UNROLL
-  for (u32 i = 0; i < capacity; ++i) values[i] = shuffle_down(values[i], delta);
+  for (u32 i = 0; i < capacity; ++i) {
+    if (i < count) values[i] = shuffle_down(values[i], delta);
+  }
 }
 
 template <u32 capacity, class T>
@@ -127,6 +129,33 @@ DEVICE void shuffle_index_each(T (&values)[capacity], u32 count, u32 lane, call_
   LOOKBACK_UNROLL
   for (u32 i = 0; i < capacity; ++i) {
     if (i < count) values[i] = shuffle_index(values[i], lane);
+  }
+}
+
+DEVICE u32 add_over_warp(u32 value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  // One instruction for five shuffles and additions that wait for each other.
+  return __reduce_add_sync(full_warp, value);
+#else
+  LOOKBACK_UNROLL
+  for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) value += __shfl_xor_sync(full_warp, value, distance);
+  return value;
+#endif
+}
+
+// In parts whose sums do not run over.
+DEVICE u64 add_over_warp(u64 value) {
+  const u64 low = add_over_warp(static_cast<u32>(value) & 0xffff);
+  const u64 middle = add_over_warp(static_cast<u32>(value) >> 16);
+  const u64 high = add_over_warp(static_cast<u32>(value >> 32));
+  return low + (middle << 16) + (high << 32);
+}
+
+template <u32 capacity, class T>
+DEVICE void add_over_warp_each(T (&values)[capacity], u32 count, call_site = {}) {
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < capacity; ++i) {
+    if (i < count) values[i] = add_over_warp(values[i]);
   }
 }
 
@@ -230,6 +259,7 @@ DEVICE void count_lookback(u32, u64) {}
 DEVICE u32 lowest_set_bit(u32 mask) { return __ffs(static_cast<int>(mask)) - 1; }
 
 DEVICE u32 add_bytes(u32 word, u32 sum) { return __dp4a(word, 0x01010101u, sum); }
+DEVICE u32 add_lower_bytes(u32 word, u32 sum) { return __dp4a(word, 0x00000101u, sum); }
 DEVICE u32 add_halves(u32 word, u32 sum) { return __dp2a_lo(word, 0x00000101u, sum); }
 DEVICE u32 select_bytes(u32 low, u32 high, u32 selector) { return __byte_perm(low, high, selector); }
 

@@ -168,13 +168,13 @@ DEVICE void shuffle_up_each(T (&values)[capacity], u32 count, u32 delta, call_si
   host::copy_exchanged(values, slots[host::lane_below(thread->lane_index, delta)], count * sizeof(T));
 }
 
-// `shuffle_down` of all of them likewise.
+// `shuffle_down` likewise.
 template <u32 capacity, class T>
-DEVICE void shuffle_down_each(T (&values)[capacity], u32 delta, call_site where = {}) {
+DEVICE void shuffle_down_each(T (&values)[capacity], u32 count, u32 delta, call_site where = {}) {
   static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   lookback_thread* thread = host::current();
-  const auto slots = host::meet_each(thread, values, capacity, LOOKBACK_COLLECTIVE_SHUFFLE_DOWN, where);
-  host::copy_exchanged(values, slots[host::lane_above(thread->lane_index, delta)], sizeof(values));
+  const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_DOWN, where);
+  host::copy_exchanged(values, slots[host::lane_above(thread->lane_index, delta)], count * sizeof(T));
 }
 
 // `shuffle_index` likewise.
@@ -184,6 +184,20 @@ DEVICE void shuffle_index_each(T (&values)[capacity], u32 count, u32 lane, call_
   lookback_thread* thread = host::current();
   const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
   host::copy_exchanged(values, slots[lane % LOOKBACK_WARP_LANES], count * sizeof(T));
+}
+
+// In one rendezvous, too.
+template <u32 capacity, class T>
+DEVICE void add_over_warp_each(T (&values)[capacity], u32 count, call_site where = {}) {
+  static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
+  lookback_thread* thread = host::current();
+  const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
+  for (u32 i = 0; i < count; ++i) values[i] = 0;
+  for (u32 lane = 0; lane < LOOKBACK_WARP_LANES; ++lane) {
+    T others[capacity];
+    host::copy_exchanged(others, slots[lane], count * sizeof(T));
+    for (u32 i = 0; i < count; ++i) values[i] += others[i];
+  }
 }
 
 template <class T>
@@ -300,6 +314,7 @@ DEVICE u32 lowest_set_bit(u32 mask) { return static_cast<u32>(__builtin_ctz(mask
 DEVICE u32 add_bytes(u32 word, u32 sum) {
   return sum + (word & 0xff) + (word >> 8 & 0xff) + (word >> 16 & 0xff) + (word >> 24);
 }
+DEVICE u32 add_lower_bytes(u32 word, u32 sum) { return sum + (word & 0xff) + (word >> 8 & 0xff); }
 DEVICE u32 add_halves(u32 word, u32 sum) { return sum + (word & 0xffff) + (word >> 16); }
 DEVICE u32 select_bytes(u32 low, u32 high, u32 selector) {
   const u64 bytes = static_cast<u64>(high) << 32 | low;

@@ -190,20 +190,24 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
   }
 }
 
+// The type of totals that are still to be combined.
+template <class Operator>
+using total_of = typename totals_operator<Operator>::type::value_type;
+
 // The combination of a vector in a stage.
 template <class Operator, u32 width>
-DEVICE typename Operator::value_type reduce_vector(const typename Operator::value_type* from) {
+DEVICE total_of<Operator> reduce_vector(const typename Operator::value_type* from) {
   using T = typename Operator::value_type;
   T vector[width];
   memory::shared_load_vector<width>(from, vector);
   if constexpr (is_packed<Operator, width>()) {
     u32 words[vector_words];
     memcpy(words, vector, sizeof(words));
-    return combine_packed<Operator>(words);
+    return sum_packed<Operator>(words);
   } else {
-    T value = vector[0];
+    total_of<Operator> value = vector[0];
     LOOKBACK_UNROLL
-    for (u32 j = 1; j < width; ++j) value = combine<Operator>(value, vector[j]);
+    for (u32 j = 1; j < width; ++j) value = combine<typename totals_operator<Operator>::type>(value, vector[j]);
     return value;
   }
 }
@@ -221,12 +225,12 @@ DEVICE u32 warps_of_share(Config config) {
   return (config.block_threads / LOOKBACK_WARP_LANES + LOOKBACK_REDUCING_WARPS - 1) / LOOKBACK_REDUCING_WARPS;
 }
 
-// The total of a share of the tile in a stage, for all lanes of the warp. Leaves what stands left of each of its
-// scanning warps.
+// The total of a share of the tile in a stage, for lane 0. Leaves what stands left of each of its scanning warps.
 template <class Operator, class Config>
 DEVICE typename Operator::value_type reduce_stage(Config config, const typename Operator::value_type* stage, u32 share,
                                                   typename Operator::value_type* warp_prefixes) {
   using T = typename Operator::value_type;
+  using totals_type = typename totals_operator<Operator>::type;
   // Narrow elements are many a vector, and all that are unpacked at one time take a register each.
   constexpr u32 at_once = sizeof(T) < 4 && !packed<Operator>::exists ? 2 : values_at_once<T>();
   const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
@@ -243,28 +247,27 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const typename 
       LOOKBACK_NOUNROLL
       for (u32 from = 0; from < each; from += at_once) {
         const u32 count = each - from < at_once ? each - from : at_once;
-        T values[at_once];
-        T totals[at_once];
+        total_of<Operator> totals[at_once];
         LOOKBACK_UNROLL
         for (u32 i = 0; i < at_once; ++i) {
           if (i >= count) continue;
-          values[i] = Operator::identity();
+          totals[i] = Operator::identity();
           if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
           const u32 offset = (first_warp + from + i) * rows * row_elements + lane_offset;
-          values[i] = reduce_vector<Operator, width>(stage + offset);
+          totals[i] = reduce_vector<Operator, width>(stage + offset);
           LOOKBACK_UNROLL
           for (u32 row = 1; row < rows; ++row) {
-            const T next = reduce_vector<Operator, width>(stage + offset + row * row_elements);
-            values[i] = combine<Operator>(values[i], next);
+            const auto next = reduce_vector<Operator, width>(stage + offset + row * row_elements);
+            totals[i] = combine<totals_type>(totals[i], next);
           }
         }
-        shuffle_scan_each<Operator>(values, count, totals);
+        warp_reduce_each<totals_type>(totals, count);
         LOOKBACK_UNROLL
         for (u32 i = 0; i < at_once; ++i) {
           if (i >= count) continue;
           if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
           if (lane_index() == 0) memory::shared_store(warp_prefixes[first_warp + from + i], running);
-          running = combine<Operator>(running, totals[i]);
+          running = combine<Operator>(running, static_cast<T>(totals[i]));
         }
       }
     } else {
@@ -275,15 +278,14 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const typename 
         LOOKBACK_UNROLL
         for (u32 from = 0; from < rows; from += at_once) {
           const u32 count = rows - from < at_once ? rows - from : at_once;
-          T values[at_once];
           T totals[at_once];
           LOOKBACK_UNROLL
           for (u32 i = 0; i < at_once; ++i) {
             if (i >= count) continue;
             const u32 offset = (warp * rows + from + i) * row_elements + lane_offset;
-            values[i] = reduce_vector<Operator, width>(stage + offset);
+            totals[i] = reduce_vector<Operator, width>(stage + offset);
           }
-          shuffle_scan_each<Operator>(values, count, totals);
+          warp_reduce_each<Operator>(totals, count);
           LOOKBACK_UNROLL
           for (u32 i = 0; i < at_once; ++i) {
             if (i < count) running = combine<Operator>(running, totals[i]);
@@ -348,15 +350,17 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
 template <class Operator, class Descriptors>
 struct running_prefix {
   using T = typename Operator::value_type;
-  static constexpr u32 maximum_groups = values_at_once<T>();
+  using totals_type = typename totals_operator<Operator>::type;
+  using total = total_of<Operator>;
+  static constexpr u32 maximum_groups = values_at_once<total>();
 
   Descriptors descriptors;
   u32 epoch;
-  T value;    // the combination of the whole groups before `tiles`, or the lane's part of it
-  u64 tiles;  // a multiple of the warp's width
+  total value;  // the combination of the whole groups before `tiles`, or the lane's part of it
+  u64 tiles;    // a multiple of the warp's width
 
   DEVICE running_prefix(Descriptors descriptors_, u32 epoch_)
-      : descriptors(descriptors_), epoch(epoch_), value(Operator::identity()), tiles(0) {}
+      : descriptors(descriptors_), epoch(epoch_), value(totals_type::identity()), tiles(0) {}
 
   // Lane's tile of a group, from `tiles`.
   DEVICE static u32 place_of(u32 group) { return lane_index() + group * LOOKBACK_WARP_LANES; }
@@ -380,7 +384,7 @@ struct running_prefix {
         views[group].value = Operator::identity();
         if (place_of(group) < left) views[group] = descriptors.read(tile_of(group), epoch);
       }
-      T values[maximum_groups];
+      total values[maximum_groups];
       u32 missing = 0;  // a bit a group
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) take(group, views[group], values[group], missing);
@@ -406,16 +410,16 @@ struct running_prefix {
         }
         all_at_once = ballot((asked & missing) != 0) == 0;
       }
-      if constexpr (!Operator::is_commutative) shuffle_reduce_each<Operator>(values);
+      if constexpr (!Operator::is_commutative) warp_reduce_each<totals_type>(values, maximum_groups);
 
       // A group that is whole is kept; one that the tile cuts is read again, because more of it comes next time.
-      T prefix = value;
+      total prefix = value;
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
         prefix = MUTANT(groups_swapped, "kind=algorithm strategy=lookahead need=non-commutative,windows",
                         "groups of tiles combined the wrong way round")
-                     ? combine<Operator>(values[group], prefix)
-                     : combine<Operator>(prefix, values[group]);
+                     ? combine<totals_type>(values[group], prefix)
+                     : combine<totals_type>(prefix, values[group]);
         if (group < whole) value = prefix;
       }
       tiles += whole * LOOKBACK_WARP_LANES;
@@ -425,16 +429,16 @@ struct running_prefix {
       if (all_left <= window) {
         if (lane_index() == 0 && distance != 0) count_lookback(rounds, distance);
         if constexpr (!Operator::is_commutative) return prefix;
-        T joined[1] = {prefix};
-        shuffle_reduce_each<Operator>(joined);
-        return joined[0];
+        total joined[1] = {prefix};
+        warp_reduce_each<totals_type>(joined, 1);
+        return static_cast<T>(joined[0]);
       }
     }
   }
 
  private:
   // The value of the lane's descriptor of a group; its bit in `missing` says that there is none yet.
-  DEVICE static void take(u32 group, descriptor_view<T> view, T& value_read, u32& missing) {
+  DEVICE static void take(u32 group, descriptor_view<T> view, total& value_read, u32& missing) {
     value_read = view.value;
     missing = view.status == LOOKBACK_STATUS_INVALID ? missing | 1u << group : missing & ~(1u << group);
   }
@@ -491,7 +495,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     const bool drains_early =
         MUTANT(drained_too_early, "kind=barrier strategy=lookahead", "a stage is given back before its prefix was read");
     if (drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
-    mine.reduce_team();
+    mine.template reduce_team<true>();
     // Pairs with the arrivals of the first reducer and of the prefix: all prefixes are there.
     if (!MUTANT(ready_wait_dropped, "kind=barrier strategy=lookahead", "a tile is scanned before its prefix is known")) {
       barrier_wait(ring.ready[at.stage], at.parity);

@@ -29,7 +29,7 @@ DEVICE u64 first_of_copy(const lookback_launch& launch, u64 copy) {
 }
 
 // The combination of all tiles before `start.tile`, from the copy of the descriptors that begins at `copy_first`.
-// Called by all lanes of one warp; all get the result.
+// Called by all lanes of one warp; lane 0 gets the result, the others anything.
 template <class Operator, class Descriptors>
 DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors, u64 copy_first, tile_start start) {
   using T = typename Operator::value_type;
@@ -87,17 +87,9 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
     for (u32 i = 1; i < descriptors_at_once; ++i) {
       if (i < each) window = combine<Operator>(window, views[i].value);
     }
-    LOOKBACK_UNROLL
-    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
-      const T right = shuffle_down(window, distance);
-      if (lane + distance < LOOKBACK_WARP_LANES) {
-        window = MUTANT(lanes_swapped, "kind=algorithm strategy=one-wave need=non-commutative",
-                        "tiles of two lanes combined the wrong way round")
-                     ? combine<Operator>(right, window)
-                     : combine<Operator>(window, right);
-      }
-    }
-    window = shuffle_index(window, 0);
+    T joined[1] = {window};
+    warp_reduce_each<Operator>(joined, 1);
+    window = joined[0];
     prefix = MUTANT(rounds_swapped, "kind=algorithm strategy=one-wave need=non-commutative,windows",
                     "the tiles of two rounds combined the wrong way round")
                  ? combine<Operator>(window, prefix)

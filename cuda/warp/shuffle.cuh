@@ -1,18 +1,22 @@
 // Kogge & Stone (1973) in registers: log2(32) steps of warp shuffles, no shared memory.
 #pragma once
 
-#include "../operators.cuh"
+#include "../packed.cuh"
 #include "team.cuh"
 
 namespace lookback {
 
-// Scans each of the first `count` values over the warp, all of them step by step together. Each becomes
-// the combination of all lower lanes; `totals` those of all lanes.
-template <class Operator, u32 capacity>
-DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity], u32 count,
-                              typename Operator::value_type (&totals)[capacity]) {
+// `shuffle_scan_each` with a shuffle for each value.
+template <bool keeps_own, class Operator, u32 capacity>
+DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity], u32 count,
+                                typename Operator::value_type (&totals)[capacity]) {
   using T = typename Operator::value_type;
   const u32 lane = lane_index();
+  [[maybe_unused]] T own[capacity];
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < capacity; ++i) {
+    if (keeps_own && i < count) own[i] = values[i];
+  }
   LOOKBACK_UNROLL
   for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
     T left[capacity];
@@ -31,28 +35,88 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
     if (i < count) totals[i] = values[i];
   }
   shuffle_index_each(totals, count, LOOKBACK_WARP_LANES - 1);
-  shuffle_up_each(values, count, 1);
-  LOOKBACK_UNROLL
-  for (u32 i = 0; i < capacity; ++i) {
-    if (i < count && lane == 0) values[i] = Operator::identity();
+  if constexpr (keeps_own && Operator::is_exactly_undone) {
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i < count) values[i] = Operator::without(values[i], own[i]);
+    }
+  } else {
+    shuffle_up_each(values, count, 1);
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i < count && lane == 0) values[i] = Operator::identity();
+    }
   }
 }
 
-// Combines each value over the warp, all of them step by step together, for lane 0; the other lanes get anything.
-template <class Operator, u32 capacity>
-DEVICE void shuffle_reduce_each(typename Operator::value_type (&values)[capacity]) {
-  using T = typename Operator::value_type;
-  const u32 lane = lane_index();
-  LOOKBACK_UNROLL
-  for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
-    T right[capacity];
-    LOOKBACK_UNROLL
-    for (u32 i = 0; i < capacity; ++i) right[i] = values[i];
-    shuffle_down_each(right, distance);
+// Scans each of the first `count` values over the warp, all of them step by step together. Each becomes
+// the combination of all lower lanes; `totals` those of all lanes. With `keeps_own` a lane subtracts its own integer
+// from its sum and waits for a shuffle less, for a register more: where many blocks share a multiprocessor that register
+// was measured to cost up to a tenth, by `lookback`.
+template <class Operator, bool keeps_own = false, u32 capacity>
+DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity], u32 count,
+                              typename Operator::value_type (&totals)[capacity]) {
+  if constexpr (packed<Operator>::exists) {
+    // In whole registers, side by side as far as the sums over the warp leave room; bits are cut off once.
+    using T = typename Operator::value_type;
+    constexpr u32 in_word = packed<Operator>::in_word;
+    constexpr u32 bits = 8 * sizeof(u32) / in_word;
+    u32 words[(capacity + in_word - 1) / in_word] = {};
+    u32 word_totals[(capacity + in_word - 1) / in_word];
     LOOKBACK_UNROLL
     for (u32 i = 0; i < capacity; ++i) {
-      // The last lanes have nobody to their right; what they hold never comes to lane 0.
-      if (lane + distance < LOOKBACK_WARP_LANES) values[i] = combine<Operator>(values[i], right[i]);
+      if (i < count) words[i / in_word] |= static_cast<u32>(values[i]) << i % in_word * bits;
+    }
+    shuffle_scan_singly<keeps_own, operators::sum<u32>>(words, (count + in_word - 1) / in_word, word_totals);
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i >= count) continue;
+      values[i] = static_cast<T>(words[i / in_word] >> i % in_word * bits);
+      totals[i] = static_cast<T>(word_totals[i / in_word] >> i % in_word * bits);
+    }
+  } else {
+    shuffle_scan_singly<keeps_own, Operator>(values, count, totals);
+  }
+}
+
+// Combines each of the first `count` values over the warp, all of them step by step together, for lane 0; the other
+// lanes get anything.
+template <class Operator, u32 capacity>
+DEVICE void warp_reduce_each(typename Operator::value_type (&values)[capacity], u32 count) {
+  using T = typename Operator::value_type;
+  if constexpr (Operator::is_exactly_undone) {
+    // Sums of integers wrap alike in whatever order and width they are added up.
+    using wrapping = typename number<T>::wrapping;
+    wrapping sums[capacity];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i < count) sums[i] = static_cast<wrapping>(values[i]);
+    }
+    add_over_warp_each(sums, count);
+    count_operators(count);
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i < count) values[i] = static_cast<T>(sums[i]);
+    }
+  } else {
+    const u32 lane = lane_index();
+    LOOKBACK_UNROLL
+    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
+      T right[capacity];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < capacity; ++i) {
+        if (i < count) right[i] = values[i];
+      }
+      shuffle_down_each(right, count, distance);
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < capacity; ++i) {
+        // The last lanes have nobody to their right; what they hold never comes to lane 0.
+        if (i >= count || lane + distance >= LOOKBACK_WARP_LANES) continue;
+        values[i] = MUTANT(lanes_swapped, "kind=algorithm strategy=one-wave,lookahead need=non-commutative",
+                           "the values of two lanes combined the wrong way round")
+                        ? combine<Operator>(right[i], values[i])
+                        : combine<Operator>(values[i], right[i]);
+      }
     }
   }
 }
