@@ -115,8 +115,7 @@ namespace operators {
 template <class T>
 struct sum {
   using value_type = T;
-  static constexpr bool has_inverse = true;
-  static constexpr bool is_exactly_undone = number<T>::is_integer;  // by `without`
+  static constexpr bool is_exactly_undone = number<T>::is_integer;  // by `without`; a float's sum is rounded
   static constexpr bool is_commutative = true;
   DEVICE static T identity() { return T(0); }
   DEVICE static T combine(T a, T b) {
@@ -134,7 +133,6 @@ struct sum {
 template <class T>
 struct no_inverse {
   using value_type = T;
-  static constexpr bool has_inverse = false;
   static constexpr bool is_exactly_undone = false;
   DEVICE static T without(T total, T) { return total; }
 };

@@ -17,14 +17,14 @@ template <>
 struct packed<operators::sum<u8>> {
   static constexpr bool exists = true;
   // Values whose sums over a warp fit into a word side by side.
-  static constexpr u32 in_word = 2;
+  static constexpr u32 totals_in_word = 2;
   static constexpr u32 even_bytes = 0x00ff00ff;
 
   // `running` and the sum of the elements.
   DEVICE static u32 total(u32 word, u32 running) { return add_bytes(word, running); }
 
-  // Replaces the elements by their sums from `carry`, which is that of no more than the vector's other words and a value
-  // left of it, so that nothing runs over from one half into the other.
+  // Replaces the elements by their sums from `carry`. That is the sum of no more than 17 values, the vector's and the one
+  // left of it, so nothing runs over from one half into the other.
   template <bool is_inclusive>
   DEVICE static void scan(u32& word, u32& carry) {
     const u32 first_pair = add_lower_bytes(word, carry);
@@ -45,7 +45,7 @@ struct packed<operators::sum<u8>> {
 template <>
 struct packed<operators::sum<u16>> {
   static constexpr bool exists = true;
-  static constexpr u32 in_word = 1;
+  static constexpr u32 totals_in_word = 1;
 
   DEVICE static u32 total(u32 word, u32 running) { return add_halves(word, running); }
 
@@ -74,7 +74,7 @@ struct totals_operator<Operator, true> {
 template <class Operator>
 DEVICE_CONSTEXPR u32 exchanged_bytes() {
   if constexpr (packed<Operator>::exists) {
-    return sizeof(u32) / packed<Operator>::in_word;
+    return sizeof(u32) / packed<Operator>::totals_in_word;
   } else {
     return sizeof(typename Operator::value_type);
   }

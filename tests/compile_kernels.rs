@@ -561,10 +561,14 @@ fn what_only_a_gpu_does_is_in_the_ptx() {
         let touched = first_of(body, &memory);
         assert!(touched.is_some_and(|at| wait < at), "{} touches memory before it waits", kernel.name());
         has("griddepcontrol.launch_dependents");
-        if matches!(kernel, Kernel::OneWave | Kernel::Lookahead) {
-            // Integers are added up over a warp; the CPU device has no such instruction.
-            has("redux.sync.add");
-        }
+        // Integers are added up over a warp, prefixes and in look-ahead each scanning warp's part of a tile.
+        let warp_sums = match kernel {
+            Kernel::OneWave => 1,
+            Kernel::Lookahead => 2,
+            _ => 0,
+        };
+        let sums = ptx.matches("redux.sync.add").count();
+        assert!(sums >= warp_sums, "{} has {sums} of {warp_sums} sums over a warp", kernel.name());
         match kernel {
             Kernel::SingleCluster => {
                 // The start, and between rounds.

@@ -143,7 +143,7 @@ DEVICE u32 add_over_warp(u32 value) {
 #endif
 }
 
-// In parts whose sums do not run over.
+// In parts: what is to be carried into the next one is kept, and the highest one wraps as the sum does.
 DEVICE u64 add_over_warp(u64 value) {
   const u64 low = add_over_warp(static_cast<u32>(value) & 0xffff);
   const u64 middle = add_over_warp(static_cast<u32>(value) >> 16);

@@ -212,10 +212,10 @@ DEVICE total_of<Operator> reduce_vector(const typename Operator::value_type* fro
   }
 }
 
-// Values of a lane that are scanned over the warp at one time.
+// Values of a lane that are combined over the warp at one time.
 template <class T>
 DEVICE_CONSTEXPR u32 values_at_once() {
-  // What lanes of the CPU device exchange at once is 64 bytes; 8 hide the latency of a shuffle.
+  // What lanes of the CPU device exchange at once is 64 bytes; 8 hide the latency of combining one.
   return 8 * sizeof(T) <= 64 ? 8 : 64 / sizeof(T);
 }
 
@@ -351,13 +351,13 @@ template <class Operator, class Descriptors>
 struct running_prefix {
   using T = typename Operator::value_type;
   using totals_type = typename totals_operator<Operator>::type;
-  using total = total_of<Operator>;
-  static constexpr u32 maximum_groups = values_at_once<total>();
+  using total_type = total_of<Operator>;
+  static constexpr u32 maximum_groups = values_at_once<total_type>();
 
   Descriptors descriptors;
   u32 epoch;
-  total value;  // the combination of the whole groups before `tiles`, or the lane's part of it
-  u64 tiles;    // a multiple of the warp's width
+  total_type value;  // the combination of the whole groups before `tiles`, or the lane's part of it
+  u64 tiles;         // a multiple of the warp's width
 
   DEVICE running_prefix(Descriptors descriptors_, u32 epoch_)
       : descriptors(descriptors_), epoch(epoch_), value(totals_type::identity()), tiles(0) {}
@@ -384,7 +384,7 @@ struct running_prefix {
         views[group].value = Operator::identity();
         if (place_of(group) < left) views[group] = descriptors.read(tile_of(group), epoch);
       }
-      total values[maximum_groups];
+      total_type values[maximum_groups];
       u32 missing = 0;  // a bit a group
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) take(group, views[group], values[group], missing);
@@ -413,7 +413,7 @@ struct running_prefix {
       if constexpr (!Operator::is_commutative) warp_reduce_each<totals_type>(values, maximum_groups);
 
       // A group that is whole is kept; one that the tile cuts is read again, because more of it comes next time.
-      total prefix = value;
+      total_type prefix = value;
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
         prefix = MUTANT(groups_swapped, "kind=algorithm strategy=lookahead need=non-commutative,windows",
@@ -429,7 +429,7 @@ struct running_prefix {
       if (all_left <= window) {
         if (lane_index() == 0 && distance != 0) count_lookback(rounds, distance);
         if constexpr (!Operator::is_commutative) return prefix;
-        total joined[1] = {prefix};
+        total_type joined[1] = {prefix};
         warp_reduce_each<totals_type>(joined, 1);
         return static_cast<T>(joined[0]);
       }
@@ -438,7 +438,7 @@ struct running_prefix {
 
  private:
   // The value of the lane's descriptor of a group; its bit in `missing` says that there is none yet.
-  DEVICE static void take(u32 group, descriptor_view<T> view, total& value_read, u32& missing) {
+  DEVICE static void take(u32 group, descriptor_view<T> view, total_type& value_read, u32& missing) {
     value_read = view.value;
     missing = view.status == LOOKBACK_STATUS_INVALID ? missing | 1u << group : missing & ~(1u << group);
   }

@@ -1,4 +1,5 @@
-// Kogge & Stone (1973) in registers: log2(32) steps of warp shuffles, no shared memory.
+// Scans and reductions of a warp in registers, no shared memory. Scans are those of Kogge & Stone (1973), log2(32) steps
+// of shuffles; reductions are trees of shuffles, or one instruction where there is one.
 #pragma once
 
 #include "../packed.cuh"
@@ -59,7 +60,7 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
   if constexpr (packed<Operator>::exists) {
     // In whole registers, side by side as far as the sums over the warp leave room; bits are cut off once.
     using T = typename Operator::value_type;
-    constexpr u32 in_word = packed<Operator>::in_word;
+    constexpr u32 in_word = packed<Operator>::totals_in_word;
     constexpr u32 bits = 8 * sizeof(u32) / in_word;
     u32 words[(capacity + in_word - 1) / in_word] = {};
     u32 word_totals[(capacity + in_word - 1) / in_word];
@@ -67,7 +68,13 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
     for (u32 i = 0; i < capacity; ++i) {
       if (i < count) words[i / in_word] |= static_cast<u32>(values[i]) << i % in_word * bits;
     }
-    shuffle_scan_singly<keeps_own, operators::sum<u32>>(words, (count + in_word - 1) / in_word, word_totals);
+    const u32 word_count = (count + in_word - 1) / in_word;
+    shuffle_scan_singly<keeps_own, operators::sum<u32>>(words, word_count, word_totals);
+    // A sum counts for every value that stands in it.
+    LOOKBACK_UNROLL
+    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
+      if (lane_index() >= distance) count_operators(count - word_count);
+    }
     LOOKBACK_UNROLL
     for (u32 i = 0; i < capacity; ++i) {
       if (i >= count) continue;
@@ -93,7 +100,9 @@ DEVICE void warp_reduce_each(typename Operator::value_type (&values)[capacity], 
       if (i < count) sums[i] = static_cast<wrapping>(values[i]);
     }
     add_over_warp_each(sums, count);
-    count_operators(count);
+    // As many as the tree below has steps.
+    LOOKBACK_UNROLL
+    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) count_operators(count);
     LOOKBACK_UNROLL
     for (u32 i = 0; i < capacity; ++i) {
       if (i < count) values[i] = static_cast<T>(sums[i]);
