@@ -463,6 +463,7 @@ fn lookback_config() -> KernelConfig {
 }
 
 #[test]
+#[ignore = "two minutes; .ci/run asks for it"]
 fn hooks_of_mutants_cost_nothing() {
     let Some(compiler) = compiler("hooks_of_mutants_cost_nothing") else { return };
     let affine = Instance::new(ElementType::AffineMap, Operator::Affine).expect("the affine maps compose");
