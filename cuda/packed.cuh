@@ -10,13 +10,14 @@ namespace lookback {
 template <class Operator>
 struct packed {
   static constexpr bool exists = false;
+  // Totals that fit into a word side by side, with room for their sums over a warp.
+  static constexpr u32 totals_in_word = 1;
 };
 
 // The even and the odd elements apart, in halves of 16 bits, whose upper bytes take what overflows.
 template <>
 struct packed<operators::sum<u8>> {
   static constexpr bool exists = true;
-  // Values whose sums over a warp fit into a word side by side.
   static constexpr u32 totals_in_word = 2;
   static constexpr u32 even_bytes = 0x00ff00ff;
 

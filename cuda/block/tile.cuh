@@ -52,8 +52,7 @@ struct tile {
   // Rows that are scanned together: as many as lanes may exchange at once, and no fewer than share a word then.
   DEVICE_CONSTEXPR static u32 rows_exchanged() {
     constexpr u32 row_bytes = exchanged_bytes<Operator>();
-    u32 least = 1;
-    if constexpr (packed<Operator>::exists) least = packed<Operator>::totals_in_word;
+    constexpr u32 least = packed<Operator>::totals_in_word;
     const u32 most = exchange_bytes <= row_bytes * least ? least : exchange_bytes / row_bytes;
     return maximum_rows < most ? maximum_rows : most;
   }
