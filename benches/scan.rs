@@ -8,8 +8,8 @@
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use lookback::element::{ElementType, Instance, Operator};
+use lookback::strategy::tuning::{Resolved, Tuning};
 use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
-use lookback::tuning::{Resolved, Tuning};
 use std::time::Duration;
 
 const STRATEGIES: [StrategyChoice; 5] = [
@@ -85,9 +85,9 @@ fn main() {
 /// Whether there is a GPU that the scans could run on.
 #[cfg(feature = "cuda")]
 fn on_gpu(criterion: &mut Criterion<DeviceTime>) -> bool {
-    use lookback::cuda::timing::GpuLaboratory;
-    use lookback::measure::run::{Laboratory, OpenedPoint};
-    use lookback::measure::sweep::{Entry, Offsets, Point, Subject};
+    use lookback::lab::cuda::timing::GpuLaboratory;
+    use lookback::lab::measure::run::{Laboratory, OpenedPoint};
+    use lookback::lab::measure::sweep::{Entry, Offsets, Point, Subject};
 
     let mut laboratory = match GpuLaboratory::open(0) {
         Ok(laboratory) => laboratory,
@@ -141,10 +141,10 @@ fn on_gpu(_: &mut Criterion<DeviceTime>) -> bool {
 #[cfg(feature = "cpu")]
 fn on_cpu(criterion: &mut Criterion<DeviceTime>) {
     use lookback::cpu::{CpuDevice, CpuSettings};
-    use lookback::dataset::Dataset;
-    use lookback::device::{Device, RunSettings};
-    use lookback::plan::ScanRequest;
-    use lookback::tuning::Gpu;
+    use lookback::lab::dataset::Dataset;
+    use lookback::lab::device::{Device, RunSettings};
+    use lookback::strategy::plan::ScanRequest;
+    use lookback::strategy::tuning::Gpu;
 
     let mut device = CpuDevice::new(CpuSettings::default());
     let tuning = Tuning::committed(Gpu::H100);

@@ -1,30 +1,28 @@
 //! Decoupled look-back prefix scans on NVIDIA GPUs, beside every textbook strategy, and a CPU device
 //! that runs the very same kernels.
+//!
+//! Each room knows those above it in this table and none below; `tests/rooms.rs` reads the imports and says so.
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | [`abi`] | the contract with the kernels, generated from `cuda/abi.h` |
+//! | [`element`] | element types, operators, and reference scans of them |
+//! | [`strategy`] | one row a strategy; its configuration, its plan of launches, tuning tables |
+//! | [`kernels`] | the kernels' sources, their faults, and where compiled ones are kept |
+//! | `cuda` | toolkit, compiler, launches and the public `Scanner` (feature `cuda`) |
+//! | `cpu` | the executor of the same kernels on the CPU (feature `cpu`) |
+//! | `lab` | devices, verification, measuring, stress, memory models, reports (feature `lab`) |
+//! | `cli` | the program `lookback` (feature `cli`) |
 
 pub mod abi;
-pub mod axiomatic;
-#[cfg(any(feature = "cpu", feature = "cuda"))]
-mod cache;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cpu")]
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-pub mod dataset;
-pub mod device;
 pub mod element;
-pub mod kernel_sources;
-#[cfg(feature = "cli")]
-pub mod measure;
-pub mod monoid;
-pub mod peers;
-pub mod plan;
-#[cfg(feature = "cli")]
-pub mod record;
-#[cfg(feature = "cli")]
-pub mod report;
+pub mod kernels;
+#[cfg(feature = "lab")]
+pub mod lab;
 pub mod strategy;
-pub mod stress;
-pub mod tuning;
-pub mod verify;

@@ -5,7 +5,7 @@
 //! The kernels need NVRTC and no GPU. `scripts/install-cuda.sh` installs it without root; without it those tests print
 //! that they skipped, and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
 
-use lookback::axiomatic::litmus;
+use lookback::lab::axiomatic::litmus;
 
 #[test]
 fn every_litmus_test_has_its_published_verdict() {
@@ -38,13 +38,15 @@ fn the_page_has_the_table_of_all_tests() {
 
 #[cfg(feature = "cuda")]
 mod kernels {
-    use lookback::axiomatic::extract::{Counter, Layout, Role, Sequences, Status, Step, StepKind, Strategy, extract};
-    use lookback::axiomatic::program::{Scope, Semantics};
-    use lookback::axiomatic::protocol::{self, Part, Report};
     use lookback::cuda::compile::{Cache, Compiler, Variant};
     use lookback::cuda::{Architecture, Nvrtc, sources};
     use lookback::element::{ElementType, Instance, Operator};
-    use lookback::plan::{Kernel, KernelConfig};
+    use lookback::lab::axiomatic::extract::{
+        Counter, Layout, Role, Sequences, Status, Step, StepKind, Strategy, extract,
+    };
+    use lookback::lab::axiomatic::program::{Scope, Semantics};
+    use lookback::lab::axiomatic::protocol::{self, Part, Report};
+    use lookback::strategy::plan::{Kernel, KernelConfig};
     use lookback::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
 
     const TILES: usize = 5;
@@ -565,7 +567,7 @@ mod kernels {
     #[cfg(feature = "cli")]
     mod with_loom {
         use super::*;
-        use lookback::axiomatic::loom_model;
+        use lookback::lab::axiomatic::loom_model;
         use std::time::Duration;
 
         const LIMIT: Duration = Duration::from_secs(120);

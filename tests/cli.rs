@@ -2,7 +2,7 @@
 #![cfg(all(feature = "cli", feature = "cpu"))]
 
 use assert_cmd::cargo::cargo_bin;
-use lookback::measure::record::{Opened, Status, SweepRecord, SweepRecorder};
+use lookback::lab::measure::record::{Opened, Status, SweepRecord, SweepRecorder};
 use lookback::strategy::StrategyChoice;
 use std::fs;
 use std::path::Path;

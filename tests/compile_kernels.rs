@@ -9,9 +9,9 @@
 use lookback::cuda::compile::{Cache, Compiler, ENTRY_POINT, Variant};
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::plan::{Kernel, KernelConfig, Plan, ScanRequest};
+use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest};
+use lookback::strategy::tuning::{TunedConfiguration, Tuning, tuned_configurations};
 use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
-use lookback::tuning::{TunedConfiguration, Tuning, tuned_configurations};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -527,8 +527,8 @@ fn a_strategy_without_its_waiting_is_another_kernel_and_every_other_kernel_is_th
 #[test]
 #[ignore = "a minute; .ci/run asks for it"]
 fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
-    use lookback::cuda::stress::{GpuStressSettings, compile};
-    use lookback::stress::Mutant;
+    use lookback::kernels::mutant::Mutant;
+    use lookback::lab::stress::gpu::{GpuStressSettings, compile};
     let Some(compiler) = compiler("every_mutant_compiles_in_a_configuration_where_it_can_show") else { return };
     compiler.stress_kernels(HOPPER).unwrap_or_else(|error| panic!("{error}"));
     let settings = |mutant| GpuStressSettings { mutant: Some(mutant), palette: 1, ..Default::default() };

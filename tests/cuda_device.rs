@@ -6,12 +6,12 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use lookback::abi;
 use lookback::cuda::{CudaDevice, CudaError, Scanner};
-use lookback::dataset::Dataset;
-use lookback::device::{Device, RunSettings};
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::plan::{Plan, ScanRequest};
+use lookback::lab::dataset::Dataset;
+use lookback::lab::device::{Device, RunSettings};
+use lookback::strategy::plan::{Plan, ScanRequest};
+use lookback::strategy::tuning::TuningTable;
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
-use lookback::tuning::TuningTable;
 use std::sync::Arc;
 
 const VERIFY: RunSettings = RunSettings { seed: 0, samples: 0 };
@@ -408,8 +408,8 @@ fn more_than_2_to_the_32_bytes_are_right() {
 #[cfg(feature = "cli")]
 #[test]
 fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
-    use lookback::cuda::stress::{GpuStressSettings, Verdict, reproduce, stress};
-    use lookback::stress::Mutant;
+    use lookback::kernels::mutant::Mutant;
+    use lookback::lab::stress::gpu::{GpuStressSettings, Verdict, reproduce, stress};
     if device("stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again").is_none() {
         return;
     }

@@ -6,17 +6,17 @@ mod common;
 
 use assert_cmd::Command;
 use common::{H100, machine};
-use lookback::device::DeviceError;
-use lookback::measure::environment::Machine;
-use lookback::measure::record::{
+use lookback::lab::device::DeviceError;
+use lookback::lab::measure::environment::Machine;
+use lookback::lab::measure::record::{
     FORMAT, Finished, Kind, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecordError, SweepRecorder,
     SweepRow,
 };
-use lookback::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts, SweepError, run_sweep};
-use lookback::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
-use lookback::measure::sweep::{Point, Subject, SweepFile};
+use lookback::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts, SweepError, run_sweep};
+use lookback::lab::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
+use lookback::lab::measure::sweep::{Point, Subject, SweepFile};
+use lookback::lab::verify::Verification;
 use lookback::strategy::Strategy;
-use lookback::verify::Verification;
 use std::path::Path;
 use std::time::Duration;
 
@@ -304,7 +304,7 @@ fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
     let whole_folder = tempfile::tempdir().expect("a temporary folder");
     let whole = run(whole_folder.path());
     let keys = |record: &SweepRecord| {
-        let mut keys: Vec<String> = record.rows.iter().map(lookback::measure::record::SweepRow::key).collect();
+        let mut keys: Vec<String> = record.rows.iter().map(lookback::lab::measure::record::SweepRow::key).collect();
         keys.sort();
         keys
     };
@@ -408,7 +408,7 @@ mod command_line {
         let output = lookback().arg("sweep").output().expect("it runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text}");
-        for (name, _) in lookback::measure::sweep::SHIPPED {
+        for (name, _) in lookback::lab::measure::sweep::SHIPPED {
             assert!(text.contains(name), "{text}");
             lookback().args(["sweep", name, "--dry-run"]).assert().success();
         }

@@ -5,7 +5,7 @@
 #[cfg(feature = "peers")]
 mod common;
 
-use lookback::peers::{self, PeerError};
+use lookback::lab::peers::{self, PeerError};
 
 #[cfg(not(feature = "peers"))]
 #[test]
@@ -23,11 +23,11 @@ mod with_peers {
     use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
     use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut};
     use lookback::cuda::toolkit::probe_driver;
-    use lookback::dataset::Dataset;
     use lookback::element::{ElementType, Instance, Operator};
-    use lookback::peers::Peer;
+    use lookback::lab::dataset::Dataset;
+    use lookback::lab::peers::Peer;
+    use lookback::lab::verify::verify;
     use lookback::strategy::Mode;
-    use lookback::verify::verify;
     use std::collections::HashSet;
     use std::sync::Arc;
 

@@ -7,13 +7,13 @@ mod common;
 use assert_cmd::cargo::cargo_bin;
 use common::{H100, PEER_SCANS};
 use lookback::element::{ElementType, Operator};
-use lookback::measure::environment::{Machine, NvmlFacts};
-use lookback::measure::record::{
+use lookback::lab::measure::environment::{Machine, NvmlFacts};
+use lookback::lab::measure::record::{
     FORMAT, FigureRecord, Finished, Kind, Opened, PointDone, Program, Status, SweepHeader, SweepRecorder, SweepRow,
 };
-use lookback::measure::sampling::{Figure, Stop};
-use lookback::measure::sweep::{Point, Subject, SweepFile};
-use lookback::report::{ReportError, SpliceError, SweepSource, splice, write_sweeps};
+use lookback::lab::measure::sampling::{Figure, Stop};
+use lookback::lab::measure::sweep::{Point, Subject, SweepFile};
+use lookback::lab::report::{ReportError, SpliceError, SweepSource, splice, write_sweeps};
 use lookback::strategy::Strategy;
 use std::collections::BTreeMap;
 use std::fs;

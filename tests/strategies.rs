@@ -5,10 +5,10 @@
 
 use lookback::abi;
 use lookback::cpu::{BlockOrder, CpuDevice, CpuSettings, ExecutionError, Schedule};
-use lookback::dataset::Dataset;
-use lookback::device::{Counters, Device, DeviceError, RunSettings};
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::plan::{Plan, ScanRequest};
+use lookback::lab::dataset::Dataset;
+use lookback::lab::device::{Counters, Device, DeviceError, RunSettings};
+use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -3,10 +3,10 @@
 
 use assert_cmd::Command;
 use lookback::cpu::BlockOrder;
+use lookback::lab::stress::cpu::{Fault, run};
+use lookback::lab::stress::search::{Limits, search, shrink};
+use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, replay};
 use lookback::strategy::{Strategy, TileOrder};
-use lookback::stress::cpu::{Fault, run};
-use lookback::stress::search::{Limits, search, shrink};
-use lookback::stress::{Case, Disturbance, Kind, Memory, Mutant, replay};
 use std::time::{Duration, Instant};
 
 fn limits(schedules: u64) -> Limits {

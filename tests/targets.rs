@@ -6,14 +6,14 @@ mod common;
 use assert_cmd::Command;
 use common::{PEER_SCANS, machine};
 use lookback::element::{ElementType, Operator};
-use lookback::measure::record::{
+use lookback::lab::measure::record::{
     FORMAT, FigureRecord, Finished, Kind, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow,
 };
-use lookback::measure::run::estimate_sweep;
-use lookback::measure::sampling::{Figure, Stop};
-use lookback::measure::statistics::Verdict as Samples;
-use lookback::measure::sweep::{Point, SweepFile};
-use lookback::measure::targets::{Comparison, Evaluation, Outcome, SUBJECT, SWEEP, TARGETS, Verdict, evaluate};
+use lookback::lab::measure::run::estimate_sweep;
+use lookback::lab::measure::sampling::{Figure, Stop};
+use lookback::lab::measure::statistics::Verdict as Samples;
+use lookback::lab::measure::sweep::{Point, SweepFile};
+use lookback::lab::measure::targets::{Comparison, Evaluation, Outcome, SUBJECT, SWEEP, TARGETS, Verdict, evaluate};
 use lookback::strategy::{Mode, Strategy};
 use std::path::{Path, PathBuf};
 

@@ -6,11 +6,11 @@
 #![cfg(all(feature = "cpu", feature = "cli"))]
 
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::plan::ScanRequest;
+use lookback::kernels::mutant::Mutant;
+use lookback::lab::stress::search::Limits;
+use lookback::lab::stress::thread_sanitizer::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict, search};
+use lookback::strategy::plan::ScanRequest;
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
-use lookback::stress::Mutant;
-use lookback::stress::search::Limits;
-use lookback::stress::thread_sanitizer::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict, search};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -266,7 +266,7 @@ fn drawn(
     detector: &ThreadSanitizer,
     mutant: Option<&str>,
     schedules: u64,
-) -> Result<lookback::stress::thread_sanitizer::Search, ThreadSanitizerError> {
+) -> Result<lookback::lab::stress::thread_sanitizer::Search, ThreadSanitizerError> {
     let mutant = mutant.map(|name| Mutant::named(name).expect("it is one of the kernels'"));
     search(detector, mutant, Limits { first_seed: 0, schedules, time: None, threads: 2 })
 }

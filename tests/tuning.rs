@@ -6,20 +6,20 @@ mod common;
 
 use assert_cmd::cargo::cargo_bin;
 use common::{H100, machine};
-use lookback::device::DeviceError;
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::measure::environment::Machine;
-use lookback::measure::record::{
+use lookback::lab::device::DeviceError;
+use lookback::lab::measure::environment::Machine;
+use lookback::lab::measure::record::{
     FORMAT, FigureRecord, Finished, Opened, Pass, PointDone, Program, Status, SweepHeader, SweepRecord, SweepRecorder,
     SweepRow,
 };
-use lookback::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts};
-use lookback::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
-use lookback::measure::sweep::{Offsets, Point, Subject, SweepFile};
-use lookback::measure::tune::{TYPES, TuneError, TunePlan, derive, run_tuning};
+use lookback::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts};
+use lookback::lab::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
+use lookback::lab::measure::sweep::{Offsets, Point, Subject, SweepFile};
+use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, derive, run_tuning};
+use lookback::lab::verify::Verification;
+use lookback::strategy::tuning::{Gpu, Tuning, TuningTable};
 use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
-use lookback::tuning::{Gpu, Tuning, TuningTable};
-use lookback::verify::Verification;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

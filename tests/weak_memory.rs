@@ -7,12 +7,12 @@ use lookback::cpu::{
     Access, AccessKind, BlockOrder, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Scope, Synchronization,
     WeakMemory, WeakSettings, WeakStatistics, kernel_body, launch_on, step_settings,
 };
-use lookback::dataset::Dataset;
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::plan::{Place, Plan, ScanRequest};
+use lookback::kernels::mutant::mutant_number;
+use lookback::lab::dataset::Dataset;
+use lookback::lab::verify::verify;
+use lookback::strategy::plan::{Place, Plan, ScanRequest};
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
-use lookback::stress::mutant_number;
-use lookback::verify::verify;
 use std::collections::BTreeSet;
 
 /// Numbers from a seed, for what the tests themselves choose (SplitMix64).

@@ -6,13 +6,13 @@ use super::input::{self, Array};
 use super::jobs::{Job, Jobs, Scale};
 use super::table::{CPU_LEGEND, Table};
 use super::{CliError, EXIT_OK, EXIT_WRONG};
-use crate::dataset::Dataset;
-use crate::device::{Device, DeviceError, RunSettings};
-use crate::plan::ScanRequest;
-use crate::record::{FORMAT, Header, Record, Recorder, Row, Skipped, to_csv};
-use crate::report;
+use crate::lab::dataset::Dataset;
+use crate::lab::device::{Device, DeviceError, RunSettings};
+use crate::lab::record::{FORMAT, Header, Record, Recorder, Row, Skipped, to_csv};
+use crate::lab::report;
+use crate::strategy::plan::ScanRequest;
+use crate::strategy::tuning::{Tuning, TuningTable};
 use crate::strategy::{Strategy, StrategyChoice};
-use crate::tuning::{Tuning, TuningTable};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -295,8 +295,8 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{DeviceDescription, Outcome};
-    use crate::record::tests::outcome;
+    use crate::lab::device::{DeviceDescription, Outcome};
+    use crate::lab::record::tests::outcome;
     use clap::Parser;
     use std::cell::RefCell;
     use std::io::{self, Write};

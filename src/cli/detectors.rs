@@ -1,10 +1,10 @@
 //! The detectors of the kill table behind one interface.
 
 use super::stress::THREAD_SANITIZER_CASE;
-use crate::stress::search::{Limits, Search, search};
-use crate::stress::table::{Cell, Detector};
-use crate::stress::thread_sanitizer::{self, ThreadSanitizer, ThreadSanitizerError};
-use crate::stress::{Memory, Mutant};
+use crate::lab::stress::search::{Limits, Search, search};
+use crate::lab::stress::table::{Cell, Detector};
+use crate::lab::stress::thread_sanitizer::{self, ThreadSanitizer, ThreadSanitizerError};
+use crate::lab::stress::{Memory, Mutant};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -170,12 +170,12 @@ impl Examiner for Sanitized {
 #[cfg(feature = "cuda")]
 mod exhaustive {
     use super::{Cell, Examiner, Facts, Limits, Mutant};
-    use crate::axiomatic::extract::{Sequences, extract};
-    use crate::axiomatic::{loom_model, protocol};
     use crate::cuda::Architecture;
     use crate::cuda::compile::{Compiler, Variant};
     use crate::element::{ElementType, Instance, Operator};
-    use crate::plan::{Kernel, KernelConfig};
+    use crate::lab::axiomatic::extract::{Sequences, extract};
+    use crate::lab::axiomatic::{loom_model, protocol};
+    use crate::strategy::plan::{Kernel, KernelConfig};
     use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
     use std::collections::HashMap;
     use std::time::{Duration, Instant};

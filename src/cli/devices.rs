@@ -5,7 +5,7 @@ use super::CliError;
 use super::arguments::{BlockOrderChoice, ScheduleChoice};
 use super::arguments::{CompareArguments, DeviceChoice};
 use super::console::Console;
-use crate::device::Device;
+use crate::lab::device::Device;
 
 /// Opens the device of the command line; `auto` says why where it falls back to the CPU device.
 ///
@@ -28,7 +28,8 @@ pub fn open(arguments: &CompareArguments, console: &Console) -> Result<Box<dyn D
 
 #[cfg(feature = "cpu")]
 fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
-    use crate::cpu::{BlockOrder, CpuDevice, CpuSettings, Schedule};
+    use crate::cpu::{BlockOrder, Schedule};
+    use crate::lab::cpu_device::{CpuDevice, CpuSettings};
     let settings = CpuSettings {
         resident_blocks: arguments.resident_blocks,
         block_order: match arguments.block_order {
@@ -52,7 +53,7 @@ fn open_cpu(_arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> 
 
 #[cfg(feature = "cuda")]
 fn open_cuda() -> Result<Box<dyn Device>, CliError> {
-    match crate::cuda::CudaDevice::open(0) {
+    match crate::lab::cuda::CudaDevice::open(0) {
         Ok(device) => Ok(Box::new(device)),
         Err(error) => Err(CliError::NoDevice { device: "CUDA", source: error.into() }),
     }

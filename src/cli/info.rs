@@ -46,8 +46,9 @@ fn features() -> String {
 
 #[cfg(feature = "cpu")]
 fn cpu(text: &mut String) {
-    use crate::device::Device;
-    let description = crate::cpu::CpuDevice::new(crate::cpu::CpuSettings::default()).description();
+    use crate::lab::device::Device;
+    let description =
+        crate::lab::cpu_device::CpuDevice::new(crate::lab::cpu_device::CpuSettings::default()).description();
     line(text, "CPU device", &description.name);
     for (name, value) in description.facts {
         line(text, &format!("  {name}"), &value);
@@ -61,10 +62,11 @@ fn cpu(text: &mut String) {
 
 #[cfg(feature = "cuda")]
 fn cuda(text: &mut String) {
+    use crate::cuda::SearchPath;
     use crate::cuda::compile::Cache;
     use crate::cuda::toolkit::probe_driver;
-    use crate::cuda::{CudaDevice, SearchPath};
-    use crate::device::Device;
+    use crate::lab::cuda::CudaDevice;
+    use crate::lab::device::Device;
     match probe_driver() {
         Err(error) => line(text, "CUDA device", &error.to_string()),
         Ok(()) => match CudaDevice::open(0) {

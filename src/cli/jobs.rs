@@ -3,10 +3,10 @@
 use super::CliError;
 use super::arguments::{CompareArguments, Names, format_size};
 use crate::element::{ElementType, Instance, Operator};
-use crate::plan::ScanRequest;
-use crate::record::Skipped;
+use crate::lab::record::Skipped;
+use crate::strategy::plan::ScanRequest;
+use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
-use crate::tuning::{Resolved, Tuning};
 
 /// What runs, in order, and what does not.
 #[derive(Debug, Default)]

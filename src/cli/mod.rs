@@ -19,12 +19,12 @@ pub mod table;
 pub mod targets;
 pub mod tune;
 
-use crate::device::DeviceError;
-use crate::measure::record::SweepRecordError;
-use crate::record::RecordError;
-use crate::report::ReportError;
+use crate::lab::device::DeviceError;
+use crate::lab::measure::record::SweepRecordError;
+use crate::lab::record::RecordError;
+use crate::lab::report::ReportError;
 #[cfg(feature = "cpu")]
-use crate::stress::thread_sanitizer::ThreadSanitizerError;
+use crate::lab::stress::thread_sanitizer::ThreadSanitizerError;
 use anyhow::Context;
 use arguments::CompareArguments;
 use clap::{Parser, Subcommand};
@@ -184,23 +184,23 @@ pub enum CliError {
     Report(#[from] ReportError),
     /// A sweep file is not to be found or unusable.
     #[error(transparent)]
-    SweepFile(#[from] crate::measure::sweep::SweepFileError),
+    SweepFile(#[from] crate::lab::measure::sweep::SweepFileError),
     /// A sweep's record cannot be read, written or gone on with.
     #[error(transparent)]
     SweepRecord(#[from] SweepRecordError),
     /// A tuning table cannot be read, or does not fit the device.
     #[error(transparent)]
-    Tuning(#[from] crate::tuning::TuningError),
+    Tuning(#[from] crate::strategy::tuning::TuningError),
     /// Nothing to tune, or a record that makes no table.
     #[error(transparent)]
-    Tune(#[from] crate::measure::tune::TuneError),
+    Tune(#[from] crate::lab::measure::tune::TuneError),
     /// A record from which no table can be made.
     #[error("no table can be made from {}", path.display())]
     RecordMakesNoTable {
         /// The record.
         path: PathBuf,
         /// Why.
-        source: Box<crate::measure::tune::TuneError>,
+        source: Box<crate::lab::measure::tune::TuneError>,
     },
     /// `tune` would put its table over a record.
     #[error(
@@ -236,7 +236,7 @@ pub enum CliError {
     },
     /// A sweep ended early.
     #[error(transparent)]
-    Sweep(#[from] crate::measure::run::SweepError),
+    Sweep(#[from] crate::lab::measure::run::SweepError),
     /// What was asked for is not part of this build.
     #[error("this build of lookback has no {device} device; build it with the cargo feature '{feature}'")]
     NotBuilt {
@@ -274,7 +274,7 @@ impl CliError {
             Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::NeedsGpu { .. } => EXIT_NO_DEVICE,
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
-            Self::Device(_) | Self::Sweep(crate::measure::run::SweepError::Device(_)) => EXIT_WRONG,
+            Self::Device(_) | Self::Sweep(crate::lab::measure::run::SweepError::Device(_)) => EXIT_WRONG,
             _ => EXIT_USAGE,
         }
     }

@@ -2,9 +2,9 @@
 
 use super::console::Console;
 use super::{CliError, EXIT_OK, EXIT_WRONG};
-use crate::measure::record::Status;
-use crate::record::{Record, write_atomically};
-use crate::report::{self, SweepSource};
+use crate::lab::measure::record::Status;
+use crate::lab::record::{Record, write_atomically};
+use crate::lab::report::{self, SweepSource};
 use clap::Args;
 use std::path::{Path, PathBuf};
 

@@ -5,16 +5,17 @@ use super::console::Console;
 use super::detectors::{Examiner, Facts};
 use super::stress::{StressArguments, StressFormat};
 use super::{CliError, EXIT_OK, EXIT_USAGE, EXIT_WRONG};
-use crate::cuda::stress::sanitizer::{SanitizerReport, Tool, sanitize};
-use crate::cuda::stress::{
+use crate::cuda::{Compiler, CudaError};
+use crate::kernels::mutant::Mutant;
+use crate::lab::cuda::CudaDevice;
+use crate::lab::device::{Device as _, DeviceError};
+use crate::lab::stress::gpu::sanitizer::{SanitizerReport, Tool, sanitize};
+use crate::lab::stress::gpu::{
     GpuStressProgress, GpuStressReport, GpuStressSettings, StressCase, StressError, Verdict, child, compile, reproduce,
     stress,
 };
-use crate::cuda::{Compiler, CudaDevice, CudaError};
-use crate::device::{Device as _, DeviceError};
-use crate::stress::Mutant;
-use crate::stress::search::Limits;
-use crate::stress::table::Cell;
+use crate::lab::stress::search::Limits;
+use crate::lab::stress::table::Cell;
 use clap::Args;
 use indicatif::HumanCount;
 use std::collections::HashMap;
@@ -63,7 +64,7 @@ pub struct StressGpuArguments {
     small: bool,
 }
 
-fn parse_mutant(name: &str) -> Result<&'static Mutant, crate::stress::MutantError> {
+fn parse_mutant(name: &str) -> Result<&'static Mutant, crate::kernels::mutant::MutantError> {
     Mutant::named(name)
 }
 
@@ -282,7 +283,7 @@ pub(super) struct UnderSanitizer {
 
 impl UnderSanitizer {
     pub(super) fn new() -> Result<Self, String> {
-        crate::cuda::stress::sanitizer::find()
+        crate::lab::stress::gpu::sanitizer::find()
             .ok_or("compute-sanitizer was not found on the path, nor in CUDA_HOME or /usr/local/cuda")?;
         let OnGpu { program, gpu } = OnGpu::new()?;
         Ok(Self { program, gpu, reports: HashMap::new() })

@@ -3,16 +3,16 @@
 use super::arguments::format_size;
 use super::console::Console;
 use super::{CliError, EXIT_OK, EXIT_WRONG};
-use crate::measure::compare::{THRESHOLD, compare_records};
-use crate::measure::environment::processor;
-use crate::measure::record::{
+use crate::lab::measure::compare::{THRESHOLD, compare_records};
+use crate::lab::measure::environment::processor;
+use crate::lab::measure::record::{
     FORMAT, Finished, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow,
 };
-use crate::measure::run::{self, Laboratory, Progress, SweepSummary};
-use crate::measure::sampling::{Figure, Stop};
-use crate::measure::selftest::selftest;
-use crate::measure::sweep::{Point, SHIPPED, SweepFile};
-use crate::tuning::{Gpu, TuningTable};
+use crate::lab::measure::run::{self, Laboratory, Progress, SweepSummary};
+use crate::lab::measure::sampling::{Figure, Stop};
+use crate::lab::measure::selftest::selftest;
+use crate::lab::measure::sweep::{Point, SHIPPED, SweepFile};
+use crate::strategy::tuning::{Gpu, TuningTable};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -225,7 +225,7 @@ pub(super) fn open_laboratory(
     what: &'static str,
     instead: &'static str,
 ) -> Result<Box<dyn Laboratory>, CliError> {
-    match crate::cuda::timing::GpuLaboratory::open(ordinal) {
+    match crate::lab::cuda::timing::GpuLaboratory::open(ordinal) {
         Ok(laboratory) => Ok(Box::new(laboratory)),
         Err(error) => Err(CliError::NeedsGpu { what, instead, source: Box::new(error) }),
     }
@@ -246,7 +246,7 @@ fn cost(point: &Point, file: &SweepFile) -> u64 {
 }
 
 fn peer_names() -> Vec<String> {
-    crate::peers::all().iter().filter(|peer| peer.is_scan()).map(|peer| peer.name().to_owned()).collect()
+    crate::lab::peers::all().iter().filter(|peer| peer.is_scan()).map(|peer| peer.name().to_owned()).collect()
 }
 
 /// The shipped sweeps.

@@ -1,7 +1,7 @@
 //! The table on stdout: 80 columns, a line a configuration, as it finishes.
 
 use super::arguments::format_size;
-use crate::record::Row;
+use crate::lab::record::Row;
 use crate::strategy::{ScanConfig, Strategy};
 use std::fmt::Write;
 
@@ -137,7 +137,7 @@ pub fn significant(value: f64, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::tests::{outcome, request};
+    use crate::lab::record::tests::{outcome, request};
     use crate::strategy::StrategyChoice;
 
     #[test]

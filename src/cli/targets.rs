@@ -3,11 +3,11 @@
 use super::arguments::{CompareArguments, DeviceChoice};
 use super::console::Console;
 use super::{CliError, EXIT_MISSED, EXIT_OK, EXIT_WRONG, sweep};
-use crate::measure::record::{Status, SweepRecord};
-use crate::measure::sweep::SweepFile;
-use crate::measure::targets::{Evaluation, SWEEP, evaluate};
-use crate::record::write_atomically;
-use crate::tuning::TuningTable;
+use crate::lab::measure::record::{Status, SweepRecord};
+use crate::lab::measure::sweep::SweepFile;
+use crate::lab::measure::targets::{Evaluation, SWEEP, evaluate};
+use crate::lab::record::write_atomically;
+use crate::strategy::tuning::TuningTable;
 use std::path::{Path, PathBuf};
 
 /// What the command says where there is no GPU.

@@ -4,7 +4,7 @@
 use super::backend::{Access, AccessKind, MemoryBackend, Synchronization};
 
 /// So far from an array an access beside it is still said to be beside that array.
-pub(super) const NEAR_BYTES: usize = 1 << 20;
+pub(crate) const NEAR_BYTES: usize = 1 << 20;
 
 /// An array that a launch may touch.
 #[derive(Debug, Clone, Copy)]

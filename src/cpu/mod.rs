@@ -31,7 +31,6 @@ pub(crate) mod bounds;
 mod clusters;
 mod context;
 mod copies;
-pub(crate) mod device;
 mod error;
 mod executor;
 mod order;
@@ -43,7 +42,6 @@ mod weak_memory;
 
 pub use backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Scope, Synchronization};
 pub use context::Counters;
-pub use device::{CpuDevice, CpuSettings, KernelBody, kernel_body, step_settings};
 pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
 pub use executor::{launch, launch_on};
 pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Pause, Schedule, Stop};

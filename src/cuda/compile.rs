@@ -12,10 +12,10 @@ use super::sources;
 use super::toolkit::Nvrtc;
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
-use crate::plan::{Kernel, KernelConfig};
+use crate::kernels::mutant::{fault_without_waiting, mutant_number};
+use crate::strategy::plan::{Kernel, KernelConfig};
+use crate::strategy::tuning::Gpu;
 use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
-use crate::stress::{fault_without_waiting, mutant_number};
-use crate::tuning::Gpu;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -221,7 +221,7 @@ const ENTRY_HEADER_BYTES: usize = 16 + 8 + 32;
 impl Cache {
     /// `LOOKBACK_CACHE_DIR`, or the user's cache folder; no cache, and a warning, where neither is.
     pub fn from_environment() -> Self {
-        let cache = Self { folder: crate::cache::folder("cubin"), warnings: Mutex::new(Vec::new()) };
+        let cache = Self { folder: crate::kernels::cache::folder("cubin"), warnings: Mutex::new(Vec::new()) };
         if cache.folder.is_none() {
             cache.warn(String::from("no folder to cache compiled kernels in: set LOOKBACK_CACHE_DIR or HOME"));
         }
@@ -438,7 +438,7 @@ impl Compiler {
     }
 
     /// The PTX of a scan kernel or of a variant of it, with line information, never from the cache: what
-    /// [`crate::axiomatic::extract`] reads.
+    /// [`crate::lab::axiomatic::extract`] reads.
     ///
     /// # Errors
     /// As [`Self::scan_kernel`].
@@ -496,7 +496,7 @@ impl Compiler {
     ///
     /// # Errors
     /// As [`Self::scan_kernel`].
-    #[cfg(feature = "cli")]
+    #[cfg(feature = "lab")]
     pub fn stress_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
         let source = sources::stress_source()?;
         self.compile(source, true, &[], &[Vec::new()], architecture, &|| String::from("the kernels of stress"))
@@ -618,7 +618,7 @@ fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig, stages
 ///
 /// # Errors
 /// When a block of the architecture cannot hold a single one.
-pub(super) fn stages(
+pub(crate) fn stages(
     kernel: Kernel,
     instance: Instance,
     config: &KernelConfig,

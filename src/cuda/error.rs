@@ -214,7 +214,7 @@ impl CudaError {
     /// The error of a driver call. `action` says what was being done, as in "loading a module".
     ///
     /// Only to be called after the library was probed: cudarc's own text comes from the driver.
-    pub(super) fn driver(action: impl Into<String>, error: DriverError) -> Self {
+    pub(crate) fn driver(action: impl Into<String>, error: DriverError) -> Self {
         let text = |found: Result<&std::ffi::CStr, DriverError>| {
             found.map_or_else(|_| String::from("no description"), |text| text.to_string_lossy().into_owned())
         };
@@ -234,7 +234,7 @@ impl CudaError {
 }
 
 /// Names the action of a driver call in its error.
-pub(super) trait Context<T> {
+pub(crate) trait Context<T> {
     /// `action` completes "… failed".
     fn during(self, action: impl FnOnce() -> String) -> Result<T, CudaError>;
 }

@@ -7,8 +7,8 @@ use super::memory::RelaxedCapture;
 use super::workspace::{RegionKey, Workspace};
 use crate::abi;
 use crate::element::Instance;
-use crate::plan::{Kernel, KernelConfig, Place, Plan, ScanRequest};
 use crate::strategy::Descriptor;
+use crate::strategy::plan::{Kernel, KernelConfig, Place, Plan, ScanRequest};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, sys};
 use cudarc::nvrtc::Ptx;
@@ -19,33 +19,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A kernel in the context, ready to launch.
 #[derive(Debug, Clone)]
-pub(super) struct LoadedKernel {
-    pub(super) function: CudaFunction,
+pub(crate) struct LoadedKernel {
+    pub(crate) function: CudaFunction,
     claim: Claim,
 }
 
 /// What a launch of a kernel takes beside its blocks and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     /// Dynamic shared memory of a block.
-    pub(super) shared_bytes: u32,
+    pub(crate) shared_bytes: u32,
     /// Blocks that a launch is cut to, where blocks take one tile after the other: as many as run at one time.
-    pub(super) most_blocks: u32,
+    pub(crate) most_blocks: u32,
     /// Whether the grid is one thread block cluster.
-    pub(super) is_cluster: bool,
+    pub(crate) is_cluster: bool,
     /// Whether its blocks may take their places while the launch before it still runs: they wait for that one's end
     /// before they touch memory (`cuda/entry.cu`).
-    pub(super) waits_by_itself: bool,
+    pub(crate) waits_by_itself: bool,
 }
 
 impl Claim {
     /// The blocks of a grid that would have work for so many.
-    pub(super) fn blocks(self, wanted: u32) -> u32 {
+    pub(crate) fn blocks(self, wanted: u32) -> u32 {
         wanted.min(self.most_blocks)
     }
 
     /// How such a grid is launched.
-    pub(super) fn attributes(self, blocks: u32) -> LaunchAttributes {
+    pub(crate) fn attributes(self, blocks: u32) -> LaunchAttributes {
         LaunchAttributes {
             cluster_blocks: if self.is_cluster { blocks } else { 0 },
             is_programmatic: self.waits_by_itself,
@@ -55,11 +55,11 @@ impl Claim {
 
 /// What the driver is told of a launch beside the sizes of grid, block and shared memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct LaunchAttributes {
+pub(crate) struct LaunchAttributes {
     /// Blocks of a thread block cluster, of which the grid has a whole number; 0 for a launch without clusters.
-    pub(super) cluster_blocks: u32,
+    pub(crate) cluster_blocks: u32,
     /// Whether it may start before the launch before it is over (programmatic dependent launch).
-    pub(super) is_programmatic: bool,
+    pub(crate) is_programmatic: bool,
 }
 
 /// The most that [`LaunchAttributes`] can say.
@@ -94,7 +94,7 @@ impl LaunchAttributes {
 ///
 /// # Safety
 /// As for [`cudarc::driver::result::launch_kernel`].
-pub(super) unsafe fn launch_kernel(
+pub(crate) unsafe fn launch_kernel(
     function: &CudaFunction,
     (blocks, threads): (u32, u32),
     shared_bytes: u32,
@@ -137,7 +137,7 @@ fn most_cluster_blocks(function: &CudaFunction, threads: u32, stream: &CudaStrea
 }
 
 /// What a launch of a loaded kernel takes.
-pub(super) fn claim(
+pub(crate) fn claim(
     function: &CudaFunction,
     context: &Arc<CudaContext>,
     (kernel, config): (Kernel, &KernelConfig),
@@ -171,7 +171,7 @@ pub(super) fn claim(
 
 /// The kernels of one context: compiled and loaded on demand, kept until the context's owner goes.
 #[derive(Debug)]
-pub(super) struct KernelSet {
+pub(crate) struct KernelSet {
     context: Arc<CudaContext>,
     compiler: Compiler,
     architecture: Architecture,
@@ -181,7 +181,7 @@ pub(super) struct KernelSet {
 }
 
 impl KernelSet {
-    pub(super) fn new(context: &Arc<CudaContext>, compiler: Compiler) -> Result<Self, CudaError> {
+    pub(crate) fn new(context: &Arc<CudaContext>, compiler: Compiler) -> Result<Self, CudaError> {
         let (major, minor) =
             context.compute_capability().during(|| String::from("asking for the compute capability"))?;
         Ok(Self {
@@ -194,22 +194,22 @@ impl KernelSet {
     }
 
     /// The same with a variant in the place of each kernel.
-    #[cfg(feature = "cli")]
-    pub(super) fn with_variant(mut self, variant: fn(Kernel) -> Variant) -> Self {
+    #[cfg(feature = "lab")]
+    pub(crate) fn with_variant(mut self, variant: fn(Kernel) -> Variant) -> Self {
         self.variant = variant;
         self
     }
 
-    pub(super) fn compiler(&self) -> &Compiler {
+    pub(crate) fn compiler(&self) -> &Compiler {
         &self.compiler
     }
 
-    pub(super) fn architecture(&self) -> Architecture {
+    pub(crate) fn architecture(&self) -> Architecture {
         self.architecture
     }
 
     /// A scan kernel, compiled and loaded if this is the first call for it.
-    pub(super) fn kernel(
+    pub(crate) fn kernel(
         &self,
         kernel: Kernel,
         instance: Instance,
@@ -235,7 +235,7 @@ impl KernelSet {
 
     /// Compiles and loads the kernels of all these scans, on all cores. Requests that cannot be planned are
     /// passed over: running them says why.
-    pub(super) fn compile_ahead(&self, requests: &[ScanRequest]) -> Result<(), CudaError> {
+    pub(crate) fn compile_ahead(&self, requests: &[ScanRequest]) -> Result<(), CudaError> {
         let mut wanted = Vec::new();
         let mut seen = HashSet::new();
         for request in requests {
@@ -264,24 +264,24 @@ impl KernelSet {
     }
 
     /// The comparison kernels.
-    pub(super) fn verification_module(&self) -> Result<Arc<CudaModule>, CudaError> {
+    pub(crate) fn verification_module(&self) -> Result<Arc<CudaModule>, CudaError> {
         self.load(self.compiler.verification_kernels(self.architecture)?.cubin)
     }
 
     /// All that is loaded, for an owner that must not unload it.
-    pub(super) fn take_modules(&self) -> HashMap<(Kernel, Instance, KernelConfig), LoadedKernel> {
+    pub(crate) fn take_modules(&self) -> HashMap<(Kernel, Instance, KernelConfig), LoadedKernel> {
         std::mem::take(&mut *self.loaded.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Loads a cubin into the context.
-    pub(super) fn load(&self, cubin: Vec<u8>) -> Result<Arc<CudaModule>, CudaError> {
+    pub(crate) fn load(&self, cubin: Vec<u8>) -> Result<Arc<CudaModule>, CudaError> {
         let _relaxed = RelaxedCapture::begin(&self.context)?;
         self.context.load_module(Ptx::from_binary(cubin)).during(|| String::from("loading a compiled kernel"))
     }
 }
 
 /// An entry point of a module.
-pub(super) fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction, CudaError> {
+pub(crate) fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction, CudaError> {
     module.load_function(name).during(|| format!("looking up the kernel '{name}'"))
 }
 
@@ -301,7 +301,7 @@ struct PreparedStep {
 unsafe impl Send for PreparedStep {}
 
 /// A scan whose kernels are loaded and whose arguments are laid out.
-pub(super) struct PreparedScan {
+pub(crate) struct PreparedScan {
     request: ScanRequest,
     steps: Vec<PreparedStep>,
     region: RegionKey,
@@ -313,7 +313,7 @@ pub(super) struct PreparedScan {
 
 impl PreparedScan {
     /// Plans the scan and loads its kernels. Compiles those that were never asked for before.
-    pub(super) fn new(request: &ScanRequest, kernels: &KernelSet) -> Result<Self, CudaError> {
+    pub(crate) fn new(request: &ScanRequest, kernels: &KernelSet) -> Result<Self, CudaError> {
         let plan = Plan::new(request)?;
         let mut layout = Descriptor::Packed64;
         let mut steps = Vec::with_capacity(plan.steps.len());
@@ -362,27 +362,27 @@ impl PreparedScan {
     }
 
     /// What it was prepared for.
-    pub(super) fn request(&self) -> &ScanRequest {
+    pub(crate) fn request(&self) -> &ScanRequest {
         &self.request
     }
 
     /// Kernel launches of one scan.
-    pub(super) fn launches(&self) -> u64 {
+    pub(crate) fn launches(&self) -> u64 {
         self.steps.len() as u64
     }
 
     /// Widest access of a lane in bytes.
-    pub(super) fn access_bytes(&self) -> u32 {
+    pub(crate) fn access_bytes(&self) -> u32 {
         self.access_bytes
     }
 
     /// The kernel that does the scan proper: the last over the user's array.
-    pub(super) fn main_kernel(&self) -> Option<&LoadedKernel> {
+    pub(crate) fn main_kernel(&self) -> Option<&LoadedKernel> {
         self.steps.last().map(|step| &step.kernel)
     }
 
     /// Reserves what the launches need and fills in every address.
-    pub(super) fn bind(&mut self, input: u64, output: u64, workspace: &mut Workspace) -> Result<(), CudaError> {
+    pub(crate) fn bind(&mut self, input: u64, output: u64, workspace: &mut Workspace) -> Result<(), CudaError> {
         let reserved = workspace.reserve(self.region, self.descriptors, self.descriptor_bytes, self.scratch_bytes)?;
         let address = |place: Place| match place {
             Place::Input => input,
@@ -408,7 +408,7 @@ impl PreparedScan {
     /// # Safety
     /// `bind` was called; input, output and workspace live until the stream has done the work; the stream
     /// is the workspace's, of the context that the kernels are loaded in, and that context is current.
-    pub(super) unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
+    pub(crate) unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
         for step in &self.steps {
             let mut arguments = [std::ptr::from_ref(&step.launch).cast_mut().cast::<c_void>()];
             // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the
@@ -430,7 +430,7 @@ impl PreparedScan {
 }
 
 /// Whether the stream is being captured into a graph.
-pub(super) fn is_capturing(stream: &CudaStream) -> Result<bool, CudaError> {
+pub(crate) fn is_capturing(stream: &CudaStream) -> Result<bool, CudaError> {
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     // SAFETY: the stream is alive; a valid pointer to the status.
     unsafe { sys::cuStreamIsCapturing(stream.cu_stream(), &raw mut status) }

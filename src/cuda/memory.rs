@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Where buffers come from: a context and a stream of its own for what must not go through a user's.
 #[derive(Debug)]
-pub(super) struct DeviceMemory {
+pub(crate) struct DeviceMemory {
     context: Arc<CudaContext>,
     /// Made by hand and only borrowed by cudarc: a stream of cudarc's own making would switch the user's
     /// context to tracking events across streams.
@@ -23,14 +23,14 @@ pub(super) struct DeviceMemory {
 
 /// Memory of the device, aligned to at least 256 bytes.
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     memory: Arc<DeviceMemory>,
     address: sys::CUdeviceptr,
     bytes: u64,
 }
 
 impl DeviceMemory {
-    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Arc<Self>, CudaError> {
+    pub(crate) fn new(context: &Arc<CudaContext>) -> Result<Arc<Self>, CudaError> {
         context.bind_to_thread().during(|| String::from("making the context current"))?;
         let setup = result::stream::create(result::stream::StreamKind::NonBlocking)
             .during(|| String::from("making a stream"))?;
@@ -39,18 +39,18 @@ impl DeviceMemory {
         Ok(Arc::new(Self { context: Arc::clone(context), setup, abandoned: AtomicBool::new(false) }))
     }
 
-    pub(super) fn context(&self) -> &Arc<CudaContext> {
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
 
     /// Free bytes of the device.
-    pub(super) fn free_bytes(&self) -> Result<u64, CudaError> {
+    pub(crate) fn free_bytes(&self) -> Result<u64, CudaError> {
         let (free, _) = self.context.mem_get_info().during(|| String::from("asking for free memory"))?;
         Ok(free as u64)
     }
 
     /// Uninitialised memory; `what` names it in the error.
-    pub(super) fn allocate(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
+    pub(crate) fn allocate(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
         let _relaxed = RelaxedCapture::begin(&self.context)?;
         let out_of_memory =
             |available_bytes| CudaError::OutOfMemory { what: what.to_owned(), needed_bytes: bytes, available_bytes };
@@ -67,7 +67,7 @@ impl DeviceMemory {
     }
 
     /// Memory that holds zeros when this returns, also for streams that know nothing of it.
-    pub(super) fn allocate_zeroed(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
+    pub(crate) fn allocate_zeroed(self: &Arc<Self>, bytes: u64, what: &str) -> Result<Buffer, CudaError> {
         let buffer = self.allocate(bytes, what)?;
         let _relaxed = RelaxedCapture::begin(&self.context)?;
         buffer.fill(0, buffer.bytes, 0, &self.setup)?;
@@ -77,7 +77,7 @@ impl DeviceMemory {
 
     /// Waits until everything on the stream is done, at most `limit`. After that the device counts as
     /// hung: nothing of it is freed or waited for again.
-    pub(super) fn finish(&self, stream: &CudaStream, limit: Duration, what: &str) -> Result<(), CudaError> {
+    pub(crate) fn finish(&self, stream: &CudaStream, limit: Duration, what: &str) -> Result<(), CudaError> {
         self.context.bind_to_thread().during(|| String::from("making the context current"))?;
         let start = Instant::now();
         loop {
@@ -109,7 +109,7 @@ impl DeviceMemory {
     }
 
     /// Whether a launch hangs.
-    pub(super) fn is_abandoned(&self) -> bool {
+    pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
     }
 }
@@ -127,12 +127,12 @@ impl Drop for DeviceMemory {
 
 impl Buffer {
     /// The device address of the first byte.
-    pub(super) fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.address
     }
 
     /// Bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -148,7 +148,7 @@ impl Buffer {
     }
 
     /// Sets `count` bytes, in stream order.
-    pub(super) fn fill(&self, offset: u64, count: u64, value: u8, stream: &CudaStream) -> Result<(), CudaError> {
+    pub(crate) fn fill(&self, offset: u64, count: u64, value: u8, stream: &CudaStream) -> Result<(), CudaError> {
         if count == 0 {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Buffer {
     }
 
     /// Copies from the host, in stream order. Pageable memory is staged by the driver before this returns.
-    pub(super) fn upload(&self, offset: u64, bytes: &[u8], stream: &CudaStream) -> Result<(), CudaError> {
+    pub(crate) fn upload(&self, offset: u64, bytes: &[u8], stream: &CudaStream) -> Result<(), CudaError> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Buffer {
     }
 
     /// Copies to the host and waits for it.
-    pub(super) fn download(&self, offset: u64, bytes: &mut [u8], stream: &CudaStream) -> Result<(), CudaError> {
+    pub(crate) fn download(&self, offset: u64, bytes: &mut [u8], stream: &CudaStream) -> Result<(), CudaError> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl Buffer {
     }
 
     /// Copies `count` bytes of another buffer, in stream order.
-    pub(super) fn copy_from(
+    pub(crate) fn copy_from(
         &self,
         offset: u64,
         source: &Self,
@@ -216,13 +216,13 @@ impl Drop for Buffer {
 
 /// While this lives, the thread may allocate, free, load and wait although some stream is being captured:
 /// what is done under it concerns no captured stream.
-pub(super) struct RelaxedCapture {
+pub(crate) struct RelaxedCapture {
     before: sys::CUstreamCaptureMode,
 }
 
 impl RelaxedCapture {
     /// Makes the context current, too: the driver knows no capture mode without one.
-    pub(super) fn begin(context: &CudaContext) -> Result<Self, CudaError> {
+    pub(crate) fn begin(context: &CudaContext) -> Result<Self, CudaError> {
         context.bind_to_thread().during(|| String::from("making the context current"))?;
         let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: a valid pointer; the call swaps the thread's mode with it.

@@ -39,9 +39,9 @@ use super::memory::DeviceMemory;
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
 use crate::element::{ElementType, Instance, Operator};
-use crate::plan::ScanRequest;
+use crate::strategy::plan::ScanRequest;
+use crate::strategy::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
 use crate::strategy::{Mode, ScanConfig, StrategyChoice};
-use crate::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
 use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
 use std::collections::HashMap;
@@ -161,7 +161,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Scanner {
     /// Scans by `auto`: the strategy and the configuration that the tuning table of the GPU names for type, operator
-    /// and size ([`crate::tuning`]).
+    /// and size ([`crate::strategy::tuning`]).
     ///
     /// # Errors
     /// When there is no driver or no NVRTC; the errors say where they were looked for.

@@ -10,29 +10,29 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-pub use crate::kernel_sources::embedded;
+pub use crate::kernels::embedded::embedded;
 
 /// The translation unit of the scan kernels, flattened once.
-pub(super) fn scan_source() -> Result<&'static str, CudaError> {
+pub(crate) fn scan_source() -> Result<&'static str, CudaError> {
     static SOURCE: OnceLock<String> = OnceLock::new();
     flattened(&SOURCE, "entry.cu")
 }
 
 /// The translation unit of the comparison kernels, flattened once.
-pub(super) fn verification_source() -> Result<&'static str, CudaError> {
+pub(crate) fn verification_source() -> Result<&'static str, CudaError> {
     static SOURCE: OnceLock<String> = OnceLock::new();
     flattened(&SOURCE, "verify.cu")
 }
 
 /// The translation unit of the measurement kernels, flattened once.
-pub(super) fn measurement_source() -> Result<&'static str, CudaError> {
+pub(crate) fn measurement_source() -> Result<&'static str, CudaError> {
     static SOURCE: OnceLock<String> = OnceLock::new();
     flattened(&SOURCE, "measure.cu")
 }
 
 /// The translation unit of what stress needs beside the scans, flattened once.
-#[cfg(feature = "cli")]
-pub(super) fn stress_source() -> Result<&'static str, CudaError> {
+#[cfg(feature = "lab")]
+pub(crate) fn stress_source() -> Result<&'static str, CudaError> {
     static SOURCE: OnceLock<String> = OnceLock::new();
     flattened(&SOURCE, "stress.cu")
 }

@@ -318,7 +318,7 @@ impl std::fmt::Debug for Nvrtc {
 }
 
 /// What came out of one compilation.
-pub(super) struct Compilation {
+pub(crate) struct Compilation {
     /// The cubin, or nothing if the source does not compile.
     pub cubin: Option<Vec<u8>>,
     /// Everything the compiler said.
@@ -410,7 +410,7 @@ impl Nvrtc {
     }
 
     /// What tells this compiler from every other: part of a cached kernel's key.
-    pub(super) fn identity(&self) -> String {
+    pub(crate) fn identity(&self) -> String {
         format!("nvrtc {}.{} {} bytes", self.version.0, self.version.1, self.file_bytes)
     }
 
@@ -435,7 +435,7 @@ impl Nvrtc {
     ///
     /// # Errors
     /// [`CudaError::CompilerUnusable`] when NVRTC itself fails, for example without its helper library.
-    pub(super) fn compile(&self, source: &CStr, name: &CStr, options: &[CString]) -> Result<Compilation, CudaError> {
+    pub(crate) fn compile(&self, source: &CStr, name: &CStr, options: &[CString]) -> Result<Compilation, CudaError> {
         let (guard, log) = self.run(source, name, options)?;
         let Some(guard) = guard else { return Ok(Compilation { cubin: None, log }) };
         let mut bytes = 0_usize;
@@ -451,7 +451,7 @@ impl Nvrtc {
     ///
     /// # Errors
     /// As [`Self::compile`].
-    pub(super) fn compile_to_ptx(
+    pub(crate) fn compile_to_ptx(
         &self,
         source: &CStr,
         name: &CStr,

@@ -24,9 +24,9 @@ const CONTROL_BYTES: u64 = 256;
 
 /// Whose descriptors a region holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct RegionKey {
-    pub(super) layout: Descriptor,
-    pub(super) element_bytes: usize,
+pub(crate) struct RegionKey {
+    pub(crate) layout: Descriptor,
+    pub(crate) element_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -37,17 +37,17 @@ struct Region {
 
 /// Addresses that a launch is given.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct WorkspaceAddresses {
-    pub(super) control: u64,
-    pub(super) descriptors: u64,
+pub(crate) struct WorkspaceAddresses {
+    pub(crate) control: u64,
+    pub(crate) descriptors: u64,
     /// Descriptors that the region holds.
-    pub(super) capacity: u64,
-    pub(super) scratch: u64,
+    pub(crate) capacity: u64,
+    pub(crate) scratch: u64,
 }
 
 /// What one stream's launches work in.
 #[derive(Debug)]
-pub(super) struct Workspace {
+pub(crate) struct Workspace {
     memory: Arc<DeviceMemory>,
     stream: Arc<CudaStream>,
     regions: HashMap<RegionKey, Region>,
@@ -63,13 +63,13 @@ fn capacity_for(needed: u64) -> u64 {
 }
 
 impl Workspace {
-    pub(super) fn new(memory: &Arc<DeviceMemory>, stream: &Arc<CudaStream>) -> Self {
+    pub(crate) fn new(memory: &Arc<DeviceMemory>, stream: &Arc<CudaStream>) -> Self {
         Self { memory: Arc::clone(memory), stream: Arc::clone(stream), regions: HashMap::new(), scratch: None }
     }
 
     /// Makes room and says where it is. Allocates only where there was less before; then it waits for the
     /// stream's earlier launches, which may still use what is replaced.
-    pub(super) fn reserve(
+    pub(crate) fn reserve(
         &mut self,
         key: RegionKey,
         descriptors: u64,
@@ -119,7 +119,7 @@ impl Workspace {
     }
 
     /// Fills the scratch memory, which kernels may not expect anything of.
-    pub(super) fn poison_scratch(&self, value: u8) -> Result<(), CudaError> {
+    pub(crate) fn poison_scratch(&self, value: u8) -> Result<(), CudaError> {
         match &self.scratch {
             Some(scratch) => scratch.fill(0, scratch.bytes(), value, &self.stream),
             None => Ok(()),
@@ -129,7 +129,7 @@ impl Workspace {
     /// Sets how many launches every region has completed, so that a test stands right before the wrap
     /// instead of 2^30 launches before it. Raising the count keeps the descriptors, as launches would;
     /// lowering it would make old ones valid, so that clears them.
-    pub(super) fn set_completed_epochs(&mut self, epochs: u32) -> Result<(), CudaError> {
+    pub(crate) fn set_completed_epochs(&mut self, epochs: u32) -> Result<(), CudaError> {
         for region in self.regions.values() {
             if epochs < completed_epochs(&region.buffer, &self.stream)? {
                 region.buffer.fill(0, region.buffer.bytes(), 0, &self.stream)?;
@@ -141,7 +141,7 @@ impl Workspace {
     }
 
     /// How many launches each region has completed since its last clean-up.
-    pub(super) fn completed_epochs(&self) -> Result<Vec<u32>, CudaError> {
+    pub(crate) fn completed_epochs(&self) -> Result<Vec<u32>, CudaError> {
         self.regions.values().map(|region| completed_epochs(&region.buffer, &self.stream)).collect()
     }
 }

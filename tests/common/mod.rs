@@ -1,7 +1,7 @@
 //! What tests of records share: a machine that nobody has, and the peers.
 
 #[cfg(feature = "cli")]
-use lookback::measure::environment::Machine;
+use lookback::lab::measure::environment::Machine;
 
 /// The scans of other libraries, as a build with the feature `peers` names them.
 #[allow(dead_code)] // Not every test that takes the machine takes the peers.

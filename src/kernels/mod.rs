@@ -1,0 +1,6 @@
+//! The kernels as text: their sources, the faults that they can be given on purpose, and where compiled ones are kept.
+
+#[cfg(any(feature = "cpu", feature = "cuda"))]
+pub(crate) mod cache;
+pub mod embedded;
+pub mod mutant;

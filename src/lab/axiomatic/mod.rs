@@ -1,0 +1,29 @@
+//! Every execution of a small program under the PTX memory consistency model, and the protocol between the blocks of
+//! a scan checked by it.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`program`] | small concurrent programs, and the events of each way through them |
+//! | [`axioms`] | the axioms, and the search for all executions that keep them |
+//! | [`litmus`] | tests with published verdicts, which the search must reproduce |
+//! | [`extract`] | the protocol of a kernel, read from the PTX that the compiler made of it |
+//! | [`protocol`] | the programs made of it, and what each execution must keep |
+//! | `loom_model` | the same protocol on loom, which has C11's memory model (feature `cli`) |
+//!
+//! Nowhere is there a table of orderings: a kernel with a fault is checked by compiling it with the fault. What is
+//! shown and what is not: `docs/memory-model.md`.
+//!
+//! ```
+//! use lookback::lab::axiomatic::litmus::{TESTS, Verdict};
+//!
+//! let test = TESTS.iter().find(|test| test.name == "SB+weak").expect("a test of that name");
+//! assert_eq!(test.run()?.verdict, Verdict::Allowed);
+//! # Ok::<(), lookback::lab::axiomatic::litmus::LitmusError>(())
+//! ```
+
+pub mod axioms;
+pub mod extract;
+pub mod litmus;
+pub mod loom_model;
+pub mod program;
+pub mod protocol;

@@ -1,0 +1,6 @@
+//! The laboratory's side of CUDA.
+
+pub mod device;
+pub mod timing;
+
+pub use device::CudaDevice;

@@ -1,0 +1,166 @@
+//! Inputs that are functions of an index: made on the device in place, and made anew there by whoever
+//! verifies, so that no array has to be kept, uploaded or summed on the host, at any size.
+//!
+//! `cuda/measure.cu` holds the same functions. What the device made is compared with [`generate`] at a few
+//! indices before anything is measured on it.
+
+use crate::element::{ElementType, Instance, Operator};
+
+/// How the elements of an input are distributed: what lets a fault show. Numbers as in `cuda/measure.cu`.
+///
+/// Full-range random minima reach their last value within a few elements and would hide every later fault,
+/// so those of `min` and `max` keep widening their range, and bits of `and` and `or` go one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Distribution {
+    /// Integers over their whole range; floats from -0.5 to 1.5, whose prefix grows.
+    Uniform = 0,
+    /// The range widens downwards over 4096 plateaus.
+    Falling = 1,
+    /// The range widens upwards over 4096 plateaus.
+    Rising = 2,
+    /// All bits set, but for one in about 2·bits elements of the array.
+    SparseZeros = 3,
+    /// All bits clear, but for one in about 2·bits elements of the array.
+    SparseOnes = 4,
+    /// Whole numbers from -4 to 4 without 0. Their partial sums stay below 2^24 for any n that fits a GPU, so a
+    /// sum of floats is exact in every order, and a lost or doubled tile cannot hide in a rounding bound.
+    Walk = 5,
+}
+
+const PLATEAUS: u64 = 4096;
+
+impl Distribution {
+    /// The distribution that a scan of `instance` is timed on.
+    pub const fn of(instance: Instance) -> Self {
+        match instance.operator() {
+            Operator::Min => Self::Falling,
+            Operator::Max => Self::Rising,
+            Operator::And => Self::SparseZeros,
+            Operator::Or => Self::SparseOnes,
+            _ => Self::Uniform,
+        }
+    }
+}
+
+/// Whether inputs of this instance can be made and verified on the device: the eight number types.
+pub fn is_supported(instance: Instance) -> bool {
+    ElementType::NUMBERS.contains(&instance.element())
+}
+
+/// The number of an operator in `cuda/measure.cu`; `None` for those with an element type of their own.
+pub const fn operation_number(operator: Operator) -> Option<u32> {
+    match operator {
+        Operator::Sum => Some(0),
+        Operator::Min => Some(1),
+        Operator::Max => Some(2),
+        Operator::And => Some(3),
+        Operator::Or => Some(4),
+        Operator::Xor => Some(5),
+        Operator::Affine | Operator::Bicyclic | Operator::Intervals => None,
+    }
+}
+
+/// The output function of SplitMix64 over a counter.
+const fn random_bits(seed: u64, index: u64) -> u64 {
+    let mut bits = seed.wrapping_add((index.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+const fn high_product(left: u64, right: u64) -> u64 {
+    ((left as u128 * right as u128) >> 64) as u64
+}
+
+/// Element `index` of the input of `n` elements, as little-endian bytes.
+pub fn generate(element: ElementType, distribution: Distribution, seed: u64, n: u64, index: u64) -> Vec<u8> {
+    let bytes = element.bytes();
+    let bits = random_bits(seed, index);
+    let integer = |value: u64| value.to_le_bytes()[..bytes].to_vec();
+    match distribution {
+        Distribution::Uniform => match element {
+            ElementType::F32 => ((bits >> 40) as f32 * 2f32.powi(-23) - 0.5).to_le_bytes().to_vec(),
+            ElementType::F64 => ((bits >> 11) as f64 * 2f64.powi(-52) - 0.5).to_le_bytes().to_vec(),
+            _ => integer(bits >> (64 - 8 * bytes)),
+        },
+        Distribution::Falling | Distribution::Rising => {
+            let plateau_length = n.div_ceil(PLATEAUS).max(1);
+            let width = (index / plateau_length + 1).wrapping_mul(u64::MAX / PLATEAUS);
+            let share = high_product(bits, width);
+            let share = if distribution == Distribution::Falling { !share } else { share };
+            let sign = 1 << 63;
+            match element {
+                ElementType::F32 => (((share ^ sign) as i64 as f64 * 2f64.powi(-63)) as f32).to_le_bytes().to_vec(),
+                ElementType::F64 => ((share ^ sign) as i64 as f64 * 2f64.powi(-63)).to_le_bytes().to_vec(),
+                ElementType::I32 | ElementType::I64 => integer((share ^ sign) >> (64 - 8 * bytes)),
+                _ => integer(share >> (64 - 8 * bytes)),
+            }
+        }
+        Distribution::SparseZeros | Distribution::SparseOnes => {
+            let event = high_product(bits, n) < 16 * bytes as u64;
+            let set = if event { 1 << (random_bits(!seed, index) % (8 * bytes as u64)) } else { 0 };
+            integer(if distribution == Distribution::SparseZeros { !set } else { set })
+        }
+        Distribution::Walk => {
+            let step = (bits >> 61) as i64 - 4;
+            let step = if step < 0 { step } else { step + 1 };
+            match element {
+                ElementType::F32 => (step as f32).to_le_bytes().to_vec(),
+                ElementType::F64 => (step as f64).to_le_bytes().to_vec(),
+                _ => integer(step as u64),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elements(instance: Instance, n: u64) -> Vec<Vec<u8>> {
+        (0..n).map(|index| generate(instance.element(), Distribution::of(instance), 7, n, index)).collect()
+    }
+
+    #[test]
+    fn every_supported_input_keeps_changing_and_is_never_zeros_only() {
+        for instance in Instance::all().filter(|&instance| is_supported(instance)) {
+            let n = 5000;
+            let input = elements(instance, n);
+            assert!(input.iter().all(|element| element.len() == instance.element().bytes()), "{instance}");
+            assert!(input.iter().flatten().any(|&byte| byte != 0), "{instance}");
+            let distinct: std::collections::BTreeSet<_> = input.iter().collect();
+            assert!(distinct.len() >= 5, "{instance}: {} values", distinct.len());
+            // The inclusive scan still changes in its second half, so a fault there shows.
+            let reference = crate::lab::dataset::Reference::new(instance, &input.concat());
+            let crate::lab::dataset::Reference::Exact(prefixes) = reference else { continue };
+            let bytes = instance.element().bytes();
+            let (middle, last) = (n as usize / 4 * bytes, (n as usize - 1) * bytes);
+            assert_ne!(prefixes[middle..middle + bytes], prefixes[last..last + bytes], "{instance}");
+        }
+    }
+
+    #[test]
+    fn the_walk_of_floats_sums_exactly_in_any_order() {
+        let n = 1 << 20;
+        let (mut sum, mut largest) = (0i64, 0i64);
+        for index in 0..n {
+            let bytes = generate(ElementType::F32, Distribution::Walk, 42, n, index);
+            let value = f32::from_le_bytes(bytes.try_into().unwrap());
+            assert!(value != 0.0 && value.fract() == 0.0 && value.abs() <= 4.0);
+            sum += value as i64;
+            largest = largest.max(sum.abs());
+        }
+        // A random walk grows with the square root: 64 times this at 2^32, and twice that between two points.
+        assert!(2 * 64 * largest < 1 << 24, "{largest}");
+    }
+
+    #[test]
+    fn uniform_floats_lie_between_their_bounds() {
+        for index in 0..10_000 {
+            let bytes = generate(ElementType::F64, Distribution::Uniform, 3, 10_000, index);
+            let value = f64::from_le_bytes(bytes.try_into().unwrap());
+            assert!((-0.5..1.5).contains(&value));
+        }
+    }
+}

@@ -1,0 +1,839 @@
+//! What a sweep leaves behind, and how to read it.
+//!
+//! **The file.** `<sweep>-<gpu>.jsonl` while the sweep runs, for example `size-h100.jsonl`: JSON, one object a
+//! line, each line flushed as soon as it is finished. When the sweep is done, the same lines are compressed
+//! to `<sweep>-<gpu>.jsonl.gz` (gzip) and the plain file goes. [`SweepRecord::read`] takes either; so does
+//!
+//! ```text
+//! zcat size-h100.jsonl.gz | jq 'select(.row.n == 1048576) | .row | [.subject, .graph.median_ns]'
+//! ```
+//!
+//! **The lines.** Each object has one key, which says what it is:
+//!
+//! | key | times | what |
+//! |---|---|---|
+//! | `header` | once, first | [`SweepHeader`]: sweep file, seed, program, command line, date, machine |
+//! | `row` | one a configuration and size | [`SweepRow`]: the configuration, its verification, its figures |
+//! | `point` | one a type, operator, n and offsets | [`PointDone`]: the rows of this point, right above, are all there |
+//! | `skipped` | any | what was not run, and why |
+//! | `resumed` | one a resumption | when and with which command line |
+//! | `finished` | once, last | seconds, median clock of the run, temperature |
+//!
+//! **The rows.** `subject` is the name in tables and plots (`lookback`, `memcpy`, `cub-3.5.0`, …); `kind` is
+//! `strategy`, `peer`, `copy` or `bound`. Fields that a subject does not have are `null`. `status` is `measured`,
+//! `wrong` (verification failed; no figure is to be used), `not-launchable` (the configuration does not compile or
+//! cannot be launched; `reason` says why), or `not-verified`: a `bound` is a strategy's kernel that waits for nothing,
+//! so its result is wrong by design and its times are no scan's. `offsets` are the elements that input and output lie
+//! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `cold`, `stream`, `graph` and `latency` hold
+//! a [`FigureRecord`] each, or `null` where the figure was not asked for. Of the subject `auto`, `chosen_strategy` and
+//! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
+//! few samples or by the full rule. In a figure
+//!
+//! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
+//! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
+//!   events, measured in the same rounds; `samples_ns` + `empty_frame_ns` are what the events said. The frame's
+//!   own figure stands in the `point` line. Records without the field were made before it was measured: their
+//!   cold times are what the events said,
+//! - `samples_ns` are all accepted samples in the order in which they were taken, each the mean of
+//!   `runs_per_sample` scans; samples at reduced clock are beside them in `reduced_clock_samples_ns`,
+//! - `gigabytes_per_second` is 2·n·size / median by definition, however many bytes were really moved,
+//! - `percent_of_copy` compares with the same figure of the `memcpy` row of the same element and n, measured
+//!   in the same rounds,
+//! - `standard_error_ns` is that of the median; `is_trusted` is false where no stopping criterion was met, `stop`
+//!   says where sampling ended then, and `not_met` what was in the way,
+//! - `unavailable` says why there are no samples (Thrust waits for the device and cannot be captured, say);
+//!   the numbers are then `null`.
+
+use super::environment::Machine;
+use super::sampling::{Figure, Measured, Series, Stop};
+use super::statistics::Summary;
+use super::sweep::{Offsets, Point, Subject, SweepFile};
+use crate::element::{ElementType, Operator};
+use crate::lab::record::Skipped;
+use crate::lab::verify::Verification;
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Version of the layout; a reader refuses what it does not know.
+pub const FORMAT: u32 = 1;
+
+/// Where a sweep came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepHeader {
+    /// Version of the layout, [`FORMAT`].
+    pub format: u32,
+    /// What ran.
+    pub program: Program,
+    /// Start of the sweep, RFC 3339 in UTC.
+    pub date: String,
+    /// The command line.
+    pub command: String,
+    /// The sweep as it was read.
+    pub sweep: SweepFile,
+    /// GPU, driver, compiler, host.
+    pub machine: Machine,
+}
+
+/// The program that measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Version of the crate.
+    pub version: String,
+    /// Commit it was built from, where it is known.
+    pub git_commit: Option<String>,
+    /// Whether the tree had changes that are in no commit.
+    pub git_dirty: Option<bool>,
+    /// SHA-256 of the embedded kernel sources, first 16 digits: these are what is measured.
+    pub kernels_sha256: String,
+}
+
+/// What a row's subject is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A strategy of this crate.
+    Strategy,
+    /// A scan of another library.
+    Peer,
+    /// A copy: the floor.
+    Copy,
+    /// A strategy's kernel that waits for nothing: what its waiting costs. Not a scan.
+    Bound,
+}
+
+/// Whether a row's figures can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Every element was right, before and after timing.
+    Measured,
+    /// Some element was not.
+    Wrong,
+    /// The configuration does not compile or cannot be launched.
+    NotLaunchable,
+    /// Timed, and wrong by design: a bound.
+    NotVerified,
+}
+
+/// How far `lookback tune` went with a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pass {
+    /// A few samples, in common rounds with all candidates.
+    Coarse,
+    /// By the full stopping rule, in common rounds with the best few.
+    Full,
+}
+
+/// One configuration at one size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepRow {
+    /// Name in tables and plots.
+    pub subject: String,
+    /// What it is.
+    pub kind: Kind,
+    /// What is computed; `None` for copies.
+    pub mode: Option<Mode>,
+    /// Element type.
+    pub element: ElementType,
+    /// Operator of the scans at this point.
+    pub operator: Operator,
+    /// Elements.
+    pub n: u64,
+    /// Where input and output begin.
+    #[serde(default, skip_serializing_if = "Offsets::is_aligned")]
+    pub offsets: Offsets,
+    /// Bytes by definition: every element read once and written once, 2·n·size.
+    pub bytes: u64,
+    /// Values per thread, where the strategy has tiles.
+    pub vt: Option<u32>,
+    /// Threads per block.
+    pub block_threads: Option<u32>,
+    /// The scan over one value a lane, where the strategy has tiles.
+    pub pattern: Option<Pattern>,
+    /// How a block composes the scan of its tile, where the strategy has tiles.
+    pub composition: Option<Composition>,
+    /// Layout of the tile descriptors, where one was asked for.
+    pub descriptor: Option<Descriptor>,
+    /// How a block learns which tile is its own, in a single pass.
+    pub tile_order: Option<TileOrder>,
+    /// The strategy that `auto` came to, where the subject is `auto`; the configuration is that strategy's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_strategy: Option<Strategy>,
+    /// In which pass of `lookback tune` its figures were measured; `None` in other sweeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<Pass>,
+    /// Widest access of a lane in bytes.
+    pub access_bytes: Option<u32>,
+    /// Kernel launches of one scan.
+    pub launches: Option<u64>,
+    /// Registers a thread, the most of its kernels.
+    pub registers: Option<u32>,
+    /// Bytes that registers spill to local memory and load back, a thread, the most of its kernels.
+    pub spill_bytes: Option<u32>,
+    /// Whether the figures can be used.
+    pub status: Status,
+    /// Why not, if not.
+    pub reason: Option<String>,
+    /// Verdict over all elements before timing, and after it if that was right.
+    pub verification: Option<Verification>,
+    /// L2 overwritten before each run.
+    pub cold: Option<FigureRecord>,
+    /// Launched on a stream one after the other.
+    pub stream: Option<FigureRecord>,
+    /// Replayed from a CUDA graph.
+    pub graph: Option<FigureRecord>,
+    /// Host call to result visible.
+    pub latency: Option<FigureRecord>,
+}
+
+/// The samples of one figure and what they come to.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FigureRecord {
+    /// Why there are no samples, if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// Median time of one scan.
+    pub median_ns: Option<f64>,
+    /// A quarter of the samples took no longer.
+    pub lower_quartile_ns: Option<f64>,
+    /// Three quarters of the samples took no longer.
+    pub upper_quartile_ns: Option<f64>,
+    /// The shortest.
+    pub minimum_ns: Option<f64>,
+    /// The longest.
+    pub maximum_ns: Option<f64>,
+    /// 2·n·size by the median.
+    pub gigabytes_per_second: Option<f64>,
+    /// Median of `memcpy` in the same rounds by this median, in percent.
+    pub percent_of_copy: Option<f64>,
+    /// Whether a stopping criterion was met.
+    pub is_trusted: bool,
+    /// Why sampling ended.
+    pub stop: Option<Stop>,
+    /// What kept it from meeting a criterion, if it met none; older records do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_met: Option<String>,
+    /// Standard error of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_error_ns: Option<f64>,
+    /// What was taken off every sample: the median of an empty frame in the same rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_frame_ns: Option<f64>,
+    /// Scans that each sample is the mean of.
+    pub runs_per_sample: u32,
+    /// Median multiprocessor clock while the samples ran.
+    pub clock_mhz: Option<f64>,
+    /// Samples that the host queued too late and that count for nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_samples: u64,
+    /// Accepted samples in the order in which they were taken.
+    pub samples_ns: Vec<f64>,
+    /// Samples at reduced clock, which count for nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reduced_clock_samples_ns: Vec<f64>,
+}
+
+// serde passes a reference.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// `value` with at most `digits` after the point: what is stored is what is compared and shown.
+fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+impl FigureRecord {
+    /// The record of what was measured of a scan that moves `bytes` by definition, without the time of an empty
+    /// frame where one belongs to the figure.
+    pub fn new(measured: Measured, bytes: u64, empty_frame_ns: Option<f64>) -> Self {
+        let series = match measured {
+            Measured::Series(series) => series,
+            Measured::Unavailable(reason) => return Self { unavailable: Some(reason), ..Self::default() },
+        };
+        let Series { accepted_nanoseconds, reduced_clock_nanoseconds, late_samples, runs_per_sample, .. } = series;
+        let frame_ns = empty_frame_ns.unwrap_or(0.0);
+        let tenths =
+            |samples: Vec<f64>| samples.into_iter().map(|sample| rounded(sample - frame_ns, 1)).collect::<Vec<_>>();
+        let samples_ns = tenths(accepted_nanoseconds);
+        let summary = Summary::of(&samples_ns);
+        let of = |value: fn(&Summary) -> f64| summary.as_ref().map(|summary| rounded(value(summary), 1));
+        Self {
+            unavailable: summary.is_none().then(|| "every sample was late".to_owned()),
+            median_ns: of(|summary| summary.median),
+            lower_quartile_ns: of(|summary| summary.lower_quartile),
+            upper_quartile_ns: of(|summary| summary.upper_quartile),
+            minimum_ns: of(|summary| summary.minimum),
+            maximum_ns: of(|summary| summary.maximum),
+            gigabytes_per_second: summary
+                .filter(|summary| summary.median > 0.0)
+                .map(|summary| rounded(bytes as f64 / summary.median, 3)),
+            percent_of_copy: None,
+            is_trusted: series.stop.is_met(),
+            stop: Some(series.stop),
+            not_met: series.unmet.map(|unmet| unmet.to_string()),
+            standard_error_ns: of(|summary| summary.standard_error),
+            empty_frame_ns,
+            runs_per_sample,
+            clock_mhz: series.clock_megahertz.map(|clock| rounded(clock, 0)),
+            late_samples,
+            samples_ns,
+            reduced_clock_samples_ns: tenths(reduced_clock_nanoseconds),
+        }
+    }
+
+    /// The accepted samples as the events said them, whatever was taken off them.
+    pub fn raw_samples_ns(&self) -> Vec<f64> {
+        let frame_ns = self.empty_frame_ns.unwrap_or(0.0);
+        self.samples_ns.iter().map(|sample| sample + frame_ns).collect()
+    }
+
+    /// Fills in `percent_of_copy`.
+    pub fn compare_with_copy(&mut self, copy_median_ns: f64) {
+        self.percent_of_copy =
+            self.median_ns.filter(|&median| median > 0.0).map(|median| rounded(100.0 * copy_median_ns / median, 2));
+    }
+}
+
+impl SweepRow {
+    /// A row of aligned arrays, without figures.
+    pub fn new(subject: &Subject, element: ElementType, operator: Operator, n: u64) -> Self {
+        let (config, tiles, single_pass) = match subject.scan() {
+            Some((strategy, _, config)) => (Some(config), strategy.has_tiles(), strategy.is_single_pass()),
+            None => (None, false, false),
+        };
+        let chosen_strategy = match subject {
+            Subject::Auto { strategy, .. } => Some(*strategy),
+            _ => None,
+        };
+        let tiled = config.filter(|_| tiles);
+        Self {
+            subject: subject.name(),
+            kind: subject.kind(),
+            mode: subject.mode(),
+            element,
+            operator,
+            n,
+            offsets: Offsets::default(),
+            bytes: 2 * n * element.bytes() as u64,
+            vt: tiled.map(|config| config.vt),
+            block_threads: config.map(|config| config.block_threads),
+            pattern: tiled.map(|config| config.pattern),
+            composition: tiled.map(|config| config.composition),
+            descriptor: config.filter(|_| single_pass).and_then(|config| config.descriptor),
+            tile_order: config.filter(|_| single_pass).map(|config| config.tile_order),
+            chosen_strategy,
+            pass: None,
+            access_bytes: None,
+            launches: None,
+            registers: None,
+            spill_bytes: None,
+            status: Status::NotLaunchable,
+            reason: None,
+            verification: None,
+            cold: None,
+            stream: None,
+            graph: None,
+            latency: None,
+        }
+    }
+
+    /// The subject's name; for `auto` with the strategy that it came to.
+    pub fn subject_with_choice(&self) -> String {
+        match self.chosen_strategy {
+            Some(strategy) => format!("{}: {strategy}", self.subject),
+            None => self.subject.clone(),
+        }
+    }
+
+    /// A figure, if it was asked for.
+    pub fn figure(&self, figure: Figure) -> Option<&FigureRecord> {
+        match figure {
+            Figure::Cold => self.cold.as_ref(),
+            Figure::Stream => self.stream.as_ref(),
+            Figure::Graph => self.graph.as_ref(),
+            Figure::Latency => self.latency.as_ref(),
+        }
+    }
+
+    /// The place of a figure.
+    pub fn figure_mut(&mut self, figure: Figure) -> &mut Option<FigureRecord> {
+        match figure {
+            Figure::Cold => &mut self.cold,
+            Figure::Stream => &mut self.stream,
+            Figure::Graph => &mut self.graph,
+            Figure::Latency => &mut self.latency,
+        }
+    }
+
+    /// What tells this configuration and size from every other: equal in two records where the same was
+    /// measured.
+    pub fn key(&self) -> String {
+        let mut key = format!("{} {} n={} {}", self.element, self.operator, self.n, self.subject);
+        let mut add = |part: Option<String>| {
+            if let Some(part) = part {
+                key.push(' ');
+                key.push_str(&part);
+            }
+        };
+        add(self.mode.map(|mode| mode.to_string()));
+        if self.chosen_strategy.is_some() {
+            // What `auto` came to may be another configuration in another record, and is compared all the same.
+            return key;
+        }
+        add(self.vt.map(|vt| format!("VT {vt}")));
+        add(self.block_threads.map(|threads| format!("{threads} threads")));
+        add(self.pattern.map(|pattern| pattern.to_string()));
+        add(self.composition.map(|composition| composition.to_string()));
+        add(self.descriptor.map(|descriptor| descriptor.to_string()));
+        add(self.tile_order.map(|order| order.to_string()));
+        add((!self.offsets.is_aligned()).then(|| self.offsets.to_string()));
+        key
+    }
+}
+
+/// All rows of a type, operator, n and offsets are there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PointDone {
+    /// Element type.
+    pub element: ElementType,
+    /// Operator.
+    pub operator: Operator,
+    /// Elements.
+    pub n: u64,
+    /// Where input and output begin.
+    #[serde(default, skip_serializing_if = "Offsets::is_aligned")]
+    pub offsets: Offsets,
+    /// Seed of the order in rounds.
+    pub order_seed: u64,
+    /// The cold figure with nothing between the events, whose median was taken off the others'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_frame: Option<FigureRecord>,
+    /// How long the point took, preparation and verification included.
+    pub seconds: f64,
+}
+
+impl PointDone {
+    fn has(&self, row: &SweepRow) -> bool {
+        (self.element, self.operator, self.n, self.offsets) == (row.element, row.operator, row.n, row.offsets)
+    }
+}
+
+/// How a sweep ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Seconds of this run of the program; a resumed sweep took longer.
+    pub seconds: f64,
+    /// Median multiprocessor clock over all samples of this run.
+    pub median_clock_mhz: Option<f64>,
+    /// Temperature at the end, in degrees Celsius.
+    pub temperature_celsius: Option<u32>,
+}
+
+/// A sweep that was gone on with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// When.
+    pub date: String,
+    /// The command line.
+    pub command: String,
+}
+
+/// A whole sweep, or the part of it that was finished.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepRecord {
+    /// Where it came from.
+    pub header: SweepHeader,
+    /// The configurations in the order in which their points were finished.
+    pub rows: Vec<SweepRow>,
+    /// The points whose rows are complete.
+    pub points: Vec<PointDone>,
+    /// What was not run.
+    pub skipped: Vec<Skipped>,
+    /// Resumptions.
+    pub resumed: Vec<Resumed>,
+    /// The end, unless it was interrupted.
+    pub finished: Option<Finished>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Header(Box<SweepHeader>),
+    Row(Box<SweepRow>),
+    Point(Box<PointDone>),
+    Skipped(Skipped),
+    Resumed(Resumed),
+    Finished(Finished),
+}
+
+/// A sweep's record that cannot be read, written, or gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepRecordError {
+    /// The operating system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// "read", "write", ….
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// Not what this program writes.
+    #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Compressed data that end too soon or are none.
+    #[error("{} cannot be decompressed; measure again, or give another file", path.display())]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// The file could not be put in its place.
+    #[error(transparent)]
+    Write(#[from] crate::lab::record::RecordError),
+    /// Written by another version.
+    #[error("{} has format {found}, this program reads format {FORMAT}; use the version that wrote it", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// No record there.
+    #[error("{} holds no sweep record (*.jsonl or *.jsonl.gz); make one with `lookback sweep NAME --output {}`",
+        path.display(), path.display())]
+    Missing {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A record is there already.
+    #[error("{} is there already; go on with it by --resume, or choose another folder", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Rows of two machines or programs do not belong into one record.
+    #[error("{} was begun with {what} '{recorded}', now it is '{present}'; start anew in another folder", path.display())]
+    CannotResume {
+        /// The file.
+        path: PathBuf,
+        /// "GPU", "driver", "commit", ….
+        what: &'static str,
+        /// What the record says.
+        recorded: String,
+        /// What is there now.
+        present: String,
+    },
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SweepRecordError {
+    move |source| SweepRecordError::Io { action, path: path.to_owned(), source }
+}
+
+impl SweepRecord {
+    /// Reads a record, compressed or not; of an interrupted sweep, what was finished.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn read(path: &Path) -> Result<Self, SweepRecordError> {
+        let bytes = fs::read(path).map_err(io_error("read", path))?;
+        let text = if bytes.starts_with(&[0x1f, 0x8b]) {
+            let mut text = Vec::new();
+            MultiGzDecoder::new(&bytes[..])
+                .read_to_end(&mut text)
+                .map_err(|source| SweepRecordError::Compressed { path: path.to_owned(), source })?;
+            text
+        } else {
+            bytes
+        };
+        Self::from_lines(&text, path)
+    }
+
+    /// Reads a file, or every record in a folder, sorted by name.
+    ///
+    /// # Errors
+    /// When there is none or one is damaged.
+    pub fn read_all(path: &Path) -> Result<Vec<Self>, SweepRecordError> {
+        if path.is_dir() {
+            let mut files = Vec::new();
+            for entry in fs::read_dir(path).map_err(io_error("read", path))? {
+                let file = entry.map_err(io_error("read", path))?.path();
+                let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                // `data.partial.jsonl` is of `lookback compare`.
+                if (name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")) && name != "data.partial.jsonl" {
+                    files.push(file);
+                }
+            }
+            files.sort();
+            if files.is_empty() {
+                return Err(SweepRecordError::Missing { path: path.to_owned() });
+            }
+            files.iter().map(|file| Self::read(file)).collect()
+        } else {
+            Ok(vec![Self::read(path)?])
+        }
+    }
+
+    fn from_lines(text: &[u8], path: &Path) -> Result<Self, SweepRecordError> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            header: FormatOnly,
+        }
+        #[derive(Deserialize)]
+        struct FormatOnly {
+            format: u32,
+        }
+        let damaged = |line, reason| SweepRecordError::Damaged { path: path.to_owned(), line, reason };
+        // A line without its end is where the sweep was killed.
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let mut record: Option<Self> = None;
+        for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            if record.is_none()
+                && let Ok(versioned) = serde_json::from_slice::<Versioned>(line)
+                && versioned.header.format != FORMAT
+            {
+                return Err(SweepRecordError::Format { path: path.to_owned(), found: versioned.header.format });
+            }
+            let parsed = serde_json::from_slice(line).map_err(|error| damaged(index + 1, error.to_string()))?;
+            match (parsed, &mut record) {
+                (Line::Header(header), None) => {
+                    record = Some(Self {
+                        header: *header,
+                        rows: Vec::new(),
+                        points: Vec::new(),
+                        skipped: Vec::new(),
+                        resumed: Vec::new(),
+                        finished: None,
+                    });
+                }
+                (Line::Row(row), Some(record)) => record.rows.push(*row),
+                (Line::Point(point), Some(record)) => record.points.push(*point),
+                (Line::Skipped(skipped), Some(record)) => record.skipped.push(skipped),
+                (Line::Resumed(resumed), Some(record)) => record.resumed.push(resumed),
+                (Line::Finished(finished), Some(record)) => record.finished = Some(finished),
+                (Line::Header(_), Some(_)) => return Err(damaged(index + 1, "a second header".to_owned())),
+                (_, None) => return Err(damaged(index + 1, "a line before the header".to_owned())),
+            }
+        }
+        record.ok_or_else(|| damaged(1, "the header is missing or cut off".to_owned()))
+    }
+}
+
+/// A record that grows on disk while the sweep goes on.
+#[derive(Debug)]
+pub struct SweepRecorder {
+    path: PathBuf,
+    file: File,
+    record: SweepRecord,
+}
+
+/// What [`SweepRecorder::open`] found.
+#[derive(Debug)]
+pub enum Opened {
+    /// A record to write to.
+    Recorder(Box<SweepRecorder>),
+    /// The sweep was finished before; nothing is left to do.
+    Finished(PathBuf),
+}
+
+impl SweepRecorder {
+    /// Starts the record of a sweep in `folder`, which is made if need be; with `resume`, goes on with the one
+    /// that is there, if there is one. Rows of a point that was interrupted are then dropped, because what is
+    /// compared at a point is measured in common rounds.
+    ///
+    /// # Errors
+    /// When the folder cannot be written; a record is there and `resume` was not asked for; or it was begun
+    /// on another GPU, driver or compiler, by another commit, or from another sweep file.
+    pub fn open(folder: &Path, header: &SweepHeader, resume: bool) -> Result<Opened, SweepRecordError> {
+        fs::create_dir_all(folder).map_err(io_error("make the folder", folder))?;
+        let name = format!("{}-{}", header.sweep.name, header.machine.gpu_slug());
+        let path = folder.join(format!("{name}.jsonl"));
+        let compressed = folder.join(format!("{name}.jsonl.gz"));
+        for existing in [&path, &compressed] {
+            if existing.exists() && !resume {
+                return Err(SweepRecordError::Exists { path: existing.clone() });
+            }
+        }
+        if compressed.exists() {
+            check_same_origin(&SweepRecord::read(&compressed)?.header, header, &compressed)?;
+            return Ok(Opened::Finished(compressed));
+        }
+        if resume {
+            // The record of another GPU has another name, and is what the user means all the same.
+            let found = if path.exists() { Some(path.clone()) } else { unfinished(folder, &header.sweep.name)? };
+            if let Some(found) = found {
+                return Ok(Opened::Recorder(Box::new(Self::resume(&found, header)?)));
+            }
+        }
+        let file = File::create(&path).map_err(io_error("write", &path))?;
+        let record = SweepRecord {
+            header: header.clone(),
+            rows: Vec::new(),
+            points: Vec::new(),
+            skipped: Vec::new(),
+            resumed: Vec::new(),
+            finished: None,
+        };
+        let mut recorder = Self { path, file, record };
+        recorder.append(&Line::Header(Box::new(header.clone())))?;
+        Ok(Opened::Recorder(Box::new(recorder)))
+    }
+
+    fn resume(path: &Path, header: &SweepHeader) -> Result<Self, SweepRecordError> {
+        let mut record = SweepRecord::read(path)?;
+        check_same_origin(&record.header, header, path)?;
+        record.resumed.push(Resumed { date: header.date.clone(), command: header.command.clone() });
+        // Each point's rows stand right above its line again.
+        let mut lines = vec![Line::Header(Box::new(record.header.clone()))];
+        let mut rows = Vec::new();
+        for point in &record.points {
+            rows.extend(record.rows.iter().filter(|row| point.has(row)).cloned());
+            lines.extend(record.rows.iter().filter(|row| point.has(row)).cloned().map(|row| Line::Row(Box::new(row))));
+            lines.push(Line::Point(Box::new(point.clone())));
+        }
+        record.rows = rows;
+        lines.extend(record.skipped.iter().cloned().map(Line::Skipped));
+        lines.extend(record.resumed.iter().cloned().map(Line::Resumed));
+        let text: String = lines.iter().map(text_of).collect();
+        crate::lab::record::write_atomically(path, text.as_bytes())?;
+        let file = OpenOptions::new().append(true).open(path).map_err(io_error("write", path))?;
+        Ok(Self { path: path.to_owned(), file, record })
+    }
+
+    /// Where the record is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is there so far, an earlier run's part first.
+    pub fn record(&self) -> &SweepRecord {
+        &self.record
+    }
+
+    /// Whether the rows of a point are there from an earlier run.
+    pub fn has_point(&self, point: &Point) -> bool {
+        let wanted = (point.instance.element(), point.instance.operator(), point.n, point.offsets);
+        self.record.points.iter().any(|done| (done.element, done.operator, done.n, done.offsets) == wanted)
+    }
+
+    /// Keeps a row.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn row(&mut self, row: SweepRow) -> Result<(), SweepRecordError> {
+        self.append(&Line::Row(Box::new(row.clone())))?;
+        self.record.rows.push(row);
+        Ok(())
+    }
+
+    /// Says that all rows of a point are kept.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn point(&mut self, point: PointDone) -> Result<(), SweepRecordError> {
+        self.append(&Line::Point(Box::new(point.clone())))?;
+        self.record.points.push(point);
+        Ok(())
+    }
+
+    /// Keeps a note on what was not run, once.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn skipped(&mut self, skipped: Skipped) -> Result<(), SweepRecordError> {
+        if !self.record.skipped.contains(&skipped) {
+            self.append(&Line::Skipped(skipped.clone()))?;
+            self.record.skipped.push(skipped);
+        }
+        Ok(())
+    }
+
+    /// Ends the record, compresses it, and says where it is.
+    ///
+    /// # Errors
+    /// When the disk refuses it; the plain file then stays.
+    pub fn finish(mut self, finished: Finished) -> Result<PathBuf, SweepRecordError> {
+        self.append(&Line::Finished(finished))?;
+        self.file.sync_all().map_err(io_error("write", &self.path))?;
+        let text = fs::read(&self.path).map_err(io_error("read", &self.path))?;
+        // No name and no time in the header: the same lines give the same bytes.
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let compressed_path = self.path.with_extension("jsonl.gz");
+        let compressed =
+            encoder.write_all(&text).and_then(|()| encoder.finish()).map_err(io_error("compress", &compressed_path))?;
+        crate::lab::record::write_atomically(&compressed_path, &compressed)?;
+        fs::remove_file(&self.path).map_err(io_error("remove", &self.path))?;
+        Ok(compressed_path)
+    }
+
+    /// One write a line: what was written before a kill is whole lines and at most one piece.
+    fn append(&mut self, line: &Line) -> Result<(), SweepRecordError> {
+        self.file
+            .write_all(text_of(line).as_bytes())
+            .and_then(|()| self.file.flush())
+            .map_err(io_error("write", &self.path))
+    }
+}
+
+fn text_of(line: &Line) -> String {
+    let mut text = serde_json::to_string(line).expect("a line has string keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+/// An unfinished record of the sweep on whatever GPU.
+fn unfinished(folder: &Path, sweep: &str) -> Result<Option<PathBuf>, SweepRecordError> {
+    let start = format!("{sweep}-");
+    for entry in fs::read_dir(folder).map_err(io_error("read", folder))? {
+        let path = entry.map_err(io_error("read", folder))?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.starts_with(&start) && name.ends_with(".jsonl") && SweepRecord::read(&path)?.header.sweep.name == sweep
+        {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+fn check_same_origin(recorded: &SweepHeader, present: &SweepHeader, path: &Path) -> Result<(), SweepRecordError> {
+    let commit = |program: &Program| {
+        let commit = program.git_commit.as_deref().unwrap_or("unknown");
+        let dirty = if program.git_dirty == Some(true) { " with changes" } else { "" };
+        format!("{commit}{dirty}, kernels {}", program.kernels_sha256)
+    };
+    let sweep = |file: &SweepFile| toml::to_string(file).unwrap_or_else(|_| file.name.clone());
+    let pairs = [
+        ("GPU", recorded.machine.gpu_identity(), present.machine.gpu_identity()),
+        ("driver", recorded.machine.driver.clone(), present.machine.driver.clone()),
+        ("compiler", recorded.machine.compiler.clone(), present.machine.compiler.clone()),
+        ("commit", commit(&recorded.program), commit(&present.program)),
+        ("sweep file", sweep(&recorded.sweep), sweep(&present.sweep)),
+    ];
+    for (what, recorded, present) in pairs {
+        if recorded != present {
+            return Err(SweepRecordError::CannotResume { path: path.to_owned(), what, recorded, present });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! The laboratory: devices that hold a dataset and verify every element, measurements, stress and its detectors, memory
+//! models, and the reports drawn from all of them. Feature `lab`; a program that only scans does without.
+
+pub mod axiomatic;
+#[cfg(feature = "cpu")]
+pub mod cpu_device;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+pub mod dataset;
+pub mod device;
+pub mod measure;
+pub mod peers;
+pub mod record;
+pub mod report;
+pub mod stress;
+pub mod verify;

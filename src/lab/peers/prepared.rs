@@ -1,0 +1,239 @@
+//! Peers on a stream.
+
+use super::entry::{Entry, describe_error};
+use super::{Peer, PeerError};
+use crate::cuda::ScanElement;
+use crate::element::Instance;
+use crate::strategy::plan::ScanRequest;
+use crate::strategy::{Mode, ScanConfig, Strategy};
+use cudarc::driver::result::DriverError;
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+/// A peer with its temporary memory, for one instance, mode and n on one stream. A launch enqueues one run, and
+/// allocates and waits for nothing, unless the peer's very point is that it does (see [`Peer::is_capturable`]).
+///
+/// The first launch in a process also loads the kernel: launch once before timing or capturing. A captured graph
+/// holds the address of the temporary memory, so this has to outlive its replays.
+#[derive(Debug)]
+pub struct PreparedPeer {
+    peer: &'static Peer,
+    entry: &'static Entry,
+    instance: Instance,
+    mode: Mode,
+    n: u64,
+    // Freed in the stream's order, so after the launches that use it.
+    temporary: Option<CudaSlice<u8>>,
+    temporary_address: u64,
+    temporary_bytes: usize,
+    stream: Arc<CudaStream>,
+}
+
+impl Peer {
+    /// Asks how much temporary memory a run takes and allocates it.
+    ///
+    /// The stream may be any stream of a cudarc context: cudarc works in the device's primary context, and so does
+    /// the CUDA runtime that the peers are written for.
+    ///
+    /// # Errors
+    /// When the peer has no such scan or its count cannot hold n, when the driver is too old for the CUDA runtime
+    /// inside, or when the memory is not to be had.
+    pub fn prepare(
+        &'static self,
+        stream: &Arc<CudaStream>,
+        instance: Instance,
+        mode: Mode,
+        n: u64,
+    ) -> Result<PreparedPeer, PeerError> {
+        let entry = self.entry(instance, mode)?;
+        let largest = self.largest_n(instance);
+        if n > largest {
+            return Err(PeerError::TooLarge { peer: self.name(), n, largest });
+        }
+        bind(stream.context())?;
+        let mut temporary_bytes = 0;
+        // SAFETY: a valid place for the number; the context is current.
+        let code = unsafe { (entry.temporary_bytes)(count(self, instance, n), &raw mut temporary_bytes) };
+        check(code, || format!("asking {} for its temporary memory", self.name()))?;
+        let mut temporary = None;
+        let mut temporary_address = 0;
+        if temporary_bytes > 0 {
+            // SAFETY: the peers write to it before they read it.
+            let memory = unsafe { stream.alloc::<u8>(temporary_bytes) }.map_err(|error| {
+                driver_error(format!("allocating {temporary_bytes} bytes for {}", self.name()), error)
+            })?;
+            temporary_address = memory.device_ptr(stream).0;
+            temporary = Some(memory);
+        }
+        Ok(PreparedPeer {
+            peer: self,
+            entry,
+            instance,
+            mode,
+            n,
+            temporary,
+            temporary_address,
+            temporary_bytes,
+            stream: Arc::clone(stream),
+        })
+    }
+}
+
+impl PreparedPeer {
+    /// The peer.
+    pub fn peer(&self) -> &'static Peer {
+        self.peer
+    }
+
+    /// Element type and operator.
+    pub fn instance(&self) -> Instance {
+        self.instance
+    }
+
+    /// What is computed; for a copy what it is the floor of.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Elements.
+    pub fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// The stream that launches go to.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// Bytes of temporary memory.
+    pub fn temporary_bytes(&self) -> usize {
+        self.temporary.as_ref().map_or(0, |_| self.temporary_bytes)
+    }
+
+    /// A request that asks for the same scan, for [`crate::lab::verify::verify`]. Its bound for sums of floats covers the
+    /// peers: it stands for a look-back over tiles of 512 elements, fewer than any peer's tile has, with 64 additions
+    /// one after the other inside a tile, more than any peer's thread does.
+    pub fn verification_request(&self) -> ScanRequest {
+        ScanRequest {
+            instance: self.instance,
+            strategy: Strategy::Lookback,
+            mode: self.mode,
+            config: ScanConfig { vt: 64, block_threads: 8, ..ScanConfig::default() },
+            n: self.n,
+            in_place: false,
+            input_offset: 0,
+            output_offset: 0,
+        }
+    }
+
+    /// Puts one run onto the stream.
+    ///
+    /// # Errors
+    /// Arrays of another length, type or context than was prepared for: nothing was launched then. And what CUDA
+    /// reports: a launch that failed, or an earlier one's failure.
+    pub fn launch<T: ScanElement>(
+        &mut self,
+        input: &impl DevicePtr<T>,
+        output: &mut impl DevicePtrMut<T>,
+    ) -> Result<(), PeerError> {
+        let expected = self.instance.element();
+        if T::ELEMENT != expected {
+            return Err(PeerError::ElementMismatch { found: T::ELEMENT, expected });
+        }
+        for (array, found, context) in [
+            ("input", input.len() as u64, input.stream().context()),
+            ("output", output.len() as u64, output.stream().context()),
+        ] {
+            if found != self.n {
+                return Err(PeerError::LengthMismatch { array, found, expected: self.n });
+            }
+            if context != self.stream.context() {
+                return Err(PeerError::WrongContext { array });
+            }
+        }
+        bind(self.stream.context())?;
+        let stream = Arc::clone(&self.stream);
+        let (input, _read) = input.device_ptr(&stream);
+        let (output, _written) = output.device_ptr_mut(&stream);
+        // SAFETY: n elements each, by the checks above; they are borrowed, one for writing, so they do not overlap;
+        // the guards order later uses of the arrays behind this run. The context was made current.
+        unsafe { self.launch_addresses(input, output) }
+    }
+
+    /// Puts one run onto the stream: [`Self::launch`] for a caller that keeps its arrays itself, such as a timer.
+    /// Nothing is done but the peer's own call.
+    ///
+    /// # Safety
+    /// `input` and `output` are device addresses of [`Self::n`] elements each in the stream's context, aligned to
+    /// their element type, that do not overlap and live until the stream has done the work; and that context is
+    /// current on this thread.
+    ///
+    /// # Errors
+    /// What CUDA reports. `copy-16-byte` refuses addresses that are no multiples of 16.
+    pub unsafe fn launch_addresses(&mut self, input: u64, output: u64) -> Result<(), PeerError> {
+        // SAFETY: the temporary memory is as large as the entry asked for, and in use on this stream alone; the rest
+        // is what the caller promises.
+        let code = unsafe {
+            (self.entry.launch)(
+                self.temporary_address as *mut c_void,
+                self.temporary_bytes,
+                input as *const c_void,
+                output as *mut c_void,
+                count(self.peer, self.instance, self.n),
+                self.stream.cu_stream().cast(),
+            )
+        };
+        check(code, || format!("launching {}", self.peer.name()))
+    }
+}
+
+/// What the entry counts: elements, or bytes for a copy.
+fn count(peer: &Peer, instance: Instance, n: u64) -> u64 {
+    if peer.is_scan() { n } else { n * instance.element().bytes() as u64 }
+}
+
+fn check(code: c_int, action: impl FnOnce() -> String) -> Result<(), PeerError> {
+    if code == 0 {
+        return Ok(());
+    }
+    let (name, message) = describe_error(code);
+    Err(PeerError::Cuda { action: action(), name, message })
+}
+
+fn bind(context: &CudaContext) -> Result<(), PeerError> {
+    context.bind_to_thread().map_err(|error| driver_error(String::from("making the context current"), error))
+}
+
+/// Only to be called where there is a stream: cudarc's text comes from the driver.
+fn driver_error(action: String, error: DriverError) -> PeerError {
+    let text = |found: Result<&std::ffi::CStr, DriverError>| {
+        found.map_or_else(|_| String::from("no description"), |text| text.to_string_lossy().into_owned())
+    };
+    PeerError::Cuda { action, name: text(error.error_name()), message: text(error.error_string()) }
+}
+
+#[cfg(all(test, feature = "peers"))]
+mod tests {
+    use super::*;
+    use crate::cuda::toolkit::probe_driver;
+
+    #[test]
+    fn without_a_driver_every_peer_that_asks_cuda_answers_with_an_error_that_has_a_name() {
+        if probe_driver().is_ok() {
+            println!("skipped: there is a driver");
+            return;
+        }
+        for peer in crate::lab::peers::all().iter().filter(|peer| peer.is_scan() && peer.is_capturable()) {
+            for (instance, mode) in peer.scans() {
+                let entry = peer.entry(instance, mode).expect("listed");
+                let mut bytes = 0;
+                // SAFETY: a valid place for the number. Without a driver no context can be current, and the runtime
+                // says so.
+                let code = unsafe { (entry.temporary_bytes)(1000, &raw mut bytes) };
+                let error = check(code, || String::from("asking")).expect_err("there is no driver").to_string();
+                assert!(error.contains("cudaError"), "{}: {error}", peer.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,704 @@
+//! What a run leaves behind: a header that says how it came about and one flat row a configuration.
+//!
+//! While a run goes on, header and rows are appended line by line to `data.partial.jsonl`, each flushed at
+//! once, so that a run that is killed loses nothing it had finished. When it is done, `data.json` and
+//! `data.csv` are written beside and renamed into place, and the partial file goes. Everything else in the
+//! folder (plots, page) is rendered from these and can be made again at any time.
+
+use crate::element::{ElementType, Instance, Operator};
+use crate::lab::device::{DeviceDescription, Outcome};
+use crate::strategy::plan::ScanRequest;
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Version of the layout; a reader refuses what it does not know.
+pub const FORMAT: u32 = 1;
+
+/// Where a run came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the layout, [`FORMAT`].
+    pub format: u32,
+    /// Version of this program.
+    pub tool_version: String,
+    /// Commit it was built from, if the build knew.
+    pub git_commit: Option<String>,
+    /// Start of the run, RFC 3339 in UTC.
+    pub date: String,
+    /// The command line.
+    pub command: String,
+    /// Seed of input and schedule.
+    pub seed: u64,
+    /// "random" or the file.
+    pub input: String,
+    /// The device.
+    pub device: DeviceDescription,
+}
+
+/// One configuration and what came of it. Flat, so that it is a line of CSV; units are in the names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// The strategy, or `auto`.
+    pub strategy: StrategyChoice,
+    /// Element type.
+    pub element: ElementType,
+    /// Operator.
+    pub operator: Operator,
+    /// What was computed.
+    pub mode: Mode,
+    /// Whether the output replaced the input.
+    pub in_place: bool,
+    /// Elements.
+    pub n: u64,
+    /// Values per thread, where the strategy has tiles.
+    pub vt: Option<u32>,
+    /// Threads per block, where the strategy has blocks to choose.
+    pub block_threads: Option<u32>,
+    /// The scan over one value a lane, where the strategy has tiles.
+    pub pattern: Option<Pattern>,
+    /// How a block composes the scan of its tile, where the strategy has tiles.
+    pub composition: Option<Composition>,
+    /// Layout of the tile descriptors, where one was asked for.
+    pub descriptor: Option<Descriptor>,
+    /// How a block learns which tile is its own, in a single pass.
+    pub tile_order: Option<TileOrder>,
+    /// Address of the input modulo 32.
+    pub input_offset_bytes: u32,
+    /// Address of the output modulo 32.
+    pub output_offset_bytes: u32,
+    /// Kernel launches of one scan.
+    pub launches: u64,
+    /// Widest access of a lane.
+    pub access_bytes: u32,
+    /// Registers a thread of the main kernel.
+    pub registers: Option<u32>,
+    /// Local memory a thread of the main kernel: more than 0 if registers spill.
+    pub local_bytes: Option<u32>,
+    /// Whether every element was right.
+    pub verified: bool,
+    /// Elements that were not.
+    pub mismatches: u64,
+    /// The first of them.
+    pub first_mismatch: Option<u64>,
+    /// Median GPU time of one scan.
+    pub time_us: Option<f64>,
+    /// A quarter of the samples took no longer.
+    pub time_lower_quartile_us: Option<f64>,
+    /// Three quarters of the samples took no longer.
+    pub time_upper_quartile_us: Option<f64>,
+    /// Timed samples.
+    pub samples: Option<u64>,
+    /// Twice the array's bytes (read once, written once) by the median time.
+    pub gigabytes_per_second: Option<f64>,
+    /// Reads and writes of input, output and temporary arrays by n, as the CPU device counts them.
+    pub element_moves_per_element: Option<f64>,
+    /// Reads and writes of spines by n.
+    pub spine_moves_per_element: Option<f64>,
+    /// Operator applications by n: the work.
+    pub work_per_element: Option<f64>,
+    /// Longest chain of dependent operator applications.
+    pub span: Option<u64>,
+    /// Block barriers passed.
+    pub barriers: Option<u64>,
+    /// Descriptor, ticket and counter accesses.
+    pub protocol_accesses: Option<u64>,
+    /// Polls that found a descriptor not yet valid.
+    pub spin_polls: Option<u64>,
+    /// Look-back windows read, mean of the tiles that looked back.
+    pub lookback_rounds_per_tile: Option<f64>,
+    /// Tiles looked back over, mean of the tiles that looked back.
+    pub lookback_distance_tiles: Option<f64>,
+    /// Wall time of the CPU device's executor; says nothing about a GPU.
+    pub executor_seconds: Option<f64>,
+    /// Why there is no result, if the kernel failed.
+    pub failure: Option<String>,
+    /// The strategy that `auto` came to. A column of CSV only where some row has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_strategy: Option<Strategy>,
+}
+
+impl Row {
+    /// The row of a configuration that `auto` came to.
+    #[must_use]
+    pub fn chosen_by_auto(mut self) -> Self {
+        self.chosen_strategy = self.strategy_that_ran();
+        self.strategy = StrategyChoice::Auto;
+        self
+    }
+
+    /// The strategy that ran, by whatever name it was asked for; `None` if a damaged record does not say it.
+    pub const fn strategy_that_ran(&self) -> Option<Strategy> {
+        match self.strategy {
+            StrategyChoice::Named(strategy) => Some(strategy),
+            StrategyChoice::Auto => self.chosen_strategy,
+        }
+    }
+
+    /// Whether tiles met through descriptors in one launch.
+    pub fn is_single_pass(&self) -> bool {
+        self.strategy_that_ran().is_some_and(Strategy::is_single_pass)
+    }
+
+    /// The row of a run that came to an end.
+    pub fn of_outcome(request: &ScanRequest, outcome: &Outcome) -> Self {
+        let per_element = |count: u64| (request.n > 0).then(|| rounded(count as f64 / request.n as f64, 6));
+        let mut row = Self::of_request(request);
+        row.launches = outcome.launches;
+        row.access_bytes = outcome.access_bytes;
+        row.registers = outcome.registers;
+        row.local_bytes = outcome.local_bytes;
+        row.verified = outcome.verification.passed();
+        row.mismatches = outcome.verification.mismatches;
+        row.first_mismatch = outcome.verification.first_mismatch;
+        if let Some(timing) = outcome.timing.as_ref().filter(|timing| timing.median_ns > 0.0) {
+            let bytes = 2.0 * request.n as f64 * request.instance.element().bytes() as f64;
+            row.time_us = Some(rounded(timing.median_ns / 1000.0, 3));
+            row.gigabytes_per_second = Some(rounded(bytes / timing.median_ns, 3));
+            row.time_lower_quartile_us = quantile(&timing.samples_ns, 0.25).map(|ns| rounded(ns / 1000.0, 3));
+            row.time_upper_quartile_us = quantile(&timing.samples_ns, 0.75).map(|ns| rounded(ns / 1000.0, 3));
+            row.samples = Some(timing.samples_ns.len() as u64);
+        }
+        if let Some(counters) = &outcome.counters {
+            row.element_moves_per_element = per_element(counters.element_reads + counters.element_writes);
+            row.spine_moves_per_element = per_element(counters.spine_moves);
+            row.work_per_element = per_element(counters.operator_applications);
+            row.span = Some(counters.span_steps);
+            row.barriers = Some(counters.barriers);
+            row.protocol_accesses = Some(counters.protocol_accesses);
+            row.spin_polls = Some(counters.spin_polls);
+            if counters.lookback_tiles > 0 {
+                let per_tile = |count: u64| Some(rounded(count as f64 / counters.lookback_tiles as f64, 6));
+                row.lookback_rounds_per_tile = per_tile(counters.lookback_rounds);
+                row.lookback_distance_tiles = per_tile(counters.lookback_distance);
+            }
+        }
+        row.executor_seconds = outcome.executor_time.map(|time| rounded(time.as_secs_f64(), 6));
+        row
+    }
+
+    /// The row of a kernel that failed.
+    pub fn of_failure(request: &ScanRequest, failure: String) -> Self {
+        Self { failure: Some(failure), ..Self::of_request(request) }
+    }
+
+    fn of_request(request: &ScanRequest) -> Self {
+        let config = &request.config;
+        let tiles = request.strategy.has_tiles();
+        Self {
+            strategy: StrategyChoice::Named(request.strategy),
+            element: request.instance.element(),
+            operator: request.instance.operator(),
+            mode: request.mode,
+            in_place: request.in_place,
+            n: request.n,
+            vt: tiles.then_some(config.vt),
+            block_threads: (request.strategy != Strategy::Sequential).then_some(config.block_threads),
+            pattern: tiles.then_some(config.pattern),
+            composition: tiles.then_some(config.composition),
+            descriptor: config.descriptor.filter(|_| request.strategy.is_single_pass()),
+            tile_order: request.strategy.is_single_pass().then_some(config.tile_order),
+            input_offset_bytes: request.input_offset,
+            output_offset_bytes: request.output_offset,
+            launches: 0,
+            access_bytes: 0,
+            registers: None,
+            local_bytes: None,
+            verified: false,
+            mismatches: 0,
+            first_mismatch: None,
+            time_us: None,
+            time_lower_quartile_us: None,
+            time_upper_quartile_us: None,
+            samples: None,
+            gigabytes_per_second: None,
+            element_moves_per_element: None,
+            spine_moves_per_element: None,
+            work_per_element: None,
+            span: None,
+            barriers: None,
+            protocol_accesses: None,
+            spin_polls: None,
+            lookback_rounds_per_tile: None,
+            lookback_distance_tiles: None,
+            executor_seconds: None,
+            failure: None,
+            chosen_strategy: None,
+        }
+    }
+
+    /// Element type and operator in words; a damaged record may hold a pair that does not exist.
+    pub fn instance_name(&self) -> String {
+        match Instance::new(self.element, self.operator) {
+            Ok(instance) => instance.to_string(),
+            Err(_) => format!("{} {}", self.element, self.operator),
+        }
+    }
+}
+
+/// `value` with at most `digits` after the point: what is stored is what is compared and shown.
+fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+/// The sample below which `share` of the samples lie, between neighbours linearly; `None` without samples.
+fn quantile(samples: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let position = share * sorted.len().checked_sub(1)? as f64;
+    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    Some(below + (above - below) * position.fract())
+}
+
+/// Configurations that were asked for and not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Which, for example "naive at n = 2^20".
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A whole run, or the part of it that was finished.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Where it came from.
+    pub header: Header,
+    /// One row a configuration, in the order in which they ran.
+    pub rows: Vec<Row>,
+    /// What was not run.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A line of `data.partial.jsonl`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Header(Header),
+    Row(Box<Row>),
+    Skipped(Skipped),
+}
+
+/// A record that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The operating system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// "read", "write", ….
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// No data there.
+    #[error("{} holds no record: neither {JSON} nor {PARTIAL} is there; make one with `lookback compare --output {}`",
+        path.display(), path.display())]
+    Missing {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Not what this program writes.
+    #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Written by another version.
+    #[error("{} has format {found}, this program reads format {FORMAT}; use the version that wrote it", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// A row that is no line of CSV.
+    #[error("cannot write {} as CSV", path.display())]
+    Csv {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        source: csv::Error,
+    },
+}
+
+const JSON: &str = "data.json";
+const CSV: &str = "data.csv";
+const PARTIAL: &str = "data.partial.jsonl";
+
+impl Record {
+    /// A record without rows.
+    pub fn new(header: Header) -> Self {
+        Self { header, rows: Vec::new(), skipped: Vec::new() }
+    }
+
+    /// Reads the record in a folder; of an interrupted run, what was finished.
+    ///
+    /// # Errors
+    /// When there is none, it cannot be read, or it is damaged.
+    pub fn read(directory: &Path) -> Result<Self, RecordError> {
+        let partial = directory.join(PARTIAL);
+        // A partial record is newer than a whole one beside it: the whole one's run ended by removing it.
+        if let Some(text) = read_if_there(&partial)? {
+            return Self::from_lines(&text, &partial);
+        }
+        let json = directory.join(JSON);
+        match read_if_there(&json)? {
+            Some(text) => Self::from_json(&text, &json),
+            None => Err(RecordError::Missing { path: directory.to_owned() }),
+        }
+    }
+
+    fn from_json(text: &[u8], path: &Path) -> Result<Self, RecordError> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            header: FormatOnly,
+        }
+        #[derive(Deserialize)]
+        struct FormatOnly {
+            format: u32,
+        }
+        let damaged = |error: serde_json::Error| RecordError::Damaged {
+            path: path.to_owned(),
+            line: error.line(),
+            reason: error.to_string(),
+        };
+        let versioned: Versioned = serde_json::from_slice(text).map_err(damaged)?;
+        check_format(versioned.header.format, path)?;
+        serde_json::from_slice(text).map_err(damaged)
+    }
+
+    fn from_lines(text: &[u8], path: &Path) -> Result<Self, RecordError> {
+        let damaged = |line, reason| RecordError::Damaged { path: path.to_owned(), line, reason };
+        // A line without its end is where the run was killed.
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let mut record = None;
+        for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let parsed = serde_json::from_slice(line).map_err(|error| damaged(index + 1, error.to_string()))?;
+            match (parsed, &mut record) {
+                (Line::Header(header), None) => {
+                    check_format(header.format, path)?;
+                    record = Some(Self::new(header));
+                }
+                (Line::Row(row), Some(record)) => record.rows.push(*row),
+                (Line::Skipped(skipped), Some(record)) => record.skipped.push(skipped),
+                (Line::Header(_), Some(_)) => return Err(damaged(index + 1, "a second header".to_owned())),
+                (_, None) => return Err(damaged(index + 1, "a row before the header".to_owned())),
+            }
+        }
+        record.ok_or_else(|| damaged(1, "the header is missing or cut off".to_owned()))
+    }
+
+    /// Writes `data.json` and `data.csv`, each whole or not at all, and removes what an interrupted run left.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), RecordError> {
+        let csv = directory.join(CSV);
+        let has_choices = self.rows.iter().any(|row| row.chosen_strategy.is_some());
+        write_atomically(&csv, &to_csv(&self.rows, true, has_choices, &csv)?)?;
+        write_atomically(&directory.join(JSON), self.to_json().as_bytes())?;
+        let partial = directory.join(PARTIAL);
+        match fs::remove_file(&partial) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &partial)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The record as JSON text.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a record has string keys and finite numbers");
+        text.push('\n');
+        text
+    }
+}
+
+/// Rows as CSV text, below a line of column names if asked for. The last column, what `auto` came to, is there if
+/// `has_choices`. `path` is for the error alone.
+///
+/// # Errors
+/// Never for the rows of this version; the type keeps the promise of no panic.
+pub fn to_csv(rows: &[Row], column_names: bool, has_choices: bool, path: &Path) -> Result<Vec<u8>, RecordError> {
+    let csv_error = |source| RecordError::Csv { path: path.to_owned(), source };
+    let mut writer = csv::WriterBuilder::new().has_headers(column_names).from_writer(Vec::new());
+    for row in rows {
+        let mut row = row.clone();
+        row.chosen_strategy = None;
+        writer.serialize(row).map_err(csv_error)?;
+    }
+    let lines = writer.into_inner().map_err(|error| csv_error(error.into_error().into()))?;
+    if !has_choices {
+        return Ok(lines);
+    }
+    // An optional column would be left out in the rows that do not have it.
+    let names = column_names.then_some("chosen_strategy").into_iter();
+    let cells = names.chain(rows.iter().map(|row| row.chosen_strategy.map_or("", Strategy::name)));
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&lines[..]);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for (record, cell) in reader.records().zip(cells) {
+        let mut record = record.map_err(csv_error)?;
+        record.push_field(cell);
+        writer.write_record(&record).map_err(csv_error)?;
+    }
+    writer.into_inner().map_err(|error| csv_error(error.into_error().into()))
+}
+
+fn check_format(found: u32, path: &Path) -> Result<(), RecordError> {
+    if found == FORMAT { Ok(()) } else { Err(RecordError::Format { path: path.to_owned(), found }) }
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+    move |source| RecordError::Io { action, path: path.to_owned(), source }
+}
+
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_error("read", path)(error)),
+    }
+}
+
+/// Writes a file beside its place and renames it there, so that a reader never sees half of it.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+    let directory = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The library's errors name the temporary file, which says nothing to whoever named `path`.
+    let unnamed = |error: io::Error| io::Error::from(error.kind());
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any file a program makes; the operating system takes off what the user's mask forbids.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(directory).map_err(|error| io_error("write into", directory)(unnamed(error)))?;
+    file.write_all(bytes).map_err(|error| io_error("write", path)(unnamed(error)))?;
+    file.persist(path).map_err(|error| io_error("write", path)(unnamed(error.error)))?;
+    Ok(())
+}
+
+/// A record that grows on disk while the run goes on.
+#[derive(Debug)]
+pub struct Recorder {
+    directory: Option<PathBuf>,
+    partial: Option<File>,
+    record: Record,
+}
+
+impl Recorder {
+    /// Starts a record in `directory`, which is made if need be; without one, in memory only.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or written.
+    pub fn start(directory: Option<&Path>, header: Header) -> Result<Self, RecordError> {
+        let mut recorder =
+            Self { directory: directory.map(Path::to_owned), partial: None, record: Record::new(header.clone()) };
+        if let Some(directory) = directory {
+            fs::create_dir_all(directory).map_err(io_error("make the folder", directory))?;
+            let path = directory.join(PARTIAL);
+            recorder.partial = Some(File::create(&path).map_err(io_error("write", &path))?);
+            recorder.append(&Line::Header(header))?;
+        }
+        Ok(recorder)
+    }
+
+    /// Keeps a row.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn row(&mut self, row: Row) -> Result<(), RecordError> {
+        self.append(&Line::Row(Box::new(row.clone())))?;
+        self.record.rows.push(row);
+        Ok(())
+    }
+
+    /// Keeps a note on what was not run.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn skipped(&mut self, skipped: Skipped) -> Result<(), RecordError> {
+        self.append(&Line::Skipped(skipped.clone()))?;
+        self.record.skipped.push(skipped);
+        Ok(())
+    }
+
+    /// Ends the record and returns it.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn finish(self) -> Result<Record, RecordError> {
+        if let Some(directory) = &self.directory {
+            self.record.write(directory)?;
+        }
+        Ok(self.record)
+    }
+
+    /// One write a line, unbuffered: what was written before a kill is whole lines and at most one piece.
+    fn append(&mut self, line: &Line) -> Result<(), RecordError> {
+        let (Some(file), Some(directory)) = (&mut self.partial, &self.directory) else { return Ok(()) };
+        let mut text = serde_json::to_string(line).expect("a line has string keys and finite numbers");
+        text.push('\n');
+        file.write_all(text.as_bytes()).map_err(io_error("write", &directory.join(PARTIAL)))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::lab::device::{Counters, Timing};
+    use crate::lab::verify::Verification;
+    use crate::strategy::ScanConfig;
+    use std::time::Duration;
+
+    pub(crate) fn header(kind: &str) -> Header {
+        Header {
+            format: FORMAT,
+            tool_version: "0.0.0".to_owned(),
+            git_commit: None,
+            date: "2026-11-21T00:00:00Z".to_owned(),
+            command: "lookback compare".to_owned(),
+            seed: 1,
+            input: "random".to_owned(),
+            device: DeviceDescription { kind: kind.to_owned(), name: "test".to_owned(), facts: Vec::new() },
+        }
+    }
+
+    pub(crate) fn request(strategy: Strategy, n: u64, vt: u32) -> ScanRequest {
+        ScanRequest {
+            instance: Instance::new(ElementType::U32, Operator::Sum).unwrap(),
+            strategy,
+            mode: Mode::Inclusive,
+            config: ScanConfig { vt, ..ScanConfig::default() },
+            n,
+            in_place: false,
+            input_offset: 0,
+            output_offset: 0,
+        }
+    }
+
+    pub(crate) fn outcome(n: u64, timed: bool) -> Outcome {
+        let counters = Counters {
+            element_reads: n,
+            element_writes: n,
+            lookback_tiles: 2,
+            lookback_distance: 3,
+            ..Counters::default()
+        };
+        Outcome {
+            verification: Verification { compared: n, mismatches: 0, first_mismatch: None },
+            counters: (!timed).then_some(counters),
+            timing: timed.then(|| Timing { samples_ns: vec![1000.0, 2000.0, 3000.0], median_ns: 2000.0 }),
+            executor_time: (!timed).then(|| Duration::from_millis(5)),
+            launches: 1,
+            access_bytes: 16,
+            registers: None,
+            local_bytes: None,
+        }
+    }
+
+    fn small_record(directory: &Path) -> Recorder {
+        let mut recorder = Recorder::start(Some(directory), header("cpu")).unwrap();
+        for n in [1, 1000] {
+            let request = request(Strategy::Lookback, n, 32);
+            recorder.row(Row::of_outcome(&request, &outcome(n, n == 1))).unwrap();
+        }
+        recorder.skipped(Skipped { what: "naive".into(), why: "slow".into() }).unwrap();
+        recorder
+    }
+
+    #[test]
+    fn a_record_reads_back_as_written_whole_or_partial() {
+        let directory = tempfile::tempdir().unwrap();
+        let recorder = small_record(directory.path());
+        let partial = Record::read(directory.path()).unwrap();
+        let whole = recorder.finish().unwrap();
+        assert_eq!(partial, whole);
+        assert_eq!(Record::read(directory.path()).unwrap(), whole);
+        assert!(!directory.path().join(PARTIAL).exists());
+    }
+
+    #[test]
+    fn the_strategy_is_the_first_column() {
+        let directory = tempfile::tempdir().unwrap();
+        small_record(directory.path()).finish().unwrap();
+        let csv = fs::read_to_string(directory.path().join(CSV)).unwrap();
+        assert!(csv.starts_with("strategy,element,operator,"), "{csv}");
+        assert_eq!(csv.lines().nth(1).unwrap().split(',').next(), Some("lookback"));
+    }
+
+    #[test]
+    fn what_auto_came_to_is_a_column_where_auto_ran_and_nowhere_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let csv = |record: &Record| {
+            record.write(directory.path()).unwrap();
+            assert_eq!(&Record::read(directory.path()).unwrap(), record);
+            fs::read_to_string(directory.path().join(CSV)).unwrap()
+        };
+        let mut record = small_record(directory.path()).finish().unwrap();
+        let without = csv(&record);
+        assert!(!without.contains("chosen") && !record.to_json().contains("chosen"));
+        record.rows.push(record.rows[0].clone().chosen_by_auto());
+        let with = csv(&record);
+        let lines: Vec<&str> = with.lines().collect();
+        assert!(lines[0].ends_with(",failure,chosen_strategy"), "{with}");
+        assert!(lines[1].starts_with("lookback,") && lines[1].ends_with(','), "{with}");
+        assert!(lines[3].starts_with("auto,") && lines[3].ends_with(",lookback"), "{with}");
+        for (line, old) in lines.iter().zip(without.lines()).skip(1) {
+            assert_eq!(*line, format!("{old},"));
+        }
+    }
+
+    #[test]
+    fn a_record_cut_off_anywhere_keeps_its_whole_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(small_record(directory.path()));
+        let path = directory.path().join(PARTIAL);
+        let text = fs::read(&path).unwrap();
+        for length in 0..text.len() {
+            let lines = text[..length].iter().filter(|&&byte| byte == b'\n').count();
+            match Record::from_lines(&text[..length], &path) {
+                Ok(record) => assert_eq!(1 + record.rows.len() + record.skipped.len(), lines),
+                Err(error) => assert!(lines == 0 && matches!(error, RecordError::Damaged { line: 1, .. }), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_records_are_typed_errors() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(matches!(Record::read(directory.path()), Err(RecordError::Missing { .. })));
+        let record = small_record(directory.path()).finish().unwrap();
+        let json = directory.path().join(JSON);
+        fs::write(&json, &record.to_json()[..200]).unwrap();
+        assert!(matches!(Record::read(directory.path()), Err(RecordError::Damaged { .. })));
+        fs::write(&json, record.to_json().replace("\"format\": 1", "\"format\": 99")).unwrap();
+        assert!(matches!(Record::read(directory.path()), Err(RecordError::Format { found: 99, .. })));
+        fs::write(&json, record.to_json().replace("\"lookback\"", "\"lookforward\"")).unwrap();
+        assert!(matches!(Record::read(directory.path()), Err(RecordError::Damaged { .. })));
+        fs::remove_file(&json).unwrap();
+        fs::create_dir(&json).unwrap();
+        assert!(matches!(Record::read(directory.path()), Err(RecordError::Io { .. })));
+    }
+
+    #[test]
+    fn quartiles_lie_between_samples() {
+        assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(quantile(&[3.0], 0.25), Some(3.0));
+        assert_eq!(quantile(&[4.0, 1.0, 2.0, 3.0], 0.5), Some(2.5));
+    }
+}

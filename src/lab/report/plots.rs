@@ -1,0 +1,494 @@
+//! The plots of a record, drawn by plotters as SVG.
+//!
+//! Axes are drawn in logarithms to base 2 and labelled at powers of two, points outside are left out
+//! rather than clamped, the legend stands beside the data, and every series has a colour of its own (a
+//! palette that colour-blind people tell apart) and a marker of its own. Text, grid and background are
+//! marked with classes, so that one file serves light and dark pages.
+
+use super::ReportError;
+use super::axis::{Axis, power_label};
+use super::look::{GRID, INK, PAPER, color_of_choice, dashes, finish_svg, marker_of_choice};
+use crate::lab::record::{Record, Row};
+use crate::strategy::{ScanConfig, StrategyChoice};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::collections::BTreeMap;
+
+/// A drawn plot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plot {
+    /// File name without its ending.
+    pub name: String,
+    /// What it shows, for the page.
+    pub title: String,
+    /// What to know when reading it.
+    pub caption: String,
+    /// The drawing.
+    pub svg: String,
+}
+
+impl Plot {
+    /// Its file in the report's folder.
+    pub fn file_name(&self) -> String {
+        format!("{}.svg", self.name)
+    }
+}
+
+/// What the names of all plots begin with.
+pub const KINDS: [&str; 8] = [
+    "throughput-by-size",
+    "throughput-by-vt",
+    "time-by-size",
+    "moves-by-size",
+    "moves-by-vt",
+    "work-by-size",
+    "distance-by-size",
+    "distance-by-vt",
+];
+
+/// A quantity on the vertical axis.
+struct Quantity {
+    /// First part of the file name.
+    kind: &'static str,
+    /// The axis, with its unit.
+    axis: &'static str,
+    /// What it is, in a title.
+    title: &'static str,
+    /// What to know when reading it.
+    caption: &'static str,
+    /// Logarithmic or from zero.
+    logarithmic: bool,
+    /// Against n or against VT.
+    against_vt: bool,
+    value: fn(&Row) -> Option<f64>,
+}
+
+const GIGABYTES: &str = "GB/s, counting 2n elements";
+const MOVES: &str = "element-moves per element";
+const DISTANCE: &str = "tiles looked back over";
+
+const QUANTITIES: [Quantity; 8] = [
+    Quantity {
+        kind: KINDS[0],
+        axis: GIGABYTES,
+        title: "Throughput by size",
+        caption: "Median of the timed runs. Each element counts once read and once written, whatever a strategy moves in truth.",
+        logarithmic: true,
+        against_vt: false,
+        value: |row| row.gigabytes_per_second,
+    },
+    Quantity {
+        kind: KINDS[1],
+        axis: GIGABYTES,
+        title: "Throughput by values per thread",
+        caption: "Median of the timed runs. Where VT is not a multiple of a 16-byte vector, accesses are narrower too.",
+        logarithmic: false,
+        against_vt: true,
+        value: |row| row.gigabytes_per_second,
+    },
+    Quantity {
+        kind: KINDS[2],
+        axis: "µs a scan",
+        title: "Time by size",
+        caption: "Median of the timed runs: what a scan costs where launches, not memory, take the time.",
+        logarithmic: true,
+        against_vt: false,
+        value: |row| row.time_us,
+    },
+    Quantity {
+        kind: KINDS[3],
+        axis: MOVES,
+        title: "Element-moves by size",
+        caption: "Reads and writes of the array's elements, counted by the CPU device: 2 is the least, one read and one write.",
+        logarithmic: true,
+        against_vt: false,
+        value: |row| row.element_moves_per_element,
+    },
+    Quantity {
+        kind: KINDS[4],
+        axis: "moves per element, with spines",
+        title: "Element-moves by values per thread",
+        caption: "Reads and writes of the array's elements and of the spines, counted by the CPU device: small tiles make long spines.",
+        logarithmic: false,
+        against_vt: true,
+        value: |row| Some(row.element_moves_per_element? + row.spine_moves_per_element.unwrap_or(0.0)),
+    },
+    Quantity {
+        kind: KINDS[5],
+        axis: "operator applications per element",
+        title: "Work by size",
+        caption: "Operator applications, counted by the CPU device: a sequential scan makes one an element.",
+        logarithmic: true,
+        against_vt: false,
+        value: |row| row.work_per_element,
+    },
+    Quantity {
+        kind: KINDS[6],
+        axis: DISTANCE,
+        title: "Look-back distance by size",
+        caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
+        logarithmic: false,
+        against_vt: false,
+        value: |row| row.lookback_distance_tiles.filter(|_| row.is_single_pass()),
+    },
+    Quantity {
+        kind: KINDS[7],
+        axis: DISTANCE,
+        title: "Look-back distance by values per thread",
+        caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
+        logarithmic: false,
+        against_vt: true,
+        value: |row| row.lookback_distance_tiles.filter(|_| row.is_single_pass()),
+    },
+];
+
+/// All plots that the rows have data for: at least two sizes, or two VTs at one size, of one instance and
+/// mode. Wrong results and failures are left out.
+///
+/// # Errors
+/// When the drawing library refuses.
+pub fn plots(record: &Record) -> Result<Vec<Plot>, ReportError> {
+    let mut plots = Vec::new();
+    for family in families(record) {
+        for quantity in &QUANTITIES {
+            let data =
+                if quantity.against_vt { by_vt(&family.rows, quantity) } else { by_size(&family.rows, quantity) };
+            let Some(data) = data else { continue };
+            let name = format!("{}-{}", quantity.kind, family.slug);
+            let title = format!("{}: {}{}", quantity.title, family.title, data.where_);
+            let svg = draw(&title, &data, quantity)
+                .map_err(|error| ReportError::Drawing { plot: name.clone(), reason: error.to_string() })?;
+            plots.push(Plot { name, title, caption: quantity.caption.to_owned(), svg });
+        }
+    }
+    Ok(plots)
+}
+
+/// Rows that compute the same and so can stand in one plot.
+struct Family<'a> {
+    title: String,
+    slug: String,
+    rows: Vec<&'a Row>,
+}
+
+fn families(record: &Record) -> Vec<Family<'_>> {
+    let mut families: Vec<Family<'_>> = Vec::new();
+    for row in record.rows.iter().filter(|row| row.verified) {
+        let mut title = format!("{}, {}", row.instance_name(), row.mode);
+        if row.in_place {
+            title.push_str(", in place");
+        }
+        if row.input_offset_bytes != 0 || row.output_offset_bytes != 0 {
+            title.push_str(&format!(", offsets {} and {}", row.input_offset_bytes, row.output_offset_bytes));
+        }
+        match families.iter_mut().find(|family| family.title == title) {
+            Some(family) => family.rows.push(row),
+            None => {
+                let slug = title.replace(", ", "-").replace(' ', "-");
+                families.push(Family { title, slug, rows: vec![row] });
+            }
+        }
+    }
+    families
+}
+
+/// One line of a plot.
+struct Series {
+    label: String,
+    /// Decides colour and marker.
+    strategy: StrategyChoice,
+    /// Tells lines of one strategy apart by their dashes: 0 is solid.
+    variant: usize,
+    /// Ascending in x, both in the units of the axis.
+    points: Vec<(f64, f64)>,
+}
+
+struct Data {
+    series: Vec<Series>,
+    /// Continues the title: the size of a VT sweep.
+    where_: String,
+}
+
+/// What beside n tells configurations of one strategy apart.
+fn configuration(row: &Row) -> impl Ord + use<> {
+    let names = (row.pattern, row.composition, row.descriptor, row.tile_order);
+    (row.vt, row.block_threads, names)
+}
+
+/// Whether the row ran in the configuration that is taken where nobody chooses.
+fn is_suggested(row: &Row) -> bool {
+    // `auto` has one configuration a size.
+    let StrategyChoice::Named(strategy) = row.strategy else { return true };
+    let suggested = ScanConfig::suggested(strategy, row.element.bytes(), row.n);
+    row.vt.is_none_or(|vt| vt == suggested.vt)
+        && row.block_threads.is_none_or(|threads| threads == suggested.block_threads)
+        && row.pattern.is_none_or(|pattern| pattern == suggested.pattern)
+        && row.composition.is_none_or(|composition| composition == suggested.composition)
+        && row.descriptor == suggested.descriptor
+        && row.tile_order.is_none_or(|order| order == suggested.tile_order)
+}
+
+fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
+    let mut series = Vec::new();
+    for &strategy in StrategyChoice::ALL {
+        let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.strategy == strategy && row.n > 0).collect();
+        // Of a sweep's configurations the one that ran at most sizes; the first of several such.
+        let mut sizes = BTreeMap::new();
+        for row in &rows {
+            *sizes.entry(configuration(row)).or_insert(0) += 1;
+        }
+        let most = sizes.values().copied().max().unwrap_or(0);
+        let Some(chosen) = rows.iter().map(|row| configuration(row)).find(|key| sizes[key] == most) else { continue };
+        let mut sizes: Vec<u64> = rows.iter().map(|row| row.n).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        // At each size what is suggested for it, or that one.
+        let points = sizes.into_iter().filter_map(|n| {
+            let mut of_size = rows.iter().filter(|row| row.n == n);
+            let row = of_size
+                .clone()
+                .find(|row| is_suggested(row))
+                .or_else(|| of_size.find(|row| configuration(row) == chosen))?;
+            Some((n as f64, (quantity.value)(row)?))
+        });
+        series.push(Series {
+            label: strategy.name().to_owned(),
+            strategy,
+            variant: 0,
+            points: in_order(points, quantity),
+        });
+    }
+    finish(series, String::new())
+}
+
+fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
+    // At the size with most VTs; the largest of several such.
+    let mut vts: BTreeMap<u64, std::collections::BTreeSet<u32>> = BTreeMap::new();
+    // What `auto` came to is one configuration a size.
+    let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.chosen_strategy.is_none()).collect();
+    for row in &rows {
+        vts.entry(row.n).or_default().extend(row.vt);
+    }
+    let n = *vts.iter().max_by_key(|(n, vts)| (vts.len(), **n))?.0;
+    let mut groups: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.n == n && row.vt.is_some()) {
+        let mut names: Vec<String> = Vec::new();
+        names.extend(row.pattern.map(|pattern| pattern.to_string()));
+        names.extend(row.composition.map(|composition| composition.to_string()));
+        names.extend(row.descriptor.map(|descriptor| descriptor.to_string()));
+        names.extend(row.tile_order.map(|order| order.to_string()));
+        groups.entry((row.strategy, row.block_threads, names)).or_default().push(row);
+    }
+    let several = |strategy| groups.keys().filter(|(other, ..)| *other == strategy).count() > 1;
+    let blocks_differ = |strategy| {
+        let mut blocks: Vec<_> = groups.keys().filter(|(other, ..)| *other == strategy).map(|key| key.1).collect();
+        blocks.dedup();
+        blocks.len() > 1
+    };
+    let mut series: Vec<Series> = Vec::new();
+    for ((strategy, block, names), rows) in &groups {
+        let points = rows.iter().filter_map(|row| Some((f64::from(row.vt?), (quantity.value)(row)?)));
+        let points = in_order(points, quantity);
+        if points.len() < 2 {
+            continue;
+        }
+        let mut label = strategy.name().to_owned();
+        match block {
+            Some(block) if blocks_differ(*strategy) => label.push_str(&format!(", {block} threads")),
+            _ if several(*strategy) => label.push_str(&format!(", {}", names.join(", "))),
+            _ => {}
+        }
+        let variant = series.iter().filter(|series| series.strategy == *strategy).count();
+        series.push(Series { label, strategy: *strategy, variant, points });
+    }
+    finish(series, format!(", n = {}", power_label(n as f64)))
+}
+
+/// Points in the order of x, one an x, and none that the axes cannot hold.
+fn in_order(points: impl Iterator<Item = (f64, f64)>, quantity: &Quantity) -> Vec<(f64, f64)> {
+    let fits = |&(x, y): &(f64, f64)| x > 0.0 && y.is_finite() && if quantity.logarithmic { y > 0.0 } else { y >= 0.0 };
+    let mut points: Vec<_> = points.filter(fits).collect();
+    points.sort_by(|left, right| left.0.total_cmp(&right.0));
+    points.dedup_by(|next, first| next.0 == first.0);
+    points
+}
+
+fn finish(mut series: Vec<Series>, where_: String) -> Option<Data> {
+    series.retain(|series| !series.points.is_empty());
+    let mut xs: Vec<f64> = series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    (xs.len() >= 2).then_some(Data { series, where_ })
+}
+
+const WIDTH: u32 = 860;
+const HEIGHT: u32 = 440;
+const LEGEND_WIDTH: u32 = 230;
+
+type DrawingError<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+
+fn draw(title: &str, data: &Data, quantity: &Quantity) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
+        root.fill(&PAPER)?;
+        let title_style = ("sans-serif", 17).into_font().color(&INK);
+        root.draw(&Text::new(title.to_owned(), (16, 14), title_style))?;
+        let (_, body) = root.split_vertically(40);
+        let (plot, legend) = body.split_horizontally(WIDTH - LEGEND_WIDTH);
+        draw_chart(&plot, data, quantity)?;
+        draw_legend(&legend, data)?;
+        root.present()?;
+    }
+    Ok(finish_svg(&svg, title))
+}
+
+fn draw_chart<'a>(
+    area: &DrawingArea<SVGBackend<'a>, Shift>,
+    data: &Data,
+    quantity: &Quantity,
+) -> Result<(), DrawingError<'a>> {
+    let points = || data.series.iter().flat_map(|series| series.points.iter().copied());
+    let xs = Axis::powers(points().map(|point| point.0), 12);
+    let ys = if quantity.logarithmic {
+        Axis::powers(points().map(|point| point.1), 9)
+    } else {
+        Axis::from_zero(points().map(|point| point.1))
+    };
+    let text = ("sans-serif", 13).into_font().color(&INK);
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(12)
+        .margin_left(8)
+        .margin_bottom(8)
+        .set_label_area_size(LabelAreaPosition::Left, 66)
+        .set_label_area_size(LabelAreaPosition::Bottom, 46)
+        .build_cartesian_2d(xs, ys)?;
+    chart
+        .configure_mesh()
+        .max_light_lines(0)
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(INK)
+        .label_style(text.clone())
+        .axis_desc_style(text)
+        .x_desc(if quantity.against_vt { "VT, values per thread" } else { "n, elements" })
+        .y_desc(quantity.axis)
+        .x_labels(32)
+        .y_labels(32)
+        .draw()?;
+    for series in &data.series {
+        let color = color_of_choice(series.strategy);
+        match series.variant {
+            0 => chart.draw_series(LineSeries::new(series.points.iter().copied(), color.stroke_width(2)))?,
+            variant => {
+                let (dash, gap) = dashes(variant);
+                let line = DashedLineSeries::new(series.points.iter().copied(), dash, gap, color.stroke_width(2));
+                chart.draw_series(line)?
+            }
+        };
+        let corners = marker_of_choice(series.strategy);
+        chart.draw_series(
+            series.points.iter().map(|&point| EmptyElement::at(point) + Polygon::new(corners.to_vec(), color.filled())),
+        )?;
+    }
+    Ok(())
+}
+
+fn draw_legend<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, data: &Data) -> Result<(), DrawingError<'a>> {
+    let style = ("sans-serif", 13).into_font().color(&INK);
+    // From the best line's end downwards, as the eye meets them in the plot.
+    let mut order: Vec<&Series> = data.series.iter().collect();
+    let last = |series: &Series| series.points.last().map_or(0.0, |point| point.1);
+    order.sort_by(|left, right| last(right).total_cmp(&last(left)));
+    for (index, series) in order.into_iter().enumerate() {
+        let y = 16 + 24 * index as i32;
+        let color = color_of_choice(series.strategy);
+        let step = if series.variant == 0 { (36, 0) } else { dashes(series.variant) };
+        let mut x = 4;
+        while x < 40 {
+            let end = (x + step.0 as i32).min(40);
+            area.draw(&PathElement::new(vec![(x, y), (end, y)], color.stroke_width(2)))?;
+            x = end + (step.1 as i32).max(1);
+        }
+        let corners = marker_of_choice(series.strategy).iter().map(|(dx, dy)| (22 + dx, y + dy)).collect::<Vec<_>>();
+        area.draw(&Polygon::new(corners, color.filled()))?;
+        area.draw(&Text::new(series.label.clone(), (48, y - 6), style.clone()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::record::tests::{header, outcome, request};
+    use crate::strategy::Strategy;
+
+    fn record(kind: &str, rows: impl IntoIterator<Item = (Strategy, u64, u32)>) -> Record {
+        let mut record = Record::new(header(kind));
+        for (strategy, n, vt) in rows {
+            record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, kind == "cuda")));
+        }
+        record
+    }
+
+    #[test]
+    fn records_with_little_in_them_have_no_plots_and_do_not_panic() {
+        for kind in ["cpu", "cuda"] {
+            assert_eq!(plots(&record(kind, [])).unwrap(), []);
+            assert_eq!(plots(&record(kind, [(Strategy::Lookback, 1000, 32)])).unwrap(), []);
+            assert_eq!(plots(&record(kind, [(Strategy::Lookback, 0, 32), (Strategy::Lookback, 1, 32)])).unwrap(), []);
+            let one_size = Strategy::ALL.iter().map(|&strategy| (strategy, 1000, 32));
+            assert_eq!(plots(&record(kind, one_size)).unwrap(), []);
+        }
+    }
+
+    #[test]
+    fn two_sizes_or_two_vts_make_a_plot() {
+        let kinds = |record: &Record| plots(record).unwrap().into_iter().map(|plot| plot.name).collect::<Vec<_>>();
+        let sizes = record("cuda", [(Strategy::Lookback, 1 << 10, 32), (Strategy::Lookback, 1 << 30, 32)]);
+        assert_eq!(kinds(&sizes), ["throughput-by-size-u32-sum-inclusive", "time-by-size-u32-sum-inclusive"]);
+        let vts = record("cuda", [(Strategy::Lookback, 1 << 10, 1), (Strategy::Lookback, 1 << 10, 64)]);
+        assert_eq!(kinds(&vts), ["throughput-by-vt-u32-sum-inclusive"]);
+    }
+
+    #[test]
+    fn auto_has_one_line_by_size_whatever_it_came_to_and_none_by_vt() {
+        let lookback = [(Strategy::Lookback, 1 << 10, 8), (Strategy::Lookback, 1 << 20, 8)];
+        let mut record = record("cuda", lookback.into_iter().chain([(Strategy::Lookback, 1 << 20, 16)]));
+        let without = plots(&record).unwrap();
+        for (strategy, n, vt) in [(Strategy::SingleBlock, 1 << 10, 4), (Strategy::OneWave, 1 << 20, 32)] {
+            record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, true)).chosen_by_auto());
+        }
+        let with = plots(&record).unwrap();
+        assert_eq!(with.len(), without.len());
+        for (with, without) in with.iter().zip(&without) {
+            let labels = with.svg.matches("\nauto\n").count();
+            assert_eq!(labels, usize::from(with.name.contains("by-size")), "{}", with.name);
+            assert!(!with.svg.contains("one-wave"), "{}", with.name);
+            assert_eq!(with == without, labels == 0, "{}", with.name);
+        }
+    }
+
+    #[test]
+    fn plots_are_deterministic_and_well_formed() {
+        let rows = || {
+            [1u64 << 10, 1 << 20, 3_000_000].into_iter().flat_map(|n| Strategy::ALL.iter().map(move |&s| (s, n, 32)))
+        };
+        let first = plots(&record("cpu", rows())).unwrap();
+        assert!(!first.is_empty());
+        assert_eq!(first, plots(&record("cpu", rows())).unwrap());
+        for plot in first {
+            assert!(!plot.svg.contains("NaN") && !plot.svg.contains("inf"), "{}", plot.name);
+            for tag in plot.svg.split('<') {
+                assert!(tag.matches("class=").count() <= 1, "two classes in <{tag}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_results_are_not_plotted() {
+        let mut record = record("cuda", [(Strategy::Lookback, 1 << 10, 32), (Strategy::Lookback, 1 << 20, 32)]);
+        record.rows[1].verified = false;
+        assert_eq!(plots(&record).unwrap(), []);
+    }
+}

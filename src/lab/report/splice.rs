@@ -1,0 +1,178 @@
+//! Tables between markers in a document, so that no figure in it is typed by hand.
+//!
+//! ```text
+//! <!-- lookback:begin size-h100 -->
+//! what stands here is replaced
+//! <!-- lookback:end size-h100 -->
+//! ```
+//!
+//! The name is that of a record's file without its ending (a sweep's, or a table of mutants), or `figures` for a table of all pictures with
+//! their data and commands.
+
+use super::sweep;
+use super::tables::{Table, main_tables};
+use super::{ReportError, SweepSource, kill_tables};
+use crate::lab::stress::table::KillTable;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const BEGIN: &str = "<!-- lookback:begin ";
+const END: &str = "<!-- lookback:end ";
+const CLOSE: &str = " -->";
+const FIGURES: &str = "figures";
+
+/// A document whose markers cannot be filled.
+#[derive(Debug, thiserror::Error)]
+pub enum SpliceError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// Nothing to fill.
+    #[error("{} has no marker; write <!-- lookback:begin NAME --> and <!-- lookback:end NAME -->", path.display())]
+    NoMarker {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A marker names no record.
+    #[error("{}, line {line}: there is no table '{name}'; there are {known}", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The name in the marker.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A marker without its partner.
+    #[error("{}, line {line}: the marker '{name}' is not closed by '<!-- lookback:end {name} -->' or not begun", path.display())]
+    Unpaired {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The name in the marker.
+        name: String,
+    },
+}
+
+/// The document with its tables as the records have them. Nothing is written.
+///
+/// # Errors
+/// When it cannot be read, or a marker is unknown or unpaired.
+pub fn splice(document: &Path, sources: &[SweepSource]) -> Result<Spliced, ReportError> {
+    let read = |source| SpliceError::Read { path: document.to_owned(), source };
+    let present = fs::read_to_string(document).map_err(read)?;
+    let mut filled = String::with_capacity(present.len());
+    let mut open: Option<(usize, String)> = None;
+    let mut tables = 0;
+    // Markers in a code block are an example.
+    let mut is_code = false;
+    for (index, line) in present.split_inclusive('\n').enumerate() {
+        let number = index + 1;
+        let marker = |start: &str| Some(line.trim().strip_prefix(start)?.strip_suffix(CLOSE)?.trim().to_owned());
+        let unpaired = |name: String| SpliceError::Unpaired { path: document.to_owned(), line: number, name };
+        if open.is_none() && line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        }
+        let (begin, end) = if is_code { (None, None) } else { (marker(BEGIN), marker(END)) };
+        match (begin, end, &open) {
+            (Some(name), _, None) => {
+                filled.push_str(line);
+                let table = table(&name, document, sources)?.ok_or_else(|| SpliceError::Unknown {
+                    path: document.to_owned(),
+                    line: number,
+                    known: known(sources),
+                    name: name.clone(),
+                })?;
+                filled.push_str(&format!("\n{table}\n"));
+                open = Some((number, name));
+                tables += 1;
+            }
+            (Some(name), _, Some(_)) => return Err(unpaired(name).into()),
+            (None, Some(name), Some((_, begun))) if *begun == name => {
+                filled.push_str(line);
+                open = None;
+            }
+            (None, Some(name), _) => return Err(unpaired(name).into()),
+            (None, None, Some(_)) => {}
+            (None, None, None) => filled.push_str(line),
+        }
+    }
+    if let Some((line, name)) = open {
+        return Err(SpliceError::Unpaired { path: document.to_owned(), line, name }.into());
+    }
+    if tables == 0 {
+        return Err(SpliceError::NoMarker { path: document.to_owned() }.into());
+    }
+    Ok(Spliced { is_in_step: present == filled, text: filled, tables })
+}
+
+/// A document with its tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spliced {
+    /// What the file should hold.
+    pub text: String,
+    /// Whether it does.
+    pub is_in_step: bool,
+    /// How many tables it has.
+    pub tables: usize,
+}
+
+/// The tables of mutants beside the records of sweeps.
+fn kill_tables_of(sources: &[SweepSource]) -> Result<Vec<(String, KillTable)>, ReportError> {
+    let folders: BTreeSet<&Path> = sources.iter().map(|source| source.directory.as_path()).collect();
+    let mut tables = Vec::new();
+    for folder in folders {
+        tables.extend(kill_tables(folder)?);
+    }
+    Ok(tables)
+}
+
+fn known(sources: &[SweepSource]) -> String {
+    let names = sources.iter().map(|source| source.stem.as_str());
+    names.chain([FIGURES]).collect::<Vec<_>>().join(", ")
+}
+
+fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<String>, ReportError> {
+    if name == FIGURES {
+        return Ok(Some(figures(document, sources)?.markdown()));
+    }
+    if let Some((_, table)) = kill_tables_of(sources)?.iter().find(|(stem, _)| stem == name) {
+        return Ok(Some(table.markdown()));
+    }
+    let source = sources.iter().find(|source| source.stem == name);
+    let texts =
+        source.map(|source| main_tables(&source.record).iter().map(Table::markdown).collect::<Vec<_>>().join("\n"));
+    Ok(texts)
+}
+
+/// Which picture is drawn from which file, and which command measured it.
+fn figures(document: &Path, sources: &[SweepSource]) -> Result<Table, ReportError> {
+    let mut rows = Vec::new();
+    for source in sources {
+        let folder = document.parent().and_then(|parent| source.directory.strip_prefix(parent).ok());
+        let folder = folder.unwrap_or(&source.directory);
+        let link = |name: &str| format!("[{name}]({})", folder.join(name).display());
+        for plot in sweep::plots(&source.record, &source.stem)? {
+            rows.push(vec![
+                format!("[{}]({})", plot.title, folder.join(plot.file_name()).display()),
+                link(&source.file_name),
+                format!("`{}`", source.record.header.command),
+            ]);
+        }
+    }
+    Ok(Table {
+        caption: "Every picture, the data it is drawn from, and the command that measured it.".to_owned(),
+        columns: ["figure", "data", "command"].map(str::to_owned).to_vec(),
+        rows,
+        words: 3,
+    })
+}

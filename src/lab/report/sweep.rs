@@ -1,0 +1,579 @@
+//! The pictures of a sweep's record. What is drawn follows from what was measured, not from the sweep's
+//! name: many sizes give pictures by size, several VTs at one size pictures by VT, several types pictures
+//! by type. Rows that were wrong or could not be launched are in no line.
+
+use super::axis::{Axis, power_label};
+use super::chart::{Cell, Chart, HeatMap, Point, Refusal, Series};
+use super::look::Look;
+use super::{Plot, ReportError};
+use crate::cli::arguments::format_size;
+use crate::element::{ElementType, Operator};
+use crate::lab::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
+use crate::lab::measure::sampling::Figure;
+use crate::lab::measure::sweep::Offsets;
+use crate::lab::measure::targets;
+use crate::strategy::{Mode, Strategy, StrategyChoice};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What stands behind the record's name in the file names of its pictures.
+pub(super) const KINDS: [&str; 10] = [
+    "throughput",
+    "peers",
+    "time-stream",
+    "time-graph",
+    "time-latency",
+    "speed-up-cold",
+    "speed-up-graph",
+    "vt-lines",
+    "vt-map",
+    "types",
+];
+
+/// Time by size is drawn up to here: beyond it, memory decides and throughput says it better.
+const SMALL: u64 = 1 << 20;
+/// A sweep with fewer sizes is about something else.
+const FEWEST_SIZES: usize = 5;
+
+/// Rows that compute the same, with the copies of the same elements.
+pub(super) struct Family<'a> {
+    pub(super) element: ElementType,
+    pub(super) operator: Operator,
+    pub(super) mode: Mode,
+    pub(super) offsets: Offsets,
+    pub(super) rows: Vec<&'a SweepRow>,
+}
+
+impl<'a> Family<'a> {
+    /// All families of a record, in its order. Bounds are no scans and in none.
+    pub(super) fn all(record: &'a SweepRecord) -> Vec<Self> {
+        let mut families: Vec<Self> = Vec::new();
+        for row in record.rows.iter().filter(|row| row.kind != Kind::Bound) {
+            let Some(mode) = row.mode else { continue };
+            if !families.iter().any(|family| family.computes(row) && family.mode == mode) {
+                let SweepRow { element, operator, offsets, .. } = *row;
+                families.push(Self { element, operator, mode, offsets, rows: Vec::new() });
+            }
+        }
+        for family in &mut families {
+            let belongs = |row: &&SweepRow| {
+                row.kind != Kind::Bound && family.computes(row) && row.mode.is_none_or(|mode| mode == family.mode)
+            };
+            family.rows = record.rows.iter().filter(belongs).collect();
+        }
+        families
+    }
+
+    fn computes(&self, row: &SweepRow) -> bool {
+        (self.element, self.operator, self.offsets) == (row.element, row.operator, row.offsets)
+    }
+
+    fn measured(&self) -> impl Iterator<Item = &'a SweepRow> {
+        self.rows.iter().copied().filter(|row| row.status == Status::Measured)
+    }
+
+    /// "i32 sum, exclusive", and "i32 sum, exclusive, offsets 1,3" where the arrays begin at no boundary.
+    pub(super) fn title(&self) -> String {
+        let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
+        format!("{} {}, {}{offsets}", self.element, self.operator, self.mode)
+    }
+
+    fn slug(&self) -> String {
+        let offsets = slug_of(self.offsets);
+        format!("{}-{}-{}{offsets}", self.element, self.operator, self.mode).replace(' ', "-")
+    }
+
+    fn sizes(&self) -> BTreeSet<u64> {
+        self.measured().map(|row| row.n).collect()
+    }
+
+    /// The measured row of a subject at a size; of several configurations the fastest by the figure.
+    pub(super) fn row(&self, subject: &str, n: u64, figure: Figure) -> Option<&'a SweepRow> {
+        self.measured()
+            .filter(|row| row.subject == subject && row.n == n && median(row, figure).is_some())
+            .min_by(|left, right| median(left, figure).partial_cmp(&median(right, figure)).expect("finite"))
+    }
+
+    /// Names of the subjects in their order in the record.
+    pub(super) fn subjects(&self) -> Vec<&'a str> {
+        let mut names: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !names.contains(&row.subject.as_str()) {
+                names.push(&row.subject);
+            }
+        }
+        names
+    }
+}
+
+/// What file names say of offsets.
+fn slug_of(offsets: Offsets) -> String {
+    let Offsets { input, output } = offsets;
+    if offsets.is_aligned() { String::new() } else { format!("-offsets-{input}-{output}") }
+}
+
+/// The median of a figure, if there is one.
+pub(super) fn median(row: &SweepRow, figure: Figure) -> Option<f64> {
+    row.figure(figure)?.median_ns.filter(|&median| median > 0.0)
+}
+
+/// A peer in another variant than the one its users call: a 64-bit count, a fixed order, a call that waits.
+pub(super) fn is_variant(subject: &str) -> bool {
+    ["-64-bit-count", "-synchronous", "-run-to-run", "copy-16-byte"].iter().any(|part| subject.contains(part))
+}
+
+/// The peers of a record, main ones first and newest first: a peer's place decides its look in every picture.
+fn peers(record: &SweepRecord) -> Vec<String> {
+    let names: BTreeSet<&str> =
+        record.rows.iter().filter(|row| row.kind == Kind::Peer).map(|row| row.subject.as_str()).collect();
+    let mut names: Vec<String> = names.into_iter().rev().map(str::to_owned).collect();
+    names.sort_by_key(|name| (is_variant(name), !name.starts_with("cub")));
+    names
+}
+
+/// A figure as a title calls it.
+const fn describe(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Cold => "cold L2",
+        Figure::Stream => "on a stream",
+        Figure::Graph => "in a graph",
+        Figure::Latency => "from call to result",
+    }
+}
+
+/// Whether the cold figures of a record are without the time of an empty frame.
+pub(super) fn is_without_frame(record: &SweepRecord) -> bool {
+    record.rows.iter().any(|row| row.cold.as_ref().is_some_and(|cold| cold.empty_frame_ns.is_some()))
+}
+
+struct Renderer<'a> {
+    stem: &'a str,
+    gpu: String,
+    peers: Vec<String>,
+    is_without_frame: bool,
+    plots: Vec<Plot>,
+}
+
+/// All pictures of a record whose file is called `stem`.
+///
+/// # Errors
+/// When the drawing library refuses.
+pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, ReportError> {
+    let gpu = record.header.machine.gpu.replace("NVIDIA ", "");
+    let mut renderer =
+        Renderer { stem, gpu, peers: peers(record), is_without_frame: is_without_frame(record), plots: Vec::new() };
+    // Sixteen scans by size and as many off a boundary would hide what the sweep is about: its table says it.
+    if record.header.sweep.name == targets::SWEEP {
+        return Ok(Vec::new());
+    }
+    let families = Family::all(record);
+    for family in &families {
+        let has_vts = renderer.by_vt(family)?;
+        if !has_vts && family.sizes().len() >= FEWEST_SIZES {
+            renderer.by_size(family)?;
+        }
+    }
+    renderer.by_type(&families)?;
+    Ok(renderer.plots)
+}
+
+impl Renderer<'_> {
+    const fn explain(&self, figure: Figure) -> &'static str {
+        match figure {
+            Figure::Cold if self.is_without_frame => {
+                "Figure cold: the L2 is overwritten before each run, launch latency stays outside the events, and what \
+                 the events take by themselves is subtracted."
+            }
+            Figure::Cold => {
+                "Figure cold: the L2 is overwritten before each run, launch latency stays outside the events."
+            }
+            Figure::Stream => {
+                "Figure stream: many launches one after the other, what a call costs; at small n the host's launch rate."
+            }
+            Figure::Graph => "Figure graph: replayed from a CUDA graph, the device's own time.",
+            Figure::Latency => "Figure latency: from the host's call to the result visible on the host.",
+        }
+    }
+
+    fn add(
+        &mut self,
+        kind: &str,
+        slug: &str,
+        title: &str,
+        caption: String,
+        draw: impl FnOnce() -> Result<String, Refusal>,
+    ) -> Result<(), ReportError> {
+        debug_assert!(KINDS.contains(&kind));
+        let name = format!("{}-{kind}-{slug}", self.stem);
+        let svg = draw().map_err(|error| ReportError::Drawing { plot: name.clone(), reason: error.to_string() })?;
+        self.plots.push(Plot { name, title: title.to_owned(), caption, svg });
+        Ok(())
+    }
+
+    /// One line a subject, of the given value with its quartiles. Lines go through powers of two, if there are
+    /// such: 2^16 and 2^16+1 beside each other would make a line a wall.
+    fn lines(
+        &self,
+        family: &Family<'_>,
+        figure: Figure,
+        is_shown: impl Fn(&SweepRow) -> bool,
+        value: impl Fn(&SweepRow, f64) -> Option<f64>,
+    ) -> Vec<Series> {
+        let mut series = Vec::new();
+        for subject in family.subjects() {
+            let mut points: Vec<Point> = family
+                .sizes()
+                .into_iter()
+                .filter_map(|n| {
+                    let row = family.row(subject, n, figure).filter(|row| is_shown(row))?;
+                    point(n as f64, row, row.figure(figure)?, &value)
+                })
+                .collect();
+            if points.is_empty() {
+                continue;
+            }
+            let is_power = |point: &Point| (point.x as u64).is_power_of_two();
+            if points.iter().filter(|point| is_power(point)).count() >= 2 {
+                for point in &mut points {
+                    point.is_on_line = is_power(point);
+                }
+            }
+            series.push(Series { label: subject.to_owned(), look: Look::of_subject(subject, &self.peers), points });
+        }
+        series
+    }
+
+    fn by_size(&mut self, family: &Family<'_>) -> Result<(), ReportError> {
+        let throughput = |row: &SweepRow, nanoseconds: f64| Some(row.bytes as f64 / nanoseconds);
+        let microseconds = |_: &SweepRow, nanoseconds: f64| Some(nanoseconds / 1e3);
+        let gigabytes = || "GB/s, counting 2n elements".to_owned();
+        let band = "Medians, the quartiles as a band; lines join powers of two, other sizes are small markers.";
+        let is_main = |row: &SweepRow| !is_variant(&row.subject);
+        let is_peer = |row: &SweepRow| {
+            row.kind == Kind::Peer
+                || [StrategyChoice::Auto.name(), Strategy::Lookback.name()].contains(&row.subject.as_str())
+                || row.subject == "copy-16-byte"
+        };
+
+        let series = self.lines(family, Figure::Cold, is_main, throughput);
+        let caption =
+            format!("{} {band} The thick grey line is the device's copy: the roof.", self.explain(Figure::Cold));
+        self.by_size_chart("throughput", "Throughput by size", family, Figure::Cold, gigabytes(), caption, series)?;
+
+        if family.rows.iter().any(|row| row.kind == Kind::Peer && is_variant(&row.subject)) {
+            let percent = |row: &SweepRow, nanoseconds: f64| {
+                let copy = median(family.row("memcpy", row.n, Figure::Cold)?, Figure::Cold)?;
+                Some(100.0 * copy / nanoseconds)
+            };
+            let mut series = self.lines(family, Figure::Cold, is_peer, percent);
+            let of_memcpy =
+                |n: u64| family.row("memcpy", n, Figure::Cold).is_some_and(|row| is_trusted(row, Figure::Cold));
+            trust_no_more_than(&mut series, of_memcpy);
+            let caption = format!(
+                "{} Median of the device's copy of the same array by the subject's, in percent, for every variant of \
+                 the peers. {band}",
+                self.explain(Figure::Cold)
+            );
+            let description = "percent of the copy's speed".to_owned();
+            self.by_size_chart("peers", "Percent of copy by size", family, Figure::Cold, description, caption, series)?;
+        }
+        for (kind, figure) in
+            [("time-graph", Figure::Graph), ("time-stream", Figure::Stream), ("time-latency", Figure::Latency)]
+        {
+            let is_shown = |row: &SweepRow| is_main(row) && row.n <= SMALL;
+            let series = self.lines(family, figure, is_shown, microseconds);
+            let caption = format!("{} {band}", self.explain(figure));
+            self.by_size_chart(kind, "Time at small n", family, figure, "µs a scan".to_owned(), caption, series)?;
+        }
+        for (kind, figure) in [("speed-up-cold", Figure::Cold), ("speed-up-graph", Figure::Graph)] {
+            let best = best_cub(family, figure);
+            let best_ns = |n: u64| best.get(&n).and_then(|row| median(row, figure));
+            let is_shown = |row: &SweepRow| {
+                row.kind != Kind::Copy && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
+            };
+            let speed_up = |row: &SweepRow, nanoseconds: f64| best_ns(row.n).map(|best| best / nanoseconds);
+            let mut series = self.lines(family, figure, is_shown, speed_up);
+            trust_no_more_than(&mut series, |n| best.get(&n).is_some_and(|row| is_trusted(row, figure)));
+            let caption = format!(
+                "{} Median of the fastest CUB at each size (any version and variant of the same scan) by the \
+                 subject's: above 1 the subject is faster. {band}",
+                self.explain(figure)
+            );
+            let description = "times as fast as the best CUB".to_owned();
+            self.by_size_chart(kind, "Speed-up over the best CUB", family, figure, description, caption, series)?;
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the words of one chart, each once")]
+    fn by_size_chart(
+        &mut self,
+        kind: &str,
+        what: &str,
+        family: &Family<'_>,
+        figure: Figure,
+        y_description: String,
+        caption: String,
+        series: Vec<Series>,
+    ) -> Result<(), ReportError> {
+        let values = |of: fn(&Point) -> f64| series.iter().flat_map(|series| &series.points).map(of);
+        if values(|point| point.x).map(f64::to_bits).collect::<BTreeSet<_>>().len() < 2 {
+            return Ok(());
+        }
+        let caption = explain_hollow(caption, &series);
+        let title = format!("{what}, {}: {}, {}", describe(figure), family.title(), self.gpu);
+        let reference = match kind {
+            "peers" => Some(100.0),
+            "speed-up-cold" | "speed-up-graph" => Some(1.0),
+            _ => None,
+        };
+        let x = Axis::powers(values(|point| point.x).collect::<Vec<_>>().into_iter(), 14);
+        let ys = values(|point| point.y).collect::<Vec<_>>().into_iter();
+        let y = if reference.is_some() { Axis::from_zero(ys.chain(reference)) } else { Axis::powers(ys, 11) };
+        let chart = Chart {
+            title: title.clone(),
+            x_description: "n, elements",
+            y_description,
+            x,
+            y,
+            series,
+            reference,
+            is_joined: true,
+        };
+        self.add(kind, &family.slug(), &title, caption, || chart.svg())
+    }
+
+    /// Pictures of each strategy and n that was measured at several VTs; says whether there is any.
+    fn by_vt(&mut self, family: &Family<'_>) -> Result<bool, ReportError> {
+        let mut groups: BTreeMap<(&str, u64), Vec<&SweepRow>> = BTreeMap::new();
+        // What `auto` came to is one configuration a size.
+        let is_chosen = |row: &SweepRow| row.vt.is_some() && row.chosen_strategy.is_none();
+        for row in family.rows.iter().filter(|row| is_chosen(row) && row.status != Status::Wrong) {
+            groups.entry((&row.subject, row.n)).or_default().push(row);
+        }
+        groups.retain(|_, rows| rows.iter().map(|row| row.vt).collect::<BTreeSet<_>>().len() >= 2);
+        for ((subject, n), rows) in &groups {
+            let figure = main_figure(*n, rows);
+            let place =
+                format!("{subject}, n = {}, {}: {}, {}", size_label(*n), describe(figure), family.title(), self.gpu);
+            let slug = format!("{subject}-{}-{}", format_size(*n).replace('^', "-"), family.slug());
+            self.vt_lines(rows, figure, &place, &slug)?;
+            self.vt_map(rows, figure, &place, &slug)?;
+        }
+        Ok(!groups.is_empty())
+    }
+
+    fn vt_lines(&mut self, rows: &[&SweepRow], figure: Figure, place: &str, slug: &str) -> Result<(), ReportError> {
+        let mut blocks: BTreeMap<u32, Vec<Point>> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.status == Status::Measured) {
+            let value = |row: &SweepRow, nanoseconds: f64| Some(row.bytes as f64 / nanoseconds);
+            let (Some(vt), Some(figure)) = (row.vt, row.figure(figure)) else { continue };
+            if let Some(point) = point(f64::from(vt), row, figure, &value) {
+                blocks.entry(row.block_threads.unwrap_or(0)).or_default().push(point);
+            }
+        }
+        let mut series: Vec<Series> = Vec::new();
+        for (index, (block, mut points)) in blocks.into_iter().enumerate() {
+            points.sort_by(|left, right| left.x.total_cmp(&right.x));
+            series.push(Series { label: format!("{block} threads"), look: Look::of_index(index), points });
+        }
+        let points = || series.iter().flat_map(|series| &series.points);
+        if points().map(|point| point.x.to_bits()).collect::<BTreeSet<_>>().len() < 2 {
+            return Ok(());
+        }
+        let title = format!("Throughput by VT: {place}");
+        let caption = format!(
+            "{} Medians, the quartiles as a band. Where VT is not a multiple of a 16-byte vector, accesses are \
+             narrower: the map beside it names each width.",
+            self.explain(figure)
+        );
+        let caption = explain_hollow(caption, &series);
+        let chart = Chart {
+            title: title.clone(),
+            x_description: "VT, values per thread",
+            y_description: "GB/s, counting 2n elements".to_owned(),
+            x: Axis::powers(points().map(|point| point.x), 12),
+            y: Axis::from_zero(points().map(|point| point.upper.max(point.lower))),
+            series,
+            reference: None,
+            is_joined: true,
+        };
+        self.add("vt-lines", slug, &title, caption, || chart.svg())
+    }
+
+    fn vt_map(&mut self, rows: &[&SweepRow], figure: Figure, place: &str, slug: &str) -> Result<(), ReportError> {
+        let vts: Vec<u32> = rows.iter().filter_map(|row| row.vt).collect::<BTreeSet<_>>().into_iter().collect();
+        let blocks: Vec<u32> =
+            rows.iter().filter_map(|row| row.block_threads).collect::<BTreeSet<_>>().into_iter().collect();
+        let cell = |block: u32, vt: u32| {
+            let of_cell = |row: &&&SweepRow| row.vt == Some(vt) && row.block_threads == Some(block);
+            let Some(row) = rows.iter().find(of_cell) else { return Cell::Absent { why: "" } };
+            match median(row, figure) {
+                Some(nanoseconds) if row.status == Status::Measured => Cell::Value {
+                    is_trusted: is_trusted(row, figure),
+                    value: row.bytes as f64 / nanoseconds,
+                    note: row.access_bytes.map_or(String::new(), |bytes| format!("{bytes} B")),
+                    is_marked: row.spill_bytes.is_some_and(|bytes| bytes > 0),
+                },
+                _ if row.status == Status::NotLaunchable => Cell::Absent { why: "no launch" },
+                _ => Cell::Absent { why: "no figure" },
+            }
+        };
+        let title = format!("VT × block: {place}");
+        let caption = format!(
+            "{} The small number is the widest access of a lane in bytes. A corner marks configurations whose \
+             registers spill, grey ones cannot be launched, the frame is the best; a question mark says that no noise \
+             criterion was met.",
+            self.explain(figure)
+        );
+        let map = HeatMap {
+            title: title.clone(),
+            x_description: "VT, values per thread",
+            y_description: "threads per block",
+            columns: vts.iter().map(u32::to_string).collect(),
+            rows: blocks.iter().map(u32::to_string).collect(),
+            cells: blocks.iter().map(|&block| vts.iter().map(|&vt| cell(block, vt)).collect()).collect(),
+            unit: "GB/s",
+            mark: "below each figure: widest access of a lane · ◤ registers spill · grey: cannot be launched · frame: the best",
+        };
+        self.add("vt-map", slug, &title, caption, || map.svg())
+    }
+
+    /// Percent of copy by type, a picture for each n, operator and mode with several types.
+    fn by_type(&mut self, families: &[Family<'_>]) -> Result<(), ReportError> {
+        let mut groups: BTreeMap<(Operator, Mode, u64, Offsets), Vec<&Family<'_>>> = BTreeMap::new();
+        for family in families {
+            for n in family.sizes() {
+                groups.entry((family.operator, family.mode, n, family.offsets)).or_default().push(family);
+            }
+        }
+        for ((operator, mode, n, offsets), families) in groups {
+            if families.len() < 2 {
+                continue;
+            }
+            let rows: Vec<&SweepRow> =
+                families.iter().flat_map(|family| family.measured()).filter(|row| row.n == n).collect();
+            let figure = main_figure(n, &rows);
+            let mut types: Vec<ElementType> = families.iter().map(|family| family.element).collect();
+            types.sort_unstable();
+            let mut subjects: Vec<&str> = Vec::new();
+            for row in rows.iter().filter(|row| row.subject != "memcpy") {
+                if !subjects.contains(&row.subject.as_str()) && (row.kind != Kind::Copy && !is_variant(&row.subject)) {
+                    subjects.push(&row.subject);
+                }
+            }
+            let mut series: Vec<Series> = Vec::new();
+            for (index, subject) in subjects.iter().enumerate() {
+                let offset = 0.64 * ((index as f64 + 0.5) / subjects.len() as f64 - 0.5);
+                let points: Vec<Point> = types
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(place, &element)| {
+                        let family = families.iter().find(|family| family.element == element)?;
+                        let copy = family.row("memcpy", n, figure)?;
+                        let copy_ns = median(copy, figure)?;
+                        let row = family.row(subject, n, figure)?;
+                        let percent = |_: &SweepRow, nanoseconds: f64| Some(100.0 * copy_ns / nanoseconds);
+                        let mut point = point(place as f64 + offset, row, row.figure(figure)?, &percent)?;
+                        point.is_trusted &= is_trusted(copy, figure);
+                        Some(point)
+                    })
+                    .collect();
+                if !points.is_empty() {
+                    let look = Look::of_subject(subject, &self.peers);
+                    series.push(Series { label: (*subject).to_owned(), look, points });
+                }
+            }
+            if series.is_empty() {
+                continue;
+            }
+            let place = if offsets.is_aligned() { String::new() } else { format!(", {offsets}") };
+            let title = format!(
+                "Percent of copy by type, {}: {operator}, {mode}, n = {}{place}, {}",
+                describe(figure),
+                size_label(n),
+                self.gpu
+            );
+            let caption = format!(
+                "{} Median of the device's copy of the same array by the subject's, in percent; whiskers are the \
+                 subject's quartiles.",
+                self.explain(figure)
+            );
+            let caption = explain_hollow(caption, &series);
+            let uppers = series.iter().flat_map(|series| &series.points).map(|point| point.upper.max(point.lower));
+            let chart = Chart {
+                title: title.clone(),
+                x_description: "element type",
+                y_description: "percent of the copy's speed".to_owned(),
+                x: Axis::of_names(types.iter().map(ToString::to_string).collect()),
+                y: Axis::from_zero(uppers.chain([100.0])),
+                series,
+                reference: Some(100.0),
+                is_joined: false,
+            };
+            let slug = format!("{operator}-{mode}-{}{}", format_size(n).replace('^', "-"), slug_of(offsets));
+            self.add("types", &slug, &title, caption, || chart.svg())?;
+        }
+        Ok(())
+    }
+}
+
+/// Median and quartiles of a figure through `value`, if all of them have one.
+fn point(
+    x: f64,
+    row: &SweepRow,
+    figure: &FigureRecord,
+    value: &impl Fn(&SweepRow, f64) -> Option<f64>,
+) -> Option<Point> {
+    let of = |nanoseconds: Option<f64>| value(row, nanoseconds.filter(|&nanoseconds| nanoseconds > 0.0)?);
+    let y = of(figure.median_ns)?;
+    let lower = of(figure.lower_quartile_ns).unwrap_or(y);
+    let upper = of(figure.upper_quartile_ns).unwrap_or(y);
+    Some(Point { x, y, lower, upper, is_on_line: true, is_trusted: figure.is_trusted })
+}
+
+fn is_trusted(row: &SweepRow, figure: Figure) -> bool {
+    row.figure(figure).is_some_and(|figure| figure.is_trusted)
+}
+
+/// A ratio by size is worth no more than what it is the ratio to.
+fn trust_no_more_than(series: &mut [Series], reference: impl Fn(u64) -> bool) {
+    for point in series.iter_mut().flat_map(|series| &mut series.points) {
+        point.is_trusted &= reference(point.x as u64);
+    }
+}
+
+/// Says what hollow markers mean, if there are any.
+fn explain_hollow(mut caption: String, series: &[Series]) -> String {
+    if series.iter().flat_map(|series| &series.points).any(|point| !point.is_trusted) {
+        caption.push_str(" Hollow markers: no noise criterion was met.");
+    }
+    caption
+}
+
+/// Cold where memory decides; at small n, where a cold launch is mostly waiting, graph; else what there is.
+fn main_figure(n: u64, rows: &[&SweepRow]) -> Figure {
+    let has = |figure: Figure| rows.iter().any(|row| median(row, figure).is_some());
+    let order = if n > SMALL {
+        [Figure::Cold, Figure::Graph, Figure::Stream, Figure::Latency]
+    } else {
+        [Figure::Graph, Figure::Cold, Figure::Stream, Figure::Latency]
+    };
+    order.into_iter().find(|&figure| has(figure)).unwrap_or(order[0])
+}
+
+/// The fastest CUB at each n.
+fn best_cub<'a>(family: &Family<'a>, figure: Figure) -> BTreeMap<u64, &'a SweepRow> {
+    let mut best: BTreeMap<u64, &SweepRow> = BTreeMap::new();
+    for row in family.measured().filter(|row| row.subject.starts_with("cub-")) {
+        let Some(nanoseconds) = median(row, figure) else { continue };
+        if best.get(&row.n).and_then(|best| median(best, figure)).is_none_or(|least| nanoseconds < least) {
+            best.insert(row.n, row);
+        }
+    }
+    best
+}
+
+/// 2¹⁶, or the number as it is.
+fn size_label(n: u64) -> String {
+    power_label(n as f64)
+}

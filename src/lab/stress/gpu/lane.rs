@@ -1,0 +1,701 @@
+//! One stream of a case: its modules, workspace and output, and the launches of its runs.
+
+use super::case::{Launching, Poison, StressCase};
+use super::random::{Random, STEP, mix};
+use crate::abi;
+use crate::cuda::compile::{Architecture, ENTRY_POINT};
+use crate::cuda::error::{Context as _, CudaError};
+use crate::cuda::launch::{Claim, claim, function, launch_kernel};
+use crate::cuda::memory::{Buffer, DeviceMemory};
+use crate::lab::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
+use crate::strategy::plan::{Kernel, KernelConfig, Place, Plan};
+use crate::strategy::{Descriptor, Mode};
+use cudarc::driver::sys::{self, CUfunction_attribute as FunctionAttribute};
+use cudarc::driver::{CudaFunction, CudaModule, CudaStream, DevicePtrMut, result};
+use cudarc::nvrtc::Ptx;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Bytes around the output that nobody may write; a multiple of 16.
+const GUARD_BYTES: u64 = 64;
+/// Bytes from a workspace's start to its descriptors, as in `crate::cuda::workspace`.
+const CONTROL_BYTES: u64 = 256;
+/// Modules that a turn tells the next seed; no strategy has more kernels.
+const MODULES: usize = 6;
+/// Threads of the kernels in `cuda/stress.cu`.
+const THREADS: u32 = 256;
+
+/// A scan kernel as plans name it.
+pub(super) type KernelKey = (Kernel, KernelConfig);
+
+/// The kernels of `cuda/stress.cu`.
+#[derive(Debug)]
+pub(super) struct Tools {
+    module: Arc<CudaModule>,
+    raise_epochs: CudaFunction,
+    abort_launch: CudaFunction,
+    occupy: CudaFunction,
+}
+
+impl Tools {
+    pub(super) fn new(module: Arc<CudaModule>, occupied_bytes: u32) -> Result<Self, CudaError> {
+        let occupy = function(&module, "stress_occupy")?;
+        allow_shared(&occupy, occupied_bytes)?;
+        Ok(Self {
+            raise_epochs: function(&module, "stress_raise_epochs")?,
+            abort_launch: function(&module, "stress_abort_launch")?,
+            occupy,
+            module,
+        })
+    }
+
+    fn turn(&self, element_bytes: usize) -> Result<CudaFunction, CudaError> {
+        function(&self.module, &format!("stress_turn_{element_bytes}"))
+    }
+
+    /// Holds `blocks` multiprocessors for a while.
+    pub(super) fn occupy(
+        &self,
+        stream: &CudaStream,
+        blocks: u32,
+        shared_bytes: u32,
+        nanoseconds: u64,
+    ) -> Result<(), CudaError> {
+        launch(&self.occupy, blocks, 32, shared_bytes, stream, &[nanoseconds])
+    }
+}
+
+/// Lets launches of a kernel ask for so much dynamic shared memory.
+fn allow_shared(kernel: &CudaFunction, bytes: u32) -> Result<(), CudaError> {
+    kernel
+        .set_attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
+        .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))
+}
+
+/// Launches a kernel whose parameters are words of 8 bytes.
+fn launch(
+    kernel: &CudaFunction,
+    blocks: u32,
+    threads: u32,
+    shared_bytes: u32,
+    stream: &CudaStream,
+    words: &[u64],
+) -> Result<(), CudaError> {
+    let mut pointers: Vec<*mut c_void> = words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+    // SAFETY: number and order of the words are those of the kernel in `cuda/stress.cu`: addresses of live
+    // buffers, and numbers. The driver copies them during the call.
+    unsafe {
+        result::launch_kernel(
+            kernel.cu_function(),
+            (blocks, 1, 1),
+            (threads, 1, 1),
+            shared_bytes,
+            stream.cu_stream(),
+            &mut pointers,
+        )
+    }
+    .during(|| String::from("launching a kernel of stress"))
+}
+
+/// Shared memory of the device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SharedMemory {
+    /// The most that a block may have.
+    pub(super) block_bytes: u64,
+    /// What a multiprocessor has.
+    pub(super) multiprocessor_bytes: u64,
+    /// What each block takes beside its own.
+    pub(super) reserved_bytes: u64,
+}
+
+impl SharedMemory {
+    /// Dynamic shared memory with which `blocks` blocks fit on a multiprocessor and no more.
+    fn dynamic_bytes(self, blocks: u32, static_bytes: u64) -> u32 {
+        if blocks == 0 {
+            return 0;
+        }
+        let share = (self.multiprocessor_bytes / u64::from(blocks)).saturating_sub(self.reserved_bytes);
+        // A multiple of what shared memory is handed out in.
+        (share.min(self.block_bytes).saturating_sub(static_bytes) / 128 * 128) as u32
+    }
+
+    /// With which nothing else fits beside a block.
+    pub(super) fn all(self) -> u32 {
+        self.dynamic_bytes(1, 0)
+    }
+}
+
+/// What a case's lanes read: on the device once for all cases of an instance.
+#[derive(Debug)]
+pub(super) struct Data {
+    pub(super) input: Buffer,
+    pub(super) reference: Buffer,
+}
+
+/// `stress_turn` in `cuda/stress.cu`, whose members are all 8 bytes wide.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    buffer: u64,
+    elements: u64,
+    first: u64,
+    n: u64,
+    is_first: u64,
+    reference: u64,
+    shift: u64,
+    identity: [u64; 2],
+    next_input: u64,
+    next_n: u64,
+    tally: u64,
+    seed: u64,
+    states: [u64; MODULES],
+}
+
+/// `stress_tally` in `cuda/stress.cu`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct Tally {
+    pub(super) run: u64,
+    pub(super) wrong_runs: u64,
+    pub(super) wrong_elements: u64,
+    pub(super) first_wrong: u64,
+    finished_blocks: u32,
+    is_wrong: u32,
+}
+
+/// What a lane's modules report.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Waits {
+    pub(super) faults: u64,
+    pub(super) waiting_tile: u64,
+    pub(super) missing_tile: u64,
+    pub(super) delays: u64,
+}
+
+#[derive(Debug)]
+struct LoadedModule {
+    key: KernelKey,
+    function: CudaFunction,
+    claim: Claim,
+    state: u64,
+}
+
+struct PreparedStep {
+    module: usize,
+    grid_blocks: u32,
+    launch: abi::lookback_launch,
+}
+
+struct Run {
+    n: u64,
+    steps: Vec<PreparedStep>,
+    turn: Turn,
+}
+
+/// An instantiated graph of a cycle.
+struct Graph(sys::CUgraphExec);
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: instantiated once, destroyed here alone; every launch of it was waited for. An error means that
+        // the context is lost, and the graph with it.
+        let _ = unsafe { result::graph::exec_destroy(self.0) };
+    }
+}
+
+/// One stream with all that its runs use. Forgotten, not dropped, once a launch hangs.
+pub(super) struct Lane {
+    graph: Option<Graph>,
+    pub(super) stream: Arc<CudaStream>,
+    modules: Vec<LoadedModule>,
+    turn: CudaFunction,
+    turn_blocks: u32,
+    runs: Vec<Run>,
+    control: u64,
+    descriptors: u64,
+    layout: Descriptor,
+    tally: Buffer,
+    first: u64,
+    _output: Buffer,
+    _workspace: Option<Buffer>,
+    _scratch: Option<Buffer>,
+    _inputs: Arc<Vec<Buffer>>,
+}
+
+/// What all lanes of a case share.
+pub(super) struct Bench<'a> {
+    pub(super) case: &'a StressCase,
+    pub(super) plans: &'a [Plan],
+    pub(super) memory: &'a Arc<DeviceMemory>,
+    pub(super) tools: &'a Tools,
+    pub(super) shared: SharedMemory,
+    pub(super) data: &'a [Data],
+    pub(super) inputs: &'a Arc<Vec<Buffer>>,
+    pub(super) wait_nanoseconds: u64,
+    pub(super) architecture: Architecture,
+    pub(super) cubin: &'a dyn Fn(KernelKey) -> Result<Vec<u8>, CudaError>,
+}
+
+impl Lane {
+    /// Lane number `index`; `sharing` is the lane whose workspace it is to use, by fault.
+    pub(super) fn new(bench: &Bench<'_>, index: u64, sharing: Option<&Self>) -> Result<Self, CudaError> {
+        let Bench { case, plans, memory, .. } = *bench;
+        let context = memory.context();
+        let stream = context.new_stream().during(|| String::from("making a stream"))?;
+        let bytes = case.instance.element().bytes() as u64;
+        let longest = case.sizes.iter().max().copied().unwrap_or(1);
+        let first = (GUARD_BYTES + u64::from(case.output_offset)) / bytes;
+        let elements = first + longest + GUARD_BYTES / bytes;
+        let output = memory.allocate(elements * bytes, "an output under stress")?;
+        let tally = memory.allocate(size_of::<Tally>() as u64, "the tally of a lane")?;
+        let nothing =
+            Tally { run: 0, wrong_runs: 0, wrong_elements: 0, first_wrong: u64::MAX, finished_blocks: 0, is_wrong: 0 };
+        tally.upload(0, bytemuck::bytes_of(&nothing), &stream)?;
+        let layout = case.config.descriptor.unwrap_or(Descriptor::Split);
+        let capacity = plans.iter().map(|plan| plan.descriptors).max().unwrap_or(0).next_multiple_of(4);
+        let seed = mix(case.seed.wrapping_add(index.wrapping_mul(STEP)));
+        let mut random = Random::new(seed, 0);
+        let workspace = match sharing {
+            None if capacity > 0 => {
+                let workspace = first_workspace(case, layout, capacity, bytes, &mut random);
+                let buffer = memory.allocate(workspace.len() as u64, "a workspace under stress")?;
+                buffer.upload(0, &workspace, &stream)?;
+                Some(buffer)
+            }
+            _ => None,
+        };
+        let scratch_bytes = plans.iter().map(|plan| plan.scratch_bytes).max().unwrap_or(0);
+        let scratch = if scratch_bytes > 0 {
+            let scratch = memory.allocate(scratch_bytes, "temporary arrays under stress")?;
+            scratch.fill(0, scratch_bytes, 0xa5, &stream)?;
+            Some(scratch)
+        } else {
+            None
+        };
+        let (control, descriptors) = match (&workspace, sharing) {
+            (Some(buffer), _) => (buffer.address(), buffer.address() + CONTROL_BYTES),
+            (None, Some(lane)) => (lane.control, lane.descriptors),
+            (None, None) => (0, 0),
+        };
+        let mut lane = Self {
+            graph: None,
+            modules: Vec::new(),
+            turn: bench.tools.turn(bytes as usize)?,
+            turn_blocks: elements.div_ceil(4 * u64::from(THREADS)).clamp(1, 64) as u32,
+            runs: Vec::new(),
+            control,
+            descriptors,
+            layout,
+            tally,
+            first,
+            stream,
+            _output: output,
+            _workspace: workspace,
+            _scratch: scratch,
+            _inputs: Arc::clone(bench.inputs),
+        };
+        for plan in plans {
+            for step in &plan.steps {
+                lane.load(bench, (step.kernel, step.config))?;
+            }
+        }
+        lane.prepare_runs(bench, elements, capacity, seed, &mut random);
+        lane.reset_states(case, bench.wait_nanoseconds)?;
+        lane.turn_first(bench)?;
+        Ok(lane)
+    }
+
+    /// A module of its own for each lane: its state is the lane's alone.
+    fn load(&mut self, bench: &Bench<'_>, key: KernelKey) -> Result<(), CudaError> {
+        if self.modules.iter().any(|module| module.key == key) {
+            return Ok(());
+        }
+        let context = bench.memory.context();
+        let module = context
+            .load_module(Ptx::from_binary((bench.cubin)(key)?))
+            .during(|| String::from("loading a kernel made for stress"))?;
+        let function = function(&module, ENTRY_POINT)?;
+        let static_bytes = function.shared_size_bytes().during(|| String::from("asking about a kernel"))?;
+        let mut claim = claim(&function, context, (key.0, &key.1), bench.case.instance, bench.architecture)?;
+        // Beside what the kernel takes, as much as keeps other blocks out. A cluster is resident as a whole or not at
+        // all, and takes what multiprocessors it finds.
+        if !claim.is_cluster {
+            claim.shared_bytes = bench
+                .shared
+                .dynamic_bytes(bench.case.blocks_per_multiprocessor, static_bytes.max(0) as u64)
+                .max(claim.shared_bytes);
+        }
+        if claim.shared_bytes > 0 {
+            allow_shared(&function, claim.shared_bytes)?;
+        }
+        let state = {
+            let mut view = module
+                .get_global("lookback_stress_state", &self.stream)
+                .during(|| String::from("looking up the state of a kernel made for stress"))?;
+            let (address, _written) = view.device_ptr_mut(&self.stream);
+            address
+        };
+        self.modules.push(LoadedModule { key, function, claim, state });
+        Ok(())
+    }
+
+    fn prepare_runs(&mut self, bench: &Bench<'_>, elements: u64, capacity: u64, seed: u64, random: &mut Random) {
+        let Bench { case, plans, data, .. } = *bench;
+        let mut states = [0; MODULES];
+        for (state, module) in states.iter_mut().zip(&self.modules) {
+            *state = module.state;
+        }
+        let mut identity = [0_u8; 16];
+        let identity_bytes = case.instance.identity_bytes();
+        identity[..identity_bytes.len()].copy_from_slice(&identity_bytes);
+        let cycle = u64::from(case.cycle);
+        let sizes: Vec<usize> = (0..cycle).map(|_| random.below(plans.len() as u64) as usize).collect();
+        let output = self._output.address() + self.first * case.instance.element().bytes() as u64;
+        for (index, &size) in sizes.iter().enumerate() {
+            let next = (index + 1) % sizes.len();
+            // Other data than the run before: what that one left would be right otherwise.
+            let set = index % data.len();
+            let next_set = next % data.len();
+            let input = if case.in_place { output } else { input_address(case, bench.inputs, set) };
+            let n = case.sizes[size];
+            let address = |place: Place| match place {
+                Place::Input => input,
+                Place::Output => output,
+                Place::Scratch(offset) => self._scratch.as_ref().map_or(0, Buffer::address) + offset,
+                Place::None => 0,
+            };
+            let steps = plans[size].steps.iter().map(|step| PreparedStep {
+                module: self
+                    .modules
+                    .iter()
+                    .position(|module| module.key == (step.kernel, step.config))
+                    .unwrap_or_default(),
+                // `MAXIMUM_ELEMENTS` blocks at most.
+                grid_blocks: step.grid_blocks as u32,
+                launch: abi::lookback_launch {
+                    input: address(step.input) as *const c_void,
+                    output: address(step.output) as *mut c_void,
+                    spine: address(step.spine) as *mut c_void,
+                    control: if step.uses_descriptors { self.control as *mut _ } else { std::ptr::null_mut() },
+                    descriptors: if step.uses_descriptors { self.descriptors as *mut _ } else { std::ptr::null_mut() },
+                    n: step.n,
+                    tiles: step.tiles,
+                    stride: step.stride,
+                    capacity: if step.uses_descriptors { capacity } else { 0 },
+                    lead: step.lead,
+                    // Never advanced: what a graph makes of an epoch that the host passes.
+                    host_epoch: 1,
+                },
+            });
+            let steps = steps.collect();
+            let turn = Turn {
+                buffer: self._output.address(),
+                elements,
+                first: self.first,
+                n,
+                is_first: 0,
+                reference: data[set].reference.address(),
+                shift: u64::from(case.mode != Mode::Inclusive),
+                identity: bytemuck::cast(identity),
+                next_input: if case.in_place { data[next_set].input.address() } else { 0 },
+                next_n: case.sizes[sizes[next]],
+                tally: self.tally.address(),
+                seed,
+                states,
+            };
+            self.runs.push(Run { n, steps, turn });
+        }
+    }
+
+    /// What the modules are told.
+    fn reset_states(&self, case: &StressCase, wait_nanoseconds: u64) -> Result<(), CudaError> {
+        let state = abi::lookback_stress {
+            seed: 0,
+            wait_nanoseconds,
+            delay_rate: case.delay_rate,
+            delay_nanoseconds: case.delay_nanoseconds,
+            faults: 0,
+            delays: 0,
+            waiting_tile: 0,
+            missing_tile: 0,
+        };
+        for module in &self.modules {
+            // SAFETY: the module's own variable, of this type (the modules are compiled from `cuda/abi.h`); `state`
+            // outlives the wait.
+            unsafe { result::memcpy_htod_async(module.state, std::slice::from_ref(&state), self.stream.cu_stream()) }
+                .and_then(|()| self.stream.synchronize())
+                .during(|| String::from("telling a kernel how to delay"))?;
+        }
+        Ok(())
+    }
+
+    /// Fills the output for the first run and draws its seed.
+    fn turn_first(&self, bench: &Bench<'_>) -> Result<(), CudaError> {
+        let Some(last) = self.runs.last() else { return Ok(()) };
+        let turn = Turn { is_first: 1, ..last.turn };
+        self.launch_turn(&turn)?;
+        bench.memory.finish(&self.stream, std::time::Duration::from_secs(20), "filling the first output")
+    }
+
+    fn launch_turn(&self, turn: &Turn) -> Result<(), CudaError> {
+        let mut arguments = [std::ptr::from_ref(turn).cast_mut().cast::<c_void>()];
+        // SAFETY: the kernel takes one `stress_turn` by value, which the driver copies during the call; the
+        // addresses in it are of buffers that live as long as the lane, and of data that outlives it.
+        unsafe {
+            result::launch_kernel(
+                self.turn.cu_function(),
+                (self.turn_blocks, 1, 1),
+                (THREADS, 1, 1),
+                0,
+                self.stream.cu_stream(),
+                &mut arguments,
+            )
+        }
+        .during(|| String::from("launching a comparison"))
+    }
+
+    /// Puts the launches of a cycle onto the stream.
+    fn enqueue(&self, case: &StressCase, tools: &Tools) -> Result<(), CudaError> {
+        let fault = case.mutant.map(|mutant| mutant.name.as_str());
+        if self.control != 0 && case.wraps {
+            let words = [self.control, u64::from(case.completed_epochs)];
+            launch(&tools.raise_epochs, 1, 32, 0, &self.stream, &words)?;
+        }
+        if self.control != 0 && fault == Some(RELAUNCH_AFTER_ABORT) {
+            let tiles = self.runs.first().and_then(|run| run.steps.first()).map_or(0, |step| step.launch.tiles);
+            let words = [self.control, self.descriptors, self.layout as u64, tiles.div_ceil(2), tiles / 3];
+            launch(&tools.abort_launch, 1, THREADS, 0, &self.stream, &words)?;
+        }
+        for run in &self.runs {
+            for step in &run.steps {
+                let module = &self.modules[step.module];
+                let blocks = module.claim.blocks(step.grid_blocks);
+                let mut arguments = [std::ptr::from_ref(&step.launch).cast_mut().cast::<c_void>()];
+                // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the call;
+                // the addresses in it are of buffers that live as long as the lane. What a kernel with a fault does
+                // beyond them is the fault that is looked for: such kernels run in a process of their own.
+                unsafe {
+                    launch_kernel(
+                        &module.function,
+                        (blocks, module.key.1.block_threads + module.key.0.helper_threads(module.key.1.composition)),
+                        module.claim.shared_bytes,
+                        module.claim.attributes(blocks),
+                        &self.stream,
+                        &mut arguments,
+                    )
+                }
+                .during(|| String::from("launching a kernel made for stress"))?;
+            }
+            self.launch_turn(&run.turn)?;
+        }
+        Ok(())
+    }
+
+    /// Captures a cycle, if the case asks for a graph.
+    pub(super) fn capture(&mut self, case: &StressCase, tools: &Tools) -> Result<(), CudaError> {
+        if case.launching != Launching::Graph {
+            return Ok(());
+        }
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the stream is the lane's own and not captured yet.
+        unsafe { result::stream::begin_capture(self.stream.cu_stream(), mode) }
+            .during(|| String::from("beginning a capture"))?;
+        let enqueued = self.enqueue(case, tools);
+        // SAFETY: begun right above on this thread; only this takes the stream out of capture.
+        let graph = unsafe { result::stream::end_capture(self.stream.cu_stream()) };
+        enqueued?;
+        let graph = graph.during(|| String::from("ending a capture"))?;
+        // SAFETY: a graph that the capture has just made.
+        let executable = unsafe { result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)) };
+        // SAFETY: the executable graph is a copy; this one is destroyed here alone.
+        let destroyed = unsafe { result::graph::destroy(graph) };
+        self.graph = Some(Graph(executable.during(|| String::from("instantiating a graph"))?));
+        destroyed.during(|| String::from("destroying a graph"))
+    }
+
+    /// Starts a cycle of runs.
+    pub(super) fn start_cycle(&self, case: &StressCase, tools: &Tools) -> Result<(), CudaError> {
+        match &self.graph {
+            // SAFETY: graph and stream are alive, and what the graph's launches use is the lane's.
+            Some(graph) => unsafe { result::graph::launch(graph.0, self.stream.cu_stream()) }
+                .during(|| String::from("launching a graph")),
+            None => self.enqueue(case, tools),
+        }
+    }
+
+    /// Elements that a cycle scans.
+    pub(super) fn elements_of_cycle(&self) -> u64 {
+        self.runs.iter().map(|run| run.n).sum()
+    }
+
+    /// Index of the element at this place of the buffer: negative in front of the output.
+    pub(super) fn index_of(&self, place: u64) -> i64 {
+        place as i64 - self.first as i64
+    }
+
+    /// What the lane has seen so far; the stream was waited for.
+    pub(super) fn tally(&self) -> Result<Tally, CudaError> {
+        let mut bytes = [0; size_of::<Tally>()];
+        self.tally.download(0, &mut bytes, &self.stream)?;
+        Ok(bytemuck::pod_read_unaligned(&bytes))
+    }
+
+    /// Likewise of the modules.
+    pub(super) fn waits(&self) -> Result<Waits, CudaError> {
+        let mut waits = Waits::default();
+        for module in &self.modules {
+            let mut state = [abi::lookback_stress::default()];
+            // SAFETY: the module's own variable, of this type; `state` is borrowed until the wait.
+            unsafe { result::memcpy_dtoh_async(&mut state, module.state, self.stream.cu_stream()) }
+                .and_then(|()| self.stream.synchronize())
+                .during(|| String::from("reading what a kernel reports"))?;
+            let [state] = state;
+            waits.delays += u64::from(state.delays);
+            if state.faults > 0 {
+                waits.faults += u64::from(state.faults);
+                (waits.waiting_tile, waits.missing_tile) = (state.waiting_tile, state.missing_tile);
+            }
+        }
+        Ok(waits)
+    }
+}
+
+/// Whether a fault of the host lets lanes share a workspace.
+pub(super) fn shares_workspace(case: &StressCase) -> bool {
+    case.mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE)
+}
+
+/// The inputs of a case that is not in place, ending where their buffers end, so that a tool sees a read
+/// beyond them.
+pub(super) fn place_inputs(
+    case: &StressCase,
+    data: &[Data],
+    memory: &Arc<DeviceMemory>,
+    stream: &CudaStream,
+) -> Result<Vec<Buffer>, CudaError> {
+    if case.in_place {
+        return Ok(Vec::new());
+    }
+    let longest = case.sizes.iter().max().copied().unwrap_or(1);
+    let readable = if case.mode == Mode::Exclusive { longest - 1 } else { longest };
+    let bytes = readable * case.instance.element().bytes() as u64;
+    let offset = u64::from(case.input_offset);
+    let mut inputs = Vec::with_capacity(data.len());
+    for set in data {
+        let input = memory.allocate(offset + bytes, "an input under stress")?;
+        input.copy_from(offset, &set.input, 0, bytes, stream)?;
+        inputs.push(input);
+    }
+    Ok(inputs)
+}
+
+fn input_address(case: &StressCase, inputs: &[Buffer], set: usize) -> u64 {
+    inputs.get(set).map_or(0, |input| input.address() + u64::from(case.input_offset))
+}
+
+/// Control block and descriptors before the first launch.
+fn first_workspace(
+    case: &StressCase,
+    layout: Descriptor,
+    capacity: u64,
+    element_bytes: u64,
+    random: &mut Random,
+) -> Vec<u8> {
+    let descriptor_bytes = Plan::descriptor_bytes(layout, element_bytes as usize);
+    let mut workspace = vec![0_u8; (CONTROL_BYTES + capacity * descriptor_bytes) as usize];
+    let at = std::mem::offset_of!(abi::lookback_control, completed_epochs);
+    workspace[at..at + 4].copy_from_slice(&case.completed_epochs.to_le_bytes());
+    let (_, descriptors) = workspace.split_at_mut(CONTROL_BYTES as usize);
+    match case.poison {
+        Poison::Zeros => return workspace,
+        Poison::Ones => {
+            descriptors.fill(0xff);
+            return workspace;
+        }
+        Poison::Random | Poison::PreviousEpochs => {}
+    }
+    for chunk in descriptors.chunks_mut(8) {
+        let bits = random.bits().to_le_bytes();
+        chunk.copy_from_slice(&bits[..chunk.len()]);
+    }
+    // Where a descriptor's tag is.
+    let (tag_at, tag_stride) = match layout {
+        Descriptor::Packed64 => (4, 8),
+        Descriptor::Packed128 => (8, 16),
+        Descriptor::Split => (0, 4),
+    };
+    for tile in 0..capacity as usize {
+        let tag = tag_before(case, random);
+        let at = tag_at + tile * tag_stride;
+        descriptors[at..at + 4].copy_from_slice(&tag.to_le_bytes());
+    }
+    workspace
+}
+
+/// A tag that no coming launch may take for its own.
+fn tag_before(case: &StressCase, random: &mut Random) -> u32 {
+    let completed = case.completed_epochs;
+    // More launches than any case has.
+    let coming = completed..=completed.saturating_add(1 << 24);
+    let (epoch, status) = match case.poison {
+        // Tags of the round before: the wrap clears them.
+        Poison::PreviousEpochs if case.wraps => (1 + random.below(8) as u32, 1 + random.below(2) as u32),
+        Poison::PreviousEpochs => (completed - random.below(8) as u32, 1 + random.below(2) as u32),
+        _ => {
+            let mut epoch = random.below(u64::from(abi::LOOKBACK_MAXIMUM_EPOCH)) as u32;
+            while coming.contains(&epoch) {
+                epoch = random.below(u64::from(abi::LOOKBACK_MAXIMUM_EPOCH)) as u32;
+            }
+            (epoch, random.below(4) as u32)
+        }
+    };
+    epoch << abi::LOOKBACK_STATUS_BITS | status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::stress::gpu::case::Scale;
+
+    #[test]
+    fn no_workspace_starts_with_a_descriptor_of_a_coming_launch() {
+        for index in 0..2000 {
+            let case = StressCase::draw(5, index, 100, None, Scale::Full);
+            let layout = case.config.descriptor.expect("drawn");
+            let bytes = case.instance.element().bytes() as u64;
+            let workspace = first_workspace(&case, layout, 64, bytes, &mut Random::new(index, 1));
+            let (control, descriptors) = workspace.split_at(CONTROL_BYTES as usize);
+            let control: Vec<u32> = control[..16].chunks(4).map(bytemuck::pod_read_unaligned).collect();
+            assert_eq!(control, [0, 0, case.completed_epochs, 0], "the control block is valid");
+            let (tag_at, stride) = match layout {
+                Descriptor::Packed64 => (4, 8),
+                Descriptor::Packed128 => (8, 16),
+                Descriptor::Split => (0, 4),
+            };
+            for tile in 0..64 {
+                let tag: u32 = bytemuck::pod_read_unaligned(&descriptors[tag_at + tile * stride..][..4]);
+                let epoch = u64::from(tag >> abi::LOOKBACK_STATUS_BITS);
+                let first = u64::from(case.completed_epochs) + 1;
+                let last = (first + case.runs).min(u64::from(abi::LOOKBACK_MAXIMUM_EPOCH));
+                assert!(tag == 0 || !(first..=last).contains(&epoch), "{case}: {tag:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn shared_memory_is_asked_for_until_so_many_blocks_fit() {
+        let hopper = SharedMemory { block_bytes: 232_448, multiprocessor_bytes: 233_472, reserved_bytes: 1024 };
+        assert_eq!(hopper.dynamic_bytes(0, 500), 0);
+        assert_eq!(hopper.dynamic_bytes(1, 448), 232_000 / 128 * 128);
+        for blocks in [1, 2, 4] {
+            let block = u64::from(hopper.dynamic_bytes(blocks, 448)) + 448 + 1024;
+            assert!(block * u64::from(blocks) <= 233_472 && block * u64::from(blocks + 1) > 233_472);
+        }
+    }
+
+    #[test]
+    fn turn_and_tally_have_the_size_of_the_kernels() {
+        assert_eq!(size_of::<Turn>(), 8 * (13 + MODULES));
+        assert_eq!(size_of::<Tally>(), 40);
+    }
+}

@@ -1,0 +1,693 @@
+//! Stress of the scan kernels on a GPU: launches disturbed on purpose, every element of every output compared,
+//! for the kernels as they are and for each fault on purpose (`cuda/mutants.cuh`).
+//!
+//! What is run is drawn from a seed, case by case ([`StressCase`]): types, operators, modes, layouts and small
+//! tiles; tiny grids and grids far beyond what can be resident; delays inside the kernels; one block a
+//! multiprocessor; another kernel that holds most of the device for a while; several streams at once; replayed
+//! graphs; workspaces that start full of other launches' descriptors, and right before the epoch's wrap.
+//!
+//! ```text
+//! a run     scan · turn: compare the output and its guards, fill both, draw the next run's delays
+//! a cycle   8 to 24 runs of other data and sizes, launched one by one or as one graph
+//! a look    some 256 runs, then the host waits and reads what the device has counted
+//! ```
+//!
+//! A tile that waits too long gives up and says whom it missed, so that lost progress is a finding and no hang.
+//! For what hangs all the same there is a limit on the host; such a process must end, and kernels with a fault
+//! run in a process of their own ([`child`]).
+
+mod case;
+pub mod child;
+mod lane;
+mod random;
+pub mod sanitizer;
+
+pub use case::{CaseError, Launching, Poison, Scale, StressCase};
+
+use crate::cuda::compile::{Architecture, Compiler, Variant};
+use crate::cuda::error::{Context as _, CudaError};
+use crate::cuda::memory::{Buffer, DeviceMemory};
+use crate::element::{ElementType, Instance};
+use crate::kernels::mutant::Mutant;
+use crate::lab::cuda::device::{CudaDevice, attribute};
+use crate::lab::dataset::{Dataset, Reference};
+use crate::strategy::Strategy;
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::{CudaContext, CudaStream};
+use cudarc::nvrtc::Ptx;
+use lane::{Bench, Data, KernelKey, Lane, SharedMemory, Tools, place_inputs, shares_workspace};
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Runs of a lane between two looks of the host.
+const LOOK_RUNS: u64 = 256;
+/// Arrays of data that the runs of a lane take turns with.
+const DATA_SETS: u64 = 3;
+/// Failures after which stress of the kernels as they are has seen enough.
+const MOST_FAILURES: usize = 5;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct GpuStressSettings {
+    /// The GPU's number.
+    pub device: usize,
+    /// Runs to make at least.
+    pub runs: u64,
+    /// Seconds after which no further case begins, compilation not counted.
+    pub seconds: Option<f64>,
+    /// What everything is drawn from.
+    pub seed: u64,
+    /// The fault that the kernels or the host are to have.
+    pub mutant: Option<&'static Mutant>,
+    /// Different configurations of kernels to compile.
+    pub palette: u64,
+    /// Whether a slow tool looks on: few small runs, no delays, patience.
+    pub is_small: bool,
+}
+
+impl Default for GpuStressSettings {
+    fn default() -> Self {
+        Self { device: 0, runs: 100_000, seconds: None, seed: 1, mutant: None, palette: 96, is_small: false }
+    }
+}
+
+impl GpuStressSettings {
+    fn scale(&self) -> Scale {
+        match (self.is_small, &self.mutant) {
+            (true, _) => Scale::Small,
+            (false, Some(_)) => Scale::Short,
+            (false, None) => Scale::Full,
+        }
+    }
+
+    /// How long a tile waits before it gives up.
+    fn wait(&self) -> Duration {
+        match (self.is_small, &self.mutant) {
+            (true, _) => Duration::from_secs(20),
+            (false, Some(_)) => Duration::from_millis(50),
+            (false, None) => Duration::from_secs(2),
+        }
+    }
+
+    /// How long the launches between two looks may take.
+    fn limit(&self) -> Duration {
+        match (self.is_small, &self.mutant) {
+            (true, _) => Duration::from_secs(300),
+            (false, Some(_)) => Duration::from_secs(10),
+            (false, None) => Duration::from_secs(60),
+        }
+    }
+
+    /// The cases that are drawn first: what their kernels are is what all later cases use.
+    pub fn palette_cases(&self) -> Vec<StressCase> {
+        let draw = |index| StressCase::draw(self.seed, index, self.palette, self.mutant, self.scale());
+        (0..self.palette.max(1)).map(draw).collect()
+    }
+}
+
+/// Why stress did not run. What it finds is no error but a [`Finding`].
+#[derive(Debug, thiserror::Error)]
+pub enum StressError {
+    /// CUDA is missing or failed before any launch.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// A line that is no case.
+    #[error(transparent)]
+    Case(#[from] CaseError),
+    /// A process of its own could not be started or said nothing.
+    #[error("a process for stress failed: {0}")]
+    Process(String),
+}
+
+/// What went wrong in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "finding", rename_all = "snake_case")]
+pub enum Finding {
+    /// Elements are wrong.
+    Mismatch {
+        /// The lane's first wrong run.
+        run: u64,
+        /// Wrong runs of it.
+        wrong_runs: u64,
+        /// Wrong elements in them.
+        wrong_elements: u64,
+        /// Index of the first wrong element of the first wrong run; negative or beyond n for a guard.
+        first_index: i64,
+    },
+    /// A tile waited in vain.
+    LostProgress {
+        /// The tile that waited.
+        waiting_tile: u64,
+        /// The tile that it waited for.
+        missing_tile: u64,
+        /// Waits that ran out.
+        waits: u64,
+    },
+    /// The device did not come back.
+    Hung {
+        /// How long it was waited for.
+        seconds: f64,
+    },
+    /// The driver ended the context, for example for an access outside of any array.
+    Crashed {
+        /// What it said.
+        message: String,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch { wrong_runs, wrong_elements, first_index, .. } => {
+                let place = format!("the first at index {first_index}");
+                write!(formatter, "{wrong_elements} wrong elements in {wrong_runs} run(s), {place}")
+            }
+            Self::LostProgress { waiting_tile, missing_tile, .. } => {
+                write!(formatter, "lost progress: tile {waiting_tile} waited in vain for tile {missing_tile}")
+            }
+            Self::Hung { seconds } => write!(formatter, "the device did not come back within {seconds:.0} s"),
+            Self::Crashed { message } => formatter.write_str(message),
+        }
+    }
+}
+
+/// A failure with the line that runs it again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StressFailure {
+    /// What went wrong.
+    pub found: Finding,
+    /// Runs before it was seen, all lanes and cases together.
+    pub at_run: u64,
+    /// Seconds since the first launch.
+    pub seconds: f64,
+    /// The case, for [`reproduce`].
+    pub case: String,
+}
+
+/// What stress says of a mutant, or of the kernels as they are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// Something was wrong.
+    Killed {
+        /// What.
+        how: Finding,
+        /// Runs until it was seen.
+        at_run: u64,
+        /// The seed that it was drawn from.
+        seed: u64,
+        /// Seconds since the first launch.
+        seconds: f64,
+    },
+    /// Everything was right.
+    Survived {
+        /// So many times.
+        runs: u64,
+    },
+}
+
+/// What stress did and found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuStressReport {
+    /// The GPU.
+    pub device: String,
+    /// The fault, if any.
+    pub mutant: Option<String>,
+    /// What everything was drawn from.
+    pub seed: u64,
+    /// Scans that were run, each compared in full.
+    pub runs: u64,
+    /// Cases that they belong to.
+    pub configurations: u64,
+    /// Elements that were compared.
+    pub elements: u64,
+    /// Delays in the kernels.
+    pub delays: u64,
+    /// Kernels that were compiled or read.
+    pub kernels: u64,
+    /// Seconds of it.
+    pub compile_seconds: f64,
+    /// Seconds from the first launch on.
+    pub seconds: f64,
+    /// What went wrong.
+    pub failures: Vec<StressFailure>,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy)]
+pub struct GpuStressProgress {
+    /// Runs so far.
+    pub runs: u64,
+    /// Cases so far.
+    pub configurations: u64,
+    /// Failures so far.
+    pub failures: usize,
+    /// Seconds since the first launch.
+    pub seconds: f64,
+}
+
+/// Runs drawn cases until there are enough runs, the time is up, or something is found.
+///
+/// After a hang or a lost context nothing of CUDA is freed: the process should end.
+///
+/// # Errors
+/// When CUDA is missing or a kernel does not compile.
+pub fn stress(
+    settings: &GpuStressSettings,
+    progress: &mut dyn FnMut(&GpuStressProgress),
+) -> Result<GpuStressReport, StressError> {
+    let draw = |index| StressCase::draw(settings.seed, index, settings.palette, settings.mutant, settings.scale());
+    // Where the GPU lacks what a case needs, the next one that it can run.
+    let mut next = |index, architecture| {
+        let from_here = (index..).take(settings.palette.max(1) as usize).map(draw);
+        Some(from_here.into_iter().find(|case| runs_on(case, architecture)).unwrap_or_else(|| draw(index)))
+    };
+    run_cases(settings, &settings.palette_cases(), &mut next, progress)
+}
+
+/// Runs the case of a failure again, once with its own seed and then with others, until there are enough runs
+/// or something is found.
+///
+/// # Errors
+/// As [`stress`], and for a line that is no case.
+pub fn reproduce(
+    line: &str,
+    settings: &GpuStressSettings,
+    progress: &mut dyn FnMut(&GpuStressProgress),
+) -> Result<GpuStressReport, StressError> {
+    let case: StressCase = line.parse()?;
+    let settings = GpuStressSettings { mutant: case.mutant, ..settings.clone() };
+    let again = |index: u64| StressCase { seed: case.seed.wrapping_add(index), ..case.clone() };
+    run_cases(&settings, std::slice::from_ref(&case), &mut |index, _| Some(again(index)), progress)
+}
+
+/// Compiles the kernels of these cases, but those that the architecture cannot run, on all cores, into the compiler's cache. Returns how many there are.
+///
+/// # Errors
+/// When a kernel does not compile.
+pub fn compile(compiler: &Compiler, architecture: Architecture, cases: &[StressCase]) -> Result<u64, CudaError> {
+    let wanted = kernels_of(cases, architecture)?;
+    compile_all(compiler, architecture, &wanted).map(|cubins| cubins.len() as u64)
+}
+
+/// A kernel, the instance and the mutant: what a cubin is made for.
+type CubinKey = (KernelKey, Instance, u32);
+
+fn mutant_number(case: &StressCase) -> u32 {
+    case.mutant.map_or(0, Mutant::number)
+}
+
+/// Whether the GPU has what the case needs.
+fn runs_on(case: &StressCase, architecture: Architecture) -> bool {
+    case.strategy != Strategy::SingleCluster || architecture.has_clusters()
+}
+
+/// The kernels of those cases that the GPU can run.
+fn kernels_of(cases: &[StressCase], architecture: Architecture) -> Result<Vec<CubinKey>, CudaError> {
+    let mut seen = HashSet::new();
+    let mut wanted = Vec::new();
+    for case in cases.iter().filter(|case| runs_on(case, architecture)) {
+        for plan in case.plans()? {
+            for step in plan.steps {
+                let key = ((step.kernel, step.config), case.instance.canonical(), mutant_number(case));
+                if seen.insert(key) {
+                    wanted.push(key);
+                }
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+fn compile_one(compiler: &Compiler, architecture: Architecture, key: CubinKey) -> Result<Vec<u8>, CudaError> {
+    let ((kernel, config), instance, mutant) = key;
+    let variant = Variant { mutant, is_stressed: true, without_line_info: true, ..Variant::default() };
+    Ok(compiler.scan_kernel_variant(kernel, instance, &config, architecture, variant)?.cubin)
+}
+
+fn compile_all(
+    compiler: &Compiler,
+    architecture: Architecture,
+    wanted: &[CubinKey],
+) -> Result<HashMap<CubinKey, Vec<u8>>, CudaError> {
+    let next = AtomicUsize::new(0);
+    let worker = || -> Result<Vec<(CubinKey, Vec<u8>)>, CudaError> {
+        let mut made = Vec::new();
+        while let Some(&key) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            made.push((key, compile_one(compiler, architecture, key)?));
+        }
+        Ok(made)
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        let mut cubins = HashMap::new();
+        for worker in workers {
+            cubins.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(cubins)
+    })
+}
+
+/// What one case came to.
+#[derive(Debug, Default)]
+struct CaseOutcome {
+    runs: u64,
+    elements: u64,
+    delays: u64,
+    found: Option<Finding>,
+    /// The context is of no use any more.
+    is_fatal: bool,
+}
+
+fn run_cases(
+    settings: &GpuStressSettings,
+    ahead: &[StressCase],
+    next: &mut dyn FnMut(u64, Architecture) -> Option<StressCase>,
+    progress: &mut dyn FnMut(&GpuStressProgress),
+) -> Result<GpuStressReport, StressError> {
+    let before = Instant::now();
+    let mut stand = Stand::open(settings)?;
+    stand.cubins = compile_all(&stand.compiler, stand.architecture, &kernels_of(ahead, stand.architecture)?)?;
+    let compile_seconds = before.elapsed().as_secs_f64();
+    let mut report = GpuStressReport {
+        device: stand.name.clone(),
+        mutant: settings.mutant.map(|mutant| mutant.name.clone()),
+        seed: settings.seed,
+        runs: 0,
+        configurations: 0,
+        elements: 0,
+        delays: 0,
+        kernels: 0,
+        compile_seconds,
+        seconds: 0.0,
+        failures: Vec::new(),
+        verdict: Verdict::Survived { runs: 0 },
+    };
+    let start = Instant::now();
+    let enough = |report: &GpuStressReport| {
+        let failures = if settings.mutant.is_some() { 1 } else { MOST_FAILURES };
+        report.failures.len() >= failures
+            || report.runs >= settings.runs
+            || settings.seconds.is_some_and(|seconds| start.elapsed().as_secs_f64() >= seconds)
+    };
+    let mut is_fatal = false;
+    while !is_fatal && !enough(&report) {
+        let Some(case) = next(report.configurations, stand.architecture) else { break };
+        let outcome = stand.run(&case, settings)?;
+        is_fatal = outcome.is_fatal;
+        report.runs += outcome.runs;
+        report.elements += outcome.elements;
+        report.delays += outcome.delays;
+        report.configurations += 1;
+        report.seconds = start.elapsed().as_secs_f64();
+        if let Some(found) = outcome.found {
+            let (at_run, seconds) = (report.runs, report.seconds);
+            report.failures.push(StressFailure { found, at_run, seconds, case: case.to_string() });
+        }
+        progress(&GpuStressProgress {
+            runs: report.runs,
+            configurations: report.configurations,
+            failures: report.failures.len(),
+            seconds: report.seconds,
+        });
+    }
+    report.kernels = stand.cubins.len() as u64;
+    report.verdict = match report.failures.first() {
+        None => Verdict::Survived { runs: report.runs },
+        Some(first) => Verdict::Killed {
+            how: first.found.clone(),
+            at_run: first.at_run,
+            seed: settings.seed,
+            seconds: first.seconds,
+        },
+    };
+    if is_fatal {
+        // Freeing and unloading would wait for the launch that hangs, or fail one by one.
+        std::mem::forget(stand);
+    }
+    Ok(report)
+}
+
+/// What cases run on.
+struct Stand {
+    name: String,
+    compiler: Compiler,
+    architecture: Architecture,
+    cubins: HashMap<CubinKey, Vec<u8>>,
+    data: HashMap<Instance, Vec<Data>>,
+    tools: Tools,
+    shared: SharedMemory,
+    multiprocessors: u32,
+    /// For copies, and for the kernel that holds multiprocessors.
+    stream: Arc<CudaStream>,
+    memory: Arc<DeviceMemory>,
+}
+
+impl Stand {
+    fn open(settings: &GpuStressSettings) -> Result<Self, CudaError> {
+        let available = CudaDevice::count()?;
+        if settings.device >= available {
+            return Err(CudaError::NoDevice { ordinal: settings.device, available });
+        }
+        let compiler = Compiler::new()?;
+        let context =
+            CudaContext::new(settings.device).during(|| format!("opening CUDA device {}", settings.device))?;
+        // SAFETY: buffers are this object's and its lanes' own, and are freed after a wait; the context object was
+        // made right above and is nobody else's.
+        unsafe { context.disable_event_tracking() };
+        let (major, minor) =
+            context.compute_capability().during(|| String::from("asking for the compute capability"))?;
+        let architecture = Architecture { major, minor };
+        let number = |which| attribute(&context, which);
+        let shared = SharedMemory {
+            block_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            multiprocessor_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+            reserved_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)?,
+        };
+        let multiprocessors = number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        let module = context
+            .load_module(Ptx::from_binary(compiler.stress_kernels(architecture)?.cubin))
+            .during(|| String::from("loading the kernels of stress"))?;
+        Ok(Self {
+            name: context.name().during(|| String::from("asking for the device's name"))?,
+            compiler,
+            architecture,
+            cubins: HashMap::new(),
+            data: HashMap::new(),
+            tools: Tools::new(module, shared.all())?,
+            shared,
+            multiprocessors,
+            stream: context.new_stream().during(|| String::from("making a stream"))?,
+            memory: DeviceMemory::new(&context)?,
+        })
+    }
+
+    /// Arrays of the longest size, and their inclusive scans: those of shorter ones are their beginnings.
+    fn load(&mut self, instance: Instance) -> Result<(), CudaError> {
+        if self.data.contains_key(&instance) {
+            return Ok(());
+        }
+        let mut sets = Vec::new();
+        for seed in 0..DATA_SETS {
+            let dataset = dataset(instance, seed);
+            let Reference::Exact(reference) = &dataset.reference else {
+                unreachable!("the instances of stress are exact")
+            };
+            let upload = |bytes: &[u8], what: &str| -> Result<Buffer, CudaError> {
+                let buffer = self.memory.allocate(bytes.len() as u64, what)?;
+                buffer.upload(0, bytes, &self.stream)?;
+                Ok(buffer)
+            };
+            sets.push(Data {
+                input: upload(&dataset.input, "data for stress")?,
+                reference: upload(reference, "a reference for stress")?,
+            });
+        }
+        self.data.insert(instance, sets);
+        Ok(())
+    }
+
+    fn run(&mut self, case: &StressCase, settings: &GpuStressSettings) -> Result<CaseOutcome, CudaError> {
+        self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
+        self.load(case.instance)?;
+        let missing: Vec<_> = kernels_of(std::slice::from_ref(case), self.architecture)?
+            .into_iter()
+            .filter(|key| !self.cubins.contains_key(key))
+            .collect();
+        for key in missing {
+            self.cubins.insert(key, compile_one(&self.compiler, self.architecture, key)?);
+        }
+        let plans = case.plans()?;
+        let Some(data) = self.data.get(&case.instance) else { return Ok(CaseOutcome::default()) };
+        let inputs = Arc::new(place_inputs(case, data, &self.memory, &self.stream)?);
+        self.memory.finish(&self.stream, settings.limit(), "placing inputs")?;
+        let cubin = |key: KernelKey| -> Result<Vec<u8>, CudaError> {
+            let key = (key, case.instance.canonical(), mutant_number(case));
+            match self.cubins.get(&key) {
+                Some(cubin) => Ok(cubin.clone()),
+                None => compile_one(&self.compiler, self.architecture, key),
+            }
+        };
+        let bench = Bench {
+            case,
+            plans: &plans,
+            memory: &self.memory,
+            tools: &self.tools,
+            shared: self.shared,
+            data,
+            inputs: &inputs,
+            wait_nanoseconds: settings.wait().as_nanos() as u64,
+            architecture: self.architecture,
+            cubin: &cubin,
+        };
+        let mut lanes: Vec<Lane> = Vec::new();
+        for index in 0..u64::from(case.streams) {
+            let sharing = lanes.first().filter(|_| shares_workspace(case));
+            let mut lane = Lane::new(&bench, index, sharing)?;
+            lane.capture(case, &self.tools)?;
+            lanes.push(lane);
+        }
+        let mut outcome = CaseOutcome::default();
+        match self.drive(case, &lanes, settings.limit(), &mut outcome) {
+            Ok(()) => {}
+            // What failed is a launch: arguments and memory were all there before.
+            Err(error) => {
+                outcome.is_fatal = true;
+                outcome.found = Some(match error {
+                    CudaError::DidNotFinish { .. } => Finding::Hung { seconds: settings.limit().as_secs_f64() },
+                    error => Finding::Crashed { message: error.to_string() },
+                });
+                std::mem::forget((lanes, inputs));
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Starts the runs of a case and looks at what they give.
+    fn drive(
+        &self,
+        case: &StressCase,
+        lanes: &[Lane],
+        limit: Duration,
+        outcome: &mut CaseOutcome,
+    ) -> Result<(), CudaError> {
+        let cycle = u64::from(case.cycle);
+        let cycles = case.runs.div_ceil(cycle);
+        let cycles_of_look = (LOOK_RUNS / cycle).max(1);
+        let occupied = (self.multiprocessors * case.occupied_percent / 100).min(self.multiprocessors);
+        let mut done = 0;
+        while done < cycles && outcome.found.is_none() {
+            let now = cycles_of_look.min(cycles - done);
+            for _ in 0..now {
+                if occupied > 0 {
+                    let nanoseconds = u64::from(case.occupied_nanoseconds);
+                    self.tools.occupy(&self.stream, occupied, self.shared.all(), nanoseconds)?;
+                }
+                for lane in lanes {
+                    lane.start_cycle(case, &self.tools)?;
+                }
+            }
+            done += now;
+            for lane in lanes {
+                self.memory.finish(&lane.stream, limit, "scans under stress")?;
+            }
+            self.memory.finish(&self.stream, limit, "the kernel that holds multiprocessors")?;
+            (outcome.runs, outcome.delays) = (0, 0);
+            for lane in lanes {
+                let (tally, waits) = (lane.tally()?, lane.waits()?);
+                outcome.runs += tally.run;
+                outcome.delays += waits.delays;
+                if waits.faults > 0 {
+                    outcome.found = Some(Finding::LostProgress {
+                        waiting_tile: waits.waiting_tile,
+                        missing_tile: waits.missing_tile,
+                        waits: waits.faults,
+                    });
+                } else if tally.wrong_runs > 0 && outcome.found.is_none() {
+                    outcome.found = Some(Finding::Mismatch {
+                        run: tally.first_wrong >> 32,
+                        wrong_runs: tally.wrong_runs,
+                        wrong_elements: tally.wrong_elements,
+                        first_index: lane.index_of(tally.first_wrong & 0xffff_ffff),
+                    });
+                }
+            }
+        }
+        outcome.elements = lanes.iter().map(|lane| lane.elements_of_cycle() * done).sum();
+        Ok(())
+    }
+}
+
+/// Data of the longest size. Intervals begin elsewhere in each set, since their values say where they stand.
+fn dataset(instance: Instance, seed: u64) -> Dataset {
+    if instance.element() != ElementType::IndexInterval {
+        return Dataset::random(instance, case::MAXIMUM_ELEMENTS, 1 + seed);
+    }
+    let first = seed as u32 * 1_000_003;
+    let input: Vec<[u32; 2]> = (0..case::MAXIMUM_ELEMENTS as u32).map(|index| [first + index; 2]).collect();
+    let input: Vec<u8> = bytemuck::cast_slice(&input).to_vec();
+    let reference = Reference::new(instance, &input);
+    Dataset { instance, n: case::MAXIMUM_ELEMENTS, input, reference, source: format!("intervals from {first}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_instance_that_is_drawn_has_an_exact_reference_and_data_that_differ() {
+        let cases = GpuStressSettings { palette: 200, ..GpuStressSettings::default() }.palette_cases();
+        let instances: HashSet<Instance> = cases.iter().map(|case| case.instance).collect();
+        assert!(instances.len() >= 8, "{instances:?}");
+        for instance in instances {
+            let sets: Vec<Dataset> = (0..DATA_SETS).map(|seed| dataset(instance, seed)).collect();
+            for set in &sets {
+                assert!(matches!(&set.reference, Reference::Exact(reference) if reference.len() == set.input.len()));
+            }
+            assert!(sets[0].input != sets[1].input && sets[1].input != sets[2].input);
+        }
+    }
+
+    #[test]
+    fn a_report_is_read_back_from_its_text() {
+        for how in [
+            Finding::LostProgress { waiting_tile: 7, missing_tile: 6, waits: 3 },
+            Finding::Hung { seconds: 10.0 },
+            Finding::Mismatch { run: 1, wrong_runs: 2, wrong_elements: 3, first_index: -4 },
+        ] {
+            read_back(&how);
+        }
+    }
+
+    fn read_back(how: &Finding) {
+        let report = GpuStressReport {
+            device: String::from("a GPU"),
+            mutant: Some(String::from("torn_descriptor")),
+            seed: 5,
+            runs: 640,
+            configurations: 2,
+            elements: 1_000_000,
+            delays: 17,
+            kernels: 3,
+            compile_seconds: 0.5,
+            seconds: 0.25,
+            failures: vec![StressFailure {
+                found: how.clone(),
+                at_run: 640,
+                seconds: 0.2,
+                case: String::from("a line"),
+            }],
+            verdict: Verdict::Killed { how: how.clone(), at_run: 640, seed: 5, seconds: 0.2 },
+        };
+        let text = serde_json::to_string(&report).expect("a report has text");
+        assert!(text.contains(r#""verdict":"killed""#), "{text}");
+        assert_eq!(serde_json::from_str::<GpuStressReport>(&text).expect("its own text"), report);
+    }
+}

@@ -1,0 +1,27 @@
+//! Looking for races, and showing that the looking works: drawn runs of the scan kernels under hostile schedules
+//! and weak memory, and the same detectors against kernels that were broken on purpose.
+//!
+//! A stress run that passes is worth what its mutants say: [`Mutant`] lists the faults that the kernels can be
+//! given, [`Case`] is one reproducible run, and `lookback stress` draws cases, shrinks those that fail and prints
+//! which detector kills which mutant.
+
+#[cfg(feature = "cpu")]
+pub mod case;
+#[cfg(feature = "cpu")]
+pub mod cpu;
+#[cfg(all(feature = "cuda", feature = "cpu"))]
+pub mod gpu;
+#[cfg(feature = "cpu")]
+pub mod replay;
+#[cfg(feature = "cpu")]
+pub mod search;
+pub mod table;
+#[cfg(feature = "cpu")]
+pub mod thread_sanitizer;
+
+pub use crate::kernels::mutant::{
+    Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When,
+    fault_without_waiting, mutant_number,
+};
+#[cfg(feature = "cpu")]
+pub use case::{Case, Disturbance, Memory, WorkspaceStart};

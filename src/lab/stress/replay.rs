@@ -1,0 +1,172 @@
+//! The interleaving of one case, tile by tile, as text.
+
+use super::case::Case;
+use super::cpu::{Failure, Observer, Passed, Places, run_observed};
+use crate::abi;
+use crate::cpu::{Access, AccessKind, Scope};
+use crate::strategy::Descriptor;
+use crate::strategy::plan::Step;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::mem::offset_of;
+
+/// Runs a case again and writes down every access of the protocol; the last `lines` of each launch are kept.
+pub fn replay(case: &Case, lines: usize) -> (String, Result<Passed, Failure>) {
+    let mut narrator = Narrator { lines, ..Narrator::default() };
+    let result = run_observed(case, Some(&mut narrator));
+    narrator.close();
+    (narrator.text, result)
+}
+
+#[derive(Default)]
+struct Narrator {
+    text: String,
+    lines: usize,
+    /// Of the launch so far.
+    told: Vec<String>,
+    /// How often the last line was repeated.
+    repeated: u64,
+    launches: u32,
+    workspace: Option<Places>,
+    /// Tile of each block, from the tickets that they drew.
+    tiles: HashMap<u64, u64>,
+    uses_tickets: bool,
+}
+
+impl Narrator {
+    fn close(&mut self) {
+        self.flush_repeats();
+        let hidden = self.told.len().saturating_sub(self.lines);
+        if hidden > 0 {
+            let _ = writeln!(self.text, "  … {hidden} accesses before these; --replay-lines shows more");
+        }
+        for line in self.told.drain(..).skip(hidden) {
+            let _ = writeln!(self.text, "  {line}");
+        }
+    }
+
+    fn flush_repeats(&mut self) {
+        if self.repeated > 0 {
+            let times = self.repeated;
+            if let Some(last) = self.told.last_mut() {
+                let _ = write!(last, "  (and {times} times more)");
+            }
+            self.repeated = 0;
+        }
+    }
+
+    fn tell(&mut self, line: String) {
+        if self.told.last().is_some_and(|last| *last == line) {
+            self.repeated += 1;
+            return;
+        }
+        self.flush_repeats();
+        self.told.push(line);
+    }
+
+    /// Who a thread is: its tile, once it is known.
+    fn who(&self, access: &Access) -> String {
+        let block = access.block;
+        match self.tiles.get(&block) {
+            Some(tile) => format!("tile {tile:<3} block {block:<3} thread {:<3}", access.thread),
+            None => format!("         block {block:<3} thread {:<3}", access.thread),
+        }
+    }
+
+    /// What an address is, and the tag and value that the bytes there are.
+    fn what(&self, access: &Access, value: &[u8]) -> String {
+        let Some(places) = self.workspace else { return String::from("memory") };
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |word, &byte| word << 8 | u128::from(byte));
+        if let Some(offset) = access.address.checked_sub(places.control)
+            && offset < size_of::<abi::lookback_control>()
+        {
+            let name = match offset {
+                o if o == offset_of!(abi::lookback_control, ticket) => "ticket",
+                o if o == offset_of!(abi::lookback_control, finished_blocks) => "finished blocks",
+                o if o == offset_of!(abi::lookback_control, completed_epochs) => "completed epochs",
+                _ => "control",
+            };
+            return format!("{name} = {}", word(value));
+        }
+        let Some(offset) = access.address.checked_sub(places.descriptors).filter(|o| *o < places.descriptor_bytes)
+        else {
+            return format!("{:#x} = {:#x}", access.address, word(value));
+        };
+        let capacity = places.capacity as usize;
+        match places.layout {
+            Descriptor::Packed64 if value.len() == 8 => {
+                format!("descriptor {} = {} {:#x}", offset / 8, tag(word(&value[4..]) as u32), word(&value[..4]))
+            }
+            Descriptor::Packed128 if value.len() == 16 => {
+                format!("descriptor {} = {} {:#x}", offset / 16, tag(word(&value[8..12]) as u32), word(&value[..8]))
+            }
+            Descriptor::Packed64 => format!("half of descriptor {} = {:#x}", offset / 8, word(value)),
+            Descriptor::Packed128 => format!("part of descriptor {} = {:#x}", offset / 16, word(value)),
+            Descriptor::Split if offset < 4 * capacity => format!("tag {} = {}", offset / 4, tag(word(value) as u32)),
+            Descriptor::Split => {
+                let slot = (offset - 4 * capacity) / places.element_bytes;
+                let (name, tile) = if slot < capacity { ("aggregate", slot) } else { ("prefix", slot - capacity) };
+                format!("{name} {tile} = {:#x}", word(value))
+            }
+        }
+    }
+}
+
+fn tag(tag: u32) -> String {
+    let status = match tag & ((1 << abi::LOOKBACK_STATUS_BITS) - 1) {
+        abi::LOOKBACK_STATUS_INVALID => "invalid",
+        abi::LOOKBACK_STATUS_AGGREGATE => "aggregate",
+        abi::LOOKBACK_STATUS_PREFIX => "prefix",
+        _ => "no status",
+    };
+    format!("[epoch {} {status}]", tag >> abi::LOOKBACK_STATUS_BITS)
+}
+
+impl Observer for Narrator {
+    fn begins(&mut self, step: &Step, workspace: &Places) {
+        self.close();
+        self.tiles.clear();
+        self.workspace = Some(*workspace);
+        self.launches += 1;
+        self.uses_tickets = step.uses_descriptors;
+        let _ = writeln!(
+            self.text,
+            "kernel launch {}: {}, {} blocks, {} elements in {} tiles",
+            self.launches,
+            step.kernel.name(),
+            step.grid_blocks,
+            step.n,
+            step.tiles
+        );
+    }
+
+    fn observe(&mut self, access: &Access, value: &[u8]) {
+        let scope = if access.scope == Scope::Block { " with .cta scope" } else { "" };
+        let halves = if access.is_vector { " as two halves" } else { "" };
+        let verb = match access.kind {
+            AccessKind::RelaxedLoad => "loads relaxed  ",
+            AccessKind::AcquireLoad => "loads acquire  ",
+            AccessKind::PayloadLoad => "loads          ",
+            AccessKind::RelaxedStore => "stores relaxed ",
+            AccessKind::ReleaseStore => "stores release ",
+            AccessKind::PayloadStore => "stores         ",
+            AccessKind::RelaxedFetchAdd => "adds relaxed to",
+            AccessKind::AcquireReleaseFetchAdd => "adds acq_rel to",
+            AccessKind::Fence => "fence          ",
+            _ => return,
+        };
+        let what = if access.kind == AccessKind::Fence { String::new() } else { self.what(access, value) };
+        let site = access.site().map(|site| format!("  {site}")).unwrap_or_default();
+        let line = format!("{} {verb} {what}{scope}{halves}{site}", self.who(access));
+        if self.uses_tickets
+            && matches!(access.kind, AccessKind::RelaxedFetchAdd | AccessKind::AcquireReleaseFetchAdd)
+            && self
+                .workspace
+                .is_some_and(|places| access.address == places.control + offset_of!(abi::lookback_control, ticket))
+            && let Ok(bytes) = value.try_into()
+        {
+            self.tiles.insert(access.block, u64::from(u32::from_ne_bytes(bytes)));
+        }
+        self.tell(line);
+    }
+}

@@ -1,0 +1,445 @@
+//! Which detector kills which mutant: the record of `lookback stress --mutants`.
+
+use crate::kernels::mutant::{Kind, Mutant};
+use indicatif::HumanCount;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Somebody who looks for faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Detector {
+    /// Hostile schedules on the CPU device; every load returns the last value stored.
+    CpuSchedules,
+    /// The same schedules over a model of weak memory.
+    WeakMemory,
+    /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
+    ThreadSanitizer,
+    /// Every interleaving of a model of the protocol, by loom.
+    Loom,
+    /// Every execution of a model of the protocol that the PTX memory model allows.
+    PtxEnumerator,
+    /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
+    GpuStress,
+    /// NVIDIA's compute-sanitizer on a GPU.
+    ComputeSanitizer,
+}
+
+impl Detector {
+    /// Every detector, in the order of the table's columns.
+    pub const ALL: [Self; 7] = [
+        Self::CpuSchedules,
+        Self::WeakMemory,
+        Self::ThreadSanitizer,
+        Self::Loom,
+        Self::PtxEnumerator,
+        Self::GpuStress,
+        Self::ComputeSanitizer,
+    ];
+
+    /// The word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CpuSchedules => "cpu-schedules",
+            Self::WeakMemory => "weak-memory",
+            Self::ThreadSanitizer => "thread-sanitizer",
+            Self::Loom => "loom",
+            Self::PtxEnumerator => "ptx-enumerator",
+            Self::GpuStress => "gpu-stress",
+            Self::ComputeSanitizer => "compute-sanitizer",
+        }
+    }
+
+    /// The head of a column, at most 9 letters.
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            Self::CpuSchedules => "schedules",
+            Self::WeakMemory => "weak",
+            Self::ThreadSanitizer => "TSan",
+            Self::Loom => "loom",
+            Self::PtxEnumerator => "PTX",
+            Self::GpuStress => "GPU",
+            Self::ComputeSanitizer => "sanitizer",
+        }
+    }
+
+    /// Whether it needs a GPU.
+    pub const fn needs_gpu(self) -> bool {
+        matches!(self, Self::GpuStress | Self::ComputeSanitizer)
+    }
+
+    /// Whether it looks at every execution of a model, so that there is nothing to draw.
+    pub const fn is_exhaustive(self) -> bool {
+        matches!(self, Self::Loom | Self::PtxEnumerator)
+    }
+}
+
+/// What a detector says of a mutant, or of the kernels as they are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Cell {
+    /// It found the fault.
+    Killed {
+        /// The seed at which, if anything was drawn.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        seed: Option<u64>,
+        /// After how many runs: schedules, launches or executions.
+        runs: u64,
+        /// After how many seconds.
+        seconds: f64,
+        /// What it saw.
+        how: String,
+        /// The command that shows it again.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        reproduce: Option<String>,
+    },
+    /// It found nothing.
+    Survived {
+        /// In so many runs.
+        runs: u64,
+        /// And seconds.
+        seconds: f64,
+    },
+    /// What the detector looks at does not hold the fault.
+    NotModelled {
+        /// Why.
+        why: String,
+    },
+    /// It was not asked, or could not be.
+    NotRun {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Cell {
+    /// Whether the fault was found.
+    pub const fn is_killed(&self) -> bool {
+        matches!(self, Self::Killed { .. })
+    }
+
+    /// A few letters for a table.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Killed { seconds, .. } => short_seconds(*seconds),
+            Self::Survived { .. } => "survived".to_owned(),
+            Self::NotModelled { .. } => "·".to_owned(),
+            Self::NotRun { .. } => "–".to_owned(),
+        }
+    }
+}
+
+/// 0.012 as "12 ms".
+fn short_seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.0995 => format!("{:.0} ms", (s * 1e3).max(1.0)),
+        s if s < 9.95 => format!("{s:.1} s"),
+        s => format!("{s:.0} s"),
+    }
+}
+
+/// What all detectors together say of a mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// At least one detector found it.
+    Killed,
+    /// None did.
+    Survived,
+}
+
+/// One mutant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// What it breaks; harmless variants must survive.
+    pub kind: Kind,
+    /// What it is.
+    pub text: String,
+    /// Where its first hook stands.
+    pub place: String,
+    /// What all detectors together say.
+    pub verdict: Verdict,
+    /// What each says.
+    pub detectors: BTreeMap<Detector, Cell>,
+}
+
+impl Row {
+    /// A row without cells.
+    pub fn new(mutant: &Mutant) -> Self {
+        Self {
+            name: mutant.name.clone(),
+            kind: mutant.kind,
+            text: mutant.text.clone(),
+            place: format!("{}:{}", mutant.file, mutant.line),
+            verdict: Verdict::Survived,
+            detectors: BTreeMap::new(),
+        }
+    }
+
+    /// Adds what a detector says.
+    pub fn set(&mut self, detector: Detector, cell: Cell) {
+        self.detectors.insert(detector, cell);
+        let is_killed = self.detectors.values().any(Cell::is_killed);
+        self.verdict = if is_killed { Verdict::Killed } else { Verdict::Survived };
+    }
+
+    /// Whether any detector looked at it.
+    pub fn was_asked(&self) -> bool {
+        self.detectors.values().any(|cell| !matches!(cell, Cell::NotRun { .. }))
+    }
+
+    /// Whether the verdict is the one that the mutant's kind asks for.
+    pub fn is_right(&self) -> bool {
+        (self.kind == Kind::Harmless) == (self.verdict == Verdict::Survived)
+    }
+}
+
+/// The kill table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KillTable {
+    /// Version of the program.
+    pub program: String,
+    /// The commit that it was built from, if known.
+    pub git_commit: Option<String>,
+    /// When, in UTC.
+    pub date: String,
+    /// The command.
+    pub command: String,
+    /// What the detectors ran on: processor, compilers, GPU.
+    pub machine: BTreeMap<String, String>,
+    /// The columns.
+    pub detectors: Vec<Detector>,
+    /// The kernels as they are, by each detector.
+    pub unmutated: BTreeMap<Detector, Cell>,
+    /// The rows.
+    pub mutants: Vec<Row>,
+}
+
+impl KillTable {
+    /// Takes the columns that this table has not from another one.
+    pub fn add(&mut self, other: &Self) {
+        for &detector in &other.detectors {
+            if self.detectors.contains(&detector) {
+                continue;
+            }
+            self.detectors.push(detector);
+            let date = other.date.get(..10).unwrap_or(&other.date);
+            let commit = other.git_commit.as_deref().unwrap_or("unknown");
+            self.machine
+                .entry(format!("column {}", detector.short_name()))
+                .or_insert_with(|| format!("{}, {date}, commit {commit}", other.command));
+            if let Some(cell) = other.unmutated.get(&detector) {
+                self.unmutated.insert(detector, cell.clone());
+            }
+            for row in &mut self.mutants {
+                let theirs = other.mutants.iter().find(|theirs| theirs.name == row.name);
+                let missing = || Cell::NotRun { why: "not in the table that the column is from".to_owned() };
+                row.set(
+                    detector,
+                    theirs.and_then(|theirs| theirs.detectors.get(&detector)).cloned().unwrap_or_else(missing),
+                );
+            }
+        }
+        self.detectors.sort_unstable();
+        for (name, value) in &other.machine {
+            self.machine.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
+
+    /// Rows whose verdict is not what it must be: mutants that survived, harmless variants that were reported.
+    pub fn wrong_rows(&self) -> impl Iterator<Item = &Row> {
+        self.mutants.iter().filter(|row| !row.is_right())
+    }
+
+    /// Detectors that report the kernels as they are.
+    pub fn false_alarms(&self) -> impl Iterator<Item = (Detector, &Cell)> {
+        self.unmutated.iter().filter(|(_, cell)| cell.is_killed()).map(|(&detector, cell)| (detector, cell))
+    }
+
+    /// Whether every mutant was killed, nothing harmless was, and no detector reports the kernels as they are.
+    pub fn is_right(&self) -> bool {
+        let passed = |detector| matches!(self.unmutated.get(&detector), Some(Cell::Survived { .. }));
+        // A detector that kills mutants and has not let the kernels as they are pass may kill anything.
+        let all_pass = self.detectors.iter().all(|&detector| {
+            let kills = |row: &Row| row.detectors.get(&detector).is_some_and(Cell::is_killed);
+            passed(detector) || !self.mutants.iter().any(kills)
+        });
+        all_pass && self.wrong_rows().next().is_none() && self.false_alarms().next().is_none()
+    }
+
+    /// The table for a terminal of 80 columns and more.
+    pub fn text(&self) -> String {
+        let names = self.mutants.iter().map(|row| row.name.len()).max().unwrap_or(0).max(10);
+        let mut text = String::new();
+        let _ = write!(text, "{:<names$}", "mutant");
+        for detector in &self.detectors {
+            let _ = write!(text, " {:>9}", detector.short_name());
+        }
+        text.push('\n');
+        let mut last = None;
+        for row in &self.mutants {
+            if last != Some(row.kind) {
+                let _ = writeln!(text, "-- {}", heading(row.kind));
+                last = Some(row.kind);
+            }
+            let _ = write!(text, "{:<names$}", row.name);
+            for detector in &self.detectors {
+                let _ = write!(text, " {:>9}", row.detectors.get(detector).map_or("–".to_owned(), Cell::short));
+            }
+            if !row.is_right() {
+                text.push_str("  WRONG");
+            }
+            text.push('\n');
+        }
+        let _ = writeln!(text, "-- the kernels as they are: runs without a failure");
+        let _ = write!(text, "{:<names$}", "unmutated");
+        for detector in &self.detectors {
+            let cell = match self.unmutated.get(detector) {
+                Some(Cell::Survived { runs, .. }) => runs.to_string(),
+                Some(Cell::Killed { .. }) => "REPORTED".to_owned(),
+                Some(_) | None => "–".to_owned(),
+            };
+            let _ = write!(text, " {cell:>9}");
+        }
+        text.push('\n');
+        let killed = self.mutants.iter().filter(|row| row.kind != Kind::Harmless);
+        let (killed, all) = (killed.clone().filter(|row| row.verdict == Verdict::Killed).count(), killed.count());
+        let harmless = self.mutants.iter().filter(|row| row.kind == Kind::Harmless);
+        let (quiet, variants) = (harmless.clone().filter(|row| row.is_right()).count(), harmless.count());
+        let _ = writeln!(
+            text,
+            "{killed} of {all} mutants killed, {quiet} of {variants} harmless variants let pass.\n\
+             Times are from the first run to the kill; · is not in the detector's model, – was not run."
+        );
+        text
+    }
+
+    /// Kills by kind and detector, and folded away a line a mutant: for a document.
+    pub fn markdown(&self) -> String {
+        let machine = |name: &str| self.machine.get(name).map(|value| format!(", {value}")).unwrap_or_default();
+        let (processor, gpu) = (machine("processor"), machine("GPU"));
+        let date = self.date.get(..10).unwrap_or(&self.date);
+        let mut text = format!("Faults that each detector found: {date}{processor}{gpu}, `{}`.\n\n", self.command);
+        self.head(&mut text, &["faults", "how many"]);
+        for kind in Kind::ALL {
+            let rows: Vec<_> = self.mutants.iter().filter(|row| row.kind == kind).collect();
+            let _ = write!(text, "| {} | {} |", heading(kind), rows.len());
+            for detector in &self.detectors {
+                let killed = rows.iter().filter(|row| row.detectors.get(detector).is_some_and(Cell::is_killed)).count();
+                let _ = write!(text, " {killed} |");
+            }
+            text.push('\n');
+        }
+        let _ = write!(text, "| the kernels as they are: runs without a failure | |");
+        for detector in &self.detectors {
+            let cell = match self.unmutated.get(detector) {
+                Some(Cell::Survived { runs, .. }) => HumanCount(*runs).to_string(),
+                Some(Cell::Killed { .. }) => "**reported**".to_owned(),
+                Some(_) | None => "–".to_owned(),
+            };
+            let _ = write!(text, " {cell} |");
+        }
+        text.push_str("\n\n<details><summary>Each fault, and the time to its kill</summary>\n\n");
+        self.head(&mut text, &["mutant", "what it is"]);
+        for row in &self.mutants {
+            let mark = if row.kind == Kind::Harmless { " (harmless)" } else { "" };
+            let _ = write!(text, "| `{}`{mark} | {} |", row.name, row.text.replace('|', "\\|"));
+            for detector in &self.detectors {
+                let _ = write!(text, " {} |", row.detectors.get(detector).map_or("–".to_owned(), Cell::short));
+            }
+            text.push('\n');
+        }
+        text.push_str("\n· is not in the detector's model, – was not run.\n\n</details>\n");
+        text
+    }
+
+    /// The first two lines of a table: two columns of text, then the detectors.
+    fn head(&self, text: &mut String, columns: &[&str; 2]) {
+        let _ = write!(text, "| {} | {} |", columns[0], columns[1]);
+        for detector in &self.detectors {
+            let _ = write!(text, " {} |", detector.short_name());
+        }
+        let _ = writeln!(text, "\n|---|---|{}", "--:|".repeat(self.detectors.len()));
+    }
+}
+
+/// What stands above the rows of a kind.
+pub const fn heading(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Ordering => "order, scope and width of the protocol's accesses",
+        Kind::Barrier => "barriers in a block or a warp",
+        Kind::Protocol => "tickets, epochs, workspaces",
+        Kind::Algorithm => "what is computed",
+        Kind::Harmless => "harmless variants: they must survive",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> KillTable {
+        let cell = |killed: bool| {
+            if killed {
+                Cell::Killed { seed: Some(3), runs: 4, seconds: 0.012, how: "wrong".to_owned(), reproduce: None }
+            } else {
+                Cell::Survived { runs: 300, seconds: 1.0 }
+            }
+        };
+        let mut rows = Vec::new();
+        for mutant in Mutant::all().expect("readable").iter() {
+            let mut row = Row::new(mutant);
+            row.set(Detector::WeakMemory, cell(!mutant.is_harmless()));
+            rows.push(row);
+        }
+        KillTable {
+            program: "lookback".to_owned(),
+            git_commit: None,
+            date: String::new(),
+            command: String::new(),
+            machine: BTreeMap::new(),
+            detectors: vec![Detector::WeakMemory],
+            unmutated: BTreeMap::from([(Detector::WeakMemory, cell(false))]),
+            mutants: rows,
+        }
+    }
+
+    #[test]
+    fn survivors_and_false_alarms_make_it_wrong() {
+        let good = table();
+        assert!(good.is_right());
+        let mut survivor = good.clone();
+        survivor.mutants[0].set(Detector::WeakMemory, Cell::Survived { runs: 1, seconds: 0.1 });
+        assert!(!survivor.is_right());
+        assert_eq!(survivor.wrong_rows().count(), 1);
+        assert!(survivor.text().contains("WRONG"));
+        let mut alarm = good.clone();
+        let kill = good.mutants[0].detectors[&Detector::WeakMemory].clone();
+        alarm.unmutated.insert(Detector::WeakMemory, kill.clone());
+        assert!(!alarm.is_right());
+        let mut reported = good.clone();
+        let harmless = reported.mutants.iter_mut().find(|row| row.kind == Kind::Harmless).expect("there are some");
+        harmless.set(Detector::WeakMemory, kill);
+        assert!(!reported.is_right());
+    }
+
+    #[test]
+    fn a_table_comes_back_from_json_and_takes_columns() {
+        let table = table();
+        let text = serde_json::to_string(&table).expect("a table is JSON");
+        assert_eq!(serde_json::from_str::<KillTable>(&text).expect("it comes back"), table);
+        let mut gpu = table.clone();
+        gpu.detectors = vec![Detector::GpuStress];
+        for row in &mut gpu.mutants {
+            let cell = row.detectors.remove(&Detector::WeakMemory).expect("it has one");
+            row.set(Detector::GpuStress, cell);
+        }
+        let mut both = table.clone();
+        both.add(&gpu);
+        assert_eq!(both.detectors, [Detector::WeakMemory, Detector::GpuStress]);
+        assert!(both.mutants.iter().all(|row| row.detectors.len() == 2));
+    }
+}

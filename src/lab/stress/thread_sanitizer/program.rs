@@ -1,0 +1,373 @@
+//! The program: compiled, kept, started.
+//!
+//! It is kept under the SHA-256 of its sources, the options and what the compiler says of itself, so a changed kernel
+//! never meets an old program.
+
+use super::report::{self, Verdict};
+use super::{Job, ThreadSanitizerError};
+use crate::kernels::embedded::for_host;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// For every file. The context of the running thread is one load away if the thread-local is resolved at link time;
+/// line tables are what reports name lines from.
+const OPTIONS: [&str; 6] =
+    ["-std=c++17", "-g1", "-fno-exceptions", "-fno-rtti", "-ftls-model=initial-exec", "-DLOOKBACK_MUTANTS_AT_RUN_TIME"];
+
+/// For the kernels. More optimisation takes longer to compile and saves little: most instructions are the sanitizer's.
+const KERNEL_OPTIONS: [&str; 2] = ["-O1", "-fsanitize=thread"];
+
+/// For the program around them: no call of memcpy or memset where none is written, because the sanitizer sees those.
+const PROGRAM_OPTIONS: [&str; 2] = ["-O2", "-fno-builtin"];
+
+/// The first race ends the process; a process that ends need not linger for others.
+const SANITIZER_OPTIONS: &str = "halt_on_error=1:exitcode=66:atexit_sleep_ms=0:color=never";
+
+const DEFINITION: &str = "#define LOOKBACK_THREAD_SANITIZER\n";
+
+/// How it is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    Plain,
+    /// Without address space randomisation: some kernels put libraries where the sanitizer has its shadow.
+    FixedAddresses,
+}
+
+/// A program that has answered.
+#[derive(Debug)]
+pub(super) struct Program {
+    path: PathBuf,
+    start: Start,
+    /// ThreadSanitizer's own.
+    pub(super) options: &'static str,
+    /// What made it, in its own words.
+    pub(super) compiler: String,
+    /// The folder of a program that is not kept.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+/// What a process wrote and how it ended.
+struct Ended {
+    output: String,
+    errors: String,
+    /// Nothing if it was killed at the time limit.
+    status: Option<ExitStatus>,
+}
+
+impl Program {
+    pub(super) fn find() -> Result<Self, ThreadSanitizerError> {
+        // Threads of one process had better wait for each other than compile the same program twice.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let (folder, temporary) = match crate::kernels::cache::folder("thread-sanitizer") {
+            Some(folder) => (folder, None),
+            None => {
+                let temporary = tempfile::tempdir()?;
+                (temporary.path().to_owned(), Some(temporary))
+            }
+        };
+        let mut refusal = None;
+        for compiler in Compiler::candidates() {
+            let path = folder.join(compiler.key());
+            if !path.exists() {
+                // The next compiler may have what this one lacks.
+                match compiler.build(&folder, &path) {
+                    Err(error @ ThreadSanitizerError::NoLibrary { .. }) => {
+                        refusal.get_or_insert(error);
+                        continue;
+                    }
+                    built => built?,
+                }
+            }
+            let words = compiler.version.lines().next().unwrap_or(&compiler.command).to_owned();
+            return Self::probe(path, words, temporary);
+        }
+        Err(refusal.unwrap_or_else(|| ThreadSanitizerError::NoCompiler { tried: Compiler::commands().join(", ") }))
+    }
+
+    /// Finds out how the program starts here.
+    fn probe(
+        path: PathBuf,
+        compiler: String,
+        temporary: Option<tempfile::TempDir>,
+    ) -> Result<Self, ThreadSanitizerError> {
+        let options = SANITIZER_OPTIONS;
+        let mut program = Self { path, start: Start::Plain, options, compiler, _temporary: temporary };
+        let mut said = String::new();
+        for start in [Start::Plain, Start::FixedAddresses] {
+            program.start = start;
+            match program.execute("", Duration::from_secs(30)) {
+                Ok(ended) if ended.output.trim() == "ready" => return Ok(program),
+                Ok(ended) => said += &format!("{}{} ", ended.output, ended.errors),
+                Err(error) => said += &format!("{error} "),
+            }
+        }
+        Err(ThreadSanitizerError::CannotRun { output: said.trim().to_owned() })
+    }
+
+    /// The verdict on the jobs and the place of the one that it is about, as the program says it.
+    pub(super) fn run(&self, jobs: &str, time_limit: Duration) -> Result<(Verdict, usize), ThreadSanitizerError> {
+        let ended = self.execute(jobs, time_limit)?;
+        let ending = match ended.status {
+            None => format!("no verdict in {} s", time_limit.as_secs_f32()),
+            Some(status) if status.success() => String::new(),
+            Some(status) => format!("the program ended with {status}"),
+        };
+        report::parse(&ended.output, &ended.errors, &ending)
+    }
+
+    fn execute(&self, jobs: &str, time_limit: Duration) -> Result<Ended, std::io::Error> {
+        let mut command = match self.start {
+            Start::Plain => Command::new(&self.path),
+            Start::FixedAddresses => {
+                let mut command = Command::new("setarch");
+                command.arg(std::env::consts::ARCH).arg("-R").arg(&self.path);
+                command
+            }
+        };
+        let mut child = command
+            .env("TSAN_OPTIONS", self.options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        std::thread::scope(|scope| {
+            let output = scope.spawn(|| read_all(output));
+            let errors = scope.spawn(|| read_all(errors));
+            if let Some(mut input) = input {
+                // A program that ends before it has read its jobs says why on the other streams.
+                let _ = input.write_all(jobs.as_bytes());
+            }
+            let deadline = Instant::now() + time_limit;
+            let status = loop {
+                if let Some(status) = child.try_wait()? {
+                    break Some(status);
+                }
+                if Instant::now() >= deadline {
+                    child.kill()?;
+                    child.wait()?;
+                    break None;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            };
+            Ok(Ended { output: output.join().unwrap_or_default(), errors: errors.join().unwrap_or_default(), status })
+        })
+    }
+}
+
+/// All that comes, as text; what cannot be read is missing.
+fn read_all(stream: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut stream) = stream {
+        let _ = stream.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A C++ compiler that answers.
+struct Compiler {
+    /// As it would stand in CXX, for example "ccache g++".
+    command: String,
+    /// What it says of itself.
+    version: String,
+}
+
+impl Compiler {
+    /// The commands worth trying: what the user says, what this program was built with, what is usually there.
+    fn commands() -> Vec<String> {
+        let mut commands: Vec<String> =
+            std::env::var("CXX").ok().filter(|value| !value.trim().is_empty()).into_iter().collect();
+        for command in [env!("LOOKBACK_HOST_COMPILER"), "g++", "clang++"] {
+            if !commands.iter().any(|known| known == command) {
+                commands.push(command.to_owned());
+            }
+        }
+        commands
+    }
+
+    fn candidates() -> impl Iterator<Item = Self> {
+        Self::commands().into_iter().filter_map(|command| {
+            let output =
+                Self::invoke(&command).arg("--version").output().ok().filter(|output| output.status.success())?;
+            Some(Self { version: String::from_utf8_lossy(&output.stdout).into_owned(), command })
+        })
+    }
+
+    fn invoke(command: &str) -> Command {
+        let mut words = command.split_whitespace();
+        let mut invocation = Command::new(words.next().unwrap_or_default());
+        invocation.args(words);
+        invocation
+    }
+
+    /// The name of the program that this compiler makes.
+    fn key(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |text: &str| {
+            // With its length, so that no two lists of texts run into one.
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        };
+        add(&self.command);
+        add(&self.version);
+        for options in [&OPTIONS[..], &KERNEL_OPTIONS, &PROGRAM_OPTIONS] {
+            options.iter().for_each(|option| add(option));
+        }
+        for (name, text) in for_host() {
+            add(name);
+            add(text);
+        }
+        for unit in units() {
+            add(unit.name);
+            add(&unit.text);
+        }
+        hash.finalize().iter().fold(String::new(), |mut key, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(key, "{byte:02x}");
+            key
+        })
+    }
+
+    /// Compiles and links the program in a folder of its own beside `path`, and puts it there.
+    fn build(&self, folder: &Path, path: &Path) -> Result<(), ThreadSanitizerError> {
+        let folder_error = |source| ThreadSanitizerError::Folder { folder: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(folder_error)?;
+        // In the same file system, because only there a rename is atomic.
+        let workplace = tempfile::Builder::new().prefix("build-").tempdir_in(folder).map_err(folder_error)?;
+        let root = workplace.path();
+        for (name, text) in for_host() {
+            let file = root.join("cuda").join(name);
+            if let Some(parent) = file.parent() {
+                std::fs::create_dir_all(parent).map_err(folder_error)?;
+            }
+            std::fs::write(file, text).map_err(folder_error)?;
+        }
+        std::fs::write(root.join("empty.cpp"), "int main() {}\n").map_err(folder_error)?;
+        self.execute(root, "empty.cpp", &["-fsanitize=thread", "empty.cpp", "-o", "empty"]).map_err(
+            |error| match error {
+                ThreadSanitizerError::Compile { compiler, output, .. } => {
+                    ThreadSanitizerError::NoLibrary { compiler, output }
+                }
+                other => other,
+            },
+        )?;
+        let units = units();
+        for unit in &units {
+            std::fs::write(root.join(unit.name), &unit.text).map_err(folder_error)?;
+        }
+        let next = AtomicUsize::new(0);
+        let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(units.len());
+        std::thread::scope(|scope| {
+            let work = || -> Result<(), ThreadSanitizerError> {
+                while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let arguments: Vec<&str> =
+                        OPTIONS.iter().chain(unit.options).copied().chain(["-c", unit.name]).collect();
+                    self.execute(root, unit.name, &arguments)?;
+                }
+                Ok(())
+            };
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| match worker.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })?;
+        let objects: Vec<String> = units.iter().map(|unit| unit.name.replace(".cpp", ".o")).collect();
+        let mut arguments = vec!["-fsanitize=thread", "-o", "program"];
+        arguments.extend(objects.iter().map(String::as_str));
+        self.execute(root, "the program", &arguments)?;
+        std::fs::rename(root.join("program"), path).map_err(folder_error)
+    }
+
+    fn execute(&self, folder: &Path, file: &str, arguments: &[&str]) -> Result<(), ThreadSanitizerError> {
+        let output = Self::invoke(&self.command).args(arguments).current_dir(folder).output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(ThreadSanitizerError::Compile {
+            compiler: self.command.clone(),
+            file: file.to_owned(),
+            output: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        })
+    }
+}
+
+/// One translation unit.
+struct Unit {
+    name: &'static str,
+    text: String,
+    options: &'static [&'static str],
+}
+
+fn units() -> Vec<Unit> {
+    // The longest to compile first.
+    let kernels = ["kernels_0.cpp", "kernels_1.cpp", "kernels_2.cpp", "kernels_3.cpp"];
+    let mut units: Vec<Unit> = kernels
+        .into_iter()
+        .zip(Job::INSTANCES)
+        .zip(0..)
+        .map(|((name, (element, operator)), number)| {
+            let (element, operator) = (element as u32, operator as u32);
+            let text = format!(
+                "{DEFINITION}#define LOOKBACK_ELEMENT {element}\n#define LOOKBACK_OPERATOR {operator}\n\
+                 #define LOOKBACK_BODIES lookback_bodies_{number}\n#include \"cuda/host/instantiate.cpp\"\n"
+            );
+            Unit { name, text, options: &KERNEL_OPTIONS }
+        })
+        .collect();
+    for (name, file) in [("program.cpp", "thread_sanitizer.cpp"), ("runtime.cpp", "runtime.cpp")] {
+        // A namespace of its own: the linker keeps one of two functions that have the same name, and that of a kernel
+        // must be the instrumented one.
+        let text = format!("{DEFINITION}#define lookback lookback_uninstrumented\n#include \"cuda/host/{file}\"\n");
+        units.push(Unit { name, text, options: &PROGRAM_OPTIONS });
+    }
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_without_the_library_is_told_from_a_fault_of_ours() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let compiler = Compiler { command: String::from("false"), version: String::new() };
+        let path = folder.path().join("program");
+        let error = compiler.build(folder.path(), &path).expect_err("'false' compiles nothing");
+        assert!(matches!(&error, ThreadSanitizerError::NoLibrary { compiler, .. } if compiler == "false"), "{error}");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_embedded_sources_include_no_file_that_is_not_embedded() {
+        for (name, text) in for_host() {
+            for line in text.lines() {
+                let Some(included) = line.strip_prefix("#include \"").and_then(|rest| rest.split('"').next()) else {
+                    continue;
+                };
+                let mut parts: Vec<&str> = name.split('/').collect();
+                parts.pop();
+                for part in included.split('/') {
+                    if part == ".." {
+                        parts.pop();
+                    } else {
+                        parts.push(part);
+                    }
+                }
+                let target = parts.join("/");
+                // The GPU's half of an `#if`.
+                assert!(
+                    target.starts_with("gpu/") || for_host().any(|(known, _)| known == target),
+                    "{name} includes {target}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,563 @@
+//! What `auto` takes: a strategy and its configuration by GPU, element type, operator and size.
+//!
+//! The choice stands in tables (`tuning/*.toml`, embedded), which `lookback tune` measures and writes. A table has
+//! rows in ascending order of size for a type and an operator:
+//!
+//! ```toml
+//! [table]
+//! gpu = "NVIDIA H100 80GB HBM3"
+//! compute_capability = "9.0"
+//! measured = true
+//!
+//! [[row]]
+//! element = "i32"
+//! operator = "sum"
+//! up_to = 8192               # elements; the last row of a type has none
+//! strategy = "single-block"
+//! vt = 16                    # with block_threads; without both, what is suggested for the size
+//! block_threads = 256
+//! evidence = [{ n = 4096, graph_us = 1.9, stream_us = 3.0, cold_us = 2.8 }]
+//!
+//! [[row]]
+//! element = "i32"
+//! operator = "sum"
+//! strategy = "lookahead"
+//! vt = 32
+//! block_threads = 128
+//! ```
+//!
+//! **Which rows count** for an instance: its own; else the same type's with `sum`; else, for an integer, those of an
+//! integer of the same size; else the strategies of the widest type that the table has, by bytes, in the configurations
+//! that [`ScanConfig::suggested`] gives. So do narrow elements under another operator than the sum: a row's
+//! configuration is made for several of them in a register.
+//!
+//! **Which table counts** on a GPU: that of its compute capability; from 9.0 on, else the nearest lower one; before
+//! 9.0 `before_sm_90`, which goes by bytes and multiprocessors (`[[rule]]`) and knows no `lookahead`. The CPU device
+//! takes the table of an H100. A row whose tile a block of the GPU cannot hold gives way to what is suggested.
+//!
+//! The mode of a scan plays no part in the choice: inclusive and exclusive scans move the same bytes, and rows rest on
+//! measurements of both.
+
+mod table;
+
+pub use table::{Evidence, RowFault, RunnerUp, Times, TuningError, TuningHeader, TuningRow, TuningRule, TuningTable};
+
+use crate::element::{ElementType, Instance, Operator};
+use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::{Composition, Mode, ScanConfig, Strategy};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::LazyLock;
+
+/// What of a GPU decides about the choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gpu {
+    /// Compute capability, for example the 9 of 9.0.
+    pub major: i32,
+    /// For example the 0 of 9.0.
+    pub minor: i32,
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+}
+
+impl Gpu {
+    /// An H100, for which the CPU device stands.
+    pub const H100: Self = Self { major: 9, minor: 0, multiprocessors: 132 };
+
+    /// A GPU by its compute capability in words, "9.0"; `None` where these are no such words.
+    pub fn parse(compute_capability: &str, multiprocessors: u64) -> Option<Self> {
+        let (major, minor) = compute_capability.split_once('.')?;
+        let multiprocessors = u32::try_from(multiprocessors).ok()?;
+        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()?, multiprocessors })
+    }
+
+    const fn capability(self) -> (i32, i32) {
+        (self.major, self.minor)
+    }
+
+    /// Whether blocks can form the clusters that the request asks for, if it does.
+    fn has_clusters_for(self, plan: &Plan) -> bool {
+        self.capability() >= HOPPER || !plan.steps.iter().any(|step| step.kernel.is_cluster())
+    }
+
+    /// Whether a block can hold what the kernels of the request take of its shared memory.
+    #[cfg(feature = "cuda")]
+    fn holds(self, plan: &Plan, element_bytes: usize) -> bool {
+        let architecture = crate::cuda::Architecture { major: self.major, minor: self.minor };
+        plan.steps.iter().all(|step| !step.kernel.takes_tiles() || architecture.stages(&step.config, element_bytes) > 0)
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn holds(self, _: &Plan, _: usize) -> bool {
+        true
+    }
+}
+
+impl Default for Gpu {
+    fn default() -> Self {
+        Self::H100
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "compute capability {}.{}", self.major, self.minor)
+    }
+}
+
+/// What `auto` came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resolved {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// The choices inside it.
+    pub config: ScanConfig,
+}
+
+/// Elements at which a row without a limit is tried.
+const LARGE: u64 = 1 << 32;
+
+fn request(instance: Instance, strategy: Strategy, config: ScanConfig, n: u64) -> ScanRequest {
+    let mode = Mode::Inclusive;
+    ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
+}
+
+/// What a row says of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fixed {
+    vt: u32,
+    block_threads: u32,
+    composition: Option<Composition>,
+}
+
+fn configured(strategy: Strategy, fixed: Option<Fixed>, element_bytes: usize, n: u64) -> ScanConfig {
+    let suggested = ScanConfig::suggested(strategy, element_bytes, n);
+    match fixed {
+        None => suggested,
+        Some(Fixed { vt, block_threads, composition }) => {
+            ScanConfig { vt, block_threads, composition: composition.unwrap_or(suggested.composition), ..suggested }
+        }
+    }
+}
+
+/// The tables in `tuning/`, by name.
+pub const COMMITTED: &[(&str, &str)] = &[
+    ("sm_90", include_str!("../../../tuning/sm_90.toml")),
+    (BEFORE_HOPPER, include_str!("../../../tuning/before_sm_90.toml")),
+];
+const BEFORE_HOPPER: &str = "before_sm_90";
+/// From this compute capability on a GPU without a table of its own takes the nearest lower one.
+const HOPPER: (i32, i32) = (9, 0);
+
+/// Read once; a test holds that they can be.
+static COMMITTED_TABLES: LazyLock<Vec<(&'static str, TuningTable)>> = LazyLock::new(|| {
+    COMMITTED.iter().filter_map(|&(name, text)| Some((name, TuningTable::parse(text, name).ok()?))).collect()
+});
+
+/// What is taken up to a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range {
+    /// Elements; the last range of an instance has `u64::MAX`.
+    up_to: u64,
+    strategy: Strategy,
+    fixed: Option<Fixed>,
+}
+
+/// A table as it counts on one GPU, ready for [`Self::resolve`].
+#[derive(Debug, Clone)]
+pub struct Tuning {
+    name: String,
+    is_measured: bool,
+    ranges: HashMap<Instance, Vec<Range>>,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self::committed(Gpu::H100)
+    }
+}
+
+impl Tuning {
+    /// The committed table that counts on a GPU.
+    pub fn committed(gpu: Gpu) -> Self {
+        let tables = &*COMMITTED_TABLES;
+        let of_capability = |wanted: &dyn Fn((i32, i32)) -> bool| {
+            let fits = tables.iter().filter(|(_, table)| table.capability().is_some_and(wanted));
+            fits.max_by_key(|(_, table)| table.capability())
+        };
+        let own = of_capability(&|capability| capability == gpu.capability());
+        let table = own.or_else(|| {
+            if gpu.capability() >= HOPPER {
+                of_capability(&|capability| (HOPPER..=gpu.capability()).contains(&capability))
+            } else {
+                tables.iter().find(|(name, _)| *name == BEFORE_HOPPER)
+            }
+        });
+        match table {
+            Some((name, table)) => Self::of(table, gpu, (*name).to_owned()),
+            None => Self { name: "none".to_owned(), is_measured: false, ranges: HashMap::new() },
+        }
+    }
+
+    /// A user's table on a GPU.
+    ///
+    /// # Errors
+    /// When one of its rows has a tile that a block of this GPU cannot hold, or asks for a cluster where the GPU has
+    /// none.
+    pub fn with_table(table: &TuningTable, gpu: Gpu) -> Result<Self, TuningError> {
+        let mut below = HashMap::new();
+        for (index, row) in table.rows.iter().enumerate() {
+            let start = below.insert((row.element, row.operator), row.up_to.unwrap_or(u64::MAX)).unwrap_or(0);
+            row.check(start, Some(gpu)).map_err(|fault| table.fault("the tuning table", index, fault))?;
+        }
+        Ok(Self::of(table, gpu, format!("of {}", table.header.gpu)))
+    }
+
+    fn of(table: &TuningTable, gpu: Gpu, name: String) -> Self {
+        let mut ranges = HashMap::new();
+        for instance in Instance::all() {
+            let bytes = instance.element().bytes() as u64;
+            let own = table.rows_of(instance);
+            let limits: Vec<Range> = if !own.is_empty() {
+                let range = |row: &&TuningRow| Range {
+                    up_to: row.up_to.unwrap_or(u64::MAX),
+                    strategy: row.strategy,
+                    fixed: row.fixed(),
+                };
+                own.iter().map(range).collect()
+            } else if table.rules.is_empty() {
+                let range = |row: &&TuningRow| Range {
+                    up_to: row.up_to.map_or(u64::MAX, |n| n.saturating_mul(row.element.bytes() as u64) / bytes),
+                    strategy: row.strategy,
+                    fixed: None,
+                };
+                table.widest_rows().iter().map(range).collect()
+            } else {
+                table.rules.iter().map(|rule| rule.range(gpu, bytes)).collect()
+            };
+            let mut kept: Vec<Range> = Vec::with_capacity(limits.len());
+            for range in limits {
+                // A limit below the one before holds for nothing.
+                if kept.last().is_none_or(|last| last.up_to < range.up_to) {
+                    kept.push(range.held(gpu, instance));
+                }
+            }
+            ranges.insert(instance, kept);
+        }
+        Self { name, is_measured: table.header.measured, ranges }
+    }
+
+    /// What the table is called: that of a committed one, or its GPU's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the table was measured.
+    pub const fn is_measured(&self) -> bool {
+        self.is_measured
+    }
+
+    /// Strategy and configuration for `n` elements: one that [`Plan::new`] takes, up to 2^44 elements.
+    pub fn resolve(&self, instance: Instance, n: u64) -> Resolved {
+        let ranges = self.ranges.get(&instance).map_or(&[][..], Vec::as_slice);
+        let found = ranges.get(ranges.partition_point(|range| range.up_to < n));
+        let (strategy, fixed) = found.map_or((Strategy::Lookback, None), |range| (range.strategy, range.fixed));
+        // Sums alone take several narrow elements in a register, so others had better not hold as many.
+        let is_narrow = instance.element().bytes() < 4 && instance.operator() != Operator::Sum;
+        let fixed = if is_narrow { None } else { fixed };
+        let config = configured(strategy, fixed, instance.element().bytes(), n);
+        let tile = u64::from(config.vt) * u64::from(config.block_threads);
+        if n / tile >= i32::MAX as u64 && strategy != Strategy::SingleBlock {
+            // More tiles than a grid has blocks: the largest tile there is.
+            let config = ScanConfig { vt: 64, block_threads: 512, ..ScanConfig::default() };
+            return Resolved { strategy: Strategy::Lookback, config };
+        }
+        Resolved { strategy, config }
+    }
+}
+
+impl TuningRule {
+    fn range(&self, gpu: Gpu, element_bytes: u64) -> Range {
+        let of_multiprocessors =
+            self.up_to_bytes_per_multiprocessor.map(|bytes| bytes.saturating_mul(u64::from(gpu.multiprocessors)));
+        let bytes = [self.up_to_bytes, of_multiprocessors].into_iter().flatten().min();
+        Range { up_to: bytes.map_or(u64::MAX, |bytes| bytes / element_bytes), strategy: self.strategy, fixed: None }
+    }
+}
+
+impl Range {
+    /// The same, or what is suggested where a block of the GPU cannot hold its tile or the GPU has no clusters.
+    fn held(self, gpu: Gpu, instance: Instance) -> Self {
+        let bytes = instance.element().bytes();
+        let n = self.up_to.min(LARGE);
+        let is_held = |range: &Self| {
+            let config = configured(range.strategy, range.fixed, bytes, n);
+            let plan = Plan::new(&request(instance, range.strategy, config, n));
+            plan.is_ok_and(|plan| gpu.has_clusters_for(&plan) && gpu.holds(&plan, bytes))
+        };
+        let choices = [self, Self { fixed: None, ..self }];
+        choices.into_iter().find(is_held).unwrap_or(Self { strategy: Strategy::Lookback, fixed: None, ..self })
+    }
+}
+
+/// A kernel that some committed table asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TunedConfiguration {
+    /// The table, by its name in [`COMMITTED`].
+    pub table: &'static str,
+    /// Element type and operator.
+    pub instance: Instance,
+    /// The strategy.
+    pub strategy: Strategy,
+    /// The choices inside it.
+    pub config: ScanConfig,
+}
+
+/// Every distinct table, instance, strategy and configuration of the committed tables: what must not spill.
+/// Rows that leave the configuration open stand for what is suggested for any size of theirs; rules, for sums of
+/// every number type.
+pub fn tuned_configurations() -> Vec<TunedConfiguration> {
+    let mut found: Vec<TunedConfiguration> = Vec::new();
+    let mut add = |table, instance: Instance, strategy, config| {
+        let tuned = TunedConfiguration { table, instance: instance.canonical(), strategy, config };
+        if !found.contains(&tuned) {
+            found.push(tuned);
+        }
+    };
+    for &(name, ref table) in &*COMMITTED_TABLES {
+        let mut below: HashMap<Instance, u64> = HashMap::new();
+        for row in &table.rows {
+            let Ok(instance) = Instance::new(row.element, row.operator) else { continue };
+            let from = below.insert(instance, row.up_to.unwrap_or(u64::MAX)).unwrap_or(0);
+            for n in sizes_between(from, row.up_to.unwrap_or(LARGE)) {
+                add(name, instance, row.strategy, row.config(n));
+            }
+        }
+        for &element in if table.rules.is_empty() { &[][..] } else { ElementType::NUMBERS } {
+            let Ok(instance) = Instance::new(element, Operator::Sum) else { continue };
+            for rule in &table.rules {
+                // Whatever GPU it is, up to this many multiprocessors.
+                const MULTIPROCESSORS: u32 = 256;
+                let gpu = Gpu { multiprocessors: MULTIPROCESSORS, ..Gpu::H100 };
+                let up_to = rule.range(gpu, element.bytes() as u64).up_to.min(LARGE);
+                for n in sizes_between(0, up_to) {
+                    add(name, instance, rule.strategy, ScanConfig::suggested(rule.strategy, element.bytes(), n));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Both ends, and the powers of two between, which is where suggestions change.
+fn sizes_between(below: u64, up_to: u64) -> BTreeSet<u64> {
+    let powers = (0..=LARGE.ilog2()).map(|power| 1u64 << power);
+    powers
+        .flat_map(|n| [n, n + 1])
+        .chain([below.saturating_add(1), up_to])
+        .filter(|&n| below < n && n <= up_to)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy::Strategy;
+    use proptest::prelude::*;
+
+    fn instance(element: ElementType, operator: Operator) -> Instance {
+        Instance::new(element, operator).unwrap()
+    }
+
+    fn sum(element: ElementType) -> Instance {
+        instance(element, Operator::Sum)
+    }
+
+    const HEADER: &str = "[table]\ngpu = \"a GPU\"\ncompute_capability = \"9.0\"\nmeasured = true\n";
+
+    fn row(element: &str, rest: &str) -> String {
+        format!("[[row]]\nelement = \"{element}\"\noperator = \"sum\"\n{rest}\n")
+    }
+
+    fn table(rows: &[String]) -> TuningTable {
+        TuningTable::parse(&format!("{HEADER}{}", rows.concat()), "test").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn refusal(rows: &[String]) -> (String, String) {
+        match TuningTable::parse(&format!("{HEADER}{}", rows.concat()), "test") {
+            Err(TuningError::Row { row, fault, .. }) => (row, fault.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_committed_tables_can_be_read_and_are_written_as_they_are_read() {
+        assert_eq!(COMMITTED_TABLES.len(), COMMITTED.len());
+        for (name, text) in COMMITTED {
+            let table = TuningTable::parse(text, name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(TuningTable::parse(&table.to_toml(), name).unwrap(), table, "{name}");
+            let (json, toml) = (serde_json::to_string(&table).unwrap(), toml::to_string(&table).unwrap());
+            assert_eq!(serde_json::from_str::<TuningTable>(&json).unwrap(), table, "{name}");
+            assert_eq!(toml::from_str::<TuningTable>(&toml).unwrap(), table, "{name}");
+            assert!(table.header.measured || table.header.note.is_some(), "{name} says neither");
+        }
+        assert!(!tuned_configurations().is_empty());
+    }
+
+    #[test]
+    fn a_row_that_lies_is_refused_by_its_name() {
+        let last = "strategy = \"lookback\"\nvt = 8\nblock_threads = 128";
+        let cases: &[(&[String], &str, &str)] = &[
+            (&[row("i32", "strategy = \"lookforward\"")], "row 1 (i32 sum, without up_to)", "lookforward"),
+            (&[row("i33", last)], "row 1", "i33"),
+            (&[row("i32", "strategy = \"lookback\"\nvt = 0\nblock_threads = 128")], "row 1", "from 1 to 64"),
+            (&[row("i32", "strategy = \"lookback\"\nvt = 65\nblock_threads = 128")], "row 1", "from 1 to 64"),
+            (&[row("i32", "strategy = \"lookback\"\nvt = 8\nblock_threads = 100")], "row 1", "multiple of 32"),
+            (&[row("i32", "strategy = \"lookback\"\nvt = 8")], "row 1", "belong together"),
+            (&[row("i32", "strategy = \"lookahead\"\nvt = 8\nblock_threads = 1024")], "row 1", "adds 128"),
+            (&[row("f64", "strategy = \"lookahead\"\nvt = 64\nblock_threads = 896")], "row 1", "cannot hold a tile"),
+            (
+                &[
+                    row("i32", &format!("up_to = 9\n{last}")),
+                    row("i32", &format!("up_to = 9\n{last}")),
+                    row("i32", last),
+                ],
+                "row 2 (i32 sum, up_to 9)",
+                "not above the 9",
+            ),
+            (&[row("i32", &format!("up_to = 0\n{last}")), row("i32", last)], "row 1", "not above the 0"),
+            (&[row("i32", last), row("i32", last)], "row 2", "holds for all larger sizes"),
+            (&[row("u8", last), row("i32", &format!("up_to = 9\n{last}"))], "row 2", "leave up_to out"),
+        ];
+        for (rows, place, fault) in cases {
+            let (found_place, found_fault) = refusal(rows);
+            assert!(found_place.contains(place), "{found_place}");
+            assert!(found_fault.contains(fault), "{found_fault}");
+        }
+        let no_operator = "[[row]]\nelement = \"f32\"\noperator = \"and\"\nstrategy = \"lookback\"\n".to_owned();
+        assert!(refusal(&[no_operator]).1.contains("not defined on f32"));
+        let other = |text: &str| TuningTable::parse(text, "test").unwrap_err().to_string();
+        assert!(other("nonsense").contains("no tuning table"));
+        assert!(other(HEADER).contains("neither a [[row]] nor a [[rule]]"));
+        assert!(other(&format!("{HEADER}typo = 1\n")).contains("typo"));
+        assert!(other(&format!("{HEADER}[[rule]]\nup_to_bytes = 1\nstrategy = \"lookback\"")).contains("the last"));
+        let no_capability = format!("{}{}", HEADER.replace("9.0", "nine"), row("i32", last));
+        assert!(other(&no_capability).contains("compute_capability"));
+        assert!(matches!(TuningTable::open(std::path::Path::new("none-such")), Err(TuningError::Io { .. })));
+    }
+
+    #[test]
+    fn a_table_with_clusters_is_refused_where_there_are_none() {
+        let text = row("i32", "strategy = \"single-cluster\"");
+        let table = table(std::slice::from_ref(&text));
+        assert!(Tuning::with_table(&table, Gpu::H100).is_ok());
+        for (major, minor) in [(7, 5), (8, 0), (8, 9)] {
+            let before_hopper = Gpu { major, minor, multiprocessors: 108 };
+            let error = Tuning::with_table(&table, before_hopper).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("row 1 (i32 sum") && error.contains("clusters"), "{error}");
+            let resolved = Tuning::of(&table, before_hopper, String::new());
+            let sum = Instance::new(ElementType::I32, Operator::Sum).expect("it exists");
+            assert_eq!(resolved.resolve(sum, 1000).strategy, Strategy::Lookback);
+        }
+        let of_ampere = format!("{}{text}", HEADER.replace("9.0", "8.0"));
+        assert!(TuningTable::parse(&of_ampere, "test").unwrap_err().to_string().contains("clusters"));
+    }
+
+    #[test]
+    fn a_table_whose_tile_another_gpu_cannot_hold_is_refused_there() {
+        let table = table(&[row("i32", "strategy = \"lookahead\"\nvt = 64\nblock_threads = 512")]);
+        assert!(Tuning::with_table(&table, Gpu::H100).is_ok());
+        let turing = Gpu { major: 7, minor: 5, multiprocessors: 40 };
+        let error = Tuning::with_table(&table, turing).map(|_| ());
+        assert_eq!(error.is_err(), cfg!(feature = "cuda"));
+        if let Err(error) = error {
+            assert!(error.to_string().contains("row 1 (i32 sum") && error.to_string().contains("7.5"), "{error}");
+        }
+    }
+
+    #[test]
+    fn own_rows_count_first_then_sums_then_the_types_of_the_same_size() {
+        let fixed = |vt: u32| format!("strategy = \"lookback\"\nvt = {vt}\nblock_threads = 128");
+        let max = row("i32", &fixed(1)).replace("sum", "max");
+        let unlike = format!("up_to = 1000\n{}", fixed(4).replace("lookback", "one-wave"));
+        let rows = [row("i32", &fixed(2)), max, row("f32", &fixed(3)), row("f64", &unlike), row("f64", &fixed(5))];
+        let tuning = Tuning::with_table(&table(&rows), Gpu::H100).unwrap();
+        let vt = |element, operator, n| tuning.resolve(instance(element, operator), n).config.vt;
+        assert_eq!(vt(ElementType::I32, Operator::Max, 10), 1, "its own");
+        assert_eq!(vt(ElementType::I32, Operator::Min, 10), 2, "the sum of the type");
+        assert_eq!(vt(ElementType::U32, Operator::Max, 10), 1, "a type of the same size, the same operator");
+        assert_eq!(vt(ElementType::U32, Operator::Xor, 10), 2, "a type of the same size, its sum");
+        assert_eq!(vt(ElementType::F32, Operator::Min, 10), 3, "the sum of the type");
+        // A float takes no integer's configuration.
+        let integers = Tuning::with_table(&table(&[row("i32", &fixed(2))]), Gpu::H100).unwrap();
+        let found = integers.resolve(sum(ElementType::F32), 10);
+        assert_eq!(found.config, ScanConfig::suggested(Strategy::Lookback, 4, 10));
+        // Nothing is like u8: the widest type's strategies by bytes, as suggested.
+        for (n, strategy) in [(8000, Strategy::OneWave), (8001, Strategy::Lookback)] {
+            let Resolved { strategy: found, config } = tuning.resolve(sum(ElementType::U8), n);
+            assert_eq!((found, config), (strategy, ScanConfig::suggested(strategy, 1, n)));
+        }
+    }
+
+    #[test]
+    fn limits_are_inclusive() {
+        let rows = [row("i32", "up_to = 100\nstrategy = \"single-block\""), row("i32", "strategy = \"chained\"")];
+        let tuning = Tuning::with_table(&table(&rows), Gpu::H100).unwrap();
+        for (n, strategy) in [(0, Strategy::SingleBlock), (100, Strategy::SingleBlock), (101, Strategy::Chained)] {
+            assert_eq!(tuning.resolve(sum(ElementType::I32), n).strategy, strategy, "{n}");
+        }
+    }
+
+    #[test]
+    fn gpus_take_their_own_table_or_the_nearest_lower_one_and_older_ones_go_by_rules() {
+        let gpu = |major, minor| Gpu { major, minor, multiprocessors: 100 };
+        for (major, minor) in [(9, 0), (10, 0), (12, 1)] {
+            assert_eq!(Tuning::committed(gpu(major, minor)).name(), "sm_90", "{major}.{minor}");
+        }
+        for (major, minor) in [(5, 2), (7, 5), (8, 0), (8, 9)] {
+            let tuning = Tuning::committed(gpu(major, minor));
+            assert_eq!((tuning.name(), tuning.is_measured()), (BEFORE_HOPPER, false), "{major}.{minor}");
+            for n in (0..34).map(|power| 1 << power) {
+                assert_ne!(tuning.resolve(sum(ElementType::U32), n).strategy, Strategy::Lookahead);
+            }
+        }
+        // One wave for what all multiprocessors hold: more of them hold more.
+        let strategy = |multiprocessors| {
+            Tuning::committed(Gpu { multiprocessors, ..gpu(8, 0) }).resolve(sum(ElementType::U32), 1 << 20).strategy
+        };
+        assert_eq!((strategy(40), strategy(108)), (Strategy::Lookback, Strategy::OneWave));
+    }
+
+    #[test]
+    fn the_capability_is_read_from_words() {
+        assert_eq!(Gpu::parse("9.0", 132), Some(Gpu::H100));
+        for words in ["", "9", "nine.zero", "9.0.1"] {
+            assert_eq!(Gpu::parse(words, 132), None, "{words}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_choice_is_one_that_a_device_accepts(
+            (major, minor) in prop::sample::select(vec![
+                (3, 5), (5, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (12, 0), (13, 7),
+            ]),
+            multiprocessors in 1u32..200,
+            instance in prop::sample::select(Instance::all().collect::<Vec<_>>()),
+            (power, offset) in (0u32..44, -2i64..3),
+            mode in prop::sample::select(vec![Mode::Inclusive, Mode::Exclusive]),
+            (input, output) in (0..ScanRequest::OFFSETS, 0..ScanRequest::OFFSETS),
+        ) {
+            let gpu = Gpu { major, minor, multiprocessors };
+            let n = (1u64 << power).saturating_add_signed(offset);
+            let Resolved { strategy, config } = Tuning::committed(gpu).resolve(instance, n);
+            let bytes = instance.element().bytes() as u32;
+            let (input_offset, output_offset) = (input / bytes * bytes, output / bytes * bytes);
+            let request =
+                ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset, output_offset };
+            let plan = Plan::new(&request);
+            prop_assert!(plan.is_ok(), "{:?}: {:?}", request, plan);
+            prop_assert!(plan.is_ok_and(|plan| gpu.holds(&plan, bytes as usize)), "{:?} on {}", request, gpu);
+        }
+    }
+}
