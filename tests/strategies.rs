@@ -4,7 +4,8 @@
 #![cfg(feature = "cpu")]
 
 use lookback::abi;
-use lookback::cpu::{BlockOrder, CpuDevice, CpuSettings, ExecutionError, Schedule};
+use lookback::cpu::{BlockOrder, ExecutionError, Schedule};
+use lookback::lab::cpu_device::{CpuDevice, CpuSettings};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Counters, Device, DeviceError, RunSettings};
