@@ -5,8 +5,9 @@
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use lookback::abi;
-use lookback::cuda::{CudaDevice, CudaError, Scanner};
+use lookback::cuda::{CudaError, Scanner};
 use lookback::element::{ElementType, Instance, Operator};
+use lookback::lab::cuda::CudaDevice;
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, RunSettings};
 use lookback::strategy::plan::{Plan, ScanRequest};

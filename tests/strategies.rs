@@ -5,8 +5,8 @@
 
 use lookback::abi;
 use lookback::cpu::{BlockOrder, ExecutionError, Schedule};
-use lookback::lab::cpu_device::{CpuDevice, CpuSettings};
 use lookback::element::{ElementType, Instance, Operator};
+use lookback::lab::cpu_device::{CpuDevice, CpuSettings};
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Counters, Device, DeviceError, RunSettings};
 use lookback::strategy::plan::{Plan, ScanRequest};

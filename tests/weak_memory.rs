@@ -5,10 +5,11 @@
 use lookback::abi;
 use lookback::cpu::{
     Access, AccessKind, BlockOrder, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Scope, Synchronization,
-    WeakMemory, WeakSettings, WeakStatistics, kernel_body, launch_on, step_settings,
+    WeakMemory, WeakSettings, WeakStatistics, launch_on,
 };
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::kernels::mutant::mutant_number;
+use lookback::lab::cpu_device::{kernel_body, step_settings};
 use lookback::lab::dataset::Dataset;
 use lookback::lab::verify::verify;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
