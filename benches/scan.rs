@@ -140,7 +140,7 @@ fn on_gpu(_: &mut Criterion<DeviceTime>) -> bool {
 
 #[cfg(feature = "cpu")]
 fn on_cpu(criterion: &mut Criterion<DeviceTime>) {
-    use lookback::cpu::{CpuDevice, CpuSettings};
+    use lookback::lab::cpu_device::{CpuDevice, CpuSettings};
     use lookback::lab::dataset::Dataset;
     use lookback::lab::device::{Device, RunSettings};
     use lookback::strategy::plan::ScanRequest;
