@@ -30,6 +30,10 @@ DEVICE void chained(Config config, const lookback_launch& launch) {
         const waiting wait;
         auto left = descriptors.read(start.tile - 1, start.epoch);
         while (left.status != LOOKBACK_STATUS_PREFIX) {
+          if (MUTANT(missing_prefix_ignored, "kind=algorithm strategy=chained", "does not wait for the prefix before")) {
+            left.value = Operator::identity();
+            break;
+          }
           if (wait.gives_up(start.tile, start.tile - 1)) break;
           left = descriptors.read(start.tile - 1, start.epoch);
         }

@@ -12,7 +12,7 @@ use crate::lab::record::{FORMAT, Header, Record, Recorder, Row, Skipped, to_csv}
 use crate::lab::report;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Tuning, TuningTable};
-use crate::strategy::{Strategy, StrategyChoice};
+use crate::strategy::{Limit, Rounding, StrategyChoice};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -219,11 +219,10 @@ fn describe(request: &ScanRequest) -> String {
 /// Roughly how long a configuration takes, in elements: for the time left.
 fn cost(request: &ScanRequest) -> u64 {
     let n = request.n;
-    let levels = u64::from(n.max(2).ilog2()) + 1;
-    let work = match request.strategy {
-        Strategy::Naive => n * (n / 16).max(1),
-        Strategy::HillisSteele => n * levels,
-        Strategy::Blelloch => n * 6,
+    let row = request.strategy.row();
+    let work = match (row.limit, row.rounding) {
+        (Some(Limit::QuadraticWork), _) => n * (n / 16).max(1),
+        (_, Rounding::Tree) => n * (u64::from(n.max(2).ilog2()) + 1),
         _ => n * 2,
     };
     work + 20_000

@@ -6,7 +6,7 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::lab::record::Skipped;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
+use crate::strategy::{Composition, Descriptor, Limit, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
 
 /// What runs, in order, and what does not.
 #[derive(Debug, Default)]
@@ -65,11 +65,10 @@ impl Scale {
     }
 
     fn limit(&self, strategy: Strategy) -> Option<(u64, &'static str)> {
-        match strategy {
-            Strategy::Naive => Some((self.naive_limit, "its work grows with n²")),
-            Strategy::Sequential => Some((self.sequential_limit, "it uses one thread")),
-            _ => None,
-        }
+        strategy.row().limit.map(|limit| match limit {
+            Limit::QuadraticWork => (self.naive_limit, "its work grows with n²"),
+            Limit::OneThread => (self.sequential_limit, "it uses one thread"),
+        })
     }
 }
 

@@ -12,10 +12,10 @@ use super::sources;
 use super::toolkit::Nvrtc;
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
-use crate::kernels::mutant::{fault_without_waiting, mutant_number};
+use crate::kernels::mutant::mutant_number;
 use crate::strategy::plan::{Kernel, KernelConfig};
 use crate::strategy::tuning::Gpu;
-use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, TileOrder};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -64,7 +64,7 @@ impl Architecture {
         kibibytes * 1024
     }
 
-    /// Tiles that a block of a kernel which takes several ([`Kernel::takes_tiles`]) holds at one time: as many as fit
+    /// Tiles that a block of a kernel which takes several ([`Kernel::is_persistent`]) holds at one time: as many as fit
     /// beside what its warps tell each other, at most 12; 0 if not even one does.
     pub const fn stages(self, config: &KernelConfig, element_bytes: usize) -> u32 {
         // For each scanning warp a row on its way to a misaligned output, and a total; in each stage a prefix for each
@@ -331,13 +331,8 @@ pub struct Variant {
 impl Variant {
     /// The kernel of a strategy without its waiting, where there is one, and the kernel as it is where not.
     pub fn without_waiting(kernel: Kernel) -> Self {
-        let strategy = match kernel {
-            Kernel::Lookback => Strategy::Lookback,
-            Kernel::OneWave => Strategy::OneWave,
-            Kernel::Lookahead => Strategy::Lookahead,
-            _ => return Self::default(),
-        };
-        Self { mutant: fault_without_waiting(strategy).map_or(0, mutant_number), ..Self::default() }
+        let fault = kernel.strategy().row().fault_without_waiting;
+        Self { mutant: fault.map_or(0, mutant_number), ..Self::default() }
     }
 
     /// Text in front of the source. Options would not do: a cubin keeps a copy of them, and two that differ in
@@ -423,12 +418,10 @@ impl Compiler {
         // where it spilled, because it costs occupancy.
         let alone = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},1")];
         let free = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")];
-        let bounds = match kernel {
-            // Its tiles take the shared memory of a whole multiprocessor.
-            _ if kernel.takes_tiles() => vec![alone],
-            // There is about a block a multiprocessor, and the next launch's blocks find a place beside it.
-            Kernel::OneWave => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},2")], free, alone],
-            _ => vec![free, alone],
+        let bounds = match kernel.strategy().row().resident_blocks {
+            Some(1) => vec![alone],
+            Some(blocks) => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},{blocks}")], free, alone],
+            None => vec![free, alone],
         };
         let source = sources::scan_source()?;
         let prefix = variant.prefix();
@@ -624,7 +617,7 @@ pub(crate) fn stages(
     config: &KernelConfig,
     architecture: Architecture,
 ) -> Result<u32, CudaError> {
-    if !kernel.takes_tiles() {
+    if !kernel.is_persistent() {
         return Ok(0);
     }
     let element_bytes = instance.element().bytes();
@@ -644,7 +637,7 @@ fn check_clusters(kernel: Kernel, architecture: Architecture) -> Result<(), Cuda
         return Ok(());
     }
     let Architecture { major, minor } = architecture;
-    Err(ConfigError::NoClusters { strategy: Strategy::SingleCluster, major, minor }.into())
+    Err(ConfigError::NoClusters { strategy: kernel.strategy(), major, minor }.into())
 }
 
 const fn element_number(element: ElementType) -> u32 {

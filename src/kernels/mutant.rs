@@ -248,18 +248,6 @@ impl fmt::Display for Mutant {
     }
 }
 
-/// The mutant whose kernel is a strategy's without the waiting for other tiles; `None` where there is none. Its result
-/// is wrong, and its time is what the strategy's would be if everything it waits for were there already.
-pub const fn fault_without_waiting(strategy: Strategy) -> Option<&'static str> {
-    match strategy {
-        Strategy::Lookback => Some("does_not_wait"),
-        Strategy::OneWave => Some("counts_missing_as_nothing"),
-        Strategy::Lookahead => Some("missing_aggregate_ignored"),
-        Strategy::SingleCluster => Some("cluster_totals_unawaited"),
-        _ => None,
-    }
-}
-
 /// The fault of a host that launches behind a launch which ended in its middle.
 pub const RELAUNCH_AFTER_ABORT: &str = "relaunch_after_abort";
 /// The fault of a host that lets two streams share a workspace.
@@ -415,7 +403,7 @@ mod tests {
     fn a_strategy_without_its_waiting_is_a_mutant_of_its_own_kernel() {
         let mut found = 0;
         for &strategy in Strategy::ALL {
-            let Some(name) = fault_without_waiting(strategy) else { continue };
+            let Some(name) = strategy.row().fault_without_waiting else { continue };
             let mutant = Mutant::named(name).expect("the kernels hold it");
             assert_eq!((&mutant.when.strategies[..], mutant.kind), (&[strategy][..], Kind::Algorithm), "{name}");
             found += 1;

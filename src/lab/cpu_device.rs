@@ -371,7 +371,7 @@ pub fn step_settings(step: &Step, element_bytes: usize, seed: u64) -> (abi::look
         let grid_blocks = step.grid_blocks.min(CLUSTER_BLOCKS[(seed % 4) as usize]).min(room);
         return (step.config.to_abi(0), LaunchSettings { grid_blocks, is_cluster: true, ..settings });
     }
-    if !step.kernel.takes_tiles() {
+    if !step.kernel.is_persistent() {
         return (step.config.to_abi(0), settings);
     }
     // A ring as short as can be now and then: whoever gives a stage back too soon meets the next tile there.

@@ -10,7 +10,7 @@ use crate::element::ElementType;
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::strategy::plan::ScanRequest;
-use crate::strategy::{Mode, Strategy};
+use crate::strategy::{Mode, Rounding};
 use serde::{Deserialize, Serialize};
 
 /// The verdict over all elements of one output.
@@ -98,15 +98,15 @@ pub fn error_factor(request: &ScanRequest) -> f64 {
 
 /// Bounds the roundings on the path from any input to any output of the strategy.
 ///
-/// - `sequential`, `naive`: n, one addition after the other.
-/// - `hillis-steele`, `blelloch`: 2·⌈log₂ n⌉ + 2, up a tree of the whole array and down again.
-/// - the strategies with tiles: what lies inside a tile, once a level of the spine
-///   (`reduce-then-scan`, `scan-then-propagate`) or once for all plus one addition a tile of the chain of
-///   prefixes (`chained`, `single-block` and `single-cluster`; also `lookback`, whose worst case is a prefix that grows tile by
-///   tile, and `one-wave` and `lookahead`, which add at most once a tile). Inside a tile: two additions a value of the
-///   thread (its own scan, and the carry from row to row), at most twice
-///   log₂ of the block for the pattern in use, and 36 for the serial scan of up to 32 warp totals and the
-///   additions that join the parts.
+/// - [`Rounding::Serial`]: n, one addition after the other.
+/// - [`Rounding::Tree`]: 2·⌈log₂ n⌉ + 2, up a tree of the whole array and down again.
+/// - [`Rounding::Spine`]: what lies inside a tile, once a level of the spine.
+/// - [`Rounding::Chain`]: what lies inside a tile once, and an addition a tile. Look-back's worst case is a prefix that
+///   grows tile by tile; one-wave and look-ahead add at most once a tile.
+///
+/// Inside a tile: two additions a value of the thread (its own scan, and the carry from row to row), at most twice
+/// log₂ of the block for the pattern in use, and 36 for the serial scan of up to 32 warp totals and the additions that
+/// join the parts.
 pub fn rounding_depth(request: &ScanRequest) -> f64 {
     let n = request.n.max(1);
     let levels = f64::from(n.next_power_of_two().trailing_zeros());
@@ -114,10 +114,10 @@ pub fn rounding_depth(request: &ScanRequest) -> f64 {
     let vt = u64::from(request.config.vt.max(1));
     let tile = (block * vt).max(2);
     let tile_depth = 2.0 * vt as f64 + 2.0 * f64::from(block.next_power_of_two().trailing_zeros()) + 36.0;
-    match request.strategy {
-        Strategy::Sequential | Strategy::Naive => n as f64,
-        Strategy::HillisSteele | Strategy::Blelloch => 2.0 * levels + 2.0,
-        Strategy::ScanThenPropagate | Strategy::ReduceThenScan => {
+    match request.strategy.row().rounding {
+        Rounding::Serial => n as f64,
+        Rounding::Tree => 2.0 * levels + 2.0,
+        Rounding::Spine => {
             let (mut spine, mut spine_levels) = (n, 1.0);
             while spine > 1 {
                 // One more tile than the array fills: a misaligned array begins inside its first tile.
@@ -129,12 +129,7 @@ pub fn rounding_depth(request: &ScanRequest) -> f64 {
             }
             spine_levels * (tile_depth + 1.0)
         }
-        Strategy::Chained
-        | Strategy::Lookback
-        | Strategy::SingleBlock
-        | Strategy::OneWave
-        | Strategy::Lookahead
-        | Strategy::SingleCluster => tile_depth + (n / tile + 2) as f64,
+        Rounding::Chain => tile_depth + (n / tile + 2) as f64,
     }
 }
 

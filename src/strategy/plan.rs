@@ -1,9 +1,11 @@
 //! A strategy as data: which kernels run, in which order, on which buffers. Both devices execute the
 //! same plan, so strategies differ here and in `cuda/scan`, and nowhere else.
 
+use super::{
+    Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyRow, TileOrder, Tiling,
+};
 use crate::abi;
 use crate::element::{Instance, Operator};
-use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 
 /// A kernel of `cuda/scan`, `lookback_kernel` in `cuda/abi.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,30 +91,6 @@ impl Kernel {
             Self::SingleCluster => "single_cluster",
         }
     }
-
-    /// Threads of a block beside those that hold values.
-    pub const fn helper_threads(self, composition: Composition) -> u32 {
-        let warps = match (self, composition) {
-            (Self::Lookahead, _) => abi::LOOKBACK_HELPER_WARPS,
-            (Self::OneWave, Composition::ScanThenPropagate | Composition::ReduceThenScan) => {
-                abi::LOOKBACK_READING_WARPS
-            }
-            _ => 0,
-        };
-        warps * abi::LOOKBACK_WARP_LANES
-    }
-
-    /// Whether blocks stay and take one tile after the other, which they hold in dynamic shared memory: any number of
-    /// blocks does.
-    pub const fn takes_tiles(self) -> bool {
-        matches!(self, Self::Lookahead)
-    }
-
-    /// Whether the grid is one thread block cluster, whose blocks take tiles in turn: any number of blocks does, and
-    /// the GPU has compute capability 9.0 or later.
-    pub const fn is_cluster(self) -> bool {
-        matches!(self, Self::SingleCluster)
-    }
 }
 
 /// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
@@ -136,7 +114,7 @@ pub struct Step {
     pub kernel: Kernel,
     /// The compile-time constants of the kernel (on the CPU device: its run-time values).
     pub config: KernelConfig,
-    /// Blocks of the grid, at least 1; the most that have work, where [`Kernel::takes_tiles`] or
+    /// Blocks of the grid, at least 1; the most that have work, where [`Kernel::is_persistent`] or
     /// [`Kernel::is_cluster`] says that fewer do.
     pub grid_blocks: u64,
     /// What it reads.
@@ -162,20 +140,14 @@ pub struct Step {
 
 impl Step {
     /// Threads of a block as it is launched.
-    pub const fn block_threads(&self) -> u32 {
+    pub fn block_threads(&self) -> u32 {
         self.config.block_threads + self.kernel.helper_threads(self.config.composition)
     }
 
     /// Tile descriptors that the launch works with.
-    pub const fn descriptors(&self) -> u64 {
-        match self.kernel {
-            _ if !self.uses_descriptors => 0,
-            Kernel::OneWave => {
-                let gap = abi::LOOKBACK_DESCRIPTOR_COPY_GAP as u64;
-                abi::LOOKBACK_DESCRIPTOR_COPIES as u64 * (self.tiles + gap)
-            }
-            _ => self.tiles,
-        }
+    pub fn descriptors(&self) -> u64 {
+        let (copies, gap) = self.kernel.strategy().row().descriptor_copies;
+        if self.uses_descriptors { u64::from(copies) * (self.tiles + u64::from(gap)) } else { 0 }
     }
 }
 
@@ -225,8 +197,9 @@ impl ScanRequest {
     pub const OFFSETS: u32 = abi::LOOKBACK_SECTOR_BYTES;
 
     /// Below it lie the offsets that a strategy tells apart.
-    pub const fn offsets_that_matter(strategy: Strategy) -> u32 {
-        if matches!(strategy, Strategy::Lookahead) { Self::OFFSETS } else { abi::LOOKBACK_VECTOR_BYTES }
+    pub fn offsets_that_matter(strategy: Strategy) -> u32 {
+        let has_copies = strategy.row().blocks == Blocks::Persistent;
+        if has_copies { Self::OFFSETS } else { abi::LOOKBACK_VECTOR_BYTES }
     }
 }
 
@@ -265,7 +238,7 @@ impl Plan {
 
 impl KernelConfig {
     /// The configuration as the kernels read it on the CPU device. `stages` are the tiles that a block may hold at
-    /// one time, where [`Kernel::takes_tiles`] says that it takes several.
+    /// one time, where [`Kernel::is_persistent`] says that it takes several.
     pub fn to_abi(self, stages: u32) -> abi::lookback_config {
         abi::lookback_config {
             vt: self.vt,
@@ -326,16 +299,17 @@ const fn access_width(vt: u32, element_bytes: usize) -> u32 {
 /// Scratch arrays start at multiples of this, which is more than any access needs.
 const SCRATCH_ALIGNMENT: u64 = 256;
 
-struct Planner<'a> {
-    request: &'a ScanRequest,
+pub(super) struct Planner {
+    request: ScanRequest,
+    row: &'static StrategyRow,
     config: KernelConfig,
     element_bytes: u64,
     steps: Vec<Step>,
     scratch_bytes: u64,
 }
 
-impl<'a> Planner<'a> {
-    fn new(request: &'a ScanRequest) -> Result<Self, ConfigError> {
+impl Planner {
+    fn new(request: &ScanRequest) -> Result<Self, ConfigError> {
         let ScanConfig { vt, block_threads, pattern, composition, descriptor, tile_order } = request.config;
         if !(1..=abi::LOOKBACK_MAXIMUM_VT).contains(&vt) {
             return Err(ConfigError::Vt(vt));
@@ -371,33 +345,28 @@ impl<'a> Planner<'a> {
         }
         let config =
             KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
-        Ok(Self { request, config, element_bytes: element_bytes as u64, steps: Vec::new(), scratch_bytes: 0 })
+        let row = request.strategy.row();
+        Ok(Self {
+            request: *request,
+            row,
+            config,
+            element_bytes: element_bytes as u64,
+            steps: Vec::new(),
+            scratch_bytes: 0,
+        })
     }
 
     fn plan(mut self) -> Result<Plan, ConfigError> {
-        let access_bytes = match self.request.strategy {
-            strategy if strategy.has_tiles() => {
-                access_width(self.config.vt, self.element_bytes as usize) * self.element_bytes as u32
-            }
-            _ => self.element_bytes as u32,
-        };
+        let has_vectors = self.request.strategy.has_tiles();
+        let width = if has_vectors { access_width(self.config.vt, self.element_bytes as usize) } else { 1 };
+        let access_bytes = width * self.element_bytes as u32;
         if self.request.n > 0 {
-            match self.request.strategy {
-                Strategy::Sequential => self.sequential(),
-                Strategy::Naive => self.naive(),
-                Strategy::HillisSteele => self.hillis_steele(),
-                Strategy::Blelloch => self.blelloch(),
-                Strategy::ScanThenPropagate | Strategy::ReduceThenScan => {
-                    let lead = self.lead();
-                    self.three_phase(Place::Input, Place::Output, self.request.n, lead, self.config.mode, 0);
-                }
-                Strategy::Chained => self.single_pass(Kernel::Chained)?,
-                Strategy::Lookback => self.single_pass(Kernel::Lookback)?,
-                Strategy::SingleBlock => self.single_block(),
-                Strategy::OneWave => self.single_pass(Kernel::OneWave)?,
-                Strategy::Lookahead => self.lookahead()?,
-                Strategy::SingleCluster => self.single_cluster(),
-            }
+            (self.row.plan)(&mut self);
+        }
+        let block_threads = self.config.block_threads;
+        let added = self.steps.iter().map(Step::block_threads).max().unwrap_or(0).saturating_sub(block_threads);
+        if block_threads + added > abi::LOOKBACK_MAXIMUM_BLOCK_THREADS {
+            return Err(ConfigError::HelperThreads { strategy: self.request.strategy, block_threads, added });
         }
         // Tickets are words of 32 bits, whoever takes them.
         let most = self.steps.iter().map(|step| step.grid_blocks).max().unwrap_or(0);
@@ -430,7 +399,7 @@ impl<'a> Planner<'a> {
     fn lead_of_copies(&self) -> u32 {
         const VECTOR: u32 = abi::LOOKBACK_VECTOR_BYTES;
         const SECTOR: u32 = abi::LOOKBACK_SECTOR_BYTES;
-        let ScanRequest { input_offset, output_offset, in_place, .. } = *self.request;
+        let ScanRequest { input_offset, output_offset, in_place, .. } = self.request;
         let output_offset = if in_place { input_offset } else { output_offset } % SECTOR;
         let bytes = self.element_bytes as u32;
         let nearest = input_offset % VECTOR;
@@ -474,7 +443,7 @@ impl<'a> Planner<'a> {
         self.request.n.div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
     }
 
-    fn sequential(&mut self) {
+    pub(super) fn sequential(&mut self) {
         // One thread works; a warp is the least that a block has.
         let config = KernelConfig { block_threads: abi::LOOKBACK_WARP_LANES, ..self.config.untiled() };
         self.steps.push(self.step(Kernel::Sequential, config, Place::Input, Place::Output, 1));
@@ -485,7 +454,7 @@ impl<'a> Planner<'a> {
         self.steps.push(self.step(Kernel::Copy, config, input, output, self.blocks_of_elements()));
     }
 
-    fn naive(&mut self) {
+    pub(super) fn naive(&mut self) {
         let mut input = Place::Input;
         if self.request.in_place {
             input = self.scratch(self.request.n);
@@ -497,7 +466,7 @@ impl<'a> Planner<'a> {
         self.steps.push(self.step(Kernel::Naive, config, input, Place::Output, blocks));
     }
 
-    fn hillis_steele(&mut self) {
+    pub(super) fn hillis_steele(&mut self) {
         let n = self.request.n;
         let levels = n.next_power_of_two().trailing_zeros();
         if levels == 0 {
@@ -541,7 +510,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn blelloch(&mut self) {
+    pub(super) fn blelloch(&mut self) {
         let n = self.request.n;
         let exclusive = self.config.mode == Mode::Exclusive;
         // An exclusive scan needs the input no more once it is in the tree, so the output is the tree.
@@ -583,6 +552,11 @@ impl<'a> Planner<'a> {
         (n + u64::from(lead)).div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
     }
 
+    pub(super) fn three_phases(&mut self) {
+        let lead = self.lead();
+        self.three_phase(Place::Input, Place::Output, self.request.n, lead, self.config.mode, 0);
+    }
+
     fn three_phase(&mut self, input: Place, output: Place, n: u64, lead: u32, mode: Mode, level: u32) {
         let tiles = self.tiles(n, lead);
         let config = KernelConfig { mode, ..self.config.without_descriptors() };
@@ -605,7 +579,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let spine = self.scratch(tiles);
-        if self.request.strategy == Strategy::ReduceThenScan {
+        if self.row.kernels[0] == Kernel::ReduceTiles {
             let mut reduce = phase(Kernel::ReduceTiles, input, Place::None, spine);
             // Totals do not depend on the mode, but for the last element, which only an exclusive scan
             // must not read.
@@ -624,61 +598,24 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn single_block(&mut self) {
-        let lead = self.lead();
-        let config = self.config.without_descriptors();
-        let mut step = self.step(Kernel::SingleBlock, config, Place::Input, Place::Output, 1);
-        step.tiles = self.tiles(self.request.n, lead);
-        step.lead = lead;
-        self.steps.push(step);
-    }
-
-    fn single_cluster(&mut self) {
-        let lead = self.lead();
+    /// One launch over the whole array, whose blocks meet inside it.
+    pub(super) fn one_launch(&mut self) {
+        let StrategyRow { tiling, blocks, has_descriptors, kernels, .. } = *self.row;
+        let lead = if blocks == Blocks::Persistent { self.lead_of_copies() } else { self.lead() };
         let tiles = self.tiles(self.request.n, lead);
-        // Not one: compute-sanitizer reports asynchronous stores of a cluster of a single block as errors.
-        let blocks = tiles.clamp(2, u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS));
-        let config = self.config.without_descriptors();
-        let mut step = self.step(Kernel::SingleCluster, config, Place::Input, Place::Output, blocks);
-        step.tiles = tiles;
-        step.lead = lead;
-        self.steps.push(step);
-    }
-
-    fn lookahead(&mut self) -> Result<(), ConfigError> {
-        let lead = self.lead_of_copies();
-        let tiles = self.tiles(self.request.n, lead);
-        let config = KernelConfig {
-            pattern: Pattern::Shuffle,
+        let mut config = if has_descriptors { self.config } else { self.config.without_descriptors() };
+        if tiling == Tiling::Shuffled {
             // The prefix is known before a tile is scanned.
-            composition: Composition::ReduceThenScan,
-            ..self.config
-        };
-        let mut step = self.step(Kernel::Lookahead, config, Place::Input, Place::Output, tiles);
-        step.tiles = tiles;
-        step.lead = lead;
-        step.uses_descriptors = true;
-        self.push_with_helpers(step)
-    }
-
-    /// A step whose blocks have threads beside those that hold values.
-    fn push_with_helpers(&mut self, step: Step) -> Result<(), ConfigError> {
-        let Step { kernel, config: KernelConfig { block_threads, composition, .. }, .. } = step;
-        if step.block_threads() > abi::LOOKBACK_MAXIMUM_BLOCK_THREADS {
-            let added = kernel.helper_threads(composition);
-            return Err(ConfigError::HelperThreads { strategy: self.request.strategy, block_threads, added });
+            config = KernelConfig { pattern: Pattern::Shuffle, composition: Composition::ReduceThenScan, ..config };
         }
+        let grid_blocks = match blocks {
+            Blocks::Single => 1,
+            // Not one: compute-sanitizer reports asynchronous stores of a cluster of a single block as errors.
+            Blocks::Cluster => tiles.clamp(2, u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS)),
+            Blocks::PerTile | Blocks::Persistent => tiles,
+        };
+        let mut step = self.step(kernels[0], config, Place::Input, Place::Output, grid_blocks);
+        (step.tiles, step.lead, step.uses_descriptors) = (tiles, lead, has_descriptors);
         self.steps.push(step);
-        Ok(())
-    }
-
-    fn single_pass(&mut self, kernel: Kernel) -> Result<(), ConfigError> {
-        let lead = self.lead();
-        let tiles = self.tiles(self.request.n, lead);
-        let mut step = self.step(kernel, self.config, Place::Input, Place::Output, tiles);
-        step.tiles = tiles;
-        step.lead = lead;
-        step.uses_descriptors = true;
-        self.push_with_helpers(step)
     }
 }

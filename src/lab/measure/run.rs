@@ -9,7 +9,6 @@ use super::sweep::{Entry, Limits, Point, Subject, SweepFile};
 use crate::lab::device::DeviceError;
 use crate::lab::record::Skipped;
 use crate::lab::verify::Verification;
-use crate::strategy::Strategy;
 use crate::strategy::tuning::TuningError;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -422,26 +421,10 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
 /// Time of a subject by the time of a copy, on an H100, roughly.
 fn relative_cost(subject: &Subject, n: u64) -> f64 {
     let n = n as f64;
-    let levels = n.log2().max(1.0);
     match (subject, subject.scan()) {
         (_, Some((strategy, _, config))) => {
             let narrow = if strategy.has_tiles() { 1.0 + 4.0 / f64::from(config.vt.max(1)) } else { 1.0 };
-            narrow
-                * match strategy {
-                    // A copy of one element takes 2.8 ps at full rate, one thread takes about 15 ns.
-                    Strategy::Sequential => 5e3,
-                    // Half of n² reads from a cache that serves about 2.5 · 10^12 of them a second.
-                    Strategy::Naive => (0.5 * n * 0.4e-3 / 2.8e-3).max(1.0),
-                    Strategy::HillisSteele => 1.5 * levels,
-                    Strategy::Blelloch => 5.0,
-                    Strategy::ScanThenPropagate => 2.2,
-                    Strategy::ReduceThenScan => 1.7,
-                    // One multiprocessor moves some 100 GB/s.
-                    Strategy::SingleBlock if n > 65536.0 => 30.0,
-                    // And a cluster has at most 16 of them.
-                    Strategy::SingleCluster if n > 1e6 => 2.0,
-                    _ => 1.3,
-                }
+            narrow * (strategy.row().time_by_copy)(n)
         }
         (Subject::Peer { .. }, None) => 1.4,
         _ => 1.05,

@@ -30,7 +30,6 @@ use super::record::Kind;
 use super::sampling::{Figure, SamplingSettings, StoppingRule};
 use crate::cli::arguments::{format_size, parse_size};
 use crate::element::{ElementType, Instance, Operator};
-use crate::kernels::mutant::fault_without_waiting;
 use crate::lab::record::Skipped;
 use crate::strategy::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
 use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
@@ -646,7 +645,7 @@ impl SweepFile {
                                     (strategy, vec![config])
                                 }
                             };
-                            if group.bounds && fault_without_waiting(strategy).is_some() {
+                            if group.bounds && strategy.row().fault_without_waiting.is_some() {
                                 for config in configs {
                                     add(Subject::Bound { strategy, mode, config });
                                 }
@@ -887,9 +886,13 @@ mod tests {
             }
             points[0].entries[2..].iter().map(|entry| entry.subject.name()).collect::<Vec<_>>()
         };
-        let waiting = ["lookback", "one-wave", "lookahead"];
+        let waiting: Vec<&str> = Strategy::ALL
+            .iter()
+            .filter(|strategy| strategy.row().fault_without_waiting.is_some())
+            .map(|strategy| strategy.name())
+            .collect();
         let all: Vec<String> = waiting.iter().flat_map(|name| [(*name).to_owned(), bound_name(name)]).collect();
-        assert_eq!(names("[\"lookback\", \"one-wave\", \"lookahead\"]"), all);
+        assert_eq!(names(&format!("{waiting:?}")), all);
         assert_eq!(names("[\"reduce-then-scan\", \"single-block\"]"), ["reduce-then-scan", "single-block"]);
     }
 

@@ -12,58 +12,8 @@ pub(super) const COPY: RGBColor = RGBColor(0x8c, 0x8c, 0x8c);
 pub(super) const GRID: RGBColor = RGBColor(0xd8, 0xde, 0xe4);
 pub(super) const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xfe);
 
-/// After Okabe and Ito; the two greys stand for the strategies that serve as foils.
-pub(super) const fn color(strategy: Strategy) -> RGBColor {
-    match strategy {
-        Strategy::Lookback => RGBColor(0xd5, 0x5e, 0x00),
-        // Not of Okabe and Ito, whose eighth colour is too light for a line on white.
-        Strategy::Lookahead => RGBColor(0x7b, 0x4f, 0xd0),
-        Strategy::ReduceThenScan => RGBColor(0x00, 0x7c, 0xc2),
-        Strategy::ScanThenPropagate => RGBColor(0x00, 0x9e, 0x73),
-        Strategy::Chained => RGBColor(0xcc, 0x79, 0xa7),
-        Strategy::Blelloch => RGBColor(0xe6, 0x9f, 0x00),
-        Strategy::HillisSteele => RGBColor(0x56, 0xb4, 0xe9),
-        Strategy::Naive => RGBColor(0x9a, 0x7b, 0x4f),
-        Strategy::Sequential => RGBColor(0x80, 0x80, 0x88),
-        // Wine and indigo of Tol's muted scheme.
-        Strategy::SingleBlock => RGBColor(0x88, 0x22, 0x55),
-        Strategy::OneWave => RGBColor(0x33, 0x22, 0x88),
-        // Olive of the same.
-        Strategy::SingleCluster => RGBColor(0x99, 0x99, 0x33),
-    }
-}
-
-/// Corners of a strategy's marker in pixels from its point.
-pub(super) fn marker(strategy: Strategy) -> &'static [(i32, i32)] {
-    match strategy {
-        Strategy::Lookback => &[(-4, -2), (-2, -4), (2, -4), (4, -2), (4, 2), (2, 4), (-2, 4), (-4, 2)],
-        Strategy::Lookahead => &[(-5, -4), (0, -2), (5, -4), (3, 0), (5, 4), (0, 2), (-5, 4), (-3, 0)],
-        Strategy::ReduceThenScan => &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
-        Strategy::ScanThenPropagate => &[(0, -5), (5, 4), (-5, 4)],
-        Strategy::Chained => &[(0, -6), (6, 0), (0, 6), (-6, 0)],
-        Strategy::Blelloch => &[(0, 5), (5, -4), (-5, -4)],
-        Strategy::HillisSteele => &[
-            (-5, -2),
-            (-2, -2),
-            (-2, -5),
-            (2, -5),
-            (2, -2),
-            (5, -2),
-            (5, 2),
-            (2, 2),
-            (2, 5),
-            (-2, 5),
-            (-2, 2),
-            (-5, 2),
-        ],
-        Strategy::Naive => {
-            &[(-3, -5), (0, -2), (3, -5), (5, -3), (2, 0), (5, 3), (3, 5), (0, 2), (-3, 5), (-5, 3), (-2, 0), (-5, -3)]
-        }
-        Strategy::Sequential => &[(-5, -2), (5, -2), (5, 2), (-5, 2)],
-        Strategy::SingleBlock => &[(-2, -5), (2, -5), (2, 5), (-2, 5)],
-        Strategy::OneWave => &[(-5, 0), (4, -5), (4, 5)],
-        Strategy::SingleCluster => &[(5, 0), (-4, -5), (-4, 5)],
-    }
+const fn color(strategy_color: (u8, u8, u8)) -> RGBColor {
+    RGBColor(strategy_color.0, strategy_color.1, strategy_color.2)
 }
 
 /// The pink of Tol's bright scheme: `auto` runs beside every strategy that it may have come to.
@@ -71,9 +21,9 @@ const AUTO_COLOR: RGBColor = RGBColor(0xee, 0x33, 0x77);
 const AUTO_MARKER: &[(i32, i32)] = &[(0, -6), (2, -2), (6, 0), (2, 2), (0, 6), (-2, 2), (-6, 0), (-2, -2)];
 
 /// The colour of a strategy, or of `auto`.
-pub(super) const fn color_of_choice(choice: StrategyChoice) -> RGBColor {
+pub(super) fn color_of_choice(choice: StrategyChoice) -> RGBColor {
     match choice {
-        StrategyChoice::Named(strategy) => color(strategy),
+        StrategyChoice::Named(strategy) => color(strategy.row().look.color),
         StrategyChoice::Auto => AUTO_COLOR,
     }
 }
@@ -81,7 +31,7 @@ pub(super) const fn color_of_choice(choice: StrategyChoice) -> RGBColor {
 /// The marker of a strategy, or of `auto`.
 pub(super) fn marker_of_choice(choice: StrategyChoice) -> &'static [(i32, i32)] {
     match choice {
-        StrategyChoice::Named(strategy) => marker(strategy),
+        StrategyChoice::Named(strategy) => strategy.row().look.marker,
         StrategyChoice::Auto => AUTO_MARKER,
     }
 }
@@ -113,9 +63,9 @@ impl Look {
             Strategy::Naive,
             Strategy::Sequential,
         ];
-        let strategy = ORDER[index % ORDER.len()];
+        let look = ORDER[index % ORDER.len()].row().look;
         let round = index / ORDER.len();
-        Self { color: color(strategy), width: 2, dash: (round > 0).then(|| dashes(round)), marker: marker(strategy) }
+        Self { color: color(look.color), width: 2, dash: (round > 0).then(|| dashes(round)), marker: look.marker }
     }
 
     /// The look of a subject: a strategy always has its own, `peers` are told apart by their place in this list.
@@ -133,7 +83,7 @@ impl Look {
                 color: PEER,
                 width: 2,
                 dash: (index > 0).then(|| dashes(index)),
-                marker: marker(Strategy::ALL[(index + 2) % PEER_MARKERS]),
+                marker: Strategy::ALL[(index + 2) % PEER_MARKERS].row().look.marker,
             },
             None if subject == "memcpy" => Self { color: COPY, width: 4, dash: None, marker: &[] },
             None => Self { color: COPY, width: 2, dash: Some((3, 3)), marker: &[] },

@@ -20,8 +20,7 @@ pub mod table;
 pub mod thread_sanitizer;
 
 pub use crate::kernels::mutant::{
-    Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When,
-    fault_without_waiting, mutant_number,
+    Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When, mutant_number,
 };
 #[cfg(feature = "cpu")]
 pub use case::{Case, Disturbance, Memory, WorkspaceStart};

@@ -84,7 +84,9 @@ impl Gpu {
     #[cfg(feature = "cuda")]
     fn holds(self, plan: &Plan, element_bytes: usize) -> bool {
         let architecture = crate::cuda::Architecture { major: self.major, minor: self.minor };
-        plan.steps.iter().all(|step| !step.kernel.takes_tiles() || architecture.stages(&step.config, element_bytes) > 0)
+        plan.steps
+            .iter()
+            .all(|step| !step.kernel.is_persistent() || architecture.stages(&step.config, element_bytes) > 0)
     }
 
     #[cfg(not(feature = "cuda"))]

@@ -31,7 +31,7 @@ use crate::element::{ElementType, Instance};
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::device::{CudaDevice, attribute};
 use crate::lab::dataset::{Dataset, Reference};
-use crate::strategy::Strategy;
+use crate::strategy::Blocks;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream};
 use cudarc::nvrtc::Ptx;
@@ -305,7 +305,7 @@ fn mutant_number(case: &StressCase) -> u32 {
 
 /// Whether the GPU has what the case needs.
 fn runs_on(case: &StressCase, architecture: Architecture) -> bool {
-    case.strategy != Strategy::SingleCluster || architecture.has_clusters()
+    case.strategy.row().blocks != Blocks::Cluster || architecture.has_clusters()
 }
 
 /// The kernels of those cases that the GPU can run.

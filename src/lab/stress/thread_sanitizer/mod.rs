@@ -24,8 +24,8 @@ use crate::abi;
 use crate::cpu::BlockOrder;
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::stress::{Case, Disturbance, Mutant, Need, WorkspaceStart, mutant_number};
-use crate::strategy::plan::{Kernel, Place, Plan, ScanRequest, Step};
-use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use crate::strategy::plan::{Place, Plan, ScanRequest, Step};
+use crate::strategy::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use program::Program;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -196,11 +196,7 @@ impl Job {
     /// Threads of a block: those that hold values, and any beside them.
     fn threads(&self) -> u32 {
         let ScanConfig { block_threads, composition, .. } = self.request.config;
-        let beside = match self.request.strategy {
-            Strategy::OneWave => Kernel::OneWave.helper_threads(composition),
-            _ => 0,
-        };
-        block_threads + beside
+        block_threads + self.request.strategy.row().kernels[0].helper_threads(composition)
     }
 
     fn check(&self) -> Result<(), ThreadSanitizerError> {
@@ -209,12 +205,8 @@ impl Job {
         let threads = self.threads();
         let fault = if !Self::INSTANCES.contains(&(instance.element(), instance.operator())) {
             format!("there are no kernels of {instance} in its program")
-        } else if request.strategy == Strategy::Lookahead {
-            String::from(
-                "blocks with four warps more leave no room for a second one, and it has no asynchronous copies",
-            )
-        } else if request.strategy == Strategy::SingleCluster {
-            String::from("it has no thread block clusters")
+        } else if let Some(why) = beyond_reach(request.strategy) {
+            why.to_owned()
         } else if threads > Self::BLOCK_THREADS {
             format!("{threads} threads a block, it takes up to {}", Self::BLOCK_THREADS)
         } else if u64::from(threads) * u64::from(self.resident_blocks) > u64::from(Self::THREADS_AT_ONCE) {
@@ -399,5 +391,16 @@ mod tests {
         assert!(detector.run(&job).expect("a verdict").is_clean());
         detector.program.options = "report_bugs=0";
         assert!(matches!(detector.run(&job), Err(ThreadSanitizerError::Asleep)));
+    }
+}
+
+/// Why the detector takes no scan of a strategy, where it takes none.
+fn beyond_reach(strategy: Strategy) -> Option<&'static str> {
+    match strategy.row().blocks {
+        Blocks::Persistent => {
+            Some("blocks with four warps more leave no room for a second one, and it has no asynchronous copies")
+        }
+        Blocks::Cluster => Some("it has no thread block clusters"),
+        Blocks::PerTile | Blocks::Single => None,
     }
 }

@@ -1,11 +1,9 @@
 //! Drawing jobs until one is not clean.
 
-use super::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict};
+use super::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict, beyond_reach};
 use crate::cpu::BlockOrder;
 use crate::lab::stress::search::Limits;
 use crate::lab::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};
-use crate::strategy::Strategy;
-use crate::strategy::plan::Kernel;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -52,11 +50,10 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
         if mutant.is_of_host() {
             return beyond("the fault is in what the host does");
         }
-        if mutant.when.strategies == [Strategy::Lookahead] {
-            return beyond("a block of look-ahead takes more threads than leave room for a second one");
-        }
-        if mutant.when.strategies == [Strategy::SingleCluster] {
-            return beyond("there are no thread block clusters");
+        if let [strategy] = mutant.when.strategies[..]
+            && let Some(why) = beyond_reach(strategy)
+        {
+            return beyond(why);
         }
         if mutant.when.needs(Need::Windows) {
             return beyond("a look-back of two windows takes more than 32 resident blocks, and so too many threads");
@@ -79,10 +76,8 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
 
 /// The nearest case that the detector takes. Types and operators remain.
 fn within_reach(mut case: Case) -> Case {
-    let beside = match case.request.strategy {
-        Strategy::OneWave => Kernel::OneWave.helper_threads(case.request.config.composition),
-        _ => 0,
-    };
+    let kernel = case.request.strategy.row().kernels[0];
+    let beside = kernel.helper_threads(case.request.config.composition);
     let config = &mut case.request.config;
     config.block_threads = match config.block_threads {
         // One warp leaves room for more blocks.
@@ -189,7 +184,7 @@ mod tests {
                     Err(ThreadSanitizerError::NotCovered(_)) => {
                         let mutant = mutant.expect("something of the kernels as they are is covered");
                         let strategies = mutant.when.strategies.as_slice();
-                        let is_beyond = matches!(strategies, [Strategy::Lookahead] | [Strategy::SingleCluster]);
+                        let is_beyond = matches!(strategies, &[strategy] if beyond_reach(strategy).is_some());
                         assert!(mutant.is_of_host() || mutant.when.needs(Need::Windows) || is_beyond, "{mutant}");
                     }
                     Err(error) => panic!("{error}"),

@@ -1,0 +1,475 @@
+//! The strategies, one row each: what is known of a strategy stands here, what it does in its kernel's file in
+//! `cuda/scan`, and nothing of it anywhere else.
+
+use super::Composition;
+use super::UnknownName;
+use super::config::suggestion;
+use super::named;
+use super::plan::{Kernel, Planner};
+use crate::abi;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What is known of a strategy.
+#[derive(Debug)]
+pub struct StrategyRow {
+    /// Launches of one scan, for tables.
+    pub launches: &'static str,
+    /// Elements read and written by one scan of n, for tables.
+    pub element_moves: &'static str,
+    /// One line for tables, with the source of the algorithm.
+    pub summary: &'static str,
+    /// The kernels in the order of their first launches. A kernel of two strategies is the same in both.
+    pub kernels: &'static [Kernel],
+    /// Lays out the launches.
+    pub(super) plan: fn(&mut Planner),
+    /// How the array is cut.
+    pub tiling: Tiling,
+    /// Who works on the tiles.
+    pub blocks: Blocks,
+    /// Whether tiles meet through descriptors in one launch.
+    pub has_descriptors: bool,
+    /// Copies of each descriptor, and how many descriptors lie between two copies.
+    pub descriptor_copies: (u32, u32),
+    /// Warps of a block beside those that hold values.
+    pub helper_warps: HelperWarps,
+    /// Blocks a multiprocessor that the registers have to leave room for, where the assembler needs to be told.
+    pub resident_blocks: Option<u32>,
+    /// The fault whose kernel is this one without the waiting for other tiles: it bounds what waiting costs. Its
+    /// result is wrong. `None` where no tile waits for another.
+    pub fault_without_waiting: Option<&'static str>,
+    /// VT and threads a block to take where the user says nothing, by bytes of an element and of the array.
+    pub(super) suggested: fn(u32, u64) -> (u32, u32),
+    /// How sums of floats are rounded.
+    pub rounding: Rounding,
+    /// What keeps it from large arrays.
+    pub limit: Option<Limit>,
+    /// Time by the time of a copy of as many elements on an H100, roughly, by the elements.
+    pub time_by_copy: fn(f64) -> f64,
+    /// How it is drawn.
+    pub look: Look,
+    /// What stress draws of it.
+    pub stress: Stress,
+    /// Whether the models of the protocol (PTX, loom) read its kernel.
+    pub is_modelled: bool,
+}
+
+/// How a strategy cuts an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tiling {
+    /// Not at all: VT does not matter, or says only how many elements a thread has.
+    Untiled,
+    /// Into tiles of block threads × VT that are scanned by shuffles, whatever pattern and composition say.
+    Shuffled,
+    /// Into such tiles, scanned by any pattern in any composition.
+    Patterned,
+}
+
+/// Who works on the tiles of a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocks {
+    /// A block for each tile, or for as many elements as it has threads.
+    PerTile,
+    /// One block takes all of them in turn.
+    Single,
+    /// As many blocks as the GPU holds take them in turn, in dynamic shared memory: any number of blocks will do.
+    Persistent,
+    /// The blocks of one thread block cluster take them in turn: any number of blocks will do, on compute capability
+    /// 9.0 or later.
+    Cluster,
+}
+
+/// Warps of a block beside those that hold values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HelperWarps {
+    /// So many.
+    Always(u32),
+    /// So many, unless the pattern spans the block.
+    UnlessBlockPattern(u32),
+}
+
+/// How sums of floats are rounded on the way from an input to an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounding {
+    /// One addition after the other.
+    Serial,
+    /// Up a tree of the whole array and down again.
+    Tree,
+    /// Inside a tile, once a level of the spine.
+    Spine,
+    /// Inside a tile, and then once a tile.
+    Chain,
+}
+
+/// What keeps a strategy from large arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Its work grows with the square of the elements.
+    QuadraticWork,
+    /// It uses one thread.
+    OneThread,
+}
+
+/// Colour and marker of a strategy's line.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// Red, green, blue.
+    pub color: (u8, u8, u8),
+    /// Corners of the marker in pixels from its point.
+    pub marker: &'static [(i32, i32)],
+}
+
+/// What stress draws of a strategy.
+#[derive(Debug, Clone, Copy)]
+pub struct Stress {
+    /// Cases on the CPU device, as a share of the sum over all strategies.
+    pub cpu_share: usize,
+    /// Cases on a GPU, likewise; 0 where a disturbance shows nothing.
+    pub gpu_share: usize,
+    /// Likewise where a fault says no strategy.
+    pub gpu_share_of_faults: usize,
+    /// Cases with more tiles than one reading of descriptors covers.
+    pub windows: Windows,
+    /// Whether a delay of one tile delays all the others.
+    pub is_serial: bool,
+}
+
+/// Cases with more tiles than one reading of descriptors, or one round, covers.
+#[derive(Debug, Clone, Copy)]
+pub struct Windows {
+    /// Tiles on the CPU device: from here on, and below so many more.
+    pub cpu_tiles: (u64, u64),
+    /// Tiles on a GPU from here on.
+    pub gpu_tiles: u64,
+    /// Of a hundred cases on the CPU device so many, beside those that a fault asks for.
+    pub percent: u32,
+    /// Whether the blocks that wait have to be resident, the first one paused, for a second reading.
+    pub needs_pause: bool,
+}
+
+/// A strategy over the whole array, whose threads keep to their own elements in each launch.
+const UNTILED: StrategyRow = StrategyRow {
+    launches: "1",
+    element_moves: "2n",
+    summary: "",
+    kernels: &[],
+    plan: Planner::one_launch,
+    tiling: Tiling::Untiled,
+    blocks: Blocks::PerTile,
+    has_descriptors: false,
+    descriptor_copies: (1, 0),
+    helper_warps: HelperWarps::Always(0),
+    resident_blocks: None,
+    fault_without_waiting: None,
+    // One value a thread is the textbook's; a few hide the latency of the memory.
+    suggested: |_, _| (4, 256),
+    rounding: Rounding::Tree,
+    limit: None,
+    time_by_copy: |_| 1.3,
+    look: Look { color: (0, 0, 0), marker: &[] },
+    stress: Stress {
+        cpu_share: 1,
+        gpu_share: 0,
+        gpu_share_of_faults: 0,
+        windows: Windows { cpu_tiles: (36, 16), gpu_tiles: 70, percent: 0, needs_pause: true },
+        is_serial: false,
+    },
+    is_modelled: false,
+};
+
+/// Tiles, their totals, the prefixes of these: three launches or more.
+const THREE_PHASE: StrategyRow = StrategyRow {
+    plan: Planner::three_phases,
+    tiling: Tiling::Patterned,
+    suggested: suggestion::three_phase,
+    rounding: Rounding::Spine,
+    ..UNTILED
+};
+
+/// Tiles that meet inside one launch.
+const ONE_LAUNCH: StrategyRow = StrategyRow { tiling: Tiling::Patterned, rounding: Rounding::Chain, ..UNTILED };
+
+/// Tiles that meet through descriptors inside one launch.
+const SINGLE_PASS: StrategyRow = StrategyRow { has_descriptors: true, ..ONE_LAUNCH };
+
+/// Declares [`Strategy`] and the table of its rows in one.
+macro_rules! strategies {
+    ($($(#[$meta:meta])* $variant:ident = $name:literal $row:tt)+) => {
+        named! {
+            /// A way to scan a whole device array.
+            pub enum Strategy as "strategy" { $($(#[$meta])* $variant = $name,)+ }
+        }
+        static ROWS: &[StrategyRow] = &[$(StrategyRow $row),+];
+    };
+}
+
+// Colours after Okabe and Ito, wine, indigo and olive of Tol's muted scheme; the two greys stand for the strategies that
+// serve as foils. Okabe and Ito's eighth is too light for a line on white, so look-ahead has another.
+strategies! {
+    /// One thread, from front to back.
+    Sequential = "sequential" {
+        summary: "one thread",
+        kernels: &[Kernel::Sequential],
+        plan: Planner::sequential,
+        suggested: |_, _| (16, 32),
+        rounding: Rounding::Serial,
+        limit: Some(Limit::OneThread),
+        // A copy of one element takes 2.8 ps at full rate, one thread takes about 15 ns.
+        time_by_copy: |_| 5e3,
+        look: Look { color: (0x80, 0x80, 0x88), marker: &[(-5, -2), (5, -2), (5, 2), (-5, 2)] },
+        ..UNTILED
+    }
+    /// Every thread sums its own prefix: O(n²) work.
+    Naive = "naive" {
+        element_moves: "n(n+1)/2 + n",
+        summary: "every thread sums its own prefix",
+        kernels: &[Kernel::Naive, Kernel::Copy],
+        plan: Planner::naive,
+        rounding: Rounding::Serial,
+        limit: Some(Limit::QuadraticWork),
+        // Half of n² reads from a cache that serves about 2.5 · 10^12 of them a second.
+        time_by_copy: |n| (0.5 * n * 0.4e-3 / 2.8e-3).max(1.0),
+        look: Look {
+            color: (0x9a, 0x7b, 0x4f),
+            marker: &[
+                (-3, -5), (0, -2), (3, -5), (5, -3), (2, 0), (5, 3), (3, 5), (0, 2), (-3, 5), (-5, 3), (-2, 0), (-5, -3),
+            ],
+        },
+        ..UNTILED
+    }
+    /// Hillis & Steele (1986): ⌈log₂ n⌉ steps over the whole array.
+    HillisSteele = "hillis-steele" {
+        launches: "⌈log₂ n⌉ = L",
+        element_moves: "3nL − (2^L − 1)",
+        summary: "Hillis & Steele 1986",
+        kernels: &[Kernel::HillisSteeleStep, Kernel::Copy],
+        plan: Planner::hillis_steele,
+        time_by_copy: |n| 1.5 * n.log2().max(1.0),
+        look: Look {
+            color: (0x56, 0xb4, 0xe9),
+            marker: &[
+                (-5, -2), (-2, -2), (-2, -5), (2, -5), (2, -2), (5, -2), (5, 2), (2, 2), (2, 5), (-2, 5), (-2, 2), (-5, 2),
+            ],
+        },
+        ..UNTILED
+    }
+    /// Blelloch (1990): an up-sweep and a down-sweep over a tree of the whole array.
+    Blelloch = "blelloch" {
+        launches: "about 2 log₂ n",
+        element_moves: "about 12n, exclusive 9n",
+        summary: "Blelloch 1990, any n",
+        kernels: &[Kernel::Copy, Kernel::BlellochUpsweep, Kernel::BlellochDownsweep, Kernel::BlellochFinish],
+        plan: Planner::blelloch,
+        time_by_copy: |_| 5.0,
+        look: Look { color: (0xe6, 0x9f, 0x00), marker: &[(0, 5), (5, -4), (-5, -4)] },
+        ..UNTILED
+    }
+    /// Tiles scan, their totals are scanned, the prefixes are added: 4n element-moves.
+    ScanThenPropagate = "scan-then-propagate" {
+        launches: "3, more for a spine of spines",
+        element_moves: "4n",
+        summary: "tiles scan, totals are scanned, prefixes are added",
+        kernels: &[Kernel::ScanTileTotals, Kernel::ScanTiles, Kernel::Propagate],
+        time_by_copy: |_| 2.2,
+        look: Look { color: (0x00, 0x9e, 0x73), marker: &[(0, -5), (5, 4), (-5, 4)] },
+        stress: Stress { cpu_share: 4, gpu_share: 1, ..UNTILED.stress },
+        ..THREE_PHASE
+    }
+    /// Tiles reduce, their totals are scanned, tiles scan from their prefix: 3n element-moves.
+    ReduceThenScan = "reduce-then-scan" {
+        launches: "3, likewise",
+        element_moves: "3n (2n if one tile holds all)",
+        summary: "tiles reduce, totals are scanned, tiles scan from their prefix",
+        kernels: &[Kernel::ReduceTiles, Kernel::ScanTiles],
+        time_by_copy: |_| 1.7,
+        look: Look { color: (0x00, 0x7c, 0xc2), marker: &[(-4, -4), (4, -4), (4, 4), (-4, 4)] },
+        stress: Stress { cpu_share: 4, gpu_share: 2, ..UNTILED.stress },
+        ..THREE_PHASE
+    }
+    /// One pass; each tile waits for its neighbour's inclusive prefix.
+    Chained = "chained" {
+        summary: "each tile waits for its neighbour (StreamScan, Yan, Long & Zhang 2013)",
+        kernels: &[Kernel::Chained],
+        fault_without_waiting: Some("missing_prefix_ignored"),
+        suggested: suggestion::look_back,
+        look: Look { color: (0xcc, 0x79, 0xa7), marker: &[(0, -6), (6, 0), (0, 6), (-6, 0)] },
+        stress: Stress { cpu_share: 8, gpu_share: 5, gpu_share_of_faults: 1, is_serial: true, ..UNTILED.stress },
+        is_modelled: true,
+        ..SINGLE_PASS
+    }
+    /// One pass with decoupled look-back (Merrill & Garland, 2016).
+    Lookback = "lookback" {
+        summary: "Merrill & Garland 2016",
+        kernels: &[Kernel::Lookback],
+        fault_without_waiting: Some("does_not_wait"),
+        suggested: suggestion::look_back,
+        look: Look {
+            color: (0xd5, 0x5e, 0x00),
+            marker: &[(-4, -2), (-2, -4), (2, -4), (4, -2), (4, 2), (2, 4), (-2, 4), (-4, 2)],
+        },
+        stress: Stress {
+            cpu_share: 20,
+            gpu_share: 9,
+            gpu_share_of_faults: 2,
+            windows: Windows { percent: 6, ..UNTILED.stress.windows },
+            ..UNTILED.stress
+        },
+        is_modelled: true,
+        ..SINGLE_PASS
+    }
+    /// One block takes tile after tile and carries the prefix: for small arrays.
+    SingleBlock = "single-block" {
+        summary: "one block takes tile after tile, the next one on its way; nothing to meet, nothing to clear: for up to 8 KiB",
+        kernels: &[Kernel::SingleBlock],
+        blocks: Blocks::Single,
+        suggested: suggestion::single_block,
+        // One multiprocessor moves some 100 GB/s.
+        time_by_copy: |n| if n > 65536.0 { 30.0 } else { 1.3 },
+        look: Look { color: (0x88, 0x22, 0x55), marker: &[(-2, -5), (2, -5), (2, 5), (-2, 5)] },
+        stress: Stress { gpu_share: 1, is_serial: true, ..UNTILED.stress },
+        ..ONE_LAUNCH
+    }
+    /// One pass; each tile reads the totals of all tiles before it: for arrays that the GPU holds at once.
+    OneWave = "one-wave" {
+        summary: "each tile reads the totals of all tiles before it, no prefix is published; of the order of tiles² \
+                  descriptor reads: for what the GPU holds at once, 512 KiB to 8 MiB",
+        kernels: &[Kernel::OneWave],
+        descriptor_copies: (abi::LOOKBACK_DESCRIPTOR_COPIES, abi::LOOKBACK_DESCRIPTOR_COPY_GAP),
+        helper_warps: HelperWarps::UnlessBlockPattern(abi::LOOKBACK_READING_WARPS),
+        // There is about a block a multiprocessor, and the next launch's blocks find a place beside it.
+        resident_blocks: Some(2),
+        fault_without_waiting: Some("counts_missing_as_nothing"),
+        suggested: suggestion::one_wave,
+        look: Look { color: (0x33, 0x22, 0x88), marker: &[(-5, 0), (4, -5), (4, 5)] },
+        stress: Stress {
+            cpu_share: 6,
+            gpu_share: 4,
+            gpu_share_of_faults: 1,
+            // A warp reads 256 descriptors at once, whoever is resident.
+            windows: Windows { cpu_tiles: (258, 8), gpu_tiles: 300, percent: 1, needs_pause: false },
+            ..UNTILED.stress
+        },
+        is_modelled: true,
+        ..SINGLE_PASS
+    }
+    /// One pass by blocks that stay: tiles are fetched ahead of time, and their prefixes come from all aggregates.
+    Lookahead = "lookahead" {
+        summary: "blocks that stay, a ring of tiles copied ahead of time, prefixes from all aggregates; for large n on \
+                  Hopper and later",
+        kernels: &[Kernel::Lookahead],
+        tiling: Tiling::Shuffled,
+        blocks: Blocks::Persistent,
+        helper_warps: HelperWarps::Always(abi::LOOKBACK_HELPER_WARPS),
+        // Its tiles take the shared memory of a whole multiprocessor.
+        resident_blocks: Some(1),
+        fault_without_waiting: Some("missing_aggregate_ignored"),
+        suggested: suggestion::look_ahead,
+        look: Look {
+            color: (0x7b, 0x4f, 0xd0),
+            marker: &[(-5, -4), (0, -2), (5, -4), (3, 0), (5, 4), (0, 2), (-5, 4), (-3, 0)],
+        },
+        stress: Stress {
+            cpu_share: 8,
+            gpu_share: 3,
+            windows: Windows { percent: 6, ..UNTILED.stress.windows },
+            ..UNTILED.stress
+        },
+        ..SINGLE_PASS
+    }
+    /// One thread block cluster takes a tile a block, and its blocks meet through distributed shared memory: for
+    /// small arrays on GPUs of compute capability 9.0 and later.
+    SingleCluster = "single-cluster" {
+        summary: "one thread block cluster, a tile a block and round; its blocks meet through distributed shared memory; \
+                  nothing to clear: for 8 KiB to 512 KiB on Hopper and later",
+        kernels: &[Kernel::SingleCluster],
+        blocks: Blocks::Cluster,
+        fault_without_waiting: Some("cluster_totals_unawaited"),
+        suggested: suggestion::single_cluster,
+        // A cluster has at most 16 multiprocessors.
+        time_by_copy: |n| if n > 1e6 { 2.0 } else { 1.3 },
+        look: Look { color: (0x99, 0x99, 0x33), marker: &[(5, 0), (-4, -5), (-4, 5)] },
+        stress: Stress { cpu_share: 2, gpu_share: 1, ..UNTILED.stress },
+        ..ONE_LAUNCH
+    }
+}
+
+impl Strategy {
+    /// All that is known of it.
+    pub fn row(self) -> &'static StrategyRow {
+        &ROWS[self as usize]
+    }
+
+    /// Whether VT matters: the array is cut into tiles of block threads × VT.
+    pub fn has_tiles(self) -> bool {
+        self.row().tiling != Tiling::Untiled
+    }
+
+    /// Whether pattern and composition matter.
+    pub fn has_patterns(self) -> bool {
+        self.row().tiling == Tiling::Patterned
+    }
+
+    /// Whether tiles meet through descriptors in one launch.
+    pub fn is_single_pass(self) -> bool {
+        self.row().has_descriptors
+    }
+}
+
+impl Kernel {
+    /// The strategy whose row speaks for the kernel: the first that has it.
+    pub fn strategy(self) -> Strategy {
+        let has_it = |strategy: &Strategy| strategy.row().kernels.contains(&self);
+        Strategy::ALL.iter().copied().find(has_it).unwrap_or(Strategy::Sequential)
+    }
+
+    /// Threads of a block beside those that hold values.
+    pub fn helper_threads(self, composition: Composition) -> u32 {
+        let warps = match self.strategy().row().helper_warps {
+            HelperWarps::UnlessBlockPattern(_) if composition == Composition::Block => 0,
+            HelperWarps::Always(warps) | HelperWarps::UnlessBlockPattern(warps) => warps,
+        };
+        warps * abi::LOOKBACK_WARP_LANES
+    }
+
+    /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).
+    pub fn is_persistent(self) -> bool {
+        self.strategy().row().blocks == Blocks::Persistent
+    }
+
+    /// Whether the grid is one thread block cluster ([`Blocks::Cluster`]).
+    pub fn is_cluster(self) -> bool {
+        self.strategy().row().blocks == Blocks::Cluster
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_has_a_strategy_and_strategies_that_share_one_agree_about_its_blocks() {
+        for &kernel in Kernel::ALL {
+            let having: Vec<&StrategyRow> = Strategy::ALL
+                .iter()
+                .map(|strategy| strategy.row())
+                .filter(|row| row.kernels.contains(&kernel))
+                .collect();
+            let (first, others) = having.split_first().unwrap_or_else(|| panic!("{} has no strategy", kernel.name()));
+            for other in others {
+                assert_eq!((first.blocks, first.helper_warps), (other.blocks, other.helper_warps), "{}", kernel.name());
+                assert_eq!(first.fault_without_waiting, other.fault_without_waiting, "{}", kernel.name());
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_told_apart_by_colour_and_by_marker() {
+        for (index, one) in Strategy::ALL.iter().enumerate() {
+            for other in &Strategy::ALL[..index] {
+                let (one_look, other_look) = (one.row().look, other.row().look);
+                assert!(one_look.color != other_look.color && one_look.marker != other_look.marker, "{one}, {other}");
+            }
+        }
+    }
+}
