@@ -6,7 +6,7 @@
 //! skipped, and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
 #![cfg(feature = "cuda")]
 
-use lookback::cuda::compile::{Cache, Compiler, ENTRY_POINT, Variant};
+use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Variant};
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest};
@@ -14,7 +14,9 @@ use lookback::strategy::tuning::{TunedConfiguration, Tuning, tuned_configuration
 use lookback::strategy::{
     Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder,
 };
-use std::collections::BTreeSet;
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -110,8 +112,12 @@ fn kernels_of_strategies(
     }
 }
 
-/// Compiles on all cores. The listing goes to the test's output; failures come back.
-fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)>, Vec<String>) {
+/// Compiles on all cores. What `keep` makes of each kernel comes back, in any order, and so do failures.
+fn compile_each<T: Send>(
+    compiler: &Compiler,
+    jobs: &[Job],
+    keep: impl Fn(&CompiledKernel) -> T + Sync,
+) -> (Vec<(Job, T)>, Vec<String>) {
     let next = AtomicUsize::new(0);
     let results = Mutex::new((Vec::new(), Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -120,16 +126,22 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let compiled = compiler.scan_kernel(job.kernel, job.instance, &job.config, job.architecture);
+                    let kept = compiled.map(|compiled| keep(&compiled));
                     let mut results = results.lock().expect("no thread panics with the lock");
-                    match compiled {
-                        Ok(compiled) => results.0.push((*job, compiled.resources)),
+                    match kept {
+                        Ok(kept) => results.0.push((*job, kept)),
                         Err(error) => results.1.push(format!("{}\n{error}", job.describe())),
                     }
                 }
             });
         }
     });
-    let (mut listed, mut failures) = results.into_inner().expect("no thread panicked with the lock");
+    results.into_inner().expect("no thread panicked with the lock")
+}
+
+/// The same of what each kernel takes, listed in the test's output. What does not fit is a failure too.
+fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)>, Vec<String>) {
+    let (mut listed, mut failures) = compile_each(compiler, jobs, |compiled| compiled.resources);
     listed.sort_by_key(|(job, _)| jobs.iter().position(|other| other == job));
     for (job, resources) in &listed {
         let KernelResources { registers, spill_store_bytes, spill_load_bytes, stack_bytes, shared_bytes } = *resources;
@@ -546,6 +558,172 @@ fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
     let kernels = compile(&compiler, HOPPER, &cases).unwrap_or_else(|error| panic!("{error}"));
     println!("{kernels} kernels of {} mutants", cases.len());
     assert!(kernels as usize >= cases.len() - 2, "the two of the host have no kernels of their own");
+}
+
+/// The kernels whose machine code is kept from one commit to the next. On Hopper: the suggested configurations of every
+/// instance and mode. On every other architecture one instance a type, inclusive, for large arrays, as the other operators
+/// of a type differ in an instruction or two. The tuned configurations where their table counts, inclusive and exclusive.
+fn plain_jobs() -> Vec<Job> {
+    let tuned = tuned_configurations();
+    let mut jobs = Vec::new();
+    for architecture in Architecture::CHECKED {
+        let mut found = Vec::new();
+        let mut types = BTreeSet::new();
+        for instance in instances() {
+            if architecture == HOPPER {
+                for &mode in Mode::ALL {
+                    default_kernels_of(instance, mode, architecture, &mut found);
+                }
+            } else if types.insert(instance.element()) {
+                for &strategy in Strategy::ALL {
+                    let [.., large] = ScanConfig::suggestions(strategy, instance.element().bytes());
+                    kernels_of_strategies(&[strategy], instance, Mode::Inclusive, large, architecture, &mut found);
+                }
+            }
+        }
+        let own_table = Tuning::committed(architecture.gpu(100));
+        for tuned in tuned.iter().filter(|tuned| tuned.table == own_table.name()) {
+            for mode in [Mode::Inclusive, Mode::Exclusive] {
+                let strategies = &[tuned.strategy];
+                kernels_of_strategies(strategies, tuned.instance, mode, tuned.config, architecture, &mut found);
+            }
+        }
+        // `copy` is a kernel of plans for single elements and in-place preparation only; it is configured like `naive`.
+        let naive = found.iter().filter(|job| job.kernel == Kernel::Naive);
+        jobs.extend(naive.map(|job| Job { kernel: Kernel::Copy, ..*job }).collect::<Vec<_>>());
+        jobs.append(&mut found);
+    }
+    jobs.retain(|job| {
+        !job.kernel.takes_tiles() || job.architecture.stages(&job.config, job.instance.element().bytes()) > 0
+    });
+    jobs
+}
+
+/// Whether an instruction reads constant bank 4, in which the addresses of global variables stand. An instruction has 128
+/// bits; those from 9 to 11 say what its operands are, and those from 54 to 58 the bank, if one is a constant.
+fn reads_addresses(instruction: &[u8]) -> bool {
+    let word = u64::from_le_bytes(instruction[..8].try_into().expect("an instruction has 16 bytes"));
+    matches!(word >> 9 & 7, 3 | 5) && word >> 54 & 31 == 4
+}
+
+/// What a GPU runs of a cubin, in a line: hashes of its code and constants and of what the driver is told about the
+/// launch, then what it takes. No names, source lines or options of the compiler. Every `constexpr` of the headers is a
+/// global variable of the cubin; they count where the code finds one.
+fn machine_code(compiled: &CompiledKernel) -> String {
+    let cubin = object::File::parse(&*compiled.cubin).expect("a cubin is an ELF file");
+    // What a section is, without the kernel or function that it belongs to.
+    let kind =
+        |name: &str| name.split('.').take(if name.starts_with(".nv") { 3 } else { 2 }).collect::<Vec<_>>().join(".");
+    let (mut code, mut variables, mut launch) = (Vec::new(), Vec::new(), Vec::new());
+    let mut finds_variables = false;
+    for section in cubin.sections() {
+        let name = section.name().expect("a section has a name");
+        let data = section.data().expect("a section lies in its file");
+        let relocations: Vec<_> = section
+            .relocations()
+            .map(|(offset, relocation)| {
+                let RelocationTarget::Symbol(index) = relocation.target() else { panic!("{relocation:?}") };
+                let symbol = cubin.symbol_by_index(index).expect("a relocation has its symbol");
+                let section = symbol.section_index().map(|index| cubin.section_by_index(index).expect("its section"));
+                let section = section.map(|section| kind(section.name().expect("a section has a name")));
+                let (flags, addend) = (relocation.flags(), relocation.addend());
+                format!("{offset} {flags:?} {addend} {section:?} {}", symbol.address())
+            })
+            .collect();
+        let is_text = name.starts_with(".text");
+        finds_variables |= is_text && (!relocations.is_empty() || data.chunks_exact(16).any(reads_addresses));
+        let part = |size, data: &[u8]| (kind(name), size, data.to_vec(), relocations.clone());
+        if name.starts_with(".nv.constant4") || name.starts_with(".nv.global") {
+            variables.push(part(section.size(), data));
+        } else if is_text || name.starts_with(".nv.constant") {
+            code.push(part(section.size(), data));
+        } else if name.starts_with(".nv.info.") {
+            launch.push(part(0, &attributes(data)));
+        } else if name.starts_with(".nv.shared") {
+            launch.push(part(section.size(), &[]));
+        }
+    }
+    assert!(code.iter().any(|(kind, size, ..)| kind == ".text" && *size > 0), "a cubin without code");
+    if finds_variables {
+        code.append(&mut variables);
+    }
+    let [code, launch] = [code, launch].map(|mut parts| {
+        parts.sort();
+        let hash = Sha256::digest(format!("{parts:?}"));
+        hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>()
+    });
+    let KernelResources { registers, spill_store_bytes, spill_load_bytes, stack_bytes, shared_bytes } =
+        compiled.resources;
+    format!(
+        "code {code} launch {launch} registers {registers} stack {stack_bytes} spills {spill_store_bytes}/{spill_load_bytes} \
+         shared {shared_bytes}"
+    )
+}
+
+/// The attributes of a kernel without the numbers of symbols, which depend on names. Each is a format, a kind and two bytes
+/// of value, or of the length of the value that follows where the format is 4 (EIFMT_SVAL of `cuobjdump -elf`).
+fn attributes(mut data: &[u8]) -> Vec<u8> {
+    const WITH_LENGTH: u8 = 4;
+    const PARAM_CBANK: u8 = 0x0a;
+    const EXTERNS: u8 = 0x0f;
+    let mut kept = Vec::new();
+    while let Some((head, rest)) = data.split_first_chunk::<4>() {
+        let length = if head[0] == WITH_LENGTH { usize::from(u16::from_le_bytes([head[2], head[3]])) } else { 0 };
+        let (value, rest) = rest.split_at(length);
+        kept.extend_from_slice(head);
+        match head[1] {
+            EXTERNS => {}
+            PARAM_CBANK => kept.extend_from_slice(&value[4..]),
+            _ => kept.extend_from_slice(value),
+        }
+        data = rest;
+    }
+    kept
+}
+
+/// The lines of a manifest: the kernel, a tab, its machine code.
+fn manifest_lines(text: &str) -> BTreeMap<&str, &str> {
+    text.lines().map(|line| line.split_once('\t').expect("a manifest has a tab a line")).collect()
+}
+
+/// Shows that a change of the kernels' text left the machine code alone. Run it in both trees, in the first without a
+/// baseline. Compiled kernels go through the cache, so that a run which was interrupted goes on where it was. Of
+/// LOOKBACK_MACHINE_CODE_ONLY every word must be in a kernel's line ("sm_90 lookback u32"); all kernels without it.
+#[test]
+#[ignore = "many minutes; set LOOKBACK_MACHINE_CODE_MANIFEST, and LOOKBACK_MACHINE_CODE_BASELINE to compare"]
+fn machine_code_is_that_of_a_manifest() {
+    let path = std::env::var("LOOKBACK_MACHINE_CODE_MANIFEST").expect(
+        "set LOOKBACK_MACHINE_CODE_MANIFEST to the file to write, and LOOKBACK_MACHINE_CODE_BASELINE to one to compare with",
+    );
+    let compiler = Compiler::new().unwrap_or_else(|error| panic!("{error}"));
+    let key = |job: &Job| job.describe().split_whitespace().collect::<Vec<_>>().join(" ");
+    let only = std::env::var("LOOKBACK_MACHINE_CODE_ONLY").unwrap_or_default();
+    let wanted = |key: &str| only.split_whitespace().all(|word| key.split(' ').any(|other| other == word));
+    let mut jobs = plain_jobs();
+    jobs.retain(|job| wanted(&key(job)));
+    println!("{} kernels", jobs.len());
+    let (listed, mut failures) = compile_each(&compiler, &jobs, machine_code);
+    let lines: BTreeSet<_> = listed.iter().map(|(job, code)| format!("{}\t{code}\n", key(job))).collect();
+    let manifest: String = lines.into_iter().collect();
+    std::fs::write(&path, &manifest).unwrap_or_else(|error| panic!("{path}: {error}"));
+    report(&failures);
+
+    let Ok(path) = std::env::var("LOOKBACK_MACHINE_CODE_BASELINE") else { return };
+    let baseline = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let (before, after) = (manifest_lines(&baseline), manifest_lines(&manifest));
+    let added = after.keys().filter(|key| !before.contains_key(*key)).count();
+    println!("{} kernels are compared, {added} are new", after.len() - added);
+    let mut by_kernel = BTreeMap::new();
+    for (key, code) in before.iter().filter(|(key, _)| wanted(key)) {
+        match after.get(key) {
+            Some(found) if found == code => continue,
+            Some(found) => failures.push(format!("{key}\n  was {code}\n  is  {found}")),
+            None => failures.push(format!("{key}\n  is missing")),
+        }
+        *by_kernel.entry(key.split(' ').nth(1)).or_insert(0) += 1;
+    }
+    let first = failures.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
+    assert!(failures.is_empty(), "{} kernels differ: {by_kernel:?}; the first:\n{first}", failures.len());
 }
 
 /// Where a text first has one of some words.

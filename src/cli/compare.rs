@@ -296,6 +296,7 @@ mod tests {
     use super::*;
     use crate::lab::device::{DeviceDescription, Outcome};
     use crate::lab::record::tests::outcome;
+    use crate::strategy::Strategy;
     use clap::Parser;
     use std::cell::RefCell;
     use std::io::{self, Write};
