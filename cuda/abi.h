@@ -76,28 +76,6 @@ enum lookback_tile_order {
   LOOKBACK_TILE_ORDER_STATIC = 1   // the block index: progress then rests on blocks starting in order
 };
 
-// The kernels. A strategy is a sequence of launches of these (`src/plan.rs`).
-enum lookback_kernel {
-  LOOKBACK_KERNEL_COPY = 0,
-  LOOKBACK_KERNEL_SEQUENTIAL = 1,
-  LOOKBACK_KERNEL_NAIVE = 2,
-  LOOKBACK_KERNEL_HILLIS_STEELE_STEP = 3,
-  LOOKBACK_KERNEL_BLELLOCH_UPSWEEP = 4,
-  LOOKBACK_KERNEL_BLELLOCH_DOWNSWEEP = 5,
-  LOOKBACK_KERNEL_BLELLOCH_FINISH = 6,
-  LOOKBACK_KERNEL_REDUCE_TILES = 7,     // reduce-then-scan, upsweep
-  LOOKBACK_KERNEL_SCAN_TILES = 8,       // reduce-then-scan, downsweep (or one tile alone)
-  LOOKBACK_KERNEL_SCAN_TILE_TOTALS = 9,  // scan-then-propagate, first phase
-  LOOKBACK_KERNEL_PROPAGATE = 10,       // scan-then-propagate, last phase
-  LOOKBACK_KERNEL_CHAINED = 11,
-  LOOKBACK_KERNEL_LOOKBACK = 12,
-  LOOKBACK_KERNEL_SINGLE_BLOCK = 13,
-  LOOKBACK_KERNEL_ONE_WAVE = 14,
-  LOOKBACK_KERNEL_LOOKAHEAD = 15,
-  LOOKBACK_KERNEL_SINGLE_CLUSTER = 16,
-  LOOKBACK_KERNELS = 17
-};
-
 // The choices that are compile-time constants on the GPU and run-time values on the CPU.
 struct lookback_config {
   lookback_u32 vt;             // values per thread, 1 ... 64

@@ -59,25 +59,6 @@ pub type lookback_descriptor = ::std::os::raw::c_uint;
 pub const LOOKBACK_TILE_ORDER_TICKET: lookback_tile_order = 0;
 pub const LOOKBACK_TILE_ORDER_STATIC: lookback_tile_order = 1;
 pub type lookback_tile_order = ::std::os::raw::c_uint;
-pub const LOOKBACK_KERNEL_COPY: lookback_kernel = 0;
-pub const LOOKBACK_KERNEL_SEQUENTIAL: lookback_kernel = 1;
-pub const LOOKBACK_KERNEL_NAIVE: lookback_kernel = 2;
-pub const LOOKBACK_KERNEL_HILLIS_STEELE_STEP: lookback_kernel = 3;
-pub const LOOKBACK_KERNEL_BLELLOCH_UPSWEEP: lookback_kernel = 4;
-pub const LOOKBACK_KERNEL_BLELLOCH_DOWNSWEEP: lookback_kernel = 5;
-pub const LOOKBACK_KERNEL_BLELLOCH_FINISH: lookback_kernel = 6;
-pub const LOOKBACK_KERNEL_REDUCE_TILES: lookback_kernel = 7;
-pub const LOOKBACK_KERNEL_SCAN_TILES: lookback_kernel = 8;
-pub const LOOKBACK_KERNEL_SCAN_TILE_TOTALS: lookback_kernel = 9;
-pub const LOOKBACK_KERNEL_PROPAGATE: lookback_kernel = 10;
-pub const LOOKBACK_KERNEL_CHAINED: lookback_kernel = 11;
-pub const LOOKBACK_KERNEL_LOOKBACK: lookback_kernel = 12;
-pub const LOOKBACK_KERNEL_SINGLE_BLOCK: lookback_kernel = 13;
-pub const LOOKBACK_KERNEL_ONE_WAVE: lookback_kernel = 14;
-pub const LOOKBACK_KERNEL_LOOKAHEAD: lookback_kernel = 15;
-pub const LOOKBACK_KERNEL_SINGLE_CLUSTER: lookback_kernel = 16;
-pub const LOOKBACK_KERNELS: lookback_kernel = 17;
-pub type lookback_kernel = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct lookback_config {

@@ -31,7 +31,7 @@ struct step {
 };
 
 struct job_description {
-  u64 element, combination, mutant, first_seed, seeds, resident_blocks, launches, preemption, reverse, wrap, frozen;
+  u64 instance, mutant, first_seed, seeds, resident_blocks, launches, preemption, reverse, wrap, frozen;
   u64 mode, in_place, input_offset, output_offset, scratch_bytes, descriptors, descriptor_bytes;
   // The scan, the smaller one of the launch at the largest epoch, which leaves old descriptors behind, and the canary.
   struct scan {
@@ -91,8 +91,7 @@ bool read_job() {
     const char* key;
     u64* value;
   } fields[] = {
-      {"element", &job.element},
-      {"operator", &job.combination},
+      {"instance", &job.instance},
       {"mutant", &job.mutant},
       {"first-seed", &job.first_seed},
       {"seeds", &job.seeds},

@@ -41,10 +41,9 @@
 #include "callbacks.h"
 
 extern "C" {
-lookback_kernel_body lookback_bodies_0(lookback_u32 kernel);
-lookback_kernel_body lookback_bodies_1(lookback_u32 kernel);
-lookback_kernel_body lookback_bodies_2(lookback_u32 kernel);
-lookback_kernel_body lookback_bodies_3(lookback_u32 kernel);
+// LOOKBACK_INSTANCES is `Job::INSTANCES` in Rust: operators, and the tables of their kernels.
+#define LOOKBACK_DECLARE(Operator, bodies) lookback_kernel_body bodies(lookback_u32 kernel);
+LOOKBACK_INSTANCES(LOOKBACK_DECLARE)
 }
 
 namespace {
@@ -91,25 +90,16 @@ u64 first_wrong(const void* result, u64 n, u64 salt) {
 }
 
 struct instance {
-  u64 element, combination;  // positions in `ElementType::ALL` and `Operator::ALL`
   u64 bytes;
   lookback_kernel_body (*bodies)(u32 kernel);
   void (*fill)(void* array, u64 count, u64 salt);
   u64 (*first_wrong)(const void* result, u64 n, u64 salt);
 };
 
-template <class Operator>
-constexpr instance instance_of(u64 element, u64 combination, lookback_kernel_body (*bodies)(u32)) {
-  return {element,        combination, sizeof(typename Operator::value_type), bodies, fill<Operator>,
-          first_wrong<Operator>};
-}
+#define LOOKBACK_INSTANCE(Operator, bodies) \
+  {sizeof(typename Operator::value_type), bodies, fill<Operator>, first_wrong<Operator>},
 
-const instance instances[] = {
-    instance_of<lookback::operators::sum<u32>>(2, 0, lookback_bodies_0),
-    instance_of<lookback::operators::sum<u64>>(4, 0, lookback_bodies_1),
-    instance_of<lookback::operators::affine>(8, 6, lookback_bodies_2),
-    instance_of<lookback::operators::intervals>(10, 8, lookback_bodies_3),
-};
+const instance instances[] = {LOOKBACK_INSTANCES(LOOKBACK_INSTANCE)};
 
 u8* allocate(std::size_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -249,7 +239,7 @@ void prepare(const instance& chosen) {
       if (what.threads > thread_limit || what.threads % LOOKBACK_WARP_LANES != 0) {
         refuse("%u threads a block: the program takes 32 or %u", what.threads, thread_limit);
       }
-      if (what.kernel >= LOOKBACK_KERNELS) refuse("no kernel %u", what.kernel);
+      if (instances[0].bodies(what.kernel) == nullptr) refuse("no kernel %u", what.kernel);
       if (what.threads > threads) threads = what.threads;
       if (what.grid_blocks > most_blocks) most_blocks = what.grid_blocks;
     }
@@ -335,10 +325,8 @@ extern "C" void __tsan_on_report(const void*) {
 }
 
 const instance& instance_of_job() {
-  for (const instance& known : instances) {
-    if (known.element == job.element && known.combination == job.combination) return known;
-  }
-  refuse("no kernels of element %llu and operator %llu", job.element, job.combination);
+  if (job.instance < sizeof(instances) / sizeof(instances[0])) return instances[job.instance];
+  refuse("no kernels of instance %llu", job.instance);
 }
 
 int main() {

@@ -236,8 +236,8 @@ impl Job {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{key} {value}");
         };
-        line("element", instance.element() as u64);
-        line("operator", instance.operator() as u64);
+        let is_it = |&(element, operator)| (element, operator) == (instance.element(), instance.operator());
+        line("instance", Self::INSTANCES.iter().position(is_it).unwrap_or(Self::INSTANCES.len()) as u64);
         line("mutant", u64::from(self.mutant));
         line("first-seed", self.seeds.start);
         line("seeds", self.seeds.end - self.seeds.start);
