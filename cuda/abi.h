@@ -123,3 +123,42 @@ struct lookback_stress {
   lookback_u64 waiting_tile;       // of the first that did: the tile that waited
   lookback_u64 missing_tile;       // and the tile that it waited for
 };
+
+/// What a launch on the CPU device did, summed over its threads.
+struct lookback_counters {
+  /// Elements read from input, output or temporary arrays.
+  lookback_u64 element_reads;
+  /// Elements written to them.
+  lookback_u64 element_writes;
+  /// Accesses by which lanes read and wrote them, each of up to 16 bytes; bulk copies are none.
+  lookback_u64 element_accesses;
+  /// Elements read from a spine.
+  lookback_u64 spine_reads;
+  /// Elements written to one.
+  lookback_u64 spine_writes;
+  /// Applications of the scan operator: the work.
+  lookback_u64 operator_applications;
+  /// Applications on the longest chain in which each waits for the one before, through collectives,
+  /// barriers and the protocol between blocks: the span.
+  lookback_u64 span_steps;
+  /// Block barriers, one for every time a block passes one.
+  lookback_u64 block_barriers;
+  /// Warp collectives, one for every time lanes meet.
+  lookback_u64 warp_collectives;
+  /// Relaxed, acquire and payload loads.
+  lookback_u64 protocol_loads;
+  /// Relaxed, release and payload stores.
+  lookback_u64 protocol_stores;
+  /// Fetch-and-adds.
+  lookback_u64 protocol_updates;
+  /// Calls of `spin_pause`.
+  lookback_u64 spin_polls;
+  /// Tiles that looked back.
+  lookback_u64 lookbacks;
+  /// Windows of descriptors that they read.
+  lookback_u64 lookback_rounds;
+  /// Tiles that they went back, summed.
+  lookback_u64 lookback_distance_tiles;
+  /// Shared memory of the block that declared most.
+  lookback_u64 shared_bytes;
+};

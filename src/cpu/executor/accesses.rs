@@ -1,5 +1,6 @@
 //! What single threads ask of the executor: accesses to memory, shared memory, and a pause while they poll.
 
+use super::abi;
 use super::context::{Launch, Suspension, Thread};
 use super::faults::{fail, party};
 use super::points::enter;
@@ -9,9 +10,9 @@ use std::ffi::{c_char, c_void};
 
 /// Numbers of `lookback_access` where protocol accesses begin, and where fetch-and-adds do; among the
 /// protocol's loads and stores the stores are odd.
-const FIRST_PROTOCOL_ACCESS: u32 = 6;
-const FIRST_FETCH_ADD: u32 = 12;
-const FENCE: u32 = 14;
+const FIRST_PROTOCOL_ACCESS: u32 = abi::LOOKBACK_ACCESS_RELAXED_LOAD;
+const FIRST_FETCH_ADD: u32 = abi::LOOKBACK_ACCESS_RELAXED_FETCH_ADD;
+const FENCE: u32 = abi::LOOKBACK_ACCESS_FENCE;
 
 /// A thread that makes this many protocol accesses without `spin_pause` is treated as if it had called
 /// it: it may be a polling loop that forgot to.

@@ -1,9 +1,10 @@
-//! All state of a launch: the contexts of its CUDA threads, warps and blocks, and its own. The heads that kernels see mirror
-//! `cuda/host/executor.h`; a test compares sizes and offsets with what the C++ compiler says.
+//! All state of a launch: the contexts of its CUDA threads, warps and blocks, and its own. The heads that kernels see
+//! are those of `cuda/host/executor.h`.
 //!
 //! Kernels and callbacks reach a context through shared pointers while coroutines come and go, so
 //! everything that changes is a `Cell`: no unique reference ever exists to be broken.
 
+use super::abi::{lookback_executor, lookback_memory_backend, lookback_thread, lookback_warp};
 use super::clocks::Clocks;
 use super::copy_barrier::BlockCopies;
 use super::order::StartOrder;
@@ -16,44 +17,11 @@ use corosensei::Yielder;
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::ffi::{c_char, c_void};
+use std::ops::Deref;
 use std::ptr;
 
-pub(super) const WARP_LANES: u32 = 32;
-pub(super) const FULL_WARP: u32 = u32::MAX;
-/// `LOOKBACK_EXCHANGE_BYTES`: what a lane may hand over in one collective.
-pub(super) const EXCHANGE_BYTES: usize = 64;
-
-/// `lookback_executor` of `cuda/host/executor.h`.
-#[repr(C)]
-pub(super) struct ExecutorFunctions {
-    pub rendezvous: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
-    pub exchange: unsafe extern "C" fn(*const Thread, u32, u32, u32, *mut c_void, u32, *const c_char, u32),
-    pub block_barrier: unsafe extern "C" fn(*const Thread, *const c_char, u32),
-    pub spin_pause: unsafe extern "C" fn(*const Thread, *const c_char, u32),
-    pub access_point: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32),
-    pub shared_storage: unsafe extern "C" fn(*const Thread, *const c_void, u32, u32, *const c_char, u32) -> *mut c_void,
-    pub misaligned: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
-    pub copy_barrier_initialize: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
-    pub copy_barrier_arrive: unsafe extern "C" fn(*const Thread, *const c_void, *const c_char, u32),
-    pub copy_barrier_expect: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
-    pub copy_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
-    pub copy_to_shared:
-        unsafe extern "C" fn(*const Thread, *mut c_void, *const c_void, u32, *const c_void, *const c_char, u32),
-    pub cluster_barrier_arrive: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
-    pub cluster_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_char, u32),
-    pub store_to_cluster:
-        unsafe extern "C" fn(*const Thread, *const c_void, *const c_void, u32, u32, *const c_void, *const c_char, u32),
-}
-
-/// `lookback_memory_backend` of `cuda/host/executor.h`.
-#[repr(C)]
-pub(super) struct BackendFunctions {
-    pub load: unsafe extern "C" fn(*const Thread, u32, *const c_void, *mut c_void, u32, *const c_char, u32),
-    pub store: unsafe extern "C" fn(*const Thread, u32, *const c_void, *const c_void, u32, *const c_char, u32),
-    pub fetch_add: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32) -> u32,
-    pub fence: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
-}
+pub(super) use super::abi::LOOKBACK_FULL_WARP as FULL_WARP;
+pub(super) use crate::abi::LOOKBACK_WARP_LANES as WARP_LANES;
 
 /// Why a coroutine gave up control. What it waits for is in the masks of its warp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +38,7 @@ pub(super) enum Suspension {
 /// `lookback_warp`, and behind it what only the executor knows.
 #[repr(C)]
 pub(super) struct Warp {
-    pub parity: Cell<u32>,
-    pub ballots: [Cell<u32>; 2],
-    reserved: u32,
-    slots: UnsafeCell<[[[u8; EXCHANGE_BYTES]; WARP_LANES as usize]; 2]>,
+    pub head: lookback_warp,
 
     /// Lanes that can run.
     pub ready: Cell<u32>,
@@ -103,10 +68,7 @@ pub(super) struct Warp {
 impl Warp {
     pub fn new() -> Self {
         Self {
-            parity: Cell::new(0),
-            ballots: [const { Cell::new(0) }; 2],
-            reserved: 0,
-            slots: UnsafeCell::new([[[0; EXCHANGE_BYTES]; WARP_LANES as usize]; 2]),
+            head: lookback_warp::default(),
             ready: Cell::new(0),
             sleeping: Cell::new(0),
             arrived: Cell::new(0),
@@ -193,22 +155,7 @@ pub(super) struct Group {
 /// `lookback_thread`, and behind it what only the executor knows.
 #[repr(C)]
 pub(super) struct Thread {
-    pub warp: Cell<*const Warp>,
-    pub counters: *mut Counters,
-    pub executor: *const ExecutorFunctions,
-    pub backend: *const BackendFunctions,
-    pub clock: Cell<u64>,
-    pub block_index: Cell<u64>,
-    pub grid_blocks: u64,
-    pub thread_index: u32,
-    pub lane_index: u32,
-    pub warp_index: u32,
-    pub block_threads: u32,
-    pub intercept: u32,
-    pub mutant: u32,
-    /// What it waits for, if it said so; [`NO_TILE`] if not.
-    pub waiting_tile: Cell<u64>,
-    pub missing_tile: Cell<u64>,
+    pub head: lookback_thread,
 
     pub block: Cell<*const Block>,
     pub launch: Cell<*const Launch>,
@@ -223,12 +170,26 @@ pub(super) struct Thread {
     pub cluster_arrival: Cell<Option<u64>>,
 }
 
+impl Deref for Warp {
+    type Target = lookback_warp;
+    fn deref(&self) -> &lookback_warp {
+        &self.head
+    }
+}
+
+impl Deref for Thread {
+    type Target = lookback_thread;
+    fn deref(&self) -> &lookback_thread {
+        &self.head
+    }
+}
+
 /// What all threads of a launch are given.
 #[derive(Clone, Copy)]
 pub(super) struct ThreadOrigin {
     pub counters: *mut Counters,
-    pub executor: *const ExecutorFunctions,
-    pub backend: *const BackendFunctions,
+    pub executor: *const lookback_executor,
+    pub backend: *const lookback_memory_backend,
     pub grid_blocks: u64,
     pub block_threads: u32,
     pub intercept: u32,
@@ -241,21 +202,21 @@ pub(super) const NO_TILE: u64 = u64::MAX;
 impl Thread {
     fn new(origin: ThreadOrigin, thread_index: u32) -> Self {
         Self {
-            warp: Cell::new(ptr::null()),
-            counters: origin.counters,
-            executor: origin.executor,
-            backend: origin.backend,
-            clock: Cell::new(0),
-            block_index: Cell::new(0),
-            grid_blocks: origin.grid_blocks,
-            thread_index,
-            lane_index: thread_index % WARP_LANES,
-            warp_index: thread_index / WARP_LANES,
-            block_threads: origin.block_threads,
-            intercept: origin.intercept,
-            mutant: origin.mutant,
-            waiting_tile: Cell::new(NO_TILE),
-            missing_tile: Cell::new(NO_TILE),
+            head: lookback_thread {
+                counters: origin.counters,
+                executor: origin.executor,
+                backend: origin.backend,
+                grid_blocks: origin.grid_blocks,
+                thread_index,
+                lane_index: thread_index % WARP_LANES,
+                warp_index: thread_index / WARP_LANES,
+                block_threads: origin.block_threads,
+                intercept: origin.intercept,
+                mutant: origin.mutant,
+                waiting_tile: Cell::new(NO_TILE),
+                missing_tile: Cell::new(NO_TILE),
+                ..lookback_thread::default()
+            },
             block: Cell::new(ptr::null()),
             launch: Cell::new(ptr::null()),
             yielder: Cell::new(ptr::null()),
@@ -467,69 +428,5 @@ impl Launch {
         // SAFETY: `launch_on` holds the back end exclusively while the launch runs, and no call into it switches
         // coroutines, so this is the only reference.
         guarded(|| call(unsafe { &mut *backend })).map(Some)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::mem::offset_of;
-
-    unsafe extern "C" {
-        fn lookback_executor_layout(out: *mut u32, capacity: u32) -> u32;
-    }
-
-    #[test]
-    fn the_contexts_are_laid_out_as_in_executor_h() {
-        // `Warp` and `Thread` go on behind what C++ sees, so their C++ size is where that begins.
-        let expected = [
-            size_of::<Counters>(),
-            offset_of!(Warp, ready),
-            offset_of!(Warp, parity),
-            offset_of!(Warp, ballots),
-            offset_of!(Warp, slots),
-            size_of::<BackendFunctions>(),
-            offset_of!(BackendFunctions, load),
-            offset_of!(BackendFunctions, store),
-            offset_of!(BackendFunctions, fetch_add),
-            offset_of!(BackendFunctions, fence),
-            size_of::<ExecutorFunctions>(),
-            offset_of!(ExecutorFunctions, rendezvous),
-            offset_of!(ExecutorFunctions, exchange),
-            offset_of!(ExecutorFunctions, block_barrier),
-            offset_of!(ExecutorFunctions, spin_pause),
-            offset_of!(ExecutorFunctions, access_point),
-            offset_of!(ExecutorFunctions, shared_storage),
-            offset_of!(ExecutorFunctions, misaligned),
-            offset_of!(ExecutorFunctions, copy_barrier_initialize),
-            offset_of!(ExecutorFunctions, copy_barrier_arrive),
-            offset_of!(ExecutorFunctions, copy_barrier_expect),
-            offset_of!(ExecutorFunctions, copy_barrier_wait),
-            offset_of!(ExecutorFunctions, copy_to_shared),
-            offset_of!(ExecutorFunctions, cluster_barrier_arrive),
-            offset_of!(ExecutorFunctions, cluster_barrier_wait),
-            offset_of!(ExecutorFunctions, store_to_cluster),
-            offset_of!(Thread, block),
-            offset_of!(Thread, warp),
-            offset_of!(Thread, counters),
-            offset_of!(Thread, executor),
-            offset_of!(Thread, backend),
-            offset_of!(Thread, clock),
-            offset_of!(Thread, block_index),
-            offset_of!(Thread, grid_blocks),
-            offset_of!(Thread, thread_index),
-            offset_of!(Thread, lane_index),
-            offset_of!(Thread, warp_index),
-            offset_of!(Thread, block_threads),
-            offset_of!(Thread, intercept),
-            offset_of!(Thread, mutant),
-            offset_of!(Thread, waiting_tile),
-            offset_of!(Thread, missing_tile),
-        ]
-        .map(|value| value as u32);
-        let mut found = [0; 64];
-        // SAFETY: the function writes at most `capacity` numbers.
-        let count = unsafe { lookback_executor_layout(found.as_mut_ptr(), found.len() as u32) };
-        assert_eq!(found[..count as usize], expected);
     }
 }

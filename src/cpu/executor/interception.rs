@@ -1,16 +1,14 @@
 //! What kernels call where a memory back end answers their accesses.
 
-use super::context::{BackendFunctions, Thread};
+use super::abi::{LOOKBACK_ACCESS_BLOCK_SCOPE, LOOKBACK_ACCESS_VECTOR, lookback_memory_backend};
+use super::context::Thread;
 use super::faults::fail_in_backend;
 use crate::cpu::backend::{Access, AccessKind, MemoryBackend, Scope};
 use crate::cpu::error::RawSite;
 use std::ffi::{c_char, c_void};
 
-pub(super) static BACKEND_FUNCTIONS: BackendFunctions = BackendFunctions { load, store, fetch_add, fence };
-
-/// `LOOKBACK_ACCESS_BLOCK_SCOPE` and `LOOKBACK_ACCESS_VECTOR`, added to the number of a kind.
-const BLOCK_SCOPE: u32 = 0x100;
-const VECTOR: u32 = 0x200;
+pub(super) static BACKEND_FUNCTIONS: lookback_memory_backend =
+    lookback_memory_backend { load: Some(load), store: Some(store), fetch_add: Some(fetch_add), fence: Some(fence) };
 
 /// Calls the back end for the running thread.
 ///
@@ -27,8 +25,8 @@ unsafe fn call<R>(
     // SAFETY: the caller's promise; contexts outlive their coroutines.
     let thread = unsafe { &*thread };
     let access = Access {
-        scope: if access & BLOCK_SCOPE != 0 { Scope::Block } else { Scope::Gpu },
-        is_vector: access & VECTOR != 0,
+        scope: if access & LOOKBACK_ACCESS_BLOCK_SCOPE != 0 { Scope::Block } else { Scope::Gpu },
+        is_vector: access & LOOKBACK_ACCESS_VECTOR != 0,
         ..thread.access(AccessKind::from_number(access & 0xff), address.addr(), bytes, site)
     };
     let answer = thread.launch().call_backend(|backend| action(backend, &access));
@@ -57,7 +55,7 @@ unsafe extern "C" fn load(
 unsafe extern "C" fn store(
     thread: *const Thread,
     access: u32,
-    address: *const c_void,
+    address: *mut c_void,
     value: *const c_void,
     bytes: u32,
     file: *const c_char,
@@ -73,14 +71,16 @@ unsafe extern "C" fn store(
 unsafe extern "C" fn fetch_add(
     thread: *const Thread,
     access: u32,
-    address: *const c_void,
+    address: *mut u32,
     value: u32,
     file: *const c_char,
     line: u32,
 ) -> u32 {
     // SAFETY: as in `load`.
     unsafe {
-        call(thread, access, address, 4, RawSite { file, line }, |backend, access| backend.fetch_add(access, value))
+        call(thread, access, address.cast::<c_void>(), 4, RawSite { file, line }, |backend, access| {
+            backend.fetch_add(access, value)
+        })
     }
 }
 

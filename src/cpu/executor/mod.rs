@@ -2,6 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | `abi` | what it shares with kernels, generated from `cuda/host/executor.h` |
 //! | `context` | the state of a launch, its blocks, warps and threads, as kernels see it |
 //! | `shared_memory`, `clocks`, `copy_barrier`, `trace` | parts of that state with rules of their own |
 //! | `faults` | who does what where something goes wrong, and the end of the launch |
@@ -10,6 +11,7 @@
 //! | `order`, `schedule` | which block starts next, which thread runs next |
 //! | `stack` | stacks of the coroutines that threads are |
 
+mod abi;
 mod accesses;
 mod clocks;
 mod clusters;
@@ -29,8 +31,11 @@ mod trace;
 use super::backend::{MemoryBackend, guarded};
 use super::error::ExecutionError;
 use super::settings::{LaunchReport, LaunchSettings};
+use abi::{
+    LOOKBACK_INTERCEPT_BACKEND, LOOKBACK_INTERCEPT_PLAIN_POINTS, lookback_current_thread_slot, lookback_executor,
+};
 use accesses::{access_point, misaligned, shared_storage, spin_pause};
-use context::{Block, ClusterBarrier, ExecutorFunctions, Launch, Thread, ThreadOrigin};
+use context::{Block, ClusterBarrier, Launch, Thread, ThreadOrigin};
 use interception::BACKEND_FUNCTIONS;
 use meetings::{block_barrier, exchange, exit, rendezvous};
 use order::StartOrder;
@@ -42,30 +47,23 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr;
 
-static EXECUTOR_FUNCTIONS: ExecutorFunctions = ExecutorFunctions {
-    rendezvous,
-    exchange,
-    block_barrier,
-    spin_pause,
-    access_point,
-    shared_storage,
-    misaligned,
-    copy_barrier_initialize: copies::initialize,
-    copy_barrier_arrive: copies::arrive,
-    copy_barrier_expect: copies::expect,
-    copy_barrier_wait: copies::wait,
-    copy_to_shared: copies::copy_to_shared,
-    cluster_barrier_arrive: clusters::arrive,
-    cluster_barrier_wait: clusters::wait,
-    store_to_cluster: copies::store_to_cluster,
+static EXECUTOR_FUNCTIONS: lookback_executor = lookback_executor {
+    rendezvous: Some(rendezvous),
+    exchange: Some(exchange),
+    block_barrier: Some(block_barrier),
+    spin_pause: Some(spin_pause),
+    access_point: Some(access_point),
+    shared_storage: Some(shared_storage),
+    misaligned: Some(misaligned),
+    copy_barrier_initialize: Some(copies::initialize),
+    copy_barrier_arrive: Some(copies::arrive),
+    copy_barrier_expect: Some(copies::expect),
+    copy_barrier_wait: Some(copies::wait),
+    copy_to_shared: Some(copies::copy_to_shared),
+    cluster_barrier_arrive: Some(clusters::arrive),
+    cluster_barrier_wait: Some(clusters::wait),
+    store_to_cluster: Some(copies::store_to_cluster),
 };
-
-const INTERCEPT_BACKEND: u32 = 1;
-const INTERCEPT_PLAIN_POINTS: u32 = 2;
-
-unsafe extern "C" {
-    fn lookback_current_thread_slot() -> *mut *const c_void;
-}
 
 /// Runs a kernel over a grid.
 ///
@@ -172,8 +170,8 @@ unsafe fn run(
 
 impl Launch {
     fn new(settings: &LaunchSettings, backend: Option<*mut dyn MemoryBackend>) -> Box<Self> {
-        let intercept = if backend.is_some() { INTERCEPT_BACKEND } else { 0 }
-            | if settings.plain_points { INTERCEPT_PLAIN_POINTS } else { 0 };
+        let intercept = if backend.is_some() { LOOKBACK_INTERCEPT_BACKEND } else { 0 }
+            | if settings.plain_points { LOOKBACK_INTERCEPT_PLAIN_POINTS } else { 0 };
         let preemption = preemption_threshold(settings.schedule);
         let mut launch = Box::new(Self {
             settings: settings.clone(),

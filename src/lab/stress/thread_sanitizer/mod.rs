@@ -284,7 +284,7 @@ impl Job {
             tile_order: TileOrder::Ticket,
         };
         Ok(ScanRequest {
-            instance: Instance::new(ElementType::U32, Operator::Sum)?,
+            instance: Instance::new(ElementType::U32, Operator::Sum).map_err(ConfigError::from)?,
             strategy: Strategy::Lookback,
             mode: Mode::Inclusive,
             config,
