@@ -108,15 +108,18 @@ fn compile_cpu_kernels(root: &Path, output: &Path) {
 }
 
 /// What `src/element/table.rs` says of the instances.
-#[cfg(feature = "cpu")]
+#[cfg(any(feature = "cpu", feature = "peers"))]
+#[allow(dead_code)] // where only one of the two features asks
 mod instances {
     include!("src/element/table.rs");
 
     macro_rules! elements {
-        ({} integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $type:ident, $integer_cuda:literal;)* }
-            floats { $($(#[$_f:meta])* $float:ident = $_fn:literal, $_ft:ident, $float_cuda:literal;)* } own $own:tt) => {
+        ({} integers { $($(#[$_i:meta])* $integer:ident = $integer_name:literal, $type:ident, $integer_cuda:literal;)* }
+            floats { $($(#[$_f:meta])* $float:ident = $float_name:literal, $_ft:ident, $float_cuda:literal;)* } own $own:tt) => {
             /// Variant, type in CUDA, whether it is signed.
             const INTEGERS: &[(&str, &str, bool)] = &[$((stringify!($integer), $integer_cuda, $type::MIN != 0)),*];
+            /// Names of the types of numbers, and the type in CUDA of those that are floats.
+            pub const NUMBERS: &[(&str, Option<&str>)] = &[$(($integer_name, None),)* $(($float_name, Some($float_cuda)),)*];
             /// Variant, type in CUDA.
             const FLOATS: &[(&str, &str)] = &[$((stringify!($float), $float_cuda)),*];
         };
