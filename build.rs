@@ -1,143 +1,210 @@
-//! Compiles the kernels for the CPU device, one object an instance (element type × operator), and embeds
-//! the kernel sources for the CUDA device. Needs a host C++17 compiler for the first, nothing for the second.
-//! Feature `peers` compiles other people's scans with nvcc besides.
+//! Finds the kernels in `cuda/scan`, compiles them for the CPU device, one object an instance (element type × operator),
+//! and embeds the kernel sources for the CUDA device. Needs a host C++17 compiler for the CPU device alone. Feature
+//! `peers` compiles other people's scans with nvcc besides.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 #[cfg(feature = "peers")]
 #[path = "cuda/peers/build.rs"]
 mod peers;
 
 fn main() {
-    embed_kernel_sources();
+    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("cuda");
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    list_kernels(&root, &output);
+    embed_kernel_sources(&root, &output);
     #[cfg(feature = "cpu")]
-    compile_cpu_kernels();
+    compile_cpu_kernels(&root, &output);
     #[cfg(feature = "peers")]
     peers::compile();
+}
+
+/// Files that have not changed keep their time stamp.
+fn write(path: &Path, text: &str) {
+    if std::fs::read_to_string(path).ok().as_deref() != Some(text) {
+        std::fs::write(path, text).expect("OUT_DIR can be written");
+    }
+}
+
+/// Finds the kernels of `cuda/scan`, by name: every function with a kernel's parameters is one. Writes `kernels.rs`, the
+/// rows of `src/strategy/kernel.rs`, and `kernels.h`, which includes their files and lists them for `cuda/host`.
+fn list_kernels(root: &Path, output: &Path) {
+    let mut kernels = Vec::new();
+    let mut includes = String::new();
+    for file in files_below(&root.join("scan")) {
+        let text = std::fs::read_to_string(&file).expect("the file can be read");
+        let name = |line: &str| {
+            let name = line.strip_prefix("DEVICE void ")?;
+            Some(name.strip_suffix("(Config config, const lookback_launch& launch) {")?.to_owned())
+        };
+        let file = name_below(root, &file);
+        writeln!(includes, "#include \"../{file}\"").expect("writing to a String");
+        kernels.extend(text.lines().filter_map(name).map(|name| (name, file.clone())));
+    }
+    kernels.sort();
+    let mut rows = String::from("kernels! {\n");
+    let mut list = String::from("#define LOOKBACK_KERNELS(EACH)");
+    for (name, file) in &kernels {
+        let capitalized = |word: &str| word[..1].to_uppercase() + &word[1..];
+        let variant: String = name.split('_').map(capitalized).collect();
+        writeln!(rows, "    /// In `cuda/{file}`.\n    {variant} = {name:?} in {file:?},")
+            .expect("writing to a String");
+        write!(list, " \\\n  EACH({name})").expect("writing to a String");
+    }
+    write(&output.join("kernels.rs"), &(rows + "}\n"));
+    write(&output.join("kernels.h"), &format!("#pragma once\n\n{includes}\n{list}\n"));
 }
 
 /// Compiles `cuda/host/instantiate.cpp` once an instance, and writes `instances.rs`: the table that finds
 /// the kernels of an instance. VT, block size and all other choices are run-time values on the CPU device,
 /// so there is nothing else to compile.
 #[cfg(feature = "cpu")]
-fn compile_cpu_kernels() {
-    use std::fmt::Write as _;
-    use std::path::PathBuf;
-
-    // Positions in `ElementType::ALL` and `Operator::ALL`, for the pairs that `Instance::canonical` leaves.
-    const NUMBERS: std::ops::Range<u32> = 0..8;
-    const SIGNED: [u32; 2] = [3, 5];
-    const FLOATS: [u32; 2] = [6, 7];
-    const SUM: u32 = 0;
-    const MINIMUM_AND_MAXIMUM: [u32; 2] = [1, 2];
-    const BITWISE: [u32; 3] = [3, 4, 5];
-    const WITH_OWN_ELEMENT: [(u32, u32); 3] = [(8, 6), (9, 7), (10, 8)];
-    // Those that are compiled once more with every mutant to choose from at run time (cuda/mutants.cuh): a value of
-    // 1, 4, 8 and 16 bytes, and the operators that are not commutative.
-    const WITH_MUTANTS: [(u32, u32); 6] = [(0, 0), (2, 0), (4, 0), (8, 6), (9, 7), (10, 8)];
+fn compile_cpu_kernels(root: &Path, output: &Path) {
     // A namespace of their own: the linker keeps one of two functions that have the same name.
     const WITH_MUTANTS_TEXT: &str = "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n#define lookback lookback_with_mutants\n";
-    let mut instances = Vec::from(WITH_OWN_ELEMENT);
-    for element in NUMBERS {
-        instances.extend(MINIMUM_AND_MAXIMUM.map(|operator| (element, operator)));
-        if !SIGNED.contains(&element) {
-            instances.push((element, SUM));
-            if !FLOATS.contains(&element) {
-                instances.extend(BITWISE.map(|operator| (element, operator)));
-            }
-        }
-    }
-    instances.sort_unstable();
-
-    let host = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("cuda/host");
-    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    let host = root.join("host");
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(2).debug(false).extra_warnings(true);
+    build.cpp(true).std("c++17").opt_level(2).debug(false).extra_warnings(true).include(&host).include(output);
     // Kernels neither throw nor ask for types; the running thread's context is one load away if the
     // thread-local is resolved at link time.
     for flag in ["-fno-exceptions", "-fno-rtti", "-ftls-model=initial-exec"] {
         build.flag_if_supported(flag);
     }
     build.file(host.join("runtime.cpp")).file(host.join("test_kernels.cpp"));
-    let mut declarations = String::new();
-    let mut arms = [String::new(), String::new()];
-    let plain = instances.iter().map(|&instance| (instance, false));
-    for ((element, operator), has_mutants) in plain.chain(WITH_MUTANTS.map(|instance| (instance, true))) {
-        let bodies = format!("lookback_{}bodies_{element}_{operator}", if has_mutants { "mutant_" } else { "" });
-        let source = output.join(format!("{bodies}.cpp"));
-        let text = format!(
-            "{}#define LOOKBACK_ELEMENT {element}\n#define LOOKBACK_OPERATOR {operator}\n#define LOOKBACK_BODIES {bodies}\n#include {:?}\n",
-            if has_mutants { WITH_MUTANTS_TEXT } else { "" },
-            host.join("instantiate.cpp")
-        );
-        // Unchanged files keep their time stamp.
-        if std::fs::read_to_string(&source).ok().as_deref() != Some(text.as_str()) {
-            std::fs::write(&source, text).expect("OUT_DIR can be written");
+    let (mut declarations, mut arms) = (String::new(), String::new());
+    for (element, operator, cuda) in instances::compiled() {
+        for has_mutants in [false, true] {
+            if has_mutants && !instances::WITH_MUTANTS.contains(&(element, operator)) {
+                continue;
+            }
+            let (prefix, text) = if has_mutants { ("mutant_", WITH_MUTANTS_TEXT) } else { ("", "") };
+            let bodies = format!("lookback_{prefix}bodies_{element}_{operator}").to_lowercase();
+            let source = output.join(format!("{bodies}.cpp"));
+            write(
+                &source,
+                &format!(
+                    "{text}#define LOOKBACK_OPERATOR {cuda}\n#define LOOKBACK_BODIES {bodies}\n#include \"instantiate.cpp\"\n"
+                ),
+            );
+            build.file(source);
+            writeln!(declarations, "    fn {bodies}(kernel: u32) -> Option<KernelBody>;").expect("writing to a String");
+            writeln!(arms, "        (ElementType::{element}, Operator::{operator}, {has_mutants}) => Some({bodies}),")
+                .expect("writing to a String");
         }
-        build.file(source);
-        writeln!(declarations, "    fn {bodies}(kernel: u32) -> Option<KernelBody>;").expect("writing to a String");
-        writeln!(arms[usize::from(has_mutants)], "        ({element}, {operator}, {has_mutants}) => Some({bodies}),")
-            .expect("writing to a String");
     }
-    std::fs::write(
-        output.join("instances.rs"),
-        format!(
+    write(
+        &output.join("instances.rs"),
+        &format!(
             "unsafe extern \"C\" {{\n{declarations}}}\n\n\
-             fn bodies(\n    element: u32,\n    operator: u32,\n    has_mutants: bool,\n\
+             fn bodies(\n    element: ElementType,\n    operator: Operator,\n    has_mutants: bool,\n\
              ) -> Option<unsafe extern \"C\" fn(u32) -> Option<KernelBody>> {{\n    \
-             match (element, operator, has_mutants) {{\n{}{}        _ => None,\n    }}\n}}\n",
-            arms[0], arms[1]
+             match (element, operator, has_mutants) {{\n{arms}        _ => None,\n    }}\n}}\n"
         ),
-    )
-    .expect("OUT_DIR can be written");
+    );
     let compiler = build.get_compiler();
     println!("cargo:rustc-env=LOOKBACK_HOST_COMPILER={}", compiler.path().display());
     build.compile("lookback_cpu_kernels");
 }
 
-/// Writes `kernel_sources.rs`: two tables of paths below `cuda/` and texts, the one of every file that NVRTC may need,
-/// the other of what the program's own compilation for the host needs besides (`src/stress/thread_sanitizer`). Read at
-/// build time, so that the program runs alone on a machine without the repository.
-fn embed_kernel_sources() {
-    use std::path::PathBuf;
+/// What `src/element/table.rs` says of the instances.
+#[cfg(any(feature = "cpu", feature = "peers"))]
+#[allow(dead_code)] // where only one of the two features asks
+mod instances {
+    include!("src/element/table.rs");
 
-    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("cuda");
-    println!("cargo:rerun-if-changed={}", root.display());
-    let mut files = Vec::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("cuda/ is a folder of the package") {
-            let path = entry.expect("the folder can be read").path();
-            let below = path.strip_prefix(&root).expect("found below it").to_owned();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                files.push((below.to_str().expect("file names are ASCII").replace('\\', "/"), path));
-            }
-        }
+    macro_rules! elements {
+        ({} integers { $($(#[$_i:meta])* $integer:ident = $integer_name:literal, $type:ident, $integer_cuda:literal;)* }
+            floats { $($(#[$_f:meta])* $float:ident = $float_name:literal, $_ft:ident, $float_cuda:literal;)* } own $own:tt) => {
+            /// Variant, type in CUDA, whether it is signed.
+            const INTEGERS: &[(&str, &str, bool)] = &[$((stringify!($integer), $integer_cuda, $type::MIN != 0)),*];
+            /// Names of the types of numbers, and the type in CUDA of those that are floats.
+            pub const NUMBERS: &[(&str, Option<&str>)] = &[$(($integer_name, None),)* $(($float_name, Some($float_cuda)),)*];
+            /// Variant, type in CUDA.
+            const FLOATS: &[(&str, &str)] = &[$((stringify!($float), $float_cuda)),*];
+        };
     }
-    // Sorted, so that the same sources give the same binary.
-    files.sort();
+    element_types!(elements {});
+
+    macro_rules! combinations {
+        ({} numbers { $($(#[$_n:meta])* $number:ident = $_nn:literal, $_nm:ident, $number_cuda:literal, arithmetic: $arithmetic:literal;)* }
+            integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $_im:ident, $integer_cuda:literal;)* }
+            own { $($(#[$_o:meta])* $own:ident = $_on:literal, $_om:ident, $own_cuda:literal, on: $element:ident;)* }) => {
+            /// Variant, struct in CUDA, whether it is defined on integers alone, whether signs do not matter to integers.
+            const OPERATORS: &[(&str, &str, bool, bool)] = &[
+                $((stringify!($number), $number_cuda, false, $arithmetic),)*
+                $((stringify!($integer), $integer_cuda, true, true),)*
+            ];
+            /// Variant of the operator and of its element, struct in CUDA.
+            const OWN: &[(&str, &str, &str)] = &[$((stringify!($own), stringify!($element), $own_cuda)),*];
+        };
+    }
+    operators!(combinations {});
+
+    macro_rules! pairs {
+        ($($element:ident $operator:ident),*) => { &[$((stringify!($element), stringify!($operator))),*] };
+    }
+    /// Variants of element types and operators.
+    pub const WITH_MUTANTS: &[(&str, &str)] = with_mutants!(pairs);
+
+    /// The pairs that `Instance::canonical` leaves: variants of element type and operator, and the operator in CUDA.
+    pub fn compiled() -> Vec<(&'static str, &'static str, String)> {
+        let mut all = Vec::new();
+        for &(operator, cuda, is_of_integers, ignores_signs) in OPERATORS {
+            let integers = INTEGERS.iter().filter(|(.., is_signed)| !(*is_signed && ignores_signs));
+            let floats = FLOATS.iter().filter(|_| !is_of_integers);
+            let elements = integers.map(|&(element, text, _)| (element, text)).chain(floats.copied());
+            all.extend(
+                elements.map(|(element, text)| (element, operator, format!("::lookback::operators::{cuda}<{text}>"))),
+            );
+        }
+        all.extend(
+            OWN.iter().map(|&(operator, element, cuda)| (element, operator, format!("::lookback::operators::{cuda}"))),
+        );
+        all
+    }
+}
+
+/// Writes `kernel_sources.rs`: two tables of paths below `cuda/` and texts, the one of every file that NVRTC may need,
+/// the other of what the program's own compilation for the host needs besides (`src/lab/stress/thread_sanitizer`). Read
+/// at build time, so that the program runs alone on a machine without the repository.
+fn embed_kernel_sources(root: &Path, output: &Path) {
+    println!("cargo:rerun-if-changed={}", root.display());
+    let files: Vec<_> = files_below(root).into_iter().map(|path| (name_below(root, &path), path)).collect();
     let mut code = String::new();
     // The peers are compiled by another compiler, elsewhere.
     write_table(&mut code, "KERNEL_SOURCES", &files, |folder, extension| {
         folder != "host" && folder != "peers" && ["h", "cuh", "cu"].contains(&extension)
     });
     #[cfg(feature = "cpu")]
-    write_table(&mut code, "HOST_SOURCES", &files, |folder, extension| {
-        folder == "host" && ["h", "cpp"].contains(&extension)
-    });
-    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
-    std::fs::write(output.join("kernel_sources.rs"), code).expect("OUT_DIR can be written");
+    {
+        let listed = (String::from("host/kernels.h"), output.join("kernels.h"));
+        let files = [files, vec![listed]].concat();
+        write_table(&mut code, "HOST_SOURCES", &files, |folder, extension| {
+            folder == "host" && ["h", "cpp"].contains(&extension)
+        });
+    }
+    write(&output.join("kernel_sources.rs"), &code);
+}
+
+/// Every file in a folder and in those inside it, sorted, so that the same sources give the same binary.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("cuda/ is a folder of the package") {
+        let path = entry.expect("the folder can be read").path();
+        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
+
+/// A path below `cuda/`, as `#include` writes it.
+fn name_below(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).expect("found below it").to_str().expect("file names are ASCII").replace('\\', "/")
 }
 
 /// Writes a table of those of `files` whose first folder and extension are `wanted`: name and text.
-fn write_table(
-    code: &mut String,
-    table: &str,
-    files: &[(String, std::path::PathBuf)],
-    wanted: impl Fn(&str, &str) -> bool,
-) {
-    use std::fmt::Write as _;
-
+fn write_table(code: &mut String, table: &str, files: &[(String, PathBuf)], wanted: impl Fn(&str, &str) -> bool) {
     writeln!(code, "static {table}: &[(&str, &str)] = &[").expect("writing to a String");
     for (name, path) in files {
         let folder = name.split_once('/').map_or("", |(folder, _)| folder);

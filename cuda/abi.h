@@ -76,28 +76,6 @@ enum lookback_tile_order {
   LOOKBACK_TILE_ORDER_STATIC = 1   // the block index: progress then rests on blocks starting in order
 };
 
-// The kernels. A strategy is a sequence of launches of these (`src/plan.rs`).
-enum lookback_kernel {
-  LOOKBACK_KERNEL_COPY = 0,
-  LOOKBACK_KERNEL_SEQUENTIAL = 1,
-  LOOKBACK_KERNEL_NAIVE = 2,
-  LOOKBACK_KERNEL_HILLIS_STEELE_STEP = 3,
-  LOOKBACK_KERNEL_BLELLOCH_UPSWEEP = 4,
-  LOOKBACK_KERNEL_BLELLOCH_DOWNSWEEP = 5,
-  LOOKBACK_KERNEL_BLELLOCH_FINISH = 6,
-  LOOKBACK_KERNEL_REDUCE_TILES = 7,     // reduce-then-scan, upsweep
-  LOOKBACK_KERNEL_SCAN_TILES = 8,       // reduce-then-scan, downsweep (or one tile alone)
-  LOOKBACK_KERNEL_SCAN_TILE_TOTALS = 9,  // scan-then-propagate, first phase
-  LOOKBACK_KERNEL_PROPAGATE = 10,       // scan-then-propagate, last phase
-  LOOKBACK_KERNEL_CHAINED = 11,
-  LOOKBACK_KERNEL_LOOKBACK = 12,
-  LOOKBACK_KERNEL_SINGLE_BLOCK = 13,
-  LOOKBACK_KERNEL_ONE_WAVE = 14,
-  LOOKBACK_KERNEL_LOOKAHEAD = 15,
-  LOOKBACK_KERNEL_SINGLE_CLUSTER = 16,
-  LOOKBACK_KERNELS = 17
-};
-
 // The choices that are compile-time constants on the GPU and run-time values on the CPU.
 struct lookback_config {
   lookback_u32 vt;             // values per thread, 1 ... 64
@@ -144,4 +122,43 @@ struct lookback_stress {
   lookback_u32 delays;             // times that a warp was delayed
   lookback_u64 waiting_tile;       // of the first that did: the tile that waited
   lookback_u64 missing_tile;       // and the tile that it waited for
+};
+
+/// What a launch on the CPU device did, summed over its threads.
+struct lookback_counters {
+  /// Elements read from input, output or temporary arrays.
+  lookback_u64 element_reads;
+  /// Elements written to them.
+  lookback_u64 element_writes;
+  /// Accesses by which lanes read and wrote them, each of up to 16 bytes; bulk copies are none.
+  lookback_u64 element_accesses;
+  /// Elements read from a spine.
+  lookback_u64 spine_reads;
+  /// Elements written to one.
+  lookback_u64 spine_writes;
+  /// Applications of the scan operator: the work.
+  lookback_u64 operator_applications;
+  /// Applications on the longest chain in which each waits for the one before, through collectives,
+  /// barriers and the protocol between blocks: the span.
+  lookback_u64 span_steps;
+  /// Block barriers, one for every time a block passes one.
+  lookback_u64 block_barriers;
+  /// Warp collectives, one for every time lanes meet.
+  lookback_u64 warp_collectives;
+  /// Relaxed, acquire and payload loads.
+  lookback_u64 protocol_loads;
+  /// Relaxed, release and payload stores.
+  lookback_u64 protocol_stores;
+  /// Fetch-and-adds.
+  lookback_u64 protocol_updates;
+  /// Calls of `spin_pause`.
+  lookback_u64 spin_polls;
+  /// Tiles that looked back.
+  lookback_u64 lookbacks;
+  /// Windows of descriptors that they read.
+  lookback_u64 lookback_rounds;
+  /// Tiles that they went back, summed.
+  lookback_u64 lookback_distance_tiles;
+  /// Shared memory of the block that declared most.
+  lookback_u64 shared_bytes;
 };

@@ -6,6 +6,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | [`abi`] | the contract with the kernels, generated from `cuda/abi.h` |
+//! | [`names`] | enums that people call by name |
 //! | [`element`] | element types, operators, and reference scans of them |
 //! | [`strategy`] | one row a strategy; its configuration, its plan of launches, tuning tables |
 //! | [`kernels`] | the kernels' sources, their faults, and where compiled ones are kept |
@@ -25,4 +26,5 @@ pub mod element;
 pub mod kernels;
 #[cfg(feature = "lab")]
 pub mod lab;
+pub mod names;
 pub mod strategy;

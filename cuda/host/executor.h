@@ -1,6 +1,5 @@
-// The C ABI between kernels compiled for the CPU device and its executor in Rust (`src/cpu`). Plain C:
-// the executor mirrors these structs by hand and a test compares every size and offset with
-// `lookback_executor_layout`. Everything hangs off one thread context; nothing is global but the
+// The C ABI between kernels compiled for the CPU device and its executor in Rust (`src/cpu`). Plain C, of which
+// `src/cpu/executor/abi.rs` is generated. Everything hangs off one thread context; nothing is global but the
 // pointer to the context of the CUDA thread that runs now on this OS thread.
 #pragma once
 
@@ -48,27 +47,6 @@ enum lookback_collective {
 enum {
   LOOKBACK_INTERCEPT_BACKEND = 1,        // a memory back end is set
   LOOKBACK_INTERCEPT_PLAIN_POINTS = 2    // plain and shared accesses are scheduling points
-};
-
-// One per launch; plain accesses bump these without a call.
-struct lookback_counters {
-  lookback_u64 element_reads;
-  lookback_u64 element_writes;
-  lookback_u64 element_accesses;  // of one lane, up to 16 bytes each
-  lookback_u64 spine_reads;
-  lookback_u64 spine_writes;
-  lookback_u64 operator_applications;
-  lookback_u64 span_steps;
-  lookback_u64 block_barriers;
-  lookback_u64 warp_collectives;
-  lookback_u64 protocol_loads;
-  lookback_u64 protocol_stores;
-  lookback_u64 protocol_updates;
-  lookback_u64 spin_polls;
-  lookback_u64 lookbacks;
-  lookback_u64 lookback_rounds;
-  lookback_u64 lookback_distance_tiles;
-  lookback_u64 shared_bytes;
 };
 
 // What lanes of a warp exchange. Two sets of slots, used in turn by the collectives of the whole warp:
@@ -162,10 +140,6 @@ typedef void (*lookback_kernel_body)(const struct lookback_config*, const struct
 // Where this OS thread keeps the context of the CUDA thread that runs now. The executor asks once a
 // launch and writes the pointer before every resumption.
 struct lookback_thread** lookback_current_thread_slot(void);
-
-// Writes the sizes and offsets of the structs above, in the order of `runtime.cpp`; returns how many
-// there are, which may be more than `capacity`.
-lookback_u32 lookback_executor_layout(lookback_u32* out, lookback_u32 capacity);
 
 #if defined(LOOKBACK_THREAD_SANITIZER)
 // memcpy that ThreadSanitizer does not see.

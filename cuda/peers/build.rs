@@ -17,8 +17,6 @@ const VERSIONS: [Version; 2] = [
     Version { macro_value: "300001", text: "3.0.1", identifier: "3_0_1", beside_the_toolkit: false },
     Version { macro_value: "300500", text: "3.5.0", identifier: "3_5_0", beside_the_toolkit: true },
 ];
-/// Positions of the eight numbers in `ElementType::ALL`.
-const NUMBERS: std::ops::Range<u32> = 0..8;
 /// Turing, Ampere, Hopper; the newest one's PTX serves later GPUs.
 const DEFAULT_ARCHITECTURES: &str = "75,80,90";
 const HOW_TO_INSTALL: &str = "run scripts/install-cuda.sh (no root, no GPU needed)";
@@ -78,7 +76,7 @@ pub fn compile() {
             // Before the toolkit's own headers of the same names.
             common.push(format!("-I{}", newer_headers.display()));
         }
-        let mut add = |source: &str, name: String, extra: Option<String>| {
+        let mut add = |source: &str, name: String, extra: Vec<String>| {
             let table = format!("lookback_peers_{name}");
             let mut arguments = common.clone();
             arguments.extend(extra);
@@ -90,11 +88,20 @@ pub fn compile() {
             });
             tables.push(table);
         };
-        for element in NUMBERS {
-            let name = format!("cub_{}_{element}", version.identifier);
-            add("cub_scan.cu", name, Some(format!("-DLOOKBACK_PEER_ELEMENT={element}")));
+        for (element, float) in super::instances::NUMBERS {
+            // The fundamental types, because those are what CUB's tuning tables know.
+            let fundamental = match (float, element.strip_prefix('u'), element.strip_prefix('i')) {
+                (Some(float), ..) => String::from(*float),
+                (_, Some(bits), _) => format!("std::uint{bits}_t"),
+                (_, _, bits) => format!("std::int{}_t", bits.unwrap_or_default()),
+            };
+            let extra = [
+                format!("-DLOOKBACK_PEER_ELEMENT=\"{element}\""),
+                format!("-DLOOKBACK_PEER_ELEMENT_TYPE={fundamental}"),
+            ];
+            add("cub_scan.cu", format!("cub_{}_{element}", version.identifier), extra.to_vec());
         }
-        add("thrust.cu", format!("thrust_{}", version.identifier), None);
+        add("thrust.cu", format!("thrust_{}", version.identifier), Vec::new());
     }
     compile_units(&nvcc, &sources, &units);
     write_tables(&output, &tables);
@@ -127,7 +134,7 @@ fn write_tables(output: &Path, tables: &[String]) {
 fn compile_units(nvcc: &Path, sources: &Path, units: &[Unit]) {
     let nvcc_version = run(Command::new(nvcc).arg("--version"), "asking nvcc for its version")
         .unwrap_or_else(|failure| panic!("{failure}"));
-    let headers = ["peers.h", "element.cuh"].map(|name| read(&sources.join(name))).concat();
+    let headers = read(&sources.join("peers.h"));
     let mut flags =
         ["-std=c++17", "-O3", "-DNDEBUG", "-DCCCL_DISABLE_NVTX", "-Xcompiler=-fPIC"].map(String::from).to_vec();
     flags.extend(architecture_flags());

@@ -3,14 +3,15 @@
 //
 // LOOKBACK_CUB_VERSION         what CUB_VERSION must be, for example 300500
 // LOOKBACK_CUB_VERSION_TEXT    the same for people, "3.5.0"
-// LOOKBACK_PEER_ELEMENT        see element.cuh
+// LOOKBACK_PEER_ELEMENT        name of the element type, "u8"
+// LOOKBACK_PEER_ELEMENT_TYPE   the type, std::uint8_t
 // LOOKBACK_PEER_TABLE          name of the function that hands out this file's table
-#include "element.cuh"
 #include "peers.h"
 
 #include <cub/device/device_scan.cuh>
 #include <cub/version.cuh>
 
+#include <cstdint>
 #include <cuda/functional>
 #include <limits>
 #include <new>
@@ -34,8 +35,9 @@ namespace {
 
 using DeviceScan = CUB_NS_QUALIFIER::DeviceScan;
 
-// Positions in `Operator::ALL`.
-enum Operation : std::uint32_t { SUM = 0, MAXIMUM = 2 };
+using Element = LOOKBACK_PEER_ELEMENT_TYPE;
+
+enum Operation { SUM, MAXIMUM };
 // lookback_mode in ../abi.h.
 enum Mode : std::uint32_t { INCLUSIVE = 0, EXCLUSIVE = 1 };
 
@@ -78,7 +80,7 @@ struct Scan {
             CUB_VERSION,
             LOOKBACK_PEER_SCAN,
             LOOKBACK_PEER_ELEMENT,
-            operation,
+            operation == SUM ? "sum" : "max",
             mode,
             1,
             std::numeric_limits<Count>::max(),
@@ -152,7 +154,7 @@ struct RunToRunSum {
   }
 
   static constexpr lookback_peer_entry entry(const char *name) {
-    return {name, CUB_VERSION, LOOKBACK_PEER_SCAN, LOOKBACK_PEER_ELEMENT, SUM, mode, 1,
+    return {name, CUB_VERSION, LOOKBACK_PEER_SCAN, LOOKBACK_PEER_ELEMENT, "sum", mode, 1,
             std::numeric_limits<Count>::max(), temporary_bytes, launch};
   }
 };

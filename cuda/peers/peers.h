@@ -12,7 +12,7 @@
 // What an entry does with its input.
 enum lookback_peer_kind {
   LOOKBACK_PEER_SCAN = 0,
-  // Copies the input: the floor. For every element type: `element` and `operation` are 0, and n counts bytes.
+  // Copies the input: the floor. For every element type: `element` and `operation` are null, and n counts bytes.
   LOOKBACK_PEER_COPY = 1
 };
 
@@ -24,9 +24,9 @@ struct lookback_peer_entry {
   uint32_t version;
   // lookback_peer_kind
   uint32_t kind;
-  // Positions in `ElementType::ALL` and `Operator::ALL` (src/element.rs).
-  uint32_t element;
-  uint32_t operation;
+  // Names of the element type and the operator (src/element/table.rs).
+  const char *element;
+  const char *operation;
   // lookback_mode in abi.h: 0 inclusive, 1 exclusive.
   uint32_t mode;
   // Whether a stream may be captured into a graph meanwhile: 0 for what allocates or waits inside the call.
@@ -42,7 +42,7 @@ struct lookback_peer_entry {
 
 #ifdef __cplusplus
 // The same numbers as in `src/peers/entry.rs`.
-static_assert(sizeof(lookback_peer_entry) == 56 && offsetof(lookback_peer_entry, largest_n) == 32
-                && offsetof(lookback_peer_entry, launch) == 48,
+static_assert(sizeof(lookback_peer_entry) == 64 && offsetof(lookback_peer_entry, largest_n) == 40
+                && offsetof(lookback_peer_entry, launch) == 56,
               "Rust reads this struct");
 #endif

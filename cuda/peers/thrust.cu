@@ -88,12 +88,12 @@ struct ExclusiveSum {
   }
 };
 
-// Positions in `Operator::ALL`, and lookback_mode of ../abi.h.
-constexpr std::uint32_t SUM = 0, EXCLUSIVE = 1;
+// lookback_mode of ../abi.h.
+constexpr std::uint32_t EXCLUSIVE = 1;
 
-// `element` is the position of `Element` in `ElementType::ALL`.
+// `element` is the name of `Element`.
 template <typename Element>
-constexpr lookback_peer_entry entry(std::uint32_t element, bool synchronous) {
+constexpr lookback_peer_entry entry(const char *element, bool synchronous) {
   // The distance of the pointers is signed.
   constexpr std::uint64_t largest_n = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Element);
   using Scan = ExclusiveSum<Element>;
@@ -101,7 +101,7 @@ constexpr lookback_peer_entry entry(std::uint32_t element, bool synchronous) {
           CUB_VERSION,
           LOOKBACK_PEER_SCAN,
           element,
-          SUM,
+          "sum",
           EXCLUSIVE,
           synchronous ? 0u : 1u,
           largest_n,
@@ -110,8 +110,9 @@ constexpr lookback_peer_entry entry(std::uint32_t element, bool synchronous) {
 }
 
 const lookback_peer_entry ENTRIES[] = {
-  entry<std::int32_t>(3, false), entry<std::int64_t>(5, false), entry<float>(6, false), entry<double>(7, false),
-  entry<std::int32_t>(3, true),  entry<std::int64_t>(5, true),  entry<float>(6, true),  entry<double>(7, true),
+  entry<std::int32_t>("i32", false), entry<std::int64_t>("i64", false), entry<float>("f32", false),
+  entry<double>("f64", false),       entry<std::int32_t>("i32", true),  entry<std::int64_t>("i64", true),
+  entry<float>("f32", true),         entry<double>("f64", true),
 };
 
 } // namespace

@@ -13,6 +13,9 @@
 #include "../descriptor.cuh"
 #include "single_pass.cuh"
 
+// It says itself when the next launch may start: once its blocks wait no more.
+#define LOOKBACK_KERNEL_ALLOWS_NEXT_LAUNCH
+
 namespace lookback {
 namespace scan {
 

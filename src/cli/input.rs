@@ -216,17 +216,9 @@ fn element_type(description: &str) -> Result<ElementType, NpyError> {
     let unsupported = || NpyError::UnsupportedType(description.to_owned());
     let mut characters = description.chars();
     let order = characters.next().ok_or_else(unsupported)?;
-    let element = match characters.as_str() {
-        "u1" => ElementType::U8,
-        "u2" => ElementType::U16,
-        "u4" => ElementType::U32,
-        "i4" => ElementType::I32,
-        "u8" => ElementType::U64,
-        "i8" => ElementType::I64,
-        "f4" => ElementType::F32,
-        "f8" => ElementType::F64,
-        _ => return Err(unsupported()),
-    };
+    // NumPy counts bytes where the names here count bits.
+    let is_it = |element: &ElementType| format!("{}{}", &element.name()[..1], element.bytes()) == characters.as_str();
+    let element = ElementType::NUMBERS.iter().copied().find(is_it).ok_or_else(unsupported)?;
     match order {
         '<' => Ok(element),
         '|' if element.bytes() == 1 => Ok(element),

@@ -192,7 +192,7 @@ impl Jobs {
 
     fn modes(&mut self, arguments: &CompareArguments, instance: Instance) -> Vec<Mode> {
         let asked = arguments.modes.as_ref().map_or(vec![Mode::Inclusive], |names| names.choices.clone());
-        let has_inverse = instance.operator() == Operator::Sum && instance.element().is_integer();
+        let has_inverse = instance.has_inverse();
         let mut modes = Vec::new();
         for mode in asked {
             if mode != Mode::InclusiveMinusInput || has_inverse {

@@ -1,8 +1,8 @@
 //! What a launch is asked for and what it reports.
 
-use super::context::Counters;
 use super::error::ExecutionError;
 use crate::abi;
+pub use crate::abi::lookback_counters as Counters;
 use serde::{Deserialize, Serialize};
 
 /// In which order blocks start.

@@ -11,7 +11,7 @@ use super::error::CudaError;
 use super::sources;
 use super::toolkit::Nvrtc;
 use crate::abi;
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::Instance;
 use crate::kernels::mutant::mutant_number;
 use crate::strategy::plan::{Kernel, KernelConfig};
 use crate::strategy::tuning::Gpu;
@@ -423,7 +423,7 @@ impl Compiler {
             Some(blocks) => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},{blocks}")], free, alone],
             None => vec![free, alone],
         };
-        let source = sources::scan_source()?;
+        let source = sources::scan_source(kernel)?;
         let prefix = variant.prefix();
         let source = if prefix.is_empty() { Cow::Borrowed(source) } else { Cow::Owned(prefix + source) };
         let has_lines = !variant.without_line_info;
@@ -462,7 +462,7 @@ impl Compiler {
         let text =
             |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
         let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
-        let source = variant.prefix() + sources::scan_source()?;
+        let source = variant.prefix() + sources::scan_source(kernel)?;
         let (ptx, log) = self.nvrtc.compile_to_ptx(&text(&source)?, c"cuda/entry.cu", &arguments)?;
         ptx.ok_or_else(|| failed(log))
     }
@@ -584,15 +584,10 @@ fn key(source: &str, options: &[String], compiler: &str) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Positions in `ALL` are the numbers of `cuda/instances.cuh`, and the enums of `strategy.rs` are declared
-/// in the order of `cuda/abi.h`; the tests below hold both together.
+/// The macros that `cuda/entry.cu` reads. The enums of `strategy` are declared in the order of `cuda/abi.h`; a test below
+/// holds both together.
 fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig, stages: u32) -> Vec<String> {
-    // One kernel serves signed and unsigned where they agree bit for bit.
-    let instance = instance.canonical();
-    [
-        ("KERNEL", kernel as u32),
-        ("ELEMENT", element_number(instance.element())),
-        ("OPERATOR", operator_number(instance.operator())),
+    let numbers = [
         ("VT", config.vt),
         ("BLOCK_THREADS", config.block_threads),
         ("MODE", config.mode as u32),
@@ -601,10 +596,13 @@ fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig, stages
         ("DESCRIPTOR", config.descriptor as u32),
         ("TILE_ORDER", config.tile_order as u32),
         ("STAGES", stages),
-    ]
-    .into_iter()
-    .map(|(name, value)| format!("-DLOOKBACK_{name}={value}"))
-    .collect()
+    ];
+    // One kernel serves signed and unsigned where they agree bit for bit.
+    [("KERNEL", kernel.name().to_owned()), ("OPERATOR", instance.canonical().cuda_type())]
+        .into_iter()
+        .chain(numbers.map(|(name, value)| (name, value.to_string())))
+        .map(|(name, value)| format!("-DLOOKBACK_{name}={value}"))
+        .collect()
 }
 
 /// Tiles that a block of the kernel holds at one time; 0 for those that hold theirs in registers.
@@ -640,14 +638,6 @@ fn check_clusters(kernel: Kernel, architecture: Architecture) -> Result<(), Cuda
     Err(ConfigError::NoClusters { strategy: kernel.strategy(), major, minor }.into())
 }
 
-const fn element_number(element: ElementType) -> u32 {
-    element as u32
-}
-
-const fn operator_number(operator: Operator) -> u32 {
-    operator as u32
-}
-
 /// What a kernel is, for messages.
 fn describe(kernel: Kernel, instance: Instance, config: &KernelConfig) -> String {
     let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order } = *config;
@@ -664,6 +654,7 @@ fn describe(kernel: Kernel, instance: Instance, config: &KernelConfig) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::{ElementType, Operator};
 
     #[test]
     fn the_numbers_of_the_choices_are_those_of_the_contract() {
@@ -684,12 +675,6 @@ mod tests {
         assert_eq!(Descriptor::Split as u32, abi::LOOKBACK_DESCRIPTOR_SPLIT);
         assert_eq!(TileOrder::Ticket as u32, abi::LOOKBACK_TILE_ORDER_TICKET);
         assert_eq!(TileOrder::Static as u32, abi::LOOKBACK_TILE_ORDER_STATIC);
-        for (position, &element) in ElementType::ALL.iter().enumerate() {
-            assert_eq!(element_number(element) as usize, position);
-        }
-        for (position, &operator) in Operator::ALL.iter().enumerate() {
-            assert_eq!(operator_number(operator) as usize, position);
-        }
     }
 
     #[test]

@@ -38,40 +38,19 @@ use super::launch::{KernelSet, PreparedScan, is_capturing};
 use super::memory::DeviceMemory;
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{Element, Instance, Operator};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
-use crate::strategy::{Mode, ScanConfig, StrategyChoice};
+use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice};
 use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-mod sealed {
-    /// Kernels exist for a fixed set of types.
-    pub trait Sealed {}
-}
-
 /// A number that kernels exist for: `u8`, `u16`, `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
-pub trait ScanElement: DeviceRepr + sealed::Sealed {
-    /// The type's name in this crate.
-    const ELEMENT: ElementType;
-}
-
-macro_rules! scan_elements {
-    ($($number:ty => $element:ident,)+) => {
-        $(
-            impl sealed::Sealed for $number {}
-            impl ScanElement for $number {
-                const ELEMENT: ElementType = ElementType::$element;
-            }
-        )+
-    };
-}
-scan_elements! {
-    u8 => U8, u16 => U16, u32 => U32, i32 => I32, u64 => U64, i64 => I64, f32 => F32, f64 => F64,
-}
+pub trait ScanElement: DeviceRepr + Element {}
+impl<T: DeviceRepr + Element> ScanElement for T {}
 
 /// Which stream a workspace belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -263,7 +242,7 @@ impl Scanner {
         let n = data.len();
         self.check_context("stream", stream.context())?;
         self.check_context("output", data.stream().context())?;
-        let instance = Instance::new(T::ELEMENT, operator)?;
+        let instance = Instance::new(T::ELEMENT, operator).map_err(ConfigError::from)?;
         if n == 0 {
             return Ok(());
         }
@@ -297,7 +276,7 @@ impl Scanner {
         self.check_context("stream", stream.context())?;
         self.check_context("input", input.stream().context())?;
         self.check_context("output", output.stream().context())?;
-        let instance = Instance::new(T::ELEMENT, operator)?;
+        let instance = Instance::new(T::ELEMENT, operator).map_err(ConfigError::from)?;
         let (from, to) = (input.len(), output.len());
         let fits = from == to || (mode != Mode::Inclusive && from.checked_add(1) == Some(to));
         if !fits {

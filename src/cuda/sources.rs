@@ -6,16 +6,23 @@
 //! `#line` keeps the compiler's messages pointing at the real file and line.
 
 use super::error::CudaError;
+use crate::strategy::kernel::Kernel;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 pub use crate::kernels::embedded::embedded;
 
-/// The translation unit of the scan kernels, flattened once.
-pub(crate) fn scan_source() -> Result<&'static str, CudaError> {
-    static SOURCE: OnceLock<String> = OnceLock::new();
-    flattened(&SOURCE, "entry.cu")
+/// The translation unit of a scan kernel, flattened once: its file, and `entry.cu`, which calls it.
+pub(crate) fn scan_source(kernel: Kernel) -> Result<&'static str, CudaError> {
+    static SOURCES: [OnceLock<String>; Kernel::ALL.len()] = [const { OnceLock::new() }; Kernel::ALL.len()];
+    let source = &SOURCES[kernel as usize];
+    if let Some(source) = source.get() {
+        return Ok(source);
+    }
+    let unit = format!("#include \"{}\"\n#include \"entry.cu\"\n", kernel.file());
+    let text = flatten(&[embedded(), &[("kernel.cu", &unit)]].concat(), "kernel.cu")?;
+    Ok(source.get_or_init(|| text))
 }
 
 /// The translation unit of the comparison kernels, flattened once.
@@ -237,7 +244,10 @@ mod tests {
     #[test]
     fn the_embedded_sources_hold_no_host_files_and_fit_together() {
         assert!(embedded().iter().all(|(name, _)| !name.starts_with("host/") && !name.starts_with("peers/")));
-        assert!(scan_source().expect("entry.cu fits").contains("lookback_entry"));
+        for &kernel in Kernel::ALL {
+            let source = scan_source(kernel).expect("its file and entry.cu fit");
+            assert!(source.contains("lookback_entry") && source.contains(&format!("DEVICE void {}(", kernel.name())));
+        }
         assert!(verification_source().expect("verify.cu fits").contains("compare_exact_16"));
     }
 }

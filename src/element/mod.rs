@@ -1,108 +1,208 @@
-//! Element types, operators, and the pairs of both that kernels exist for.
+//! Element types, operators, and the pairs of both that kernels exist for. `table.rs` has a row for each.
+
+include!("table.rs");
 
 pub mod monoid;
 
-use crate::strategy::{ConfigError, UnknownName, named};
+use crate::names::named;
+use bytemuck::Pod;
+use monoid::{AffineMap, BicyclicPair, IndexInterval};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::str::FromStr;
 
-named! {
-    /// What an array holds.
-    pub enum ElementType as "element type" {
-        /// 8-bit unsigned integer.
-        U8 = "u8",
-        /// 16-bit unsigned integer.
-        U16 = "u16",
-        /// 32-bit unsigned integer.
-        U32 = "u32",
-        /// 32-bit signed integer.
-        I32 = "i32",
-        /// 64-bit unsigned integer.
-        U64 = "u64",
-        /// 64-bit signed integer.
-        I64 = "i64",
-        /// IEEE 754 binary32.
-        F32 = "f32",
-        /// IEEE 754 binary64.
-        F64 = "f64",
-        /// x ↦ a·x + b modulo 2^64: two `u64`, `a` then `b`; 16 bytes.
-        AffineMap = "affine-map",
-        /// An element of the bicyclic monoid: two `u32`, 8 bytes.
-        BicyclicPair = "bicyclic-pair",
-        /// A run of consecutive indices modulo 2^32: two `u32`, first and last; 8 bytes.
-        IndexInterval = "index-interval",
-    }
+/// A Rust type whose arrays are scanned. Sealed: kernels are compiled for the types of the table.
+pub trait Element: Pod + sealed::Sealed {
+    /// The type's name in this crate.
+    const ELEMENT: ElementType;
 }
 
-named! {
-    /// An associative operator with an identity.
-    pub enum Operator as "operator" {
-        /// Addition; integers wrap.
-        Sum = "sum",
-        /// The smaller; of floats NaN if either is NaN, and −0 below +0.
-        Min = "min",
-        /// The larger; of floats NaN if either is NaN, and −0 below +0.
-        Max = "max",
-        /// Bitwise and; integers only.
-        And = "and",
-        /// Bitwise or; integers only.
-        Or = "or",
-        /// Bitwise exclusive or; integers only.
-        Xor = "xor",
-        /// Composition of affine maps, the left one applied first; not commutative.
-        Affine = "affine",
-        /// The bicyclic monoid ⟨p, q | pq = 1⟩; not commutative.
-        Bicyclic = "bicyclic",
-        /// Joining adjacent index intervals; anything else gives an absorbing error. Not commutative, and
-        /// one run over intervals proves order and coverage for every operator (Chong, Donaldson &
-        /// Ketema, POPL 2014).
-        Intervals = "intervals",
-    }
+mod sealed {
+    pub trait Sealed {}
 }
 
-impl ElementType {
-    /// Size of one element in bytes; also its alignment.
-    pub const fn bytes(self) -> usize {
-        match self {
-            Self::U8 => 1,
-            Self::U16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 | Self::BicyclicPair | Self::IndexInterval => 8,
-            Self::AffineMap => 16,
+/// How the values of a float type are read and written, and how far they reach.
+#[derive(Debug)]
+pub struct Float {
+    /// Bits of the significand, the implicit one included.
+    pub digits: u32,
+    /// The largest finite number.
+    pub largest: f64,
+    /// Half the distance from 1 to the next larger number.
+    pub unit_roundoff: f64,
+    /// The number that the little-endian bytes of one element are.
+    pub read: fn(&[u8]) -> f64,
+    /// The bytes of the number, rounded to the type.
+    pub write: fn(f64, &mut [u8]),
+}
+
+macro_rules! define_element_types {
+    ({}
+        integers { $($(#[$integer_meta:meta])* $integer:ident = $integer_name:literal, $integer_type:ident, $integer_cuda:literal;)* }
+        floats { $($(#[$float_meta:meta])* $float:ident = $float_name:literal, $float_type:ident, $float_cuda:literal;)* }
+        own { $($(#[$own_meta:meta])* $own:ident = $own_name:literal, $own_type:ident, $own_cuda:literal;)* }
+    ) => {
+        named! {
+            /// What an array holds.
+            pub enum ElementType as "element type" {
+                $($(#[$integer_meta])* $integer = $integer_name,)*
+                $($(#[$float_meta])* $float = $float_name,)*
+                $($(#[$own_meta])* $own = $own_name,)*
+            }
         }
-    }
 
-    /// The eight types of numbers, without those that serve tests.
-    pub const NUMBERS: &'static [Self] =
-        &[Self::U8, Self::U16, Self::U32, Self::I32, Self::U64, Self::I64, Self::F32, Self::F64];
+        impl ElementType {
+            /// The types of numbers, without those that serve tests.
+            pub const NUMBERS: &'static [Self] = &[$(Self::$integer,)* $(Self::$float,)*];
 
-    /// Whether sums are rounded.
-    pub const fn is_float(self) -> bool {
-        matches!(self, Self::F32 | Self::F64)
-    }
+            /// Size of one element in bytes; also its alignment.
+            pub const fn bytes(self) -> usize {
+                match self {
+                    $(Self::$integer => size_of::<$integer_type>(),)*
+                    $(Self::$float => size_of::<$float_type>(),)*
+                    $(Self::$own => size_of::<$own_type>(),)*
+                }
+            }
 
-    /// Whether the type is one of the six integer types.
-    pub const fn is_integer(self) -> bool {
-        matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::I32 | Self::U64 | Self::I64)
-    }
+            /// Whether the type is one of the integer types.
+            pub const fn is_integer(self) -> bool {
+                matches!(self, $(Self::$integer)|*)
+            }
+
+            /// Whether the type is an integer type with a sign.
+            #[allow(unused_comparisons)] // of unsigned types
+            pub const fn is_signed(self) -> bool {
+                match self {
+                    $(Self::$integer => $integer_type::MIN < 0,)*
+                    _ => false,
+                }
+            }
+
+            /// Whether sums are rounded.
+            pub const fn is_float(self) -> bool {
+                matches!(self, $(Self::$float)|*)
+            }
+
+            /// What is particular to float types; `None` for the others.
+            pub const fn float(self) -> Option<&'static Float> {
+                match self {
+                    $(Self::$float => Some(&Float {
+                        digits: $float_type::MANTISSA_DIGITS,
+                        largest: $float_type::MAX as f64,
+                        unit_roundoff: $float_type::EPSILON as f64 / 2.0,
+                        read: |bytes| f64::from(bytemuck::pod_read_unaligned::<$float_type>(bytes)),
+                        write: |value, bytes| bytes.copy_from_slice(&(value as $float_type).to_le_bytes()),
+                    }),)*
+                    _ => None,
+                }
+            }
+
+            /// The type in CUDA.
+            const fn cuda_type(self) -> &'static str {
+                match self {
+                    $(Self::$integer => $integer_cuda,)*
+                    $(Self::$float => $float_cuda,)*
+                    $(Self::$own => $own_cuda,)*
+                }
+            }
+        }
+
+        $(impl sealed::Sealed for $integer_type {}
+        impl Element for $integer_type {
+            const ELEMENT: ElementType = ElementType::$integer;
+        })*
+        $(impl sealed::Sealed for $float_type {}
+        impl Element for $float_type {
+            const ELEMENT: ElementType = ElementType::$float;
+        })*
+        $(impl sealed::Sealed for $own_type {}
+        impl Element for $own_type {
+            const ELEMENT: ElementType = ElementType::$own;
+        })*
+    };
 }
+element_types!(define_element_types {});
+
+macro_rules! define_operators {
+    ({}
+        numbers { $($(#[$number_meta:meta])* $number:ident = $number_name:literal, $_nm:ident, $number_cuda:literal, arithmetic: $arithmetic:literal;)* }
+        integers { $($(#[$integer_meta:meta])* $integer:ident = $integer_name:literal, $_im:ident, $integer_cuda:literal;)* }
+        own { $($(#[$own_meta:meta])* $own:ident = $own_name:literal, $_om:ident, $own_cuda:literal, on: $element:ident;)* }
+    ) => {
+        named! {
+            /// An associative operator with an identity.
+            pub enum Operator as "operator" {
+                $($(#[$number_meta])* $number = $number_name,)*
+                $($(#[$integer_meta])* $integer = $integer_name,)*
+                $($(#[$own_meta])* $own = $own_name,)*
+            }
+        }
+
+        impl Operator {
+            /// The one element type of an operator that has its own.
+            pub const fn own_element(self) -> Option<ElementType> {
+                match self {
+                    $(Self::$own => Some(ElementType::$element),)*
+                    _ => None,
+                }
+            }
+
+            /// Whether the operator is defined on the element type.
+            const fn is_defined_on(self, element: ElementType) -> bool {
+                match self {
+                    $(Self::$number)|* => element.is_integer() || element.is_float(),
+                    $(Self::$integer)|* => element.is_integer(),
+                    $(Self::$own => matches!(element, ElementType::$element),)*
+                }
+            }
+
+            /// Whether results are rounded on floats, and do not depend on the sign of integers.
+            const fn is_arithmetic(self) -> bool {
+                match self {
+                    $(Self::$number => $arithmetic,)*
+                    _ => false,
+                }
+            }
+
+            /// Whether signed and unsigned integers have the same bits in common.
+            const fn ignores_signs(self) -> bool {
+                self.is_arithmetic() || matches!(self, $(Self::$integer)|*)
+            }
+
+            /// The operator's type in CUDA.
+            pub fn cuda_type(self, element: ElementType) -> String {
+                let name = match self {
+                    $(Self::$number => $number_cuda,)*
+                    $(Self::$integer => $integer_cuda,)*
+                    $(Self::$own => return String::from(concat!("::lookback::operators::", $own_cuda)),)*
+                };
+                format!("::lookback::operators::{name}<{}>", element.cuda_type())
+            }
+        }
+    };
+}
+operators!(define_operators {});
 
 impl Operator {
-    /// The one element type of an operator that has its own.
-    pub const fn own_element(self) -> Option<ElementType> {
-        match self {
-            Self::Affine => Some(ElementType::AffineMap),
-            Self::Bicyclic => Some(ElementType::BicyclicPair),
-            Self::Intervals => Some(ElementType::IndexInterval),
-            _ => None,
-        }
-    }
-
     /// Whether a ⊕ b = b ⊕ a for all a and b.
     pub const fn is_commutative(self) -> bool {
         self.own_element().is_none()
     }
+}
+
+macro_rules! pairs {
+    ($($element:ident $operator:ident),*) => { &[$((ElementType::$element, Operator::$operator)),*] };
+}
+/// Instances whose kernels are compiled for the CPU device with mutants.
+pub const OPERATORS_WITH_MUTANTS: &[(ElementType, Operator)] = with_mutants!(pairs);
+
+/// An operator that is not defined on an element type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the operator '{operator}' is not defined on {element}")]
+pub struct NoSuchInstance {
+    /// The operator that was asked for.
+    pub operator: Operator,
+    /// The element type that was asked for.
+    pub element: ElementType,
 }
 
 /// An element type with an operator on it: what kernels are compiled for.
@@ -116,16 +216,11 @@ impl Instance {
     /// # Errors
     /// When the operator is not defined on the element type: bitwise operators on floats, the operators
     /// with an element type of their own on any other.
-    pub fn new(element: ElementType, operator: Operator) -> Result<Self, ConfigError> {
-        let defined = match operator {
-            Operator::Sum | Operator::Min | Operator::Max => element.is_integer() || element.is_float(),
-            Operator::And | Operator::Or | Operator::Xor => element.is_integer(),
-            Operator::Affine | Operator::Bicyclic | Operator::Intervals => operator.own_element() == Some(element),
-        };
-        if defined {
+    pub fn new(element: ElementType, operator: Operator) -> Result<Self, NoSuchInstance> {
+        if operator.is_defined_on(element) {
             Ok(Self { element, operator })
         } else {
-            Err(ConfigError::NoSuchInstance { operator: operator.to_string(), element: element.to_string() })
+            Err(NoSuchInstance { operator, element })
         }
     }
 
@@ -148,21 +243,28 @@ impl Instance {
 
     /// Whether results are rounded, so that they are compared within a bound.
     pub const fn is_rounded(self) -> bool {
-        self.element.is_float() && matches!(self.operator, Operator::Sum)
+        self.element.is_float() && self.operator.is_arithmetic()
+    }
+
+    /// Whether what was added last can be taken off again: integer sums, which wrap.
+    pub const fn has_inverse(self) -> bool {
+        self.element.is_integer() && matches!(self.operator, Operator::Sum)
     }
 
     /// The instance whose kernels compute this one bit for bit: two's-complement sums and bitwise
     /// operators do not depend on the sign, so signed and unsigned types share them.
     pub fn canonical(self) -> Self {
-        let unsigned = match self.element {
-            ElementType::I32 => ElementType::U32,
-            ElementType::I64 => ElementType::U64,
-            other => other,
-        };
-        match self.operator {
-            Operator::Sum | Operator::And | Operator::Or | Operator::Xor => Self { element: unsigned, ..self },
-            _ => self,
+        if !self.element.is_signed() || !self.operator.ignores_signs() {
+            return self;
         }
+        let is_unsigned =
+            |other: &&ElementType| other.is_integer() && !other.is_signed() && other.bytes() == self.element.bytes();
+        Self { element: ElementType::ALL.iter().find(is_unsigned).copied().unwrap_or(self.element), ..self }
+    }
+
+    /// The operator's type in CUDA: what the kernels of this instance are compiled for.
+    pub fn cuda_type(self) -> String {
+        self.operator.cuda_type(self.element)
     }
 }
 

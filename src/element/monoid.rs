@@ -1,7 +1,7 @@
 //! What every operator means, on the host: the one definition that references, identities and the tests
 //! of the operators' laws go through. Kernels have their own in `cuda/`; both are compared in every run.
 
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{Element, ElementType, Instance, Operator};
 use bytemuck::{Pod, Zeroable};
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -48,7 +48,7 @@ impl IndexInterval {
 /// An associative operation with an identity.
 pub trait Monoid {
     /// What it works on.
-    type Value: Pod + PartialEq + Debug;
+    type Value: Element + PartialEq + Debug;
     /// x ⊕ identity = identity ⊕ x = x.
     const IDENTITY: Self::Value;
     /// left ⊕ right.
@@ -202,42 +202,51 @@ impl Monoid for Intervals {
     }
 }
 
+macro_rules! visit_operator {
+    ({ $instance:ident, $visitor:ident }
+        numbers { $($(#[$_n:meta])* $number:ident = $_nn:literal, $number_monoid:ident, $_nc:literal, arithmetic: $_a:literal;)* }
+        integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_monoid:ident, $_ic:literal;)* }
+        own { $($(#[$_o:meta])* $own:ident = $_on:literal, $own_monoid:ident, $_oc:literal, on: $_e:ident;)* }
+    ) => {
+        match $instance.operator() {
+            $(Operator::$number => element_types!(visit_number { $instance, $visitor, $number_monoid }),)*
+            $(Operator::$integer => element_types!(visit_integer { $instance, $visitor, $integer_monoid }),)*
+            $(Operator::$own => $visitor.visit::<$own_monoid>(),)*
+        }
+    };
+}
+
+macro_rules! visit_number {
+    ({ $instance:ident, $visitor:ident, $monoid:ident }
+        integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_type:ident, $_ic:literal;)* }
+        floats { $($(#[$_f:meta])* $float:ident = $_fn:literal, $float_type:ident, $_fc:literal;)* }
+        own $_own:tt
+    ) => {
+        match $instance.element() {
+            $(ElementType::$integer => $visitor.visit::<$monoid<$integer_type>>(),)*
+            $(ElementType::$float => $visitor.visit::<$monoid<$float_type>>(),)*
+            _ => unreachable!("{}", UNDEFINED),
+        }
+    };
+}
+
+macro_rules! visit_integer {
+    ({ $instance:ident, $visitor:ident, $monoid:ident }
+        integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_type:ident, $_ic:literal;)* }
+        floats $_floats:tt own $_own:tt
+    ) => {
+        match $instance.element() {
+            $(ElementType::$integer => $visitor.visit::<$monoid<$integer_type>>(),)*
+            _ => unreachable!("{}", UNDEFINED),
+        }
+    };
+}
+
+const UNDEFINED: &str = "`Instance::new` refuses operators that are not defined on the element type";
+
 /// Calls `visitor` with the monoid that `instance` stands for.
 pub fn visit_instance<V: InstanceVisitor>(instance: Instance, visitor: V) -> V::Output {
-    macro_rules! on_integers {
-        ($operator:ident) => {
-            match instance.element() {
-                ElementType::U8 => visitor.visit::<$operator<u8>>(),
-                ElementType::U16 => visitor.visit::<$operator<u16>>(),
-                ElementType::U32 => visitor.visit::<$operator<u32>>(),
-                ElementType::I32 => visitor.visit::<$operator<i32>>(),
-                ElementType::U64 => visitor.visit::<$operator<u64>>(),
-                ElementType::I64 => visitor.visit::<$operator<i64>>(),
-                _ => unreachable!("{}", UNDEFINED),
-            }
-        };
-    }
-    macro_rules! on_numbers {
-        ($operator:ident) => {
-            match instance.element() {
-                ElementType::F32 => visitor.visit::<$operator<f32>>(),
-                ElementType::F64 => visitor.visit::<$operator<f64>>(),
-                _ => on_integers!($operator),
-            }
-        };
-    }
-    const UNDEFINED: &str = "`Instance::new` refuses operators that are not defined on the element type";
-    match instance.operator() {
-        Operator::Sum => on_numbers!(Sum),
-        Operator::Min => on_numbers!(Minimum),
-        Operator::Max => on_numbers!(Maximum),
-        Operator::And => on_integers!(And),
-        Operator::Or => on_integers!(Or),
-        Operator::Xor => on_integers!(Xor),
-        Operator::Affine => visitor.visit::<Affine>(),
-        Operator::Bicyclic => visitor.visit::<Bicyclic>(),
-        Operator::Intervals => visitor.visit::<Intervals>(),
-    }
+    operators!(visit_operator { instance, visitor })
 }
 
 impl Instance {

@@ -1,7 +1,7 @@
 //! The faults that the kernels can be given on purpose. They are read from the kernels themselves: a hook
 //! `MUTANT(name, "when", "text")` in `cuda/` is all there is to a mutant (`cuda/mutants.cuh`).
 
-use crate::element::Operator;
+pub use crate::element::OPERATORS_WITH_MUTANTS;
 use crate::kernels::embedded::embedded;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
 use serde::{Deserialize, Serialize};
@@ -368,19 +368,6 @@ fn describe(hook: Hook, file: &str, line: u32) -> Result<Mutant, MutantError> {
 fn list<T: FromStr>(values: &str) -> Option<Vec<T>> {
     values.split(',').map(|value| value.parse().ok()).collect()
 }
-
-/// Instances whose kernels are compiled for the CPU device with mutants (`WITH_MUTANTS` in build.rs).
-pub const OPERATORS_WITH_MUTANTS: [(crate::element::ElementType, Operator); 6] = {
-    use crate::element::ElementType::{AffineMap, BicyclicPair, IndexInterval, U8, U32, U64};
-    [
-        (U8, Operator::Sum),
-        (U32, Operator::Sum),
-        (U64, Operator::Sum),
-        (AffineMap, Operator::Affine),
-        (BicyclicPair, Operator::Bicyclic),
-        (IndexInterval, Operator::Intervals),
-    ]
-};
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use crate::cpu::ExecutionError;
 use crate::cpu::bounds::{Array, BoundsCheck};
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
 use crate::cpu::{launch, launch_on};
-use crate::element::Instance;
+use crate::element::{ElementType, Instance, Operator};
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
 use crate::lab::verify::{Verification, verify};
@@ -23,7 +23,7 @@ include!(concat!(env!("OUT_DIR"), "/instances.rs"));
 /// instances only.
 pub fn kernel_body(instance: Instance, kernel: Kernel, has_mutants: bool) -> Option<KernelBody> {
     let instance = instance.canonical();
-    let table = bodies(instance.element() as u32, instance.operator() as u32, has_mutants)?;
+    let table = bodies(instance.element(), instance.operator(), has_mutants)?;
     // SAFETY: the table is a pure function of any number, in `cuda/host/instantiate.cpp`.
     unsafe { table(kernel as u32) }
 }

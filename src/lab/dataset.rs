@@ -79,12 +79,13 @@ impl Dataset {
     /// # Errors
     /// When it does not.
     pub fn fits(instance: Instance, n: u64) -> Result<(), NotEnoughMemory> {
-        let reference_bytes = match (instance.is_rounded(), instance.element()) {
-            (true, ElementType::F32) => 16,
-            (true, _) => 24,
-            (false, element) => element.bytes() as u64,
+        let bytes = instance.element().bytes() as u64;
+        let reference_bytes = match instance.is_rounded() {
+            true if bytes < 8 => 16,
+            true => 24,
+            false => bytes,
         };
-        let needed_bytes = n.saturating_mul(instance.element().bytes() as u64 + reference_bytes);
+        let needed_bytes = n.saturating_mul(bytes + reference_bytes);
         let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
         if needed_bytes <= available_bytes {
             Ok(())
@@ -165,10 +166,13 @@ fn available_memory_bytes() -> Option<u64> {
 impl Reference {
     /// The inclusive scan of `input`, a whole number of elements.
     pub fn new(instance: Instance, input: &[u8]) -> Self {
-        match (instance.element(), instance.is_rounded()) {
-            (ElementType::F32, true) => sum_in_f64(input),
-            (_, true) => sum_in_double_double(input),
-            (_, false) => visit_instance(instance, ExactScan { input }),
+        match instance.element().float() {
+            Some(float) if instance.is_rounded() => {
+                let bytes = instance.element().bytes();
+                let values = input.chunks_exact(bytes).map(float.read);
+                if bytes < 8 { sum_in_f64(values) } else { sum_in_double_double(values) }
+            }
+            _ => visit_instance(instance, ExactScan { input }),
         }
     }
 }
@@ -191,12 +195,11 @@ impl InstanceVisitor for ExactScan<'_> {
     }
 }
 
-fn sum_in_f64(input: &[u8]) -> Reference {
-    let n = input.len() / 4;
+fn sum_in_f64(values: impl ExactSizeIterator<Item = f64>) -> Reference {
+    let n = values.len();
     let (mut high, mut magnitude) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let (mut sum, mut absolute_sum) = (0.0, 0.0);
-    for chunk in input.chunks_exact(4) {
-        let value = f64::from(bytemuck::pod_read_unaligned::<f32>(chunk));
+    for value in values {
         sum += value;
         absolute_sum += value.abs();
         high.push(sum);
@@ -205,14 +208,13 @@ fn sum_in_f64(input: &[u8]) -> Reference {
     Reference::Rounded { high, low: Vec::new(), magnitude }
 }
 
-fn sum_in_double_double(input: &[u8]) -> Reference {
-    let n = input.len() / 8;
+fn sum_in_double_double(values: impl ExactSizeIterator<Item = f64>) -> Reference {
+    let n = values.len();
     let mut high = Vec::with_capacity(n);
     let mut low = Vec::with_capacity(n);
     let mut magnitude = Vec::with_capacity(n);
     let (mut sum, mut rest, mut absolute_sum) = (0.0f64, 0.0f64, 0.0f64);
-    for chunk in input.chunks_exact(8) {
-        let value: f64 = bytemuck::pod_read_unaligned(chunk);
+    for value in values {
         let (rounded, error) = two_sum(sum, value);
         if rounded.is_finite() {
             (sum, rest) = two_sum(rounded, rest + error);
@@ -241,37 +243,35 @@ const PLATEAUS: usize = 4096;
 
 fn fill(instance: Instance, seed: u64, bytes: &mut [u8]) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    match (instance.operator(), instance.element()) {
-        (Operator::Sum, ElementType::F32) => {
-            for chunk in bytes.chunks_exact_mut(4) {
-                chunk.copy_from_slice(bytemuck::bytes_of(&((2.0 * unit(&mut random) - 0.5) as f32)));
-            }
-        }
-        (Operator::Sum, ElementType::F64) => {
-            for chunk in bytes.chunks_exact_mut(8) {
-                chunk.copy_from_slice(bytemuck::bytes_of(&(2.0 * unit(&mut random) - 0.5)));
-            }
-        }
-        (Operator::Sum | Operator::Xor, _) => random.fill_bytes(bytes),
-        (Operator::Min | Operator::Max, element) => fill_widening(instance, element, &mut random, bytes),
-        (Operator::And | Operator::Or, element) => fill_sparse_bits(instance, element, &mut random, bytes),
-        (Operator::Affine, _) => {
+    let element = instance.element();
+    match instance.operator() {
+        Operator::Min | Operator::Max => fill_widening(instance, element, &mut random, bytes),
+        Operator::And | Operator::Or => fill_sparse_bits(instance, element, &mut random, bytes),
+        Operator::Affine => {
             for chunk in bytes.chunks_exact_mut(16) {
                 chunk.copy_from_slice(bytemuck::bytes_of(&[random.next_u64() | 1, random.next_u64()]));
             }
         }
-        (Operator::Bicyclic, _) => {
+        Operator::Bicyclic => {
             // Both of one size, so that either side of the minimum wins about as often.
             for chunk in bytes.chunks_exact_mut(8) {
                 let drawn = random.next_u64();
                 chunk.copy_from_slice(bytemuck::bytes_of(&[(drawn & 15) as u32, ((drawn >> 32) & 15) as u32]));
             }
         }
-        (Operator::Intervals, _) => {
+        Operator::Intervals => {
             for (index, chunk) in bytes.chunks_exact_mut(8).enumerate() {
                 chunk.copy_from_slice(bytemuck::bytes_of(&[index as u32; 2]));
             }
         }
+        _ => match element.float() {
+            Some(float) => {
+                for chunk in bytes.chunks_exact_mut(element.bytes()) {
+                    (float.write)(2.0 * unit(&mut random) - 0.5, chunk);
+                }
+            }
+            None => random.fill_bytes(bytes),
+        },
     }
 }
 
@@ -292,13 +292,11 @@ fn fill_widening(instance: Instance, element: ElementType, random: &mut Pcg64Mcg
         for value in values.chunks_exact_mut(element_bytes) {
             let share = ((u128::from(random.next_u64()) * u128::from(width)) >> 64) as u64;
             let share = if falling { !share } else { share };
-            match element {
+            match element.float() {
                 // From -1 to 1.
-                ElementType::F32 => value.copy_from_slice(bytemuck::bytes_of(&(signed_unit(share) as f32))),
-                ElementType::F64 => value.copy_from_slice(bytemuck::bytes_of(&signed_unit(share))),
-                _ => {
-                    let signed = matches!(element, ElementType::I32 | ElementType::I64);
-                    let ordered = if signed { share ^ (1 << 63) } else { share };
+                Some(float) => (float.write)(signed_unit(share), value),
+                None => {
+                    let ordered = if element.is_signed() { share ^ (1 << 63) } else { share };
                     value.copy_from_slice(&ordered.to_le_bytes()[8 - element_bytes..]);
                 }
             }

@@ -6,8 +6,8 @@
 //! summation*, 1993: every such sum is within depth·u·Σ|x| to first order; the 2 covers the rest and the
 //! rounding of the reference itself).
 
-use crate::element::ElementType;
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
+use crate::element::{Float, Instance};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Mode, Rounding};
@@ -49,15 +49,9 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
         }
         Reference::Rounded { high, low, magnitude } => {
             let factor = error_factor(request);
-            let largest = match request.instance.element() {
-                ElementType::F32 => f64::from(f32::MAX),
-                _ => f64::MAX,
-            };
+            let Float { largest, read, .. } = *float(request.instance);
             for (index, bytes) in output.chunks_exact(element_bytes).take(n).enumerate() {
-                let value = match request.instance.element() {
-                    ElementType::F32 => f64::from(bytemuck::pod_read_unaligned::<f32>(bytes)),
-                    _ => bytemuck::pod_read_unaligned::<f64>(bytes),
-                };
+                let value = read(bytes);
                 let right = match index.checked_sub(shift) {
                     None => value == 0.0,
                     Some(at) => {
@@ -89,11 +83,12 @@ fn is_within_bound(value: f64, high: f64, low: f64, magnitude: f64, factor: f64,
 
 /// 2·u·depth: what Σ|x| is multiplied with to bound the error of a float sum.
 pub fn error_factor(request: &ScanRequest) -> f64 {
-    let unit_roundoff = match request.instance.element() {
-        ElementType::F32 => f64::from(f32::EPSILON) / 2.0,
-        _ => f64::EPSILON / 2.0,
-    };
-    2.0 * unit_roundoff * rounding_depth(request)
+    2.0 * float(request.instance).unit_roundoff * rounding_depth(request)
+}
+
+/// The element type of a rounded sum.
+fn float(instance: Instance) -> &'static Float {
+    instance.element().float().expect("only sums of floats are rounded")
 }
 
 /// Bounds the roundings on the path from any input to any output of the strategy.
@@ -189,7 +184,7 @@ impl InstanceVisitor for CompareExactly<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::{Instance, Operator};
+    use crate::element::{ElementType, Operator};
     use crate::strategy::{ScanConfig, Strategy};
     use proptest::prelude::*;
 

@@ -2,6 +2,7 @@
 
 use super::{Composition, Descriptor, Pattern, Strategy, TileOrder, Tiling};
 use crate::abi;
+use crate::element::NoSuchInstance;
 use serde::{Deserialize, Serialize};
 
 /// The choices inside a strategy. All of them are run-time choices of the user: the CUDA device compiles
@@ -197,13 +198,8 @@ pub enum ConfigError {
     #[error("the mode 'inclusive-minus-input' exists for integer sums only, not for {0}; choose 'exclusive'")]
     NoInverse(String),
     /// The operator is not defined on the element type.
-    #[error("the operator '{operator}' is not defined on {element}")]
-    NoSuchInstance {
-        /// The operator that was asked for.
-        operator: String,
-        /// The element type that was asked for.
-        element: String,
-    },
+    #[error(transparent)]
+    NoSuchInstance(#[from] NoSuchInstance),
     /// The GPU is too old for the strategy.
     #[error(
         "the strategy '{strategy}' needs thread block clusters, which GPUs have from compute capability 9.0 on; this one \

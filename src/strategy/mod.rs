@@ -1,6 +1,7 @@
 //! The choices a user makes: strategy, mode, VT, block size, and how blocks and warps scan inside.
 
 mod config;
+pub mod kernel;
 pub mod plan;
 mod table;
 pub mod tuning;
@@ -9,55 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A word that names no choice.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{found}' is no {what}; choose one of: {choices}")]
-pub struct UnknownName {
-    /// What was asked for, for example "strategy".
-    pub what: &'static str,
-    /// The word that was given.
-    pub found: String,
-    /// All words that would do.
-    pub choices: String,
-}
-
-/// Declares an enum whose variants have names on the command line, in files and in plots.
-macro_rules! named {
-    ($(#[$meta:meta])* $visibility:vis enum $name:ident as $what:literal { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        $visibility enum $name { $($(#[$variant_meta])* #[serde(rename = $text)] $variant,)+ }
-
-        impl $name {
-            /// Every choice, in the order of the documentation.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The name on the command line, in files and in plots.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.pad(self.name())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownName;
-            fn from_str(text: &str) -> Result<Self, UnknownName> {
-                Self::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| UnknownName {
-                    what: $what,
-                    found: text.to_owned(),
-                    choices: Self::ALL.iter().map(|choice| choice.name()).collect::<Vec<_>>().join(", "),
-                })
-            }
-        }
-    };
-}
-pub(crate) use named;
-
+pub use crate::names::UnknownName;
+pub(crate) use crate::names::named;
 pub use config::{ConfigError, ScanConfig};
 pub use table::{Blocks, HelperWarps, Limit, Look, Rounding, Strategy, StrategyRow, Stress, Tiling, Windows};
 
@@ -107,11 +61,7 @@ impl fmt::Display for StrategyChoice {
 impl FromStr for StrategyChoice {
     type Err = UnknownName;
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        Self::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| UnknownName {
-            what: "strategy",
-            found: text.to_owned(),
-            choices: Self::ALL.iter().map(|choice| choice.name()).collect::<Vec<_>>().join(", "),
-        })
+        crate::names::choose("strategy", text, Self::ALL, Self::name)
     }
 }
 

@@ -5,93 +5,9 @@ use super::{
     Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyRow, TileOrder, Tiling,
 };
 use crate::abi;
-use crate::element::{Instance, Operator};
+use crate::element::Instance;
 
-/// A kernel of `cuda/scan`, `lookback_kernel` in `cuda/abi.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum Kernel {
-    /// `output[i] = input[i]`.
-    Copy = abi::LOOKBACK_KERNEL_COPY,
-    /// One thread, front to back.
-    Sequential = abi::LOOKBACK_KERNEL_SEQUENTIAL,
-    /// Every thread sums its own prefix.
-    Naive = abi::LOOKBACK_KERNEL_NAIVE,
-    /// One step of Hillis & Steele over the whole array.
-    HillisSteeleStep = abi::LOOKBACK_KERNEL_HILLIS_STEELE_STEP,
-    /// One level of Blelloch's up-sweep.
-    BlellochUpsweep = abi::LOOKBACK_KERNEL_BLELLOCH_UPSWEEP,
-    /// One level of Blelloch's down-sweep.
-    BlellochDownsweep = abi::LOOKBACK_KERNEL_BLELLOCH_DOWNSWEEP,
-    /// From the exclusive tree to the output.
-    BlellochFinish = abi::LOOKBACK_KERNEL_BLELLOCH_FINISH,
-    /// Tile totals.
-    ReduceTiles = abi::LOOKBACK_KERNEL_REDUCE_TILES,
-    /// Tiles scan, from their prefix where there is one.
-    ScanTiles = abi::LOOKBACK_KERNEL_SCAN_TILES,
-    /// Tiles scan and leave their totals.
-    ScanTileTotals = abi::LOOKBACK_KERNEL_SCAN_TILE_TOTALS,
-    /// Tiles add their prefix to every element.
-    Propagate = abi::LOOKBACK_KERNEL_PROPAGATE,
-    /// Single pass, serial chain of tiles.
-    Chained = abi::LOOKBACK_KERNEL_CHAINED,
-    /// Single pass, decoupled look-back.
-    Lookback = abi::LOOKBACK_KERNEL_LOOKBACK,
-    /// One block scans the whole array.
-    SingleBlock = abi::LOOKBACK_KERNEL_SINGLE_BLOCK,
-    /// Single pass, each tile reads the aggregates of all before it.
-    OneWave = abi::LOOKBACK_KERNEL_ONE_WAVE,
-    /// Single pass, look-ahead by blocks that stay.
-    Lookahead = abi::LOOKBACK_KERNEL_LOOKAHEAD,
-    /// One thread block cluster scans the whole array.
-    SingleCluster = abi::LOOKBACK_KERNEL_SINGLE_CLUSTER,
-}
-
-impl Kernel {
-    /// Every kernel.
-    pub const ALL: &'static [Self] = &[
-        Self::Copy,
-        Self::Sequential,
-        Self::Naive,
-        Self::HillisSteeleStep,
-        Self::BlellochUpsweep,
-        Self::BlellochDownsweep,
-        Self::BlellochFinish,
-        Self::ReduceTiles,
-        Self::ScanTiles,
-        Self::ScanTileTotals,
-        Self::Propagate,
-        Self::Chained,
-        Self::Lookback,
-        Self::SingleBlock,
-        Self::OneWave,
-        Self::Lookahead,
-        Self::SingleCluster,
-    ];
-
-    /// The name in messages; `lookback_<name>` is the C++ function.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Copy => "copy",
-            Self::Sequential => "sequential",
-            Self::Naive => "naive",
-            Self::HillisSteeleStep => "hillis_steele_step",
-            Self::BlellochUpsweep => "blelloch_upsweep",
-            Self::BlellochDownsweep => "blelloch_downsweep",
-            Self::BlellochFinish => "blelloch_finish",
-            Self::ReduceTiles => "reduce_tiles",
-            Self::ScanTiles => "scan_tiles",
-            Self::ScanTileTotals => "scan_tile_totals",
-            Self::Propagate => "propagate",
-            Self::Chained => "chained",
-            Self::Lookback => "lookback",
-            Self::SingleBlock => "single_block",
-            Self::OneWave => "one_wave",
-            Self::Lookahead => "lookahead",
-            Self::SingleCluster => "single_cluster",
-        }
-    }
-}
+pub use super::kernel::Kernel;
 
 /// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
 /// byte is aligned to 256.
@@ -323,9 +239,7 @@ impl Planner {
             return Err(ConfigError::ShuffleAcrossBlock);
         }
         let instance = request.instance;
-        if request.mode == Mode::InclusiveMinusInput
-            && !(instance.element().is_integer() && instance.operator() == Operator::Sum)
-        {
+        if request.mode == Mode::InclusiveMinusInput && !instance.has_inverse() {
             return Err(ConfigError::NoInverse(instance.to_string()));
         }
         let element_bytes = instance.element().bytes();

@@ -2,14 +2,10 @@
 //! `cuda/scan`, and nothing of it anywhere else.
 
 use super::Composition;
-use super::UnknownName;
 use super::config::suggestion;
 use super::named;
 use super::plan::{Kernel, Planner};
 use crate::abi;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
 
 /// What is known of a strategy.
 #[derive(Debug)]

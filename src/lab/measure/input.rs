@@ -4,7 +4,7 @@
 //! `cuda/measure.cu` holds the same functions. What the device made is compared with [`generate`] at a few
 //! indices before anything is measured on it.
 
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Float, Instance, Operator};
 
 /// How the elements of an input are distributed: what lets a fault show. Numbers as in `cuda/measure.cu`.
 ///
@@ -78,11 +78,19 @@ pub fn generate(element: ElementType, distribution: Distribution, seed: u64, n: 
     let bytes = element.bytes();
     let bits = random_bits(seed, index);
     let integer = |value: u64| value.to_le_bytes()[..bytes].to_vec();
+    let rounded = |float: &Float, value: f64| {
+        let mut rounded = vec![0; bytes];
+        (float.write)(value, &mut rounded);
+        rounded
+    };
     match distribution {
-        Distribution::Uniform => match element {
-            ElementType::F32 => ((bits >> 40) as f32 * 2f32.powi(-23) - 0.5).to_le_bytes().to_vec(),
-            ElementType::F64 => ((bits >> 11) as f64 * 2f64.powi(-52) - 0.5).to_le_bytes().to_vec(),
-            _ => integer(bits >> (64 - 8 * bytes)),
+        Distribution::Uniform => match element.float() {
+            // All bits of the significand are random, so that nothing is rounded.
+            Some(float) => {
+                let digits = float.digits;
+                rounded(float, (bits >> (64 - digits)) as f64 * 2f64.powi(1 - digits.cast_signed()) - 0.5)
+            }
+            None => integer(bits >> (64 - 8 * bytes)),
         },
         Distribution::Falling | Distribution::Rising => {
             let plateau_length = n.div_ceil(PLATEAUS).max(1);
@@ -90,11 +98,9 @@ pub fn generate(element: ElementType, distribution: Distribution, seed: u64, n: 
             let share = high_product(bits, width);
             let share = if distribution == Distribution::Falling { !share } else { share };
             let sign = 1 << 63;
-            match element {
-                ElementType::F32 => (((share ^ sign) as i64 as f64 * 2f64.powi(-63)) as f32).to_le_bytes().to_vec(),
-                ElementType::F64 => ((share ^ sign) as i64 as f64 * 2f64.powi(-63)).to_le_bytes().to_vec(),
-                ElementType::I32 | ElementType::I64 => integer((share ^ sign) >> (64 - 8 * bytes)),
-                _ => integer(share >> (64 - 8 * bytes)),
+            match element.float() {
+                Some(float) => rounded(float, (share ^ sign) as i64 as f64 * 2f64.powi(-63)),
+                None => integer(if element.is_signed() { share ^ sign } else { share } >> (64 - 8 * bytes)),
             }
         }
         Distribution::SparseZeros | Distribution::SparseOnes => {
@@ -105,10 +111,9 @@ pub fn generate(element: ElementType, distribution: Distribution, seed: u64, n: 
         Distribution::Walk => {
             let step = (bits >> 61) as i64 - 4;
             let step = if step < 0 { step } else { step + 1 };
-            match element {
-                ElementType::F32 => (step as f32).to_le_bytes().to_vec(),
-                ElementType::F64 => (step as f64).to_le_bytes().to_vec(),
-                _ => integer(step as u64),
+            match element.float() {
+                Some(float) => rounded(float, step as f64),
+                None => integer(step as u64),
             }
         }
     }

@@ -18,10 +18,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
-
-use crate::strategy::UnknownName;
 
 named! {
     /// What a time is the time of.

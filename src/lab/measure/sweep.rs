@@ -626,7 +626,7 @@ impl SweepFile {
                     add(Subject::Memcpy);
                     add(Subject::Copy16);
                     for &mode in &group.modes {
-                        if mode == Mode::InclusiveMinusInput && !(element.is_integer() && operator == Operator::Sum) {
+                        if mode == Mode::InclusiveMinusInput && !instance.has_inverse() {
                             skip(format!("{mode} of {instance}"), "it exists for integer sums only");
                             continue;
                         }

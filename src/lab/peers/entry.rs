@@ -9,8 +9,8 @@ pub(super) struct Entry {
     pub(super) name: *const c_char,
     pub(super) version: u32,
     pub(super) kind: u32,
-    pub(super) element: u32,
-    pub(super) operation: u32,
+    pub(super) element: *const c_char,
+    pub(super) operation: *const c_char,
     pub(super) mode: u32,
     pub(super) capturable: u32,
     pub(super) largest_n: u64,
@@ -27,12 +27,12 @@ pub(super) struct Entry {
 
 // `peers.h` asserts the same.
 const _: () = assert!(
-    size_of::<Entry>() == 56
-        && std::mem::offset_of!(Entry, largest_n) == 32
-        && std::mem::offset_of!(Entry, launch) == 48
+    size_of::<Entry>() == 64
+        && std::mem::offset_of!(Entry, largest_n) == 40
+        && std::mem::offset_of!(Entry, launch) == 56
 );
 
-// SAFETY: an entry is never written, and its name points to a string literal.
+// SAFETY: an entry is never written, and its names point to string literals.
 unsafe impl Sync for Entry {}
 
 /// `LOOKBACK_PEER_SCAN`

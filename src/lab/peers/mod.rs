@@ -46,7 +46,7 @@ mod prepared;
 #[cfg(feature = "cuda")]
 pub use prepared::PreparedPeer;
 
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Instance};
 use crate::strategy::Mode;
 use entry::Entry;
 use std::ffi::CStr;
@@ -176,8 +176,9 @@ pub fn all() -> &'static [Peer] {
 
 /// Instance and mode of a scan's entry.
 fn scan_of(entry: &Entry) -> Option<(Instance, Mode)> {
-    let element = *ElementType::ALL.get(entry.element as usize)?;
-    let operator = *Operator::ALL.get(entry.operation as usize)?;
+    // SAFETY: string literals in the table's object file; only copies have none.
+    let text = |name| unsafe { CStr::from_ptr(name) }.to_str().ok();
+    let (element, operator) = (text(entry.element)?.parse().ok()?, text(entry.operation)?.parse().ok()?);
     let mode = *Mode::ALL.get(entry.mode as usize)?;
     Some((Instance::new(element, operator).ok()?, mode))
 }

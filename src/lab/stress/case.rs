@@ -524,7 +524,8 @@ impl FromStr for Case {
         let mutant: String = parts.take("mutant")?;
         let mutant = if mutant == "none" { None } else { Some(Mutant::named(&mutant)?) };
         let memory = parts.choice("memory", &[(Memory::Strong, "strong"), (Memory::Weak, "weak")])?;
-        let instance = Instance::new(parts.take::<ElementType>("type")?, parts.take::<Operator>("operator")?)?;
+        let instance = Instance::new(parts.take::<ElementType>("type")?, parts.take::<Operator>("operator")?)
+            .map_err(crate::strategy::ConfigError::from)?;
         let layout: String = parts.take("layout")?;
         let descriptor = if layout == "none" {
             None

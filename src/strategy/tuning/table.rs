@@ -559,7 +559,7 @@ impl TryFrom<RawRow> for TuningRow {
 impl TuningRow {
     /// Whether it can be launched at both ends of its sizes.
     pub(super) fn check(&self, below: u64, gpu: Option<Gpu>) -> Result<(), RowFault> {
-        let instance = Instance::new(self.element, self.operator)?;
+        let instance = Instance::new(self.element, self.operator).map_err(ConfigError::from)?;
         for n in [below.saturating_add(1), self.up_to.unwrap_or(LARGE.max(below))] {
             let config = self.config(n);
             let plan = Plan::new(&request(instance, self.strategy, config, n))?;

@@ -5,8 +5,7 @@ use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::stress::{Kind, Mutant, Need, ONE_WORKSPACE};
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder, UnknownName, named};
-use serde::{Deserialize, Serialize};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder, named};
 use std::fmt;
 use std::str::FromStr;
 

@@ -3,12 +3,10 @@
 
 use super::{GpuStressReport, GpuStressSettings, StressError, child};
 use crate::kernels::mutant::Mutant;
-use crate::strategy::{UnknownName, named};
+use crate::strategy::named;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 use std::time::Instant;
 
 named! {

@@ -3,7 +3,7 @@
 //! It is kept under the SHA-256 of its sources, the options and what the compiler says of itself, so a changed kernel
 //! never meets an old program.
 
-use super::report::{self, Verdict};
+use super::report::{self, Ending};
 use super::{Job, ThreadSanitizerError};
 use crate::kernels::embedded::for_host;
 use sha2::{Digest, Sha256};
@@ -111,15 +111,15 @@ impl Program {
         Err(ThreadSanitizerError::CannotRun { output: said.trim().to_owned() })
     }
 
-    /// The verdict on the jobs and the place of the one that it is about, as the program says it.
-    pub(super) fn run(&self, jobs: &str, time_limit: Duration) -> Result<(Verdict, usize), ThreadSanitizerError> {
+    /// How the jobs ended and the place of the one that this is about, as the program says it.
+    pub(super) fn run(&self, jobs: &str, time_limit: Duration) -> Result<(Ending, usize), ThreadSanitizerError> {
         let ended = self.execute(jobs, time_limit)?;
-        let ending = match ended.status {
+        let status = match ended.status {
             None => format!("no verdict in {} s", time_limit.as_secs_f32()),
             Some(status) if status.success() => String::new(),
             Some(status) => format!("the program ended with {status}"),
         };
-        report::parse(&ended.output, &ended.errors, &ending)
+        report::parse(&ended.output, &ended.errors, &status)
     }
 
     fn execute(&self, jobs: &str, time_limit: Duration) -> Result<Ended, std::io::Error> {
@@ -309,23 +309,23 @@ struct Unit {
 fn units() -> Vec<Unit> {
     // The longest to compile first.
     let kernels = ["kernels_0.cpp", "kernels_1.cpp", "kernels_2.cpp", "kernels_3.cpp"];
-    let mut units: Vec<Unit> = kernels
-        .into_iter()
-        .zip(Job::INSTANCES)
-        .zip(0..)
-        .map(|((name, (element, operator)), number)| {
-            let (element, operator) = (element as u32, operator as u32);
-            let text = format!(
-                "{DEFINITION}#define LOOKBACK_ELEMENT {element}\n#define LOOKBACK_OPERATOR {operator}\n\
-                 #define LOOKBACK_BODIES lookback_bodies_{number}\n#include \"cuda/host/instantiate.cpp\"\n"
-            );
-            Unit { name, text, options: &KERNEL_OPTIONS }
-        })
-        .collect();
-    for (name, file) in [("program.cpp", "thread_sanitizer.cpp"), ("runtime.cpp", "runtime.cpp")] {
+    let mut units = Vec::new();
+    let mut instances = String::from("#define LOOKBACK_INSTANCES(EACH)");
+    for (number, (name, (element, operator))) in kernels.into_iter().zip(Job::INSTANCES).enumerate() {
+        let operator = operator.cuda_type(element);
+        let text = format!(
+            "{DEFINITION}#define LOOKBACK_OPERATOR {operator}\n#define LOOKBACK_BODIES lookback_bodies_{number}\n\
+             #include \"cuda/host/instantiate.cpp\"\n"
+        );
+        units.push(Unit { name, text, options: &KERNEL_OPTIONS });
+        instances += &format!(" EACH({operator}, lookback_bodies_{number})");
+    }
+    for (name, file) in [("program.cpp", "thread_sanitizer/program.cpp"), ("runtime.cpp", "runtime.cpp")] {
         // A namespace of its own: the linker keeps one of two functions that have the same name, and that of a kernel
         // must be the instrumented one.
-        let text = format!("{DEFINITION}#define lookback lookback_uninstrumented\n#include \"cuda/host/{file}\"\n");
+        let text = format!(
+            "{DEFINITION}{instances}\n#define lookback lookback_uninstrumented\n#include \"cuda/host/{file}\"\n"
+        );
         units.push(Unit { name, text, options: &PROGRAM_OPTIONS });
     }
     units
