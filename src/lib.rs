@@ -6,6 +6,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | [`abi`] | the contract with the kernels, generated from `cuda/abi.h` |
+//! | [`text`] | sizes, numbers and lines as people write and read them |
 //! | [`element`] | element types, operators, and reference scans of them |
 //! | [`strategy`] | one row a strategy; its configuration, its plan of launches, tuning tables |
 //! | [`kernels`] | the kernels' sources, their faults, and where compiled ones are kept |
@@ -26,3 +27,4 @@ pub mod kernels;
 #[cfg(feature = "lab")]
 pub mod lab;
 pub mod strategy;
+pub mod text;

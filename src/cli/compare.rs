@@ -1,6 +1,6 @@
 //! `lookback compare`: run, verify, print and keep one configuration after the other.
 
-use super::arguments::{CompareArguments, Format, format_size};
+use super::arguments::{CompareArguments, Format};
 use super::console::Console;
 use super::input::{self, Array};
 use super::jobs::{Job, Jobs, Scale};
@@ -13,6 +13,7 @@ use crate::lab::report;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Tuning, TuningTable};
 use crate::strategy::{Limit, Rounding, StrategyChoice};
+use crate::text::format_size;
 use std::path::Path;
 use std::time::SystemTime;
 

@@ -1,12 +1,13 @@
 //! From the command line to the list of configurations that run, and of those that do not and why.
 
 use super::CliError;
-use super::arguments::{CompareArguments, Names, format_size};
+use super::arguments::{CompareArguments, Names};
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::record::Skipped;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{Composition, Descriptor, Limit, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
+use crate::text::format_size;
 
 /// What runs, in order, and what does not.
 #[derive(Debug, Default)]

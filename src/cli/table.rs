@@ -1,8 +1,8 @@
 //! The table on stdout: 80 columns, a line a configuration, as it finishes.
 
-use super::arguments::format_size;
 use crate::lab::record::Row;
 use crate::strategy::{ScanConfig, Strategy};
+use crate::text::{format_size, significant};
 use std::fmt::Write;
 
 /// Turns rows into lines and puts a heading where what is computed changes.
@@ -30,16 +30,8 @@ impl Table {
             self.choices = choices;
         }
         let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
-        let name = match row.chosen_strategy {
-            Some(chosen) => format!("{}: {chosen}", row.strategy),
-            None => row.strategy.name().to_owned(),
-        };
-        let start = format!(
-            "{} {:>2} {:>5}",
-            name_and_size(&name, &format_size(row.n)),
-            number(row.vt),
-            number(row.block_threads)
-        );
+        let name = name_and_size(&row.strategy_with_choice(), &format_size(row.n));
+        let start = format!("{name} {:>2} {:>5}", number(row.vt), number(row.block_threads));
         let verdict = match (&row.failure, row.verified) {
             (Some(_), _) => "FAILED",
             (None, true) => "ok",
@@ -94,10 +86,7 @@ fn name_and_size(name: &str, size: &str) -> String {
 }
 
 fn heading(row: &Row) -> String {
-    let mut heading = format!("{}, {}", row.instance_name(), row.mode);
-    if row.in_place {
-        heading.push_str(", in place");
-    }
+    let mut heading = row.scan();
     if row.input_offset_bytes != 0 || row.output_offset_bytes != 0 {
         let _ = write!(heading, ", {} and {} bytes off 16", row.input_offset_bytes, row.output_offset_bytes);
     }
@@ -120,18 +109,6 @@ fn choices(row: &Row) -> String {
         choices.push_str(", static tiles");
     }
     choices
-}
-
-/// About four significant digits in at most `width` characters.
-pub fn significant(value: f64, width: usize) -> String {
-    let digits = match value.abs() {
-        magnitude if magnitude >= 1000.0 => 0,
-        magnitude if magnitude >= 100.0 => 1,
-        magnitude if magnitude >= 10.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.digits$}");
-    if text.len() > width { format!("{value:.1e}") } else { text }
 }
 
 #[cfg(test)]

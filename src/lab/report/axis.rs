@@ -1,29 +1,8 @@
 //! Axes with exactly the ticks that are asked for: logarithms to base 2 with powers of two, or from zero.
 
+use crate::text::format_power;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
-
-/// 1024 as 2¹⁰; what is no power of two as it is.
-pub(super) fn power_label(value: f64) -> String {
-    let exponent = value.log2();
-    if exponent.fract() != 0.0 {
-        return value.to_string();
-    }
-    let superscript = |character: char| match character {
-        '-' => '⁻',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        '4' => '⁴',
-        '5' => '⁵',
-        '6' => '⁶',
-        '7' => '⁷',
-        '8' => '⁸',
-        '9' => '⁹',
-        _ => '⁰',
-    };
-    format!("2{}", exponent.to_string().chars().map(superscript).collect::<String>())
-}
 
 /// 0.25 as 1/4, 1024 as it is: for axes of people's numbers.
 fn plain_label(value: f64) -> String {
@@ -52,7 +31,7 @@ impl Axis {
         let high = values.fold(f64::NEG_INFINITY, f64::max).log2();
         let (first, last) = (low.floor() as i32, (high.ceil() as i32).max(low.floor() as i32 + 1));
         // One way to write for all ticks of an axis: 2¹⁶ where the numbers get long, 1/4 and 1024 where not.
-        let label = if last > 13 || first < -10 { power_label } else { plain_label };
+        let label = if last > 13 || first < -10 { format_power } else { plain_label };
         let step = (f64::from(last - first) / f64::from(most)).ceil().max(1.0) as usize;
         let ticks = (first..=last).step_by(step).map(|tick| f64::from(tick).exp2()).collect();
         // A little air, so that no marker lies on the frame.
@@ -134,10 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn powers_of_two_are_labelled_as_such() {
-        for (value, label) in [(1.0, "2⁰"), (128.0, "2⁷"), (1024.0, "2¹⁰"), (0.25, "2⁻²"), (1000.0, "1000")] {
-            assert_eq!(power_label(value), label);
-        }
+    fn fractions_of_one_are_labelled_as_such() {
         for (value, label) in [(1.0, "1"), (64.0, "64"), (0.25, "1/4"), (0.0, "0"), (1.5, "1.5")] {
             assert_eq!(plain_label(value), label);
         }

@@ -2,17 +2,20 @@
 //! name: many sizes give pictures by size, several VTs at one size pictures by VT, several types pictures
 //! by type. Rows that were wrong or could not be launched are in no line.
 
-use super::axis::{Axis, power_label};
-use super::chart::{Cell, Chart, HeatMap, Point, Refusal, Series};
+use super::axis::Axis;
+use super::chart::{Chart, Layout, Point, Series};
+use super::error::ReportError;
+use super::family::{Family, is_trusted, median, slug_of, subjects_of};
+use super::heat_map::{Cell, HeatMap};
 use super::look::Look;
-use super::{Plot, ReportError};
-use crate::cli::arguments::format_size;
+use super::svg::{Plot, Refusal};
 use crate::element::{ElementType, Operator};
 use crate::lab::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
-use crate::lab::measure::sweep::Offsets;
+use crate::lab::measure::sweep::{Offsets, is_variant};
 use crate::lab::measure::targets;
 use crate::strategy::{Mode, Strategy, StrategyChoice};
+use crate::text::{format_power, format_size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands behind the record's name in the file names of its pictures.
@@ -33,93 +36,6 @@ pub(super) const KINDS: [&str; 10] = [
 const SMALL: u64 = 1 << 20;
 /// A sweep with fewer sizes is about something else.
 const FEWEST_SIZES: usize = 5;
-
-/// Rows that compute the same, with the copies of the same elements.
-pub(super) struct Family<'a> {
-    pub(super) element: ElementType,
-    pub(super) operator: Operator,
-    pub(super) mode: Mode,
-    pub(super) offsets: Offsets,
-    pub(super) rows: Vec<&'a SweepRow>,
-}
-
-impl<'a> Family<'a> {
-    /// All families of a record, in its order. Bounds are no scans and in none.
-    pub(super) fn all(record: &'a SweepRecord) -> Vec<Self> {
-        let mut families: Vec<Self> = Vec::new();
-        for row in record.rows.iter().filter(|row| row.kind != Kind::Bound) {
-            let Some(mode) = row.mode else { continue };
-            if !families.iter().any(|family| family.computes(row) && family.mode == mode) {
-                let SweepRow { element, operator, offsets, .. } = *row;
-                families.push(Self { element, operator, mode, offsets, rows: Vec::new() });
-            }
-        }
-        for family in &mut families {
-            let belongs = |row: &&SweepRow| {
-                row.kind != Kind::Bound && family.computes(row) && row.mode.is_none_or(|mode| mode == family.mode)
-            };
-            family.rows = record.rows.iter().filter(belongs).collect();
-        }
-        families
-    }
-
-    fn computes(&self, row: &SweepRow) -> bool {
-        (self.element, self.operator, self.offsets) == (row.element, row.operator, row.offsets)
-    }
-
-    fn measured(&self) -> impl Iterator<Item = &'a SweepRow> {
-        self.rows.iter().copied().filter(|row| row.status == Status::Measured)
-    }
-
-    /// "i32 sum, exclusive", and "i32 sum, exclusive, offsets 1,3" where the arrays begin at no boundary.
-    pub(super) fn title(&self) -> String {
-        let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
-        format!("{} {}, {}{offsets}", self.element, self.operator, self.mode)
-    }
-
-    fn slug(&self) -> String {
-        let offsets = slug_of(self.offsets);
-        format!("{}-{}-{}{offsets}", self.element, self.operator, self.mode).replace(' ', "-")
-    }
-
-    fn sizes(&self) -> BTreeSet<u64> {
-        self.measured().map(|row| row.n).collect()
-    }
-
-    /// The measured row of a subject at a size; of several configurations the fastest by the figure.
-    pub(super) fn row(&self, subject: &str, n: u64, figure: Figure) -> Option<&'a SweepRow> {
-        self.measured()
-            .filter(|row| row.subject == subject && row.n == n && median(row, figure).is_some())
-            .min_by(|left, right| median(left, figure).partial_cmp(&median(right, figure)).expect("finite"))
-    }
-
-    /// Names of the subjects in their order in the record.
-    pub(super) fn subjects(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = Vec::new();
-        for row in &self.rows {
-            if !names.contains(&row.subject.as_str()) {
-                names.push(&row.subject);
-            }
-        }
-        names
-    }
-}
-
-/// What file names say of offsets.
-fn slug_of(offsets: Offsets) -> String {
-    let Offsets { input, output } = offsets;
-    if offsets.is_aligned() { String::new() } else { format!("-offsets-{input}-{output}") }
-}
-
-/// The median of a figure, if there is one.
-pub(super) fn median(row: &SweepRow, figure: Figure) -> Option<f64> {
-    row.figure(figure)?.median_ns.filter(|&median| median > 0.0)
-}
-
-/// A peer in another variant than the one its users call: a 64-bit count, a fixed order, a call that waits.
-pub(super) fn is_variant(subject: &str) -> bool {
-    ["-64-bit-count", "-synchronous", "-run-to-run", "copy-16-byte"].iter().any(|part| subject.contains(part))
-}
 
 /// The peers of a record, main ones first and newest first: a peer's place decides its look in every picture.
 fn peers(record: &SweepRecord) -> Vec<String> {
@@ -204,8 +120,7 @@ impl Renderer<'_> {
     ) -> Result<(), ReportError> {
         debug_assert!(KINDS.contains(&kind));
         let name = format!("{}-{kind}-{slug}", self.stem);
-        let svg = draw().map_err(|error| ReportError::Drawing { plot: name.clone(), reason: error.to_string() })?;
-        self.plots.push(Plot { name, title: title.to_owned(), caption, svg });
+        self.plots.push(Plot::drawn(name, title.to_owned(), caption, draw)?);
         Ok(())
     }
 
@@ -285,7 +200,7 @@ impl Renderer<'_> {
             self.by_size_chart(kind, "Time at small n", family, figure, "µs a scan".to_owned(), caption, series)?;
         }
         for (kind, figure) in [("speed-up-cold", Figure::Cold), ("speed-up-graph", Figure::Graph)] {
-            let best = best_cub(family, figure);
+            let best = family.best_cub(figure);
             let best_ns = |n: u64| best.get(&n).and_then(|row| median(row, figure));
             let is_shown = |row: &SweepRow| {
                 row.kind != Kind::Copy && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
@@ -330,6 +245,7 @@ impl Renderer<'_> {
         let ys = values(|point| point.y).collect::<Vec<_>>().into_iter();
         let y = if reference.is_some() { Axis::from_zero(ys.chain(reference)) } else { Axis::powers(ys, 11) };
         let chart = Chart {
+            layout: Layout::SWEPT,
             title: title.clone(),
             x_description: "n, elements",
             y_description,
@@ -353,8 +269,13 @@ impl Renderer<'_> {
         groups.retain(|_, rows| rows.iter().map(|row| row.vt).collect::<BTreeSet<_>>().len() >= 2);
         for ((subject, n), rows) in &groups {
             let figure = main_figure(*n, rows);
-            let place =
-                format!("{subject}, n = {}, {}: {}, {}", size_label(*n), describe(figure), family.title(), self.gpu);
+            let place = format!(
+                "{subject}, n = {}, {}: {}, {}",
+                format_power(*n as f64),
+                describe(figure),
+                family.title(),
+                self.gpu
+            );
             let slug = format!("{subject}-{}-{}", format_size(*n).replace('^', "-"), family.slug());
             self.vt_lines(rows, figure, &place, &slug)?;
             self.vt_map(rows, figure, &place, &slug)?;
@@ -388,6 +309,7 @@ impl Renderer<'_> {
         );
         let caption = explain_hollow(caption, &series);
         let chart = Chart {
+            layout: Layout::SWEPT,
             title: title.clone(),
             x_description: "VT, values per thread",
             y_description: "GB/s, counting 2n elements".to_owned(),
@@ -455,12 +377,8 @@ impl Renderer<'_> {
             let figure = main_figure(n, &rows);
             let mut types: Vec<ElementType> = families.iter().map(|family| family.element).collect();
             types.sort_unstable();
-            let mut subjects: Vec<&str> = Vec::new();
-            for row in rows.iter().filter(|row| row.subject != "memcpy") {
-                if !subjects.contains(&row.subject.as_str()) && (row.kind != Kind::Copy && !is_variant(&row.subject)) {
-                    subjects.push(&row.subject);
-                }
-            }
+            let mut subjects = subjects_of(rows.iter().filter(|row| row.kind != Kind::Copy).copied());
+            subjects.retain(|subject| !is_variant(subject));
             let mut series: Vec<Series> = Vec::new();
             for (index, subject) in subjects.iter().enumerate() {
                 let offset = 0.64 * ((index as f64 + 0.5) / subjects.len() as f64 - 0.5);
@@ -490,7 +408,7 @@ impl Renderer<'_> {
             let title = format!(
                 "Percent of copy by type, {}: {operator}, {mode}, n = {}{place}, {}",
                 describe(figure),
-                size_label(n),
+                format_power(n as f64),
                 self.gpu
             );
             let caption = format!(
@@ -501,6 +419,7 @@ impl Renderer<'_> {
             let caption = explain_hollow(caption, &series);
             let uppers = series.iter().flat_map(|series| &series.points).map(|point| point.upper.max(point.lower));
             let chart = Chart {
+                layout: Layout::SWEPT,
                 title: title.clone(),
                 x_description: "element type",
                 y_description: "percent of the copy's speed".to_owned(),
@@ -531,10 +450,6 @@ fn point(
     Some(Point { x, y, lower, upper, is_on_line: true, is_trusted: figure.is_trusted })
 }
 
-fn is_trusted(row: &SweepRow, figure: Figure) -> bool {
-    row.figure(figure).is_some_and(|figure| figure.is_trusted)
-}
-
 /// A ratio by size is worth no more than what it is the ratio to.
 fn trust_no_more_than(series: &mut [Series], reference: impl Fn(u64) -> bool) {
     for point in series.iter_mut().flat_map(|series| &mut series.points) {
@@ -559,21 +474,4 @@ fn main_figure(n: u64, rows: &[&SweepRow]) -> Figure {
         [Figure::Graph, Figure::Cold, Figure::Stream, Figure::Latency]
     };
     order.into_iter().find(|&figure| has(figure)).unwrap_or(order[0])
-}
-
-/// The fastest CUB at each n.
-fn best_cub<'a>(family: &Family<'a>, figure: Figure) -> BTreeMap<u64, &'a SweepRow> {
-    let mut best: BTreeMap<u64, &SweepRow> = BTreeMap::new();
-    for row in family.measured().filter(|row| row.subject.starts_with("cub-")) {
-        let Some(nanoseconds) = median(row, figure) else { continue };
-        if best.get(&row.n).and_then(|best| median(best, figure)).is_none_or(|least| nanoseconds < least) {
-            best.insert(row.n, row);
-        }
-    }
-    best
-}
-
-/// 2¹⁶, or the number as it is.
-fn size_label(n: u64) -> String {
-    power_label(n as f64)
 }
