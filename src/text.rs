@@ -89,18 +89,15 @@ fn scaled(mantissa: &str, factor: u64) -> Result<u64, SizeError> {
 
 /// A size as people write it: 2^20, 2^16-1, 1000.
 pub fn format_size(n: u64) -> String {
-    for (difference, sign) in [(0i64, ""), (1, "-"), (-1, "+"), (5, "-"), (-5, "+")] {
-        if let Some(power) = n.checked_add_signed(difference).filter(|power| power.is_power_of_two() && *power >= 1024)
-        {
-            let exponent = power.trailing_zeros();
-            return if difference == 0 {
-                format!("2^{exponent}")
-            } else {
-                format!("2^{exponent}{sign}{}", difference.unsigned_abs())
-            };
-        }
+    let near = [0i64, 1, -1, 5, -5].into_iter().find_map(|difference| {
+        let power = n.checked_add_signed(difference).filter(|power| power.is_power_of_two() && *power >= 1024)?;
+        Some((power.trailing_zeros(), -difference))
+    });
+    match near {
+        None => n.to_string(),
+        Some((exponent, 0)) => format!("2^{exponent}"),
+        Some((exponent, addend)) => format!("2^{exponent}{addend:+}"),
     }
-    n.to_string()
 }
 
 /// Binary units of bytes, the largest first.

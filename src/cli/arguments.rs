@@ -173,8 +173,8 @@ pub struct CompareArguments {
 }
 
 impl CompareArguments {
-    /// Refuses what has a meaning for targets only, where strategies are run. The parser's own word for it, `requires`,
-    /// asks for --sweep only as long as nothing conflicts with that, and would ignore the option beside --sizes.
+    /// Refuses options of targets where strategies are run. clap's `requires` would not do: it is ignored where an
+    /// option that conflicts with --sweep is given, such as --sizes.
     pub(super) fn check_without_sweep(&self) -> Result<(), CliError> {
         let found = [
             (self.record.is_some(), "--record FILE is judged by targets"),
@@ -191,7 +191,7 @@ impl CompareArguments {
     }
 }
 
-/// What says how strategies are run: a sweep's file says that for itself.
+/// Options that say how strategies are run, which a sweep's file says for itself.
 const OF_RUNS: [&str; 22] = [
     "strategies",
     "types",
@@ -217,7 +217,7 @@ const OF_RUNS: [&str; 22] = [
     "samples",
 ];
 
-/// Names of one kind, separated by commas.
+/// A list of names, separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names<T> {
     /// The choices in the order in which they were given.

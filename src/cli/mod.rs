@@ -9,6 +9,7 @@ pub mod devices;
 pub mod info;
 pub mod input;
 pub mod jobs;
+mod npy;
 pub mod report;
 #[cfg(feature = "cpu")]
 pub mod stress;

@@ -5,7 +5,7 @@ use crate::strategy::{ScanConfig, Strategy};
 use crate::text::{format_size, significant};
 use std::fmt::Write;
 
-/// Turns rows into lines and puts a heading where what is computed changes.
+/// Turns rows into lines, with a heading wherever another scan begins.
 #[derive(Debug, Default)]
 pub struct Table {
     heading: Option<String>,
@@ -17,7 +17,7 @@ impl Table {
     pub fn lines(&mut self, row: &Row, timed: bool) -> String {
         let mut lines = String::new();
         let heading = heading(row);
-        // Strategies without tiles have no choices and stand under whatever heading there is.
+        // A strategy without tiles has no choices, so it stands under the heading that is there.
         let ran = row.strategy_that_ran();
         let choices = if ran.is_some_and(Strategy::has_tiles) { choices(row) } else { self.choices.clone() };
         if self.heading.as_ref() != Some(&heading) || self.choices != choices {
@@ -78,8 +78,8 @@ behind   tiles a tile looked back over, on average
 These are counts. How long the CPU device takes says nothing about a GPU.
 ";
 
-/// The name on the left, the size on the right. What `auto` came to has a long name, which takes of the columns that
-/// the size leaves free; where that is not enough, the name has a line of its own.
+/// The name on the left, the size on the right. A long name, such as what `auto` came to, takes columns that the size
+/// leaves free; if these are too few, it has a line of its own.
 fn name_and_size(name: &str, size: &str) -> String {
     let free = NAME_AND_SIZE_COLUMNS.saturating_sub(name.len());
     if size.len() < free { format!("{name}{size:>free$}") } else { format!("{name}\n{size:>NAME_AND_SIZE_COLUMNS$}") }
@@ -93,7 +93,7 @@ fn heading(row: &Row) -> String {
     heading
 }
 
-/// The choices inside the kernels that differ from the defaults, which go without saying.
+/// The choices inside the kernels that are not the defaults.
 fn choices(row: &Row) -> String {
     let default = ScanConfig::default();
     let mut choices = String::new();

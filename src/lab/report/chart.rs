@@ -8,6 +8,7 @@ use super::html::escaped;
 use super::look::Look;
 use super::svg::{Area, GRID, INK, PAPER, Refusal, drawing, finish_svg, layer, plain_text, title_of};
 use plotters::prelude::*;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A median with its quartiles.
@@ -37,6 +38,12 @@ impl Series {
     fn last(&self) -> f64 {
         self.points.last().map_or(0.0, |point| point.y)
     }
+}
+
+/// How many places on the horizontal axis the series have points at.
+pub(super) fn places(series: &[Series]) -> usize {
+    let xs = series.iter().flat_map(|series| &series.points).map(|point| point.x.to_bits());
+    xs.collect::<BTreeSet<_>>().len()
 }
 
 /// Sizes in pixels, and what a chart is made of.

@@ -13,7 +13,7 @@ const fn color((red, green, blue): (u8, u8, u8)) -> RGBColor {
 const AUTO_COLOR: RGBColor = RGBColor(0xee, 0x33, 0x77);
 const AUTO_MARKER: &[(i32, i32)] = &[(0, -6), (2, -2), (6, 0), (2, 2), (0, 6), (-2, 2), (-6, 0), (-2, -2)];
 
-/// Peers take the markers of so many strategies, the first of all: a new strategy changes no picture.
+/// Peers take the markers of the first so many strategies, so that a new strategy changes no picture.
 const PEER_MARKERS: usize = 8;
 
 /// How a line is drawn.

@@ -6,7 +6,7 @@
 //! marked with classes, so that one file serves light and dark pages.
 
 use super::axis::Axis;
-use super::chart::{Chart, Layout, Point, Series};
+use super::chart::{Chart, Layout, Point, Series, places};
 use super::error::ReportError;
 use super::look::Look;
 use super::svg::{Plot, Refusal};
@@ -268,10 +268,7 @@ fn in_order(points: impl Iterator<Item = (f64, f64)>, quantity: &Quantity) -> Ve
 
 fn finish(mut series: Vec<Series>, where_: String) -> Option<Data> {
     series.retain(|series| !series.points.is_empty());
-    let mut xs: Vec<f64> = series.iter().flat_map(|series| series.points.iter().map(|point| point.x)).collect();
-    xs.sort_by(f64::total_cmp);
-    xs.dedup();
-    (xs.len() >= 2).then_some(Data { series, where_ })
+    (places(&series) >= 2).then_some(Data { series, where_ })
 }
 
 fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<String, Refusal> {

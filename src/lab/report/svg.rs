@@ -51,7 +51,7 @@ pub(super) type Refusal = Box<dyn std::error::Error + Send + Sync>;
 /// What is drawn on.
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-// Placeholders that `finish_svg` turns into classes; no series has these colours.
+// `finish_svg` gives these colours classes, so no series may have them.
 pub(super) const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
 /// Okabe and Ito's black, for what is not this crate's; near white on dark pages.
 pub(super) const PEER: RGBColor = RGBColor(0x11, 0x11, 0x13);

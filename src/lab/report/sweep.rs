@@ -1,9 +1,9 @@
-//! The pictures of a sweep's record. What is drawn follows from what was measured, not from the sweep's
-//! name: many sizes give pictures by size, several VTs at one size pictures by VT, several types pictures
-//! by type. Rows that were wrong or could not be launched are in no line.
+//! The pictures of a sweep's record. What was measured decides what is drawn, not the sweep's name: many sizes give
+//! pictures by size, several VTs at one size pictures by VT, several types pictures by type. No line has rows that
+//! were wrong or could not be launched.
 
 use super::axis::Axis;
-use super::chart::{Chart, Layout, Point, Series};
+use super::chart::{Chart, Layout, Point, Series, places};
 use super::error::ReportError;
 use super::family::{Family, is_trusted, median, slug_of, subjects_of};
 use super::heat_map::{Cell, HeatMap};
@@ -61,6 +61,20 @@ pub(super) fn is_without_frame(record: &SweepRecord) -> bool {
     record.rows.iter().any(|row| row.cold.as_ref().is_some_and(|cold| cold.empty_frame_ns.is_some()))
 }
 
+const GIGABYTES: &str = "GB/s, counting 2n elements";
+const PERCENT: &str = "percent of the copy's speed";
+
+/// A chart by size in words.
+struct BySize {
+    kind: &'static str,
+    what: &'static str,
+    figure: Figure,
+    y_description: &'static str,
+    caption: String,
+    /// Where the subjects are as fast as what they are compared with.
+    reference: Option<f64>,
+}
+
 struct Renderer<'a> {
     stem: &'a str,
     gpu: String,
@@ -77,7 +91,7 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
     let gpu = record.header.machine.gpu.replace("NVIDIA ", "");
     let mut renderer =
         Renderer { stem, gpu, peers: peers(record), is_without_frame: is_without_frame(record), plots: Vec::new() };
-    // Sixteen scans by size and as many off a boundary would hide what the sweep is about: its table says it.
+    // The sweep of targets has some thirty scans by size; its table says what their pictures would hide.
     if record.header.sweep.name == targets::SWEEP {
         return Ok(Vec::new());
     }
@@ -124,8 +138,15 @@ impl Renderer<'_> {
         Ok(())
     }
 
+    fn add_chart(&mut self, kind: &str, slug: &str, mut caption: String, chart: &Chart) -> Result<(), ReportError> {
+        if chart.series.iter().flat_map(|series| &series.points).any(|point| !point.is_trusted) {
+            caption.push_str(" Hollow markers: no noise criterion was met.");
+        }
+        self.add(kind, slug, &chart.title, caption, || chart.svg())
+    }
+
     /// One line a subject, of the given value with its quartiles. Lines go through powers of two, if there are
-    /// such: 2^16 and 2^16+1 beside each other would make a line a wall.
+    /// such: a line through 2^16 and 2^16+1 would be a vertical stroke.
     fn lines(
         &self,
         family: &Family<'_>,
@@ -160,7 +181,6 @@ impl Renderer<'_> {
     fn by_size(&mut self, family: &Family<'_>) -> Result<(), ReportError> {
         let throughput = |row: &SweepRow, nanoseconds: f64| Some(row.bytes as f64 / nanoseconds);
         let microseconds = |_: &SweepRow, nanoseconds: f64| Some(nanoseconds / 1e3);
-        let gigabytes = || "GB/s, counting 2n elements".to_owned();
         let band = "Medians, the quartiles as a band; lines join powers of two, other sizes are small markers.";
         let is_main = |row: &SweepRow| !is_variant(&row.subject);
         let is_peer = |row: &SweepRow| {
@@ -172,7 +192,15 @@ impl Renderer<'_> {
         let series = self.lines(family, Figure::Cold, is_main, throughput);
         let caption =
             format!("{} {band} The thick grey line is the device's copy: the roof.", self.explain(Figure::Cold));
-        self.by_size_chart("throughput", "Throughput by size", family, Figure::Cold, gigabytes(), caption, series)?;
+        let throughput = BySize {
+            kind: "throughput",
+            what: "Throughput by size",
+            figure: Figure::Cold,
+            y_description: GIGABYTES,
+            caption,
+            reference: None,
+        };
+        self.by_size_chart(family, throughput, series)?;
 
         if family.rows.iter().any(|row| row.kind == Kind::Peer && is_variant(&row.subject)) {
             let percent = |row: &SweepRow, nanoseconds: f64| {
@@ -188,8 +216,15 @@ impl Renderer<'_> {
                  the peers. {band}",
                 self.explain(Figure::Cold)
             );
-            let description = "percent of the copy's speed".to_owned();
-            self.by_size_chart("peers", "Percent of copy by size", family, Figure::Cold, description, caption, series)?;
+            let peers = BySize {
+                kind: "peers",
+                what: "Percent of copy by size",
+                figure: Figure::Cold,
+                y_description: PERCENT,
+                caption,
+                reference: Some(100.0),
+            };
+            self.by_size_chart(family, peers, series)?;
         }
         for (kind, figure) in
             [("time-graph", Figure::Graph), ("time-stream", Figure::Stream), ("time-latency", Figure::Latency)]
@@ -197,7 +232,9 @@ impl Renderer<'_> {
             let is_shown = |row: &SweepRow| is_main(row) && row.n <= SMALL;
             let series = self.lines(family, figure, is_shown, microseconds);
             let caption = format!("{} {band}", self.explain(figure));
-            self.by_size_chart(kind, "Time at small n", family, figure, "µs a scan".to_owned(), caption, series)?;
+            let time =
+                BySize { kind, what: "Time at small n", figure, y_description: "µs a scan", caption, reference: None };
+            self.by_size_chart(family, time, series)?;
         }
         for (kind, figure) in [("speed-up-cold", Figure::Cold), ("speed-up-graph", Figure::Graph)] {
             let best = family.best_cub(figure);
@@ -213,49 +250,42 @@ impl Renderer<'_> {
                  subject's: above 1 the subject is faster. {band}",
                 self.explain(figure)
             );
-            let description = "times as fast as the best CUB".to_owned();
-            self.by_size_chart(kind, "Speed-up over the best CUB", family, figure, description, caption, series)?;
+            let speed_up = BySize {
+                kind,
+                what: "Speed-up over the best CUB",
+                figure,
+                y_description: "times as fast as the best CUB",
+                caption,
+                reference: Some(1.0),
+            };
+            self.by_size_chart(family, speed_up, series)?;
         }
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the words of one chart, each once")]
-    fn by_size_chart(
-        &mut self,
-        kind: &str,
-        what: &str,
-        family: &Family<'_>,
-        figure: Figure,
-        y_description: String,
-        caption: String,
-        series: Vec<Series>,
-    ) -> Result<(), ReportError> {
-        let values = |of: fn(&Point) -> f64| series.iter().flat_map(|series| &series.points).map(of);
-        if values(|point| point.x).map(f64::to_bits).collect::<BTreeSet<_>>().len() < 2 {
+    fn by_size_chart(&mut self, family: &Family<'_>, of: BySize, series: Vec<Series>) -> Result<(), ReportError> {
+        if places(&series) < 2 {
             return Ok(());
         }
-        let caption = explain_hollow(caption, &series);
-        let title = format!("{what}, {}: {}, {}", describe(figure), family.title(), self.gpu);
-        let reference = match kind {
-            "peers" => Some(100.0),
-            "speed-up-cold" | "speed-up-graph" => Some(1.0),
-            _ => None,
+        let points = || series.iter().flat_map(|series| &series.points);
+        let x = Axis::powers(points().map(|point| point.x), 14);
+        let ys = points().map(|point| point.y);
+        let y = match of.reference {
+            Some(reference) => Axis::from_zero(ys.chain([reference])),
+            None => Axis::powers(ys, 11),
         };
-        let x = Axis::powers(values(|point| point.x).collect::<Vec<_>>().into_iter(), 14);
-        let ys = values(|point| point.y).collect::<Vec<_>>().into_iter();
-        let y = if reference.is_some() { Axis::from_zero(ys.chain(reference)) } else { Axis::powers(ys, 11) };
         let chart = Chart {
             layout: Layout::SWEPT,
-            title: title.clone(),
+            title: format!("{}, {}: {}, {}", of.what, describe(of.figure), family.title(), self.gpu),
             x_description: "n, elements",
-            y_description,
+            y_description: of.y_description.to_owned(),
             x,
             y,
             series,
-            reference,
+            reference: of.reference,
             is_joined: true,
         };
-        self.add(kind, &family.slug(), &title, caption, || chart.svg())
+        self.add_chart(of.kind, &family.slug(), of.caption, &chart)
     }
 
     /// Pictures of each strategy and n that was measured at several VTs; says whether there is any.
@@ -297,29 +327,27 @@ impl Renderer<'_> {
             points.sort_by(|left, right| left.x.total_cmp(&right.x));
             series.push(Series { label: format!("{block} threads"), look: Look::of_index(index), points });
         }
-        let points = || series.iter().flat_map(|series| &series.points);
-        if points().map(|point| point.x.to_bits()).collect::<BTreeSet<_>>().len() < 2 {
+        if places(&series) < 2 {
             return Ok(());
         }
-        let title = format!("Throughput by VT: {place}");
+        let points = || series.iter().flat_map(|series| &series.points);
         let caption = format!(
             "{} Medians, the quartiles as a band. Where VT is not a multiple of a 16-byte vector, accesses are \
              narrower: the map beside it names each width.",
             self.explain(figure)
         );
-        let caption = explain_hollow(caption, &series);
         let chart = Chart {
             layout: Layout::SWEPT,
-            title: title.clone(),
+            title: format!("Throughput by VT: {place}"),
             x_description: "VT, values per thread",
-            y_description: "GB/s, counting 2n elements".to_owned(),
+            y_description: GIGABYTES.to_owned(),
             x: Axis::powers(points().map(|point| point.x), 12),
             y: Axis::from_zero(points().map(|point| point.upper.max(point.lower))),
             series,
             reference: None,
             is_joined: true,
         };
-        self.add("vt-lines", slug, &title, caption, || chart.svg())
+        self.add_chart("vt-lines", slug, caption, &chart)
     }
 
     fn vt_map(&mut self, rows: &[&SweepRow], figure: Figure, place: &str, slug: &str) -> Result<(), ReportError> {
@@ -416,13 +444,12 @@ impl Renderer<'_> {
                  subject's quartiles.",
                 self.explain(figure)
             );
-            let caption = explain_hollow(caption, &series);
             let uppers = series.iter().flat_map(|series| &series.points).map(|point| point.upper.max(point.lower));
             let chart = Chart {
                 layout: Layout::SWEPT,
-                title: title.clone(),
+                title,
                 x_description: "element type",
-                y_description: "percent of the copy's speed".to_owned(),
+                y_description: PERCENT.to_owned(),
                 x: Axis::of_names(types.iter().map(ToString::to_string).collect()),
                 y: Axis::from_zero(uppers.chain([100.0])),
                 series,
@@ -430,7 +457,7 @@ impl Renderer<'_> {
                 is_joined: false,
             };
             let slug = format!("{operator}-{mode}-{}{}", format_size(n).replace('^', "-"), slug_of(offsets));
-            self.add("types", &slug, &title, caption, || chart.svg())?;
+            self.add_chart("types", &slug, caption, &chart)?;
         }
         Ok(())
     }
@@ -455,14 +482,6 @@ fn trust_no_more_than(series: &mut [Series], reference: impl Fn(u64) -> bool) {
     for point in series.iter_mut().flat_map(|series| &mut series.points) {
         point.is_trusted &= reference(point.x as u64);
     }
-}
-
-/// Says what hollow markers mean, if there are any.
-fn explain_hollow(mut caption: String, series: &[Series]) -> String {
-    if series.iter().flat_map(|series| &series.points).any(|point| !point.is_trusted) {
-        caption.push_str(" Hollow markers: no noise criterion was met.");
-    }
-    caption
 }
 
 /// Cold where memory decides; at small n, where a cold launch is mostly waiting, graph; else what there is.
