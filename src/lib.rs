@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`abi`] | the contract with the kernels, generated from `cuda/abi.h` |
 //! | [`names`] | enums that people call by name |
+//! | [`text`] | sizes, numbers and lines as people write and read them |
 //! | [`element`] | element types, operators, and reference scans of them |
 //! | [`strategy`] | one row a strategy; its configuration, its plan of launches, tuning tables |
 //! | [`kernels`] | the kernels' sources, their faults, and where compiled ones are kept |
@@ -28,3 +29,4 @@ pub mod kernels;
 pub mod lab;
 pub mod names;
 pub mod strategy;
+pub mod text;

@@ -4,6 +4,7 @@
 use assert_cmd::cargo::cargo_bin;
 use lookback::lab::measure::record::{Opened, Status, SweepRecord, SweepRecorder};
 use lookback::strategy::StrategyChoice;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -33,6 +34,14 @@ fn stderr(output: &Output) -> &str {
 
 fn json(directory: &Path) -> serde_json::Value {
     serde_json::from_slice(&fs::read(directory.join("data.json")).unwrap()).unwrap()
+}
+
+/// The record that `compare` prints; everything in it is right.
+#[track_caller]
+fn compared(words: &[&str]) -> serde_json::Value {
+    let output = compare(&[words, &["--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// A refusal: the exit code, one message that says `word`, and no panic.
@@ -95,23 +104,17 @@ fn output_leaves_data_plots_and_page_and_report_renders_them_again() {
     let output = compare(&words);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
-    let files = || -> Vec<(String, Vec<u8>)> {
-        let mut files: Vec<_> = fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap()))
-            .collect();
-        files.sort();
-        files
+    let files = || -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap());
+        entries.map(|file| (file.file_name().into_string().unwrap(), fs::read(file.path()).unwrap())).collect()
     };
     let before = files();
-    let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
     for name in ["data.csv", "data.json", "index.html", "moves-by-vt-u32-sum-inclusive.svg"] {
-        assert!(names.contains(&name), "{name} is not among {names:?}");
+        assert!(before.contains_key(name), "{name} is not among {:?}", before.keys());
     }
     let page = fs::read_to_string(folder.join("index.html")).unwrap();
     assert!(page.contains("<svg") && !page.contains("src=\"http") && !page.contains("<script"));
-    for (name, _) in &before {
+    for name in before.keys() {
         if name.ends_with(".svg") || name.ends_with(".html") || name.ends_with(".csv") {
             fs::remove_file(folder.join(name)).unwrap();
         }
@@ -123,8 +126,7 @@ fn output_leaves_data_plots_and_page_and_report_renders_them_again() {
 #[test]
 fn machine_formats_are_alone_on_stdout() {
     let words = ["--sizes", "100", "--strategies", "lookback,naive"];
-    let output = compare(&[&words[..], &["--format", "json"]].concat());
-    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let record = compared(&words);
     assert_eq!(record["rows"].as_array().unwrap().len(), 2);
     assert_eq!(record["rows"][0]["strategy"], "lookback");
     assert_eq!(record["rows"][0]["element_moves_per_element"], 2.0);
@@ -136,8 +138,7 @@ fn machine_formats_are_alone_on_stdout() {
 #[test]
 fn a_seed_gives_one_result() {
     let rows = || {
-        let output = compare(&["--sizes", "5000", "--vts", "1", "--seed", "7", "--format", "json"]);
-        let mut record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut record = compared(&["--sizes", "5000", "--vts", "1", "--seed", "7"]);
         for row in record["rows"].as_array_mut().unwrap() {
             row["executor_seconds"].take();
         }
@@ -189,9 +190,7 @@ fn files_are_scanned() {
     npy.extend(format!("{:<69}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (5, 20), }").as_bytes());
     npy.extend((0..100).flat_map(|index| (index as f32).to_le_bytes()));
     fs::write(at("good.npy"), &npy).unwrap();
-    let output = compare(&["--input", &at("good.npy"), "--format", "json"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let record = compared(&["--input", &at("good.npy")]);
     assert!(record["rows"].as_array().unwrap().iter().all(|row| row["n"] == 100 && row["element"] == "f32"));
 
     fs::write(at("cut.npy"), &npy[..300]).unwrap();

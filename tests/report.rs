@@ -180,6 +180,25 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(cargo_bin("lookback")).args(arguments).output().expect("the program starts")
 }
 
+#[track_caller]
+fn run_well(arguments: &[&str]) {
+    let output = run(arguments);
+    let text = [output.stdout, output.stderr].concat();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&text));
+}
+
+/// A record alone in a folder.
+fn source(folder: &Path, sweep: &str) -> SweepSource {
+    SweepSource::read_all(&record(folder, sweep)).unwrap().remove(0)
+}
+
+/// Draws one record; returns the number of pictures and the page.
+fn draw(source: SweepSource) -> (usize, String) {
+    let page = source.directory.join("index.html");
+    let pictures = write_sweeps(&[source], &page).unwrap();
+    (pictures, fs::read_to_string(page).unwrap())
+}
+
 fn files(folder: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -203,8 +222,7 @@ fn every_kind_of_picture_is_drawn_and_the_page_needs_no_network() {
     for sweep in ["size", "vt", "types", "seeds"] {
         record(&folder, sweep);
     }
-    let output = run(&["report", folder.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    run_well(&["report", folder.to_str().unwrap()]);
     let files = files(&folder);
     let expected = [
         "size-h100-throughput-i32-sum-inclusive.svg",
@@ -296,8 +314,7 @@ fn committed_reports_are_reproduced_byte_for_byte() {
         for (name, (bytes, _)) in committed.iter().filter(|(name, _)| is_data(name)) {
             fs::write(copy.join(name), bytes).unwrap();
         }
-        let output = run(&["report", copy.to_str().unwrap()]);
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        run_well(&["report", copy.to_str().unwrap()]);
         let drawn = files(&copy);
         let names = |files: &BTreeMap<String, (Vec<u8>, SystemTime)>| {
             files.keys().filter(|name| is_drawn(name)).cloned().collect::<Vec<_>>()
@@ -310,30 +327,28 @@ fn committed_reports_are_reproduced_byte_for_byte() {
     }
     for document in ["README.md", "reports/README.md"] {
         let (document, records) = (root.join(document), root.join("reports"));
-        let output = run(&["report", "--splice", document.to_str().unwrap(), records.to_str().unwrap(), "--check"]);
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+        run_well(&["report", "--splice", document.to_str().unwrap(), records.to_str().unwrap(), "--check"]);
     }
 }
 
 #[test]
 fn a_figure_that_met_no_criterion_is_marked_in_pictures_and_tables() {
     let folder = tempfile::tempdir().unwrap();
-    let path = record(folder.path(), "quick");
-    let page = folder.path().join("index.html");
+    let source = source(folder.path(), "quick");
     let picture = |rows: &[&str]| {
-        let mut source = SweepSource::read_all(&path).unwrap().remove(0);
+        let mut source = source.clone();
         for row in source.record.rows.iter_mut().filter(|row| rows.contains(&row.subject.as_str()) && row.n == 1 << 20)
         {
             let cold = row.cold.as_mut().unwrap();
             (cold.is_trusted, cold.stop) = (false, Some(Stop::MaximumSamples));
         }
-        write_sweeps(&[source], &page).unwrap();
+        let (_, page) = draw(source);
         let picture = |kind: &str| {
             fs::read_to_string(folder.path().join(format!("quick-h100-{kind}-i32-sum-exclusive.svg"))).unwrap()
         };
         // The background is the first thing in the colour of the paper.
         let hollow = |kind: &str| picture(kind).matches("class=\"paper-fill\"").count() - 1;
-        (["throughput", "peers", "speed-up-cold"].map(hollow), fs::read_to_string(&page).unwrap())
+        (["throughput", "peers", "speed-up-cold"].map(hollow), page)
     };
     let (hollow, text) = picture(&[]);
     assert_eq!(hollow, [0, 0, 0]);
@@ -351,13 +366,10 @@ fn a_figure_that_met_no_criterion_is_marked_in_pictures_and_tables() {
 #[test]
 fn wrong_rows_are_in_no_picture_and_in_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
-    let path = record(folder.path(), "quick");
-    let mut source = SweepSource::read_all(&path).unwrap().remove(0);
+    let mut source = source(folder.path(), "quick");
     let is_lookback = |row: &&mut SweepRow| row.subject == Strategy::Lookback.name();
     source.record.rows.iter_mut().filter(is_lookback).for_each(|row| row.status = Status::Wrong);
-    let page = folder.path().join("index.html");
-    write_sweeps(&[source], &page).unwrap();
-    let page = fs::read_to_string(page).unwrap();
+    let (_, page) = draw(source);
     assert!(page.contains("WRONG") && !page.contains("data-series=\"lookback\""));
     assert!(page.contains("data-series=\"reduce-then-scan\""));
 }
@@ -365,21 +377,18 @@ fn wrong_rows_are_in_no_picture_and_in_the_exit_code() {
 #[test]
 fn a_record_without_rows_has_a_page_and_no_pictures() {
     let folder = tempfile::tempdir().unwrap();
-    let path = record(folder.path(), "seeds");
-    let mut source = SweepSource::read_all(&path).unwrap().remove(0);
+    let mut source = source(folder.path(), "seeds");
     source.record.rows.clear();
     source.record.finished = None;
-    let page = folder.path().join("index.html");
-    assert_eq!(write_sweeps(&[source], &page).unwrap(), 0);
-    assert!(fs::read_to_string(page).unwrap().contains("interrupted"));
+    let (pictures, page) = draw(source);
+    assert!(pictures == 0 && page.contains("interrupted"));
 }
 
 #[test]
 fn one_file_has_a_page_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let path = record(folder.path(), "seeds");
-    let output = run(&["report", path.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    run_well(&["report", path.to_str().unwrap()]);
     assert!(folder.path().join("seeds-h100.html").exists() && !folder.path().join("index.html").exists());
 }
 
@@ -444,12 +453,11 @@ fn markers_that_cannot_be_filled_are_refused() {
 #[test]
 fn operators_and_types_of_a_record_stay_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let path = record(folder.path(), "quick");
-    let mut source = SweepSource::read_all(&path).unwrap().remove(0);
+    let mut source = source(folder.path(), "quick");
     let mut rows = source.record.rows.clone();
     rows.iter_mut().for_each(|row| row.operator = Operator::Max);
     source.record.rows.extend(rows);
-    write_sweeps(&[source], &folder.path().join("index.html")).unwrap();
+    draw(source);
     let files = files(folder.path());
     for operator in ["sum", "max"] {
         assert!(files.contains_key(&format!("quick-h100-throughput-i32-{operator}-exclusive.svg")));

@@ -1,11 +1,11 @@
-//! Words of the command line that need more than a name: sizes, lists, and the whole of `compare`.
+//! Words of the command line that need more than a name: lists, ranges, and the whole of `compare`.
 
 use super::CliError;
 use crate::abi;
 use crate::element::{ElementType, Operator};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, StrategyChoice, TileOrder};
+use crate::text::parse_size;
 use clap::{Args, ValueEnum};
-use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -173,8 +173,8 @@ pub struct CompareArguments {
 }
 
 impl CompareArguments {
-    /// Refuses what has a meaning for targets only, where strategies are run. The parser's own word for it, `requires`,
-    /// asks for --sweep only as long as nothing conflicts with that, and would ignore the option beside --sizes.
+    /// Refuses options of targets where strategies are run. clap's `requires` would not do: it is ignored where an
+    /// option that conflicts with --sweep is given, such as --sizes.
     pub(super) fn check_without_sweep(&self) -> Result<(), CliError> {
         let found = [
             (self.record.is_some(), "--record FILE is judged by targets"),
@@ -191,7 +191,7 @@ impl CompareArguments {
     }
 }
 
-/// What says how strategies are run: a sweep's file says that for itself.
+/// Options that say how strategies are run, which a sweep's file says for itself.
 const OF_RUNS: [&str; 22] = [
     "strategies",
     "types",
@@ -217,7 +217,7 @@ const OF_RUNS: [&str; 22] = [
     "samples",
 ];
 
-/// Names of one kind, separated by commas.
+/// A list of names, separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names<T> {
     /// The choices in the order in which they were given.
@@ -258,107 +258,6 @@ impl<T: Choice + FromStr> FromStr for Names<T> {
     }
 }
 
-/// The most elements of an array: what can be counted and indexed everywhere.
-const LARGEST_SIZE: u64 = 1 << 44;
-
-/// A number of elements that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SizeError {
-    /// It is no number of elements.
-    Form,
-    /// There are more than an array has.
-    TooLarge,
-}
-
-impl fmt::Display for SizeError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Form => "write a size as 1000, 1_000, 1e6, 10K, 10M, 1G, 64Ki, 16Mi, 1Gi, 2^20 or 2^16-1",
-            Self::TooLarge => "a size is at most 2^44 elements; choose a smaller one",
-        })
-    }
-}
-
-impl std::error::Error for SizeError {}
-
-/// Reads a number of elements.
-///
-/// # Errors
-/// When it is none, or more than an address space holds.
-pub fn parse_size(text: &str) -> Result<u64, SizeError> {
-    let text = text.trim();
-    let after_base = text.strip_prefix("2^");
-    let size = if let Some((power, addend)) = after_base.and_then(|rest| rest.split_once('+')) {
-        let (power, addend) = (power_of_two(power), digits(addend)?);
-        power?.checked_add(addend).ok_or(SizeError::TooLarge)?
-    } else if let Some((power, subtrahend)) = after_base.and_then(|rest| rest.split_once('-')) {
-        let (power, subtrahend) = (power_of_two(power), digits(subtrahend)?);
-        power?.checked_sub(subtrahend).ok_or(SizeError::Form)?
-    } else if let Some(power) = after_base {
-        power_of_two(power)?
-    } else if let Some((mantissa, exponent)) = text.split_once(['e', 'E']) {
-        let factor = u32::try_from(digits(exponent)?).ok().and_then(|exponent| 10u64.checked_pow(exponent));
-        match factor {
-            Some(factor) => scaled(mantissa, factor)?,
-            // A mantissa that is none is what is wrong first.
-            None => return Err(scaled(mantissa, LARGEST_SIZE).err().unwrap_or(SizeError::TooLarge)),
-        }
-    } else {
-        let factors = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("K", 1_000), ("k", 1_000)];
-        let factors = factors.into_iter().chain([("M", 1_000_000), ("G", 1_000_000_000), ("", 1)]);
-        let mut found = factors.filter_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
-        found.next().map_or(Err(SizeError::Form), |(mantissa, factor)| scaled(mantissa, factor))?
-    };
-    if size <= LARGEST_SIZE { Ok(size) } else { Err(SizeError::TooLarge) }
-}
-
-fn digits(text: &str) -> Result<u64, SizeError> {
-    let plain: String = text.chars().filter(|&character| character != '_').collect();
-    // `parse` takes a sign, a size has none.
-    if !plain.is_empty() && plain.chars().all(|character| character.is_ascii_digit()) {
-        // Digits alone are a number, so what fails is its length.
-        plain.parse().map_err(|_| SizeError::TooLarge)
-    } else {
-        Err(SizeError::Form)
-    }
-}
-
-fn power_of_two(exponent: &str) -> Result<u64, SizeError> {
-    let exponent = u32::try_from(digits(exponent)?).map_err(|_| SizeError::TooLarge)?;
-    1u64.checked_shl(exponent).ok_or(SizeError::TooLarge)
-}
-
-/// `mantissa` × `factor`, where the mantissa may have a fraction that the factor makes whole: 1.5M.
-fn scaled(mantissa: &str, factor: u64) -> Result<u64, SizeError> {
-    let times = |text: &str| digits(text)?.checked_mul(factor).ok_or(SizeError::TooLarge);
-    let Some((whole, fraction)) = mantissa.split_once('.') else {
-        return times(mantissa);
-    };
-    let length = u32::try_from(fraction.len()).map_err(|_| SizeError::Form)?;
-    let denominator = 10u64.checked_pow(length).ok_or(SizeError::Form)?;
-    let (whole, fraction) = (times(whole)?, times(fraction)?);
-    if !fraction.is_multiple_of(denominator) {
-        return Err(SizeError::Form);
-    }
-    whole.checked_add(fraction / denominator).ok_or(SizeError::TooLarge)
-}
-
-/// A size as people write it: 2^20, 2^16-1, 1000.
-pub fn format_size(n: u64) -> String {
-    for (difference, sign) in [(0i64, ""), (1, "-"), (-1, "+"), (5, "-"), (-5, "+")] {
-        if let Some(power) = n.checked_add_signed(difference).filter(|power| power.is_power_of_two() && *power >= 1024)
-        {
-            let exponent = power.trailing_zeros();
-            return if difference == 0 {
-                format!("2^{exponent}")
-            } else {
-                format!("2^{exponent}{sign}{}", difference.unsigned_abs())
-            };
-        }
-    }
-    n.to_string()
-}
-
 fn parse_probability(text: &str) -> Result<f64, String> {
     text.trim()
         .parse()
@@ -389,72 +288,6 @@ fn parse_block(text: &str) -> Result<u32, String> {
 mod tests {
     use super::*;
     use crate::strategy::Strategy;
-    use proptest::prelude::*;
-
-    #[test]
-    fn sizes_are_read_as_people_write_them() {
-        for (text, size) in [
-            ("0", 0),
-            ("1000", 1000),
-            ("1_000_000", 1_000_000),
-            ("1e6", 1_000_000),
-            ("2.5e6", 2_500_000),
-            ("10K", 10_000),
-            ("10M", 10_000_000),
-            ("1.5G", 1_500_000_000),
-            ("64Ki", 65_536),
-            ("16Mi", 1 << 24),
-            ("2^0", 1),
-            ("2^20", 1 << 20),
-            ("2^16-1", 65_535),
-            ("2^32+5", (1 << 32) + 5),
-            (" 7 ", 7),
-        ] {
-            assert_eq!(parse_size(text), Ok(size), "{text}");
-        }
-        for text in [
-            "", "-1", "+1", "1.5", "1.0001K", "2^", "2^3-9", "2^99+x", "M", "ten", "3^2", "1e", "e6", "e99", "xe99",
-            ".",
-        ] {
-            assert_eq!(parse_size(text), Err(SizeError::Form), "{text}");
-        }
-        assert_eq!(parse_size("2^44"), Ok(1 << 44));
-        for text in [
-            "2^44+1",
-            "2^45",
-            "2^63",
-            "2^64",
-            "2^99",
-            "2^99999999999",
-            "1e14",
-            "1e99",
-            "99999999999999999999999",
-            "17592186044417",
-            "99999999G",
-            "2^63+99999999999999999999",
-        ] {
-            assert_eq!(parse_size(text), Err(SizeError::TooLarge), "{text}");
-        }
-        assert!(SizeError::TooLarge.to_string().contains(&format_size(LARGEST_SIZE)));
-    }
-
-    proptest! {
-        #[test]
-        fn a_size_shown_reads_back(n in 0u64..1 << 40) {
-            prop_assert_eq!(parse_size(&format_size(n)), Ok(n));
-        }
-
-        #[test]
-        fn a_size_near_a_power_of_two_reads_back(exponent in 0u32..40, difference in -6i64..7) {
-            let n = (1u64 << exponent).saturating_add_signed(difference);
-            prop_assert_eq!(parse_size(&format_size(n)), Ok(n));
-        }
-
-        #[test]
-        fn no_text_makes_the_reader_panic(text in "[0-9KMGi^+e._-]{0,12}") {
-            let _ = parse_size(&text);
-        }
-    }
 
     #[test]
     fn lists_keep_their_order_and_name_the_choices_of_a_wrong_word() {

@@ -1,6 +1,6 @@
 //! `lookback compare`: run, verify, print and keep one configuration after the other.
 
-use super::arguments::{CompareArguments, Format, format_size};
+use super::arguments::{CompareArguments, Format};
 use super::console::Console;
 use super::input::{self, Array};
 use super::jobs::{Job, Jobs, Scale};
@@ -13,6 +13,7 @@ use crate::lab::report;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Tuning, TuningTable};
 use crate::strategy::{Limit, Rounding, StrategyChoice};
+use crate::text::format_size;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -50,7 +51,6 @@ pub fn compare(
         None => Tuning::committed(device.gpu()),
     };
     let jobs = Jobs::new(arguments, &scale, file_size, &tuning)?;
-    let source = arguments.input.as_ref().map_or("random".to_owned(), |path| path.display().to_string());
     let header = Header {
         format: FORMAT,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -58,7 +58,7 @@ pub fn compare(
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         command: command_line(),
         seed: arguments.seed,
-        input: source.clone(),
+        input: source(arguments),
         device: description.clone(),
     };
     let mut recorder = Recorder::start(arguments.output.as_deref(), header)?;
@@ -76,64 +76,38 @@ pub fn compare(
     }
     console.start_progress(jobs.requests.iter().map(|job| cost(&job.request)).sum());
     let settings = RunSettings { seed: arguments.seed, samples: arguments.samples };
-    let mut loaded: Option<(ScanRequest, bool)> = None;
+    let mut input = None;
+    let mut is_loaded = false;
     let mut fatal = None;
     let mut device_is_lost = false;
     for Job { choice, request } in &jobs.requests {
         console.show_progress(format!("{choice} {}", format_size(request.n)));
-        let same_input = |other: &ScanRequest| other.instance == request.instance && other.n == request.n;
-        let is_loaded = match &loaded {
-            Some((other, is_loaded)) if same_input(other) => *is_loaded,
-            _ => {
-                let dataset = match &file {
-                    // The type was checked when the file was read, so the bytes are whole elements.
-                    Some(array) => Dataset::from_bytes(request.instance, array.bytes.clone(), source.clone())
-                        .map_err(|error| CliError::Usage(error.to_string()))?,
-                    None => {
-                        Dataset::fits(request.instance, request.n)
-                            .map_err(|error| CliError::Usage(error.to_string()))?;
-                        Dataset::random(request.instance, request.n, arguments.seed)
-                    }
-                };
-                let result = device.load(&dataset);
-                loaded = Some((*request, result.is_ok()));
-                match result {
-                    Ok(()) => true,
-                    Err(error) => {
-                        let what = format!("{} at n = {}", request.instance, format_size(request.n));
-                        match Problem::of(error) {
-                            Problem::Impossible(why) => recorder.skipped(Skipped { what, why })?,
-                            Problem::Failure { error, .. } | Problem::Absence(error) => {
-                                fatal = Some(error);
-                            }
-                        }
-                        false
-                    }
+        if input.replace((request.instance, request.n)) != Some((request.instance, request.n)) {
+            let loaded = device.load(&dataset(request, file.as_ref(), arguments)?);
+            is_loaded = loaded.is_ok();
+            match loaded.map_err(Problem::of) {
+                Ok(()) => {}
+                Err(Problem::Impossible(why)) => {
+                    let what = format!("{} at n = {}", request.instance, format_size(request.n));
+                    recorder.skipped(Skipped { what, why })?;
                 }
+                Err(Problem::Failure { error, .. } | Problem::Absence(error)) => fatal = Some(error),
             }
-        };
+        }
         if is_loaded {
-            let row = match device.run(request, &settings) {
-                Ok(outcome) => Some(Row::of_outcome(request, &outcome)),
-                Err(error) => match Problem::of(error) {
-                    Problem::Impossible(why) => {
-                        recorder.skipped(Skipped { what: describe(request), why })?;
-                        None
-                    }
-                    Problem::Failure { error, goes_on } => {
-                        let row = Row::of_failure(request, error.to_string());
-                        device_is_lost = !goes_on;
-                        Some(row)
-                    }
-                    Problem::Absence(error) => {
-                        fatal = Some(error);
-                        None
-                    }
-                },
-            };
+            let mut row = None;
+            match device.run(request, &settings).map_err(Problem::of) {
+                Ok(outcome) => row = Some(Row::of_outcome(request, &outcome)),
+                Err(Problem::Impossible(why)) => recorder.skipped(Skipped { what: describe(request), why })?,
+                Err(Problem::Failure { error, goes_on }) => {
+                    row = Some(Row::of_failure(request, error.to_string()));
+                    device_is_lost = !goes_on;
+                }
+                Err(Problem::Absence(error)) => fatal = Some(error),
+            }
             if let Some(row) = row {
                 let row = if *choice == StrategyChoice::Auto { row.chosen_by_auto() } else { row };
-                // Kept before it is printed: what the screen has shown is on disk.
+                // Recorded before it is printed, so that nothing on the screen is lost.
                 recorder.row(row.clone())?;
                 printer.row(&row, console)?;
             }
@@ -154,10 +128,28 @@ pub fn compare(
         console.remark(&format!("data, plots and page: {}", page.display()));
     }
     if let Some(source) = fatal {
-        // A failed kernel has a row that says so; here something is missing.
+        // A failed kernel has a row; here the device itself is missing something.
         return Err(CliError::NoDevice { device: device_word(&description.kind), source });
     }
     Ok(if record.rows.iter().all(|row| row.verified) { EXIT_OK } else { EXIT_WRONG })
+}
+
+/// What a configuration scans: the elements of `--input`, or drawn ones.
+fn dataset(request: &ScanRequest, file: Option<&Array>, arguments: &CompareArguments) -> Result<Dataset, CliError> {
+    match file {
+        // The type was checked when the file was read, so the bytes are whole elements.
+        Some(array) => Dataset::from_bytes(request.instance, array.bytes.clone(), source(arguments))
+            .map_err(|error| CliError::Usage(error.to_string())),
+        None => {
+            Dataset::fits(request.instance, request.n).map_err(|error| CliError::Usage(error.to_string()))?;
+            Ok(Dataset::random(request.instance, request.n, arguments.seed))
+        }
+    }
+}
+
+/// Where the elements are from.
+fn source(arguments: &CompareArguments) -> String {
+    arguments.input.as_ref().map_or("random".to_owned(), |path| path.display().to_string())
 }
 
 fn device_word(kind: &str) -> &'static str {

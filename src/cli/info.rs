@@ -1,5 +1,6 @@
 //! `lookback info`: what is on this machine, and for everything that is missing one line with what to do.
 
+use crate::text::wrapped;
 use std::fmt::Write;
 
 /// The whole text.
@@ -16,21 +17,17 @@ pub fn text() -> String {
 /// A name and what is to say about it, wrapped to 80 columns under itself.
 fn line(text: &mut String, name: &str, value: &str) {
     const INDENT: usize = 18;
-    let mut column = INDENT;
-    let _ = write!(text, "{name:<width$}", width = INDENT);
-    for (index, word) in value.split_whitespace().enumerate() {
-        let length = word.chars().count();
-        if index > 0 && column + 1 + length > 80 {
-            let _ = write!(text, "\n{:INDENT$}", "");
-            column = INDENT;
-        } else if index > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += length;
+    let lines = wrapped(value, 80 - INDENT).join(&format!("\n{:INDENT$}", ""));
+    let _ = writeln!(text, "{name:<INDENT$}{lines}");
+}
+
+/// A device by its name, and what it says of itself.
+#[cfg(any(feature = "cpu", feature = "cuda"))]
+fn device(text: &mut String, kind: &str, description: &crate::lab::device::DeviceDescription) {
+    line(text, kind, &description.name);
+    for (name, value) in &description.facts {
+        line(text, &format!("  {name}"), value);
     }
-    text.push('\n');
 }
 
 fn features() -> String {
@@ -49,10 +46,7 @@ fn cpu(text: &mut String) {
     use crate::lab::device::Device;
     let description =
         crate::lab::cpu_device::CpuDevice::new(crate::lab::cpu_device::CpuSettings::default()).description();
-    line(text, "CPU device", &description.name);
-    for (name, value) in description.facts {
-        line(text, &format!("  {name}"), &value);
-    }
+    device(text, "CPU device", &description);
 }
 
 #[cfg(not(feature = "cpu"))]
@@ -71,13 +65,7 @@ fn cuda(text: &mut String) {
         Err(error) => line(text, "CUDA device", &error.to_string()),
         Ok(()) => match CudaDevice::open(0) {
             Err(error) => line(text, "CUDA device", &error.to_string()),
-            Ok(device) => {
-                let description = device.description();
-                line(text, "CUDA device", &description.name);
-                for (name, value) in description.facts {
-                    line(text, &format!("  {name}"), &value);
-                }
-            }
+            Ok(cuda) => device(text, "CUDA device", &cuda.description()),
         },
     }
     let path = SearchPath::from_environment();

@@ -1,19 +1,20 @@
 //! From the command line to the list of configurations that run, and of those that do not and why.
 
 use super::CliError;
-use super::arguments::{CompareArguments, Names, format_size};
+use super::arguments::{CompareArguments, Names};
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::record::Skipped;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{Composition, Descriptor, Limit, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
+use crate::text::format_size;
 
 /// What runs, in order, and what does not.
 #[derive(Debug, Default)]
 pub struct Jobs {
     /// Grouped by instance and n, so that an input is made and uploaded once.
     pub requests: Vec<Job>,
-    /// Left out, with the reason.
+    /// What is left out, and why.
     pub skipped: Vec<Skipped>,
 }
 
@@ -26,7 +27,7 @@ pub struct Job {
     pub request: ScanRequest,
 }
 
-/// What of a kind of device decides about defaults and limits.
+/// Defaults and limits of a kind of device.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
     /// Sizes of the default comparison.
@@ -89,21 +90,19 @@ impl Jobs {
         file: Option<(ElementType, u64)>,
         tuning: &Tuning,
     ) -> Result<Self, CliError> {
-        let mut jobs = Self::default();
-        let instances = jobs.instances(arguments, file.map(|(element, _)| element));
-        let choice = Choices::new(arguments, tuning);
-        for instance in instances {
-            jobs.add_instance(arguments, &choice, scale, instance, file.map(|(_, n)| n));
+        let mut jobs = Builder { arguments, scale, choice: Choices::new(arguments, tuning), jobs: Self::default() };
+        for instance in jobs.instances(file.map(|(element, _)| element)) {
+            jobs.add_instance(instance, file.map(|(_, n)| n));
         }
         let defaults_only = arguments.types.is_none() && arguments.operators.is_none() && arguments.modes.is_none();
         if defaults_only && arguments.sizes.is_none() && file.is_none() {
             let instance = Instance::new(ElementType::IndexInterval, Operator::Intervals)
                 .expect("intervals are defined on index intervals");
             for mode in [Mode::Inclusive, Mode::Exclusive] {
-                let vts = choice.vts.as_deref();
-                jobs.add(arguments, &choice, scale, instance, &[mode], PROOF_SIZE, &choice.strategies, vts);
+                jobs.add(instance, &[mode], PROOF_SIZE, &jobs.choice.strategies.clone(), arguments.vts.as_deref());
             }
         }
+        let jobs = jobs.jobs;
         if jobs.requests.is_empty() {
             let reasons: Vec<_> =
                 jobs.skipped.iter().map(|skipped| format!("{}: {}", skipped.what, skipped.why)).collect();
@@ -111,8 +110,19 @@ impl Jobs {
         }
         Ok(jobs)
     }
+}
 
-    fn instances(&mut self, arguments: &CompareArguments, file: Option<ElementType>) -> Vec<Instance> {
+/// The jobs so far, and what decides about further ones.
+struct Builder<'a> {
+    arguments: &'a CompareArguments,
+    scale: &'a Scale,
+    choice: Choices<'a>,
+    jobs: Jobs,
+}
+
+impl Builder<'_> {
+    fn instances(&mut self, file: Option<ElementType>) -> Vec<Instance> {
+        let arguments = self.arguments;
         let own_operator = |element| {
             Operator::ALL
                 .iter()
@@ -148,15 +158,9 @@ impl Jobs {
         instances
     }
 
-    fn add_instance(
-        &mut self,
-        arguments: &CompareArguments,
-        choice: &Choices<'_>,
-        scale: &Scale,
-        instance: Instance,
-        file_size: Option<u64>,
-    ) {
-        let modes = self.modes(arguments, instance);
+    fn add_instance(&mut self, instance: Instance, file_size: Option<u64>) {
+        let (arguments, scale) = (self.arguments, self.scale);
+        let modes = self.modes(instance);
         let mut sizes = match file_size {
             Some(n) => vec![n],
             None => arguments.sizes.clone().unwrap_or_else(|| scale.sizes.to_vec()),
@@ -176,8 +180,9 @@ impl Jobs {
             let swept = |choice: &&StrategyChoice| {
                 sweep && n == sweep_size && SWEPT.iter().any(|&strategy| **choice == StrategyChoice::Named(strategy))
             };
-            let (swept, others): (Vec<StrategyChoice>, Vec<StrategyChoice>) = choice.strategies.iter().partition(swept);
-            self.add(arguments, choice, scale, instance, &modes, n, &others, choice.vts.as_deref());
+            let (swept, others): (Vec<StrategyChoice>, Vec<StrategyChoice>) =
+                self.choice.strategies.iter().partition(swept);
+            self.add(instance, &modes, n, &others, arguments.vts.as_deref());
             for strategy in swept {
                 let mut vts = scale.sweep_vts.to_vec();
                 if let StrategyChoice::Named(strategy) = strategy {
@@ -185,12 +190,13 @@ impl Jobs {
                 }
                 vts.sort_unstable();
                 vts.dedup();
-                self.add(arguments, choice, scale, instance, &modes, n, &[strategy], Some(&vts));
+                self.add(instance, &modes, n, &[strategy], Some(&vts));
             }
         }
     }
 
-    fn modes(&mut self, arguments: &CompareArguments, instance: Instance) -> Vec<Mode> {
+    fn modes(&mut self, instance: Instance) -> Vec<Mode> {
+        let arguments = self.arguments;
         let asked = arguments.modes.as_ref().map_or(vec![Mode::Inclusive], |names| names.choices.clone());
         let has_inverse = instance.has_inverse();
         let mut modes = Vec::new();
@@ -204,18 +210,9 @@ impl Jobs {
         modes
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call adds one block of the cartesian product")]
-    fn add(
-        &mut self,
-        arguments: &CompareArguments,
-        choice: &Choices<'_>,
-        scale: &Scale,
-        instance: Instance,
-        modes: &[Mode],
-        n: u64,
-        strategies: &[StrategyChoice],
-        vts: Option<&[u32]>,
-    ) {
+    /// Adds one block of the Cartesian product.
+    fn add(&mut self, instance: Instance, modes: &[Mode], n: u64, strategies: &[StrategyChoice], vts: Option<&[u32]>) {
+        let arguments = self.arguments;
         let input_offset = arguments.input_offset;
         let output_offset = arguments.output_offset.unwrap_or(if arguments.in_place { input_offset } else { 0 });
         let element_bytes = instance.element().bytes() as u32;
@@ -228,8 +225,8 @@ impl Jobs {
         }
         for &mode in modes {
             for &asked in strategies {
-                let (strategy, configs) = choice.configs(asked, vts, instance, n);
-                if let Some((limit, why)) = scale.limit(strategy).filter(|(limit, _)| n > *limit) {
+                let (strategy, configs) = self.choice.configs(asked, vts, instance, n);
+                if let Some((limit, why)) = self.scale.limit(strategy).filter(|(limit, _)| n > *limit) {
                     let what = format!("{strategy} above n = {}", format_size(limit));
                     self.skip(what, why.to_owned());
                     continue;
@@ -239,8 +236,8 @@ impl Jobs {
                     let request =
                         ScanRequest { instance, strategy, mode, config, n, in_place, input_offset, output_offset };
                     let job = Job { choice: asked, request };
-                    if !self.requests.contains(&job) {
-                        self.requests.push(job);
+                    if !self.jobs.requests.contains(&job) {
+                        self.jobs.requests.push(job);
                     }
                 }
             }
@@ -249,8 +246,8 @@ impl Jobs {
 
     fn skip(&mut self, what: String, why: String) {
         let skipped = Skipped { what, why };
-        if !self.skipped.contains(&skipped) {
-            self.skipped.push(skipped);
+        if !self.jobs.skipped.contains(&skipped) {
+            self.jobs.skipped.push(skipped);
         }
     }
 }
@@ -263,8 +260,7 @@ fn is_all<T>(names: &Option<Names<T>>) -> bool {
 struct Choices<'a> {
     strategies: Vec<StrategyChoice>,
     tuning: &'a Tuning,
-    vts: Option<Vec<u32>>,
-    blocks: Option<Vec<u32>>,
+    blocks: Option<&'a [u32]>,
     patterns: Vec<Pattern>,
     compositions: Vec<Composition>,
     descriptors: Vec<Option<Descriptor>>,
@@ -273,7 +269,7 @@ struct Choices<'a> {
 }
 
 impl<'a> Choices<'a> {
-    fn new(arguments: &CompareArguments, tuning: &'a Tuning) -> Self {
+    fn new(arguments: &'a CompareArguments, tuning: &'a Tuning) -> Self {
         fn list<T: Copy>(names: &Option<Names<T>>, default: T) -> Vec<T> {
             names.as_ref().map_or(vec![default], |names| names.choices.clone())
         }
@@ -282,22 +278,19 @@ impl<'a> Choices<'a> {
             strategies: (arguments.strategies.as_ref())
                 .map_or(StrategyChoice::ALL.to_vec(), |names| names.choices.clone()),
             tuning,
-            vts: arguments.vts.clone(),
-            blocks: arguments.blocks.clone(),
+            blocks: arguments.blocks.as_deref(),
             patterns: list(&arguments.pattern, default.pattern),
             compositions: list(&arguments.composition, default.composition),
-            descriptors: arguments
-                .descriptor
-                .as_ref()
+            descriptors: (arguments.descriptor.as_ref())
                 .map_or(vec![default.descriptor], |names| names.choices.iter().copied().map(Some).collect()),
             tile_orders: list(&arguments.tile_order, default.tile_order),
             all_patterns: is_all(&arguments.pattern) || is_all(&arguments.composition),
         }
     }
 
-    /// The strategy and its configurations; what it does not depend on keeps its default, so that it runs once,
-    /// and what the user left open is what is suggested for the size. `auto` is what the tuning table says, whatever
-    /// the lists say.
+    /// The strategy and its configurations. A choice on which the strategy does not depend keeps its default, so that
+    /// it runs once; a choice that the user left open is what is suggested for the size. `auto` runs what the tuning
+    /// table names, whatever the lists say.
     fn configs(
         &self,
         choice: StrategyChoice,
@@ -322,7 +315,7 @@ impl<'a> Choices<'a> {
             (strategy.has_tiles(), strategy.has_patterns(), strategy.is_single_pass());
         let mut configs = Vec::new();
         let suggested = ([default.vt], [default.block_threads]);
-        let blocks = self.blocks.as_deref().filter(|_| strategy != Strategy::Sequential).unwrap_or(&suggested.1);
+        let blocks = self.blocks.filter(|_| strategy != Strategy::Sequential).unwrap_or(&suggested.1);
         let vts = vts.filter(|_| tiles).unwrap_or(&suggested.0);
         let patterns = if patterned { &self.patterns[..] } else { &[default.pattern] };
         let compositions = if patterned { &self.compositions[..] } else { &[default.composition] };
@@ -332,7 +325,7 @@ impl<'a> Choices<'a> {
             for &vt in vts {
                 for &pattern in patterns {
                     for &composition in compositions {
-                        // Does not exist; asked for by name it runs into the device's own message.
+                        // It does not exist. Asked for by name, the device refuses it and says why.
                         if self.all_patterns && pattern == Pattern::Shuffle && composition == Composition::Block {
                             continue;
                         }

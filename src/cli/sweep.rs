@@ -1,6 +1,5 @@
 //! `lookback sweep` and `lookback compare-records`.
 
-use super::arguments::format_size;
 use super::console::Console;
 use super::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::compare::{THRESHOLD, compare_records};
@@ -13,6 +12,7 @@ use crate::lab::measure::sampling::{Figure, Stop};
 use crate::lab::measure::selftest::selftest;
 use crate::lab::measure::sweep::{Point, SHIPPED, SweepFile};
 use crate::strategy::tuning::{Gpu, TuningTable};
+use crate::text::format_size;
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

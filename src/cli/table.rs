@@ -1,11 +1,11 @@
 //! The table on stdout: 80 columns, a line a configuration, as it finishes.
 
-use super::arguments::format_size;
 use crate::lab::record::Row;
 use crate::strategy::{ScanConfig, Strategy};
+use crate::text::{format_size, significant};
 use std::fmt::Write;
 
-/// Turns rows into lines and puts a heading where what is computed changes.
+/// Turns rows into lines, with a heading wherever another scan begins.
 #[derive(Debug, Default)]
 pub struct Table {
     heading: Option<String>,
@@ -17,7 +17,7 @@ impl Table {
     pub fn lines(&mut self, row: &Row, timed: bool) -> String {
         let mut lines = String::new();
         let heading = heading(row);
-        // Strategies without tiles have no choices and stand under whatever heading there is.
+        // A strategy without tiles has no choices, so it stands under the heading that is there.
         let ran = row.strategy_that_ran();
         let choices = if ran.is_some_and(Strategy::has_tiles) { choices(row) } else { self.choices.clone() };
         if self.heading.as_ref() != Some(&heading) || self.choices != choices {
@@ -30,16 +30,8 @@ impl Table {
             self.choices = choices;
         }
         let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
-        let name = match row.chosen_strategy {
-            Some(chosen) => format!("{}: {chosen}", row.strategy),
-            None => row.strategy.name().to_owned(),
-        };
-        let start = format!(
-            "{} {:>2} {:>5}",
-            name_and_size(&name, &format_size(row.n)),
-            number(row.vt),
-            number(row.block_threads)
-        );
+        let name = name_and_size(&row.strategy_with_choice(), &format_size(row.n));
+        let start = format!("{name} {:>2} {:>5}", number(row.vt), number(row.block_threads));
         let verdict = match (&row.failure, row.verified) {
             (Some(_), _) => "FAILED",
             (None, true) => "ok",
@@ -86,25 +78,22 @@ behind   tiles a tile looked back over, on average
 These are counts. How long the CPU device takes says nothing about a GPU.
 ";
 
-/// The name on the left, the size on the right. What `auto` came to has a long name, which takes of the columns that
-/// the size leaves free; where that is not enough, the name has a line of its own.
+/// The name on the left, the size on the right. A long name, such as what `auto` came to, takes columns that the size
+/// leaves free; if these are too few, it has a line of its own.
 fn name_and_size(name: &str, size: &str) -> String {
     let free = NAME_AND_SIZE_COLUMNS.saturating_sub(name.len());
     if size.len() < free { format!("{name}{size:>free$}") } else { format!("{name}\n{size:>NAME_AND_SIZE_COLUMNS$}") }
 }
 
 fn heading(row: &Row) -> String {
-    let mut heading = format!("{}, {}", row.instance_name(), row.mode);
-    if row.in_place {
-        heading.push_str(", in place");
-    }
+    let mut heading = row.scan();
     if row.input_offset_bytes != 0 || row.output_offset_bytes != 0 {
         let _ = write!(heading, ", {} and {} bytes off 16", row.input_offset_bytes, row.output_offset_bytes);
     }
     heading
 }
 
-/// The choices inside the kernels that differ from the defaults, which go without saying.
+/// The choices inside the kernels that are not the defaults.
 fn choices(row: &Row) -> String {
     let default = ScanConfig::default();
     let mut choices = String::new();
@@ -120,18 +109,6 @@ fn choices(row: &Row) -> String {
         choices.push_str(", static tiles");
     }
     choices
-}
-
-/// About four significant digits in at most `width` characters.
-pub fn significant(value: f64, width: usize) -> String {
-    let digits = match value.abs() {
-        magnitude if magnitude >= 1000.0 => 0,
-        magnitude if magnitude >= 100.0 => 1,
-        magnitude if magnitude >= 10.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.digits$}");
-    if text.len() > width { format!("{value:.1e}") } else { text }
 }
 
 #[cfg(test)]

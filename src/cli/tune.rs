@@ -1,6 +1,6 @@
 //! `lookback tune`: measures candidates and writes the table that `auto` goes by.
 
-use super::arguments::{Names, format_size};
+use super::arguments::Names;
 use super::console::Console;
 use super::sweep::{in_a_sentence, in_words, open_laboratory};
 use super::{CliError, EXIT_OK, EXIT_WRONG};
@@ -10,6 +10,7 @@ use crate::lab::measure::run::{Laboratory, Progress};
 use crate::lab::measure::tune::{self, TunePlan};
 use crate::lab::record::write_atomically;
 use crate::strategy::tuning::TuningTable;
+use crate::text::format_size;
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

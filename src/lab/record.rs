@@ -138,6 +138,19 @@ impl Row {
         }
     }
 
+    /// The strategy's name; for `auto` with the strategy that it came to.
+    pub fn strategy_with_choice(&self) -> String {
+        match self.chosen_strategy {
+            Some(chosen) => format!("{}: {chosen}", self.strategy),
+            None => self.strategy.name().to_owned(),
+        }
+    }
+
+    /// What is computed: "u32 sum, inclusive, in place".
+    pub fn scan(&self) -> String {
+        format!("{}, {}{}", self.instance_name(), self.mode, if self.in_place { ", in place" } else { "" })
+    }
+
     /// Whether tiles met through descriptors in one launch.
     pub fn is_single_pass(&self) -> bool {
         self.strategy_that_ran().is_some_and(Strategy::is_single_pass)

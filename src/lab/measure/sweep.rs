@@ -28,11 +28,11 @@
 use super::input;
 use super::record::Kind;
 use super::sampling::{Figure, SamplingSettings, StoppingRule};
-use crate::cli::arguments::{format_size, parse_size};
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::record::Skipped;
 use crate::strategy::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
 use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::text::{format_size, parse_array_size};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -278,6 +278,12 @@ pub enum Subject {
     },
 }
 
+/// Whether a subject is a peer in another variant than the one its users call: a 64-bit count, a fixed order, a call
+/// that waits.
+pub fn is_variant(subject: &str) -> bool {
+    ["-64-bit-count", "-synchronous", "-run-to-run", "copy-16-byte"].iter().any(|part| subject.contains(part))
+}
+
 impl Subject {
     /// Name in tables and plots.
     pub fn name(&self) -> String {
@@ -430,38 +436,9 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("targets", include_str!("../../../sweeps/targets.toml")),
 ];
 
-/// Elements of a size of a sweep file: as on the command line, 10^k, or bytes of the input.
-pub(crate) fn size(text: &str, element: ElementType) -> Option<u64> {
-    let text = text.trim();
-    if let Some(exponent) = text.strip_prefix("10^") {
-        return exponent.parse().ok().and_then(|exponent| 10u64.checked_pow(exponent));
-    }
-    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
-    let Some((count, unit, change)) = units.iter().find_map(|&(name, unit)| {
-        let (count, change) = text.split_once(name)?;
-        Some((count, unit, change))
-    }) else {
-        return parse_size(text).ok();
-    };
-    let count = count.trim_end();
-    if !count.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let bytes = count.parse::<u64>().ok()?.checked_mul(unit)?;
-    let elements = bytes / element.bytes() as u64;
-    match change.as_bytes().first() {
-        None => Some(elements),
-        // `parse` takes a sign, but not two.
-        Some(b'+' | b'-') if change.as_bytes().get(1).is_some_and(u8::is_ascii_digit) => {
-            elements.checked_add_signed(change.parse().ok()?)
-        }
-        Some(_) => None,
-    }
-}
-
 fn parse_latency_limit(text: &str) -> Option<u64> {
-    // A type of one byte: bytes are elements.
-    size(text, ElementType::U8)
+    // Of elements of one byte: bytes are elements.
+    parse_array_size(text, 1)
 }
 
 impl SweepFile {
@@ -529,7 +506,7 @@ impl SweepFile {
         }
         for group in &self.groups {
             for (text, &element) in group.sizes.iter().flat_map(|text| group.types.iter().map(move |of| (text, of))) {
-                match size(text, element) {
+                match parse_array_size(text, element.bytes()) {
                     None => {
                         return wrong(format!(
                             "'{text}' is no size up to 2^44; write 2^20, 10^8, 2^16+1, 1000, 64KiB or 1MiB-1"
@@ -604,7 +581,7 @@ impl SweepFile {
                     skip(instance.to_string(), "measured inputs are numbers");
                     continue;
                 }
-                let sizes = group.sizes.iter().filter_map(|text| size(text, element));
+                let sizes = group.sizes.iter().filter_map(|text| parse_array_size(text, element.bytes()));
                 for (n, &offsets) in sizes.flat_map(|n| group.offsets.iter().map(move |offsets| (n, offsets))) {
                     let figures: Vec<Figure> = group
                         .figures
@@ -829,28 +806,6 @@ mod tests {
 
     fn parsed(measure: &str) -> Result<SweepFile, String> {
         SweepFile::parse(&format!("{START}{measure}"), "test".to_owned()).map_err(|error| whole(&error))
-    }
-
-    #[test]
-    fn sizes_in_bytes_are_as_many_elements_as_fit() {
-        for (text, element, elements) in [
-            ("4KiB", ElementType::U8, Some(4096)),
-            ("64 KiB", ElementType::U16, Some(32_768)),
-            ("1MiB-1", ElementType::F64, Some((1 << 17) - 1)),
-            ("1MiB+3", ElementType::I32, Some((1 << 18) + 3)),
-            ("4GiB", ElementType::I32, Some(1 << 30)),
-            ("64Ki", ElementType::F64, Some(65_536)),
-            ("2^16+1", ElementType::F64, Some(65_537)),
-            ("10^4", ElementType::F64, Some(10_000)),
-            ("KiB", ElementType::U8, None),
-            ("-1KiB", ElementType::U8, None),
-            ("1KiB1", ElementType::U8, None),
-            ("1KiB-+1", ElementType::U8, None),
-            ("1KiB-2000", ElementType::U8, None),
-            ("99999999999999GiB", ElementType::U8, None),
-        ] {
-            assert_eq!(size(text, element), elements, "{text} {element}");
-        }
     }
 
     #[test]

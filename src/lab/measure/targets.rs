@@ -11,9 +11,9 @@ use super::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use super::sampling::Figure;
 use super::statistics::Verdict as Samples;
 use super::sweep::{Offsets, SweepFile, bound_name};
-use crate::cli::arguments::format_size;
 use crate::element::{ElementType, Operator};
 use crate::strategy::{Mode, Strategy};
+use crate::text::{format_bytes, format_size, wrapped};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fmt::Write as _;
@@ -288,11 +288,7 @@ impl Place {
     /// Bytes as 4 KiB, or the number of elements where they are no whole KiB.
     fn size(&self) -> String {
         let bytes = self.n.saturating_mul(self.element.bytes() as u64);
-        let units = [(GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];
-        match units.iter().find(|(unit, _)| bytes.is_multiple_of(*unit) && bytes > 0) {
-            Some((unit, name)) => format!("{} {name}", bytes / unit),
-            None => format!("n = {}", format_size(self.n)),
-        }
+        format_bytes(bytes).unwrap_or_else(|| format!("n = {}", format_size(self.n)))
     }
 }
 
@@ -785,19 +781,4 @@ pub fn word(outcome: &Outcome) -> String {
         (Verdict::Pass, false) => "yes".to_owned(),
         (verdict, true) => verdict.name().to_owned(),
     }
-}
-
-/// Lines of at most `width` characters, broken at blanks.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }

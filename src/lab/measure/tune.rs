@@ -23,11 +23,11 @@ use super::run::{
     FIRST_WARM_UP, Laboratory, MeasuredPoint, Progress, SweepError, SweepSummary, keep_point, measure_point, summarize,
 };
 use super::sampling::{Clocks, Figure};
-use super::sweep::{Entry, Group, Limits, Offsets, Point, Subject, SweepFile, size};
-use crate::cli::arguments::format_size;
+use super::sweep::{Entry, Group, Limits, Offsets, Point, Subject, SweepFile};
 use crate::element::{ElementType, Instance, Operator};
 use crate::strategy::tuning::{Evidence, RunnerUp, Times, Tuning, TuningError, TuningHeader, TuningRow, TuningTable};
 use crate::strategy::{Composition, Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::text::{format_size, parse_array_size};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -125,7 +125,7 @@ impl TunePlan {
             return Err(broken(format!("{other} is no number; choose among u8, u16, u32, i32, u64, i64, f32, f64")));
         }
         let candidates: Candidates = toml::from_str(CANDIDATES).map_err(|error| broken(error.to_string()))?;
-        let bytes = |text: &String| size(text, ElementType::U8).ok_or_else(|| broken(format!("'{text}' is no size")));
+        let bytes = |text: &String| parse_array_size(text, 1).ok_or_else(|| broken(format!("'{text}' is no size")));
         let sizes = if quick { &candidates.quick_sizes } else { &candidates.sizes };
         let sizes = sizes.iter().map(bytes).collect::<Result<Vec<u64>, _>>()?;
         let mut groups = Vec::new();
@@ -494,7 +494,7 @@ fn planned(sweep: &SweepFile) -> BTreeMap<Kept, BTreeSet<u64>> {
     for group in sweep.groups.iter().filter(|group| group.offsets.iter().any(Offsets::is_aligned)) {
         for &element in &group.types {
             for &operator in &group.operators {
-                let sizes = group.sizes.iter().filter_map(|text| size(text, element));
+                let sizes = group.sizes.iter().filter_map(|text| parse_array_size(text, element.bytes()));
                 planned.entry((element, operator)).or_default().extend(sizes);
             }
         }

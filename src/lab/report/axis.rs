@@ -1,31 +1,10 @@
-//! Axes with exactly the ticks that are asked for: logarithms to base 2 with powers of two, or from zero.
+//! Axes with exactly the ticks that are asked for: powers of two, steps from zero, or names.
 
+use crate::text::format_power;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
-/// 1024 as 2¹⁰; what is no power of two as it is.
-pub(super) fn power_label(value: f64) -> String {
-    let exponent = value.log2();
-    if exponent.fract() != 0.0 {
-        return value.to_string();
-    }
-    let superscript = |character: char| match character {
-        '-' => '⁻',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        '4' => '⁴',
-        '5' => '⁵',
-        '6' => '⁶',
-        '7' => '⁷',
-        '8' => '⁸',
-        '9' => '⁹',
-        _ => '⁰',
-    };
-    format!("2{}", exponent.to_string().chars().map(superscript).collect::<String>())
-}
-
-/// 0.25 as 1/4, 1024 as it is: for axes of people's numbers.
+/// 0.25 as 1/4, 1024 as it is.
 fn plain_label(value: f64) -> String {
     if value > 0.0 && value < 1.0 && (1.0 / value).fract() == 0.0 {
         format!("1/{}", 1.0 / value)
@@ -34,7 +13,7 @@ fn plain_label(value: f64) -> String {
     }
 }
 
-/// An axis with exactly these ticks. If `logarithmic`, it takes and gives values, draws their logarithm.
+/// An axis with exactly these ticks. If `logarithmic`, values stand at the places of their logarithms.
 #[derive(Clone)]
 pub(super) struct Axis {
     range: Range<f64>,
@@ -51,8 +30,8 @@ impl Axis {
         let low = values.clone().fold(f64::INFINITY, f64::min).log2();
         let high = values.fold(f64::NEG_INFINITY, f64::max).log2();
         let (first, last) = (low.floor() as i32, (high.ceil() as i32).max(low.floor() as i32 + 1));
-        // One way to write for all ticks of an axis: 2¹⁶ where the numbers get long, 1/4 and 1024 where not.
-        let label = if last > 13 || first < -10 { power_label } else { plain_label };
+        // All ticks of an axis are written alike: as 2¹⁶ where numbers get long, as 1/4 and 1024 elsewhere.
+        let label = if last > 13 || first < -10 { format_power } else { plain_label };
         let step = (f64::from(last - first) / f64::from(most)).ceil().max(1.0) as usize;
         let ticks = (first..=last).step_by(step).map(|tick| f64::from(tick).exp2()).collect();
         // A little air, so that no marker lies on the frame.
@@ -73,7 +52,7 @@ impl Axis {
         let decade = 10f64.powf((high / 5.0).log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| high / step <= 5.0);
         let step = step.unwrap_or(10.0 * decade);
-        // Not up to the next tick: with few ticks that leaves up to half of the picture empty.
+        // The axis ends before the next tick, which could leave half of the picture empty.
         let end = high * 1.04;
         let ticks: Vec<f64> = (0..=(end / step) as usize).map(|index| index as f64 * step).collect();
         Self { range: 0.0..end, ticks, logarithmic: false, label: plain_label, names: Vec::new() }
@@ -134,10 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn powers_of_two_are_labelled_as_such() {
-        for (value, label) in [(1.0, "2⁰"), (128.0, "2⁷"), (1024.0, "2¹⁰"), (0.25, "2⁻²"), (1000.0, "1000")] {
-            assert_eq!(power_label(value), label);
-        }
+    fn fractions_of_one_are_labelled_as_such() {
         for (value, label) in [(1.0, "1"), (64.0, "64"), (0.25, "1/4"), (0.0, "0"), (1.5, "1.5")] {
             assert_eq!(plain_label(value), label);
         }

@@ -1,21 +1,18 @@
 //! The picture and the page of a kill table (`lookback stress --mutants`).
 
-use super::ReportError;
-use super::chart::Refusal;
-use super::look::{INK, PAPER, finish_svg};
-use super::page::{STYLE, escaped};
+use super::html::{END, escaped, facts, head};
+use super::svg::{Area, INK, ON_LIGHT, PAPER, Refusal, drawing, text};
 use crate::kernels::mutant::Kind;
-use crate::lab::stress::table::{Cell, KillTable, Row, heading};
+use crate::lab::stress::table::{Cell, KillTable, Row, Verdict, heading};
+use crate::text::{or_dash, short_count};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 use std::fmt::Write;
 
 // After Okabe and Ito: told apart by lightness too, and every field says in words what it is.
 const KILLED: RGBColor = RGBColor(0x56, 0xb4, 0xe9);
 const SURVIVED: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
 const EMPTY: RGBColor = RGBColor(0xd0, 0xd0, 0xd4);
-// Apart from `INK`, because a field keeps its colour on a dark page.
-const ON_FIELD: RGBColor = RGBColor(0x10, 0x10, 0x10);
 
 const LEFT: i32 = 300;
 const COLUMN: i32 = 92;
@@ -23,20 +20,11 @@ const ROW: i32 = 21;
 const TOP: i32 = 76;
 
 /// A mutant a row, a detector a column, and in the field how long it took to find the fault.
-pub(super) fn svg(table: &KillTable, name: &str) -> Result<String, ReportError> {
-    draw(table).map_err(|refusal| ReportError::Drawing { plot: name.to_owned(), reason: refusal.to_string() })
-}
-
-fn draw(table: &KillTable) -> Result<String, Refusal> {
+pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
     let groups = table.mutants.chunk_by(|left, right| left.kind == right.kind).count() as i32;
     let width = LEFT + COLUMN * table.detectors.len() as i32 + 24;
     let height = TOP + ROW * (table.mutants.len() as i32 + 2 * groups + 4) + 30;
-    let text = |size: i32, color: RGBColor, horizontal: HPos| {
-        ("sans-serif", size).into_font().color(&color).pos(Pos::new(horizontal, VPos::Center))
-    };
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, (width as u32, height as u32)).into_drawing_area();
+    drawing((width as u32, height as u32), "Which detector kills which mutant", &|root| {
         root.fill(&PAPER)?;
         let title = "Which detector kills which mutant, and after how long";
         root.draw(&Text::new(title, (16, 24), text(17, INK, HPos::Left)))?;
@@ -57,14 +45,14 @@ fn draw(table: &KillTable) -> Result<String, Refusal> {
             let label = format!("{}{mark}", row.name);
             root.draw(&Text::new(label, (LEFT - 10, y), text(12, INK, HPos::Right)))?;
             for (column, detector) in (0..).zip(&table.detectors) {
-                field(&root, column, y, row.detectors.get(detector), |cell| cell.short())?;
+                field(root, column, y, row.detectors.get(detector), |cell| cell.short())?;
             }
             y += ROW;
         }
         y += ROW;
         root.draw(&Text::new("the kernels as they are: runs", (LEFT - 10, y), text(12, INK, HPos::Right)))?;
         for (column, detector) in (0..).zip(&table.detectors) {
-            field(&root, column, y, table.unmutated.get(detector), |cell| match cell {
+            field(root, column, y, table.unmutated.get(detector), |cell| match cell {
                 Cell::Survived { runs, .. } => short_count(*runs),
                 Cell::Killed { .. } => "reported".to_owned(),
                 other => other.short(),
@@ -81,13 +69,12 @@ fn draw(table: &KillTable) -> Result<String, Refusal> {
             root.draw(&Text::new(what, (x + 20, y), text(12, INK, HPos::Left)))?;
             x += wide;
         }
-        root.present()?;
-    }
-    Ok(finish_svg(&svg, "Which detector kills which mutant"))
+        Ok(())
+    })
 }
 
 fn field(
-    root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    root: &Area<'_>,
     column: i32,
     y: i32,
     cell: Option<&Cell>,
@@ -100,52 +87,35 @@ fn field(
     };
     let x = LEFT + COLUMN * column;
     root.draw(&Rectangle::new([(x + 1, y - ROW / 2 + 1), (x + COLUMN - 1, y + ROW / 2)], color.filled()))?;
-    let style = ("sans-serif", 12).into_font().color(&ON_FIELD).pos(Pos::new(HPos::Center, VPos::Center));
-    let text = cell.map_or("–".to_owned(), label);
-    root.draw(&Text::new(text, (x + COLUMN / 2, y), style))?;
+    root.draw(&Text::new(or_dash(cell.map(label)), (x + COLUMN / 2, y), text(12, ON_LIGHT, HPos::Center)))?;
     Ok(())
-}
-
-/// 1234567 as "1.2 M".
-fn short_count(count: u64) -> String {
-    match count {
-        0..10_000 => count.to_string(),
-        10_000..1_000_000 => format!("{} k", count / 1000),
-        _ => format!("{:.1} M", count as f64 / 1e6),
-    }
 }
 
 /// The page: picture, machines, every field in full.
 pub(super) fn html(table: &KillTable, picture: &str) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <title>Mutants and detectors</title>\n<style>\n{STYLE}body{{max-width:1060px}}\
-         th,td{{text-align:left;white-space:normal;vertical-align:top}}</style>\n</head>\n<body>\n\
-         <h1>Mutants and detectors</h1>\n\
-         <p>Every mutant is a fault put into the kernels on purpose; a detector that does not find it would not find \
-         the bug that it stands for. Drawn by <code>lookback report DIR</code> from the record alone.</p>\n"
+    const MORE_STYLE: &str = "body{max-width:1060px}th,td{text-align:left;white-space:normal;vertical-align:top}";
+    let mut page = head("Mutants and detectors", MORE_STYLE);
+    page.push_str(
+        "<p>Every mutant is a fault put into the kernels on purpose; a detector that does not find it would not find \
+         the bug that it stands for. Drawn by <code>lookback report DIR</code> from the record alone.</p>\n",
     );
     let _ = writeln!(page, "<pre>{}</pre>", escaped(&table.command));
-    page.push_str("<table class=\"facts\">\n");
     let commit = table.git_commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
-    let facts = [("program".to_owned(), format!("{}{commit}", table.program)), ("date".to_owned(), table.date.clone())];
-    for (name, value) in facts.into_iter().chain(table.machine.clone()) {
-        let _ = writeln!(page, "<tr><th>{}</th><td>{}</td></tr>", escaped(&name), escaped(&value));
-    }
-    let _ = write!(page, "</table>\n<figure>\n{}\n</figure>\n", picture.trim_end());
+    let program = [("program", format!("{}{commit}", table.program)), ("date", table.date.clone())];
+    let machine = table.machine.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    page.push_str(&facts(program.into_iter().chain(machine)));
+    let _ = write!(page, "<figure>\n{}\n</figure>\n", picture.trim_end());
     page.push_str("<h2>In full</h2>\n");
     for row in &table.mutants {
         details(&mut page, table, row);
     }
-    page.push_str("</body>\n</html>\n");
-    page
+    page + END
 }
 
 fn details(page: &mut String, table: &KillTable, row: &Row) {
     let class = if row.is_right() { "good" } else { "bad" };
     let verdict = match (row.verdict, row.kind) {
-        (crate::lab::stress::table::Verdict::Killed, _) => "killed",
+        (Verdict::Killed, _) => "killed",
         (_, Kind::Harmless) => "let pass",
         _ => "survived",
     };

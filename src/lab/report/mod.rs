@@ -5,54 +5,32 @@
 
 mod axis;
 mod chart;
+mod error;
+mod family;
+mod heat_map;
+mod html;
 mod kill_table;
 mod look;
 mod page;
 mod plots;
+mod source;
 mod splice;
+mod svg;
 mod sweep;
 mod sweep_page;
+mod table;
 mod tables;
 
-pub use plots::{Plot, plots};
-pub use splice::{SpliceError, Spliced, splice};
+pub use error::{ReportError, SpliceError};
+pub use plots::plots;
+pub use source::{SweepSource, kill_tables};
+pub use splice::{Spliced, splice};
+pub use svg::Plot;
 
-use crate::lab::measure::record::{SweepRecord, SweepRecordError};
 use crate::lab::record::{Record, RecordError, write_atomically};
-use crate::lab::stress::table::KillTable;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// A report that cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The folder refused a file.
-    #[error(transparent)]
-    Write(#[from] RecordError),
-    /// The records of sweeps cannot be read.
-    #[error(transparent)]
-    Sweep(#[from] SweepRecordError),
-    /// A document's markers cannot be filled.
-    #[error(transparent)]
-    Splice(#[from] SpliceError),
-    /// A file named as a table of mutants is none.
-    #[error("{} is no table of mutants: {reason}", path.display())]
-    KillTable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The drawing library refused.
-    #[error("cannot draw the plot {plot}: {reason}")]
-    Drawing {
-        /// Which.
-        plot: String,
-        /// What it said.
-        reason: String,
-    },
-}
 
 /// Renders the plots and `index.html` of `record` into `directory` and returns the page's path. Plots of
 /// an earlier record in the same folder that this one has not are removed.
@@ -61,7 +39,7 @@ pub enum ReportError {
 /// When a plot cannot be drawn or the folder cannot be written.
 pub fn write(record: &Record, directory: &Path) -> Result<PathBuf, ReportError> {
     let plots = plots(record)?;
-    write_plots(&plots, directory, &plots::KINDS.map(str::to_owned))?;
+    write_plots(&plots, directory, &plots::QUANTITIES.map(|quantity| quantity.kind.to_owned()))?;
     let page = directory.join("index.html");
     write_atomically(&page, page::html(record, &plots).as_bytes())?;
     Ok(page)
@@ -94,25 +72,6 @@ fn write_if_changed(path: &Path, text: &str) -> Result<(), RecordError> {
     write_atomically(path, text.as_bytes())
 }
 
-/// The tables of mutants in a folder: files named `mutants-….json`, in the order of their names.
-///
-/// # Errors
-/// When one cannot be read.
-pub fn kill_tables(directory: &Path) -> Result<Vec<(String, KillTable)>, ReportError> {
-    let mut tables = Vec::new();
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(stem) = name.strip_suffix(".json").filter(|stem| stem.starts_with(KILL_TABLE)) else { continue };
-        let broken = |reason: String| ReportError::KillTable { path: path.clone(), reason };
-        let text = fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
-        let table = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
-        tables.push((stem.to_owned(), table));
-    }
-    tables.sort_by(|left, right| left.0.cmp(&right.0));
-    Ok(tables)
-}
-
 /// Renders picture and page of every table of mutants in a folder, beside its record; returns how many there are.
 ///
 /// # Errors
@@ -120,75 +79,12 @@ pub fn kill_tables(directory: &Path) -> Result<Vec<(String, KillTable)>, ReportE
 pub fn write_kill_tables(directory: &Path) -> Result<usize, ReportError> {
     let tables = kill_tables(directory)?;
     for (stem, table) in &tables {
-        let picture = kill_table::svg(table, stem)?;
+        let picture = kill_table::svg(table)
+            .map_err(|refusal| ReportError::Drawing { plot: stem.clone(), reason: refusal.to_string() })?;
         write_if_changed(&directory.join(format!("{stem}.svg")), &picture)?;
         write_if_changed(&directory.join(format!("{stem}.html")), &kill_table::html(table, &picture))?;
     }
     Ok(tables.len())
-}
-
-/// How the names of tables of mutants start.
-const KILL_TABLE: &str = "mutants-";
-
-/// A sweep's record and where it lies.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SweepSource {
-    /// The folder of the record, and of its pictures.
-    pub directory: PathBuf,
-    /// Name of the record's file.
-    pub file_name: String,
-    /// The same without its ending, for example `size-h100`.
-    pub stem: String,
-    /// What the file holds.
-    pub record: SweepRecord,
-}
-
-impl SweepSource {
-    /// Whether this is a file, or a folder with files, whose names are those of sweep records.
-    pub fn is_at(path: &Path) -> bool {
-        Self::files(path).is_ok_and(|files| !files.is_empty())
-    }
-
-    /// Reads a file, or every record in a folder in the order of their names.
-    ///
-    /// # Errors
-    /// When there is none or one is damaged.
-    pub fn read_all(path: &Path) -> Result<Vec<Self>, SweepRecordError> {
-        let files = Self::files(path)?;
-        if files.is_empty() {
-            return Err(SweepRecordError::Missing { path: path.to_owned() });
-        }
-        let read = |file: &PathBuf| {
-            let file_name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let stem = stem(&file_name).unwrap_or(&file_name).to_owned();
-            let directory = file.parent().unwrap_or(Path::new("")).to_owned();
-            Ok(Self { directory, file_name, stem, record: SweepRecord::read(file)? })
-        };
-        files.iter().map(read).collect()
-    }
-
-    fn files(path: &Path) -> Result<Vec<PathBuf>, SweepRecordError> {
-        if !path.is_dir() {
-            return Ok(vec![path.to_owned()]);
-        }
-        let error = |source| SweepRecordError::Io { action: "read", path: path.to_owned(), source };
-        let mut files = Vec::new();
-        for entry in fs::read_dir(path).map_err(error)? {
-            let file = entry.map_err(error)?.path();
-            if file.file_name().is_some_and(|name| stem(&name.to_string_lossy()).is_some()) {
-                files.push(file);
-            }
-        }
-        files.sort();
-        Ok(files)
-    }
-}
-
-/// The name of a sweep record without its ending; `None` if it is none.
-fn stem(file_name: &str) -> Option<&str> {
-    // `data.partial.jsonl` is of `lookback compare`.
-    let stem = file_name.strip_suffix(".jsonl.gz").or_else(|| file_name.strip_suffix(".jsonl"))?;
-    (stem != "data.partial").then_some(stem)
 }
 
 /// Renders the pictures of these records, each beside its file, and one page into `page`; returns how many

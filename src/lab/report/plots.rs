@@ -1,55 +1,24 @@
-//! The plots of a record, drawn by plotters as SVG.
+//! The plots of a record of `lookback compare`.
 //!
 //! Axes are drawn in logarithms to base 2 and labelled at powers of two, points outside are left out
 //! rather than clamped, the legend stands beside the data, and every series has a colour of its own (a
 //! palette that colour-blind people tell apart) and a marker of its own. Text, grid and background are
 //! marked with classes, so that one file serves light and dark pages.
 
-use super::ReportError;
-use super::axis::{Axis, power_label};
-use super::look::{GRID, INK, PAPER, color_of_choice, dashes, finish_svg, marker_of_choice};
+use super::axis::Axis;
+use super::chart::{Chart, Layout, Point, Series, places};
+use super::error::ReportError;
+use super::look::Look;
+use super::svg::{Plot, Refusal};
 use crate::lab::record::{Record, Row};
 use crate::strategy::{ScanConfig, StrategyChoice};
-use plotters::coord::Shift;
-use plotters::prelude::*;
+use crate::text::format_power;
 use std::collections::BTreeMap;
 
-/// A drawn plot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plot {
-    /// File name without its ending.
-    pub name: String,
-    /// What it shows, for the page.
-    pub title: String,
-    /// What to know when reading it.
-    pub caption: String,
-    /// The drawing.
-    pub svg: String,
-}
-
-impl Plot {
-    /// Its file in the report's folder.
-    pub fn file_name(&self) -> String {
-        format!("{}.svg", self.name)
-    }
-}
-
-/// What the names of all plots begin with.
-pub const KINDS: [&str; 8] = [
-    "throughput-by-size",
-    "throughput-by-vt",
-    "time-by-size",
-    "moves-by-size",
-    "moves-by-vt",
-    "work-by-size",
-    "distance-by-size",
-    "distance-by-vt",
-];
-
 /// A quantity on the vertical axis.
-struct Quantity {
+pub(super) struct Quantity {
     /// First part of the file name.
-    kind: &'static str,
+    pub(super) kind: &'static str,
     /// The axis, with its unit.
     axis: &'static str,
     /// What it is, in a title.
@@ -67,9 +36,9 @@ const GIGABYTES: &str = "GB/s, counting 2n elements";
 const MOVES: &str = "element-moves per element";
 const DISTANCE: &str = "tiles looked back over";
 
-const QUANTITIES: [Quantity; 8] = [
+pub(super) const QUANTITIES: [Quantity; 8] = [
     Quantity {
-        kind: KINDS[0],
+        kind: "throughput-by-size",
         axis: GIGABYTES,
         title: "Throughput by size",
         caption: "Median of the timed runs. Each element counts once read and once written, whatever a strategy moves in truth.",
@@ -78,7 +47,7 @@ const QUANTITIES: [Quantity; 8] = [
         value: |row| row.gigabytes_per_second,
     },
     Quantity {
-        kind: KINDS[1],
+        kind: "throughput-by-vt",
         axis: GIGABYTES,
         title: "Throughput by values per thread",
         caption: "Median of the timed runs. Where VT is not a multiple of a 16-byte vector, accesses are narrower too.",
@@ -87,7 +56,7 @@ const QUANTITIES: [Quantity; 8] = [
         value: |row| row.gigabytes_per_second,
     },
     Quantity {
-        kind: KINDS[2],
+        kind: "time-by-size",
         axis: "µs a scan",
         title: "Time by size",
         caption: "Median of the timed runs: what a scan costs where launches, not memory, take the time.",
@@ -96,7 +65,7 @@ const QUANTITIES: [Quantity; 8] = [
         value: |row| row.time_us,
     },
     Quantity {
-        kind: KINDS[3],
+        kind: "moves-by-size",
         axis: MOVES,
         title: "Element-moves by size",
         caption: "Reads and writes of the array's elements, counted by the CPU device: 2 is the least, one read and one write.",
@@ -105,7 +74,7 @@ const QUANTITIES: [Quantity; 8] = [
         value: |row| row.element_moves_per_element,
     },
     Quantity {
-        kind: KINDS[4],
+        kind: "moves-by-vt",
         axis: "moves per element, with spines",
         title: "Element-moves by values per thread",
         caption: "Reads and writes of the array's elements and of the spines, counted by the CPU device: small tiles make long spines.",
@@ -114,7 +83,7 @@ const QUANTITIES: [Quantity; 8] = [
         value: |row| Some(row.element_moves_per_element? + row.spine_moves_per_element.unwrap_or(0.0)),
     },
     Quantity {
-        kind: KINDS[5],
+        kind: "work-by-size",
         axis: "operator applications per element",
         title: "Work by size",
         caption: "Operator applications, counted by the CPU device: a sequential scan makes one an element.",
@@ -123,7 +92,7 @@ const QUANTITIES: [Quantity; 8] = [
         value: |row| row.work_per_element,
     },
     Quantity {
-        kind: KINDS[6],
+        kind: "distance-by-size",
         axis: DISTANCE,
         title: "Look-back distance by size",
         caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
@@ -132,7 +101,7 @@ const QUANTITIES: [Quantity; 8] = [
         value: |row| row.lookback_distance_tiles.filter(|_| row.is_single_pass()),
     },
     Quantity {
-        kind: KINDS[7],
+        kind: "distance-by-vt",
         axis: DISTANCE,
         title: "Look-back distance by values per thread",
         caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
@@ -156,9 +125,7 @@ pub fn plots(record: &Record) -> Result<Vec<Plot>, ReportError> {
             let Some(data) = data else { continue };
             let name = format!("{}-{}", quantity.kind, family.slug);
             let title = format!("{}: {}{}", quantity.title, family.title, data.where_);
-            let svg = draw(&title, &data, quantity)
-                .map_err(|error| ReportError::Drawing { plot: name.clone(), reason: error.to_string() })?;
-            plots.push(Plot { name, title, caption: quantity.caption.to_owned(), svg });
+            plots.push(Plot::drawn(name, title.clone(), quantity.caption.to_owned(), || draw(&title, data, quantity))?);
         }
     }
     Ok(plots)
@@ -174,10 +141,7 @@ struct Family<'a> {
 fn families(record: &Record) -> Vec<Family<'_>> {
     let mut families: Vec<Family<'_>> = Vec::new();
     for row in record.rows.iter().filter(|row| row.verified) {
-        let mut title = format!("{}, {}", row.instance_name(), row.mode);
-        if row.in_place {
-            title.push_str(", in place");
-        }
+        let mut title = row.scan();
         if row.input_offset_bytes != 0 || row.output_offset_bytes != 0 {
             title.push_str(&format!(", offsets {} and {}", row.input_offset_bytes, row.output_offset_bytes));
         }
@@ -192,17 +156,7 @@ fn families(record: &Record) -> Vec<Family<'_>> {
     families
 }
 
-/// One line of a plot.
-struct Series {
-    label: String,
-    /// Decides colour and marker.
-    strategy: StrategyChoice,
-    /// Tells lines of one strategy apart by their dashes: 0 is solid.
-    variant: usize,
-    /// Ascending in x, both in the units of the axis.
-    points: Vec<(f64, f64)>,
-}
-
+/// What a plot shows.
 struct Data {
     series: Vec<Series>,
     /// Continues the title: the size of a VT sweep.
@@ -251,12 +205,8 @@ fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
                 .or_else(|| of_size.find(|row| configuration(row) == chosen))?;
             Some((n as f64, (quantity.value)(row)?))
         });
-        series.push(Series {
-            label: strategy.name().to_owned(),
-            strategy,
-            variant: 0,
-            points: in_order(points, quantity),
-        });
+        let (label, look) = (strategy.name().to_owned(), Look::of_choice(strategy, 0));
+        series.push(Series { label, look, points: in_order(points, quantity) });
     }
     finish(series, String::new())
 }
@@ -286,6 +236,7 @@ fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
         blocks.len() > 1
     };
     let mut series: Vec<Series> = Vec::new();
+    let mut variants = BTreeMap::new();
     for ((strategy, block, names), rows) in &groups {
         let points = rows.iter().filter_map(|row| Some((f64::from(row.vt?), (quantity.value)(row)?)));
         let points = in_order(points, quantity);
@@ -298,123 +249,44 @@ fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
             _ if several(*strategy) => label.push_str(&format!(", {}", names.join(", "))),
             _ => {}
         }
-        let variant = series.iter().filter(|series| series.strategy == *strategy).count();
-        series.push(Series { label, strategy: *strategy, variant, points });
+        let variant = variants.entry(*strategy).or_insert(0);
+        series.push(Series { label, look: Look::of_choice(*strategy, *variant), points });
+        *variant += 1;
     }
-    finish(series, format!(", n = {}", power_label(n as f64)))
+    finish(series, format!(", n = {}", format_power(n as f64)))
 }
 
 /// Points in the order of x, one an x, and none that the axes cannot hold.
-fn in_order(points: impl Iterator<Item = (f64, f64)>, quantity: &Quantity) -> Vec<(f64, f64)> {
+fn in_order(points: impl Iterator<Item = (f64, f64)>, quantity: &Quantity) -> Vec<Point> {
     let fits = |&(x, y): &(f64, f64)| x > 0.0 && y.is_finite() && if quantity.logarithmic { y > 0.0 } else { y >= 0.0 };
     let mut points: Vec<_> = points.filter(fits).collect();
     points.sort_by(|left, right| left.0.total_cmp(&right.0));
     points.dedup_by(|next, first| next.0 == first.0);
-    points
+    let exact = |(x, y)| Point { x, y, lower: y, upper: y, is_on_line: true, is_trusted: true };
+    points.into_iter().map(exact).collect()
 }
 
 fn finish(mut series: Vec<Series>, where_: String) -> Option<Data> {
     series.retain(|series| !series.points.is_empty());
-    let mut xs: Vec<f64> = series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
-    xs.sort_by(f64::total_cmp);
-    xs.dedup();
-    (xs.len() >= 2).then_some(Data { series, where_ })
+    (places(&series) >= 2).then_some(Data { series, where_ })
 }
 
-const WIDTH: u32 = 860;
-const HEIGHT: u32 = 440;
-const LEGEND_WIDTH: u32 = 230;
-
-type DrawingError<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
-
-fn draw(title: &str, data: &Data, quantity: &Quantity) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
-        root.fill(&PAPER)?;
-        let title_style = ("sans-serif", 17).into_font().color(&INK);
-        root.draw(&Text::new(title.to_owned(), (16, 14), title_style))?;
-        let (_, body) = root.split_vertically(40);
-        let (plot, legend) = body.split_horizontally(WIDTH - LEGEND_WIDTH);
-        draw_chart(&plot, data, quantity)?;
-        draw_legend(&legend, data)?;
-        root.present()?;
-    }
-    Ok(finish_svg(&svg, title))
-}
-
-fn draw_chart<'a>(
-    area: &DrawingArea<SVGBackend<'a>, Shift>,
-    data: &Data,
-    quantity: &Quantity,
-) -> Result<(), DrawingError<'a>> {
-    let points = || data.series.iter().flat_map(|series| series.points.iter().copied());
-    let xs = Axis::powers(points().map(|point| point.0), 12);
-    let ys = if quantity.logarithmic {
-        Axis::powers(points().map(|point| point.1), 9)
-    } else {
-        Axis::from_zero(points().map(|point| point.1))
+fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<String, Refusal> {
+    let points = || data.series.iter().flat_map(|series| &series.points);
+    let x = Axis::powers(points().map(|point| point.x), 12);
+    let ys = points().map(|point| point.y);
+    let chart = Chart {
+        layout: Layout::COMPARED,
+        title: title.to_owned(),
+        x_description: if quantity.against_vt { "VT, values per thread" } else { "n, elements" },
+        y_description: quantity.axis.to_owned(),
+        x,
+        y: if quantity.logarithmic { Axis::powers(ys, 9) } else { Axis::from_zero(ys) },
+        series: data.series,
+        reference: None,
+        is_joined: true,
     };
-    let text = ("sans-serif", 13).into_font().color(&INK);
-    let mut chart = ChartBuilder::on(area)
-        .margin_right(12)
-        .margin_left(8)
-        .margin_bottom(8)
-        .set_label_area_size(LabelAreaPosition::Left, 66)
-        .set_label_area_size(LabelAreaPosition::Bottom, 46)
-        .build_cartesian_2d(xs, ys)?;
-    chart
-        .configure_mesh()
-        .max_light_lines(0)
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(text.clone())
-        .axis_desc_style(text)
-        .x_desc(if quantity.against_vt { "VT, values per thread" } else { "n, elements" })
-        .y_desc(quantity.axis)
-        .x_labels(32)
-        .y_labels(32)
-        .draw()?;
-    for series in &data.series {
-        let color = color_of_choice(series.strategy);
-        match series.variant {
-            0 => chart.draw_series(LineSeries::new(series.points.iter().copied(), color.stroke_width(2)))?,
-            variant => {
-                let (dash, gap) = dashes(variant);
-                let line = DashedLineSeries::new(series.points.iter().copied(), dash, gap, color.stroke_width(2));
-                chart.draw_series(line)?
-            }
-        };
-        let corners = marker_of_choice(series.strategy);
-        chart.draw_series(
-            series.points.iter().map(|&point| EmptyElement::at(point) + Polygon::new(corners.to_vec(), color.filled())),
-        )?;
-    }
-    Ok(())
-}
-
-fn draw_legend<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, data: &Data) -> Result<(), DrawingError<'a>> {
-    let style = ("sans-serif", 13).into_font().color(&INK);
-    // From the best line's end downwards, as the eye meets them in the plot.
-    let mut order: Vec<&Series> = data.series.iter().collect();
-    let last = |series: &Series| series.points.last().map_or(0.0, |point| point.1);
-    order.sort_by(|left, right| last(right).total_cmp(&last(left)));
-    for (index, series) in order.into_iter().enumerate() {
-        let y = 16 + 24 * index as i32;
-        let color = color_of_choice(series.strategy);
-        let step = if series.variant == 0 { (36, 0) } else { dashes(series.variant) };
-        let mut x = 4;
-        while x < 40 {
-            let end = (x + step.0 as i32).min(40);
-            area.draw(&PathElement::new(vec![(x, y), (end, y)], color.stroke_width(2)))?;
-            x = end + (step.1 as i32).max(1);
-        }
-        let corners = marker_of_choice(series.strategy).iter().map(|(dx, dy)| (22 + dx, y + dy)).collect::<Vec<_>>();
-        area.draw(&Polygon::new(corners, color.filled()))?;
-        area.draw(&Text::new(series.label.clone(), (48, y - 6), style.clone()))?;
-    }
-    Ok(())
+    chart.svg()
 }
 
 #[cfg(test)]

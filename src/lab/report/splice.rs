@@ -6,62 +6,23 @@
 //! <!-- lookback:end size-h100 -->
 //! ```
 //!
-//! The name is that of a record's file without its ending (a sweep's, or a table of mutants), or `figures` for a table of all pictures with
-//! their data and commands.
+//! The name is that of a record's file without its ending (a sweep's, or a table of mutants), or `figures` for a table
+//! of all pictures with their data and commands.
 
+use super::error::{ReportError, SpliceError};
+use super::source::{SweepSource, kill_tables};
 use super::sweep;
-use super::tables::{Table, main_tables};
-use super::{ReportError, SweepSource, kill_tables};
+use super::table::Table;
+use super::tables::main_tables;
 use crate::lab::stress::table::KillTable;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const BEGIN: &str = "<!-- lookback:begin ";
 const END: &str = "<!-- lookback:end ";
 const CLOSE: &str = " -->";
 const FIGURES: &str = "figures";
-
-/// A document whose markers cannot be filled.
-#[derive(Debug, thiserror::Error)]
-pub enum SpliceError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// Nothing to fill.
-    #[error("{} has no marker; write <!-- lookback:begin NAME --> and <!-- lookback:end NAME -->", path.display())]
-    NoMarker {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A marker names no record.
-    #[error("{}, line {line}: there is no table '{name}'; there are {known}", path.display())]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The name in the marker.
-        name: String,
-        /// What there is.
-        known: String,
-    },
-    /// A marker without its partner.
-    #[error("{}, line {line}: the marker '{name}' is not closed by '<!-- lookback:end {name} -->' or not begun", path.display())]
-    Unpaired {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The name in the marker.
-        name: String,
-    },
-}
 
 /// The document with its tables as the records have them. Nothing is written.
 ///
@@ -148,10 +109,8 @@ fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<
     if let Some((_, table)) = kill_tables_of(sources)?.iter().find(|(stem, _)| stem == name) {
         return Ok(Some(table.markdown()));
     }
-    let source = sources.iter().find(|source| source.stem == name);
-    let texts =
-        source.map(|source| main_tables(&source.record).iter().map(Table::markdown).collect::<Vec<_>>().join("\n"));
-    Ok(texts)
+    let text = |source: &SweepSource| main_tables(&source.record).iter().map(Table::markdown).collect::<Vec<_>>();
+    Ok(sources.iter().find(|source| source.stem == name).map(|source| text(source).join("\n")))
 }
 
 /// Which picture is drawn from which file, and which command measured it.
@@ -160,19 +119,15 @@ fn figures(document: &Path, sources: &[SweepSource]) -> Result<Table, ReportErro
     for source in sources {
         let folder = document.parent().and_then(|parent| source.directory.strip_prefix(parent).ok());
         let folder = folder.unwrap_or(&source.directory);
-        let link = |name: &str| format!("[{name}]({})", folder.join(name).display());
+        let link = |text: &str, name: &str| format!("[{text}]({})", folder.join(name).display());
         for plot in sweep::plots(&source.record, &source.stem)? {
             rows.push(vec![
-                format!("[{}]({})", plot.title, folder.join(plot.file_name()).display()),
-                link(&source.file_name),
+                link(&plot.title, &plot.file_name()),
+                link(&source.file_name, &source.file_name),
                 format!("`{}`", source.record.header.command),
             ]);
         }
     }
-    Ok(Table {
-        caption: "Every picture, the data it is drawn from, and the command that measured it.".to_owned(),
-        columns: ["figure", "data", "command"].map(str::to_owned).to_vec(),
-        rows,
-        words: 3,
-    })
+    let caption = "Every picture, the data it is drawn from, and the command that measured it.".to_owned();
+    Ok(Table::new(caption, &["figure", "data", "command"], rows, 3))
 }

@@ -1,18 +1,21 @@
-//! The pictures of a sweep's record. What is drawn follows from what was measured, not from the sweep's
-//! name: many sizes give pictures by size, several VTs at one size pictures by VT, several types pictures
-//! by type. Rows that were wrong or could not be launched are in no line.
+//! The pictures of a sweep's record. What was measured decides what is drawn, not the sweep's name: many sizes give
+//! pictures by size, several VTs at one size pictures by VT, several types pictures by type. No line has rows that
+//! were wrong or could not be launched.
 
-use super::axis::{Axis, power_label};
-use super::chart::{Cell, Chart, HeatMap, Point, Refusal, Series};
+use super::axis::Axis;
+use super::chart::{Chart, Layout, Point, Series, places};
+use super::error::ReportError;
+use super::family::{Family, is_trusted, median, slug_of, subjects_of};
+use super::heat_map::{Cell, HeatMap};
 use super::look::Look;
-use super::{Plot, ReportError};
-use crate::cli::arguments::format_size;
+use super::svg::{Plot, Refusal};
 use crate::element::{ElementType, Operator};
 use crate::lab::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
-use crate::lab::measure::sweep::Offsets;
+use crate::lab::measure::sweep::{Offsets, is_variant};
 use crate::lab::measure::targets;
 use crate::strategy::{Mode, Strategy, StrategyChoice};
+use crate::text::{format_power, format_size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands behind the record's name in the file names of its pictures.
@@ -33,93 +36,6 @@ pub(super) const KINDS: [&str; 10] = [
 const SMALL: u64 = 1 << 20;
 /// A sweep with fewer sizes is about something else.
 const FEWEST_SIZES: usize = 5;
-
-/// Rows that compute the same, with the copies of the same elements.
-pub(super) struct Family<'a> {
-    pub(super) element: ElementType,
-    pub(super) operator: Operator,
-    pub(super) mode: Mode,
-    pub(super) offsets: Offsets,
-    pub(super) rows: Vec<&'a SweepRow>,
-}
-
-impl<'a> Family<'a> {
-    /// All families of a record, in its order. Bounds are no scans and in none.
-    pub(super) fn all(record: &'a SweepRecord) -> Vec<Self> {
-        let mut families: Vec<Self> = Vec::new();
-        for row in record.rows.iter().filter(|row| row.kind != Kind::Bound) {
-            let Some(mode) = row.mode else { continue };
-            if !families.iter().any(|family| family.computes(row) && family.mode == mode) {
-                let SweepRow { element, operator, offsets, .. } = *row;
-                families.push(Self { element, operator, mode, offsets, rows: Vec::new() });
-            }
-        }
-        for family in &mut families {
-            let belongs = |row: &&SweepRow| {
-                row.kind != Kind::Bound && family.computes(row) && row.mode.is_none_or(|mode| mode == family.mode)
-            };
-            family.rows = record.rows.iter().filter(belongs).collect();
-        }
-        families
-    }
-
-    fn computes(&self, row: &SweepRow) -> bool {
-        (self.element, self.operator, self.offsets) == (row.element, row.operator, row.offsets)
-    }
-
-    fn measured(&self) -> impl Iterator<Item = &'a SweepRow> {
-        self.rows.iter().copied().filter(|row| row.status == Status::Measured)
-    }
-
-    /// "i32 sum, exclusive", and "i32 sum, exclusive, offsets 1,3" where the arrays begin at no boundary.
-    pub(super) fn title(&self) -> String {
-        let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
-        format!("{} {}, {}{offsets}", self.element, self.operator, self.mode)
-    }
-
-    fn slug(&self) -> String {
-        let offsets = slug_of(self.offsets);
-        format!("{}-{}-{}{offsets}", self.element, self.operator, self.mode).replace(' ', "-")
-    }
-
-    fn sizes(&self) -> BTreeSet<u64> {
-        self.measured().map(|row| row.n).collect()
-    }
-
-    /// The measured row of a subject at a size; of several configurations the fastest by the figure.
-    pub(super) fn row(&self, subject: &str, n: u64, figure: Figure) -> Option<&'a SweepRow> {
-        self.measured()
-            .filter(|row| row.subject == subject && row.n == n && median(row, figure).is_some())
-            .min_by(|left, right| median(left, figure).partial_cmp(&median(right, figure)).expect("finite"))
-    }
-
-    /// Names of the subjects in their order in the record.
-    pub(super) fn subjects(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = Vec::new();
-        for row in &self.rows {
-            if !names.contains(&row.subject.as_str()) {
-                names.push(&row.subject);
-            }
-        }
-        names
-    }
-}
-
-/// What file names say of offsets.
-fn slug_of(offsets: Offsets) -> String {
-    let Offsets { input, output } = offsets;
-    if offsets.is_aligned() { String::new() } else { format!("-offsets-{input}-{output}") }
-}
-
-/// The median of a figure, if there is one.
-pub(super) fn median(row: &SweepRow, figure: Figure) -> Option<f64> {
-    row.figure(figure)?.median_ns.filter(|&median| median > 0.0)
-}
-
-/// A peer in another variant than the one its users call: a 64-bit count, a fixed order, a call that waits.
-pub(super) fn is_variant(subject: &str) -> bool {
-    ["-64-bit-count", "-synchronous", "-run-to-run", "copy-16-byte"].iter().any(|part| subject.contains(part))
-}
 
 /// The peers of a record, main ones first and newest first: a peer's place decides its look in every picture.
 fn peers(record: &SweepRecord) -> Vec<String> {
@@ -145,6 +61,20 @@ pub(super) fn is_without_frame(record: &SweepRecord) -> bool {
     record.rows.iter().any(|row| row.cold.as_ref().is_some_and(|cold| cold.empty_frame_ns.is_some()))
 }
 
+const GIGABYTES: &str = "GB/s, counting 2n elements";
+const PERCENT: &str = "percent of the copy's speed";
+
+/// A chart by size in words.
+struct BySize {
+    kind: &'static str,
+    what: &'static str,
+    figure: Figure,
+    y_description: &'static str,
+    caption: String,
+    /// Where the subjects are as fast as what they are compared with.
+    reference: Option<f64>,
+}
+
 struct Renderer<'a> {
     stem: &'a str,
     gpu: String,
@@ -161,7 +91,7 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
     let gpu = record.header.machine.gpu.replace("NVIDIA ", "");
     let mut renderer =
         Renderer { stem, gpu, peers: peers(record), is_without_frame: is_without_frame(record), plots: Vec::new() };
-    // Sixteen scans by size and as many off a boundary would hide what the sweep is about: its table says it.
+    // The sweep of targets has some thirty scans by size; its table says what their pictures would hide.
     if record.header.sweep.name == targets::SWEEP {
         return Ok(Vec::new());
     }
@@ -204,13 +134,19 @@ impl Renderer<'_> {
     ) -> Result<(), ReportError> {
         debug_assert!(KINDS.contains(&kind));
         let name = format!("{}-{kind}-{slug}", self.stem);
-        let svg = draw().map_err(|error| ReportError::Drawing { plot: name.clone(), reason: error.to_string() })?;
-        self.plots.push(Plot { name, title: title.to_owned(), caption, svg });
+        self.plots.push(Plot::drawn(name, title.to_owned(), caption, draw)?);
         Ok(())
     }
 
+    fn add_chart(&mut self, kind: &str, slug: &str, mut caption: String, chart: &Chart) -> Result<(), ReportError> {
+        if chart.series.iter().flat_map(|series| &series.points).any(|point| !point.is_trusted) {
+            caption.push_str(" Hollow markers: no noise criterion was met.");
+        }
+        self.add(kind, slug, &chart.title, caption, || chart.svg())
+    }
+
     /// One line a subject, of the given value with its quartiles. Lines go through powers of two, if there are
-    /// such: 2^16 and 2^16+1 beside each other would make a line a wall.
+    /// such: a line through 2^16 and 2^16+1 would be a vertical stroke.
     fn lines(
         &self,
         family: &Family<'_>,
@@ -245,7 +181,6 @@ impl Renderer<'_> {
     fn by_size(&mut self, family: &Family<'_>) -> Result<(), ReportError> {
         let throughput = |row: &SweepRow, nanoseconds: f64| Some(row.bytes as f64 / nanoseconds);
         let microseconds = |_: &SweepRow, nanoseconds: f64| Some(nanoseconds / 1e3);
-        let gigabytes = || "GB/s, counting 2n elements".to_owned();
         let band = "Medians, the quartiles as a band; lines join powers of two, other sizes are small markers.";
         let is_main = |row: &SweepRow| !is_variant(&row.subject);
         let is_peer = |row: &SweepRow| {
@@ -257,7 +192,15 @@ impl Renderer<'_> {
         let series = self.lines(family, Figure::Cold, is_main, throughput);
         let caption =
             format!("{} {band} The thick grey line is the device's copy: the roof.", self.explain(Figure::Cold));
-        self.by_size_chart("throughput", "Throughput by size", family, Figure::Cold, gigabytes(), caption, series)?;
+        let throughput = BySize {
+            kind: "throughput",
+            what: "Throughput by size",
+            figure: Figure::Cold,
+            y_description: GIGABYTES,
+            caption,
+            reference: None,
+        };
+        self.by_size_chart(family, throughput, series)?;
 
         if family.rows.iter().any(|row| row.kind == Kind::Peer && is_variant(&row.subject)) {
             let percent = |row: &SweepRow, nanoseconds: f64| {
@@ -273,8 +216,15 @@ impl Renderer<'_> {
                  the peers. {band}",
                 self.explain(Figure::Cold)
             );
-            let description = "percent of the copy's speed".to_owned();
-            self.by_size_chart("peers", "Percent of copy by size", family, Figure::Cold, description, caption, series)?;
+            let peers = BySize {
+                kind: "peers",
+                what: "Percent of copy by size",
+                figure: Figure::Cold,
+                y_description: PERCENT,
+                caption,
+                reference: Some(100.0),
+            };
+            self.by_size_chart(family, peers, series)?;
         }
         for (kind, figure) in
             [("time-graph", Figure::Graph), ("time-stream", Figure::Stream), ("time-latency", Figure::Latency)]
@@ -282,10 +232,12 @@ impl Renderer<'_> {
             let is_shown = |row: &SweepRow| is_main(row) && row.n <= SMALL;
             let series = self.lines(family, figure, is_shown, microseconds);
             let caption = format!("{} {band}", self.explain(figure));
-            self.by_size_chart(kind, "Time at small n", family, figure, "µs a scan".to_owned(), caption, series)?;
+            let time =
+                BySize { kind, what: "Time at small n", figure, y_description: "µs a scan", caption, reference: None };
+            self.by_size_chart(family, time, series)?;
         }
         for (kind, figure) in [("speed-up-cold", Figure::Cold), ("speed-up-graph", Figure::Graph)] {
-            let best = best_cub(family, figure);
+            let best = family.best_cub(figure);
             let best_ns = |n: u64| best.get(&n).and_then(|row| median(row, figure));
             let is_shown = |row: &SweepRow| {
                 row.kind != Kind::Copy && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
@@ -298,48 +250,42 @@ impl Renderer<'_> {
                  subject's: above 1 the subject is faster. {band}",
                 self.explain(figure)
             );
-            let description = "times as fast as the best CUB".to_owned();
-            self.by_size_chart(kind, "Speed-up over the best CUB", family, figure, description, caption, series)?;
+            let speed_up = BySize {
+                kind,
+                what: "Speed-up over the best CUB",
+                figure,
+                y_description: "times as fast as the best CUB",
+                caption,
+                reference: Some(1.0),
+            };
+            self.by_size_chart(family, speed_up, series)?;
         }
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the words of one chart, each once")]
-    fn by_size_chart(
-        &mut self,
-        kind: &str,
-        what: &str,
-        family: &Family<'_>,
-        figure: Figure,
-        y_description: String,
-        caption: String,
-        series: Vec<Series>,
-    ) -> Result<(), ReportError> {
-        let values = |of: fn(&Point) -> f64| series.iter().flat_map(|series| &series.points).map(of);
-        if values(|point| point.x).map(f64::to_bits).collect::<BTreeSet<_>>().len() < 2 {
+    fn by_size_chart(&mut self, family: &Family<'_>, of: BySize, series: Vec<Series>) -> Result<(), ReportError> {
+        if places(&series) < 2 {
             return Ok(());
         }
-        let caption = explain_hollow(caption, &series);
-        let title = format!("{what}, {}: {}, {}", describe(figure), family.title(), self.gpu);
-        let reference = match kind {
-            "peers" => Some(100.0),
-            "speed-up-cold" | "speed-up-graph" => Some(1.0),
-            _ => None,
+        let points = || series.iter().flat_map(|series| &series.points);
+        let x = Axis::powers(points().map(|point| point.x), 14);
+        let ys = points().map(|point| point.y);
+        let y = match of.reference {
+            Some(reference) => Axis::from_zero(ys.chain([reference])),
+            None => Axis::powers(ys, 11),
         };
-        let x = Axis::powers(values(|point| point.x).collect::<Vec<_>>().into_iter(), 14);
-        let ys = values(|point| point.y).collect::<Vec<_>>().into_iter();
-        let y = if reference.is_some() { Axis::from_zero(ys.chain(reference)) } else { Axis::powers(ys, 11) };
         let chart = Chart {
-            title: title.clone(),
+            layout: Layout::SWEPT,
+            title: format!("{}, {}: {}, {}", of.what, describe(of.figure), family.title(), self.gpu),
             x_description: "n, elements",
-            y_description,
+            y_description: of.y_description.to_owned(),
             x,
             y,
             series,
-            reference,
+            reference: of.reference,
             is_joined: true,
         };
-        self.add(kind, &family.slug(), &title, caption, || chart.svg())
+        self.add_chart(of.kind, &family.slug(), of.caption, &chart)
     }
 
     /// Pictures of each strategy and n that was measured at several VTs; says whether there is any.
@@ -353,8 +299,13 @@ impl Renderer<'_> {
         groups.retain(|_, rows| rows.iter().map(|row| row.vt).collect::<BTreeSet<_>>().len() >= 2);
         for ((subject, n), rows) in &groups {
             let figure = main_figure(*n, rows);
-            let place =
-                format!("{subject}, n = {}, {}: {}, {}", size_label(*n), describe(figure), family.title(), self.gpu);
+            let place = format!(
+                "{subject}, n = {}, {}: {}, {}",
+                format_power(*n as f64),
+                describe(figure),
+                family.title(),
+                self.gpu
+            );
             let slug = format!("{subject}-{}-{}", format_size(*n).replace('^', "-"), family.slug());
             self.vt_lines(rows, figure, &place, &slug)?;
             self.vt_map(rows, figure, &place, &slug)?;
@@ -376,28 +327,27 @@ impl Renderer<'_> {
             points.sort_by(|left, right| left.x.total_cmp(&right.x));
             series.push(Series { label: format!("{block} threads"), look: Look::of_index(index), points });
         }
-        let points = || series.iter().flat_map(|series| &series.points);
-        if points().map(|point| point.x.to_bits()).collect::<BTreeSet<_>>().len() < 2 {
+        if places(&series) < 2 {
             return Ok(());
         }
-        let title = format!("Throughput by VT: {place}");
+        let points = || series.iter().flat_map(|series| &series.points);
         let caption = format!(
             "{} Medians, the quartiles as a band. Where VT is not a multiple of a 16-byte vector, accesses are \
              narrower: the map beside it names each width.",
             self.explain(figure)
         );
-        let caption = explain_hollow(caption, &series);
         let chart = Chart {
-            title: title.clone(),
+            layout: Layout::SWEPT,
+            title: format!("Throughput by VT: {place}"),
             x_description: "VT, values per thread",
-            y_description: "GB/s, counting 2n elements".to_owned(),
+            y_description: GIGABYTES.to_owned(),
             x: Axis::powers(points().map(|point| point.x), 12),
             y: Axis::from_zero(points().map(|point| point.upper.max(point.lower))),
             series,
             reference: None,
             is_joined: true,
         };
-        self.add("vt-lines", slug, &title, caption, || chart.svg())
+        self.add_chart("vt-lines", slug, caption, &chart)
     }
 
     fn vt_map(&mut self, rows: &[&SweepRow], figure: Figure, place: &str, slug: &str) -> Result<(), ReportError> {
@@ -455,12 +405,8 @@ impl Renderer<'_> {
             let figure = main_figure(n, &rows);
             let mut types: Vec<ElementType> = families.iter().map(|family| family.element).collect();
             types.sort_unstable();
-            let mut subjects: Vec<&str> = Vec::new();
-            for row in rows.iter().filter(|row| row.subject != "memcpy") {
-                if !subjects.contains(&row.subject.as_str()) && (row.kind != Kind::Copy && !is_variant(&row.subject)) {
-                    subjects.push(&row.subject);
-                }
-            }
+            let mut subjects = subjects_of(rows.iter().filter(|row| row.kind != Kind::Copy).copied());
+            subjects.retain(|subject| !is_variant(subject));
             let mut series: Vec<Series> = Vec::new();
             for (index, subject) in subjects.iter().enumerate() {
                 let offset = 0.64 * ((index as f64 + 0.5) / subjects.len() as f64 - 0.5);
@@ -490,7 +436,7 @@ impl Renderer<'_> {
             let title = format!(
                 "Percent of copy by type, {}: {operator}, {mode}, n = {}{place}, {}",
                 describe(figure),
-                size_label(n),
+                format_power(n as f64),
                 self.gpu
             );
             let caption = format!(
@@ -498,12 +444,12 @@ impl Renderer<'_> {
                  subject's quartiles.",
                 self.explain(figure)
             );
-            let caption = explain_hollow(caption, &series);
             let uppers = series.iter().flat_map(|series| &series.points).map(|point| point.upper.max(point.lower));
             let chart = Chart {
-                title: title.clone(),
+                layout: Layout::SWEPT,
+                title,
                 x_description: "element type",
-                y_description: "percent of the copy's speed".to_owned(),
+                y_description: PERCENT.to_owned(),
                 x: Axis::of_names(types.iter().map(ToString::to_string).collect()),
                 y: Axis::from_zero(uppers.chain([100.0])),
                 series,
@@ -511,7 +457,7 @@ impl Renderer<'_> {
                 is_joined: false,
             };
             let slug = format!("{operator}-{mode}-{}{}", format_size(n).replace('^', "-"), slug_of(offsets));
-            self.add("types", &slug, &title, caption, || chart.svg())?;
+            self.add_chart("types", &slug, caption, &chart)?;
         }
         Ok(())
     }
@@ -531,23 +477,11 @@ fn point(
     Some(Point { x, y, lower, upper, is_on_line: true, is_trusted: figure.is_trusted })
 }
 
-fn is_trusted(row: &SweepRow, figure: Figure) -> bool {
-    row.figure(figure).is_some_and(|figure| figure.is_trusted)
-}
-
 /// A ratio by size is worth no more than what it is the ratio to.
 fn trust_no_more_than(series: &mut [Series], reference: impl Fn(u64) -> bool) {
     for point in series.iter_mut().flat_map(|series| &mut series.points) {
         point.is_trusted &= reference(point.x as u64);
     }
-}
-
-/// Says what hollow markers mean, if there are any.
-fn explain_hollow(mut caption: String, series: &[Series]) -> String {
-    if series.iter().flat_map(|series| &series.points).any(|point| !point.is_trusted) {
-        caption.push_str(" Hollow markers: no noise criterion was met.");
-    }
-    caption
 }
 
 /// Cold where memory decides; at small n, where a cold launch is mostly waiting, graph; else what there is.
@@ -559,21 +493,4 @@ fn main_figure(n: u64, rows: &[&SweepRow]) -> Figure {
         [Figure::Graph, Figure::Cold, Figure::Stream, Figure::Latency]
     };
     order.into_iter().find(|&figure| has(figure)).unwrap_or(order[0])
-}
-
-/// The fastest CUB at each n.
-fn best_cub<'a>(family: &Family<'a>, figure: Figure) -> BTreeMap<u64, &'a SweepRow> {
-    let mut best: BTreeMap<u64, &SweepRow> = BTreeMap::new();
-    for row in family.measured().filter(|row| row.subject.starts_with("cub-")) {
-        let Some(nanoseconds) = median(row, figure) else { continue };
-        if best.get(&row.n).and_then(|best| median(best, figure)).is_none_or(|least| nanoseconds < least) {
-            best.insert(row.n, row);
-        }
-    }
-    best
-}
-
-/// 2¹⁶, or the number as it is.
-fn size_label(n: u64) -> String {
-    power_label(n as f64)
 }

@@ -1,9 +1,9 @@
 //! One page for a folder's sweeps, self-contained: machines, commands, pictures, tables. Its script hides
 //! and shows series; without it the page says all the same.
 
-use super::Plot;
-use super::SweepSource;
-use super::page::{STYLE, escaped};
+use super::html::{self, escaped};
+use super::source::SweepSource;
+use super::svg::Plot;
 use super::sweep::is_without_frame;
 use super::tables::{all_rows, main_tables, not_trusted};
 use crate::lab::measure::record::{Kind, Status, SweepRecord};
@@ -44,13 +44,10 @@ figure.querySelector('figcaption').before(choices);
 
 /// The page of all records with their pictures.
 pub(super) fn html(parts: &[(&SweepSource, Vec<Plot>)]) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <title>Prefix scans, measured</title>\n<style>\n{STYLE}{MORE_STYLE}</style>\n</head>\n<body>\n\
-         <h1>Prefix scans, measured</h1>\n\
-         <p class=\"note\">Drawn from the records in this folder alone by <code>lookback report DIR</code>; no GPU is \
-         needed. Boxes below a picture hide and show a series in all pictures of the page.</p>\n<nav>"
+    let mut page = html::head("Prefix scans, measured", MORE_STYLE);
+    page.push_str(
+        "<p class=\"note\">Drawn from the records in this folder alone by <code>lookback report DIR</code>; no GPU is \
+         needed. Boxes below a picture hide and show a series in all pictures of the page.</p>\n<nav>",
     );
     for (source, _) in parts {
         let stem = escaped(&source.stem);
@@ -60,7 +57,7 @@ pub(super) fn html(parts: &[(&SweepSource, Vec<Plot>)]) -> String {
     for (source, plots) in parts {
         section(&mut page, source, plots);
     }
-    let _ = write!(page, "<script>\n{SCRIPT}show();\n</script>\n</body>\n</html>\n");
+    let _ = write!(page, "<script>\n{SCRIPT}show();\n</script>\n{}", html::END);
     page
 }
 
@@ -75,31 +72,19 @@ fn section(page: &mut String, source: &SweepSource, plots: &[Plot]) {
         escaped(&record.header.sweep.purpose),
         summary(record)
     );
-    page.push_str("<table class=\"facts\">\n");
-    for (name, value) in facts(source) {
-        let _ = writeln!(page, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(&value));
-    }
-    page.push_str("</table>\n");
+    page.push_str(&html::facts(facts(source)));
     for table in main_tables(record) {
         let _ = write!(page, "<p>{}</p>\n{}", escaped(&table.caption.replace('`', "")), table.html());
     }
     for plot in plots {
-        let _ = write!(
-            page,
-            "<figure>\n{}\n<figcaption>{} Picture <code>{}</code>, data <code>{}</code>, measured by \
-             <code>{command}</code>.</figcaption>\n</figure>\n",
-            plot.svg.trim_end(),
-            escaped(&plot.caption),
-            escaped(&plot.file_name()),
-            escaped(&source.file_name),
-        );
+        let (picture, data) = (escaped(&plot.file_name()), escaped(&source.file_name));
+        page.push_str(&plot.figure(&format!(
+            "Picture <code>{picture}</code>, data <code>{data}</code>, measured by <code>{command}</code>."
+        )));
     }
     if !record.skipped.is_empty() {
-        page.push_str("<details><summary>Not run</summary>\n<ul>\n");
-        for skipped in &record.skipped {
-            let _ = writeln!(page, "<li>{}: {}</li>", escaped(&skipped.what), escaped(&skipped.why));
-        }
-        page.push_str("</ul>\n</details>\n");
+        let list = html::list(&record.skipped);
+        let _ = write!(page, "<details><summary>Not run</summary>\n{list}</details>\n");
     }
     let untrusted = not_trusted(record);
     if !untrusted.rows.is_empty() {

@@ -1,68 +1,20 @@
-//! Tables of sweeps, once as data and then as Markdown or HTML.
+//! The tables of a sweep's record.
 
-use super::page::escaped;
-use super::sweep::{Family, is_variant, median};
-use crate::cli::arguments::format_size;
-use crate::cli::table::significant;
+use super::family::{Family, median, subjects_of};
+use super::table::Table;
 use crate::lab::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::{Figure, Stop};
 use crate::lab::measure::statistics::Verdict;
+use crate::lab::measure::sweep::is_variant;
 use crate::lab::measure::targets;
+use crate::text::{NONE, format_round_size, or_dash, significant};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-/// Columns and rows of text, with a sentence on what they are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table {
-    pub(super) caption: String,
-    pub(super) columns: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
-    /// How many columns from the left are words; the others are figures.
-    pub(super) words: usize,
-}
-
-const NONE: &str = "–";
-
-impl Table {
-    /// As Markdown, the sentence first.
-    pub(super) fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let mut text = format!("{}\n\n{}", self.caption, line(&self.columns));
-        for index in 0..self.columns.len() {
-            text.push_str(if index < self.words { "|---" } else { "|---:" });
-        }
-        text.push_str("|\n");
-        for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
-            text.push_str(&line(&cells));
-        }
-        text
-    }
-
-    /// As HTML, without the sentence.
-    pub(super) fn html(&self) -> String {
-        let mut text = "<div class=\"scroll\">\n<table>\n<thead><tr>".to_owned();
-        let class = |index: usize| if index < self.words { " class=\"word\"" } else { "" };
-        for (index, column) in self.columns.iter().enumerate() {
-            let _ = write!(text, "<th{}>{}</th>", class(index), escaped(column));
-        }
-        text.push_str("</tr></thead>\n<tbody>\n");
-        for row in &self.rows {
-            text.push_str("<tr>");
-            for (index, cell) in row.iter().enumerate() {
-                let _ = write!(text, "<td{}>{}</td>", class(index), escaped(cell));
-            }
-            text.push_str("</tr>\n");
-        }
-        text.push_str("</tbody>\n</table>\n</div>\n");
-        text
-    }
-}
 
 const TWO_PEAKS: char = '≈';
 const NOT_TRUSTED: char = '?';
 
-/// The median, with a mark where it is less than it seems.
+/// The median in microseconds, with a mark where it is less than it seems.
 fn microseconds(row: &SweepRow, figure: Figure) -> Option<String> {
     let time = significant(median(row, figure)? / 1e3, 12);
     Some(match row.figure(figure)? {
@@ -83,18 +35,6 @@ fn explain_marks(mut table: Table) -> Table {
         let _ = write!(table.caption, " {NOT_TRUSTED}: no noise criterion was met.");
     }
     table
-}
-
-/// 2^20 and 10^8, which are easier read than their digits.
-fn size(n: u64) -> String {
-    match n.checked_ilog10() {
-        Some(exponent) if exponent >= 3 && n == 10u64.pow(exponent) => format!("10^{exponent}"),
-        _ => format_size(n),
-    }
-}
-
-fn or_none(text: Option<impl ToString>) -> String {
-    text.map_or_else(|| NONE.to_owned(), |text| text.to_string())
 }
 
 /// Where figures are from, at the end of a caption.
@@ -147,7 +87,7 @@ pub(super) fn main_tables(record: &SweepRecord) -> Vec<Table> {
 fn targets_reached(record: &SweepRecord) -> Table {
     let rows = targets::evaluate(record).outcomes.into_iter().map(|outcome| {
         let target = outcome.target;
-        let show = |ratio: Option<f64>| or_none(ratio.map(|ratio| target.comparison.show(ratio)));
+        let show = |ratio: Option<f64>| or_dash(ratio.map(|ratio| target.comparison.show(ratio)));
         let worst = outcome.worst();
         let bound = worst.filter(|worst| !worst.passed).and_then(|worst| worst.bound);
         let bound =
@@ -163,12 +103,12 @@ fn targets_reached(record: &SweepRecord) -> Table {
         vec![
             target.place.trim().to_owned(),
             target.demand(),
-            or_none(worst.map(|worst| worst.place)),
+            or_dash(worst.map(|worst| worst.place)),
             format!("{}{doubt}", show(worst.and_then(|worst| worst.ratio))),
             show(outcome.median()),
             format!("{} of {}{undecided}", outcome.passed(), outcome.findings.len()),
-            or_none(stretch),
-            or_none(bound),
+            or_dash(stretch),
+            or_dash(bound),
             targets::word(&outcome),
         ]
     });
@@ -179,7 +119,7 @@ fn targets_reached(record: &SweepRecord) -> Table {
          the worst miss reaches when it does not wait for other tiles, and how much of that the scan does: {}.",
         origin(record)
     );
-    explain_marks(Table { caption, columns: columns.map(str::to_owned).to_vec(), rows: rows.collect(), words: 3 })
+    explain_marks(Table::new(caption, &columns, rows.collect(), 3))
 }
 
 /// The sizes that the table shows, of those that were measured.
@@ -217,16 +157,15 @@ fn by_size<'a>(record: &SweepRecord, families: &[Family<'a>]) -> Option<Table> {
                 })
                 .collect();
             if cells.iter().any(Option::is_some) {
-                let mut row = vec![size(n), figure.to_string()];
-                row.extend(cells.into_iter().map(or_none));
+                let mut row = vec![format_round_size(n), figure.to_string()];
+                row.extend(cells.into_iter().map(or_dash));
                 rows.push(row);
             }
         }
     }
-    let mut columns = vec!["n".to_owned(), "figure".to_owned()];
-    columns.extend(subjects.iter().map(|subject| (*subject).to_owned()));
+    let columns = [&["n", "figure"][..], &subjects].concat();
     let caption = format!("Median µs a scan (percent of the copy's speed), {}: {}.", family.title(), origin(record));
-    Some(Table { caption, columns, rows, words: 2 })
+    Some(Table::new(caption, &columns, rows, 2))
 }
 
 fn one_size(record: &SweepRecord, family: &Family<'_>) -> Table {
@@ -238,30 +177,41 @@ fn one_size(record: &SweepRecord, family: &Family<'_>) -> Table {
         let time = |figure| family.row(subject, n, figure).and_then(|row| median(row, figure));
         let mut row = vec![(*subject).to_owned()];
         for figure in [Figure::Cold, Figure::Stream, Figure::Graph] {
-            row.push(or_none(family.row(subject, n, figure).and_then(|row| microseconds(row, figure))));
+            row.push(or_dash(family.row(subject, n, figure).and_then(|row| microseconds(row, figure))));
         }
         let of_thrust = |name: &str| {
             let of = family.row(name, n, Figure::Cold).and_then(|row| median(row, Figure::Cold))?;
             Some(format!("{:.2}", time(Figure::Cold)? / of))
         };
-        row.push(or_none(thrust.and_then(of_thrust)));
+        row.push(or_dash(thrust.and_then(of_thrust)));
         let percent = family.row(subject, n, Figure::Cold).and_then(|row| row.cold.as_ref()?.percent_of_copy);
-        row.push(or_none(percent.map(|percent| format!("{percent:.1}"))));
+        row.push(or_dash(percent.map(|percent| format!("{percent:.1}"))));
         if row[1..].iter().any(|cell| cell != NONE) {
             rows.push(row);
         }
     }
     let against = thrust.unwrap_or("Thrust");
-    let columns = ["subject", "cold, µs", "stream, µs", "graph, µs"].map(str::to_owned).into_iter();
-    let columns = columns.chain([format!("cold, × {against}"), "cold, % of copy".to_owned()]).collect();
+    let of_thrust = format!("cold, × {against}");
+    let columns = ["subject", "cold, µs", "stream, µs", "graph, µs", &of_thrust, "cold, % of copy"];
     let caption = format!(
         "Median µs a scan of n = {} elements, {}, and how many times as long as {against} it takes: {}.",
-        size(n),
+        format_round_size(n),
         family.title(),
         origin(record)
     );
-    Table { caption, columns, rows, words: 1 }
+    Table::new(caption, &columns, rows, 1)
 }
+
+type Column = (&'static str, fn(&SweepRow) -> String);
+
+/// What a row ran with, and what the compiler made of it.
+const CONFIGURATION: [Column; 5] = [
+    ("VT", |row| or_dash(row.vt)),
+    ("block", |row| or_dash(row.block_threads)),
+    ("access, B", |row| or_dash(row.access_bytes)),
+    ("registers", |row| or_dash(row.registers)),
+    ("spill, B", |row| or_dash(row.spill_bytes)),
+];
 
 fn best_vts(record: &SweepRecord, families: &[Family<'_>]) -> Table {
     let mut rows = Vec::new();
@@ -272,31 +222,18 @@ fn best_vts(record: &SweepRecord, families: &[Family<'_>]) -> Table {
                 for figure in [Figure::Cold, Figure::Graph] {
                     let Some(row) = family.row(subject, n, figure).filter(|row| row.vt.is_some()) else { continue };
                     let gigabytes = median(row, figure).map(|time| significant(row.bytes as f64 / time, 12));
-                    rows.push(vec![
-                        subject.to_owned(),
-                        figure.to_string(),
-                        size(n),
-                        or_none(row.vt),
-                        or_none(row.block_threads),
-                        or_none(row.access_bytes),
-                        or_none(row.registers),
-                        or_none(row.spill_bytes),
-                        or_none(microseconds(row, figure)),
-                        or_none(gigabytes),
-                        or_none(row.figure(figure).and_then(percent)),
-                    ]);
+                    let mut cells = vec![subject.to_owned(), figure.to_string(), format_round_size(n)];
+                    cells.extend(CONFIGURATION.iter().map(|(_, cell)| cell(row)));
+                    let percent = row.figure(figure).and_then(percent);
+                    cells.extend([microseconds(row, figure), gigabytes, percent].map(or_dash));
+                    rows.push(cells);
                 }
             }
         }
     }
-    let columns =
-        ["strategy", "figure", "n", "VT", "block", "access, B", "registers", "spill, B", "µs", "GB/s", "% of copy"];
-    Table {
-        caption: format!("The fastest VT and block size at each n: {}.", origin(record)),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-        words: 2,
-    }
+    let columns = ["strategy", "figure", "n"].into_iter().chain(CONFIGURATION.map(|(name, _)| name));
+    let columns: Vec<&str> = columns.chain(["µs", "GB/s", "% of copy"]).collect();
+    Table::new(format!("The fastest VT and block size at each n: {}.", origin(record)), &columns, rows, 2)
 }
 
 fn percent(figure: &FigureRecord) -> Option<String> {
@@ -305,84 +242,59 @@ fn percent(figure: &FigureRecord) -> Option<String> {
 
 fn percent_by_type(record: &SweepRecord, families: &[Family<'_>]) -> Table {
     let sizes: BTreeSet<u64> = record.rows.iter().map(|row| row.n).collect();
-    let mut subjects: Vec<&str> = Vec::new();
-    for subject in families.iter().flat_map(Family::subjects) {
-        if !subjects.contains(&subject) && !is_variant(subject) && subject != "memcpy" {
-            subjects.push(subject);
-        }
-    }
+    let mut subjects = subjects_of(families.iter().flat_map(|family| family.rows.iter().copied()));
+    subjects.retain(|subject| !is_variant(subject) && *subject != "memcpy");
     let mut rows = Vec::new();
     for family in families {
         for &n in &sizes {
             let cell = |subject: &&str| percent(family.row(subject, n, Figure::Cold)?.cold.as_ref()?);
             let cells: Vec<Option<String>> = subjects.iter().map(cell).collect();
             if cells.iter().any(Option::is_some) {
-                let mut row = vec![family.title(), size(n)];
-                row.extend(cells.into_iter().map(or_none));
+                let mut row = vec![family.title(), format_round_size(n)];
+                row.extend(cells.into_iter().map(or_dash));
                 rows.push(row);
             }
         }
     }
-    let mut columns = vec!["scan".to_owned(), "n".to_owned()];
-    columns.extend(subjects.iter().map(|subject| (*subject).to_owned()));
-    Table { caption: format!("Percent of the copy's speed, cold: {}.", origin(record)), columns, rows, words: 1 }
+    let columns = [&["scan", "n"][..], &subjects].concat();
+    Table::new(format!("Percent of the copy's speed, cold: {}.", origin(record)), &columns, rows, 1)
 }
+
+const SCAN: [Column; 3] = [
+    ("subject", SweepRow::subject_with_choice),
+    ("scan", |row| {
+        let mode = row.mode.map_or_else(|| "copy".to_owned(), |mode| mode.to_string());
+        let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
+        format!("{} {}, {mode}{offsets}", row.element, row.operator)
+    }),
+    ("n", |row| format_round_size(row.n)),
+];
+
+const MEDIANS: [Column; 7] = [
+    ("cold, µs", |row| or_dash(microseconds(row, Figure::Cold))),
+    ("stream, µs", |row| or_dash(microseconds(row, Figure::Stream))),
+    ("graph, µs", |row| or_dash(microseconds(row, Figure::Graph))),
+    ("latency, µs", |row| or_dash(microseconds(row, Figure::Latency))),
+    ("cold, GB/s", |row| {
+        let gigabytes = row.cold.as_ref().and_then(|figure| figure.gigabytes_per_second);
+        or_dash(gigabytes.map(|value| significant(value, 12)))
+    }),
+    ("cold, % of copy", |row| or_dash(row.cold.as_ref().and_then(percent))),
+    ("result", |row| match row.status {
+        Status::Measured if row.kind == Kind::Copy => "copied".to_owned(),
+        Status::Measured => "right".to_owned(),
+        Status::Wrong => "WRONG".to_owned(),
+        Status::NotLaunchable => format!("not launchable: {}", row.reason.as_deref().unwrap_or("unknown")),
+        Status::NotVerified => "a bound, not verified".to_owned(),
+    }),
+];
 
 /// Every row of a record with all its medians.
 pub(super) fn all_rows(record: &SweepRecord) -> Table {
-    let columns = [
-        "subject",
-        "scan",
-        "n",
-        "VT",
-        "block",
-        "access, B",
-        "registers",
-        "spill, B",
-        "cold, µs",
-        "stream, µs",
-        "graph, µs",
-        "latency, µs",
-        "cold, GB/s",
-        "cold, % of copy",
-        "result",
-    ];
-    let rows = record.rows.iter().map(|row| {
-        let cold = row.cold.as_ref();
-        let mode = row.mode.map_or_else(|| "copy".to_owned(), |mode| mode.to_string());
-        let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
-        let time = |figure: Figure| microseconds(row, figure);
-        let result = match row.status {
-            Status::Measured if row.kind == Kind::Copy => "copied".to_owned(),
-            Status::Measured => "right".to_owned(),
-            Status::Wrong => "WRONG".to_owned(),
-            Status::NotLaunchable => format!("not launchable: {}", row.reason.as_deref().unwrap_or("unknown")),
-            Status::NotVerified => "a bound, not verified".to_owned(),
-        };
-        vec![
-            row.subject_with_choice(),
-            format!("{} {}, {mode}{offsets}", row.element, row.operator),
-            size(row.n),
-            or_none(row.vt),
-            or_none(row.block_threads),
-            or_none(row.access_bytes),
-            or_none(row.registers),
-            or_none(row.spill_bytes),
-            or_none(time(Figure::Cold)),
-            or_none(time(Figure::Stream)),
-            or_none(time(Figure::Graph)),
-            or_none(time(Figure::Latency)),
-            or_none(cold.and_then(|figure| figure.gigabytes_per_second).map(|value| significant(value, 12))),
-            or_none(cold.and_then(percent)),
-            result,
-        ]
-    });
-    explain_marks(Table {
-        caption: "Medians.".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-        words: 2,
-    })
+    let columns: Vec<Column> = SCAN.into_iter().chain(CONFIGURATION).chain(MEDIANS).collect();
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let rows = record.rows.iter().map(|row| columns.iter().map(|(_, cell)| cell(row)).collect());
+    explain_marks(Table::new("Medians.".to_owned(), &names, rows.collect(), 2))
 }
 
 /// The figures that met no noise criterion, and what was in the way.
@@ -397,14 +309,14 @@ pub(super) fn not_trusted(record: &SweepRecord) -> Table {
             rows.push(vec![
                 row.key(),
                 figure.to_string(),
-                or_none(found.stop),
-                or_none(found.not_met.as_deref()),
+                or_dash(found.stop),
+                or_dash(found.not_met.as_deref()),
                 found.samples_ns.len().to_string(),
-                or_none(found.median_ns.map(|median| significant(median / 1e3, 12))),
+                or_dash(found.median_ns.map(|median| significant(median / 1e3, 12))),
             ]);
         }
     }
     let columns = ["configuration", "figure", "end", "in the way", "samples", "median, µs"];
     let caption = "Figures that met no noise criterion.".to_owned();
-    Table { caption, columns: columns.map(str::to_owned).to_vec(), rows, words: 4 }
+    Table::new(caption, &columns, rows, 4)
 }

@@ -1,6 +1,7 @@
 //! Which detector kills which mutant: the record of `lookback stress --mutants`.
 
 use crate::kernels::mutant::{Kind, Mutant};
+use crate::text::short_seconds;
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -127,15 +128,6 @@ impl Cell {
             Self::NotModelled { .. } => "·".to_owned(),
             Self::NotRun { .. } => "–".to_owned(),
         }
-    }
-}
-
-/// 0.012 as "12 ms".
-fn short_seconds(seconds: f64) -> String {
-    match seconds {
-        s if s < 0.0995 => format!("{:.0} ms", (s * 1e3).max(1.0)),
-        s if s < 9.95 => format!("{s:.1} s"),
-        s => format!("{s:.0} s"),
     }
 }
 

@@ -1,0 +1,71 @@
+//! What all pages are made of: the head, tables, and lists. No network.
+
+use crate::lab::record::Skipped;
+use std::fmt::Write;
+
+/// Text as HTML or XML text.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The style of every page.
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#24292f;--paper:#fffffe;--muted:#57606a;--line:#d8dee4;--bad:#b3261e;--good:#1a7f37}
+@media(prefers-color-scheme:dark){:root{--ink:#d7dde3;--paper:#0d1117;--muted:#8b949e;--line:#30363d;--bad:#ff8a80;--good:#56d364}}
+body{font:16px/1.5 system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif;color:var(--ink);background:var(--paper);max-width:900px;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}
+code,pre{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:.9em}
+pre{border:1px solid var(--line);border-radius:6px;padding:.6rem .8rem;overflow-x:auto}
+figure{margin:1.6rem 0}figure svg{max-width:100%;height:auto;border:1px solid var(--line);border-radius:6px}
+figcaption,.note{color:var(--muted);font-size:.9rem}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
+th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
+th:first-child,td:first-child{text-align:left}thead th{color:var(--muted);font-weight:600}
+.facts th{text-align:left;color:var(--muted);font-weight:400}.facts td{text-align:left;white-space:normal}
+.good{color:var(--good)}.bad{color:var(--bad);font-weight:600}
+";
+
+/// A page up to its heading; `style` is added to that of every page.
+pub(super) fn head(title: &str, style: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    )
+}
+
+/// The end of a page.
+pub(super) const END: &str = "</body>\n</html>\n";
+
+/// A table of names and what is to say of each.
+pub(super) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let mut text = "<table class=\"facts\">\n".to_owned();
+    for (name, value) in facts {
+        let _ = writeln!(text, "<tr>{}{}</tr>", cell("th", "", name), cell("td", "", &value));
+    }
+    text + "</table>\n"
+}
+
+/// A cell of a table; `attributes` begins with a blank if there are any.
+pub(super) fn cell(tag: &str, attributes: &str, text: &str) -> String {
+    format!("<{tag}{attributes}>{}</{tag}>", escaped(text))
+}
+
+/// A table of the cells of its head and of its rows.
+pub(super) fn table(head: &str, rows: impl Iterator<Item = String>) -> String {
+    let mut text = format!("<div class=\"scroll\">\n<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n");
+    for row in rows {
+        let _ = writeln!(text, "<tr>{row}</tr>");
+    }
+    text + "</tbody>\n</table>\n</div>\n"
+}
+
+/// What was not run, and why.
+pub(super) fn list(skipped: &[Skipped]) -> String {
+    let mut text = "<ul>\n".to_owned();
+    for Skipped { what, why } in skipped {
+        let _ = writeln!(text, "<li>{}: {}</li>", escaped(what), escaped(why));
+    }
+    text + "</ul>\n"
+}
