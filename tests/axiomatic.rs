@@ -37,38 +37,23 @@ fn the_page_has_the_table_of_all_tests() {
 }
 
 #[cfg(feature = "cuda")]
+mod common;
+
+#[cfg(feature = "cuda")]
 mod kernels {
-    use lookback::cuda::compile::{Cache, Compiler, Variant};
-    use lookback::cuda::{Architecture, Nvrtc, sources};
+    use super::common::compiler;
+    use lookback::cuda::Architecture;
+    use lookback::cuda::compile::{Compiler, Variant};
     use lookback::element::{ElementType, Instance, Operator};
-    use lookback::lab::axiomatic::extract::{
-        Counter, Layout, Role, Sequences, Status, Step, StepKind, Strategy, extract,
-    };
+    use lookback::kernels::mutant::{Kind, Mutant, mutant_number};
+    use lookback::lab::axiomatic::extract::extract;
     use lookback::lab::axiomatic::program::{Scope, Semantics};
     use lookback::lab::axiomatic::protocol::{self, Part, Report};
+    use lookback::lab::axiomatic::sequences::{Counter, Layout, Protocol, Role, Sequences, Status, Step, StepKind};
     use lookback::strategy::plan::{Kernel, KernelConfig};
-    use lookback::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+    use lookback::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
 
     const TILES: usize = 5;
-
-    fn compiler(test: &str) -> Option<Compiler> {
-        match Nvrtc::shared() {
-            Ok(nvrtc) => Some(Compiler::with_cache(nvrtc, Cache::disabled())),
-            Err(error) => {
-                assert!(
-                    std::env::var("LOOKBACK_REQUIRE_CUDA_COMPILER").as_deref() != Ok("1"),
-                    "LOOKBACK_REQUIRE_CUDA_COMPILER is 1: {error}"
-                );
-                println!("{test} skipped: no NVRTC ({error})");
-                None
-            }
-        }
-    }
-
-    /// The number of a mutant's name, as `cuda/mutants.cuh` computes it.
-    fn number(name: &str) -> u32 {
-        name.bytes().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
-    }
 
     fn instance(descriptor: Descriptor) -> Instance {
         let element = if descriptor == Descriptor::Packed128 { ElementType::I64 } else { ElementType::U32 };
@@ -92,7 +77,7 @@ mod kernels {
             descriptor,
             tile_order,
         };
-        let mutant = if mutant.is_empty() { 0 } else { number(mutant) };
+        let mutant = if mutant.is_empty() { 0 } else { mutant_number(mutant) };
         let variant = Variant { mutant, ..Variant::default() };
         compiler
             .ptx(kernel, instance, &config, Architecture { major: 9, minor: 0 }, variant)
@@ -105,7 +90,11 @@ mod kernels {
     }
 
     const DESCRIPTORS: [Descriptor; 3] = [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split];
-    const KERNELS: [Kernel; 3] = [Kernel::Lookback, Kernel::Chained, Kernel::OneWave];
+    const KERNELS: [(Kernel, Strategy); 3] = [
+        (Kernel::Lookback, Strategy::Lookback),
+        (Kernel::Chained, Strategy::Chained),
+        (Kernel::OneWave, Strategy::OneWave),
+    ];
 
     fn check(sequences: &Sequences, tiles: usize) -> Report {
         protocol::check(sequences, tiles).unwrap_or_else(|error| panic!("{error}"))
@@ -124,7 +113,7 @@ mod kernels {
     #[test]
     fn every_protocol_is_right_with_2_to_5_tiles() {
         let Some(compiler) = compiler("every_protocol_is_right_with_2_to_5_tiles") else { return };
-        for kernel in KERNELS {
+        for (kernel, _) in KERNELS {
             for descriptor in DESCRIPTORS {
                 for tile_order in [TileOrder::Ticket, TileOrder::Static] {
                     let text = ptx_of(&compiler, kernel, instance(descriptor), descriptor, tile_order, "");
@@ -149,7 +138,7 @@ mod kernels {
         for instance in Instance::all() {
             let text = ptx_of(&compiler, Kernel::Lookback, instance, Descriptor::Split, TileOrder::Ticket, "");
             let found = extract(&text).unwrap_or_else(|error| panic!("{instance}: {error}"));
-            assert_eq!((found.strategy, found.layout), (Strategy::LookBack, Layout::Split), "{instance}");
+            assert_eq!((found.protocol, found.layout), (Protocol::LOOK_BACK, Layout::Split), "{instance}");
             let report = check(&found, 3);
             assert!(report.violation().is_none(), "{instance}: {:?}", report.violation());
         }
@@ -180,14 +169,14 @@ mod kernels {
         assert!(found.hand_over.iter().any(|step| matches!(step.kind, StepKind::Barrier(_))));
         for descriptor in [Descriptor::Packed64, Descriptor::Packed128] {
             let found = sequences(&compiler, Kernel::Chained, descriptor, "");
-            assert_eq!(found.strategy, Strategy::Chained);
+            assert_eq!(found.protocol, Protocol::CHAINED);
             assert_eq!(found.publishes.len(), 1);
             assert_eq!(found.publishes[0].status, Status::Prefix);
             assert_eq!(found.publishes[0].steps[0].role, Role::Word { first: 0, halves: 2, elements: 1 });
         }
         for descriptor in DESCRIPTORS {
             let found = sequences(&compiler, Kernel::OneWave, descriptor, "");
-            assert_eq!(found.strategy, Strategy::OneWave);
+            assert_eq!(found.protocol, Protocol::ONE_WAVE);
             let statuses: Vec<Status> = found.publishes.iter().map(|publish| publish.status).collect();
             assert_eq!(statuses, [Status::Aggregate], "no inclusive prefix is published");
             // The loop over a lane's descriptors is unrolled in the PTX; the sequence is that of one.
@@ -199,40 +188,14 @@ mod kernels {
         }
     }
 
-    /// A hook in the kernels: name and `when`.
-    fn hooks() -> Vec<(String, String)> {
-        let mut hooks = Vec::new();
-        for (_, text) in sources::embedded() {
-            for part in text.split("MUTANT(").skip(1) {
-                let mut words = part.splitn(3, ['"']);
-                let name = words.next().unwrap_or("").trim().trim_end_matches(',').trim().to_owned();
-                let when = words.next().unwrap_or("").to_owned();
-                if when.contains("kind=") && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                    hooks.push((name, when));
-                }
-            }
-        }
-        hooks
-    }
-
-    fn value<'a>(when: &'a str, key: &str) -> Option<Vec<&'a str>> {
-        when.split_whitespace().find_map(|word| Some(word.strip_prefix(key)?.strip_prefix('=')?.split(',').collect()))
-    }
-
-    /// The kernels and layouts in which a hook can show.
-    fn places(when: &str) -> Vec<(Kernel, Descriptor)> {
-        let mut places = Vec::new();
-        for kernel in KERNELS {
-            for descriptor in DESCRIPTORS {
-                let name = kernel.name().replace('_', "-");
-                let strategy = value(when, "strategy").is_none_or(|names| names.contains(&name.as_str()));
-                let layout = value(when, "layout").is_none_or(|names| names.contains(&descriptor.to_string().as_str()));
-                if strategy && layout {
-                    places.push((kernel, descriptor));
-                }
-            }
-        }
-        places
+    /// The kernels and layouts in which a mutant can show.
+    fn places(mutant: &Mutant) -> Vec<(Kernel, Descriptor)> {
+        let (strategies, layouts) = (&mutant.when.strategies, &mutant.when.layouts);
+        let kernels = KERNELS.into_iter().filter(|(_, name)| strategies.is_empty() || strategies.contains(name));
+        let fits = |descriptor: &Descriptor| layouts.is_empty() || layouts.contains(descriptor);
+        kernels
+            .flat_map(|(kernel, _)| DESCRIPTORS.into_iter().filter(fits).map(move |layout| (kernel, layout)))
+            .collect()
     }
 
     #[test]
@@ -241,8 +204,7 @@ mod kernels {
         let Some(compiler) = compiler(name) else { return };
         let mut failures = Vec::new();
         let (mut found, mut harmless) = (0, 0);
-        for (mutant, when) in hooks() {
-            let kind = value(&when, "kind").unwrap_or_default();
+        for mutant in Mutant::all().expect("mutants") {
             // Barriers that the protocol needs; those inside the scan of a tile are another matter.
             let is_barrier = [
                 "start_barrier_dropped",
@@ -250,14 +212,14 @@ mod kernels {
                 "chained_finish_barrier_dropped",
                 "one_wave_finish_barrier_dropped",
             ]
-            .contains(&mutant.as_str());
-            let is_fault = kind.contains(&"ordering") || is_barrier;
-            if !is_fault && !kind.contains(&"harmless") {
+            .contains(&mutant.name.as_str());
+            let is_fault = mutant.kind == Kind::Ordering || is_barrier;
+            if !is_fault && !mutant.is_harmless() {
                 continue;
             }
-            for (kernel, descriptor) in places(&when) {
+            for (kernel, descriptor) in places(mutant) {
                 let what = format!("{mutant} in {} {descriptor}", kernel.name());
-                let report = check(&sequences(&compiler, kernel, descriptor, &mutant), 3);
+                let report = check(&sequences(&compiler, kernel, descriptor, &mutant.name), 3);
                 println!("{}", line(&what, &report));
                 match (report.violation(), is_fault) {
                     (None, true) => failures.push(format!("{what} is not found")),
@@ -271,16 +233,6 @@ mod kernels {
         }
         assert!(failures.is_empty(), "{}", failures.join("\n"));
         assert!(found >= 12 && harmless >= 4, "{found} faults and {harmless} harmless variants");
-    }
-
-    /// Changes the steps with a role in all publishes, or in all reads.
-    fn change(sequences: &mut Sequences, publishes: bool, reads: bool, edit: &dyn Fn(&mut Vec<Step>)) {
-        if publishes {
-            sequences.publishes.iter_mut().for_each(|publish| edit(&mut publish.steps));
-        }
-        if reads {
-            sequences.reads.iter_mut().for_each(edit);
-        }
     }
 
     fn is_tag(step: &Step) -> bool {
@@ -340,18 +292,46 @@ mod kernels {
         sequences
     }
 
+    /// With a change to the steps of all publishes.
+    fn published(base: &Sequences, edit: impl Fn(&mut Vec<Step>)) -> Sequences {
+        edited(base, |s| s.publishes.iter_mut().for_each(|publish| edit(&mut publish.steps)))
+    }
+
+    /// With a change to the steps of all reads.
+    fn read(base: &Sequences, edit: impl Fn(&mut Vec<Step>)) -> Sequences {
+        edited(base, |s| s.reads.iter_mut().for_each(edit))
+    }
+
+    /// With a change to both.
+    fn both(base: &Sequences, edit: impl Fn(&mut Vec<Step>)) -> Sequences {
+        read(&published(base, &edit), &edit)
+    }
+
+    /// With relaxed tags between fences.
+    fn fenced(base: &Sequences, scope: Scope) -> Sequences {
+        let relaxed = both(base, with_semantics(Semantics::Relaxed));
+        read(&published(&relaxed, with_fence(scope, false)), with_fence(scope, true))
+    }
+
     #[test]
     fn each_weakening_by_hand_is_found() {
         let Some(compiler) = compiler("each_weakening_by_hand_is_found") else { return };
         let split = sequences(&compiler, Kernel::Lookback, Descriptor::Split, "");
         let packed = sequences(&compiler, Kernel::Lookback, Descriptor::Packed64, "");
         let wide = sequences(&compiler, Kernel::Chained, Descriptor::Packed128, "");
-        let fenced = edited(&split, |s| {
-            change(s, true, true, &with_semantics(Semantics::Relaxed));
-            change(s, true, false, &with_fence(Scope::Gpu, false));
-            change(s, false, true, &with_fence(Scope::Gpu, true));
-        });
+        let fenced = fenced(&split, Scope::Gpu);
         let is_fence = |step: &Step| matches!(step.kind, StepKind::Fence(_));
+        let without_fence = |steps: &mut Vec<Step>| steps.retain(|step| !is_fence(step));
+        let fence_of_block = |steps: &mut Vec<Step>| {
+            steps.iter_mut().filter(|step| is_fence(step)).for_each(|step| step.scope = Scope::Cta);
+        };
+        let one_slot = |steps: &mut Vec<Step>| {
+            for step in steps {
+                if let Role::Value { aggregate, prefix } = &mut step.role {
+                    (*aggregate, *prefix) = (0, 0);
+                }
+            }
+        };
         let finish = |semantics, scope| {
             move |s: &mut Sequences| {
                 s.finish.iter_mut().for_each(|step| {
@@ -360,121 +340,53 @@ mod kernels {
                 });
             }
         };
+        use Part::{Block, Composition, Counters, HandOver};
         let faults: Vec<(&str, Part, Sequences)> = vec![
-            (
-                "release dropped",
-                Part::Composition,
-                edited(&split, |s| change(s, true, false, &with_semantics(Semantics::Relaxed))),
-            ),
-            (
-                "acquire dropped",
-                Part::Composition,
-                edited(&split, |s| change(s, false, true, &with_semantics(Semantics::Relaxed))),
-            ),
-            (
-                "weak tags",
-                Part::Composition,
-                edited(&split, |s| change(s, true, true, &with_semantics(Semantics::Weak))),
-            ),
-            (
-                "release of the block",
-                Part::Composition,
-                edited(&split, |s| change(s, true, false, &with_scope(Scope::Cta))),
-            ),
-            (
-                "acquire of the cluster",
-                Part::Composition,
-                edited(&split, |s| change(s, false, true, &with_scope(Scope::Cluster))),
-            ),
-            ("tag first", Part::Composition, edited(&split, |s| change(s, true, false, &|steps| steps.reverse()))),
-            ("value first", Part::Composition, edited(&split, |s| change(s, false, true, &|steps| steps.reverse()))),
-            (
-                "writer's fence dropped",
-                Part::Composition,
-                edited(&fenced, |s| change(s, true, false, &|steps| steps.retain(|step| !is_fence(step)))),
-            ),
-            (
-                "reader's fence dropped",
-                Part::Composition,
-                edited(&fenced, |s| change(s, false, true, &|steps| steps.retain(|step| !is_fence(step)))),
-            ),
-            (
-                "fence of the block",
-                Part::Composition,
-                edited(&fenced, |s| {
-                    change(s, true, false, &|steps| {
-                        steps.iter_mut().filter(|step| is_fence(step)).for_each(|step| step.scope = Scope::Cta)
-                    });
-                }),
-            ),
+            ("release dropped", Composition, published(&split, with_semantics(Semantics::Relaxed))),
+            ("acquire dropped", Composition, read(&split, with_semantics(Semantics::Relaxed))),
+            ("weak tags", Composition, both(&split, with_semantics(Semantics::Weak))),
+            ("release of the block", Composition, published(&split, with_scope(Scope::Cta))),
+            ("acquire of the cluster", Composition, read(&split, with_scope(Scope::Cluster))),
+            ("tag first", Composition, published(&split, |steps| steps.reverse())),
+            ("value first", Composition, read(&split, |steps| steps.reverse())),
+            ("writer's fence dropped", Composition, published(&fenced, without_fence)),
+            ("reader's fence dropped", Composition, read(&fenced, without_fence)),
+            ("fence of the block", Composition, published(&fenced, fence_of_block)),
             (
                 "one publish alone weakened",
-                Part::Composition,
+                Composition,
                 edited(&split, |s| with_semantics(Semantics::Relaxed)(&mut s.publishes[1].steps)),
             ),
-            (
-                "one slot for both",
-                Part::Composition,
-                edited(&split, |s| {
-                    let one = |steps: &mut Vec<Step>| {
-                        for step in steps {
-                            if let Role::Value { aggregate, prefix } = &mut step.role {
-                                (*aggregate, *prefix) = (0, 0);
-                            }
-                        }
-                    };
-                    change(s, true, true, &one);
-                }),
-            ),
-            (
-                "word stored in halves, value first",
-                Part::Composition,
-                edited(&packed, |s| change(s, true, false, &in_halves([1, 0]))),
-            ),
-            (
-                "word stored in halves, tag first",
-                Part::Composition,
-                edited(&packed, |s| change(s, true, false, &in_halves([0, 1]))),
-            ),
-            (
-                "word loaded in halves",
-                Part::Composition,
-                edited(&packed, |s| change(s, false, true, &in_halves([1, 0]))),
-            ),
-            ("vector", Part::Composition, edited(&packed, |s| change(s, true, true, &as_vector))),
-            ("vector of 128 bits", Part::Composition, edited(&wide, |s| change(s, true, true, &as_vector))),
-            (
-                "weak words",
-                Part::Composition,
-                edited(&packed, |s| change(s, true, true, &with_semantics(Semantics::Weak))),
-            ),
-            (
-                "word of the block",
-                Part::Composition,
-                edited(&packed, |s| change(s, true, false, &with_scope(Scope::Cta))),
-            ),
-            ("relaxed count", Part::HandOver, edited(&packed, finish(Semantics::Relaxed, Scope::Gpu))),
-            ("count of release alone", Part::HandOver, edited(&split, finish(Semantics::Release, Scope::Gpu))),
-            ("count of acquire alone", Part::HandOver, edited(&split, finish(Semantics::Acquire, Scope::Gpu))),
-            ("count of the block", Part::Counters, edited(&packed, finish(Semantics::AcquireRelease, Scope::Cta))),
+            ("one slot for both", Composition, both(&split, one_slot)),
+            ("word stored in halves, value first", Composition, published(&packed, in_halves([1, 0]))),
+            ("word stored in halves, tag first", Composition, published(&packed, in_halves([0, 1]))),
+            ("word loaded in halves", Composition, read(&packed, in_halves([1, 0]))),
+            ("vector", Composition, both(&packed, as_vector)),
+            ("vector of 128 bits", Composition, both(&wide, as_vector)),
+            ("weak words", Composition, both(&packed, with_semantics(Semantics::Weak))),
+            ("word of the block", Composition, published(&packed, with_scope(Scope::Cta))),
+            ("relaxed count", HandOver, edited(&packed, finish(Semantics::Relaxed, Scope::Gpu))),
+            ("count of release alone", HandOver, edited(&split, finish(Semantics::Release, Scope::Gpu))),
+            ("count of acquire alone", HandOver, edited(&split, finish(Semantics::Acquire, Scope::Gpu))),
+            ("count of the block", Counters, edited(&packed, finish(Semantics::AcquireRelease, Scope::Cta))),
             (
                 "no barrier before the count",
-                Part::HandOver,
+                HandOver,
                 edited(&split, |s| s.hand_over.retain(|step| step.role == Role::Shared)),
             ),
             (
                 "no barrier before the count",
-                Part::Block,
+                Block,
                 edited(&wide, |s| s.hand_over.retain(|step| step.role == Role::Shared)),
             ),
             (
                 "no barrier behind the ticket",
-                Part::Block,
+                Block,
                 edited(&wide, |s| s.start.retain(|step| !matches!(step.kind, StepKind::Barrier(_)))),
             ),
             (
                 "ticket of the block",
-                Part::Counters,
+                Counters,
                 edited(&packed, |s| {
                     s.start
                         .iter_mut()
@@ -484,15 +396,15 @@ mod kernels {
             ),
             (
                 "ticket not reset",
-                Part::Counters,
+                Counters,
                 edited(&packed, |s| s.resets.retain(|step| step.role != Role::Counter(Counter::Ticket))),
             ),
             (
                 "count not reset",
-                Part::Counters,
+                Counters,
                 edited(&packed, |s| s.resets.retain(|step| step.role != Role::Counter(Counter::Finished))),
             ),
-            ("tags not cleared", Part::HandOver, edited(&packed, |s| s.invalidate.clear())),
+            ("tags not cleared", HandOver, edited(&packed, |s| s.invalidate.clear())),
         ];
         for (name, part, sequences) in &faults {
             for tiles in [3, TILES] {
@@ -508,22 +420,12 @@ mod kernels {
         let Some(compiler) = compiler("no_strengthening_by_hand_is_reported") else { return };
         let split = sequences(&compiler, Kernel::Lookback, Descriptor::Split, "");
         let packed = sequences(&compiler, Kernel::Lookback, Descriptor::Packed64, "");
-        let fences = |scope| {
-            edited(&split, |s| {
-                change(s, true, true, &with_semantics(Semantics::Relaxed));
-                change(s, true, false, &with_fence(scope, false));
-                change(s, false, true, &with_fence(scope, true));
-            })
-        };
         let harmless = [
-            ("fences", fences(Scope::Gpu)),
-            ("fences of the system", fences(Scope::System)),
-            ("system scope", edited(&split, |s| change(s, true, true, &with_scope(Scope::System)))),
-            ("a fence too many", edited(&packed, |s| change(s, true, false, &with_fence(Scope::Gpu, false)))),
-            (
-                "releases that nobody needs",
-                edited(&packed, |s| change(s, true, false, &with_semantics(Semantics::Release))),
-            ),
+            ("fences", fenced(&split, Scope::Gpu)),
+            ("fences of the system", fenced(&split, Scope::System)),
+            ("system scope", both(&split, with_scope(Scope::System))),
+            ("a fence too many", published(&packed, with_fence(Scope::Gpu, false))),
+            ("releases that nobody needs", published(&packed, with_semantics(Semantics::Release))),
             ("no aggregates", edited(&split, |s| s.publishes.retain(|publish| publish.status == Status::Prefix))),
             ("two barriers", edited(&packed, |s| s.hand_over.extend(s.hand_over.clone()))),
             (
@@ -575,7 +477,7 @@ mod kernels {
         #[test]
         fn every_protocol_is_right_on_loom() {
             let Some(compiler) = compiler("every_protocol_is_right_on_loom") else { return };
-            for kernel in KERNELS {
+            for (kernel, _) in KERNELS {
                 for descriptor in DESCRIPTORS {
                     let found = sequences(&compiler, kernel, descriptor, "");
                     let largest = if descriptor == Descriptor::Split || kernel == Kernel::Chained { 4 } else { 3 };
@@ -592,16 +494,13 @@ mod kernels {
         #[test]
         fn every_ordering_mutant_of_the_kernels_is_found_on_loom() {
             let Some(compiler) = compiler("every_ordering_mutant_of_the_kernels_is_found_on_loom") else { return };
-            for (mutant, when) in hooks() {
-                let kind = value(&when, "kind").unwrap_or_default();
-                for (kernel, descriptor) in places(&when) {
-                    if !kind.contains(&"ordering") && !kind.contains(&"harmless") {
-                        continue;
-                    }
-                    let found = sequences(&compiler, kernel, descriptor, &mutant);
+            let all = Mutant::all().expect("mutants").iter();
+            for mutant in all.filter(|mutant| mutant.kind == Kind::Ordering || mutant.is_harmless()) {
+                for (kernel, descriptor) in places(mutant) {
+                    let found = sequences(&compiler, kernel, descriptor, &mutant.name);
                     let report = loom_model::check(&found, 3, LIMIT).unwrap_or_else(|error| panic!("{error}"));
                     println!("{mutant} in {} {descriptor}: {report:?}", kernel.name());
-                    assert_eq!(report.violation.is_some(), kind.contains(&"ordering"), "{mutant} {report:?}");
+                    assert_eq!(report.violation.is_some(), mutant.kind == Kind::Ordering, "{mutant} {report:?}");
                 }
             }
         }

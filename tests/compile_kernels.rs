@@ -6,6 +6,9 @@
 //! skipped, and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
 #![cfg(feature = "cuda")]
 
+mod common;
+
+use common::compiler;
 use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Variant};
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
@@ -21,21 +24,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
-
-/// The compiler without a cache, so that a test compiles what it says; nothing, with a word, where there is none.
-fn compiler(test: &str) -> Option<Compiler> {
-    match Nvrtc::shared() {
-        Ok(nvrtc) => Some(Compiler::with_cache(nvrtc, Cache::disabled())),
-        Err(error) => {
-            assert!(
-                std::env::var("LOOKBACK_REQUIRE_CUDA_COMPILER").as_deref() != Ok("1"),
-                "LOOKBACK_REQUIRE_CUDA_COMPILER is 1: {error}"
-            );
-            println!("{test} skipped: no NVRTC ({error})");
-            None
-        }
-    }
-}
 
 /// One compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

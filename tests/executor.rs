@@ -1,6 +1,7 @@
 //! The executor of the CPU device: what it promises to kernels, and every fault it must find.
 #![cfg(feature = "cpu")]
 
+use lookback::abi::{lookback_config, lookback_launch};
 use lookback::cpu::{
     Access, AccessKind, Activity, BlockOrder, ClusterFault, Collective, CopyFault, ExecutionError, LaunchReport,
     LaunchSettings, MaskFault, MemoryBackend, Party, Schedule, Stop, Synchronization, WeakMemory, WeakSettings, launch,
@@ -12,34 +13,10 @@ use std::time::{Duration, Instant};
 
 const KERNEL_SOURCE: &str = include_str!("../cuda/host/test_kernels.cpp");
 
-/// `lookback_config`, of which test kernels read `vt`.
-#[repr(C)]
-#[derive(Default)]
-struct Config {
-    vt: u32,
-    rest: [u32; 7],
-}
-
-/// `lookback_launch`.
-#[repr(C)]
-struct Arguments {
-    input: *const u32,
-    output: *mut u32,
-    spine: *mut u32,
-    control: *mut u32,
-    descriptors: *mut u32,
-    n: u64,
-    tiles: u64,
-    stride: u64,
-    capacity: u64,
-    lead: u32,
-    reserved: u32,
-}
-
-type Kernel = unsafe extern "C" fn(*const Config, *const Arguments);
+type Kernel = unsafe extern "C" fn(*const lookback_config, *const lookback_launch);
 
 macro_rules! kernels {
-    ($($name:ident)*) => { unsafe extern "C" { $(fn $name(config: *const Config, launch: *const Arguments);)* } };
+    ($($name:ident)*) => { unsafe extern "C" { $(fn $name(config: *const lookback_config, launch: *const lookback_launch);)* } };
 }
 
 kernels! {
@@ -85,8 +62,8 @@ impl Memory {
         }
     }
 
-    fn arguments(&mut self) -> Arguments {
-        Arguments {
+    fn arguments(&mut self) -> lookback_launch {
+        lookback_launch {
             input: self.input.as_ptr().cast(),
             output: self.output.as_mut_ptr().cast(),
             spine: self.spine.as_mut_ptr().cast(),
@@ -97,12 +74,12 @@ impl Memory {
             stride: 0,
             capacity: 4096,
             lead: 0,
-            reserved: 0,
+            host_epoch: 0,
         }
     }
 
     fn run(&mut self, kernel: Kernel, vt: u32, settings: &LaunchSettings) -> Result<LaunchReport, ExecutionError> {
-        let config = Config { vt, ..Config::default() };
+        let config = lookback_config { vt, ..lookback_config::default() };
         let arguments = self.arguments();
         // SAFETY: the kernels are compiled for this executor, and each test makes its arrays large enough.
         unsafe { launch(kernel, &config, &arguments, settings) }
@@ -285,7 +262,7 @@ impl MemoryBackend for Recorder {
 }
 
 fn run_on(backend: &mut Recorder, memory: &mut Memory, kernel: Kernel) -> Result<LaunchReport, ExecutionError> {
-    let config = Config { vt: 4, ..Config::default() };
+    let config = lookback_config { vt: 4, ..lookback_config::default() };
     // SAFETY: as in `Memory::run`.
     unsafe { launch_on(backend, kernel, &config, &memory.arguments(), &LaunchSettings::new(1, 32)) }
 }
@@ -696,7 +673,7 @@ fn whoever_does_not_wait_for_a_copy_finds_what_was_there_before() {
 fn copies_are_ordered_by_their_barrier_alone() {
     let run = |kernel: Kernel, seed: u64| {
         let mut memory = Memory::new(2 * 3 * 64);
-        let (config, arguments) = (Config { vt: 3, ..Config::default() }, memory.arguments());
+        let (config, arguments) = (lookback_config { vt: 3, ..lookback_config::default() }, memory.arguments());
         let mut weak = WeakMemory::new(seed, WeakSettings::default());
         weak.add_array("the input", arguments.input.addr(), 4 * 2 * 3 * 64, 4, false);
         weak.add_array("the output", arguments.output.addr(), 4 * 2 * 3 * 64, 4, true);
@@ -766,7 +743,7 @@ fn the_blocks_of_a_cluster_are_resident_together_and_meet() {
 fn blocks_of_a_cluster_are_ordered_by_what_they_wait_for_and_arrivals_release() {
     let run = |kernel: Kernel, seed: u64| {
         let mut memory = Memory::new(5 * 3 * 64);
-        let (config, arguments) = (Config { vt: 5, ..Config::default() }, memory.arguments());
+        let (config, arguments) = (lookback_config { vt: 5, ..lookback_config::default() }, memory.arguments());
         let mut weak = WeakMemory::new(seed, WeakSettings::default());
         weak.add_array("the output", arguments.output.addr(), 4 * 5 * 3 * 64, 4, true);
         let schedule = Schedule::Random { preemption: 0.2 };

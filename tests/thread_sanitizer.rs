@@ -8,7 +8,7 @@
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::kernels::mutant::Mutant;
 use lookback::lab::stress::search::Limits;
-use lookback::lab::stress::thread_sanitizer::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict, search};
+use lookback::lab::stress::thread_sanitizer::{Ending, Job, ThreadSanitizer, ThreadSanitizerError, search};
 use lookback::strategy::plan::ScanRequest;
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use std::sync::OnceLock;
@@ -70,7 +70,7 @@ fn packed() -> Job {
 fn assert_race(detector: &ThreadSanitizer, job: Job, mutant: &str) {
     let verdict = detector.run(&job.with_mutant(mutant)).expect("a verdict");
     println!("{mutant}: {verdict}");
-    assert!(matches!(verdict, Verdict::Race(_)), "{mutant}: {verdict}");
+    assert!(matches!(verdict, Ending::Race(_)), "{mutant}: {verdict}");
 }
 
 #[track_caller]
@@ -90,7 +90,7 @@ fn assert_clean(detector: &ThreadSanitizer, job: &Job, what: &str) {
 fn the_canary_is_found_where_it_stands() {
     let Some(detector) = detector("the_canary_is_found_where_it_stands") else { return };
     let job = split(Strategy::Lookback).with_mutant("relaxed_tag_store");
-    let Verdict::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
+    let Ending::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
     for access in [&race.access, &race.earlier] {
         assert!(access.site.as_deref().is_some_and(|site| site.starts_with("descriptor.cuh:")), "{race}");
     }
@@ -259,7 +259,7 @@ fn faults_of_a_workspace_and_of_starts_are_found() {
     }
     let reverse = Job { reverse: true, ..split(Strategy::Lookback) };
     let verdict = detector.run(&reverse.with_mutant("static_tile_ids")).expect("a verdict");
-    assert!(matches!(verdict, Verdict::LostProgress { waiting: Some(_), missing: Some(_), .. }), "{verdict}");
+    assert!(matches!(verdict, Ending::LostProgress { waiting: Some(_), missing: Some(_), .. }), "{verdict}");
 }
 
 fn drawn(
@@ -280,12 +280,12 @@ fn drawn_cases_show_a_mutant_and_again_when_they_are_replayed() {
     for mutant in ["relaxed_tag", "finish_barrier_dropped", "epoch_ignored", "finish_not_reset", "commutes"] {
         let found = drawn(detector, Some(mutant), 100).expect("a search").found;
         let found = found.unwrap_or_else(|| panic!("{mutant} survived"));
-        println!("{mutant}: {}", found.verdict);
+        println!("{mutant}: {}", found.ending);
         let line = format!("thread-sanitizer {}", found.case);
         let mut program = assert_cmd::Command::cargo_bin("lookback").expect("the program is built");
         let again = program.args(["stress", "--replay", &line]).assert().code(1);
         let text = String::from_utf8_lossy(&again.get_output().stdout).into_owned();
-        assert_eq!(text.contains("WARNING: ThreadSanitizer: data race"), matches!(found.verdict, Verdict::Race(_)));
+        assert_eq!(text.contains("WARNING: ThreadSanitizer: data race"), matches!(found.ending, Ending::Race(_)));
         assert!(text.contains(&format!("seed {}", found.case.seed)), "{text}");
     }
 }
@@ -321,5 +321,5 @@ fn what_is_beyond_the_detector_is_an_error() {
     refused(&empty);
     let late =
         detector.run(&Job { seeds: 0..1_000_000, time_limit: Duration::from_millis(300), ..job }).expect("a verdict");
-    assert!(matches!(late, Verdict::Other(_)), "{late}");
+    assert!(matches!(late, Ending::Other(_)), "{late}");
 }

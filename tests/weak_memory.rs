@@ -858,7 +858,7 @@ fn equal_seeds_give_equal_runs_and_events_say_what_was_stale() {
         memory.finish_launch();
         assert_eq!(word[0], 19);
         assert_eq!(memory.array_name(0), "the word");
-        memory.take_events()
+        memory.drain_events()
     };
     let events = record(1);
     assert_eq!(events, record(1));

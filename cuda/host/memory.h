@@ -6,7 +6,7 @@
 // none is switched away from between a scheduling point and the access behind it. The `__atomic_`
 // forms keep the compiler from merging or moving them.
 //
-// ThreadSanitizer (`thread_sanitizer.cpp`) takes an access for what its instruction says, so in its build
+// ThreadSanitizer (`thread_sanitizer/`) takes an access for what its instruction says, so in its build
 // - relaxed accesses wider than a register are atomic ones of their halves,
 // - a vector access is two accesses, with a scheduling point between,
 // - an access of block scope is a plain one: no access of another block is morally strong with it, which

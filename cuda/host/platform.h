@@ -45,7 +45,7 @@ extern "C" __thread lookback_thread* lookback_current_thread;
 DEVICE lookback_thread* current() { return lookback_current_thread; }
 
 // What lanes exchange goes through registers on a GPU: it orders no memory and is no access of memory. So
-// ThreadSanitizer (`thread_sanitizer.cpp`) must not see the copies, and they are made by code that is not
+// ThreadSanitizer (`thread_sanitizer/`) must not see the copies, and they are made by code that is not
 // instrumented.
 #if defined(LOOKBACK_THREAD_SANITIZER)
 constexpr bool is_thread_sanitizer_build = true;

@@ -106,7 +106,7 @@ impl Sanitized {
                 seed: Some(found.case.seed),
                 runs: schedules,
                 seconds: elapsed.as_secs_f64(),
-                how: found.verdict.to_string(),
+                how: found.ending.to_string(),
                 reproduce: Some(format!("lookback stress --replay '{THREAD_SANITIZER_CASE}{}'", found.case)),
             },
             Ok(thread_sanitizer::Search { found: None, schedules, elapsed }) => {
@@ -173,7 +173,8 @@ mod exhaustive {
     use crate::cuda::Architecture;
     use crate::cuda::compile::{Compiler, Variant};
     use crate::element::{ElementType, Instance, Operator};
-    use crate::lab::axiomatic::extract::{Sequences, extract};
+    use crate::lab::axiomatic::extract::extract;
+    use crate::lab::axiomatic::sequences::Sequences;
     use crate::lab::axiomatic::{loom_model, protocol};
     use crate::strategy::plan::{Kernel, KernelConfig};
     use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};

@@ -210,7 +210,7 @@ fn replay_under_thread_sanitizer(text: &str, console: &mut Console) -> Result<u8
     let case: Case = text.parse().map_err(usage)?;
     let job = Job::of_case(&case, 1)?;
     let verdict = ThreadSanitizer::new().and_then(|detector| detector.run(&job))?;
-    if let thread_sanitizer::Verdict::Race(race) = &verdict {
+    if let thread_sanitizer::Ending::Race(race) = &verdict {
         console.print(&race.text)?;
     }
     console.print(&format!("{verdict}\n"))?;

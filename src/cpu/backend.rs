@@ -1,39 +1,28 @@
 //! Memory back ends: whoever wants to see, check or answer the memory accesses of a kernel.
 
-use super::context::Thread;
-use super::error::{Collective, RawSite, SourceSite};
-use super::executor::fail_in_backend;
-use std::ffi::{c_char, c_void};
+use super::error::{Collective, RawSite, SourceSite, numbered};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The kinds of access that `cuda/memory.cuh` offers; numbered as in `cuda/host/executor.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-#[allow(missing_docs)]
-pub enum AccessKind {
-    ElementLoad = 0,
-    ElementStore = 1,
-    SpineLoad = 2,
-    SpineStore = 3,
-    SharedLoad = 4,
-    SharedStore = 5,
-    RelaxedLoad = 6,
-    RelaxedStore = 7,
-    AcquireLoad = 8,
-    ReleaseStore = 9,
-    PayloadLoad = 10,
-    PayloadStore = 11,
-    RelaxedFetchAdd = 12,
-    AcquireReleaseFetchAdd = 13,
-    Fence = 14,
-    ClusterStore = 15,
-}
-
-impl fmt::Display for AccessKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
+numbered! {
+    /// The kinds of access that `cuda/memory.cuh` offers.
+    AccessKind:
+    ElementLoad = 0 "load of elements",
+    ElementStore = 1 "store of elements",
+    SpineLoad = 2 "load of totals",
+    SpineStore = 3 "store of totals",
+    SharedLoad = 4 "load from shared memory",
+    SharedStore = 5 "store to shared memory",
+    RelaxedLoad = 6 "relaxed load",
+    RelaxedStore = 7 "relaxed store",
+    AcquireLoad = 8 "acquire load",
+    ReleaseStore = 9 "release store",
+    PayloadLoad = 10 "load of a payload",
+    PayloadStore = 11 "store of a payload",
+    RelaxedFetchAdd = 12 "relaxed fetch-and-add",
+    AcquireReleaseFetchAdd = 13 "acquire-release fetch-and-add",
+    Fence = 14 "fence",
+    ClusterStore = 15 "store to shared memory of the cluster",
 }
 
 /// How far an access of the protocol reaches.
@@ -45,57 +34,7 @@ pub enum Scope {
     Block,
 }
 
-/// `LOOKBACK_ACCESS_BLOCK_SCOPE` and `LOOKBACK_ACCESS_VECTOR`, added to the number of a kind.
-const BLOCK_SCOPE: u32 = 0x100;
-const VECTOR: u32 = 0x200;
-
 impl AccessKind {
-    /// Every kind, by number.
-    pub const ALL: [Self; 16] = [
-        Self::ElementLoad,
-        Self::ElementStore,
-        Self::SpineLoad,
-        Self::SpineStore,
-        Self::SharedLoad,
-        Self::SharedStore,
-        Self::RelaxedLoad,
-        Self::RelaxedStore,
-        Self::AcquireLoad,
-        Self::ReleaseStore,
-        Self::PayloadLoad,
-        Self::PayloadStore,
-        Self::RelaxedFetchAdd,
-        Self::AcquireReleaseFetchAdd,
-        Self::Fence,
-        Self::ClusterStore,
-    ];
-
-    /// In words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ElementLoad => "load of elements",
-            Self::ElementStore => "store of elements",
-            Self::SpineLoad => "load of totals",
-            Self::SpineStore => "store of totals",
-            Self::SharedLoad => "load from shared memory",
-            Self::SharedStore => "store to shared memory",
-            Self::RelaxedLoad => "relaxed load",
-            Self::RelaxedStore => "relaxed store",
-            Self::AcquireLoad => "acquire load",
-            Self::ReleaseStore => "release store",
-            Self::PayloadLoad => "load of a payload",
-            Self::PayloadStore => "store of a payload",
-            Self::RelaxedFetchAdd => "relaxed fetch-and-add",
-            Self::AcquireReleaseFetchAdd => "acquire-release fetch-and-add",
-            Self::Fence => "fence",
-            Self::ClusterStore => "store to shared memory of the cluster",
-        }
-    }
-
-    pub(super) fn from_number(number: u32) -> Self {
-        Self::ALL[(number & 0xff) as usize]
-    }
-
     /// Whether threads of different blocks communicate by it; payloads do, ordered by their tag.
     pub const fn is_protocol(self) -> bool {
         self as u32 >= Self::RelaxedLoad as u32 && !matches!(self, Self::ClusterStore)
@@ -351,17 +290,6 @@ pub trait MemoryBackend {
     }
 }
 
-/// `lookback_memory_backend` of `cuda/host/executor.h`.
-#[repr(C)]
-pub(super) struct BackendFunctions {
-    pub load: unsafe extern "C" fn(*const Thread, u32, *const c_void, *mut c_void, u32, *const c_char, u32),
-    pub store: unsafe extern "C" fn(*const Thread, u32, *const c_void, *const c_void, u32, *const c_char, u32),
-    pub fetch_add: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32) -> u32,
-    pub fence: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
-}
-
-pub(super) static BACKEND_FUNCTIONS: BackendFunctions = BackendFunctions { load, store, fetch_add, fence };
-
 /// Runs a call into the back end; whatever goes wrong becomes a message.
 pub(super) fn guarded<R>(call: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
@@ -369,94 +297,4 @@ pub(super) fn guarded<R>(call: impl FnOnce() -> Result<R, String>) -> Result<R, 
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         Err(format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned())))
     })
-}
-
-/// Calls the back end for the running thread.
-///
-/// # Safety
-/// `thread` is the context of the running coroutine of a launch that has a back end.
-unsafe fn call<R>(
-    thread: *const Thread,
-    access: u32,
-    address: *const c_void,
-    bytes: u32,
-    site: RawSite,
-    action: impl FnOnce(&mut dyn MemoryBackend, &Access) -> Result<R, String>,
-) -> R {
-    // SAFETY: the caller's promise; contexts outlive their coroutines.
-    let thread = unsafe { &*thread };
-    let access = Access {
-        kind: AccessKind::from_number(access),
-        scope: if access & BLOCK_SCOPE != 0 { Scope::Block } else { Scope::Gpu },
-        is_vector: access & VECTOR != 0,
-        address: address.addr(),
-        bytes,
-        block: thread.block_index.get(),
-        thread: thread.thread_index,
-        site,
-    };
-    match guarded(|| {
-        let backend = thread.launch().backend.ok_or_else(|| "no back end is set".to_owned())?;
-        // SAFETY: `launch_on` holds the back end exclusively while the launch runs, and no call into it
-        // switches coroutines, so this is the only reference.
-        action(unsafe { &mut *backend }, &access)
-    }) {
-        Ok(result) => result,
-        Err(message) => fail_in_backend(thread, message, site),
-    }
-}
-
-unsafe extern "C" fn load(
-    thread: *const Thread,
-    access: u32,
-    address: *const c_void,
-    value: *mut c_void,
-    bytes: u32,
-    file: *const c_char,
-    line: u32,
-) {
-    // SAFETY: `memory.h` passes its current thread, and `value` as `bytes` bytes of its own; it may be
-    // uninitialised, so it is cleared before it becomes a slice.
-    unsafe {
-        value.cast::<u8>().write_bytes(0, bytes as usize);
-        let value = std::slice::from_raw_parts_mut(value.cast::<u8>(), bytes as usize);
-        call(thread, access, address, bytes, RawSite { file, line }, |backend, access| backend.load(access, value));
-    }
-}
-
-unsafe extern "C" fn store(
-    thread: *const Thread,
-    access: u32,
-    address: *const c_void,
-    value: *const c_void,
-    bytes: u32,
-    file: *const c_char,
-    line: u32,
-) {
-    // SAFETY: as in `load`; the value was written by the kernel.
-    unsafe {
-        let value = std::slice::from_raw_parts(value.cast::<u8>(), bytes as usize);
-        call(thread, access, address, bytes, RawSite { file, line }, |backend, access| backend.store(access, value));
-    }
-}
-
-unsafe extern "C" fn fetch_add(
-    thread: *const Thread,
-    access: u32,
-    address: *const c_void,
-    value: u32,
-    file: *const c_char,
-    line: u32,
-) -> u32 {
-    // SAFETY: as in `load`.
-    unsafe {
-        call(thread, access, address, 4, RawSite { file, line }, |backend, access| backend.fetch_add(access, value))
-    }
-}
-
-unsafe extern "C" fn fence(thread: *const Thread, access: u32, file: *const c_char, line: u32) {
-    // SAFETY: as in `load`.
-    unsafe {
-        call(thread, access, std::ptr::null(), 0, RawSite { file, line }, |backend, access| backend.fence(access));
-    }
 }

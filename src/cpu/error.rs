@@ -62,42 +62,49 @@ impl RawSite {
     }
 }
 
-/// The collectives of a warp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Collective {
-    /// `warp_barrier`
-    WarpBarrier = 0,
-    /// `shuffle_up`
-    ShuffleUp = 1,
-    /// `shuffle_down`
-    ShuffleDown = 2,
-    /// `shuffle_index`
-    ShuffleIndex = 3,
-    /// `ballot`
-    Ballot = 4,
+/// An enum of `cuda/host/executor.h`, a row for each variant: its number, from 0 on, and what it is called in errors.
+macro_rules! numbered {
+    ($(#[$attribute:meta])* $name:ident: $($variant:ident = $number:literal $words:literal,)*) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum $name {
+            $(#[doc = $words] $variant = $number,)*
+        }
+
+        impl $name {
+            /// Every one, by number.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+
+            /// In words.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $words,)*
+                }
+            }
+
+            pub(super) fn from_number(number: u32) -> Self {
+                Self::ALL[number as usize]
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(self.name())
+            }
+        }
+    };
 }
+pub(super) use numbered;
 
-impl Collective {
-    pub(super) const fn from_number(number: u32) -> Self {
-        match number {
-            1 => Self::ShuffleUp,
-            2 => Self::ShuffleDown,
-            3 => Self::ShuffleIndex,
-            4 => Self::Ballot,
-            _ => Self::WarpBarrier,
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::WarpBarrier => "warp_barrier",
-            Self::ShuffleUp => "shuffle_up",
-            Self::ShuffleDown => "shuffle_down",
-            Self::ShuffleIndex => "shuffle_index",
-            Self::Ballot => "ballot",
-        }
-    }
+numbered! {
+    /// The collectives of a warp.
+    Collective:
+    WarpBarrier = 0 "warp_barrier",
+    ShuffleUp = 1 "shuffle_up",
+    ShuffleDown = 2 "shuffle_down",
+    ShuffleIndex = 3 "shuffle_index",
+    Ballot = 4 "ballot",
 }
 
 /// What a thread was doing when a fault was found.

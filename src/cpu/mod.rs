@@ -28,21 +28,13 @@
 
 mod backend;
 pub(crate) mod bounds;
-mod clusters;
-mod context;
-mod copies;
 mod error;
 mod executor;
-mod order;
-mod schedule;
 mod settings;
-mod stack;
-mod trace;
 mod weak_memory;
 
 pub use backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Scope, Synchronization};
-pub use context::Counters;
 pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
 pub use executor::{launch, launch_on};
-pub use settings::{BlockOrder, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
+pub use settings::{BlockOrder, Counters, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
 pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

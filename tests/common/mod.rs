@@ -1,7 +1,26 @@
-//! What tests of records share: a machine that nobody has, and the peers.
+//! What tests share: a compiler without a GPU, a machine that nobody has, and the peers.
 
 #[cfg(feature = "cli")]
 use lookback::lab::measure::environment::Machine;
+
+/// The compiler without a cache, so that a test compiles what it says; nothing, with a word, where there is none.
+#[cfg(feature = "cuda")]
+#[allow(dead_code)] // Not every test compiles kernels.
+pub fn compiler(test: &str) -> Option<lookback::cuda::Compiler> {
+    use lookback::cuda::Nvrtc;
+    use lookback::cuda::compile::{Cache, Compiler};
+    match Nvrtc::shared() {
+        Ok(nvrtc) => Some(Compiler::with_cache(nvrtc, Cache::disabled())),
+        Err(error) => {
+            assert!(
+                std::env::var("LOOKBACK_REQUIRE_CUDA_COMPILER").as_deref() != Ok("1"),
+                "LOOKBACK_REQUIRE_CUDA_COMPILER is 1: {error}"
+            );
+            println!("{test} skipped: no NVRTC ({error})");
+            None
+        }
+    }
+}
 
 /// The scans of other libraries, as a build with the feature `peers` names them.
 #[allow(dead_code)] // Not every test that takes the machine takes the peers.

@@ -2,7 +2,7 @@
 
 use super::knowledge::{Knowledge, Message, NOBODY};
 use super::shadow::{Conflict, Observer, Reads};
-use crate::cpu::Scope;
+use crate::cpu::backend::Scope;
 
 /// Timestamps of neighbours in modification order lie this far apart, so that stores fit in between.
 const GAP: u32 = 256;
@@ -30,6 +30,24 @@ pub(super) struct Entry {
     pub message: Option<Message>,
 }
 
+impl Entry {
+    /// A store that releases nothing and is no part of a scalar store of the protocol.
+    pub fn plain(thread: u32, value: u128) -> Self {
+        Self {
+            timestamp: 0,
+            store: 0,
+            thread,
+            time: 0,
+            site: 0,
+            scope: Scope::Gpu,
+            is_update: false,
+            is_release: false,
+            value,
+            message: None,
+        }
+    }
+}
+
 /// A word of 4, 8 or 16 bytes that the protocol accesses as a whole; once it has been accessed in parts it
 /// is retired, and every 4 bytes of it are a location of their own.
 #[derive(Debug)]
@@ -46,21 +64,9 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// With `value` from before the launch.
-    pub fn new(array: u32, offset: u32, bytes: u32, value: u128) -> Self {
-        let entry = Entry {
-            timestamp: 0,
-            store: 0,
-            thread: NOBODY,
-            time: 0,
-            site: 0,
-            scope: Scope::Gpu,
-            is_update: false,
-            is_release: false,
-            value,
-            message: None,
-        };
-        let entries = vec![entry];
+    /// With 0 from before the launch.
+    pub fn new(array: u32, offset: u32, bytes: u32) -> Self {
+        let entries = vec![Entry::plain(NOBODY, 0)];
         Self { array, offset, bytes, parent: NO_LOCATION, entries, reads: Vec::new(), has_block_scope: false }
     }
 
@@ -95,8 +101,8 @@ impl Location {
     }
 
     /// The timestamp of a store behind all others.
-    pub fn next_timestamp(&self) -> Option<u32> {
-        self.newest().timestamp.checked_add(GAP)
+    pub fn next_timestamp(&self) -> Result<u32, &'static str> {
+        self.newest().timestamp.checked_add(GAP).ok_or("too many stores to one location in one launch")
     }
 
     /// The timestamp of a store between `position - 1` and `position`, if one fits in.

@@ -52,9 +52,9 @@ impl Knowledge {
     }
 
     pub fn join(&mut self, other: &Self) {
-        take_larger(&mut self.seen, &other.seen);
+        raise_to(&mut self.seen, &other.seen);
         if self.warps != other.warps {
-            take_larger(&mut self.warps, &other.warps);
+            raise_to(&mut self.warps, &other.warps);
             let warps = &self.warps;
             self.threads.retain(|&(thread, time)| warps.get((thread / 32) as usize).is_none_or(|&known| known < time));
         }
@@ -84,7 +84,7 @@ impl Knowledge {
     }
 }
 
-fn take_larger(into: &mut Vec<u32>, from: &[u32]) {
+fn raise_to(into: &mut Vec<u32>, from: &[u32]) {
     if into.len() < from.len() {
         into.resize(from.len(), 0);
     }
@@ -113,6 +113,34 @@ impl Message {
             }
         }
         Self { knowledge: Rc::new(knowledge), thread: NOBODY, time: 0 }
+    }
+}
+
+/// What those who arrived in a phase of a barrier hand over to those who wait for it.
+#[derive(Debug, Default)]
+pub(super) struct Phase {
+    message: Option<Message>,
+    /// What a thread knew before its last wait, and after: those of a warp or block mostly know the same.
+    joined: Option<(Rc<Knowledge>, Rc<Knowledge>)>,
+}
+
+impl Phase {
+    pub fn of(message: Option<Message>) -> Self {
+        Self { message, joined: None }
+    }
+
+    /// Thread `me` has waited for the phase.
+    pub fn wait(&mut self, me: u32, waiting: &mut ThreadState) {
+        let Some(message) = &self.message else { return };
+        match &self.joined {
+            Some((before, after)) if Rc::ptr_eq(before, &waiting.knowledge) => waiting.knowledge = Rc::clone(after),
+            _ => {
+                let before = Rc::clone(&waiting.knowledge);
+                waiting.acquire(me, message);
+                // A thread that was the only one to arrive learns nothing here; the others do.
+                self.joined = (message.thread != me).then(|| (before, Rc::clone(&waiting.knowledge)));
+            }
+        }
     }
 }
 
@@ -158,7 +186,7 @@ impl ThreadState {
             || message.thread != NOBODY && self.knowledge.covers(message.thread, message.time)
     }
 
-    pub fn acquire(&mut self, me: u32, message: &Message) {
+    fn acquire(&mut self, me: u32, message: &Message) {
         if self.knows(me, message) {
             return;
         }
@@ -172,8 +200,17 @@ impl ThreadState {
         }
     }
 
+    /// A load read what releases `message`: acquires it at once, or at the next fence.
+    pub fn read(&mut self, me: u32, message: &Message, is_acquire: bool) {
+        if is_acquire {
+            self.acquire(me, message);
+        } else {
+            self.acquire_at_fence(me, message);
+        }
+    }
+
     /// Remembers what a relaxed load read from, for a fence to come.
-    pub fn acquire_at_fence(&mut self, me: u32, message: &Message) {
+    fn acquire_at_fence(&mut self, me: u32, message: &Message) {
         if self.knows(me, message) {
             return;
         }
@@ -231,7 +268,7 @@ pub(super) fn meet_in_block(threads: &mut [ThreadState], first_thread: u32) {
 }
 
 /// What all these messages of single threads say together.
-pub(super) fn join_messages(mut messages: Vec<Message>) -> Knowledge {
+pub(super) fn join_messages(mut messages: Vec<Message>) -> Message {
     messages.sort_unstable_by_key(|message| message.thread);
     let mut joined = join_all(messages.iter().map(|message| &message.knowledge));
     for warp in messages.chunk_by(|one, other| one.thread / 32 == other.thread / 32) {
@@ -243,7 +280,7 @@ pub(super) fn join_messages(mut messages: Vec<Message>) -> Knowledge {
             warp.iter().for_each(|message| joined.learn_thread(message.thread, message.time));
         }
     }
-    joined
+    Message { knowledge: Rc::new(joined), thread: NOBODY, time: 0 }
 }
 
 fn join_all<'a>(all: impl Iterator<Item = &'a Rc<Knowledge>>) -> Knowledge {

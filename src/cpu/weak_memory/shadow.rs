@@ -2,7 +2,7 @@
 //! as in FastTrack (Flanagan & Freund, PLDI 2009). Two accesses of one granule, one of them a store, must
 //! be ordered by happens-before.
 
-use super::knowledge::{Knowledge, NOBODY};
+use super::knowledge::{Knowledge, NOBODY, ThreadState};
 
 /// An access that somebody else's is checked against.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,11 @@ pub(super) struct Observer<'a> {
     pub knowledge: &'a Knowledge,
 }
 
-impl Observer<'_> {
+impl<'a> Observer<'a> {
+    pub fn of(thread: u32, state: &'a ThreadState) -> Self {
+        Self { thread, time: state.time, knowledge: &state.knowledge }
+    }
+
     #[inline]
     pub fn knows(&self, thread: u32, time: u32) -> bool {
         thread == self.thread || thread == NOBODY || self.knowledge.covers(thread, time)
@@ -116,24 +120,24 @@ impl Cell {
 #[derive(Debug)]
 pub(super) struct ReadLists {
     lists: Vec<Vec<Reads>>,
-    free: Vec<u32>,
+    unused: Vec<u32>,
 }
 
 impl ReadLists {
     pub fn new() -> Self {
-        Self { lists: vec![Vec::new()], free: Vec::new() }
+        Self { lists: vec![Vec::new()], unused: Vec::new() }
     }
 
-    fn take(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
+    fn allocate(&mut self) -> u32 {
+        self.unused.pop().unwrap_or_else(|| {
             self.lists.push(Vec::new());
             self.lists.len() as u32 - 1
         })
     }
 
-    fn give_back(&mut self, number: u32) {
+    fn free(&mut self, number: u32) {
         self.lists[number as usize].clear();
-        self.free.push(number);
+        self.unused.push(number);
     }
 }
 
@@ -183,7 +187,7 @@ impl Shadow {
                 let end = (first + PAGE).min(self.cells.len());
                 for cell in &mut self.cells[first..end] {
                     if cell.list != 0 {
-                        lists.give_back(cell.list);
+                        lists.free(cell.list);
                     }
                     *cell = Cell::UNTOUCHED;
                 }
@@ -197,7 +201,7 @@ impl Shadow {
 
     /// Makes granules so small that the access covers whole ones.
     #[inline]
-    pub fn fit(&mut self, offset: usize, bytes: usize, lists: &mut ReadLists) {
+    fn fit(&mut self, offset: usize, bytes: usize, lists: &mut ReadLists) {
         if (offset | bytes) & ((1 << self.granule_log2) - 1) != 0 {
             self.refine(offset, bytes, lists);
         }
@@ -213,7 +217,7 @@ impl Shadow {
             for part in 0..parts {
                 let mut copy = *cell;
                 if cell.list != 0 && part != 0 {
-                    copy.list = lists.take();
+                    copy.list = lists.allocate();
                     lists.lists[copy.list as usize] = lists.lists[cell.list as usize].clone();
                 }
                 finer.cells[at * parts + part] = copy;
@@ -239,7 +243,7 @@ impl Shadow {
         }
     }
 
-    /// A plain load; granules fit (`fit`), `bytes` is not 0.
+    /// A plain load; `bytes` is not 0.
     #[inline]
     pub fn load(
         &mut self,
@@ -250,6 +254,7 @@ impl Shadow {
         must_be_written: bool,
         lists: &mut ReadLists,
     ) -> Result<(), PlainFault> {
+        self.fit(offset, bytes, lists);
         let range = self.range(offset, bytes);
         self.touch(&range);
         for cell in &mut self.cells[range] {
@@ -271,10 +276,10 @@ impl Shadow {
             } else if old.warp == new.warp && old.time == new.time && old.site == new.site {
                 cell.reads.lanes |= new.lanes;
             } else if me.unknown_lane(old).is_none() {
-                // Whoever comes after this load comes after those.
+                // Those happen before this load, so whatever happens after it happens after them too.
                 cell.reads = new;
             } else {
-                cell.list = lists.take();
+                cell.list = lists.allocate();
                 let list = &mut lists.lists[cell.list as usize];
                 list.push(old);
                 me.add_to(list, site);
@@ -283,7 +288,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// A plain store; granules fit (`fit`), `bytes` is not 0.
+    /// A plain store; `bytes` is not 0.
     #[inline]
     pub fn store(
         &mut self,
@@ -293,12 +298,13 @@ impl Shadow {
         site: u32,
         lists: &mut ReadLists,
     ) -> Result<(), PlainFault> {
+        self.fit(offset, bytes, lists);
         let range = self.range(offset, bytes);
         self.touch(&range);
         for cell in &mut self.cells[range] {
             check_cell(cell, me, true, lists).map_err(PlainFault::Race)?;
             if cell.list != 0 {
-                lists.give_back(cell.list);
+                lists.free(cell.list);
             }
             *cell = Cell { writer: me.thread, written: me.time, write_site: site, ..Cell::UNTOUCHED };
         }

@@ -11,9 +11,8 @@
 //! Not seen by loom: writes that come later in coherence order than in the run, load buffering, and lanes that are
 //! threads of their own; [`super::protocol`] has them.
 
-use super::extract::{Counter, Layout, Role, Sequences, Status, Step, StepKind, Strategy};
 use super::program::{POISON, Scope, Semantics, concatenate, describe_sequence, sequence_of, sequence_up_to};
-use super::protocol::publishes_aggregate;
+use super::sequences::{Counter, Layout, Role, Sequences, Status, Step, StepKind};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -211,13 +210,6 @@ unsafe impl Send for Launch {}
 // SAFETY: as above.
 unsafe impl Sync for Launch {}
 
-fn tag_of(status: Status) -> u64 {
-    match status {
-        Status::Aggregate => 1,
-        Status::Prefix => 2,
-    }
-}
-
 fn order(step: &Step) {
     if let (StepKind::Fence(sequential), true) = (step.kind, step.scope != Scope::Cta) {
         fence(if sequential { Ordering::SeqCst } else { Ordering::AcqRel });
@@ -231,15 +223,10 @@ impl Launch {
             Role::Word { halves, elements, .. } => halves < 2 || elements > 1,
             _ => false,
         });
-        let slots = steps().filter_map(|step| match step.role {
-            Role::Value { aggregate, prefix } => Some(aggregate.max(prefix) + 1),
-            _ => None,
-        });
-        let slots = slots.max().unwrap_or(0);
         let descriptors = (0..tiles).map(|_| match sequences.layout {
             Layout::Split => Descriptor::Split {
                 tag: Location::new(0),
-                slots: (0..slots).map(|_| UnsafeCell::new(POISON)).collect(),
+                slots: (0..sequences.slots()).map(|_| UnsafeCell::new(POISON)).collect(),
             },
             _ if is_torn => Descriptor::Halves([Location::new(POISON), Location::new(0)]),
             _ => Descriptor::Word(Location::new(0)),
@@ -248,7 +235,7 @@ impl Launch {
     }
 
     fn store(&self, steps: &[Step], tile: usize, status: Option<Status>, value: u64) {
-        let tag = status.map_or(0, tag_of);
+        let tag = status.map_or(0, Status::tag);
         let put = |location: &Location, step: &Step, value: u64| match status {
             Some(_) => location.store(step, value),
             None => location.clear(step, value),
@@ -262,8 +249,8 @@ impl Launch {
                     }
                 }
                 (Descriptor::Split { tag: location, .. }, Role::Tag) => put(location, step, tag),
-                (Descriptor::Split { slots, .. }, Role::Value { aggregate, prefix }) => {
-                    let slot = if status == Some(Status::Aggregate) { aggregate } else { prefix };
+                (Descriptor::Split { slots, .. }, role @ Role::Value { .. }) => {
+                    let Some(slot) = role.slot(status) else { continue };
                     // SAFETY: loom has just checked that no other access to the cell is concurrent.
                     slots[slot].with_mut(|place| unsafe { *place = value });
                 }
@@ -274,11 +261,6 @@ impl Launch {
 
     /// The status and the value, or nothing if the tile would have to wait.
     fn read(&self, sequences: &Sequences, steps: &[Step], tile: usize) -> Option<(Status, u64)> {
-        let status_of = |tag: u64| match tag {
-            1 => Some(Status::Aggregate),
-            2 => Some(Status::Prefix),
-            _ => None,
-        };
         let mut status = None;
         let mut value = POISON;
         let mut loaded: Vec<(usize, u64)> = Vec::new();
@@ -286,7 +268,7 @@ impl Launch {
             match (&self.descriptors[tile], step.role) {
                 (Descriptor::Word(word), Role::Word { .. }) => {
                     let found = word.load(step);
-                    status = Some(status_of(found & 3)?);
+                    status = Some(Status::of_tag(found & 3)?);
                     value = found >> TAG_BITS;
                 }
                 (Descriptor::Halves(halves), Role::Word { first, halves: count, .. }) => {
@@ -295,13 +277,13 @@ impl Launch {
                         if half == 0 {
                             value = found;
                         } else {
-                            status = Some(status_of(found)?);
+                            status = Some(Status::of_tag(found)?);
                         }
                     }
                 }
-                (Descriptor::Split { tag, .. }, Role::Tag) => status = Some(status_of(tag.load(step))?),
-                (Descriptor::Split { slots, .. }, Role::Value { aggregate, prefix }) => {
-                    let slot = if status == Some(Status::Aggregate) { aggregate } else { prefix };
+                (Descriptor::Split { tag, .. }, Role::Tag) => status = Some(Status::of_tag(tag.load(step))?),
+                (Descriptor::Split { slots, .. }, role @ Role::Value { .. }) => {
+                    let Some(slot) = role.slot(status) else { continue };
                     // SAFETY: loom has just checked that no write of the cell is concurrent.
                     let found = slots[slot].with(|place| unsafe { *place });
                     loaded.push((slot, found));
@@ -311,7 +293,7 @@ impl Launch {
         }
         let status = status?;
         if sequences.layout == Layout::Split {
-            let wanted = slot_of(sequences, status);
+            let wanted = sequences.slot_of(status);
             value =
                 loaded.iter().find(|(slot, _)| *slot == wanted).or(loaded.last()).map_or(POISON, |(_, value)| *value);
         }
@@ -323,7 +305,7 @@ impl Launch {
         let tiles = self.descriptors.len();
         let steps = &sequences.reads[read];
         let mut prefix = 0;
-        if publishes_aggregate(sequences.strategy, tile)
+        if sequences.protocol.publishes_aggregate(tile)
             && let Some(steps) = sequences.publish(Status::Aggregate)
         {
             self.store(steps, tile, Some(Status::Aggregate), sequence_of(tile));
@@ -331,7 +313,7 @@ impl Launch {
         if tile > 0 {
             for other in (0..tile).rev() {
                 let Some((status, value)) = self.read(sequences, steps, other) else { return false };
-                if sequences.strategy == Strategy::Chained && status != Status::Prefix {
+                if status == Status::Aggregate && !sequences.protocol.reads(status) {
                     return false;
                 }
                 prefix = concatenate(value, prefix);
@@ -360,16 +342,6 @@ impl Launch {
         }
         true
     }
-}
-
-/// The slot that a publish with that status writes.
-fn slot_of(sequences: &Sequences, status: Status) -> usize {
-    let steps = sequences.publish(status).unwrap_or_default();
-    let written = steps.iter().find_map(|step| match step.role {
-        Role::Value { aggregate, prefix } => Some(if status == Status::Aggregate { aggregate } else { prefix }),
-        _ => None,
-    });
-    written.unwrap_or(usize::from(status == Status::Prefix))
 }
 
 /// One execution. Whether every tile got its prefix.

@@ -6,7 +6,8 @@
 //! | [`program`] | small concurrent programs, and the events of each way through them |
 //! | [`axioms`] | the axioms, and the search for all executions that keep them |
 //! | [`litmus`] | tests with published verdicts, which the search must reproduce |
-//! | [`extract`] | the protocol of a kernel, read from the PTX that the compiler made of it |
+//! | `ptx`, `address` | the instructions of a kernel, and what their registers hold |
+//! | [`sequences`], [`extract`] | the protocol of a kernel, as steps and read from its PTX |
 //! | [`protocol`] | the programs made of it, and what each execution must keep |
 //! | `loom_model` | the same protocol on loom, which has C11's memory model (feature `cli`) |
 //!
@@ -21,9 +22,12 @@
 //! # Ok::<(), lookback::lab::axiomatic::litmus::LitmusError>(())
 //! ```
 
+mod address;
 pub mod axioms;
 pub mod extract;
 pub mod litmus;
 pub mod loom_model;
 pub mod program;
 pub mod protocol;
+mod ptx;
+pub mod sequences;

@@ -17,11 +17,12 @@
 //! is not shown here.
 
 use super::axioms::{self, Execution, ModelError, Statistics};
-use super::extract::{self, Counter, ExtractError, Layout, Role, Sequences, Status, Step, StepKind, Strategy};
+use super::extract::{self, ExtractError};
 use super::program::{
     Access, EventKind, Expression, Object, Operation, POISON, Place, Program, Register, Statement, Thread,
     describe_sequence, sequence_of, sequence_up_to,
 };
+use super::sequences::{Counter, Layout, Role, Sequences, Status, Step, StepKind};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -232,10 +233,8 @@ fn for_all_look_backs(
     tiles: usize,
     run: &mut dyn FnMut(LookBack) -> Result<ControlFlow<()>, CheckError>,
 ) -> Result<(), CheckError> {
-    let has_aggregates = sequences.publish(Status::Aggregate).is_some();
-    let choices = |tile: usize| {
-        if sequences.strategy == Strategy::LookBack && has_aggregates { tile.max(1) } else { 1 }
-    };
+    let waits_for_either = sequences.protocol.statuses.len() > 1 && sequences.publish(Status::Aggregate).is_some();
+    let choices = |tile: usize| if waits_for_either { tile.max(1) } else { 1 };
     for read in 0..sequences.reads.len() {
         let mut stops = vec![0; tiles];
         loop {
@@ -281,22 +280,6 @@ enum Requirement {
 
 const INVALID: u64 = 0;
 
-/// Whether a tile publishes its aggregate, if the kernel has a publish for one.
-pub(super) fn publishes_aggregate(strategy: Strategy, tile: usize) -> bool {
-    match strategy {
-        Strategy::LookBack => tile > 0,
-        Strategy::Chained => false,
-        Strategy::OneWave => true,
-    }
-}
-
-fn tag_of(status: Status) -> u64 {
-    match status {
-        Status::Aggregate => 1,
-        Status::Prefix => 2,
-    }
-}
-
 struct Model<'a> {
     sequences: &'a Sequences,
     program: Program,
@@ -332,7 +315,7 @@ impl<'a> Model<'a> {
                 }
                 Layout::Split => Descriptor::Split {
                     tag: self.object(format!("tag of tile {tile}"), &[tag]),
-                    slots: (0..self.slots())
+                    slots: (0..self.sequences.slots())
                         .map(|slot| self.object(format!("slot {slot} of tile {tile}"), &[value]))
                         .collect(),
                 },
@@ -340,28 +323,6 @@ impl<'a> Model<'a> {
             self.descriptors.push(descriptor);
         }
         self
-    }
-
-    /// How many slots the steps speak of.
-    fn slots(&self) -> usize {
-        let publishes = self.sequences.publishes.iter().map(|publish| &publish.steps);
-        let steps = publishes.chain(&self.sequences.reads).flatten();
-        let highest = steps.filter_map(|step| match step.role {
-            Role::Value { aggregate, prefix } => Some(aggregate.max(prefix) + 1),
-            _ => None,
-        });
-        highest.max().unwrap_or(0)
-    }
-
-    /// The slot that a publish with that status writes.
-    fn slot_of(&self, status: Status) -> usize {
-        let written = self.sequences.publish(status).and_then(|steps| {
-            steps.iter().find_map(|step| match step.role {
-                Role::Value { aggregate, prefix } => Some(if status == Status::Aggregate { aggregate } else { prefix }),
-                _ => None,
-            })
-        });
-        written.unwrap_or(usize::from(status == Status::Prefix))
     }
 
     fn access(step: &Step, object: Object, first: u8, cells: u8, elements: u8) -> Access {
@@ -379,7 +340,7 @@ impl<'a> Model<'a> {
 
     /// Stores to a descriptor: the steps of `publish` or of `invalidate`.
     fn store(&self, steps: &[Step], tile: usize, status: Option<Status>, value: &Expression) -> Vec<Statement> {
-        let tag = Expression::Constant(status.map_or(INVALID, tag_of));
+        let tag = Expression::Constant(status.map_or(INVALID, Status::tag));
         let name = match status {
             Some(Status::Aggregate) => "publish aggregate",
             Some(Status::Prefix) => "publish prefix",
@@ -400,9 +361,8 @@ impl<'a> Model<'a> {
                     Some(make(step, *object, first, halves, elements, values))
                 }
                 (Descriptor::Split { tag: object, .. }, Role::Tag) => Some(make(step, *object, 0, 1, 1, &[&tag])),
-                (Descriptor::Split { slots, .. }, Role::Value { aggregate, prefix }) => {
-                    let slot = if status == Some(Status::Aggregate) { aggregate } else { prefix };
-                    Some(make(step, *slots.get(slot)?, 0, 1, 1, &[value]))
+                (Descriptor::Split { slots, .. }, role @ Role::Value { .. }) => {
+                    Some(make(step, *slots.get(role.slot(status)?)?, 0, 1, 1, &[value]))
                 }
                 _ => Self::order(step),
             })
@@ -414,7 +374,7 @@ impl<'a> Model<'a> {
         let mut statements = Vec::new();
         let mut value = Expression::Constant(POISON);
         let descriptor = self.descriptors[tile].clone();
-        let wanted = self.slot_of(status);
+        let wanted = self.sequences.slot_of(status);
         for step in steps {
             let label = format!("read: {}", step.opcode);
             let mut load = |access: Access, into: Vec<Register>| {
@@ -434,14 +394,14 @@ impl<'a> Model<'a> {
                     load(Self::access(step, *tag, 0, 1, 1), vec![register]);
                     Some(register)
                 }
-                (Descriptor::Split { slots, .. }, Role::Value { aggregate, prefix }) => {
-                    let slot = if status == Status::Aggregate { aggregate } else { prefix };
+                (Descriptor::Split { slots, .. }, role @ Role::Value { .. }) => {
+                    let slot = role.slot(Some(status));
                     let register = self.program.register();
-                    if let Some(&object) = slots.get(slot) {
+                    if let Some(&object) = slot.and_then(|slot| slots.get(slot)) {
                         load(Self::access(step, object, 0, 1, 1), vec![register]);
                     }
-                    // Where several slots are loaded, the one that a publish of this status writes is taken.
-                    if slot == wanted || value == Expression::Constant(POISON) {
+                    // Where several slots are loaded, the one that a publish of this status writes counts.
+                    if slot == Some(wanted) || value == Expression::Constant(POISON) {
                         value = Expression::Register(register);
                     }
                     None
@@ -452,7 +412,7 @@ impl<'a> Model<'a> {
                 }
             };
             if let Some(register) = tag {
-                statements.push(Statement::Await(Expression::register_is(register, tag_of(status))));
+                statements.push(Statement::Await(Expression::register_is(register, status.tag())));
             }
         }
         (statements, value)
@@ -474,16 +434,14 @@ impl<'a> Model<'a> {
             let total = Expression::Constant(sequence_of(tile));
             let mut bodies = vec![Vec::new()];
             let mut prefix = Expression::Constant(0);
-            if publishes_aggregate(sequences.strategy, tile)
+            if sequences.protocol.publishes_aggregate(tile)
                 && let Some(steps) = sequences.publish(Status::Aggregate)
             {
                 bodies[0].extend(self.store(steps, tile, Some(Status::Aggregate), &total));
             }
             if tile > 0 {
-                let (lanes, with_prefix) = match sequences.strategy {
-                    Strategy::OneWave => (tile, None),
-                    Strategy::LookBack | Strategy::Chained => (stop + 1, Some(stop)),
-                };
+                let with_prefix = sequences.protocol.reads(Status::Prefix).then_some(stop);
+                let lanes = with_prefix.map_or(tile, |stop| stop + 1);
                 for lane in 0..lanes {
                     let status = if with_prefix == Some(lane) { Status::Prefix } else { Status::Aggregate };
                     let (statements, value) = self.read(steps, tile - 1 - lane, status);

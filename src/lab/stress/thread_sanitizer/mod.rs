@@ -1,7 +1,7 @@
 //! The detector "ThreadSanitizer": the same kernels, compiled with `-fsanitize=thread`, each CUDA thread a fiber
 //! of ThreadSanitizer. A second opinion beside the CPU device's own model of weak memory.
 //!
-//! `cuda/host/thread_sanitizer.cpp` is the program that runs them; it says what ThreadSanitizer is told and what it
+//! `cuda/host/thread_sanitizer/` is the program that runs them; it says what ThreadSanitizer is told and what it
 //! cannot see. It is compiled on demand by the machine's C++ compiler and kept in the user's cache folder, so the
 //! first [`ThreadSanitizer::new`] takes about ten seconds and needs g++ or clang with the sanitizer's library.
 //!
@@ -10,14 +10,14 @@
 //! between atomics (a descriptor that is one word needs none), stale values, and whatever takes more blocks at once
 //! than [`Job::THREADS_AT_ONCE`] threads make, such as a look-back of two windows.
 //!
-//! A clean verdict is given only by a process that, on the same fibers, has then found the race of a mutant that must be
+//! Clean is said only by a process that, on the same fibers, has then found the race of a mutant that must be
 //! found: the canary.
 
 mod program;
 mod report;
 mod search;
 
-pub use report::{AccessSite, Counts, Race, Verdict};
+pub use report::{AccessSite, Counts, Ending, Race};
 pub use search::{Found, Search, draw, search};
 
 use crate::abi;
@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why there is no verdict.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadSanitizerError {
     /// No compiler.
@@ -352,18 +352,18 @@ impl ThreadSanitizer {
     /// Runs the job until the first schedule that is not clean.
     ///
     /// # Errors
-    /// When the job is beyond this detector, the process fails, or the verdict would be clean and the canary was not
+    /// When the job is beyond this detector, the process fails, or it would end clean and the canary was not
     /// found.
-    pub fn run(&self, job: &Job) -> Result<Verdict, ThreadSanitizerError> {
-        self.run_all(std::slice::from_ref(job)).map(|(verdict, _)| verdict)
+    pub fn run(&self, job: &Job) -> Result<Ending, ThreadSanitizerError> {
+        self.run_all(std::slice::from_ref(job)).map(|(ending, _)| ending)
     }
 
     /// Runs jobs one after the other in one process, which takes less time than one each, until the first that is not
-    /// clean: its verdict and its place among them. Clean is said of all together.
+    /// clean: how it ended and its place among them. Clean is said of all together.
     ///
     /// # Errors
     /// As [`ThreadSanitizer::run`].
-    pub fn run_all(&self, jobs: &[Job]) -> Result<(Verdict, usize), ThreadSanitizerError> {
+    pub fn run_all(&self, jobs: &[Job]) -> Result<(Ending, usize), ThreadSanitizerError> {
         let text = jobs.iter().map(Job::text).collect::<Result<String, _>>()?;
         if text.is_empty() {
             return Err(ThreadSanitizerError::NotCovered(String::from("there is nothing to run")));

@@ -3,7 +3,7 @@
 //! It is kept under the SHA-256 of its sources, the options and what the compiler says of itself, so a changed kernel
 //! never meets an old program.
 
-use super::report::{self, Verdict};
+use super::report::{self, Ending};
 use super::{Job, ThreadSanitizerError};
 use crate::kernels::embedded::for_host;
 use sha2::{Digest, Sha256};
@@ -111,15 +111,15 @@ impl Program {
         Err(ThreadSanitizerError::CannotRun { output: said.trim().to_owned() })
     }
 
-    /// The verdict on the jobs and the place of the one that it is about, as the program says it.
-    pub(super) fn run(&self, jobs: &str, time_limit: Duration) -> Result<(Verdict, usize), ThreadSanitizerError> {
+    /// How the jobs ended and the place of the one that this is about, as the program says it.
+    pub(super) fn run(&self, jobs: &str, time_limit: Duration) -> Result<(Ending, usize), ThreadSanitizerError> {
         let ended = self.execute(jobs, time_limit)?;
-        let ending = match ended.status {
+        let status = match ended.status {
             None => format!("no verdict in {} s", time_limit.as_secs_f32()),
             Some(status) if status.success() => String::new(),
             Some(status) => format!("the program ended with {status}"),
         };
-        report::parse(&ended.output, &ended.errors, &ending)
+        report::parse(&ended.output, &ended.errors, &status)
     }
 
     fn execute(&self, jobs: &str, time_limit: Duration) -> Result<Ended, std::io::Error> {
@@ -322,7 +322,7 @@ fn units() -> Vec<Unit> {
             Unit { name, text, options: &KERNEL_OPTIONS }
         })
         .collect();
-    for (name, file) in [("program.cpp", "thread_sanitizer.cpp"), ("runtime.cpp", "runtime.cpp")] {
+    for (name, file) in [("program.cpp", "thread_sanitizer/program.cpp"), ("runtime.cpp", "runtime.cpp")] {
         // A namespace of its own: the linker keeps one of two functions that have the same name, and that of a kernel
         // must be the instrumented one.
         let text = format!("{DEFINITION}#define lookback lookback_uninstrumented\n#include \"cuda/host/{file}\"\n");

@@ -4,9 +4,9 @@ use super::ThreadSanitizerError;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What became of a job.
+/// How a process that ran jobs ends: what the first job showed that is not clean.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Ending {
     /// No schedule showed anything.
     Clean(Counts),
     /// ThreadSanitizer reported a data race.
@@ -44,7 +44,7 @@ pub enum Verdict {
     Other(String),
 }
 
-impl Verdict {
+impl Ending {
     /// Whether nothing was found.
     pub const fn is_clean(&self) -> bool {
         matches!(self, Self::Clean(_))
@@ -60,7 +60,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Ending {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Clean(counts) => write!(formatter, "clean over {} schedules", counts.schedules),
@@ -144,7 +144,7 @@ impl fmt::Display for AccessSite {
     }
 }
 
-/// The numbers behind the first word of a verdict.
+/// The numbers behind the first word of an ending.
 struct Fields<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Fields<'a> {
@@ -157,23 +157,23 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The verdict in what the program wrote, and how it ended where that says no more; and the place of the job that it
+/// The ending that the program wrote, or its exit status where it wrote none; and the place of the job that it
 /// is about.
-pub(super) fn parse(output: &str, errors: &str, ending: &str) -> Result<(Verdict, usize), ThreadSanitizerError> {
+pub(super) fn parse(output: &str, errors: &str, status: &str) -> Result<(Ending, usize), ThreadSanitizerError> {
     let is_place = |line: &&str| line.starts_with("job ");
     let place = output.lines().filter(is_place).count().saturating_sub(1);
     let line = output.lines().find(|line| !line.trim().is_empty() && !is_place(line)).unwrap_or_default();
-    verdict(line, errors, ending).map(|verdict| (verdict, place))
+    ending(line, errors, status).map(|ending| (ending, place))
 }
 
-fn verdict(line: &str, errors: &str, ending: &str) -> Result<Verdict, ThreadSanitizerError> {
+fn ending(line: &str, errors: &str, status: &str) -> Result<Ending, ThreadSanitizerError> {
     let no_answer = || ThreadSanitizerError::Answer { answer: format!("{line} {errors}").trim().to_owned() };
     let word = line.split_whitespace().next().unwrap_or_default();
     let fields = Fields::of(line);
-    let read = || -> Option<Verdict> {
+    let read = || -> Option<Ending> {
         let number = |key| fields.number(key);
         Some(match word {
-            "clean" => Verdict::Clean(Counts {
+            "clean" => Ending::Clean(Counts {
                 schedules: number("schedules")?,
                 blocks: number("blocks")?,
                 switches: number("switches")?,
@@ -182,7 +182,7 @@ fn verdict(line: &str, errors: &str, ending: &str) -> Result<Verdict, ThreadSani
             }),
             "race" => {
                 let (access, earlier) = sites(errors)?;
-                Verdict::Race(Box::new(Race {
+                Ending::Race(Box::new(Race {
                     seed: number("seed")?,
                     launch: number("launch")?,
                     block: number("block")?,
@@ -193,9 +193,9 @@ fn verdict(line: &str, errors: &str, ending: &str) -> Result<Verdict, ThreadSani
                 }))
             }
             "wrong" => {
-                Verdict::WrongResult { seed: number("seed")?, launch: number("launch")?, index: number("index")? }
+                Ending::WrongResult { seed: number("seed")?, launch: number("launch")?, index: number("index")? }
             }
-            "lost-progress" => Verdict::LostProgress {
+            "lost-progress" => Ending::LostProgress {
                 seed: number("seed")?,
                 launch: number("launch")?,
                 waiting: number("waiting"),
@@ -204,13 +204,13 @@ fn verdict(line: &str, errors: &str, ending: &str) -> Result<Verdict, ThreadSani
             "fault" => {
                 // The word, the seed and the launch, and then what happened.
                 let what = line.splitn(4, ' ').nth(3)?.trim().to_owned();
-                Verdict::Fault { seed: number("seed")?, launch: number("launch")?, what }
+                Ending::Fault { seed: number("seed")?, launch: number("launch")?, what }
             }
             _ => return None,
         })
     };
-    if let Some(verdict) = read() {
-        return Ok(verdict);
+    if let Some(ending) = read() {
+        return Ok(ending);
     }
     if word == "asleep" {
         return Err(ThreadSanitizerError::Asleep);
@@ -219,12 +219,12 @@ fn verdict(line: &str, errors: &str, ending: &str) -> Result<Verdict, ThreadSani
         return Err(ThreadSanitizerError::NotCovered(why.trim().to_owned()));
     }
     if let Some(crash) = errors.lines().find_map(|line| line.split_once("ERROR: ThreadSanitizer: ")) {
-        return Ok(Verdict::Other(format!("the kernels crashed: {}", crash.1)));
+        return Ok(Ending::Other(format!("the kernels crashed: {}", crash.1)));
     }
-    if !line.is_empty() || ending.is_empty() {
+    if !line.is_empty() || status.is_empty() {
         return Err(no_answer());
     }
-    Ok(Verdict::Other(ending.to_owned()))
+    Ok(Ending::Other(status.to_owned()))
 }
 
 /// The two accesses of the first report.
@@ -290,10 +290,10 @@ WARNING: ThreadSanitizer: data race (pid=1)
     #[test]
     fn a_report_becomes_one_line() {
         let output = "job 0\njob 1\nrace seed=3 launch=1 block=2 thread=0\n";
-        let (verdict, place) = parse(output, REPORT, "exit code 66").expect("an answer");
+        let (ending, place) = parse(output, REPORT, "exit code 66").expect("an answer");
         assert_eq!(place, 1);
         assert_eq!(
-            verdict.to_string(),
+            ending.to_string(),
             "read at descriptor.cuh:190 by block 2 thread 0 races with atomic write at scan/lookback.cuh:148 \
              (seed 3, launch 1)"
         );
@@ -301,16 +301,15 @@ WARNING: ThreadSanitizer: data race (pid=1)
 
     #[test]
     fn every_answer_is_understood() {
-        let parse =
-            |output: &str, errors: &str, ending: &str| parse(output, errors, ending).map(|(verdict, _)| verdict);
+        let parse = |output: &str, errors: &str, status: &str| parse(output, errors, status).map(|(ending, _)| ending);
         assert!(parse("clean schedules=1 blocks=2 switches=3 protocol=4 fibers=5\n", "", "").expect("ok").is_clean());
         assert_eq!(
             parse("wrong seed=1 launch=0 index=7\n", "", "").expect("ok"),
-            Verdict::WrongResult { seed: 1, launch: 0, index: 7 }
+            Ending::WrongResult { seed: 1, launch: 0, index: 7 }
         );
         assert_eq!(
             parse("lost-progress seed=1 launch=0 waiting=-1 missing=-1\n", "", "").expect("ok"),
-            Verdict::LostProgress { seed: 1, launch: 0, waiting: None, missing: None }
+            Ending::LostProgress { seed: 1, launch: 0, waiting: None, missing: None }
         );
         assert_eq!(
             parse("fault seed=1 launch=0 deadlock: 3 of 4 blocks ended\n", "", "").expect("ok").to_string(),

@@ -1,6 +1,6 @@
 //! Drawing jobs until one is not clean.
 
-use super::{Job, ThreadSanitizer, ThreadSanitizerError, Verdict, beyond_reach};
+use super::{Ending, Job, ThreadSanitizer, ThreadSanitizerError, beyond_reach};
 use crate::cpu::BlockOrder;
 use crate::lab::stress::search::Limits;
 use crate::lab::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};
@@ -14,7 +14,7 @@ pub struct Found {
     /// The case of the one schedule that showed it ([`Job::of_case`]).
     pub case: Case,
     /// What it showed.
-    pub verdict: Verdict,
+    pub ending: Ending,
 }
 
 /// What a search came to.
@@ -127,21 +127,21 @@ pub fn search(
             let cases = (0..cases_of_process(process)).map(|case| draw(mutant, number.wrapping_add(case)));
             let cases = cases.collect::<Result<Vec<_>, _>>()?;
             let jobs = cases.iter().map(|case| Job::of_case(case, SCHEDULES_A_CASE)).collect::<Result<Vec<_>, _>>()?;
-            let (verdict, place) = detector.run_all(&jobs)?;
-            if let Verdict::Clean(counts) = &verdict {
+            let (ending, place) = detector.run_all(&jobs)?;
+            if let Ending::Clean(counts) = &ending {
                 schedules.fetch_add(counts.schedules, Ordering::Relaxed);
                 continue;
             }
             stop.store(true, Ordering::Relaxed);
             let case = cases[place].clone();
-            let seed = verdict.seed().unwrap_or(case.seed);
+            let seed = ending.seed().unwrap_or(case.seed);
             let done = place as u64 * SCHEDULES_A_CASE + seed.wrapping_sub(case.seed) + 1;
             schedules.fetch_add(done, Ordering::Relaxed);
             let case = Case { seed, ..case };
             let mut lowest = lowest.lock().unwrap_or_else(PoisonError::into_inner);
             // The lowest wins, so that the answer depends less on who is faster.
             if lowest.as_ref().is_none_or(|(other, _)| number < *other) {
-                *lowest = Some((number, Found { case, verdict }));
+                *lowest = Some((number, Found { case, ending }));
             }
         }
         Ok(())

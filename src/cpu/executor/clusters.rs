@@ -5,25 +5,11 @@
 //! or all have returned, is an error: on a GPU its shared memory need not be there. Whoever waits for an arrival that
 //! does not come is in a deadlock.
 
-use super::backend::Synchronization;
-use super::context::{Block, Thread};
-use super::error::{Activity, ClusterFault, ExecutionError, RawSite};
-use super::executor::{Launch, fail, party};
-use super::schedule::Suspension;
-use std::cell::Cell;
+use super::context::{Block, Launch, Suspension, Thread};
+use super::faults::{fail, party};
+use crate::cpu::backend::Synchronization;
+use crate::cpu::error::{Activity, ClusterFault, ExecutionError, RawSite};
 use std::ffi::c_char;
-
-/// The barrier of the cluster that a launch is.
-#[derive(Debug, Default)]
-pub(super) struct ClusterBarrier {
-    /// Phases that are over.
-    phase: Cell<u64>,
-    /// Threads that have arrived in this one.
-    arrived: Cell<u64>,
-    /// Latest clock of those, and of those in the phase before.
-    clock: Cell<u64>,
-    released_clock: Cell<u64>,
-}
 
 #[cold]
 pub(super) fn refuse(thread: &Thread, fault: ClusterFault, site: RawSite) -> ! {
@@ -38,13 +24,10 @@ unsafe fn enter<'a>(thread: *const Thread, site: RawSite) -> &'a Thread {
     // SAFETY: the caller's promise; contexts outlive their coroutines.
     let thread = unsafe { &*thread };
     thread.site.set(site);
-    let launch = thread.launch();
-    if !launch.settings.is_cluster {
+    if !thread.launch().settings.is_cluster {
         refuse(thread, ClusterFault::NoCluster, site);
     }
-    if launch.has_points {
-        launch.scheduling_point(thread);
-    }
+    thread.launch().scheduling_point(thread);
     thread
 }
 
@@ -117,7 +100,7 @@ impl Launch {
         if !self.settings.is_cluster {
             return Err(ClusterFault::NoCluster);
         }
-        let (key, offset) = caller.find_shared_place(place, bytes).ok_or(ClusterFault::NotShared)?;
+        let (key, offset) = caller.shared.find_place(place, bytes).ok_or(ClusterFault::NotShared)?;
         let target = self.slots.iter().find(|slot| slot.index.get() == u64::from(rank));
         let target = target.ok_or(ClusterFault::NoSuchBlock { rank })?;
         if !target.has_begun.get() {
@@ -127,7 +110,7 @@ impl Launch {
             return Err(ClusterFault::Ended { rank });
         }
         // A block that has begun and not declared it is not far enough either.
-        let storage = target.find_shared(key).ok_or(ClusterFault::NotStarted { rank })?;
+        let storage = target.shared.find(key).ok_or(ClusterFault::NotStarted { rank })?;
         Ok((target, storage.wrapping_add(offset)))
     }
 }

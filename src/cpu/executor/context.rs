@@ -1,17 +1,22 @@
-//! The contexts of CUDA threads, warps and blocks. The heads that kernels see mirror
+//! All state of a launch: the contexts of its CUDA threads, warps and blocks, and its own. The heads that kernels see mirror
 //! `cuda/host/executor.h`; a test compares sizes and offsets with what the C++ compiler says.
 //!
 //! Kernels and callbacks reach a context through shared pointers while coroutines come and go, so
 //! everything that changes is a `Cell`: no unique reference ever exists to be broken.
 
-use super::backend::BackendFunctions;
-use super::copies::BlockCopies;
-use super::error::{Activity, Collective, RawSite};
-use super::executor::{ExecutorFunctions, Launch};
-use super::schedule::Suspension;
+use super::clocks::Clocks;
+use super::copy_barrier::BlockCopies;
+use super::order::StartOrder;
+use super::shared_memory::SharedMemory;
+use super::trace::Trace;
+use crate::cpu::backend::{Access, AccessKind, MemoryBackend, guarded};
+use crate::cpu::error::{Activity, Collective, ExecutionError, RawSite};
+use crate::cpu::settings::{Counters, LaunchSettings};
 use corosensei::Yielder;
-use serde::{Deserialize, Serialize};
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
 use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ffi::{c_char, c_void};
 use std::ptr;
 
 pub(super) const WARP_LANES: u32 = 32;
@@ -19,45 +24,47 @@ pub(super) const FULL_WARP: u32 = u32::MAX;
 /// `LOOKBACK_EXCHANGE_BYTES`: what a lane may hand over in one collective.
 pub(super) const EXCHANGE_BYTES: usize = 64;
 
-/// What a launch did, summed over its threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+/// `lookback_executor` of `cuda/host/executor.h`.
 #[repr(C)]
-pub struct Counters {
-    /// Elements read from input, output or temporary arrays.
-    pub element_reads: u64,
-    /// Elements written to them.
-    pub element_writes: u64,
-    /// Accesses by which lanes read and wrote them, each of up to 16 bytes; bulk copies are none.
-    pub element_accesses: u64,
-    /// Elements read from a spine.
-    pub spine_reads: u64,
-    /// Elements written to one.
-    pub spine_writes: u64,
-    /// Applications of the scan operator: the work.
-    pub operator_applications: u64,
-    /// Applications on the longest chain in which each waits for the one before, through collectives,
-    /// barriers and the protocol between blocks: the span.
-    pub span_steps: u64,
-    /// Block barriers, one for every time a block passes one.
-    pub block_barriers: u64,
-    /// Warp collectives, one for every time lanes meet.
-    pub warp_collectives: u64,
-    /// Relaxed, acquire and payload loads.
-    pub protocol_loads: u64,
-    /// Relaxed, release and payload stores.
-    pub protocol_stores: u64,
-    /// Fetch-and-adds.
-    pub protocol_updates: u64,
-    /// Calls of `spin_pause`.
-    pub spin_polls: u64,
-    /// Tiles that looked back.
-    pub lookbacks: u64,
-    /// Windows of descriptors that they read.
-    pub lookback_rounds: u64,
-    /// Tiles that they went back, summed.
-    pub lookback_distance_tiles: u64,
-    /// Shared memory of the block that declared most.
-    pub shared_bytes: u64,
+pub(super) struct ExecutorFunctions {
+    pub rendezvous: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
+    pub exchange: unsafe extern "C" fn(*const Thread, u32, u32, u32, *mut c_void, u32, *const c_char, u32),
+    pub block_barrier: unsafe extern "C" fn(*const Thread, *const c_char, u32),
+    pub spin_pause: unsafe extern "C" fn(*const Thread, *const c_char, u32),
+    pub access_point: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32),
+    pub shared_storage: unsafe extern "C" fn(*const Thread, *const c_void, u32, u32, *const c_char, u32) -> *mut c_void,
+    pub misaligned: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
+    pub copy_barrier_initialize: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
+    pub copy_barrier_arrive: unsafe extern "C" fn(*const Thread, *const c_void, *const c_char, u32),
+    pub copy_barrier_expect: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
+    pub copy_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_void, u32, *const c_char, u32),
+    pub copy_to_shared:
+        unsafe extern "C" fn(*const Thread, *mut c_void, *const c_void, u32, *const c_void, *const c_char, u32),
+    pub cluster_barrier_arrive: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
+    pub cluster_barrier_wait: unsafe extern "C" fn(*const Thread, *const c_char, u32),
+    pub store_to_cluster:
+        unsafe extern "C" fn(*const Thread, *const c_void, *const c_void, u32, u32, *const c_void, *const c_char, u32),
+}
+
+/// `lookback_memory_backend` of `cuda/host/executor.h`.
+#[repr(C)]
+pub(super) struct BackendFunctions {
+    pub load: unsafe extern "C" fn(*const Thread, u32, *const c_void, *mut c_void, u32, *const c_char, u32),
+    pub store: unsafe extern "C" fn(*const Thread, u32, *const c_void, *const c_void, u32, *const c_char, u32),
+    pub fetch_add: unsafe extern "C" fn(*const Thread, u32, *const c_void, u32, *const c_char, u32) -> u32,
+    pub fence: unsafe extern "C" fn(*const Thread, u32, *const c_char, u32),
+}
+
+/// Why a coroutine gave up control. What it waits for is in the masks of its warp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Suspension {
+    /// It waits, or was preempted.
+    Waiting,
+    /// It returned from the kernel; resuming it runs the kernel again, for the next block in its slot.
+    Finished,
+    /// It has left an error in the launch and must not be resumed.
+    Failed,
 }
 
 /// `lookback_warp`, and behind it what only the executor knows.
@@ -278,25 +285,17 @@ impl Thread {
         unsafe { &*self.launch.get() }
     }
 
+    /// An access of gpu scope that this thread makes.
+    pub fn access(&self, kind: AccessKind, address: usize, bytes: u32, site: RawSite) -> Access {
+        Access { site, ..Access::new(kind, address, bytes, self.block_index.get(), self.thread_index) }
+    }
+
     /// Lets the scheduler choose; returns when it has chosen this thread again.
     pub fn suspend(&self, suspension: Suspension) {
         // SAFETY: the coroutine of this thread set the pointer when it started, it refers to that
         // coroutine's own stack, and only that coroutine calls this.
         unsafe { (*self.yielder.get()).suspend(suspension) }
     }
-}
-
-/// Room for shared memory with the alignment that any declaration may ask for.
-#[derive(Clone, Copy)]
-#[repr(C, align(128))]
-struct SharedChunk(#[allow(dead_code)] [u8; 128]);
-
-/// Storage that a block has declared.
-#[derive(Debug, Clone, Copy)]
-struct SharedStorage {
-    key: usize,
-    address: *mut u8,
-    bytes: usize,
 }
 
 /// A slot for a resident block.
@@ -309,7 +308,7 @@ pub(super) struct Block {
     /// Whether any of its threads has run.
     pub has_begun: Cell<bool>,
     pub stopped: Cell<bool>,
-    /// Stands still until others have made so many switches; 0 runs.
+    /// The switch up to which it stands still; 0 if it does not.
     pub paused_until: Cell<u64>,
     /// Scheduling points, counted when a stop is asked for.
     pub points: Cell<u64>,
@@ -321,9 +320,7 @@ pub(super) struct Block {
     pub released_clock: Cell<u64>,
     /// Barriers of copies in its shared memory, and copies into it.
     pub copies: RefCell<BlockCopies>,
-    shared: UnsafeCell<Vec<SharedChunk>>,
-    shared_used: Cell<usize>,
-    shared_table: RefCell<Vec<SharedStorage>>,
+    pub shared: SharedMemory,
 }
 
 impl Block {
@@ -344,9 +341,7 @@ impl Block {
             barrier_clock: Cell::new(0),
             released_clock: Cell::new(0),
             copies: RefCell::default(),
-            shared: UnsafeCell::new(Vec::new()),
-            shared_used: Cell::new(0),
-            shared_table: RefCell::new(Vec::new()),
+            shared: SharedMemory::default(),
         }
     }
 
@@ -364,8 +359,7 @@ impl Block {
         self.barrier_clock.set(0);
         self.released_clock.set(0);
         self.copies.borrow_mut().clear();
-        self.shared_used.set(0);
-        self.shared_table.borrow_mut().clear();
+        self.shared.clear();
         for warp in &self.warps {
             warp.reset();
         }
@@ -387,53 +381,92 @@ impl Block {
         warp.ready.set(warp.ready.get() | lanes);
         self.ready_warps.set(self.ready_warps.get() | 1 << warp_index);
     }
+}
 
-    /// The storage declared under `key`, if it has been asked for.
-    pub fn find_shared(&self, key: usize) -> Option<*mut u8> {
-        self.shared_table.borrow().iter().find(|known| known.key == key).map(|known| known.address)
+/// The barrier of the cluster that a launch is.
+#[derive(Debug, Default)]
+pub(super) struct ClusterBarrier {
+    /// Phases that are over.
+    pub phase: Cell<u64>,
+    /// Threads that have arrived in this one.
+    pub arrived: Cell<u64>,
+    /// Latest clock of those, and of those in the phase before.
+    pub clock: Cell<u64>,
+    pub released_clock: Cell<u64>,
+}
+
+/// All state of a launch.
+pub(super) struct Launch {
+    pub settings: LaunchSettings,
+    pub slots: Box<[Block]>,
+    pub current_thread: *mut *const Thread,
+    pub backend: Option<*mut dyn MemoryBackend>,
+    pub trace: Option<RefCell<Trace>>,
+    pub switches: Cell<u64>,
+    pub preemption: u32,
+    /// Threads that sleep in `spin_pause`.
+    pub sleepers: Cell<u32>,
+    pub stopped_blocks: Cell<u64>,
+    /// Copies to shared memory that have not landed.
+    pub copies_under_way: Cell<u32>,
+    pub cluster_barrier: ClusterBarrier,
+    pub counters: UnsafeCell<Counters>,
+    pub random: RefCell<Pcg64Mcg>,
+    pub start_order: StartOrder,
+    pub started_blocks: Cell<u64>,
+    pub finished_blocks: Cell<u64>,
+    pub points: Cell<u64>,
+    /// Polls so far, and at the start of the window in which somebody must make progress.
+    pub polls: Cell<u64>,
+    pub window_start: Cell<u64>,
+    pub clocks: RefCell<Clocks>,
+    pub failure: RefCell<Option<ExecutionError>>,
+    /// Whether meeting lanes have to be reported to a back end, and whether points may preempt or stop:
+    /// what the fast paths ask once.
+    pub is_watched: bool,
+    pub has_points: bool,
+}
+
+impl Launch {
+    pub fn count<R>(&self, action: impl FnOnce(&mut Counters) -> R) -> R {
+        // SAFETY: the reference ends with the action, which calls nobody that counts; kernels count through
+        // a pointer on the same OS thread, never at the same time.
+        action(unsafe { &mut *self.counters.get() })
     }
 
-    /// The storage that holds `bytes` bytes at `address`, by its key, and where in it they are.
-    pub fn find_shared_place(&self, address: usize, bytes: usize) -> Option<(usize, usize)> {
-        let table = self.shared_table.borrow();
-        let holds = |known: &&SharedStorage| {
-            known.address.addr() <= address && address + bytes <= known.address.addr() + known.bytes
-        };
-        table.iter().find(holds).map(|known| (known.key, address - known.address.addr()))
+    /// A random number. Only random schedules ask.
+    pub fn draw(&self) -> u32 {
+        self.random.borrow_mut().next_u32()
     }
 
-    /// Makes storage for `key`, filled with `poison`; returns it with the bytes declared so far.
-    ///
-    /// # Errors
-    /// With the bytes needed, when they exceed `limit_bytes`.
-    pub fn declare_shared(
+    /// A random number below `bound`, almost evenly.
+    pub fn draw_below(&self, bound: u32) -> u32 {
+        ((u64::from(self.draw()) * u64::from(bound)) >> 32) as u32
+    }
+
+    /// Somebody stored, returned or started, so whoever polls may find something new.
+    pub fn made_progress(&self) {
+        self.window_start.set(self.polls.get());
+    }
+
+    /// Whether every block has ended, but for those that were stopped.
+    pub fn is_done(&self) -> bool {
+        self.finished_blocks.get() + self.stopped_blocks.get() == self.settings.grid_blocks
+    }
+
+    pub fn waiting_blocks(&self) -> u64 {
+        self.settings.grid_blocks - self.started_blocks.get()
+    }
+
+    /// Calls the back end, if there is one; whatever goes wrong in it becomes a message.
+    pub fn call_backend<R>(
         &self,
-        key: usize,
-        bytes: usize,
-        alignment: usize,
-        limit_bytes: usize,
-        poison: u8,
-    ) -> Result<(*mut u8, usize), usize> {
-        let start = self.shared_used.get().next_multiple_of(alignment);
-        let end = start + bytes;
-        if end > limit_bytes {
-            return Err(end);
-        }
-        // SAFETY: no reference into the vector exists: kernels hold pointers into its heap memory, which
-        // moves only here, and it grows only while no storage has been handed out.
-        let chunks = unsafe { &mut *self.shared.get() };
-        if chunks.is_empty() {
-            chunks.resize(limit_bytes.div_ceil(size_of::<SharedChunk>()), SharedChunk([poison; 128]));
-        }
-        // SAFETY: `end` is within the limit, and the vector holds as many bytes.
-        let address = unsafe {
-            let address = chunks.as_mut_ptr().cast::<u8>().add(start);
-            address.write_bytes(poison, bytes);
-            address
-        };
-        self.shared_used.set(end);
-        self.shared_table.borrow_mut().push(SharedStorage { key, address, bytes });
-        Ok((address, end))
+        call: impl FnOnce(&mut dyn MemoryBackend) -> Result<R, String>,
+    ) -> Result<Option<R>, String> {
+        let Some(backend) = self.backend else { return Ok(None) };
+        // SAFETY: `launch_on` holds the back end exclusively while the launch runs, and no call into it switches
+        // coroutines, so this is the only reference.
+        guarded(|| call(unsafe { &mut *backend })).map(Some)
     }
 }
 

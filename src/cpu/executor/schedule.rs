@@ -1,23 +1,11 @@
 //! Who runs next: the loop that resumes coroutines until every block has ended or a fault is found.
 
-use super::context::{Block, Thread, WARP_LANES};
-use super::error::ExecutionError;
-use super::executor::Launch;
-use super::settings::Schedule;
+use super::context::{Block, Launch, Suspension, Thread, WARP_LANES};
+use super::faults::Failed;
 use super::stack::ColouredStack;
+use crate::cpu::error::ExecutionError;
+use crate::cpu::settings::Schedule;
 use corosensei::{Coroutine, CoroutineResult};
-
-/// Why a coroutine gave up control. What it waits for is in the masks of its warp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub(super) enum Suspension {
-    /// It waits, or was preempted.
-    Waiting,
-    /// It returned from the kernel; resuming it runs the kernel again, for the next block in its slot.
-    Finished,
-    /// It has left an error in the launch and must not be resumed.
-    Failed,
-}
 
 pub(super) type Fiber = Coroutine<(), Suspension, (), ColouredStack>;
 
@@ -38,9 +26,6 @@ impl Drop for Fibers {
     }
 }
 
-/// An error is in `Launch::failure`.
-pub(super) struct Failed;
-
 /// A scheduling point preempts where the next draw is below this.
 pub(super) fn preemption_threshold(schedule: Schedule) -> u32 {
     match schedule {
@@ -53,8 +38,8 @@ pub(super) fn preemption_threshold(schedule: Schedule) -> u32 {
 /// poll between any two steps of the others and not only when nobody else can go on.
 const WAKE_THRESHOLD: u32 = 1 << 29;
 
-/// At every sixteenth switch one of the copies under way lands: some soon, some after everybody else has gone as far
-/// as possible without.
+/// In a random schedule every sixteenth switch lands one of the copies under way: some land soon, some only when
+/// nobody can go on without them.
 const LAND_THRESHOLD: u32 = 1 << 28;
 
 impl Launch {
@@ -73,8 +58,19 @@ impl Launch {
         match result {
             Ok(()) if self.is_done() => Ok(()),
             Ok(()) => Err(self.deadlock()),
-            Err(Failed) => Err(self.take_failure()),
+            Err(Failed) => Err(self.failure()),
         }
+    }
+
+    /// Puts the next block of the grid into a free slot.
+    pub fn start_next(&self, slot: &Block) {
+        let position = self.started_blocks.get();
+        if position == self.settings.grid_blocks {
+            return;
+        }
+        self.started_blocks.set(position + 1);
+        slot.start(self.start_order.block(position));
+        self.made_progress();
     }
 
     fn run_fair(&self, fibers: &mut Fibers) -> Result<(), Failed> {
@@ -214,18 +210,5 @@ impl Launch {
             }
         }
         true
-    }
-
-    /// Nobody of a stopped block may run on.
-    pub fn stop_block(&self, block: &Block) {
-        block.stopped.set(true);
-        self.drop_copies(block);
-        block.ready_warps.set(0);
-        for warp in &block.warps {
-            warp.ready.set(0);
-            let sleeping = warp.sleeping.replace(0);
-            self.sleepers.set(self.sleepers.get() - sleeping.count_ones());
-        }
-        self.stopped_blocks.set(self.stopped_blocks.get() + 1);
     }
 }

@@ -32,7 +32,7 @@ impl ColouredStack {
     ///
     /// # Errors
     /// When the system has no memory or no mapping left.
-    pub fn take(user: usize) -> std::io::Result<Self> {
+    pub fn reuse_or_map(user: usize) -> std::io::Result<Self> {
         let stack = match KEPT.with_borrow_mut(Vec::pop) {
             Some(stack) => stack,
             None => DefaultStack::new(STACK_BYTES)?,

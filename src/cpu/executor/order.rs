@@ -1,6 +1,6 @@
 //! The order in which blocks start, without a table: a grid may have more blocks than memory has room for.
 
-use super::settings::BlockOrder;
+use crate::cpu::settings::BlockOrder;
 
 /// A bijection of `0 .. blocks`.
 #[derive(Debug, Clone, Copy)]

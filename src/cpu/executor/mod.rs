@@ -1,0 +1,270 @@
+//! One launch from its settings to its report.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `context` | the state of a launch, its blocks, warps and threads, as kernels see it |
+//! | `shared_memory`, `clocks`, `copy_barrier`, `trace` | parts of that state with rules of their own |
+//! | `faults` | who does what where something goes wrong, and the end of the launch |
+//! | `points` | scheduling points, stops and pauses |
+//! | `meetings`, `accesses`, `copies`, `clusters`, `interception` | what kernels call |
+//! | `order`, `schedule` | which block starts next, which thread runs next |
+//! | `stack` | stacks of the coroutines that threads are |
+
+mod accesses;
+mod clocks;
+mod clusters;
+mod context;
+mod copies;
+mod copy_barrier;
+mod faults;
+mod interception;
+mod meetings;
+mod order;
+mod points;
+mod schedule;
+mod shared_memory;
+mod stack;
+mod trace;
+
+use super::backend::{MemoryBackend, guarded};
+use super::error::ExecutionError;
+use super::settings::{LaunchReport, LaunchSettings};
+use accesses::{access_point, misaligned, shared_storage, spin_pause};
+use context::{Block, ClusterBarrier, ExecutorFunctions, Launch, Thread, ThreadOrigin};
+use interception::BACKEND_FUNCTIONS;
+use meetings::{block_barrier, exchange, exit, rendezvous};
+use order::StartOrder;
+use rand_core::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use schedule::{Fiber, Fibers, preemption_threshold};
+use stack::ColouredStack;
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ffi::c_void;
+use std::ptr;
+
+static EXECUTOR_FUNCTIONS: ExecutorFunctions = ExecutorFunctions {
+    rendezvous,
+    exchange,
+    block_barrier,
+    spin_pause,
+    access_point,
+    shared_storage,
+    misaligned,
+    copy_barrier_initialize: copies::initialize,
+    copy_barrier_arrive: copies::arrive,
+    copy_barrier_expect: copies::expect,
+    copy_barrier_wait: copies::wait,
+    copy_to_shared: copies::copy_to_shared,
+    cluster_barrier_arrive: clusters::arrive,
+    cluster_barrier_wait: clusters::wait,
+    store_to_cluster: copies::store_to_cluster,
+};
+
+const INTERCEPT_BACKEND: u32 = 1;
+const INTERCEPT_PLAIN_POINTS: u32 = 2;
+
+unsafe extern "C" {
+    fn lookback_current_thread_slot() -> *mut *const c_void;
+}
+
+/// Runs a kernel over a grid.
+///
+/// # Errors
+/// What the kernel or the settings did wrong.
+///
+/// # Safety
+/// `body` is a kernel of `cuda/`, compiled for this executor; `config` and `arguments` are what it
+/// expects, and the arrays that `arguments` points to are as large as the kernel and the grid need.
+pub unsafe fn launch<Config, Arguments>(
+    body: unsafe extern "C" fn(*const Config, *const Arguments),
+    config: &Config,
+    arguments: &Arguments,
+    settings: &LaunchSettings,
+) -> Result<LaunchReport, ExecutionError> {
+    // SAFETY: the caller's promise.
+    unsafe { run(Kernel::new(body, config, arguments), settings, None) }
+}
+
+/// Runs a kernel over a grid with all its memory accesses answered by `backend`.
+///
+/// # Errors
+/// What the kernel, the settings or the back end did wrong.
+///
+/// # Safety
+/// As for [`launch`]; what memory is touched is up to the back end.
+pub unsafe fn launch_on<Config, Arguments>(
+    backend: &mut dyn MemoryBackend,
+    body: unsafe extern "C" fn(*const Config, *const Arguments),
+    config: &Config,
+    arguments: &Arguments,
+    settings: &LaunchSettings,
+) -> Result<LaunchReport, ExecutionError> {
+    // SAFETY: the caller's promise. The launch ends before the borrow does, so the longer lifetime that
+    // the pointer's type claims is never used.
+    unsafe {
+        let backend = std::mem::transmute::<*mut (dyn MemoryBackend + '_), *mut (dyn MemoryBackend + 'static)>(backend);
+        run(Kernel::new(body, config, arguments), settings, Some(backend))
+    }
+}
+
+/// A kernel with what it is given, whatever the types.
+#[derive(Clone, Copy)]
+struct Kernel {
+    body: unsafe extern "C" fn(*const c_void, *const c_void),
+    config: *const c_void,
+    arguments: *const c_void,
+}
+
+impl Kernel {
+    fn new<Config, Arguments>(
+        body: unsafe extern "C" fn(*const Config, *const Arguments),
+        config: &Config,
+        arguments: &Arguments,
+    ) -> Self {
+        // SAFETY: pointers to sized types are passed alike, and the kernel is called with pointers to the
+        // very objects that it was declared for.
+        let body = unsafe {
+            std::mem::transmute::<
+                unsafe extern "C" fn(*const Config, *const Arguments),
+                unsafe extern "C" fn(*const c_void, *const c_void),
+            >(body)
+        };
+        Self { body, config: ptr::from_ref(config).cast(), arguments: ptr::from_ref(arguments).cast() }
+    }
+}
+
+/// Restores the current thread of the launch that this one is nested in: a memory back end may launch, too.
+struct RestoreCurrent {
+    slot: *mut *const Thread,
+    previous: *const Thread,
+}
+
+impl Drop for RestoreCurrent {
+    fn drop(&mut self) {
+        // SAFETY: the slot is this OS thread's own.
+        unsafe { self.slot.write(self.previous) };
+    }
+}
+
+/// # Safety
+/// As for [`launch`]; `backend` outlives the call and is used by nobody else meanwhile.
+unsafe fn run(
+    kernel: Kernel,
+    settings: &LaunchSettings,
+    backend: Option<*mut dyn MemoryBackend>,
+) -> Result<LaunchReport, ExecutionError> {
+    settings.check()?;
+    if let Some(backend) = backend {
+        // SAFETY: the caller's promise.
+        let begun = guarded(|| unsafe { &mut *backend }.launch_begins(settings.grid_blocks, settings.block_threads));
+        begun.map_err(|fault| ExecutionError::InvalidSettings { fault })?;
+    }
+    let launch = Launch::new(settings, backend);
+    launch.connect();
+    // SAFETY: the slot is this OS thread's own and is initialised to null.
+    let _restore = unsafe { RestoreCurrent { slot: launch.current_thread, previous: launch.current_thread.read() } };
+    // Dropped before the launch: the coroutines point into it.
+    let mut fibers = launch.make_fibers(kernel)?;
+    launch.run(&mut fibers)?;
+    drop(fibers);
+    Ok(launch.report())
+}
+
+impl Launch {
+    fn new(settings: &LaunchSettings, backend: Option<*mut dyn MemoryBackend>) -> Box<Self> {
+        let intercept = if backend.is_some() { INTERCEPT_BACKEND } else { 0 }
+            | if settings.plain_points { INTERCEPT_PLAIN_POINTS } else { 0 };
+        let preemption = preemption_threshold(settings.schedule);
+        let mut launch = Box::new(Self {
+            settings: settings.clone(),
+            slots: Box::new([]),
+            // SAFETY: the function only takes an address.
+            current_thread: unsafe { lookback_current_thread_slot() }.cast(),
+            backend,
+            trace: settings.trace.then(RefCell::default),
+            switches: Cell::new(0),
+            preemption,
+            sleepers: Cell::new(0),
+            stopped_blocks: Cell::new(0),
+            copies_under_way: Cell::new(0),
+            cluster_barrier: ClusterBarrier::default(),
+            counters: UnsafeCell::default(),
+            random: RefCell::new(Pcg64Mcg::seed_from_u64(settings.seed)),
+            start_order: StartOrder::new(settings.block_order, settings.grid_blocks, settings.seed),
+            started_blocks: Cell::new(0),
+            finished_blocks: Cell::new(0),
+            points: Cell::new(0),
+            polls: Cell::new(0),
+            window_start: Cell::new(0),
+            clocks: RefCell::default(),
+            failure: RefCell::new(None),
+            is_watched: backend.is_some(),
+            has_points: preemption != 0 || settings.stop.is_some() || settings.pause.is_some(),
+        });
+        let origin = ThreadOrigin {
+            counters: launch.counters.get(),
+            executor: &EXECUTOR_FUNCTIONS,
+            backend: if backend.is_some() { &BACKEND_FUNCTIONS } else { ptr::null() },
+            grid_blocks: settings.grid_blocks,
+            block_threads: settings.block_threads,
+            intercept,
+            mutant: settings.mutant,
+        };
+        let slots = match settings.is_cluster {
+            true => settings.grid_blocks,
+            false => settings.grid_blocks.min(u64::from(settings.resident_blocks)),
+        };
+        launch.slots = (0..slots).map(|_| Block::new(origin)).collect();
+        launch
+    }
+
+    /// Points threads at their warp, block and launch, all of which stay where they are from now on.
+    fn connect(&self) {
+        for block in &self.slots {
+            for thread in &block.threads {
+                thread.warp.set(&block.warps[thread.warp_index as usize]);
+                thread.block.set(block);
+                thread.launch.set(self);
+            }
+        }
+    }
+
+    fn make_fibers(&self, kernel: Kernel) -> Result<Fibers, ExecutionError> {
+        let mut fibers = Fibers { slots: Vec::with_capacity(self.slots.len()) };
+        for slot in &self.slots {
+            fibers.slots.push(Vec::with_capacity(slot.threads.len()));
+            for thread in &slot.threads {
+                let stack = ColouredStack::reuse_or_map(thread.thread_index as usize).map_err(|error| {
+                    ExecutionError::Stacks { stacks: self.slots.len() * slot.threads.len(), message: error.to_string() }
+                })?;
+                let thread = ptr::from_ref(thread);
+                // SAFETY: the closure refers to the thread's context, which outlives the coroutine: `run`
+                // drops the coroutines first.
+                let fiber = unsafe {
+                    Fiber::with_stack_unchecked(stack, move |yielder, ()| {
+                        let thread = &*thread;
+                        thread.yielder.set(yielder);
+                        loop {
+                            thread.block().has_begun.set(true);
+                            (kernel.body)(kernel.config, kernel.arguments);
+                            exit(thread);
+                        }
+                    })
+                };
+                if let Some(slot) = fibers.slots.last_mut() {
+                    slot.push(fiber);
+                }
+            }
+        }
+        Ok(fibers)
+    }
+
+    fn report(&self) -> LaunchReport {
+        LaunchReport {
+            counters: self.count(|counters| *counters),
+            switches: self.switches.get(),
+            stopped_blocks: self.stopped_blocks.get(),
+            trace: self.trace.as_ref().map(|trace| trace.take().into_bytes()),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The protocol of one kernel as sequences of steps: what [`super::extract`] finds and [`super::protocol`] checks.
+
+use super::program::{Scope, Semantics};
+use std::fmt;
+
+/// How tiles hear of each other: one row for each kernel that is understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protocol {
+    /// The C++ function of the kernel.
+    pub name: &'static str,
+    /// What tiles publish, in the order of the kernel's text, and what those behind them wait for.
+    pub statuses: &'static [Status],
+}
+
+impl Protocol {
+    /// Each tile looks back until it meets an inclusive prefix.
+    pub const LOOK_BACK: Self = Self { name: "lookback", statuses: &[Status::Aggregate, Status::Prefix] };
+    /// Each tile waits for its neighbour's inclusive prefix.
+    pub const CHAINED: Self = Self { name: "chained", statuses: &[Status::Prefix] };
+    /// Each tile reads the aggregates of all tiles before it.
+    pub const ONE_WAVE: Self = Self { name: "one_wave", statuses: &[Status::Aggregate] };
+
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::LOOK_BACK, Self::CHAINED, Self::ONE_WAVE];
+
+    /// Whether a tile may wait for a descriptor of that status.
+    pub fn reads(self, status: Status) -> bool {
+        self.statuses.contains(&status)
+    }
+
+    /// Whether a tile publishes its aggregate, if the kernel has a publish for one. Tile 0 knows its prefix at once.
+    pub fn publishes_aggregate(self, tile: usize) -> bool {
+        self.reads(Status::Aggregate) && (tile > 0 || !self.reads(Status::Prefix))
+    }
+
+    /// What the publish at `index` of `count` in the kernel's text announces, where its constant is not found.
+    pub(super) fn default_status(self, index: usize, count: usize) -> Status {
+        let index = if count == self.statuses.len() { index } else { self.statuses.len() - 1 };
+        self.statuses[index]
+    }
+}
+
+/// How a descriptor lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Value and tag in one 64-bit word.
+    Packed64,
+    /// Value and tag in one 128-bit word.
+    Packed128,
+    /// A tag, and slots for values.
+    Split,
+}
+
+impl Layout {
+    /// The name of the C++ structure.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packed64 => "packed_64",
+            Self::Packed128 => "packed_128",
+            Self::Split => "split",
+        }
+    }
+
+    pub(super) const ALL: [Self; 3] = [Self::Packed64, Self::Packed128, Self::Split];
+
+    pub(super) fn half_bytes(self) -> i64 {
+        if self == Self::Packed128 { 8 } else { 4 }
+    }
+}
+
+/// What a published descriptor says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// The tile's own total.
+    Aggregate,
+    /// The total of all tiles up to it.
+    Prefix,
+}
+
+impl Status {
+    /// The status bits of a tag.
+    pub(super) fn tag(self) -> u64 {
+        match self {
+            Self::Aggregate => 1,
+            Self::Prefix => 2,
+        }
+    }
+
+    /// The status of a tag with these status bits.
+    pub(super) fn of_tag(tag: u64) -> Option<Self> {
+        [Self::Aggregate, Self::Prefix].into_iter().find(|status| status.tag() == tag)
+    }
+}
+
+/// A word of the workspace that all blocks share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// The next tile to hand out.
+    Ticket,
+    /// Blocks that are done.
+    Finished,
+    /// Launches that are done.
+    Epochs,
+}
+
+/// What a step touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The tag of a split descriptor.
+    Tag,
+    /// A value of a split descriptor: the slot that is meant under either status. Slots are numbered as the
+    /// publishes write them.
+    Value {
+        /// Under an aggregate.
+        aggregate: usize,
+        /// Under a prefix.
+        prefix: usize,
+    },
+    /// Halves of a packed descriptor, of which 0 is the value and 1 the tag.
+    Word {
+        /// The first half.
+        first: u8,
+        /// How many.
+        halves: u8,
+        /// 2 if they are the elements of a vector access.
+        elements: u8,
+    },
+    /// A counter.
+    Counter(Counter),
+    /// What one thread of a block hands to the others in shared memory.
+    Shared,
+    /// Nothing: a fence or a barrier.
+    Nothing,
+}
+
+impl Role {
+    /// The slot that is meant under a status; under no status, that of a prefix.
+    pub(super) fn slot(self, status: Option<Status>) -> Option<usize> {
+        match self {
+            Self::Value { aggregate, .. } if status == Some(Status::Aggregate) => Some(aggregate),
+            Self::Value { prefix, .. } => Some(prefix),
+            _ => None,
+        }
+    }
+}
+
+/// What a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepKind {
+    /// A load.
+    Load,
+    /// A store.
+    Store,
+    /// A read-modify-write.
+    Update,
+    /// A fence; `true` for `fence.sc`.
+    Fence(bool),
+    /// A block barrier with its number.
+    Barrier(u32),
+}
+
+/// One instruction of the protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What it is.
+    pub kind: StepKind,
+    /// What it touches.
+    pub role: Role,
+    /// What it orders.
+    pub semantics: Semantics,
+    /// Whom it reaches.
+    pub scope: Scope,
+    /// Its opcode.
+    pub opcode: String,
+    /// Where it stands in the source, outermost call first.
+    pub source: String,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let role = match self.role {
+            Role::Tag => String::from(" tag"),
+            Role::Value { aggregate, prefix } if aggregate == prefix => format!(" slot {aggregate}"),
+            Role::Value { .. } => String::from(" slot of the status"),
+            Role::Word { first, halves: 1, .. } => String::from(if first == 0 { " value half" } else { " tag half" }),
+            Role::Word { .. } => String::from(" word"),
+            Role::Counter(counter) => format!(" {counter:?}").to_lowercase(),
+            Role::Shared => String::from(" shared"),
+            Role::Nothing => String::new(),
+        };
+        write!(formatter, "{}{role}", self.opcode)
+    }
+}
+
+/// One `publish` of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publish {
+    /// What it announces.
+    pub status: Status,
+    /// Its instructions.
+    pub steps: Vec<Step>,
+}
+
+/// The protocol of one kernel, as its PTX has it. All of it can be changed, to see what a change does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequences {
+    /// How tiles hear of each other.
+    pub protocol: Protocol,
+    /// How descriptors lie in memory.
+    pub layout: Layout,
+    /// How a block takes its tile: the epoch, the ticket, and how the block's threads learn of them.
+    pub start: Vec<Step>,
+    /// Every `publish`, in the order of the text.
+    pub publishes: Vec<Publish>,
+    /// Every `read` that differs from the others.
+    pub reads: Vec<Vec<Step>>,
+    /// From the last `publish` to the count of finished blocks: the prefix for the block's threads, the barrier.
+    pub hand_over: Vec<Step>,
+    /// The count of finished blocks.
+    pub finish: Vec<Step>,
+    /// How the last block clears one descriptor at the wrap of the epoch.
+    pub invalidate: Vec<Step>,
+    /// What the last block writes else.
+    pub resets: Vec<Step>,
+    /// How the block's threads load the prefix.
+    pub result: Vec<Step>,
+}
+
+impl Sequences {
+    /// The steps of the publish with that status.
+    pub fn publish(&self, status: Status) -> Option<&[Step]> {
+        self.publishes.iter().find(|publish| publish.status == status).map(|publish| publish.steps.as_slice())
+    }
+
+    /// How many slots for values the steps speak of.
+    pub(super) fn slots(&self) -> usize {
+        let publishes = self.publishes.iter().map(|publish| &publish.steps);
+        let steps = publishes.chain(&self.reads).flatten();
+        let highest = steps.filter_map(|step| match step.role {
+            Role::Value { aggregate, prefix } => Some(aggregate.max(prefix) + 1),
+            _ => None,
+        });
+        highest.max().unwrap_or(0)
+    }
+
+    /// The slot that a publish with that status writes.
+    pub(super) fn slot_of(&self, status: Status) -> usize {
+        let steps = self.publish(status).unwrap_or_default();
+        let written = steps.iter().find_map(|step| step.role.slot(Some(status)));
+        written.unwrap_or(usize::from(status == Status::Prefix))
+    }
+}
+
+/// A sequence on one line.
+pub fn describe(steps: &[Step]) -> String {
+    steps.iter().map(Step::to_string).collect::<Vec<_>>().join("; ")
+}
