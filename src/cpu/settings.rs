@@ -95,8 +95,8 @@ pub struct LaunchSettings {
     pub stop: Option<Stop>,
     /// A block that stands still for a while. Only random schedules do that.
     pub pause: Option<Pause>,
-    /// The fault that the kernels are to have, by the number of its name ([`crate::stress::mutant_number`]); 0 for none. Only
-    /// kernels compiled for it have any.
+    /// The fault that the kernels are to have, by the number of its name
+    /// ([`crate::kernels::mutant::mutant_number`]); 0 for none. Only kernels compiled for it have any.
     pub mutant: u32,
 }
 
