@@ -146,47 +146,6 @@ impl LaunchSettings {
     }
 }
 
-/// What a launch did, summed over its threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[repr(C)]
-pub struct Counters {
-    /// Elements read from input, output or temporary arrays.
-    pub element_reads: u64,
-    /// Elements written to them.
-    pub element_writes: u64,
-    /// Accesses by which lanes read and wrote them, each of up to 16 bytes; bulk copies are none.
-    pub element_accesses: u64,
-    /// Elements read from a spine.
-    pub spine_reads: u64,
-    /// Elements written to one.
-    pub spine_writes: u64,
-    /// Applications of the scan operator: the work.
-    pub operator_applications: u64,
-    /// Applications on the longest chain in which each waits for the one before, through collectives,
-    /// barriers and the protocol between blocks: the span.
-    pub span_steps: u64,
-    /// Block barriers, one for every time a block passes one.
-    pub block_barriers: u64,
-    /// Warp collectives, one for every time lanes meet.
-    pub warp_collectives: u64,
-    /// Relaxed, acquire and payload loads.
-    pub protocol_loads: u64,
-    /// Relaxed, release and payload stores.
-    pub protocol_stores: u64,
-    /// Fetch-and-adds.
-    pub protocol_updates: u64,
-    /// Calls of `spin_pause`.
-    pub spin_polls: u64,
-    /// Tiles that looked back.
-    pub lookbacks: u64,
-    /// Windows of descriptors that they read.
-    pub lookback_rounds: u64,
-    /// Tiles that they went back, summed.
-    pub lookback_distance_tiles: u64,
-    /// Shared memory of the block that declared most.
-    pub shared_bytes: u64,
-}
-
 /// What one launch did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LaunchReport {
