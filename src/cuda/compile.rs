@@ -8,11 +8,11 @@
 //! and renamed, so processes that compile the same kernel at once each read a whole one.
 
 use super::error::CudaError;
-use super::sources;
 use super::toolkit::Nvrtc;
 use crate::abi;
 use crate::element::Instance;
 use crate::kernels::mutant::mutant_number;
+use crate::kernels::sources;
 use crate::strategy::plan::{Kernel, KernelConfig};
 use crate::strategy::tuning::Gpu;
 use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, TileOrder};

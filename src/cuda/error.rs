@@ -1,6 +1,7 @@
 //! What can be missing or fail on the way to a CUDA kernel, and what to do about it.
 
 use super::compile::Architecture;
+use crate::kernels::sources::SourceMissing;
 use crate::strategy::ConfigError;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUresult;
@@ -86,16 +87,9 @@ pub enum CudaError {
         /// The compiler's log.
         log: String,
     },
-    /// The embedded sources do not fit together.
-    #[error("the kernel source {file} line {line} includes '{included}', which is not among the embedded sources")]
-    SourceMissing {
-        /// The file with the include.
-        file: String,
-        /// Its line.
-        line: usize,
-        /// What it asks for.
-        included: String,
-    },
+    /// A kernel source includes a file that is not embedded.
+    #[error(transparent)]
+    SourceMissing(#[from] SourceMissing),
     /// Not enough memory on the device.
     #[error("{what} need {needed_bytes} bytes, the device has {available_bytes} free; choose a smaller n")]
     OutOfMemory {

@@ -13,10 +13,10 @@ pub mod error;
 pub(crate) mod launch;
 pub(crate) mod memory;
 pub mod scanner;
-pub mod sources;
 pub mod toolkit;
 pub(crate) mod workspace;
 
+pub use crate::kernels::sources;
 pub use compile::{Architecture, Compiler, KernelResources};
 pub use error::CudaError;
 pub use scanner::{ScanElement, Scanner};

@@ -2,5 +2,5 @@
 
 #[cfg(any(feature = "cpu", feature = "cuda"))]
 pub(crate) mod cache;
-pub mod embedded;
 pub mod mutant;
+pub mod sources;

@@ -2,7 +2,7 @@
 //! `MUTANT(name, "when", "text")` in `cuda/` is all there is to a mutant (`cuda/mutants.cuh`).
 
 pub use crate::element::OPERATORS_WITH_MUTANTS;
-use crate::kernels::embedded::embedded;
+use crate::kernels::sources::embedded;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -5,7 +5,7 @@
 
 use super::report::{self, Ending};
 use super::{Job, ThreadSanitizerError};
-use crate::kernels::embedded::for_host;
+use crate::kernels::sources::for_host;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};

@@ -1,20 +1,48 @@
-//! The kernel sources, embedded, and one flat source made of them.
+//! The kernel sources, embedded at build time, so that the program runs alone, and one flat source made of them: NVRTC
+//! compiles it. Mutants are read from them, and the host's compiler compiles them for ThreadSanitizer.
 //!
 //! NVRTC finds an in-memory header by the very text of the `#include`, so `"../memory.cuh"` would have to
 //! mean the same file everywhere. Resolving includes here, relative to the including file as a compiler
 //! does on disk, has no such trap, and the flat text is also what a cached kernel's key is made of.
 //! `#line` keeps the compiler's messages pointing at the real file and line.
 
-use super::error::CudaError;
 use crate::strategy::kernel::Kernel;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-pub use crate::kernels::embedded::embedded;
+// `KERNEL_SOURCES` and `HOST_SOURCES`, both `&[(&str, &str)]`, path below cuda/ and text, written by build.rs.
+include!(concat!(env!("OUT_DIR"), "/kernel_sources.rs"));
+
+/// Every embedded file that is not for the host alone: its path below `cuda/` and its text.
+pub fn embedded() -> &'static [(&'static str, &'static str)] {
+    KERNEL_SOURCES
+}
+
+/// What a host compiler needs for the kernels and the programs in `cuda/host/`: path below `cuda/` and text.
+#[cfg(feature = "cpu")]
+pub(crate) fn for_host() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_for_gpu_only = |name: &str| name.starts_with("gpu/") || name.ends_with(".cu");
+    KERNEL_SOURCES.iter().filter(move |(name, _)| !is_for_gpu_only(name)).chain(HOST_SOURCES).copied()
+}
+
+/// A source that includes a file which is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the kernel source {file} line {line} includes '{included}', which is not among the embedded sources")]
+pub struct SourceMissing {
+    /// The file with the include.
+    pub file: String,
+    /// Its line.
+    pub line: usize,
+    /// What it asks for.
+    pub included: String,
+}
 
 /// The translation unit of a scan kernel, flattened once: its file, and `entry.cu`, which calls it.
-pub(crate) fn scan_source(kernel: Kernel) -> Result<&'static str, CudaError> {
+///
+/// # Errors
+/// As [`flatten`].
+pub fn scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> {
     static SOURCES: [OnceLock<String>; Kernel::ALL.len()] = [const { OnceLock::new() }; Kernel::ALL.len()];
     let source = &SOURCES[kernel as usize];
     if let Some(source) = source.get() {
@@ -26,25 +54,34 @@ pub(crate) fn scan_source(kernel: Kernel) -> Result<&'static str, CudaError> {
 }
 
 /// The translation unit of the comparison kernels, flattened once.
-pub(crate) fn verification_source() -> Result<&'static str, CudaError> {
+///
+/// # Errors
+/// As [`flatten`].
+pub fn verification_source() -> Result<&'static str, SourceMissing> {
     static SOURCE: OnceLock<String> = OnceLock::new();
     flattened(&SOURCE, "verify.cu")
 }
 
 /// The translation unit of the measurement kernels, flattened once.
-pub(crate) fn measurement_source() -> Result<&'static str, CudaError> {
+///
+/// # Errors
+/// As [`flatten`].
+pub fn measurement_source() -> Result<&'static str, SourceMissing> {
     static SOURCE: OnceLock<String> = OnceLock::new();
     flattened(&SOURCE, "measure.cu")
 }
 
 /// The translation unit of what stress needs beside the scans, flattened once.
+///
+/// # Errors
+/// As [`flatten`].
 #[cfg(feature = "lab")]
-pub(crate) fn stress_source() -> Result<&'static str, CudaError> {
+pub fn stress_source() -> Result<&'static str, SourceMissing> {
     static SOURCE: OnceLock<String> = OnceLock::new();
     flattened(&SOURCE, "stress.cu")
 }
 
-fn flattened(source: &'static OnceLock<String>, entry: &str) -> Result<&'static str, CudaError> {
+fn flattened(source: &'static OnceLock<String>, entry: &str) -> Result<&'static str, SourceMissing> {
     if let Some(source) = source.get() {
         return Ok(source);
     }
@@ -60,11 +97,11 @@ fn flattened(source: &'static OnceLock<String>, entry: &str) -> Result<&'static 
 ///
 /// # Errors
 /// When an unconditional include names no file in `files`.
-pub fn flatten(files: &[(&str, &str)], entry: &str) -> Result<String, CudaError> {
+pub fn flatten(files: &[(&str, &str)], entry: &str) -> Result<String, SourceMissing> {
     let mut output = String::new();
     let mut flattening = Flattening { files, seen: BTreeSet::new(), open: Vec::new() };
     let Some(text) = flattening.text(entry) else {
-        return Err(CudaError::SourceMissing { file: String::from("(build)"), line: 0, included: entry.to_owned() });
+        return Err(SourceMissing { file: String::from("(build)"), line: 0, included: entry.to_owned() });
     };
     flattening.append(entry, text, &mut output)?;
     Ok(output)
@@ -82,7 +119,7 @@ impl<'a> Flattening<'a> {
         self.files.iter().find(|(name, _)| *name == path).map(|(_, text)| *text)
     }
 
-    fn append(&mut self, path: &str, text: &str, output: &mut String) -> Result<(), CudaError> {
+    fn append(&mut self, path: &str, text: &str, output: &mut String) -> Result<(), SourceMissing> {
         self.seen.insert(path.to_owned());
         self.open.push(path.to_owned());
         line_directive(output, 1, path);
@@ -130,11 +167,7 @@ impl<'a> Flattening<'a> {
                     line_directive(output, number + 1, path);
                 }
                 None if branches.is_empty() => {
-                    return Err(CudaError::SourceMissing {
-                        file: path.to_owned(),
-                        line: number,
-                        included: included.to_owned(),
-                    });
+                    return Err(SourceMissing { file: path.to_owned(), line: number, included: included.to_owned() });
                 }
                 None => {
                     output.push_str(line);
@@ -229,7 +262,7 @@ mod tests {
     fn a_missing_file_is_named_with_the_place_that_asks_for_it() {
         let error = flatten(&[("entry.cu", "\n#include \"nowhere.cuh\"\n")], "entry.cu").expect_err("it is not there");
         assert!(
-            matches!(&error, CudaError::SourceMissing { file, line: 2, included } if file == "entry.cu" && included == "nowhere.cuh"),
+            matches!(&error, SourceMissing { file, line: 2, included } if file == "entry.cu" && included == "nowhere.cuh"),
             "{error}"
         );
     }
