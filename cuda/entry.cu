@@ -6,6 +6,7 @@
 #include "instances.cuh"
 #include "operators.cuh"
 #include "platform.cuh"
+#include "problem/plain.cuh"
 #include "scan/blelloch.cuh"
 #include "scan/chained.cuh"
 #include "scan/copy.cuh"
@@ -69,5 +70,5 @@ extern "C" __global__ void __launch_bounds__(LOOKBACK_LAUNCH_BOUNDS)
   ::lookback::allow_next_launch();
 #endif
   ::lookback::wait_for_launches_before();
-  ::lookback::scan::LOOKBACK_KERNEL_FUNCTION<LOOKBACK_OPERATOR_TYPE>(entry_config{}, launch);
+  ::lookback::scan::LOOKBACK_KERNEL_FUNCTION< ::lookback::plain<LOOKBACK_OPERATOR_TYPE>>(entry_config{}, launch);
 }

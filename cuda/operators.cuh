@@ -6,10 +6,10 @@
 
 namespace lookback {
 
-// x -> factor * x + offset, modulo 2^64.
+// x -> multiplier * x + addend, modulo 2^64.
 struct alignas(16) affine_map {
-  u64 factor;
-  u64 offset;
+  u64 multiplier;
+  u64 addend;
 };
 
 // Unmatched closing and opening brackets: the bicyclic monoid.
@@ -177,7 +177,7 @@ struct affine : no_inverse<affine_map> {
   static constexpr bool is_commutative = false;
   DEVICE static affine_map identity() { return {1, 0}; }
   DEVICE static affine_map combine(affine_map a, affine_map b) {
-    return {a.factor * b.factor, b.factor * a.offset + b.offset};
+    return {a.multiplier * b.multiplier, b.multiplier * a.addend + b.addend};
   }
 };
 

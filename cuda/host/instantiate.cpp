@@ -2,6 +2,7 @@
 // LOOKBACK_ELEMENT, LOOKBACK_OPERATOR (positions, see `../instances.cuh`) and LOOKBACK_BODIES (the name of
 // the table) defined.
 #include "../instances.cuh"
+#include "../problem/plain.cuh"
 
 #include "../scan/blelloch.cuh"
 #include "../scan/chained.cuh"
@@ -18,13 +19,13 @@
 
 namespace {
 
-using element_operator = LOOKBACK_OPERATOR_TYPE;
+using problem = lookback::plain<LOOKBACK_OPERATOR_TYPE>;
 using lookback::runtime_config;
 
 // One CUDA thread of a kernel, as the executor calls it.
 #define LOOKBACK_BODY(kernel)                                                                    \
   [](const lookback_config* config, const lookback_launch* launch) {                             \
-    lookback::scan::kernel<element_operator, runtime_config>(runtime_config(*config), *launch);  \
+    lookback::scan::kernel<problem, runtime_config>(runtime_config(*config), *launch);           \
   }
 
 }  // namespace

@@ -16,8 +16,8 @@
 namespace lookback {
 namespace scan {
 
-// Descriptors that a lane has on their way at once: a round trip to the L2 cache then brings a warp 256 of them.
-constexpr u32 descriptors_at_once = 8;
+// Descriptors that a lane reads in one round trip to the L2 cache: 256 for a warp.
+constexpr u32 descriptors_in_flight = 8;
 
 // Copies of the descriptors. Each tile publishes to all of them, a lane a copy.
 constexpr u32 descriptor_copies = LOOKBACK_DESCRIPTOR_COPIES;
@@ -43,16 +43,16 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
   u64 first = 0;
   while (first < end) {
     const u64 left = end - first;
-    const u32 each = left >= LOOKBACK_WARP_LANES * descriptors_at_once
-                         ? descriptors_at_once
+    const u32 each = left >= LOOKBACK_WARP_LANES * descriptors_in_flight
+                         ? descriptors_in_flight
                          : static_cast<u32>(left + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES;
     // Where the order is of no account lanes read side by side, which asks for the fewest lines; else a lane takes
     // neighbours, and lanes stand in the order of their tiles.
     const u64 mine = first + (Operator::is_commutative ? lane : lane * each);
     const u64 stride = Operator::is_commutative ? LOOKBACK_WARP_LANES : 1;
-    descriptor_view<T> views[descriptors_at_once];
+    descriptor_view<T> views[descriptors_in_flight];
     LOOKBACK_UNROLL
-    for (u32 i = 0; i < descriptors_at_once; ++i) {
+    for (u32 i = 0; i < descriptors_in_flight; ++i) {
       // Where no tile is, there is nothing to wait for.
       const bool exists = i < each && mine + i * stride < end;
       views[i].status = exists ? LOOKBACK_STATUS_INVALID : LOOKBACK_STATUS_AGGREGATE;
@@ -61,7 +61,7 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
     // Read what is missing, at first all, until nothing is.
     for (;;) {
       LOOKBACK_UNROLL
-      for (u32 i = 0; i < descriptors_at_once; ++i) {
+      for (u32 i = 0; i < descriptors_in_flight; ++i) {
         if (views[i].status != LOOKBACK_STATUS_INVALID) continue;
         views[i] = descriptors.read(copy_first + mine + i * stride, start.epoch);
       }
@@ -69,7 +69,7 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
       bool is_waiting = false;
       u64 missing = 0;
       LOOKBACK_UNROLL
-      for (u32 i = 0; i < descriptors_at_once; ++i) {
+      for (u32 i = 0; i < descriptors_in_flight; ++i) {
         if (!is_waiting && views[i].status == LOOKBACK_STATUS_INVALID) {
           is_waiting = true;
           missing = mine + i * stride;
@@ -84,7 +84,7 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
 
     T window = views[0].value;
     LOOKBACK_UNROLL
-    for (u32 i = 1; i < descriptors_at_once; ++i) {
+    for (u32 i = 1; i < descriptors_in_flight; ++i) {
       if (i < each) window = combine<Operator>(window, views[i].value);
     }
     T joined[1] = {window};
@@ -103,10 +103,11 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
 
 // Reads: input, output, control, descriptors, n, tiles, capacity, lead. A block a tile, of `config.block_threads`
 // threads and, unless a pattern spans the block, one warp behind them.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void one_wave(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
   SHARED(tile_start, shared_start);
 
@@ -119,11 +120,11 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
   const u32 reading_warp = has_reading_warp ? scanning_warps : 0;
   const bool scans = !has_reading_warp || warp < scanning_warps;
 
-  tile<Operator, Config> mine(config, storage, launch, start.tile);
+  tile<Problem, Config> mine(config, storage, launch, start.tile);
   if (scans) mine.load(launch);
   const T total = mine.reduce_and_join(storage.warp_totals, scans);
 
-  with_descriptors<T>(config, launch, [&](auto descriptors) {
+  with_descriptors<Problem>(config, launch, [&](auto descriptors) {
     if (warp == reading_warp) {
       DELAY_POINT(before_aggregate);
       const u32 lane = lane_index();

@@ -28,7 +28,7 @@ DEVICE u32 launch_epoch(const lookback_launch& launch) {
 
 // The next tile, for one thread; the `round`-th that its block takes. From `launch.tiles` on there is none.
 template <class Config>
-DEVICE u64 take_tile(Config config, const lookback_launch& launch, u64 round) {
+DEVICE u64 draw_ticket(Config config, const lookback_launch& launch, u64 round) {
   // Relaxed: the ticket hands out numbers and orders nothing else; pairs with itself, and with its reset in
   // `finish_tile` of the launch before.
   if (config.tile_order == LOOKBACK_TILE_ORDER_STATIC ||
@@ -47,7 +47,7 @@ DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_
   if (thread_index() == 0) {
     tile_start mine;
     mine.epoch = launch_epoch(launch);
-    mine.tile = take_tile(config, launch, 0);
+    mine.tile = draw_ticket(config, launch, 0);
     DELAY_POINT(after_ticket);
     memory::shared_store(shared, mine);
   }

@@ -8,7 +8,7 @@
 namespace lookback {
 
 // `shuffle_scan_each` with a shuffle for each value.
-template <bool keeps_own, class Operator, u32 capacity>
+template <bool by_subtraction, class Operator, u32 capacity>
 DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity], u32 count,
                                 typename Operator::value_type (&totals)[capacity]) {
   using T = typename Operator::value_type;
@@ -16,7 +16,7 @@ DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity
   [[maybe_unused]] T own[capacity];
   LOOKBACK_UNROLL
   for (u32 i = 0; i < capacity; ++i) {
-    if (keeps_own && i < count) own[i] = values[i];
+    if (by_subtraction && i < count) own[i] = values[i];
   }
   LOOKBACK_UNROLL
   for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
@@ -36,7 +36,7 @@ DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity
     if (i < count) totals[i] = values[i];
   }
   shuffle_index_each(totals, count, LOOKBACK_WARP_LANES - 1);
-  if constexpr (keeps_own && Operator::is_exactly_undone) {
+  if constexpr (by_subtraction && Operator::is_exactly_undone) {
     LOOKBACK_UNROLL
     for (u32 i = 0; i < capacity; ++i) {
       if (i < count) values[i] = Operator::without(values[i], own[i]);
@@ -51,10 +51,10 @@ DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity
 }
 
 // Scans each of the first `count` values over the warp, all of them step by step together. Each becomes
-// the combination of all lower lanes; `totals` those of all lanes. With `keeps_own` a lane subtracts its own integer
+// the combination of all lower lanes; `totals` those of all lanes. With `by_subtraction` a lane subtracts its own integer
 // from its sum and waits for a shuffle less, for a register more: where many blocks share a multiprocessor that register
 // was measured to cost up to a tenth, by `lookback`.
-template <class Operator, bool keeps_own = false, u32 capacity>
+template <class Operator, bool by_subtraction = false, u32 capacity>
 DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity], u32 count,
                               typename Operator::value_type (&totals)[capacity]) {
   if constexpr (packed<Operator>::exists) {
@@ -69,7 +69,7 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
       if (i < count) words[i / in_word] |= static_cast<u32>(values[i]) << i % in_word * bits;
     }
     const u32 word_count = (count + in_word - 1) / in_word;
-    shuffle_scan_singly<keeps_own, operators::sum<u32>>(words, word_count, word_totals);
+    shuffle_scan_singly<by_subtraction, operators::sum<u32>>(words, word_count, word_totals);
     // A sum counts for every value that stands in it.
     LOOKBACK_UNROLL
     for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
@@ -82,7 +82,7 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
       totals[i] = static_cast<T>(word_totals[i / in_word] >> i % in_word * bits);
     }
   } else {
-    shuffle_scan_singly<keeps_own, Operator>(values, count, totals);
+    shuffle_scan_singly<by_subtraction, Operator>(values, count, totals);
   }
 }
 
