@@ -27,11 +27,11 @@ struct choice<false, First, Second> {
 
 template <class First, class Second>
 struct is_same {
-  static constexpr bool value = false;
+  enum : bool { value = false };
 };
 template <class Type>
 struct is_same<Type, Type> {
-  static constexpr bool value = true;
+  enum : bool { value = true };
 };
 
 // The larger one of what is loaded and what is stored. Accesses have as many elements as fit into 16 bytes of it, so a

@@ -2,9 +2,9 @@
 // [s, s + 2d) keeps its value at s + 2d - 1. On the way up it is the sum of the node, on the way down
 // the prefix left of the node.
 //
-// Where n is no power of two, one node a level reaches past the end and has no place in the array. Its
-// sum is never needed (nothing stands right of it); its prefix is kept in `spine`, one slot a level.
-// The element n - 1 is never read, for nothing stands right of it either.
+// Where n is no power of two, one node a level reaches past the end and has no place in the array. Its sum is not needed,
+// because nothing stands right of it; its prefix is kept in `spine`, one slot a level. The element n - 1 is never read,
+// because nothing stands right of it either.
 #pragma once
 
 #include "../config.cuh"

@@ -1,15 +1,15 @@
-// Single pass with look-ahead: blocks that stay, each with a ring of tiles in shared memory. The warps of a block
-// have one task each, and hand a tile on from stage to stage of the ring:
+// Single pass with look-ahead: persistent blocks, each with a ring of tiles in shared memory. The warps of a block have
+// one task each:
 //
-//   producer    takes tickets ahead of time and copies the tile into the next stage that is free
-//   reducers    reduce a tile as soon as it has landed, each its share, and the first publishes the aggregate
-//   prefix      keeps what stands left of the block's tiles, from the aggregates of all tiles: 32 at a time in fixed,
-//               aligned groups, so that sums of floats are the same bit for bit whichever block takes which tile
+//   producer    draws tickets ahead of time and copies each tile into the next free stage of the ring
+//   reducers    reduce a tile as soon as it has landed, each its share; the first one publishes the aggregate
+//   finder      combines the aggregates of all tiles into the prefixes of the block's own ones, 32 tiles at a time in
+//               fixed, aligned groups: sums of floats are the same bit for bit whichever block scans which tile
 //   the others  scan the tile from shared memory to global memory
 //
-// Nobody publishes or waits for an inclusive prefix, so there is no chain from tile to tile. An aggregate depends on
-// its own tile alone: whoever has a ticket publishes without waiting for anybody else's tile, but for the tiles that
-// its own ring still holds, which are earlier ones. So a block that runs is enough for progress. 2n element-moves.
+// No inclusive prefix is published or waited for, so no chain runs from tile to tile. To publish an aggregate a block
+// waits for no other block, only for its own ring, which holds earlier tiles: one running block is enough for progress.
+// 2n element-moves.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -20,7 +20,7 @@
 namespace lookback {
 namespace scan {
 
-// What the warps of a block tell each other of the tiles in the ring, a stage each.
+// What the warps of a block tell each other about the tile in each stage.
 template <class Problem, class Config>
 struct lookahead_ring {
   using T = typename Problem::state_type;
@@ -31,14 +31,14 @@ struct lookahead_ring {
   T share_prefix[Config::maximum_stages][LOOKBACK_REDUCING_WARPS];  // what stands left of a share, within the tile
   T tile_prefix[Config::maximum_stages];                 // what stands left of the tile
   u64 tile[Config::maximum_stages];                      // its index; `lookback_launch::tiles` and more is the end
-  copy_barrier taken[Config::maximum_stages];            // the index is there
+  copy_barrier drawn[Config::maximum_stages];            // the index is there
   copy_barrier landed[Config::maximum_stages];           // index and elements are there
   copy_barrier reduced[Config::maximum_stages];          // the totals of all shares but the first are there
   copy_barrier ready[Config::maximum_stages];            // and all prefixes
   copy_barrier drained[Config::maximum_stages];          // the scanning warps have read all of it
 };
 
-// Where a warp stands in the ring: a stage, and the parity of the phase that its barriers are in for this tile.
+// Where a warp is in the ring: the stage, and the parity of the phase that the stage's barriers are in for its tile.
 struct ring_position {
   u32 stage;
   u32 parity;
@@ -127,16 +127,16 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
   ring_position at = {0, 0};
   for (u64 round = 1;; ++round) {
     DELAY_POINT(before_drained);
-    // Pairs with the arrivals of the scanning warps, which come behind the reducers and the prefix: what they read is
-    // read before it is overwritten. The first round finds the ring empty.
+    // Pairs with the arrivals of the scanning warps, which come behind those of the reducers and the finder: all have
+    // read the stage before it is overwritten. The first round finds the ring empty.
     if (!MUTANT(drained_wait_dropped, "kind=barrier strategy=lookahead", "a stage is filled again before it was read")) {
       barrier_wait(ring.drained[at.stage], at.parity ^ 1);
     }
-    // Behind the wait, so that the ticket comes while it lasts.
+    // Read behind the wait, so that the ticket arrives meanwhile.
     const u64 index = shuffle_index(next, 0);
     if (lane == 0) {
       memory::shared_store(ring.tile[at.stage], index);
-      barrier_arrive(ring.taken[at.stage]);
+      barrier_arrive(ring.drawn[at.stage]);
     }
     if (index >= launch.tiles) {
       if (lane == 0) {
@@ -147,18 +147,18 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
     }
     const stage_extent tile(config, launch, stages, index);
     Input* const stage = stages.at(at.stage);
-    // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which belongs to somebody
-    // else: what is not a whole line is loaded element by element, while the copy is on its way. Beside the array stands
-    // the identity, so that nobody else need tell such a tile from another.
+    // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which is not the array's. Only
+    // whole lines are copied; the elements beside them are loaded one by one meanwhile, and the rest of the stage is
+    // padded. So no other warp need tell such a tile from a whole one.
     const u32 inner_begin = (tile.begin + line - 1) / line * line;
     const u32 inner_end = tile.end / line * line;
     DELAY_POINT(before_copy);
     const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
     const Input* const from = input + (tile.first + static_cast<i64>(inner_begin));
-    // What all multiprocessors have asked for stands before the first aggregates in the queues of the memory. So of the
-    // tiles that fill an empty ring no more than one and a half are on their way where no others come, and two where the
-    // memory must not idle; later ones are held up by the ring itself. The waits pair with both arrivals and the copies
-    // of a tile; nothing is read here, they are for the time alone.
+    // Copies that are under way delay the first aggregates. So while the ring fills, no more than one and a half tiles are
+    // under way if the rings hold the whole array, and two if more tiles follow, because then the memory must not idle;
+    // later the ring itself is the limit. The waits pair with both arrivals and the copies of a tile; they only delay,
+    // nothing is read behind them.
     const u32 first_part = all_fit ? count / (2 * cache_line) * cache_line : 0;
     if (round <= config.stages && !all_fit && round > 2) barrier_wait(ring.landed[round - 3], 0);
     copy_before_arrival(stage + inner_begin, from, first_part, ring.landed[at.stage]);
@@ -304,7 +304,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
     // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
-    // The fault is the first reducer's alone: it is held up by the others further down, and so comes to an end.
+    // Only the first reducer has the fault: it waits for the others further down, so the launch still ends.
     if (share != 0 ||
         !MUTANT(landed_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of a tile that has not landed")) {
       barrier_wait(ring.landed[at.stage], at.parity);
@@ -342,9 +342,9 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
 // What stands left of a tile, from the aggregates of all tiles before it. Kept by one warp; tiles are asked for in
 // ascending order.
 //
-// A group is 32 neighbouring tiles, a lane each. If the order is of no account, each lane adds up its own tiles of all
-// groups and lanes are joined for the result alone; else each group is joined by itself. Groups begin at multiples of
-// 32 and are taken in order in either way, so a prefix depends on its tile alone, to the last bit.
+// A group is 32 neighbouring tiles, a lane each. If the operator is commutative, each lane combines its own tiles of all
+// groups, and lanes are combined for the result only; else each group is combined by itself. In both cases groups begin
+// at multiples of 32 and are combined in order, so a prefix depends on the tile alone, to the last bit.
 template <class Operator, class Descriptors>
 struct running_prefix {
   using T = typename Operator::value_type;
@@ -374,7 +374,7 @@ struct running_prefix {
       const u64 all_left = tile - tiles;
       const u32 left = all_left < window ? static_cast<u32>(all_left) : window;
       const u32 whole = left / LOOKBACK_WARP_LANES;
-      // All of them are on their way before the first is looked at.
+      // All reads are under way before the first result is looked at.
       descriptor_view<T> views[maximum_groups];
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
@@ -385,7 +385,7 @@ struct running_prefix {
       total_type values[maximum_groups];
       u32 missing = 0;  // a bit a group
       LOOKBACK_UNROLL
-      for (u32 group = 0; group < maximum_groups; ++group) take(group, views[group], values[group], missing);
+      for (u32 group = 0; group < maximum_groups; ++group) note(group, views[group], values[group], missing);
       ++rounds;
       if (MUTANT(missing_aggregate_ignored, "kind=algorithm strategy=lookahead", "does not wait for aggregates")) {
         missing = 0;
@@ -395,8 +395,8 @@ struct running_prefix {
       while (ballot(missing != 0) != 0) {
         const bool is_waiting = missing != 0;
         if (wait.warp_gives_up(tile, tile_of(is_waiting ? lowest_set_bit(missing) : 0), is_waiting)) break;
-        // The first that is missing is waited for alone: all warps that wait read the same lines again and again. When
-        // it is there, the others probably are, too: they are asked for side by side, for one trip to the L2 cache.
+        // Polls the first missing group alone, because all waiting warps read the same lines again and again. Once it is
+        // there the others probably are, too: they are read together, in one trip to the L2 cache.
         const u32 asked = asks_all ? missing : missing & (0u - missing);
         LOOKBACK_UNROLL
         for (u32 group = 0; group < maximum_groups; ++group) {
@@ -404,13 +404,13 @@ struct running_prefix {
         }
         LOOKBACK_UNROLL
         for (u32 group = 0; group < maximum_groups; ++group) {
-          if ((asked >> group & 1) != 0) take(group, views[group], values[group], missing);
+          if ((asked >> group & 1) != 0) note(group, views[group], values[group], missing);
         }
         asks_all = ballot((asked & missing) != 0) == 0;
       }
       if constexpr (!Operator::is_commutative) warp_reduce_each<totals_type>(values, maximum_groups);
 
-      // A group that is whole is kept; one that the tile cuts is read again, because more of it comes next time.
+      // Whole groups are kept. One that the tile cuts is read again for the next tile, which needs more of it.
       total_type prefix = value;
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
@@ -436,14 +436,14 @@ struct running_prefix {
 
  private:
   // The value of the lane's descriptor of a group; its bit in `missing` says that there is none yet.
-  DEVICE static void take(u32 group, descriptor_view<T> view, total_type& value_read, u32& missing) {
+  DEVICE static void note(u32 group, descriptor_view<T> view, total_type& value_read, u32& missing) {
     value_read = view.value;
     missing = view.status == LOOKBACK_STATUS_INVALID ? missing | 1u << group : missing & ~(1u << group);
   }
 };
 
-// The warp that keeps the prefix, and ends the block's part of the launch while the last tile is still scanned: that
-// takes a fence and a trip to the L2 cache.
+// The finder. It also ends the block's part of the launch, a fence and a trip to the L2 cache, while the last tile is
+// still being scanned.
 template <class Problem, class Config, class Descriptors>
 DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
                           Descriptors descriptors, u32 epoch) {
@@ -453,9 +453,8 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
   ring_position last = at;
   bool has_tile = false;
   for (;; at.advance(config.stages)) {
-    // Pairs with the arrival of the producer: the tile's index is there. What stands left of it can be known before
-    // it has landed itself.
-    barrier_wait(ring.taken[at.stage], at.parity);
+    // Pairs with the arrival of the producer: the tile's index is there. Its prefix can be known before it has landed.
+    barrier_wait(ring.drawn[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) break;
     DELAY_POINT(before_look_ahead);
@@ -467,8 +466,8 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
     last = at;
     has_tile = true;
   }
-  // Tickets and descriptor accesses of the block are done then: the producer has handed on its last ticket, this warp has
-  // read its last aggregate, and the wait pairs with the arrival of the first reducer behind its last publication.
+  // Behind this wait all tickets and descriptor accesses of the block are done: the producer has handed on its last
+  // ticket, this warp has read its last aggregate, and the first reducer arrives behind its last publication.
   if (has_tile) barrier_wait(ring.ready[last.stage], last.parity);
   if (lane_index() == 0) finish_tile(launch, descriptors, epoch);
 }
@@ -494,7 +493,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
         MUTANT(drained_too_early, "kind=barrier strategy=lookahead", "a stage is given back before its prefix was read");
     if (drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
     mine.template reduce_team<true>();
-    // Pairs with the arrivals of the first reducer and of the prefix: all prefixes are there.
+    // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
     if (!MUTANT(ready_wait_dropped, "kind=barrier strategy=lookahead", "a tile is scanned before its prefix is known")) {
       barrier_wait(ring.ready[at.stage], at.parity);
     }
@@ -507,8 +506,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
       mine.warp_prefix = combine<Operator>(mine.warp_prefix, skipped);
     }
     warp_barrier();  // all lanes have read elements and prefixes
-    // Behind the barrier of the producer's copy, this hands the stage back. In place, too: all of the tile was read
-    // before the first of it is written.
+    // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
     if (!drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
     mine.finish(tile_prefix);
     mine.template store<true>(launch);
@@ -528,8 +526,7 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
   SHARED(ring_type, ring);
   const u32 tile_elements = config.block_threads * config.vt;
   const u32 stage_bytes = (tile_elements + ring_stages<input_type>::gap) * static_cast<u32>(sizeof(input_type));
-  // A tile of whole lines of the cache lies in its stage as it lies in them: a copy that moves everything by a part of a
-  // line takes longer.
+  // A stage begins at the same offset in a cache line as its tile: a copy that shifts by part of a line takes longer.
   const u64 begin = reinterpret_cast<u64>(launch.input) - launch.lead * sizeof(input_type);
   u8* const shared = dynamic_shared(config.stages * stage_bytes + LOOKBACK_CACHE_LINE_BYTES - LOOKBACK_VECTOR_BYTES);
   const ring_stages<input_type> stages = {
@@ -537,22 +534,21 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
       tile<Problem, Config>(config, storage, launch, 0).elements_skipped(launch)};
   const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
 
-  // From lane 0, so that the GPU's compiler knows that a warp stays together: it doubles every shuffle if not. Wraps for
-  // the warps that scan.
+  // From lane 0, so that the GPU's compiler knows that a warp stays together; if not, it doubles every shuffle. Wraps
+  // around for the warps that scan.
   const u32 helper = shuffle_index(warp_index(), 0) - scanning_warps;
   const u32 finder = LOOKBACK_REDUCING_WARPS + 1;
 
-  // The first ticket and the epoch are on their way at the same time, and while the barriers are initialised. Only who
-  // needs the epoch asks for it.
+  // The first ticket and the epoch are read while the barriers are initialised, the epoch only by warps that need it.
   u64 first_tile = 0;
   if (helper == 0 && lane_index() == 0) first_tile = draw_ticket(config, launch, 0);
   const u32 epoch = helper == 1 || helper == finder ? launch_epoch(launch) : 0;
   if (thread_index() == 0) {
     for (u32 stage = 0; stage < config.stages; ++stage) {
-      barrier_initialize(ring.taken[stage], 1);   // the producer
+      barrier_initialize(ring.drawn[stage], 1);   // the producer
       barrier_initialize(ring.landed[stage], 2);  // the producer, with the copy and behind what it writes itself
       barrier_initialize(ring.reduced[stage], LOOKBACK_REDUCING_WARPS - 1);
-      barrier_initialize(ring.ready[stage], 2);  // the first reducer and the prefix
+      barrier_initialize(ring.ready[stage], 2);  // the first reducer and the finder
       barrier_initialize(ring.drained[stage], scanning_warps);
     }
     barriers_initialized();

@@ -1,12 +1,11 @@
-// Single pass without a chain. Each tile stays in the registers of its block, publishes its aggregate, reads the
-// aggregates of all tiles before it and combines them itself: no inclusive prefix is published, and nobody waits
-// for one. 2n element-moves, and of the order of tiles^2 descriptor reads, so it is for arrays that the GPU
-// holds at once. Tiles come from the ticket: a tile waits only for tiles that have started before it, so any
-// number of resident blocks is enough, and any n works.
+// Single pass without a chain. A block keeps its tile in registers, publishes the tile's aggregate, and combines the
+// aggregates of all tiles before it by itself: no inclusive prefix is published or waited for. 2n element-moves, and
+// of the order of tiles^2 descriptor reads, so it is for arrays whose tiles are all resident together. Tiles come from
+// the ticket: a tile waits only for tiles that have started before it, so any number of resident blocks is enough.
 //
-// A warp of its own reads the aggregates and ends the launch, which takes a fence and a round trip, while the others
-// store. All blocks read the same descriptors at the same time, so there are several copies of them, on lines of
-// their own: a block reads one.
+// A further warp reads the aggregates; it also ends the launch, a fence and a round trip, while the others store. All
+// blocks read the same descriptors at the same time, so there are several copies of them, on lines of their own: a
+// block reads one.
 #pragma once
 
 #include "../block/tile.cuh"
@@ -46,14 +45,14 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
     const u32 each = left >= LOOKBACK_WARP_LANES * descriptors_in_flight
                          ? descriptors_in_flight
                          : static_cast<u32>(left + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES;
-    // Where the order is of no account lanes read side by side, which asks for the fewest lines; else a lane takes
-    // neighbours, and lanes stand in the order of their tiles.
+    // If the operator is commutative, neighbouring lanes read neighbouring tiles, which touches the fewest lines; else a
+    // lane reads neighbouring tiles, so that lanes are in the order of their tiles.
     const u64 mine = first + (Operator::is_commutative ? lane : lane * each);
     const u64 stride = Operator::is_commutative ? LOOKBACK_WARP_LANES : 1;
     descriptor_view<T> views[descriptors_in_flight];
     LOOKBACK_UNROLL
     for (u32 i = 0; i < descriptors_in_flight; ++i) {
-      // Where no tile is, there is nothing to wait for.
+      // A lane without a tile has nothing to wait for.
       const bool exists = i < each && mine + i * stride < end;
       views[i].status = exists ? LOOKBACK_STATUS_INVALID : LOOKBACK_STATUS_AGGREGATE;
       views[i].value = Operator::identity();
@@ -115,7 +114,7 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
   // From lane 0, so that the GPU's compiler knows that a warp stays together.
   const u32 warp = shuffle_index(warp_index(), 0);
   const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
-  // A pattern that spans the block has barriers that a further warp would miss.
+  // A pattern that spans the block has barriers, which a further warp would not come to.
   const bool has_reading_warp = config.composition != LOOKBACK_COMPOSITION_BLOCK;
   const u32 reading_warp = has_reading_warp ? scanning_warps : 0;
   const bool scans = !has_reading_warp || warp < scanning_warps;
@@ -139,7 +138,7 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
     if (!MUTANT(one_wave_finish_barrier_dropped, "kind=barrier strategy=one-wave", "none after the prefix")) {
       block_barrier();  // the prefix is written, the descriptor accesses of the block are done
     }
-    // Not sooner: while blocks of this launch wait, those of the next one would only be in their way.
+    // Not sooner: blocks of the next launch would take resources from those of this one that still wait.
     allow_next_launch();
     if (scans) {
       mine.finish(memory::shared_load(storage.tile_prefix));

@@ -1,10 +1,9 @@
-// One block scans the whole array: one launch, nothing shared with other blocks, nothing to clear. For arrays so
-// small that meeting other blocks would take longer than doing their work. A longer array is a loop over
-// tiles: each is loaded while the one before it is scanned, and the prefix is carried in registers.
+// One block scans the whole array: one launch, nothing shared with other blocks, nothing to clear. For arrays so small
+// that communication between blocks would take longer than their work. A longer array is a loop over tiles: each is
+// loaded while the one before it is scanned, and the prefix is carried in registers.
 //
-// One block barrier a tile. The totals of the warps have two places that are used in turn: a warp that writes
-// those of the next tile but one has passed the barrier of the next, and all warps come to that one with
-// the totals of this tile read.
+// One block barrier a tile, because the totals of the warps have two places that are used in turn: a warp that writes
+// the totals of tile i + 2 has passed the barrier of tile i + 1, to which no warp comes before it has read those of tile i.
 #pragma once
 
 #include "../block/tile.cuh"

@@ -1,20 +1,19 @@
 // One thread block cluster scans the whole array: one launch, nothing shared through global memory, nothing to clear.
-// Its blocks take a tile each and meet through distributed shared memory, which is several times nearer than the L2
-// cache that tiles of `one_wave` meet in. For arrays that one block is too slow for and one cluster is enough. A longer
-// array is a loop over rounds of a tile a block; the prefix is carried in registers.
+// Each block scans a tile and exchanges totals through distributed shared memory, whose latency is a fraction of that of
+// the L2 cache. For arrays that are too long for one block and short enough for one cluster. A longer array is a loop
+// over rounds of a tile a block; the prefix is carried in registers.
 //
-// Each block stores its total into all others, which wait for those stores and for nothing else: a fence and a cluster
-// barrier, which would do the same, were measured to take half a microsecond longer. A cluster barrier says from where
-// on that may be done. It is arrived at long before it is waited for: in the first round before anything else, later
-// with the totals of a round read and its tile still to be stored. Why that is enough:
+// Each block stores its total into all others, which wait for those stores alone: a fence and a cluster barrier instead
+// were measured to take half a microsecond longer. A cluster barrier tells when the stores of a round may begin. Threads
+// arrive at it long before they wait for it: in the first round before anything else, later as soon as they have read
+// the totals of a round. Why that is enough:
 //
-//   A round's totals are read behind the wait for its stores. Nobody stores those of the next round before all threads
-//   of all blocks have read these.
-//   The first store into another block comes behind its start, and behind the initialisation of its barrier.
-//   No block ends while others may store into its shared memory: every thread waits for all stores of the last round,
-//   and there are no further ones.
-//   The totals of the warps are the block's own and have one place: a warp that writes those of the next round has
-//   passed the cluster barrier, to which all warps come with them read.
+//   A round's totals are read behind the wait for its stores, and those of the next round are not stored before all
+//   threads of all blocks have read them.
+//   The first store into another block comes behind that block's start and the initialisation of its barrier.
+//   No block ends while others may store into its shared memory: every thread waits for all stores of the last round.
+//   The totals of the warps have one place, inside their block: a warp that writes those of the next round has passed
+//   the cluster barrier, at which no warp arrives before it has read those of this round.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -39,12 +38,12 @@ struct single_cluster_totals {
   }
 };
 
-// Blocks whose totals are combined without asking in between whether there are more.
+// Blocks whose totals are combined before the next test whether there are more.
 constexpr u32 blocks_joined_together = 8;
 
-// Moves `running`, what stands left of the round, behind its last block, and returns what stands left of this one.
-// One block after the other, so that the result does not depend on how many blocks a round has. Every thread works it
-// out for itself: a step is one operator, where an exchange between lanes is a shuffle more.
+// Adds the totals of a round to `running`, what stands left of it, and returns what stands left of this block. One block
+// after the other, so that the result does not depend on how many blocks a round has. Every thread does all of it: a
+// step is then one operator and no shuffle.
 template <class Problem, class T>
 DEVICE T pass_blocks(const single_cluster_totals<Problem>& totals, u32 rank, u32 blocks, T& running) {
   using Operator = typename Problem::operator_type;
@@ -86,12 +85,12 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
   }
   const bool start_is_awaited = !MUTANT(cluster_start_unawaited, "kind=barrier strategy=single-cluster",
                                         "a store into a block that may not have started");
-  // Pairs with the wait before the first store into another block: this one has started, and its barrier is there,
-  // which the fence above hands over. Nothing else is stored that others could ask for.
+  // Pairs with the wait before the first store into another block: this block has started and its barrier is there,
+  // which the fence above hands over. Relaxed: others read nothing else of it.
   if (start_is_awaited) cluster_barrier_arrive_relaxed();
   tile<Problem, Config> mine(config, storage, launch, rank);
   mine.load(launch);
-  // Totals of blocks that the cluster does not have.
+  // Blocks that the cluster does not have count as the identity.
   if (thread >= blocks && thread < LOOKBACK_MAXIMUM_CLUSTER_BLOCKS) {
     memory::shared_store(totals.of_blocks[thread], totals_type::word_of(Operator::identity()));
   }
@@ -102,14 +101,14 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
     tile<Problem, Config> next(config, storage, launch, first + blocks + rank);
     if (!is_last) next.load(launch);  // on its way while this one is scanned
 
-    // Behind the end of the array there are the identity's tiles.
+    // Tiles behind the end of the array are all padding.
     const T total = mine.reduce_and_join(storage.warp_totals);
     if (first == 0 && start_is_awaited) cluster_barrier_wait();  // Pairs with the arrivals at the start.
     DELAY_POINT(before_cluster_store);
     if (thread < blocks) {
       cluster_store_async(totals.of_blocks[rank], thread, totals_type::word_of(total), totals.stored);
     }
-    // Nobody's total stands left of the first block, which needs this wait all the same.
+    // The first block needs no other's total, but it must wait all the same.
     if (is_last && rank == 0 &&
         MUTANT(first_block_leaves, "kind=barrier strategy=single-cluster",
                "the first block ends while others may store into its shared memory")) {
