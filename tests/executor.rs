@@ -958,8 +958,10 @@ fn scans_bytes(output_bytes: usize, width: usize, phases: &[(Kernel, fn(u64) -> 
     for (index, (n, input_offset, output_offset)) in lengths_and_offsets.into_iter().enumerate() {
         for mode in 0..3 {
             let mut memory = Memory::new(12 * TILE);
-            let bytes: &mut [u8] = bytemuck::must_cast_slice_mut(bytemuck::must_cast_slice_mut::<_, u32>(&mut memory.input));
-            bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * i % 251) as u8);
+            let bytes: Vec<u8> = (0..16 * memory.input.len()).map(|i| (i * i % 251) as u8).collect();
+            for (chunk, bytes) in memory.input.iter_mut().zip(bytes.chunks(16)) {
+                chunk.0 = std::array::from_fn(|i| u32::from_le_bytes(bytes[4 * i..][..4].try_into().unwrap()));
+            }
             let items = &bytes[input_offset..][..n];
             let mut prefixes: Vec<u32> = vec![0];
             prefixes.extend(items.iter().scan(0, |sum, &item| {
@@ -990,7 +992,8 @@ fn scans_bytes(output_bytes: usize, width: usize, phases: &[(Kernel, fn(u64) -> 
                 unsafe { launch(kernel, &config, &arguments, &settings(arguments.tiles)) }
                     .unwrap_or_else(|error| panic!("{n} from {input_offset} to {output_offset}, mode {mode}: {error}"));
             }
-            let stored: Vec<u8> = expected.iter().flat_map(|value| value.to_le_bytes()[..output_bytes].to_vec()).collect();
+            let stored: Vec<u8> =
+                expected.iter().flat_map(|value| value.to_le_bytes()[..output_bytes].to_vec()).collect();
             let output: Vec<u8> = memory.output().iter().flat_map(|word| word.to_le_bytes()).collect();
             let (before, rest) = output.split_at(output_offset * output_bytes);
             assert!(rest[..stored.len()] == stored, "{n} from {input_offset} to {output_offset}, mode {mode}");
