@@ -43,7 +43,7 @@ enum { LOOKBACK_STATUS_BITS = 2, LOOKBACK_MAXIMUM_EPOCH = 0x3fffffff };
 enum lookback_mode {
   LOOKBACK_MODE_INCLUSIVE = 0,  // y[i] = x[0] + ... + x[i]
   LOOKBACK_MODE_EXCLUSIVE = 1,  // y[i] = x[0] + ... + x[i-1]; x[n-1] is never read
-  LOOKBACK_MODE_SUBTRACT = 2    // the exclusive scan as 'inclusive minus input' (integer sums only)
+  LOOKBACK_MODE_INCLUSIVE_MINUS_INPUT = 2  // the exclusive scan as 'inclusive minus input' (integer sums only)
 };
 
 // The scan over one value a lane (or a thread).

@@ -14,6 +14,7 @@
 
 #include "config.cuh"
 #include "memory.cuh"
+#include "problem/problem.cuh"
 
 namespace lookback {
 
@@ -34,15 +35,18 @@ DEVICE u32 descriptor_status(u32 tag, u32 epoch) {
                                                : static_cast<u32>(LOOKBACK_STATUS_INVALID);
 }
 
-template <class T>
+template <class Problem>
 struct packed_64 {
+  using T = typename Problem::state_type;
+  using published_type = typename Problem::published_type;
   u64* words;
 
   DEVICE explicit packed_64(const lookback_launch& launch) : words(static_cast<u64*>(launch.descriptors)) {}
 
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
+    const published_type published = Problem::publish(value);
     u32 bits = 0;
-    memcpy(&bits, &value, sizeof(T));
+    memcpy(&bits, &published, sizeof(published));
     if (MUTANT(payload_of_30_bits, "kind=algorithm layout=packed-64", "two bits of the value lost to the flag")) {
       bits &= 0x3fffffff;
     }
@@ -71,25 +75,27 @@ struct packed_64 {
     const u64 word = MUTANT(packed_64_vector, "", "") ? memory::load_relaxed_vector(words + tile)
                                                       : memory::load_relaxed(words + tile);
     const u32 bits = static_cast<u32>(word);
-    descriptor_view<T> view;
-    view.status = descriptor_status(static_cast<u32>(word >> 32), epoch);
-    memcpy(&view.value, &bits, sizeof(T));
-    return view;
+    published_type published;
+    memcpy(&published, &bits, sizeof(published));
+    return {descriptor_status(static_cast<u32>(word >> 32), epoch), Problem::adopt(published)};
   }
 
   // Relaxed, pairs with the loads of later launches, which the stream orders behind.
   DEVICE void invalidate(u64 tile) const { memory::store_relaxed(words + tile, static_cast<u64>(0)); }
 };
 
-template <class T>
+template <class Problem>
 struct packed_128 {
+  using T = typename Problem::state_type;
+  using published_type = typename Problem::published_type;
   word128* words;
 
   DEVICE explicit packed_128(const lookback_launch& launch) : words(static_cast<word128*>(launch.descriptors)) {}
 
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
     word128 word = {0, descriptor_tag(epoch, status)};
-    memcpy(&word.low, &value, sizeof(T));
+    const published_type published = Problem::publish(value);
+    memcpy(&word.low, &published, sizeof(published));
     if (MUTANT(packed_128_vector, "kind=ordering layout=packed-128", "descriptor as a .v2 of two 64-bit accesses")) {
       return memory::store_relaxed_vector(words + tile, word);
     }
@@ -101,10 +107,9 @@ struct packed_128 {
     // Relaxed, pairs with the store in `publish`.
     const word128 word = MUTANT(packed_128_vector, "", "") ? memory::load_relaxed_vector(words + tile)
                                                            : memory::load_relaxed(words + tile);
-    descriptor_view<T> view;
-    view.status = descriptor_status(static_cast<u32>(word.high), epoch);
-    memcpy(&view.value, &word.low, sizeof(T));
-    return view;
+    published_type published;
+    memcpy(&published, &word.low, sizeof(published));
+    return {descriptor_status(static_cast<u32>(word.high), epoch), Problem::adopt(published)};
   }
 
   // Relaxed, as in `packed_64`.
@@ -113,18 +118,20 @@ struct packed_128 {
 
 // `capacity` tags, then as many aggregates, then as many prefixes; capacity is a multiple of 4, so that
 // every slot is aligned.
-template <class T>
+template <class Problem>
 struct split {
+  using T = typename Problem::state_type;
+  using published_type = typename Problem::published_type;
   u32* tags;
-  T* aggregates;
-  T* prefixes;
+  published_type* aggregates;
+  published_type* prefixes;
 
   DEVICE explicit split(const lookback_launch& launch) : tags(static_cast<u32*>(launch.descriptors)) {
-    aggregates = reinterpret_cast<T*>(tags + launch.capacity);
+    aggregates = reinterpret_cast<published_type*>(tags + launch.capacity);
     prefixes = aggregates + launch.capacity;
   }
 
-  DEVICE T* slots(u32 status) const {
+  DEVICE published_type* slots(u32 status) const {
     if (MUTANT(shared_slot, "kind=protocol layout=split strategy=lookback", "one slot for aggregate and prefix")) {
       return prefixes;
     }
@@ -140,12 +147,13 @@ struct split {
 
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
     const u32 tag = descriptor_tag(epoch, status);
+    const published_type published = Problem::publish(value);
     if (MUTANT(tag_before_value, "kind=ordering layout=split", "tag stored before the value that it announces")) {
       memory::store_release(tags + tile, tag);
       DELAY_POINT(after_tag);
-      return memory::store_payload(slots(status) + tile, value);
+      return memory::store_payload(slots(status) + tile, published);
     }
-    memory::store_payload(slots(status) + tile, value);
+    memory::store_payload(slots(status) + tile, published);
     DELAY_POINT(before_tag);
     if (MUTANT(relaxed_tag_store, "kind=ordering layout=split", "tag stored relaxed, not release") ||
         MUTANT(relaxed_tag, "kind=ordering layout=split", "tag stored and loaded relaxed")) {
@@ -179,15 +187,17 @@ struct split {
   DEVICE descriptor_view<T> read(u64 tile, u32 epoch) const {
     descriptor_view<T> view;
     if (MUTANT(value_before_tag, "kind=ordering layout=split", "value loaded before the tag that announces it")) {
-      view.value = memory::load_payload(prefixes + tile);
-      const T aggregate = memory::load_payload(aggregates + tile);
+      view.value = Problem::adopt(memory::load_payload(prefixes + tile));
+      const T aggregate = Problem::adopt(memory::load_payload(aggregates + tile));
       view.status = descriptor_status(load_tag(tile), epoch);
       if (view.status == LOOKBACK_STATUS_AGGREGATE) view.value = aggregate;
       return view;
     }
     view.status = descriptor_status(load_tag(tile), epoch);
     view.value = T();
-    if (view.status != LOOKBACK_STATUS_INVALID) view.value = memory::load_payload(slots(view.status) + tile);
+    if (view.status != LOOKBACK_STATUS_INVALID) {
+      view.value = Problem::adopt(memory::load_payload(slots(view.status) + tile));
+    }
     return view;
   }
 
@@ -196,15 +206,15 @@ struct split {
 };
 
 // Calls `body` with the descriptors of the launch in the layout that was chosen.
-template <class T, class Config, class Body>
+template <class Problem, class Config, class Body>
 DEVICE void with_descriptors(Config config, const lookback_launch& launch, Body body) {
-  if constexpr (sizeof(T) <= 4) {
-    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_64) return body(packed_64<T>(launch));
+  if constexpr (sizeof(typename Problem::published_type) <= 4) {
+    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_64) return body(packed_64<Problem>(launch));
   }
-  if constexpr (sizeof(T) <= 8) {
-    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_128) return body(packed_128<T>(launch));
+  if constexpr (sizeof(typename Problem::published_type) <= 8) {
+    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_128) return body(packed_128<Problem>(launch));
   }
-  body(split<T>(launch));
+  body(split<Problem>(launch));
 }
 
 }  // namespace lookback

@@ -5,6 +5,7 @@
 #include "config.cuh"
 #include "operators.cuh"
 #include "platform.cuh"
+#include "problem/plain.cuh"
 
 using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREADS, LOOKBACK_MODE, LOOKBACK_PATTERN,
                                                LOOKBACK_COMPOSITION, LOOKBACK_DESCRIPTOR, LOOKBACK_TILE_ORDER,
@@ -18,5 +19,5 @@ extern "C" __global__ void __launch_bounds__(LOOKBACK_LAUNCH_BOUNDS)
   ::lookback::allow_next_launch();
 #endif
   ::lookback::wait_for_launches_before();
-  ::lookback::scan::LOOKBACK_KERNEL<LOOKBACK_OPERATOR>(entry_config{}, launch);
+  ::lookback::scan::LOOKBACK_KERNEL< ::lookback::plain<LOOKBACK_OPERATOR>>(entry_config{}, launch);
 }

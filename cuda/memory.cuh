@@ -8,10 +8,9 @@
 //   T    load(const T* p)                      void store(T* p, T value)
 //   void load_vector<W>(const T* p, T (&items)[W])      p aligned to W * sizeof(T) <= 16
 //   void store_vector<W>(T* p, const T (&items)[W])     likewise
-//   void store_vector_at_once<W>(p, items)     the same as one instruction of PTX: of a store through a pointer the
-//                                              compiler makes several of 4 bytes where a branch beside it stores the
-//                                              same elements one by one
-//   void store_words_at_once(T* p, words)      the same for a vector of 16 bytes that is held as words
+//   void store_vector_unsplit<W>(p, items)     the same as one PTX instruction: where another branch stores the same
+//                                              elements one by one, the compiler splits a plain store into 4-byte ones
+//   void store_words_unsplit(T* p, words)      the same for a vector of 16 bytes that is held as words
 //   T    load_spine(const T* p)                void store_spine(T* p, T value)     counted apart
 //
 // Shared memory of the block. Plain accesses, ordered by warp and block barriers.

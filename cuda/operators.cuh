@@ -1,15 +1,15 @@
-// Associative operators, each with its value type and identity. `a` stands left of `b`: only the
-// order of operands may be relied on, and commutativity only where `is_commutative` says so.
+// Associative operators, each with its value type and identity. `a` stands left of `b`; operands may be swapped only
+// where `is_commutative` says so.
 #pragma once
 
 #include "platform.cuh"
 
 namespace lookback {
 
-// x -> factor * x + offset, modulo 2^64.
+// x -> multiplier * x + addend, modulo 2^64.
 struct alignas(16) affine_map {
-  u64 factor;
-  u64 offset;
+  u64 multiplier;
+  u64 addend;
 };
 
 // Unmatched closing and opening brackets: the bicyclic monoid.
@@ -53,8 +53,8 @@ struct float_number {
   static constexpr T highest = static_cast<T>(__builtin_bit_cast(double, 0x7ff0000000000000ull));
   static constexpr T lowest = -highest;
 
-  // As IEEE 754-2019 has them: a NaN if either is one, and -0 below +0; so the order of operands is of no account. The
-  // sum of a NaN and anything is a NaN. Of equal numbers only zeros differ, in the sign.
+  // As in IEEE 754-2019: NaN if either is NaN, and -0 below +0, so that both are commutative. The sum of a NaN and
+  // anything is NaN. Of equal numbers only zeros differ, in the sign.
   DEVICE static T minimum(T a, T b) {
     if (a != a || b != b) return a + b;
     if (a == b) return from_bits(to_bits(a) | to_bits(b));
@@ -177,7 +177,7 @@ struct affine : no_inverse<affine_map> {
   static constexpr bool is_commutative = false;
   DEVICE static affine_map identity() { return {1, 0}; }
   DEVICE static affine_map combine(affine_map a, affine_map b) {
-    return {a.factor * b.factor, b.factor * a.offset + b.offset};
+    return {a.multiplier * b.multiplier, b.multiplier * a.addend + b.addend};
   }
 };
 

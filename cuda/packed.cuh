@@ -1,12 +1,12 @@
-// Several narrow elements at a time in a 32-bit word: sums of 8-bit and 16-bit integers. One at a time, each of them
-// would take a register of its own, and two instructions to get it out of its word and back.
+// Sums of 8-bit and 16-bit integers, several in a 32-bit word. One at a time, each would take a register, and two
+// instructions to get it out of its word and back.
 #pragma once
 
 #include "operators.cuh"
 
 namespace lookback {
 
-// How the elements of a word are combined, where there is a way; `carry` is the sum of what stands left of a word.
+// How the elements of a word are combined, for operators that have a way. `carry` is the sum of all left of the word.
 template <class Operator>
 struct packed {
   static constexpr bool exists = false;
@@ -14,7 +14,7 @@ struct packed {
   static constexpr u32 totals_in_word = 1;
 };
 
-// The even and the odd elements apart, in halves of 16 bits, whose upper bytes take what overflows.
+// Even and odd elements are summed apart, in halves of 16 bits, whose upper bytes take the overflow.
 template <>
 struct packed<operators::sum<u8>> {
   static constexpr bool exists = true;
@@ -24,8 +24,8 @@ struct packed<operators::sum<u8>> {
   // `running` and the sum of the elements.
   DEVICE static u32 total(u32 word, u32 running) { return add_bytes(word, running); }
 
-  // Replaces the elements by their sums from `carry`. That is the sum of no more than 17 values, the vector's and the one
-  // left of it, so nothing runs over from one half into the other.
+  // Replaces the elements by their sums from `carry`. At most 17 values are added up, the vector's and the one left of
+  // it, so no half overflows into the other.
   template <bool is_inclusive>
   DEVICE static void scan(u32& word, u32& carry) {
     const u32 first_pair = add_lower_bytes(word, carry);
@@ -50,7 +50,7 @@ struct packed<operators::sum<u16>> {
 
   DEVICE static u32 total(u32 word, u32 running) { return add_halves(word, running); }
 
-  // The upper half of `carry` is of no account.
+  // The upper half of `carry` is ignored.
   template <bool is_inclusive>
   DEVICE static void scan(u32& word, u32& carry) {
     const u32 first = word + carry;
@@ -60,8 +60,7 @@ struct packed<operators::sum<u16>> {
   }
 };
 
-// The operator by which totals are combined: in whole registers where that is possible, so that nothing need be cut off
-// at each step.
+// The operator for totals: on whole registers where the sum allows it, which saves cutting each step to size.
 template <class Operator, bool in_registers = packed<Operator>::exists>
 struct totals_operator {
   using type = Operator;
@@ -71,7 +70,7 @@ struct totals_operator<Operator, true> {
   using type = operators::sum<u32>;
 };
 
-// Bytes of a lane that a value takes when lanes exchange totals.
+// Bytes that a total takes when lanes exchange totals.
 template <class Operator>
 DEVICE_CONSTEXPR u32 exchanged_bytes() {
   if constexpr (packed<Operator>::exists) {
@@ -81,7 +80,7 @@ DEVICE_CONSTEXPR u32 exchanged_bytes() {
   }
 }
 
-// Whether vectors of that many elements are taken a word at a time.
+// Whether vectors of so many elements are combined a word at a time.
 template <class Operator, u32 width>
 DEVICE_CONSTEXPR bool is_packed() {
   return packed<Operator>::exists && width * sizeof(typename Operator::value_type) == LOOKBACK_VECTOR_BYTES;
@@ -98,7 +97,7 @@ DEVICE void scan_packed(u32* words, typename Operator::value_type running) {
   count_operators(LOOKBACK_VECTOR_BYTES / sizeof(typename Operator::value_type));
 }
 
-// The sum of a vector, of which more than the bits of an element may be kept.
+// The sum of a vector, which may have more bits than an element.
 template <class Operator>
 DEVICE u32 sum_packed(const u32* words) {
   u32 total = 0;

@@ -3,8 +3,8 @@
 // GPU (CUDA builtins) and the CPU device (a coroutine a CUDA thread, see `host/`).
 //
 //   u32 thread_index()  block_threads()  lane_index()  warp_index()      u64 block_index()  grid_blocks()
-//   void allow_next_launch()                   once all blocks have come here or are done, the launch behind this one
-//                                              may take its places, and waits there
+//   void allow_next_launch()                   once all blocks have called it or ended, blocks of the next launch may
+//                                              become resident, and wait there
 //   void wait_for_launches_before()            what launches before this one wrote is there behind it. Every kernel
 //                                              does so before it touches memory (`entry.cu`), so that a launch also
 //                                              waits for all that its predecessor waited for

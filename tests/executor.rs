@@ -34,6 +34,9 @@ kernels! {
     lookback_test_cluster_barrier_not_initialized
     lookback_test_cluster_store_too_soon lookback_test_cluster_store_too_late lookback_test_cluster_no_such_block
     lookback_test_cluster_arrives_twice lookback_test_cluster_waits_at_once lookback_test_cluster_missing_arrival
+    lookback_test_sequential_widening lookback_test_reduce_tiles_widening lookback_test_scan_tiles_of_totals
+    lookback_test_scan_tiles_widening lookback_test_lookback_widening lookback_test_lookback_four_types
+    lookback_test_lookahead_widening lookback_test_lookahead_four_types lookback_test_single_cluster_four_types
 }
 
 /// Sixteen bytes, aligned as device memory is.
@@ -920,4 +923,81 @@ fn the_speed_of_the_executor_is_printed() {
     let schedule = Schedule::Random { preemption: 0.1 };
     let random = scan_rows(256, 256, 16, &LaunchSettings { schedule, ..settings });
     println!("row scan, 256 threads x 16 u32: fair {:.1}, random {:.1} M elements/s", fair / 1e6, random / 1e6);
+}
+
+/// Elements that a block of the scans below scans: 64 threads, 8 values each.
+const TILE: usize = 512;
+
+/// A scan of bytes that are stored as numbers of `output_bytes`. `phases` are its kernels, each with the settings of its
+/// launch for a number of tiles, and whether it scans the spine; `width` is what the lead is counted in.
+fn scans_bytes(output_bytes: usize, width: usize, phases: &[(Kernel, fn(u64) -> LaunchSettings, bool)]) {
+    let lengths_and_offsets = [(1, 0, 0), (4999, 0, 0), (4 * TILE, 5, 0), (5003, 0, 1), (4998, 1, 3)];
+    for (index, (n, input_offset, output_offset)) in lengths_and_offsets.into_iter().enumerate() {
+        for mode in 0..3 {
+            let mut memory = Memory::new(12 * TILE);
+            let bytes: Vec<u8> = (0..16 * memory.input.len()).map(|i| (i * i % 251) as u8).collect();
+            for (chunk, bytes) in memory.input.iter_mut().zip(bytes.chunks(16)) {
+                chunk.0 = std::array::from_fn(|i| u32::from_le_bytes(bytes[4 * i..][..4].try_into().unwrap()));
+            }
+            let items = &bytes[input_offset..][..n];
+            let mut prefixes: Vec<u32> = vec![0];
+            prefixes.extend(items.iter().scan(0, |sum, &item| {
+                *sum += u32::from(item);
+                Some(*sum)
+            }));
+            let expected = &prefixes[usize::from(mode == 0)..][..n];
+            let lead = input_offset % width;
+            let tiles = (lead + n).div_ceil(TILE) as u64;
+            for &(kernel, settings, scans_spine) in phases {
+                let mut arguments = memory.arguments();
+                let composition = index as u32 % 2;
+                let mut choices = [64, mode, 0, composition, index as u32 % 3, 0, 2];
+                arguments.n = n as u64;
+                arguments.tiles = tiles;
+                arguments.lead = lead as u32;
+                arguments.capacity = 128;
+                arguments.input = arguments.input.wrapping_byte_add(input_offset);
+                arguments.output = arguments.output.wrapping_byte_add(output_offset * output_bytes);
+                if scans_spine {
+                    choices[1] = 1; // exclusive
+                    (arguments.input, arguments.output) = (arguments.spine, arguments.spine);
+                    arguments.spine = ptr::null_mut();
+                    (arguments.n, arguments.tiles, arguments.lead) = (tiles, 1, 0);
+                }
+                let config = Config { vt: 8, rest: choices };
+                // SAFETY: the arrays are longer than the scan, and the kernels are compiled for this executor.
+                unsafe { launch(kernel, &config, &arguments, &settings(arguments.tiles)) }
+                    .unwrap_or_else(|error| panic!("{n} from {input_offset} to {output_offset}, mode {mode}: {error}"));
+            }
+            let stored: Vec<u8> =
+                expected.iter().flat_map(|value| value.to_le_bytes()[..output_bytes].to_vec()).collect();
+            let output: Vec<u8> = memory.output().iter().flat_map(|word| word.to_le_bytes()).collect();
+            let (before, rest) = output.split_at(output_offset * output_bytes);
+            assert!(rest[..stored.len()] == stored, "{n} from {input_offset} to {output_offset}, mode {mode}");
+            assert!(before.iter().chain(&rest[stored.len()..]).all(|&byte| byte == 0), "{n}: beside the output");
+        }
+    }
+}
+
+#[test]
+fn what_is_loaded_scanned_published_and_stored_may_be_four_types() {
+    let tile_a_block: fn(u64) -> LaunchSettings = |tiles| LaunchSettings::new(tiles, 64);
+    // With the helper warps of look-ahead.
+    let persistent: fn(u64) -> LaunchSettings = |_| LaunchSettings::new(3, 64 + 4 * 32);
+    let one_cluster: fn(u64) -> LaunchSettings = |_| cluster(LaunchSettings::new(2, 64));
+    scans_bytes(4, 4, &[(lookback_test_sequential_widening, tile_a_block, false)]);
+    scans_bytes(
+        4,
+        4,
+        &[
+            (lookback_test_reduce_tiles_widening, tile_a_block, false),
+            (lookback_test_scan_tiles_of_totals, tile_a_block, true),
+            (lookback_test_scan_tiles_widening, tile_a_block, false),
+        ],
+    );
+    scans_bytes(4, 4, &[(lookback_test_lookback_widening, tile_a_block, false)]);
+    scans_bytes(2, 8, &[(lookback_test_lookback_four_types, tile_a_block, false)]);
+    scans_bytes(4, 16, &[(lookback_test_lookahead_widening, persistent, false)]);
+    scans_bytes(2, 16, &[(lookback_test_lookahead_four_types, persistent, false)]);
+    scans_bytes(2, 8, &[(lookback_test_single_cluster_four_types, one_cluster, false)]);
 }

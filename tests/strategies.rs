@@ -617,8 +617,8 @@ fn accesses_are_as_wide_as_can_be_at_any_alignment() {
                     .unwrap_or_else(|fault| panic!("{strategy}, {element}, {input}, {output}: {fault}"));
                 let moves = counters.element_reads + counters.element_writes;
                 // Where look-ahead joins vectors as they come, each tile but the last goes on for one of the next.
-                let is_joined_early = strategy == Strategy::Lookahead && bytes == 4 && input % 4 != output % 4;
-                let vectors_twice = |tiles: u64| if is_joined_early { tiles * u64::from(width) } else { 0 };
+                let is_realigned_on_load = strategy == Strategy::Lookahead && bytes == 4 && input % 4 != output % 4;
+                let vectors_twice = |tiles: u64| if is_realigned_on_load { tiles * u64::from(width) } else { 0 };
                 let allowed = 2 * n + vectors_twice(n / tile - 1)..=2 * n + vectors_twice(n.div_ceil(tile));
                 assert!(allowed.contains(&moves), "{strategy}, {element}, offsets {input}, {output}: {moves}");
                 let vectors = n.div_ceil(u64::from(width));
@@ -627,7 +627,7 @@ fn accesses_are_as_wide_as_can_be_at_any_alignment() {
                 let ends = 4 * u64::from(width);
                 let is_shifted = input % width != output % width;
                 let cuts =
-                    if is_shifted && !is_joined_early { 2 * u64::from(width) * (n.div_ceil(tile) * 2) } else { 0 };
+                    if is_shifted && !is_realigned_on_load { 2 * u64::from(width) * (n.div_ceil(tile) * 2) } else { 0 };
                 let most = loads + vectors + ends + cuts;
                 assert!(
                     counters.element_accesses <= most,

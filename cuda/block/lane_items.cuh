@@ -1,14 +1,16 @@
-// The values that a thread holds. Where the operator takes several narrow ones at a time they are kept in words: one by
-// one they would be a register each, and stay so even where they are only moved.
+// The states that a thread holds, in registers. Sums of narrow integers are kept in words: one by one each would be a
+// register, and stay one even where it is only moved.
 #pragma once
 
 #include "../config.cuh"
 #include "../packed.cuh"
+#include "../problem/problem.cuh"
 
 namespace lookback {
 
-template <class T, u32 capacity, bool in_words>
+template <class Problem, u32 capacity, bool in_words>
 struct lane_items {
+  using T = typename Problem::state_type;
   static constexpr bool are_words = false;
 
   T values[capacity];
@@ -16,21 +18,25 @@ struct lane_items {
   DEVICE T get(u32 i) const { return values[i]; }
   DEVICE void set(u32 i, T value) { values[i] = value; }
 
-  // A whole vector, whose first element is the `first`-th value.
+  // A vector of the input becomes the values from `first` on.
   template <u32 width>
-  DEVICE void put(u32 first, const T (&vector)[width]) {
+  DEVICE void load(u32 first, const typename Problem::input_type (&vector)[width]) {
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) values[first + j] = vector[j];
+    for (u32 j = 0; j < width; ++j) values[first + j] = Problem::load(vector[j]);
   }
+  // And these a vector of the output.
   template <u32 width>
-  DEVICE void take(u32 first, T (&vector)[width]) const {
+  DEVICE void store(u32 first, typename Problem::output_type (&vector)[width]) const {
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) vector[j] = values[first + j];
+    for (u32 j = 0; j < width; ++j) vector[j] = Problem::store(values[first + j]);
   }
 };
 
-template <class T, u32 capacity>
-struct lane_items<T, capacity, true> {
+template <class Problem, u32 capacity>
+struct lane_items<Problem, capacity, true> {
+  using T = typename Problem::state_type;
+  static_assert(is_same<typename Problem::input_type, T>::value && is_same<typename Problem::output_type, T>::value,
+                "sums of narrow integers are scanned in the words in which they are loaded and stored");
   static constexpr bool are_words = true;
   static constexpr u32 in_word = sizeof(u32) / sizeof(T);
   static constexpr u32 bits = 8 * sizeof(T);
@@ -45,7 +51,7 @@ struct lane_items<T, capacity, true> {
   }
 
   template <u32 width>
-  DEVICE void put(u32 first, const T (&vector)[width]) {
+  DEVICE void load(u32 first, const T (&vector)[width]) {
     if constexpr (width % in_word == 0) {
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; j += in_word) memcpy(words + (first + j) / in_word, vector + j, sizeof(u32));
@@ -55,7 +61,7 @@ struct lane_items<T, capacity, true> {
     }
   }
   template <u32 width>
-  DEVICE void take(u32 first, T (&vector)[width]) const {
+  DEVICE void store(u32 first, T (&vector)[width]) const {
     if constexpr (width % in_word == 0) {
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; j += in_word) memcpy(vector + j, words + (first + j) / in_word, sizeof(u32));
@@ -66,10 +72,10 @@ struct lane_items<T, capacity, true> {
   }
 };
 
-// Those of a thread for an operator and a configuration.
-template <class Operator, class Config>
-using items_of = lane_items<typename Operator::value_type, Config::maximum_vt,
-                            packed<Operator>::exists &&
-                                Config::maximum_vt * sizeof(typename Operator::value_type) % sizeof(u32) == 0>;
+// Those of a thread for a problem and a configuration.
+template <class Problem, class Config>
+using items_of = lane_items<Problem, Config::maximum_vt,
+                            packed<typename Problem::operator_type>::exists &&
+                                Config::maximum_vt * sizeof(typename Problem::state_type) % sizeof(u32) == 0>;
 
 }  // namespace lookback

@@ -1,5 +1,5 @@
-// The join of the warps of a block, for scans that nothing hides the latency of: what stands left of a warp, from the
-// totals of all warps in shared memory. Every warp works it out for itself, which saves a second barrier.
+// What stands left of a warp, from the totals of all warps in shared memory, for scans whose latency nothing hides. Every
+// warp computes it for itself, which saves a second barrier.
 #pragma once
 
 #include "../config.cuh"
@@ -9,8 +9,8 @@
 
 namespace lookback {
 
-// Up to so many warps each lane combines all totals by itself: a step is one operator, where an exchange between
-// lanes is a shuffle more, and a read of shared memory brings several totals to all lanes.
+// Up to this many warps each lane combines all totals by itself: a step is then one operator and no shuffle, and one read
+// of shared memory brings several totals to all lanes.
 constexpr u32 warps_joined_serially = 8;
 
 // `exclusive` stands left of this warp, `total` is that of the block. The totals of all warps are written.

@@ -64,7 +64,7 @@ DEVICE void store_vector(T* p, const T (&items)[width]) {
 }
 
 template <u32 width, class T>
-DEVICE void store_vector_at_once(T* p, const T (&items)[width]) {
+DEVICE void store_vector_unsplit(T* p, const T (&items)[width]) {
   using word_type = typename access_word<width * sizeof(T)>::type;
   word_type word;
   memcpy(&word, items, sizeof(word));
@@ -81,7 +81,7 @@ DEVICE void store_vector_at_once(T* p, const T (&items)[width]) {
 }
 
 template <class T>
-DEVICE void store_words_at_once(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)]) {
+DEVICE void store_words_unsplit(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)]) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(words[0]),
                "r"(words[1]), "r"(words[2]), "r"(words[3])
                : "memory");

@@ -12,8 +12,8 @@ namespace lookback {
 // Where a call stands in the source; only the CPU device keeps it.
 struct call_site {};
 
-// Bytes that a lane had best hand over in one exchange. Each value is an instruction of its own here, so
-// exchanging several at once only costs registers (123 against 80 for 56 u32 a thread on sm_90).
+// The best number of bytes for a lane to hand over in one exchange. Here each word is an instruction of its own, so
+// exchanging several values together only costs registers (123 against 80 for 56 u32 a thread on sm_90).
 constexpr u32 exchange_bytes = 1;
 
 constexpr u32 full_warp = 0xffffffffu;
@@ -223,7 +223,7 @@ struct waiting {
     const u64 waited = global_nanoseconds() - start;
     const u64 bound = lookback_stress_state.wait_nanoseconds;
     if (waited < long_wait && waited < bound) return false;
-    // Volatile: another block's word. Once one gave up the result is lost, and nobody need wait his time out.
+    // Volatile: other blocks write it. Once one block gave up the result is lost, and the others need not wait on.
     if (*const_cast<const volatile u32*>(&lookback_stress_state.faults) != 0) return true;
     if (waited < bound) return false;
     if (atomicAdd(&lookback_stress_state.faults, 1u) == 0) {

@@ -1,12 +1,15 @@
 // The kernels of one instance for the CPU device. Compiled once an instance, with LOOKBACK_OPERATOR (the operator's type)
 // and LOOKBACK_BODIES (the name of the table) defined. build.rs writes kernels.h, which includes and lists the kernels.
+#include "../problem/plain.cuh"
+
 #include "kernels.h"
 
 // One CUDA thread of a kernel, as the executor calls it.
 #define LOOKBACK_BODY(kernel)                                                                         \
   [](const lookback_config* config, const lookback_launch* launch) {                                  \
     using lookback::runtime_config;                                                                   \
-    lookback::scan::kernel<LOOKBACK_OPERATOR, runtime_config>(runtime_config(*config), *launch);      \
+    using problem = lookback::plain<LOOKBACK_OPERATOR>;                                               \
+    lookback::scan::kernel<problem, runtime_config>(runtime_config(*config), *launch);                \
   },
 
 // The body of a kernel by its number (`Kernel` in Rust), null where there is none of that number.

@@ -225,12 +225,12 @@ DEVICE void store_vector(T* p, const T (&items)[W], call_site where = {}) {
 }
 
 template <u32 W, class T>
-DEVICE void store_vector_at_once(T* p, const T (&items)[W], call_site where = {}) {
+DEVICE void store_vector_unsplit(T* p, const T (&items)[W], call_site where = {}) {
   store_vector<W>(p, items, where);
 }
 
 template <class T>
-DEVICE void store_words_at_once(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
+DEVICE void store_words_unsplit(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
   store_vector(p, host::vector_of_words<T>(words).items, where);
 }
 

@@ -1,7 +1,14 @@
 // Kernels that prove the executor: some do one thing right and say what they saw, the others do one
-// thing wrong each. `tests/executor.rs` launches them and finds the lines by their `FAULT` comments.
+// thing wrong each. `tests/executor.rs` launches them and finds the lines by their `FAULT` comments. Last come scans of
+// problems whose types differ, which no other code compiles.
 #include "../async_copy.cuh"
 #include "../memory.cuh"
+#include "../problem/plain.cuh"
+#include "../scan/lookahead.cuh"
+#include "../scan/lookback.cuh"
+#include "../scan/sequential.cuh"
+#include "../scan/single_cluster.cuh"
+#include "../scan/three_phase.cuh"
 
 namespace {
 
@@ -55,6 +62,24 @@ template <class T>
 struct sixteen {
   T values[16 / sizeof(T)];
 };
+
+// A sum that is loaded, scanned, published and stored as different types.
+template <class Input, class State, class Published, class Output>
+struct sum_of_types {
+  using operator_type = operators::sum<State>;
+  using input_type = Input;
+  using state_type = State;
+  using published_type = Published;
+  using output_type = Output;
+
+  DEVICE static State load(Input input) { return input; }
+  DEVICE static Published publish(State state) { return static_cast<Published>(state); }
+  DEVICE static State adopt(Published published) { return published; }
+  DEVICE static Output store(State state) { return static_cast<Output>(state); }
+  DEVICE static Input padding() { return 0; }
+};
+using widening = sum_of_types<u8, u32, u32, u32>;
+using four_types = sum_of_types<u8, u64, u32, u16>;
 
 }  // namespace
 
@@ -528,5 +553,17 @@ KERNEL(lookback_test_misaligned) {
   u32 items[4];
   if (thread_index() == 2) memory::load_vector<4>(input_of<u32>(launch) + 1, items);  // FAULT misaligned
 }
+
+#define SCAN(name, kernel, problem) \
+  KERNEL(name) { scan::kernel<problem>(runtime_config(*config), *launch); }
+SCAN(lookback_test_sequential_widening, sequential, widening)
+SCAN(lookback_test_reduce_tiles_widening, reduce_tiles, widening)
+SCAN(lookback_test_scan_tiles_of_totals, scan_tiles, plain<operators::sum<u32>>)
+SCAN(lookback_test_scan_tiles_widening, scan_tiles, widening)
+SCAN(lookback_test_lookback_widening, lookback, widening)
+SCAN(lookback_test_lookback_four_types, lookback, four_types)
+SCAN(lookback_test_lookahead_widening, lookahead, widening)
+SCAN(lookback_test_lookahead_four_types, lookahead, four_types)
+SCAN(lookback_test_single_cluster_four_types, single_cluster, four_types)
 
 }  // extern "C"

@@ -11,19 +11,20 @@ namespace lookback {
 namespace scan {
 
 // Reads: input, output, control, descriptors, n, capacity, lead. A block a tile.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void chained(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
   SHARED(tile_start, shared_start);
 
   const tile_start start = start_tile(config, launch, shared_start);
-  tile<Operator, Config> mine(config, storage, launch, start.tile);
+  tile<Problem, Config> mine(config, storage, launch, start.tile);
   mine.load(launch);
   const T total = mine.reduce();
 
-  with_descriptors<T>(config, launch, [&](auto descriptors) {
+  with_descriptors<Problem>(config, launch, [&](auto descriptors) {
     if (thread_index() == 0) {
       T prefix = Operator::identity();
       if (start.tile > 0) {

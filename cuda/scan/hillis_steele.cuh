@@ -4,7 +4,7 @@
 
 #include "../config.cuh"
 #include "../memory.cuh"
-#include "../operators.cuh"
+#include "../problem/problem.cuh"
 
 namespace lookback {
 namespace scan {
@@ -12,9 +12,12 @@ namespace scan {
 // Reads: input and output (two arrays), n, stride = 2^k; spine = the input of the whole scan in the last
 // step of 'inclusive minus input', null otherwise. An exclusive scan is the scan of the input shifted by
 // one, identity first: its first step reads one place further left.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void hillis_steele_step(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  static_assert(is_same<typename Problem::input_type, T>::value && is_same<typename Problem::output_type, T>::value,
+                "a step reads what the step before has stored");
   const T* const input = static_cast<const T*>(launch.input);
   const T* const original = static_cast<const T*>(launch.spine);
   T* const output = static_cast<T*>(launch.output);
@@ -30,7 +33,7 @@ DEVICE void hillis_steele_step(Config config, const lookback_launch& launch) {
          i + 1 == launch.stride + shift)) {
       value = combine<Operator>(memory::load(input + i - shift - launch.stride), value);
     }
-    if (config.mode == LOOKBACK_MODE_SUBTRACT && original != nullptr) {
+    if (config.mode == LOOKBACK_MODE_INCLUSIVE_MINUS_INPUT && original != nullptr) {
       value = Operator::without(value, memory::load(original + i));
     }
     memory::store(output + i, value);

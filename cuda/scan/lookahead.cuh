@@ -1,15 +1,15 @@
-// Single pass with look-ahead: blocks that stay, each with a ring of tiles in shared memory. The warps of a block
-// have one task each, and hand a tile on from stage to stage of the ring:
+// Single pass with look-ahead: persistent blocks, each with a ring of tiles in shared memory. The warps of a block have
+// one task each:
 //
-//   producer    takes tickets ahead of time and copies the tile into the next stage that is free
-//   reducers    reduce a tile as soon as it has landed, each its share, and the first publishes the aggregate
-//   prefix      keeps what stands left of the block's tiles, from the aggregates of all tiles: 32 at a time in fixed,
-//               aligned groups, so that sums of floats are the same bit for bit whichever block takes which tile
+//   producer    draws tickets ahead of time and copies each tile into the next free stage of the ring
+//   reducers    reduce a tile as soon as it has landed, each its share; the first one publishes the aggregate
+//   finder      combines the aggregates of all tiles into the prefixes of the block's own ones, 32 tiles at a time in
+//               fixed, aligned groups: sums of floats are the same bit for bit whichever block scans which tile
 //   the others  scan the tile from shared memory to global memory
 //
-// Nobody publishes or waits for an inclusive prefix, so there is no chain from tile to tile. An aggregate depends on
-// its own tile alone: whoever has a ticket publishes without waiting for anybody else's tile, but for the tiles that
-// its own ring still holds, which are earlier ones. So a block that runs is enough for progress. 2n element-moves.
+// No inclusive prefix is published or waited for, so no chain runs from tile to tile. To publish an aggregate a block
+// waits for no other block, only for its own ring, which holds earlier tiles: one running block is enough for progress.
+// 2n element-moves.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -20,10 +20,10 @@
 namespace lookback {
 namespace scan {
 
-// What the warps of a block tell each other of the tiles in the ring, a stage each.
-template <class Operator, class Config>
+// What the warps of a block tell each other about the tile in each stage.
+template <class Problem, class Config>
 struct lookahead_ring {
-  using T = typename Operator::value_type;
+  using T = typename Problem::state_type;
   static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
 
   T warp_prefix[Config::maximum_stages][maximum_warps];  // what stands left of a scanning warp, within its share
@@ -31,14 +31,14 @@ struct lookahead_ring {
   T share_prefix[Config::maximum_stages][LOOKBACK_REDUCING_WARPS];  // what stands left of a share, within the tile
   T tile_prefix[Config::maximum_stages];                 // what stands left of the tile
   u64 tile[Config::maximum_stages];                      // its index; `lookback_launch::tiles` and more is the end
-  copy_barrier taken[Config::maximum_stages];            // the index is there
+  copy_barrier drawn[Config::maximum_stages];            // the index is there
   copy_barrier landed[Config::maximum_stages];           // index and elements are there
   copy_barrier reduced[Config::maximum_stages];          // the totals of all shares but the first are there
   copy_barrier ready[Config::maximum_stages];            // and all prefixes
   copy_barrier drained[Config::maximum_stages];          // the scanning warps have read all of it
 };
 
-// Where a warp stands in the ring: a stage, and the parity of the phase that its barriers are in for this tile.
+// Where a warp is in the ring: the stage, and the parity of the phase that the stage's barriers are in for its tile.
 struct ring_position {
   u32 stage;
   u32 parity;
@@ -52,21 +52,19 @@ struct ring_position {
   }
 };
 
-// The stages: a tile each, and a vector more behind those of which some elements are skipped (`tile::load_staged`).
-template <class T>
+// The stages: the input of a tile each, and a vector more where some elements are skipped (`tile::load_staged`).
+template <class Input>
 struct ring_stages {
-  static constexpr u32 gap = sizeof(T) == sizeof(u32) ? LOOKBACK_CACHE_LINE_BYTES / sizeof(T) : 0;
+  static constexpr u32 gap = sizeof(Input) == sizeof(u32) ? LOOKBACK_CACHE_LINE_BYTES / sizeof(Input) : 0;
 
-  T* first;
+  Input* first;
   u32 tile_elements;
   u32 skipped;  // elements
 
-  DEVICE T* at(u32 stage) const {
-    return first + static_cast<u64>(stage) * (tile_elements + gap);
-  }
+  DEVICE Input* at(u32 stage) const { return first + static_cast<u64>(stage) * (tile_elements + gap); }
 
   // What is copied.
-  DEVICE u32 elements() const { return tile_elements + (skipped == 0 ? 0 : LOOKBACK_VECTOR_BYTES / sizeof(T)); }
+  DEVICE u32 elements() const { return tile_elements + (skipped == 0 ? 0 : LOOKBACK_VECTOR_BYTES / sizeof(Input)); }
 };
 
 // The elements of a stage that may be read: `begin` up to `end`, counted from the tile's first.
@@ -76,8 +74,8 @@ struct stage_extent {
   u32 begin;
   u32 end;
 
-  template <class T, class Config>
-  DEVICE stage_extent(Config config, const lookback_launch& launch, const ring_stages<T>& stages, u64 index) {
+  template <class Input, class Config>
+  DEVICE stage_extent(Config config, const lookback_launch& launch, const ring_stages<Input>& stages, u64 index) {
     elements = stages.elements();
     first = static_cast<i64>(index * stages.tile_elements) - static_cast<i64>(launch.lead);
     // An exclusive scan has no use for the last element, and its caller need not have one.
@@ -117,29 +115,28 @@ DEVICE void fill_lines(T* stage, u32 begin, u32 end, T value) {
 }
 
 // The producer: fills one stage after the other until there are no tiles. Lane 0 has the first tile's index in `next`.
-template <class Operator, class Config>
-DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
-                        ring_stages<typename Operator::value_type> stages, u64 next) {
-  using T = typename Operator::value_type;
-  constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
-  constexpr u32 cache_line = LOOKBACK_CACHE_LINE_BYTES / sizeof(T);
-  const T* const input = static_cast<const T*>(launch.input);
+template <class Problem, class Config, class Input>
+DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
+                        ring_stages<Input> stages, u64 next) {
+  constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(Input);
+  constexpr u32 cache_line = LOOKBACK_CACHE_LINE_BYTES / sizeof(Input);
+  const Input* const input = static_cast<const Input*>(launch.input);
   const u32 lane = lane_index();
   // Whether the rings of all blocks together hold the whole array.
   const bool all_fit = launch.tiles <= grid_blocks() * config.stages;
   ring_position at = {0, 0};
   for (u64 round = 1;; ++round) {
     DELAY_POINT(before_drained);
-    // Pairs with the arrivals of the scanning warps, which come behind the reducers and the prefix: what they read is
-    // read before it is overwritten. The first round finds the ring empty.
+    // Pairs with the arrivals of the scanning warps, which come behind those of the reducers and the finder: all have
+    // read the stage before it is overwritten. The first round finds the ring empty.
     if (!MUTANT(drained_wait_dropped, "kind=barrier strategy=lookahead", "a stage is filled again before it was read")) {
       barrier_wait(ring.drained[at.stage], at.parity ^ 1);
     }
-    // Behind the wait, so that the ticket comes while it lasts.
+    // Read behind the wait, so that the ticket arrives meanwhile.
     const u64 index = shuffle_index(next, 0);
     if (lane == 0) {
       memory::shared_store(ring.tile[at.stage], index);
-      barrier_arrive(ring.taken[at.stage]);
+      barrier_arrive(ring.drawn[at.stage]);
     }
     if (index >= launch.tiles) {
       if (lane == 0) {
@@ -149,19 +146,19 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
       return;
     }
     const stage_extent tile(config, launch, stages, index);
-    T* const stage = stages.at(at.stage);
-    // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which belongs to somebody
-    // else: what is not a whole line is loaded element by element, while the copy is on its way. Beside the array stands
-    // the identity, so that nobody else need tell such a tile from another.
+    Input* const stage = stages.at(at.stage);
+    // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which is not the array's. Only
+    // whole lines are copied; the elements beside them are loaded one by one meanwhile, and the rest of the stage is
+    // padded. So no other warp need tell such a tile from a whole one.
     const u32 inner_begin = (tile.begin + line - 1) / line * line;
     const u32 inner_end = tile.end / line * line;
     DELAY_POINT(before_copy);
     const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
-    const T* const from = input + (tile.first + static_cast<i64>(inner_begin));
-    // What all multiprocessors have asked for stands before the first aggregates in the queues of the memory. So of the
-    // tiles that fill an empty ring no more than one and a half are on their way where no others come, and two where the
-    // memory must not idle; later ones are held up by the ring itself. The waits pair with both arrivals and the copies
-    // of a tile; nothing is read here, they are for the time alone.
+    const Input* const from = input + (tile.first + static_cast<i64>(inner_begin));
+    // Copies that are under way delay the first aggregates. So while the ring fills, no more than one and a half tiles are
+    // under way if the rings hold the whole array, and two if more tiles follow, because then the memory must not idle;
+    // later the ring itself is the limit. The waits pair with both arrivals and the copies of a tile; they only delay,
+    // nothing is read behind them.
     const u32 first_part = all_fit ? count / (2 * cache_line) * cache_line : 0;
     if (round <= config.stages && !all_fit && round > 2) barrier_wait(ring.landed[round - 3], 0);
     copy_before_arrival(stage + inner_begin, from, first_part, ring.landed[at.stage]);
@@ -176,15 +173,15 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
         fetch_elements(input + tile.first, stage, tail_begin, tile.end);
       }
       const u32 lead_lines = tile.begin / line * line;
-      fill_lines(stage, 0, lead_lines, Operator::identity());
-      fill_elements(stage, lead_lines, tile.begin, Operator::identity());
+      fill_lines(stage, 0, lead_lines, Problem::padding());
+      fill_elements(stage, lead_lines, tile.begin, Problem::padding());
       const u32 lines_begin = (tile.end + line - 1) / line * line;
-      fill_elements(stage, tile.end, lines_begin, Operator::identity());
-      fill_lines(stage, lines_begin, tile.elements, Operator::identity());
+      fill_elements(stage, tile.end, lines_begin, Problem::padding());
+      fill_lines(stage, lines_begin, tile.elements, Problem::padding());
       warp_barrier();  // all lanes have written theirs
     }
     if (lane == 0) barrier_arrive(ring.landed[at.stage]);
-    if (lane == 0) next = take_tile(config, launch, round);
+    if (lane == 0) next = draw_ticket(config, launch, round);
     DELAY_POINT(after_ticket);
     at.advance(config.stages);
   }
@@ -195,27 +192,28 @@ template <class Operator>
 using total_of = typename totals_operator<Operator>::type::value_type;
 
 // The combination of a vector in a stage.
-template <class Operator, u32 width>
-DEVICE total_of<Operator> reduce_vector(const typename Operator::value_type* from) {
-  using T = typename Operator::value_type;
-  T vector[width];
+template <class Problem, u32 width, class Operator = typename Problem::operator_type>
+DEVICE total_of<Operator> reduce_vector(const typename Problem::input_type* from) {
+  typename Problem::input_type vector[width];
   memory::shared_load_vector<width>(from, vector);
   if constexpr (is_packed<Operator, width>()) {
     u32 words[vector_words];
     memcpy(words, vector, sizeof(words));
     return sum_packed<Operator>(words);
   } else {
-    total_of<Operator> value = vector[0];
+    total_of<Operator> value = Problem::load(vector[0]);
     LOOKBACK_UNROLL
-    for (u32 j = 1; j < width; ++j) value = combine<typename totals_operator<Operator>::type>(value, vector[j]);
+    for (u32 j = 1; j < width; ++j) {
+      value = combine<typename totals_operator<Operator>::type>(value, Problem::load(vector[j]));
+    }
     return value;
   }
 }
 
-// Values of a lane that are combined over the warp at one time.
+// Values of a lane that are combined over the warp together.
 template <class T>
-DEVICE_CONSTEXPR u32 values_at_once() {
-  // What lanes of the CPU device exchange at once is 64 bytes; 8 hide the latency of combining one.
+DEVICE_CONSTEXPR u32 values_per_exchange() {
+  // Lanes of the CPU device exchange up to 64 bytes; 8 values hide the latency of combining one.
   return 8 * sizeof(T) <= 64 ? 8 : 64 / sizeof(T);
 }
 
@@ -226,44 +224,44 @@ DEVICE u32 warps_of_share(Config config) {
 }
 
 // The total of a share of the tile in a stage, for lane 0. Leaves what stands left of each of its scanning warps.
-template <class Operator, class Config>
-DEVICE typename Operator::value_type reduce_stage(Config config, const typename Operator::value_type* stage, u32 share,
-                                                  typename Operator::value_type* warp_prefixes) {
-  using T = typename Operator::value_type;
+template <class Problem, class T, class Config>
+DEVICE T reduce_stage(Config config, const typename Problem::input_type* stage, u32 share, T* warp_prefixes) {
+  using Operator = typename Problem::operator_type;
   using totals_type = typename totals_operator<Operator>::type;
-  // Narrow elements are many a vector, and all that are unpacked at one time take a register each.
-  constexpr u32 at_once = sizeof(T) < 4 && !packed<Operator>::exists ? 2 : values_at_once<T>();
+  // Narrow elements are many a vector, and each that is unpacked takes a register.
+  constexpr bool is_unpacked = sizeof(typename Problem::input_type) < 4 && !packed<Operator>::exists;
+  constexpr u32 together = is_unpacked ? 2 : values_per_exchange<T>();
   const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
   const u32 each = warps_of_share(config);
   const u32 first_warp = share * each;
   T running = Operator::identity();
-  with_access_width<T>(config, [&](auto access) {
+  with_access_width<access_type<Problem>>(config, [&](auto access) {
     constexpr u32 width = decltype(access)::value;
     constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
     const u32 rows = config.vt / width;
     const u32 lane_offset = lane_index() * width;
     if constexpr (Operator::is_commutative) {
-      // The rows of a scanning warp are added up lane by lane, then the lanes of several warps at once.
+      // The rows of a scanning warp are added up lane by lane, then the lanes of several warps together.
       LOOKBACK_NOUNROLL
-      for (u32 from = 0; from < each; from += at_once) {
-        const u32 count = each - from < at_once ? each - from : at_once;
-        total_of<Operator> totals[at_once];
+      for (u32 from = 0; from < each; from += together) {
+        const u32 count = each - from < together ? each - from : together;
+        total_of<Operator> totals[together];
         LOOKBACK_UNROLL
-        for (u32 i = 0; i < at_once; ++i) {
+        for (u32 i = 0; i < together; ++i) {
           if (i >= count) continue;
           totals[i] = Operator::identity();
           if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
           const u32 offset = (first_warp + from + i) * rows * row_elements + lane_offset;
-          totals[i] = reduce_vector<Operator, width>(stage + offset);
+          totals[i] = reduce_vector<Problem, width>(stage + offset);
           LOOKBACK_UNROLL
           for (u32 row = 1; row < rows; ++row) {
-            const auto next = reduce_vector<Operator, width>(stage + offset + row * row_elements);
+            const auto next = reduce_vector<Problem, width>(stage + offset + row * row_elements);
             totals[i] = combine<totals_type>(totals[i], next);
           }
         }
         warp_reduce_each<totals_type>(totals, count);
         LOOKBACK_UNROLL
-        for (u32 i = 0; i < at_once; ++i) {
+        for (u32 i = 0; i < together; ++i) {
           if (i >= count) continue;
           if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
           if (lane_index() == 0) memory::shared_store(warp_prefixes[first_warp + from + i], running);
@@ -276,18 +274,18 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const typename 
       for (u32 warp = first_warp; warp < warps && warp < first_warp + each; ++warp) {
         if (lane_index() == 0) memory::shared_store(warp_prefixes[warp], running);
         LOOKBACK_UNROLL
-        for (u32 from = 0; from < rows; from += at_once) {
-          const u32 count = rows - from < at_once ? rows - from : at_once;
-          T totals[at_once];
+        for (u32 from = 0; from < rows; from += together) {
+          const u32 count = rows - from < together ? rows - from : together;
+          T totals[together];
           LOOKBACK_UNROLL
-          for (u32 i = 0; i < at_once; ++i) {
+          for (u32 i = 0; i < together; ++i) {
             if (i >= count) continue;
             const u32 offset = (warp * rows + from + i) * row_elements + lane_offset;
-            totals[i] = reduce_vector<Operator, width>(stage + offset);
+            totals[i] = reduce_vector<Problem, width>(stage + offset);
           }
           warp_reduce_each<Operator>(totals, count);
           LOOKBACK_UNROLL
-          for (u32 i = 0; i < at_once; ++i) {
+          for (u32 i = 0; i < together; ++i) {
             if (i < count) running = combine<Operator>(running, totals[i]);
           }
         }
@@ -298,22 +296,22 @@ DEVICE typename Operator::value_type reduce_stage(Config config, const typename 
 }
 
 // A reducer.
-template <class Operator, class Config, class Descriptors>
-DEVICE void publish_aggregates(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
-                               ring_stages<typename Operator::value_type> stages, u32 share, Descriptors descriptors,
-                               u32 epoch) {
-  using T = typename Operator::value_type;
+template <class Problem, class Config, class Input, class Descriptors>
+DEVICE void publish_aggregates(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
+                               ring_stages<Input> stages, u32 share, Descriptors descriptors, u32 epoch) {
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
     // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
-    // The fault is the first reducer's alone: it is held up by the others further down, and so comes to an end.
+    // Only the first reducer has the fault: it waits for the others further down, so the launch still ends.
     if (share != 0 ||
         !MUTANT(landed_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of a tile that has not landed")) {
       barrier_wait(ring.landed[at.stage], at.parity);
     }
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
-    const T mine = reduce_stage<Operator>(config, stages.at(at.stage), share, ring.warp_prefix[at.stage]);
+    const T mine = reduce_stage<Problem>(config, stages.at(at.stage), share, ring.warp_prefix[at.stage]);
     if (share != 0) {
       if (lane_index() == 0) memory::shared_store(ring.share_total[at.stage][share], mine);
       warp_barrier();  // all lanes have read the stage and written prefixes
@@ -344,15 +342,15 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
 // What stands left of a tile, from the aggregates of all tiles before it. Kept by one warp; tiles are asked for in
 // ascending order.
 //
-// A group is 32 neighbouring tiles, a lane each. If the order is of no account, each lane adds up its own tiles of all
-// groups and lanes are joined for the result alone; else each group is joined by itself. Groups begin at multiples of
-// 32 and are taken in order in either way, so a prefix depends on its tile alone, to the last bit.
+// A group is 32 neighbouring tiles, a lane each. If the operator is commutative, each lane combines its own tiles of all
+// groups, and lanes are combined for the result only; else each group is combined by itself. In both cases groups begin
+// at multiples of 32 and are combined in order, so a prefix depends on the tile alone, to the last bit.
 template <class Operator, class Descriptors>
 struct running_prefix {
   using T = typename Operator::value_type;
   using totals_type = typename totals_operator<Operator>::type;
   using total_type = total_of<Operator>;
-  static constexpr u32 maximum_groups = values_at_once<total_type>();
+  static constexpr u32 maximum_groups = values_per_exchange<total_type>();
 
   Descriptors descriptors;
   u32 epoch;
@@ -376,7 +374,7 @@ struct running_prefix {
       const u64 all_left = tile - tiles;
       const u32 left = all_left < window ? static_cast<u32>(all_left) : window;
       const u32 whole = left / LOOKBACK_WARP_LANES;
-      // All of them are on their way before the first is looked at.
+      // All reads are under way before the first result is looked at.
       descriptor_view<T> views[maximum_groups];
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
@@ -387,32 +385,32 @@ struct running_prefix {
       total_type values[maximum_groups];
       u32 missing = 0;  // a bit a group
       LOOKBACK_UNROLL
-      for (u32 group = 0; group < maximum_groups; ++group) take(group, views[group], values[group], missing);
+      for (u32 group = 0; group < maximum_groups; ++group) note(group, views[group], values[group], missing);
       ++rounds;
       if (MUTANT(missing_aggregate_ignored, "kind=algorithm strategy=lookahead", "does not wait for aggregates")) {
         missing = 0;
       }
       const waiting wait;
-      bool all_at_once = false;
+      bool asks_all = false;
       while (ballot(missing != 0) != 0) {
         const bool is_waiting = missing != 0;
         if (wait.warp_gives_up(tile, tile_of(is_waiting ? lowest_set_bit(missing) : 0), is_waiting)) break;
-        // The first that is missing is waited for alone: all warps that wait read the same lines again and again. When
-        // it is there, the others probably are, too: they are asked for side by side, for one trip to the L2 cache.
-        const u32 asked = all_at_once ? missing : missing & (0u - missing);
+        // Polls the first missing group alone, because all waiting warps read the same lines again and again. Once it is
+        // there the others probably are, too: they are read together, in one trip to the L2 cache.
+        const u32 asked = asks_all ? missing : missing & (0u - missing);
         LOOKBACK_UNROLL
         for (u32 group = 0; group < maximum_groups; ++group) {
           if ((asked >> group & 1) != 0) views[group] = descriptors.read(tile_of(group), epoch);
         }
         LOOKBACK_UNROLL
         for (u32 group = 0; group < maximum_groups; ++group) {
-          if ((asked >> group & 1) != 0) take(group, views[group], values[group], missing);
+          if ((asked >> group & 1) != 0) note(group, views[group], values[group], missing);
         }
-        all_at_once = ballot((asked & missing) != 0) == 0;
+        asks_all = ballot((asked & missing) != 0) == 0;
       }
       if constexpr (!Operator::is_commutative) warp_reduce_each<totals_type>(values, maximum_groups);
 
-      // A group that is whole is kept; one that the tile cuts is read again, because more of it comes next time.
+      // Whole groups are kept. One that the tile cuts is read again for the next tile, which needs more of it.
       total_type prefix = value;
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
@@ -438,26 +436,25 @@ struct running_prefix {
 
  private:
   // The value of the lane's descriptor of a group; its bit in `missing` says that there is none yet.
-  DEVICE static void take(u32 group, descriptor_view<T> view, total_type& value_read, u32& missing) {
+  DEVICE static void note(u32 group, descriptor_view<T> view, total_type& value_read, u32& missing) {
     value_read = view.value;
     missing = view.status == LOOKBACK_STATUS_INVALID ? missing | 1u << group : missing & ~(1u << group);
   }
 };
 
-// The warp that keeps the prefix, and ends the block's part of the launch while the last tile is still scanned: that
-// takes a fence and a trip to the L2 cache.
-template <class Operator, class Config, class Descriptors>
-DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
+// The finder. It also ends the block's part of the launch, a fence and a trip to the L2 cache, while the last tile is
+// still being scanned.
+template <class Problem, class Config, class Descriptors>
+DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
                           Descriptors descriptors, u32 epoch) {
-  using T = typename Operator::value_type;
-  running_prefix<Operator, Descriptors> running(descriptors, epoch);
+  using T = typename Problem::state_type;
+  running_prefix<typename Problem::operator_type, Descriptors> running(descriptors, epoch);
   ring_position at = {0, 0};
   ring_position last = at;
   bool has_tile = false;
   for (;; at.advance(config.stages)) {
-    // Pairs with the arrival of the producer: the tile's index is there. What stands left of it can be known before
-    // it has landed itself.
-    barrier_wait(ring.taken[at.stage], at.parity);
+    // Pairs with the arrival of the producer: the tile's index is there. Its prefix can be known before it has landed.
+    barrier_wait(ring.drawn[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) break;
     DELAY_POINT(before_look_ahead);
@@ -469,26 +466,26 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
     last = at;
     has_tile = true;
   }
-  // Tickets and descriptor accesses of the block are done then: the producer has handed on its last ticket, this warp has
-  // read its last aggregate, and the wait pairs with the arrival of the first reducer behind its last publication.
+  // Behind this wait all tickets and descriptor accesses of the block are done: the producer has handed on its last
+  // ticket, this warp has read its last aggregate, and the first reducer arrives behind its last publication.
   if (has_tile) barrier_wait(ring.ready[last.stage], last.parity);
   if (lane_index() == 0) finish_tile(launch, descriptors, epoch);
 }
 
 // The warps that scan.
-template <class Operator, class Config>
-DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, lookahead_ring<Operator, Config>& ring,
-                             tile_storage<Operator, Config>& storage,
-                             ring_stages<typename Operator::value_type> stages) {
-  using T = typename Operator::value_type;
+template <class Problem, class Config, class Input>
+DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
+                             tile_storage<Problem, Config>& storage, ring_stages<Input> stages) {
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
     // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
     barrier_wait(ring.landed[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
-    tile<Operator, Config> mine(config, storage, launch, index);
-    const T* const stage = stages.at(at.stage);
+    tile<Problem, Config> mine(config, storage, launch, index);
+    const Input* const stage = stages.at(at.stage);
     mine.load_staged(stage, stages.skipped);
     T skipped = Operator::identity();
     if (stages.skipped != 0) skipped = mine.reduce_skipped(stage, stages.skipped);
@@ -496,7 +493,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
         MUTANT(drained_too_early, "kind=barrier strategy=lookahead", "a stage is given back before its prefix was read");
     if (drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
     mine.template reduce_team<true>();
-    // Pairs with the arrivals of the first reducer and of the prefix: all prefixes are there.
+    // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
     if (!MUTANT(ready_wait_dropped, "kind=barrier strategy=lookahead", "a tile is scanned before its prefix is known")) {
       barrier_wait(ring.ready[at.stage], at.parity);
     }
@@ -509,8 +506,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
       mine.warp_prefix = combine<Operator>(mine.warp_prefix, skipped);
     }
     warp_barrier();  // all lanes have read elements and prefixes
-    // Behind the barrier of the producer's copy, this hands the stage back. In place, too: all of the tile was read
-    // before the first of it is written.
+    // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
     if (!drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
     mine.finish(tile_prefix);
     mine.template store<true>(launch);
@@ -521,54 +517,53 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
 // what is skipped of a tile). Any number of blocks of `config.block_threads` threads that scan and LOOKBACK_HELPER_WARPS
 // warps behind them; as dynamic shared memory `config.stages` tiles, of 4-byte values each with a line of the cache behind
 // it, and what such a line is longer than a vector.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void lookahead(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
-  using ring_type = lookahead_ring<Operator, Config>;
+  using input_type = typename Problem::input_type;
+  using storage_type = tile_storage<Problem, Config>;
+  using ring_type = lookahead_ring<Problem, Config>;
   SHARED(storage_type, storage);
   SHARED(ring_type, ring);
   const u32 tile_elements = config.block_threads * config.vt;
-  const u32 stage_bytes = (tile_elements + ring_stages<T>::gap) * static_cast<u32>(sizeof(T));
-  // A tile of whole lines of the cache lies in its stage as it lies in them: a copy that moves everything by a part of a
-  // line takes longer.
-  const u64 begin = reinterpret_cast<u64>(launch.input) - launch.lead * sizeof(T);
+  const u32 stage_bytes = (tile_elements + ring_stages<input_type>::gap) * static_cast<u32>(sizeof(input_type));
+  // A stage begins at the same offset in a cache line as its tile: a copy that shifts by part of a line takes longer.
+  const u64 begin = reinterpret_cast<u64>(launch.input) - launch.lead * sizeof(input_type);
   u8* const shared = dynamic_shared(config.stages * stage_bytes + LOOKBACK_CACHE_LINE_BYTES - LOOKBACK_VECTOR_BYTES);
-  const ring_stages<T> stages = {reinterpret_cast<T*>(shared + begin % LOOKBACK_CACHE_LINE_BYTES), tile_elements,
-                                 tile<Operator, Config>(config, storage, launch, 0).elements_skipped(launch)};
+  const ring_stages<input_type> stages = {
+      reinterpret_cast<input_type*>(shared + begin % LOOKBACK_CACHE_LINE_BYTES), tile_elements,
+      tile<Problem, Config>(config, storage, launch, 0).elements_skipped(launch)};
   const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
 
-  // From lane 0, so that the GPU's compiler knows that a warp stays together: it doubles every shuffle if not. Wraps for
-  // the warps that scan.
+  // From lane 0, so that the GPU's compiler knows that a warp stays together; if not, it doubles every shuffle. Wraps
+  // around for the warps that scan.
   const u32 helper = shuffle_index(warp_index(), 0) - scanning_warps;
   const u32 finder = LOOKBACK_REDUCING_WARPS + 1;
 
-  // The first ticket and the epoch are on their way at the same time, and while the barriers are initialised. Only who
-  // needs the epoch asks for it.
+  // The first ticket and the epoch are read while the barriers are initialised, the epoch only by warps that need it.
   u64 first_tile = 0;
-  if (helper == 0 && lane_index() == 0) first_tile = take_tile(config, launch, 0);
+  if (helper == 0 && lane_index() == 0) first_tile = draw_ticket(config, launch, 0);
   const u32 epoch = helper == 1 || helper == finder ? launch_epoch(launch) : 0;
   if (thread_index() == 0) {
     for (u32 stage = 0; stage < config.stages; ++stage) {
-      barrier_initialize(ring.taken[stage], 1);   // the producer
+      barrier_initialize(ring.drawn[stage], 1);   // the producer
       barrier_initialize(ring.landed[stage], 2);  // the producer, with the copy and behind what it writes itself
       barrier_initialize(ring.reduced[stage], LOOKBACK_REDUCING_WARPS - 1);
-      barrier_initialize(ring.ready[stage], 2);  // the first reducer and the prefix
+      barrier_initialize(ring.ready[stage], 2);  // the first reducer and the finder
       barrier_initialize(ring.drained[stage], scanning_warps);
     }
     barriers_initialized();
   }
   block_barrier();  // the barriers are there
 
-  with_descriptors<T>(config, launch, [&](auto descriptors) {
+  with_descriptors<Problem>(config, launch, [&](auto descriptors) {
     if (helper == 0) {
-      fetch_tiles<Operator>(config, launch, ring, stages, first_tile);
+      fetch_tiles(config, launch, ring, stages, first_tile);
     } else if (helper >= 1 && helper <= LOOKBACK_REDUCING_WARPS) {
-      publish_aggregates<Operator>(config, launch, ring, stages, helper - 1, descriptors, epoch);
+      publish_aggregates(config, launch, ring, stages, helper - 1, descriptors, epoch);
     } else if (helper == finder) {
-      find_prefixes<Operator>(config, launch, ring, descriptors, epoch);
+      find_prefixes(config, launch, ring, descriptors, epoch);
     } else {
-      scan_tiles_ahead<Operator>(config, launch, ring, storage, stages);
+      scan_tiles_ahead(config, launch, ring, storage, stages);
     }
   });
 }

@@ -91,19 +91,20 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
 }
 
 // Reads: input, output, control, descriptors, n, capacity, lead. A block a tile.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void lookback(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
   SHARED(tile_start, shared_start);
 
   const tile_start start = start_tile(config, launch, shared_start);
-  tile<Operator, Config> mine(config, storage, launch, start.tile);
+  tile<Problem, Config> mine(config, storage, launch, start.tile);
   mine.load(launch);
   const T total = mine.reduce();
 
-  with_descriptors<T>(config, launch, [&](auto descriptors) {
+  with_descriptors<Problem>(config, launch, [&](auto descriptors) {
     if (warp_index() == 0) {
       T prefix = Operator::identity();
       if (start.tile > 0) {
@@ -135,8 +136,9 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
   if (MUTANT(next_tile_written, "kind=algorithm strategy=lookback mode=exclusive need=in-place",
              "writes the first output of the next tile, which may not have read its input")) {
     const u64 next = mine.first + mine.tile_elements;
-    const T value = combine<Operator>(memory::shared_load(storage.tile_prefix), total);
-    if (thread_index() == 0 && next < launch.n) memory::store(static_cast<T*>(launch.output) + next, value);
+    const auto value = Problem::store(combine<Operator>(memory::shared_load(storage.tile_prefix), total));
+    auto* const output = static_cast<typename Problem::output_type*>(launch.output);
+    if (thread_index() == 0 && next < launch.n) memory::store(output + next, value);
   }
 }
 

@@ -1,12 +1,11 @@
-// Single pass without a chain. Each tile stays in the registers of its block, publishes its aggregate, reads the
-// aggregates of all tiles before it and combines them itself: no inclusive prefix is published, and nobody waits
-// for one. 2n element-moves, and of the order of tiles^2 descriptor reads, so it is for arrays that the GPU
-// holds at once. Tiles come from the ticket: a tile waits only for tiles that have started before it, so any
-// number of resident blocks is enough, and any n works.
+// Single pass without a chain. A block keeps its tile in registers, publishes the tile's aggregate, and combines the
+// aggregates of all tiles before it by itself: no inclusive prefix is published or waited for. 2n element-moves, and
+// of the order of tiles^2 descriptor reads, so it is for arrays whose tiles are all resident together. Tiles come from
+// the ticket: a tile waits only for tiles that have started before it, so any number of resident blocks is enough.
 //
-// A warp of its own reads the aggregates and ends the launch, which takes a fence and a round trip, while the others
-// store. All blocks read the same descriptors at the same time, so there are several copies of them, on lines of
-// their own: a block reads one.
+// A further warp reads the aggregates; it also ends the launch, a fence and a round trip, while the others store. All
+// blocks read the same descriptors at the same time, so there are several copies of them, on lines of their own: a
+// block reads one.
 #pragma once
 
 #include "../block/tile.cuh"
@@ -19,8 +18,8 @@
 namespace lookback {
 namespace scan {
 
-// Descriptors that a lane has on their way at once: a round trip to the L2 cache then brings a warp 256 of them.
-constexpr u32 descriptors_at_once = 8;
+// Descriptors that a lane reads in one round trip to the L2 cache: 256 for a warp.
+constexpr u32 descriptors_in_flight = 8;
 
 // Copies of the descriptors. Each tile publishes to all of them, a lane a copy.
 constexpr u32 descriptor_copies = LOOKBACK_DESCRIPTOR_COPIES;
@@ -46,17 +45,17 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
   u64 first = 0;
   while (first < end) {
     const u64 left = end - first;
-    const u32 each = left >= LOOKBACK_WARP_LANES * descriptors_at_once
-                         ? descriptors_at_once
+    const u32 each = left >= LOOKBACK_WARP_LANES * descriptors_in_flight
+                         ? descriptors_in_flight
                          : static_cast<u32>(left + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES;
-    // Where the order is of no account lanes read side by side, which asks for the fewest lines; else a lane takes
-    // neighbours, and lanes stand in the order of their tiles.
+    // If the operator is commutative, neighbouring lanes read neighbouring tiles, which touches the fewest lines; else a
+    // lane reads neighbouring tiles, so that lanes are in the order of their tiles.
     const u64 mine = first + (Operator::is_commutative ? lane : lane * each);
     const u64 stride = Operator::is_commutative ? LOOKBACK_WARP_LANES : 1;
-    descriptor_view<T> views[descriptors_at_once];
+    descriptor_view<T> views[descriptors_in_flight];
     LOOKBACK_UNROLL
-    for (u32 i = 0; i < descriptors_at_once; ++i) {
-      // Where no tile is, there is nothing to wait for.
+    for (u32 i = 0; i < descriptors_in_flight; ++i) {
+      // A lane without a tile has nothing to wait for.
       const bool exists = i < each && mine + i * stride < end;
       views[i].status = exists ? LOOKBACK_STATUS_INVALID : LOOKBACK_STATUS_AGGREGATE;
       views[i].value = Operator::identity();
@@ -64,7 +63,7 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
     // Read what is missing, at first all, until nothing is.
     for (;;) {
       LOOKBACK_UNROLL
-      for (u32 i = 0; i < descriptors_at_once; ++i) {
+      for (u32 i = 0; i < descriptors_in_flight; ++i) {
         if (views[i].status != LOOKBACK_STATUS_INVALID) continue;
         views[i] = descriptors.read(copy_first + mine + i * stride, start.epoch);
       }
@@ -72,7 +71,7 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
       bool is_waiting = false;
       u64 missing = 0;
       LOOKBACK_UNROLL
-      for (u32 i = 0; i < descriptors_at_once; ++i) {
+      for (u32 i = 0; i < descriptors_in_flight; ++i) {
         if (!is_waiting && views[i].status == LOOKBACK_STATUS_INVALID) {
           is_waiting = true;
           missing = mine + i * stride;
@@ -87,7 +86,7 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
 
     T window = views[0].value;
     LOOKBACK_UNROLL
-    for (u32 i = 1; i < descriptors_at_once; ++i) {
+    for (u32 i = 1; i < descriptors_in_flight; ++i) {
       if (i < each) window = combine<Operator>(window, views[i].value);
     }
     T joined[1] = {window};
@@ -106,10 +105,11 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
 
 // Reads: input, output, control, descriptors, n, tiles, capacity, lead. A block a tile, of `config.block_threads`
 // threads and, unless a pattern spans the block, one warp behind them.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void one_wave(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
   SHARED(tile_start, shared_start);
 
@@ -117,16 +117,16 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
   // From lane 0, so that the GPU's compiler knows that a warp stays together.
   const u32 warp = shuffle_index(warp_index(), 0);
   const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
-  // A pattern that spans the block has barriers that a further warp would miss.
+  // A pattern that spans the block has barriers, which a further warp would not come to.
   const bool has_reading_warp = config.composition != LOOKBACK_COMPOSITION_BLOCK;
   const u32 reading_warp = has_reading_warp ? scanning_warps : 0;
   const bool scans = !has_reading_warp || warp < scanning_warps;
 
-  tile<Operator, Config> mine(config, storage, launch, start.tile);
+  tile<Problem, Config> mine(config, storage, launch, start.tile);
   if (scans) mine.load(launch);
   const T total = mine.reduce_and_join(storage.warp_totals, scans);
 
-  with_descriptors<T>(config, launch, [&](auto descriptors) {
+  with_descriptors<Problem>(config, launch, [&](auto descriptors) {
     if (warp == reading_warp) {
       DELAY_POINT(before_aggregate);
       const u32 lane = lane_index();
@@ -141,7 +141,7 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
     if (!MUTANT(one_wave_finish_barrier_dropped, "kind=barrier strategy=one-wave", "none after the prefix")) {
       block_barrier();  // the prefix is written, the descriptor accesses of the block are done
     }
-    // Not sooner: while blocks of this launch wait, those of the next one would only be in their way.
+    // Not sooner: blocks of the next launch would take resources from those of this one that still wait.
     allow_next_launch();
     if (scans) {
       mine.finish(memory::shared_load(storage.tile_prefix));

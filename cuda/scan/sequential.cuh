@@ -4,34 +4,32 @@
 
 #include "../config.cuh"
 #include "../memory.cuh"
-#include "../operators.cuh"
+#include "../problem/problem.cuh"
 
 namespace lookback {
 namespace scan {
 
 // Reads: input, output, n.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void sequential(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
   if (block_index() != 0 || thread_index() != 0) return;
-  const T* const input = static_cast<const T*>(launch.input);
-  T* const output = static_cast<T*>(launch.output);
+  const auto* const input = static_cast<const typename Problem::input_type*>(launch.input);
+  auto* const output = static_cast<typename Problem::output_type*>(launch.output);
   const u64 readable = config.mode == LOOKBACK_MODE_EXCLUSIVE ? launch.n - 1 : launch.n;
   T running = Operator::identity();
   for (u64 first = 0; first < launch.n; first += config.vt) {
     T items[Config::maximum_vt];
     LOOKBACK_UNROLL
     for (u32 k = 0; k < config.vt; ++k) {
-      items[k] = first + k < readable ? memory::load(input + first + k) : Operator::identity();
+      items[k] = first + k < readable ? Problem::load(memory::load(input + first + k)) : Operator::identity();
     }
     LOOKBACK_UNROLL
     for (u32 k = 0; k < config.vt; ++k) {
       if (first + k >= launch.n) break;
       const T next = combine<Operator>(running, items[k]);
-      T result = next;
-      if (config.mode == LOOKBACK_MODE_EXCLUSIVE) result = running;
-      if (config.mode == LOOKBACK_MODE_SUBTRACT) result = Operator::without(next, items[k]);
-      memory::store(output + first + k, result);
+      memory::store(output + first + k, Problem::store(result_at<Operator>(config.mode, running, next, items[k])));
       running = next;
     }
   }

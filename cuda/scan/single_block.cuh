@@ -1,10 +1,9 @@
-// One block scans the whole array: one launch, nothing shared with other blocks, nothing to clear. For arrays so
-// small that meeting other blocks would take longer than doing their work. A longer array is a loop over
-// tiles: each is loaded while the one before it is scanned, and the prefix is carried in registers.
+// One block scans the whole array: one launch, nothing shared with other blocks, nothing to clear. For arrays so small
+// that communication between blocks would take longer than their work. A longer array is a loop over tiles: each is
+// loaded while the one before it is scanned, and the prefix is carried in registers.
 //
-// One block barrier a tile. The totals of the warps have two places that are used in turn: a warp that writes
-// those of the next tile but one has passed the barrier of the next, and all warps come to that one with
-// the totals of this tile read.
+// One block barrier a tile, because the totals of the warps have two places that are used in turn: a warp that writes
+// the totals of tile i + 2 has passed the barrier of tile i + 1, to which no warp comes before it has read those of tile i.
 #pragma once
 
 #include "../block/tile.cuh"
@@ -12,28 +11,29 @@
 namespace lookback {
 namespace scan {
 
-template <class Operator, class Config>
+template <class T, class Config>
 struct single_block_totals {
   static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
-  // Aligned, so that several are read at once.
-  alignas(16) typename Operator::value_type of_warps[2][maximum_warps];
+  // Aligned, so that several are read with one access.
+  alignas(16) T of_warps[2][maximum_warps];
 };
 
 // Reads: input, output, n, tiles, lead. One block.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void single_block(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
-  using totals_type = single_block_totals<Operator, Config>;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  using storage_type = tile_storage<Problem, Config>;
+  using totals_type = single_block_totals<T, Config>;
   SHARED(storage_type, storage);
   SHARED(totals_type, totals);
 
-  tile<Operator, Config> mine(config, storage, launch, 0);
+  tile<Problem, Config> mine(config, storage, launch, 0);
   mine.load(launch);
   T carry = Operator::identity();
   for (u64 index = 0;; ++index) {
     const bool is_last = index + 1 == launch.tiles;
-    tile<Operator, Config> next(config, storage, launch, index + 1);
+    tile<Problem, Config> next(config, storage, launch, index + 1);
     if (!is_last) next.load(launch);  // on its way while this one is scanned
 
     u32 place = static_cast<u32>(index % 2);
@@ -50,7 +50,7 @@ DEVICE void single_block(Config config, const lookback_launch& launch) {
                    "the prefix of a tile is the total of its neighbour alone")
                 ? total
                 : combine<Operator>(carry, total);
-    mine.take_items(next);
+    mine.adopt(next);
   }
 }
 

@@ -1,20 +1,19 @@
 // One thread block cluster scans the whole array: one launch, nothing shared through global memory, nothing to clear.
-// Its blocks take a tile each and meet through distributed shared memory, which is several times nearer than the L2
-// cache that tiles of `one_wave` meet in. For arrays that one block is too slow for and one cluster is enough. A longer
-// array is a loop over rounds of a tile a block; the prefix is carried in registers.
+// Each block scans a tile and exchanges totals through distributed shared memory, whose latency is a fraction of that of
+// the L2 cache. For arrays that are too long for one block and short enough for one cluster. A longer array is a loop
+// over rounds of a tile a block; the prefix is carried in registers.
 //
-// Each block stores its total into all others, which wait for those stores and for nothing else: a fence and a cluster
-// barrier, which would do the same, were measured to take half a microsecond longer. A cluster barrier says from where
-// on that may be done. It is arrived at long before it is waited for: in the first round before anything else, later
-// with the totals of a round read and its tile still to be stored. Why that is enough:
+// Each block stores its total into all others, which wait for those stores alone: a fence and a cluster barrier instead
+// were measured to take half a microsecond longer. A cluster barrier tells when the stores of a round may begin. Threads
+// arrive at it long before they wait for it: in the first round before anything else, later as soon as they have read
+// the totals of a round. Why that is enough:
 //
-//   A round's totals are read behind the wait for its stores. Nobody stores those of the next round before all threads
-//   of all blocks have read these.
-//   The first store into another block comes behind its start, and behind the initialisation of its barrier.
-//   No block ends while others may store into its shared memory: every thread waits for all stores of the last round,
-//   and there are no further ones.
-//   The totals of the warps are the block's own and have one place: a warp that writes those of the next round has
-//   passed the cluster barrier, to which all warps come with them read.
+//   A round's totals are read behind the wait for its stores, and those of the next round are not stored before all
+//   threads of all blocks have read them.
+//   The first store into another block comes behind that block's start and the initialisation of its barrier.
+//   No block ends while others may store into its shared memory: every thread waits for all stores of the last round.
+//   The totals of the warps have one place, inside their block: a warp that writes those of the next round has passed
+//   the cluster barrier, at which no warp arrives before it has read those of this round.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -23,43 +22,39 @@
 namespace lookback {
 namespace scan {
 
-// What is stored into another block is words.
-template <class T, bool is_narrow = sizeof(T) < sizeof(u32)>
-struct cluster_word {
-  using type = T;
-};
-template <class T>
-struct cluster_word<T, true> {
-  using type = u32;
-};
-
-template <class Operator>
+template <class Problem>
 struct single_cluster_totals {
-  using word = typename cluster_word<typename Operator::value_type>::type;
+  using published_type = typename Problem::published_type;
+  // What is stored into another block is whole words.
+  using word = typename choice<(sizeof(published_type) < sizeof(u32)), u32, published_type>::type;
 
-  // Aligned, so that several are read at once.
+  // Aligned, so that several are read with one access.
   alignas(16) word of_blocks[LOOKBACK_MAXIMUM_CLUSTER_BLOCKS];
   copy_barrier stored;
+
+  DEVICE static word word_of(typename Problem::state_type total) { return static_cast<word>(Problem::publish(total)); }
+  DEVICE typename Problem::state_type of_block(u32 rank) const {
+    return Problem::adopt(static_cast<published_type>(memory::shared_load(of_blocks[rank])));
+  }
 };
 
-// Blocks whose totals are combined without asking in between whether there are more.
-constexpr u32 blocks_joined_at_once = 8;
+// Blocks whose totals are combined before the next test whether there are more.
+constexpr u32 blocks_joined_together = 8;
 
-// Moves `running`, what stands left of the round, behind its last block, and returns what stands left of this one.
-// One block after the other, so that the result does not depend on how many blocks a round has. Every thread works it
-// out for itself: a step is one operator, where an exchange between lanes is a shuffle more.
-template <class Operator>
-DEVICE typename Operator::value_type pass_blocks(const single_cluster_totals<Operator>& totals, u32 rank,
-                                                 u32 blocks, typename Operator::value_type& running) {
-  using T = typename Operator::value_type;
+// Adds the totals of a round to `running`, what stands left of it, and returns what stands left of this block. One block
+// after the other, so that the result does not depend on how many blocks a round has. Every thread does all of it: a
+// step is then one operator and no shuffle.
+template <class Problem, class T>
+DEVICE T pass_blocks(const single_cluster_totals<Problem>& totals, u32 rank, u32 blocks, T& running) {
+  using Operator = typename Problem::operator_type;
   T before = running;
   LOOKBACK_UNROLL
-  for (u32 from = 0; from < LOOKBACK_MAXIMUM_CLUSTER_BLOCKS; from += blocks_joined_at_once) {
+  for (u32 from = 0; from < LOOKBACK_MAXIMUM_CLUSTER_BLOCKS; from += blocks_joined_together) {
     if (from >= blocks) break;
     LOOKBACK_UNROLL
-    for (u32 i = from; i < from + blocks_joined_at_once; ++i) {
+    for (u32 i = from; i < from + blocks_joined_together; ++i) {
       if (i == rank) before = running;
-      const T next = static_cast<T>(memory::shared_load(totals.of_blocks[i]));
+      const T next = totals.of_block(i);
       running = MUTANT(blocks_swapped, "kind=algorithm strategy=single-cluster need=non-commutative",
                        "totals of blocks combined the wrong way round")
                     ? combine<Operator>(next, running)
@@ -70,19 +65,19 @@ DEVICE typename Operator::value_type pass_blocks(const single_cluster_totals<Ope
 }
 
 // Reads: input, output, n, tiles, lead. One cluster of 2 to 16 blocks.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void single_cluster(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
-  using totals_type = single_cluster_totals<Operator>;
-  using word = typename totals_type::word;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  using storage_type = tile_storage<Problem, Config>;
+  using totals_type = single_cluster_totals<Problem>;
   SHARED(storage_type, storage);
   SHARED(totals_type, totals);
 
   const u32 rank = cluster_rank();
   const u32 blocks = cluster_blocks();
   const u32 thread = thread_index();
-  const u32 round_bytes = blocks * static_cast<u32>(sizeof(word));
+  const u32 round_bytes = blocks * static_cast<u32>(sizeof(typename totals_type::word));
   if (thread == 0) {
     barrier_initialize(totals.stored, 1);
     barriers_initialized_for_cluster();
@@ -90,30 +85,30 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
   }
   const bool start_is_awaited = !MUTANT(cluster_start_unawaited, "kind=barrier strategy=single-cluster",
                                         "a store into a block that may not have started");
-  // Pairs with the wait before the first store into another block: this one has started, and its barrier is there,
-  // which the fence above hands over. Nothing else is stored that others could ask for.
+  // Pairs with the wait before the first store into another block: this block has started and its barrier is there,
+  // which the fence above hands over. Relaxed: others read nothing else of it.
   if (start_is_awaited) cluster_barrier_arrive_relaxed();
-  tile<Operator, Config> mine(config, storage, launch, rank);
+  tile<Problem, Config> mine(config, storage, launch, rank);
   mine.load(launch);
-  // Totals of blocks that the cluster does not have.
+  // Blocks that the cluster does not have count as the identity.
   if (thread >= blocks && thread < LOOKBACK_MAXIMUM_CLUSTER_BLOCKS) {
-    memory::shared_store(totals.of_blocks[thread], static_cast<word>(Operator::identity()));
+    memory::shared_store(totals.of_blocks[thread], totals_type::word_of(Operator::identity()));
   }
   T carry = Operator::identity();
   u32 parity = 0;
   for (u64 first = 0;; first += blocks) {
     const bool is_last = first + blocks >= launch.tiles;
-    tile<Operator, Config> next(config, storage, launch, first + blocks + rank);
+    tile<Problem, Config> next(config, storage, launch, first + blocks + rank);
     if (!is_last) next.load(launch);  // on its way while this one is scanned
 
-    // Behind the end of the array there are the identity's tiles.
+    // Tiles behind the end of the array are all padding.
     const T total = mine.reduce_and_join(storage.warp_totals);
     if (first == 0 && start_is_awaited) cluster_barrier_wait();  // Pairs with the arrivals at the start.
     DELAY_POINT(before_cluster_store);
     if (thread < blocks) {
-      cluster_store_async(totals.of_blocks[rank], thread, static_cast<word>(total), totals.stored);
+      cluster_store_async(totals.of_blocks[rank], thread, totals_type::word_of(total), totals.stored);
     }
-    // Nobody's total stands left of the first block, which needs this wait all the same.
+    // The first block needs no other's total, but it must wait all the same.
     if (is_last && rank == 0 &&
         MUTANT(first_block_leaves, "kind=barrier strategy=single-cluster",
                "the first block ends while others may store into its shared memory")) {
@@ -125,7 +120,7 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
                                               "totals of blocks are read before they are stored");
     // Pairs with the stores of all blocks: their totals of this round are there.
     if (!waits_late) barrier_wait_for_cluster(totals.stored, parity);
-    const T before = pass_blocks<Operator>(totals, rank, blocks, carry);
+    const T before = pass_blocks(totals, rank, blocks, carry);
     const bool round_is_awaited = !MUTANT(cluster_round_unawaited, "kind=barrier strategy=single-cluster need=windows",
                                           "the next round's totals over those that other blocks still read");
     if (!is_last) {
@@ -146,7 +141,7 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
       carry = Operator::identity();
     }
     parity ^= 1;
-    mine.take_items(next);
+    mine.adopt(next);
   }
 }
 

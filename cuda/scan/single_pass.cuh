@@ -1,4 +1,4 @@
-// What the single-pass scans share: how a block takes its tile, and how a launch ends.
+// What the single-pass scans share: how a block draws its tile, and how a launch ends.
 //
 // A launch runs at an epoch, one more than the launches that the workspace has completed. The epoch
 // lives in device memory, so a captured graph advances it at each replay. The block that finishes last
@@ -17,7 +17,7 @@ struct tile_start {
   u32 epoch;
 };
 
-// The epoch that this launch runs at. Who asks does so before its block counts itself as done.
+// The epoch that this launch runs at. To be asked for before the block counts itself as done.
 DEVICE u32 launch_epoch(const lookback_launch& launch) {
   if (MUTANT(epoch_from_host, "kind=protocol need=frozen", "the epoch is an argument, which a graph freezes")) {
     return launch.host_epoch;
@@ -26,9 +26,9 @@ DEVICE u32 launch_epoch(const lookback_launch& launch) {
   return memory::load_relaxed(&launch.control->completed_epochs) + 1;
 }
 
-// The next tile, for one thread; the `round`-th that its block takes. From `launch.tiles` on there is none.
+// The index of the next tile, for one thread; the `round`-th of its block. `launch.tiles` and more says that there is none.
 template <class Config>
-DEVICE u64 take_tile(Config config, const lookback_launch& launch, u64 round) {
+DEVICE u64 draw_ticket(Config config, const lookback_launch& launch, u64 round) {
   // Relaxed: the ticket hands out numbers and orders nothing else; pairs with itself, and with its reset in
   // `finish_tile` of the launch before.
   if (config.tile_order == LOOKBACK_TILE_ORDER_STATIC ||
@@ -41,13 +41,13 @@ DEVICE u64 take_tile(Config config, const lookback_launch& launch, u64 round) {
   return memory::fetch_add_relaxed(&launch.control->ticket, 1u);
 }
 
-// Takes the one tile of a block. Every thread of the block gets the same answer. `shared` is written once.
+// Draws the one tile of a block. Every thread of the block gets the same answer. `shared` is written once.
 template <class Config>
 DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_start& shared) {
   if (thread_index() == 0) {
     tile_start mine;
     mine.epoch = launch_epoch(launch);
-    mine.tile = take_tile(config, launch, 0);
+    mine.tile = draw_ticket(config, launch, 0);
     DELAY_POINT(after_ticket);
     memory::shared_store(shared, mine);
   }

@@ -13,62 +13,69 @@
 namespace lookback {
 namespace scan {
 
+template <class Problem>
+DEVICE void store_total(const lookback_launch& launch, typename Problem::state_type total) {
+  auto* const totals = static_cast<typename Problem::published_type*>(launch.spine);
+  if (thread_index() == 0) memory::store_spine(totals + block_index(), Problem::publish(total));
+}
+
 // Upsweep. Reads: input, spine (written: tile totals), n, lead. A block a tile.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void reduce_tiles(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
+  using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
-  tile<Operator, Config> mine(config, storage, launch, block_index());
+  tile<Problem, Config> mine(config, storage, launch, block_index());
   if (MUTANT(divergent_return, "kind=barrier strategy=reduce-then-scan need=partial",
              "threads without elements return before the barrier") &&
       mine.first + static_cast<i64>(thread_index()) * config.vt >= static_cast<i64>(launch.n)) {
     return;
   }
   mine.load(launch);
-  const T total = mine.reduce();
-  if (thread_index() == 0) memory::store_spine(static_cast<T*>(launch.spine) + block_index(), total);
+  store_total<Problem>(launch, mine.reduce());
 }
 
 // Downsweep. Reads: input, output, spine (exclusive prefixes of the tiles; null for a single tile), n,
 // tiles, lead. A block a tile.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void scan_tiles(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
+  using Operator = typename Problem::operator_type;
+  using published_type = typename Problem::published_type;
+  using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
   const u64 index = launch.tiles - 1 - block_index();
-  const T* const prefixes = static_cast<const T*>(launch.spine);
-  tile<Operator, Config> mine(config, storage, launch, index);
+  const published_type* const prefixes = static_cast<const published_type*>(launch.spine);
+  tile<Problem, Config> mine(config, storage, launch, index);
   mine.load(launch);
   const u64 neighbour =
       MUTANT(element_before_first, "kind=algorithm strategy=reduce-then-scan", "tile 0 reads spine element -1") ? 1 : 0;
-  const T prefix = prefixes == nullptr ? Operator::identity() : memory::load_spine(prefixes + index - neighbour);
+  const auto prefix = prefixes == nullptr ? Operator::identity()
+                                          : Problem::adopt(memory::load_spine(prefixes + index - neighbour));
   mine.reduce();
   mine.finish(prefix);
   mine.store(launch);
 }
 
 // First phase of scan-then-propagate. Reads: input, output, spine (written: tile totals), n, lead.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void scan_tile_totals(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
-  using storage_type = tile_storage<Operator, Config>;
+  using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
-  tile<Operator, Config> mine(config, storage, launch, block_index());
+  tile<Problem, Config> mine(config, storage, launch, block_index());
   mine.load(launch);
-  const T total = mine.reduce();
-  if (thread_index() == 0) memory::store_spine(static_cast<T*>(launch.spine) + block_index(), total);
-  mine.finish(Operator::identity());
+  store_total<Problem>(launch, mine.reduce());
+  mine.finish(Problem::operator_type::identity());
   mine.store(launch);
 }
 
 // Last phase of scan-then-propagate. Reads: output, spine (exclusive prefixes of the tiles), n, tiles,
 // lead (which fixes where tiles begin). The order of elements no longer matters, so the accesses follow
 // the alignment of the output.
-template <class Operator, class Config>
+template <class Problem, class Config>
 DEVICE void propagate(Config config, const lookback_launch& launch) {
-  using T = typename Operator::value_type;
+  using Operator = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  static_assert(is_same<typename Problem::output_type, T>::value,
+                "prefixes are added to what the first phase has stored, so that must be what is scanned");
   T* const output = static_cast<T*>(launch.output);
   const u64 index = launch.tiles - 1 - block_index();
   const u64 tile_elements = static_cast<u64>(config.block_threads) * config.vt;
@@ -76,9 +83,9 @@ DEVICE void propagate(Config config, const lookback_launch& launch) {
   const i64 begin = tile_first < 0 ? 0 : tile_first;
   i64 end = tile_first + static_cast<i64>(tile_elements);
   if (end > static_cast<i64>(launch.n)) end = static_cast<i64>(launch.n);
-  const T prefix = memory::load_spine(static_cast<const T*>(launch.spine) + index);
+  const T prefix = Problem::adopt(memory::load_spine(static_cast<const typename Problem::published_type*>(launch.spine) + index));
 
-  with_access_width<T>(config, [&](auto access) {
+  with_access_width<access_type<Problem>>(config, [&](auto access) {
     constexpr u32 width = decltype(access)::value;
     const u64 address = reinterpret_cast<u64>(output + begin);
     const i64 misaligned = static_cast<i64>(address % (width * sizeof(T)) / sizeof(T));

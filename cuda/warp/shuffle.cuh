@@ -8,7 +8,7 @@
 namespace lookback {
 
 // `shuffle_scan_each` with a shuffle for each value.
-template <bool keeps_own, class Operator, u32 capacity>
+template <bool by_subtraction, class Operator, u32 capacity>
 DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity], u32 count,
                                 typename Operator::value_type (&totals)[capacity]) {
   using T = typename Operator::value_type;
@@ -16,7 +16,7 @@ DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity
   [[maybe_unused]] T own[capacity];
   LOOKBACK_UNROLL
   for (u32 i = 0; i < capacity; ++i) {
-    if (keeps_own && i < count) own[i] = values[i];
+    if (by_subtraction && i < count) own[i] = values[i];
   }
   LOOKBACK_UNROLL
   for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
@@ -36,7 +36,7 @@ DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity
     if (i < count) totals[i] = values[i];
   }
   shuffle_index_each(totals, count, LOOKBACK_WARP_LANES - 1);
-  if constexpr (keeps_own && Operator::is_exactly_undone) {
+  if constexpr (by_subtraction && Operator::is_exactly_undone) {
     LOOKBACK_UNROLL
     for (u32 i = 0; i < capacity; ++i) {
       if (i < count) values[i] = Operator::without(values[i], own[i]);
@@ -50,15 +50,15 @@ DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity
   }
 }
 
-// Scans each of the first `count` values over the warp, all of them step by step together. Each becomes
-// the combination of all lower lanes; `totals` those of all lanes. With `keeps_own` a lane subtracts its own integer
-// from its sum and waits for a shuffle less, for a register more: where many blocks share a multiprocessor that register
-// was measured to cost up to a tenth, by `lookback`.
-template <class Operator, bool keeps_own = false, u32 capacity>
+// Scans each of the first `count` values over the warp, all of them step by step together. Each becomes the combination
+// of all lower lanes, `totals` those of all lanes. With `by_subtraction` a lane subtracts its own integer from its
+// inclusive sum. That saves a shuffle and takes a register, which was measured to cost up to a tenth where many blocks
+// share a multiprocessor, as those of `lookback` do.
+template <class Operator, bool by_subtraction = false, u32 capacity>
 DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity], u32 count,
                               typename Operator::value_type (&totals)[capacity]) {
   if constexpr (packed<Operator>::exists) {
-    // In whole registers, side by side as far as the sums over the warp leave room; bits are cut off once.
+    // In whole registers, several values side by side if their sums over the warp have room; cut to size once.
     using T = typename Operator::value_type;
     constexpr u32 in_word = packed<Operator>::totals_in_word;
     constexpr u32 bits = 8 * sizeof(u32) / in_word;
@@ -69,8 +69,8 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
       if (i < count) words[i / in_word] |= static_cast<u32>(values[i]) << i % in_word * bits;
     }
     const u32 word_count = (count + in_word - 1) / in_word;
-    shuffle_scan_singly<keeps_own, operators::sum<u32>>(words, word_count, word_totals);
-    // A sum counts for every value that stands in it.
+    shuffle_scan_singly<by_subtraction, operators::sum<u32>>(words, word_count, word_totals);
+    // An addition of words counts once for every value in them.
     LOOKBACK_UNROLL
     for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
       if (lane_index() >= distance) count_operators(count - word_count);
@@ -82,7 +82,7 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
       totals[i] = static_cast<T>(word_totals[i / in_word] >> i % in_word * bits);
     }
   } else {
-    shuffle_scan_singly<keeps_own, Operator>(values, count, totals);
+    shuffle_scan_singly<by_subtraction, Operator>(values, count, totals);
   }
 }
 
@@ -119,7 +119,7 @@ DEVICE void warp_reduce_each(typename Operator::value_type (&values)[capacity], 
       shuffle_down_each(right, count, distance);
       LOOKBACK_UNROLL
       for (u32 i = 0; i < capacity; ++i) {
-        // The last lanes have nobody to their right; what they hold never comes to lane 0.
+        // The last lanes have no lane to their right; their values do not reach lane 0.
         if (i >= count || lane + distance >= LOOKBACK_WARP_LANES) continue;
         values[i] = MUTANT(lanes_swapped, "kind=algorithm strategy=one-wave,lookahead need=non-commutative",
                            "the values of two lanes combined the wrong way round")

@@ -660,7 +660,7 @@ mod tests {
     fn the_numbers_of_the_choices_are_those_of_the_contract() {
         assert_eq!(Mode::Inclusive as u32, abi::LOOKBACK_MODE_INCLUSIVE);
         assert_eq!(Mode::Exclusive as u32, abi::LOOKBACK_MODE_EXCLUSIVE);
-        assert_eq!(Mode::InclusiveMinusInput as u32, abi::LOOKBACK_MODE_SUBTRACT);
+        assert_eq!(Mode::InclusiveMinusInput as u32, abi::LOOKBACK_MODE_INCLUSIVE_MINUS_INPUT);
         assert_eq!(Pattern::Shuffle as u32, abi::LOOKBACK_PATTERN_SHUFFLE);
         assert_eq!(Pattern::HillisSteele as u32, abi::LOOKBACK_PATTERN_HILLIS_STEELE);
         assert_eq!(Pattern::KoggeStone as u32, abi::LOOKBACK_PATTERN_KOGGE_STONE);

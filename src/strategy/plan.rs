@@ -307,7 +307,7 @@ impl Planner {
     ///
     /// The nearest or the next but one or two: rows are to begin with whole sectors of the output, because the L2 cache
     /// takes longer for half of one. They begin with the first boundary of 16 bytes of the output in a tile
-    /// (`store_joined` and `load_joined` in `cuda/block/tile.cuh`). What values of 4 bytes skip before that must not be an
+    /// (`cuda/block/misaligned_output.cuh`). What values of 4 bytes skip before that must not be an
     /// element of the array, so they alone may have to go back by more than 31 bytes. A lead is always less than 32
     /// elements, which the smallest tile has.
     fn lead_of_copies(&self) -> u32 {
@@ -318,11 +318,11 @@ impl Planner {
         let bytes = self.element_bytes as u32;
         let nearest = input_offset % VECTOR;
         let skipped = (nearest + SECTOR - output_offset) % VECTOR;
-        let is_joined_early = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
+        let is_realigned_on_load = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
         let leads = [nearest, nearest + VECTOR, nearest + 2 * VECTOR];
         let is_right = |lead: &u32| {
             let row = output_offset + 2 * SECTOR + skipped - lead;
-            row.is_multiple_of(SECTOR) && (*lead >= skipped || !is_joined_early)
+            row.is_multiple_of(SECTOR) && (*lead >= skipped || !is_realigned_on_load)
         };
         leads.into_iter().find(is_right).unwrap_or(nearest) / bytes
     }

@@ -1,0 +1,52 @@
+// What a kernel has to know of what it scans: a problem, four types and what leads from one to the next. It is the first
+// template parameter of every kernel.
+//
+//   operator_type   how states are combined: associative, with an identity
+//   input_type      what is loaded                state_type load(input_type)
+//   state_type      what is scanned, the operator's `value_type`
+//   published_type  what other blocks get, in descriptors, the spine and distributed shared memory
+//                                                 published_type publish(state_type)   state_type adopt(published_type)
+//   output_type     what is stored                output_type store(state_type)
+//   input_type padding()    what stands where the array has no element: `load` makes the identity of it
+//
+// A kernel that needs two of the types to be one says so in a static_assert.
+#pragma once
+
+#include "../operators.cuh"
+
+namespace lookback {
+
+template <bool condition, class First, class Second>
+struct choice {
+  using type = First;
+};
+template <class First, class Second>
+struct choice<false, First, Second> {
+  using type = Second;
+};
+
+template <class First, class Second>
+struct is_same {
+  enum : bool { value = false };
+};
+template <class Type>
+struct is_same<Type, Type> {
+  enum : bool { value = true };
+};
+
+// The larger one of what is loaded and what is stored. Accesses have as many elements as fit into 16 bytes of it, so a
+// lane loads and stores the same ones.
+template <class Problem>
+using access_type = typename choice<(sizeof(typename Problem::output_type) > sizeof(typename Problem::input_type)),
+                                    typename Problem::output_type, typename Problem::input_type>::type;
+
+// The result of a scan at an item: `before` is the prefix that ends left of it, `through` the one that ends with it.
+template <class Operator>
+DEVICE typename Operator::value_type result_at(u32 mode, typename Operator::value_type before,
+                                               typename Operator::value_type through,
+                                               typename Operator::value_type item) {
+  if (mode == LOOKBACK_MODE_INCLUSIVE) return through;
+  return mode == LOOKBACK_MODE_EXCLUSIVE ? before : Operator::without(through, item);
+}
+
+}  // namespace lookback
