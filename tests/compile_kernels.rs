@@ -504,7 +504,7 @@ fn hooks_of_mutants_cost_nothing() {
 /// Strategies whose tiles wait for others. It is their blocks' business, not the table's word for it: all that meet
 /// through descriptors, and those of a cluster.
 fn waiting_strategies() -> u32 {
-    let waits = |strategy: &&Strategy| strategy.is_single_pass() || strategy.row().blocks == Blocks::Cluster;
+    let waits = |strategy: &&Strategy| strategy.is_single_pass() || strategy.row().shape.blocks == Blocks::Cluster;
     Strategy::ALL.iter().filter(waits).count() as u32
 }
 

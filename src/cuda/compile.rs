@@ -15,7 +15,7 @@ use crate::kernels::mutant::mutant_number;
 use crate::kernels::sources;
 use crate::strategy::plan::{Kernel, KernelConfig};
 use crate::strategy::tuning::Gpu;
-use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, TileOrder};
+use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -418,7 +418,7 @@ impl Compiler {
         // where it spilled, because it costs occupancy.
         let alone = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},1")];
         let free = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")];
-        let bounds = match kernel.strategy().row().resident_blocks {
+        let bounds = match kernel.strategy().row().shape.resident_blocks {
             Some(1) => vec![alone],
             Some(blocks) => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},{blocks}")], free, alone],
             None => vec![free, alone],
@@ -635,7 +635,14 @@ fn check_clusters(kernel: Kernel, architecture: Architecture) -> Result<(), Cuda
         return Ok(());
     }
     let Architecture { major, minor } = architecture;
-    Err(ConfigError::NoClusters { strategy: kernel.strategy(), major, minor }.into())
+    Err(ConfigError::NoClusters {
+        strategy: kernel.strategy().name(),
+        major,
+        minor,
+        for_small: Strategy::SingleBlock.name(),
+        for_large: Strategy::OneWave.name(),
+    }
+    .into())
 }
 
 /// What a kernel is, for messages.

@@ -318,7 +318,7 @@ impl PreparedScan {
         let mut layout = Descriptor::Packed64;
         let mut steps = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
-            if step.uses_descriptors {
+            if step.uses_descriptors() {
                 layout = step.config.descriptor;
             }
             // `Plan::new` refuses what a grid cannot hold.
@@ -334,7 +334,7 @@ impl PreparedScan {
                 input: step.input,
                 output: step.output,
                 spine: step.spine,
-                uses_descriptors: step.uses_descriptors,
+                uses_descriptors: step.uses_descriptors(),
                 launch: abi::lookback_launch {
                     input: std::ptr::null(),
                     output: std::ptr::null_mut(),

@@ -216,7 +216,7 @@ impl CpuDevice {
         let key = (
             plan.steps
                 .iter()
-                .find(|step| step.uses_descriptors)
+                .find(|step| step.uses_descriptors())
                 .map_or(Descriptor::Packed64, |step| step.config.descriptor),
             element_bytes,
         );

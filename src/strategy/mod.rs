@@ -3,6 +3,9 @@
 mod config;
 pub mod kernel;
 pub mod plan;
+mod planner;
+mod shape;
+mod suggestion;
 mod table;
 pub mod tuning;
 
@@ -13,7 +16,9 @@ use std::str::FromStr;
 pub use crate::names::UnknownName;
 pub(crate) use crate::names::named;
 pub use config::{ConfigError, ScanConfig};
-pub use table::{Blocks, HelperWarps, Limit, Look, Rounding, Strategy, StrategyRow, Stress, Tiling, Windows};
+pub use kernel::Kernel;
+pub use shape::{Blocks, HelperWarps, Shape, Tiling};
+pub use table::{Limit, Look, Rounding, Strategy, StrategyRow, Stress, Windows};
 
 /// A strategy by name, or what the tuning table of the GPU names for the size ([`crate::strategy::tuning`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

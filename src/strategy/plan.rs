@@ -1,91 +1,13 @@
-//! A strategy as data: which kernels run, in which order, on which buffers. Both devices execute the
-//! same plan, so strategies differ here and in `cuda/scan`, and nowhere else.
+//! A strategy as data: what is asked of a device, checked, and the launches that do it. Both devices execute the same
+//! plan.
 
-use super::{
-    Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyRow, TileOrder, Tiling,
-};
+use super::planner::{Planner, access_width};
+use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy};
 use crate::abi;
 use crate::element::Instance;
 
 pub use super::kernel::Kernel;
-
-/// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
-/// byte is aligned to 256.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The user's input.
-    Input,
-    /// The user's output; the input itself in an in-place scan.
-    Output,
-    /// `offset` bytes into the scratch memory of the plan; needs no initialisation.
-    Scratch(u64),
-    /// Not used by the kernel: a null pointer.
-    None,
-}
-
-/// One kernel launch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// What runs.
-    pub kernel: Kernel,
-    /// The compile-time constants of the kernel (on the CPU device: its run-time values).
-    pub config: KernelConfig,
-    /// Blocks of the grid, at least 1; the most that have work, where [`Kernel::is_persistent`] or
-    /// [`Kernel::is_cluster`] says that fewer do.
-    pub grid_blocks: u64,
-    /// What it reads.
-    pub input: Place,
-    /// What it writes.
-    pub output: Place,
-    /// The spine, where the kernel has one.
-    pub spine: Place,
-    /// Elements of this step.
-    pub n: u64,
-    /// Tiles of this step.
-    pub tiles: u64,
-    /// Distance of a Hillis-Steele step or a Blelloch level.
-    pub stride: u64,
-    /// Elements from a boundary of an access at or below the input to the input: the nearest one, but in look-ahead.
-    pub lead: u32,
-    /// Whether the step needs the control block and the descriptors.
-    pub uses_descriptors: bool,
-    /// 0 for the user's array, 1 and more for the spine and the spine of the spine: their traffic is
-    /// counted apart.
-    pub level: u32,
-}
-
-impl Step {
-    /// Threads of a block as it is launched.
-    pub fn block_threads(&self) -> u32 {
-        self.config.block_threads + self.kernel.helper_threads(self.config.composition)
-    }
-
-    /// Tile descriptors that the launch works with.
-    pub fn descriptors(&self) -> u64 {
-        let (copies, gap) = self.kernel.strategy().row().descriptor_copies;
-        if self.uses_descriptors { u64::from(copies) * (self.tiles + u64::from(gap)) } else { 0 }
-    }
-}
-
-/// What a kernel is compiled for, beside the instance. Fields that a kernel does not depend on hold
-/// their default, so that one compiled kernel serves all launches that agree in the rest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct KernelConfig {
-    /// Values per thread.
-    pub vt: u32,
-    /// Threads per block.
-    pub block_threads: u32,
-    /// What is computed.
-    pub mode: Mode,
-    /// The scan over one value a lane.
-    pub pattern: Pattern,
-    /// How a block composes the scan of its tile.
-    pub composition: Composition,
-    /// Layout of the tile descriptors.
-    pub descriptor: Descriptor,
-    /// How a block learns which tile is its own.
-    pub tile_order: TileOrder,
-}
+pub use super::planner::{KernelConfig, Place, Step};
 
 /// What is asked of a device: one scan of `n` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +36,7 @@ impl ScanRequest {
 
     /// Below it lie the offsets that a strategy tells apart.
     pub fn offsets_that_matter(strategy: Strategy) -> u32 {
-        let has_copies = strategy.row().blocks == Blocks::Persistent;
+        let has_copies = strategy.row().shape.blocks == Blocks::Persistent;
         if has_copies { Self::OFFSETS } else { abi::LOOKBACK_VECTOR_BYTES }
     }
 }
@@ -138,94 +60,35 @@ impl Plan {
     /// # Errors
     /// When the configuration cannot be launched; the error says what to choose instead.
     pub fn new(request: &ScanRequest) -> Result<Self, ConfigError> {
-        let planner = Planner::new(request)?;
-        planner.plan()
-    }
-
-    /// Bytes of one descriptor of `layout` for an element of `element_bytes`.
-    pub const fn descriptor_bytes(layout: Descriptor, element_bytes: usize) -> u64 {
-        match layout {
-            Descriptor::Packed64 => 8,
-            Descriptor::Packed128 => 16,
-            Descriptor::Split => 4 + 2 * element_bytes as u64,
+        let mut planner = Self::planner(request)?;
+        let has_vectors = request.strategy.has_tiles();
+        let width = if has_vectors { access_width(planner.config.vt, planner.element_bytes as usize) } else { 1 };
+        let access_bytes = width * planner.element_bytes as u32;
+        if request.n > 0 {
+            (request.strategy.row().plan)(&mut planner);
         }
-    }
-}
-
-impl KernelConfig {
-    /// The configuration as the kernels read it on the CPU device. `stages` are the tiles that a block may hold at
-    /// one time, where [`Kernel::is_persistent`] says that it takes several.
-    pub fn to_abi(self, stages: u32) -> abi::lookback_config {
-        abi::lookback_config {
-            vt: self.vt,
-            block_threads: self.block_threads,
-            mode: self.mode as u32,
-            pattern: self.pattern as u32,
-            composition: self.composition as u32,
-            descriptor: self.descriptor as u32,
-            tile_order: self.tile_order as u32,
-            stages,
+        let block_threads = planner.config.block_threads;
+        let added = planner.steps.iter().map(Step::block_threads).max().unwrap_or(0).saturating_sub(block_threads);
+        if block_threads + added > abi::LOOKBACK_MAXIMUM_BLOCK_THREADS {
+            return Err(ConfigError::HelperThreads { strategy: request.strategy.name(), block_threads, added });
         }
-    }
-
-    /// Dynamic shared memory of a block that keeps so many tiles: they lie as they do in lines of the L2 cache.
-    pub const fn ring_bytes(self, stages: u32, element_bytes: usize) -> u64 {
-        const SLACK: u32 = abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES;
-        stages as u64 * self.stage_bytes(element_bytes) + SLACK as u64
-    }
-
-    /// From one of these tiles to the next: 4-byte values go on for a vector (`ring_stages` in `cuda/scan/lookahead.cuh`).
-    pub const fn stage_bytes(self, element_bytes: usize) -> u64 {
-        let gap = if element_bytes == 4 { abi::LOOKBACK_CACHE_LINE_BYTES } else { 0 };
-        self.tile_bytes(element_bytes) + gap as u64
-    }
-
-    /// Bytes of a tile.
-    pub const fn tile_bytes(self, element_bytes: usize) -> u64 {
-        self.vt as u64 * self.block_threads as u64 * element_bytes as u64
-    }
-
-    /// The same for kernels that do not depend on how a tile is scanned.
-    fn untiled(self) -> Self {
-        Self {
-            pattern: Pattern::Shuffle,
-            composition: Composition::ScanThenPropagate,
-            descriptor: Descriptor::Packed64,
-            tile_order: TileOrder::Ticket,
-            ..self
+        // Tickets are words of 32 bits, whoever takes them.
+        let most = planner.steps.iter().map(|step| step.grid_blocks).max().unwrap_or(0);
+        if most > i32::MAX as u64 {
+            return Err(ConfigError::TooManyBlocks { n: request.n, blocks: most });
         }
+        let descriptors = planner.steps.iter().map(|step| step.descriptors).max();
+        Ok(Plan {
+            steps: planner.steps,
+            scratch_bytes: planner.scratch_bytes,
+            descriptors: descriptors.unwrap_or(0),
+            descriptor_bytes: Plan::descriptor_bytes(planner.config.descriptor, planner.element_bytes as usize),
+            access_bytes,
+        })
     }
 
-    /// The same for kernels that scan tiles but know no descriptors.
-    fn without_descriptors(self) -> Self {
-        Self { descriptor: Descriptor::Packed64, tile_order: TileOrder::Ticket, ..self }
-    }
-}
-
-/// Elements of one access of a lane: the largest power of two that divides VT and fits into 16 bytes.
-/// `access_width` in `cuda/config.cuh` is the same function.
-const fn access_width(vt: u32, element_bytes: usize) -> u32 {
-    let mut width = 1;
-    while vt.is_multiple_of(2 * width) && 2 * width as usize * element_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize {
-        width *= 2;
-    }
-    width
-}
-
-/// Scratch arrays start at multiples of this, which is more than any access needs.
-const SCRATCH_ALIGNMENT: u64 = 256;
-
-pub(super) struct Planner {
-    request: ScanRequest,
-    row: &'static StrategyRow,
-    config: KernelConfig,
-    element_bytes: u64,
-    steps: Vec<Step>,
-    scratch_bytes: u64,
-}
-
-impl Planner {
-    fn new(request: &ScanRequest) -> Result<Self, ConfigError> {
+    /// The planner of a request whose configuration can be launched.
+    fn planner(request: &ScanRequest) -> Result<Planner, ConfigError> {
         let ScanConfig { vt, block_threads, pattern, composition, descriptor, tile_order } = request.config;
         if !(1..=abi::LOOKBACK_MAXIMUM_VT).contains(&vt) {
             return Err(ConfigError::Vt(vt));
@@ -259,277 +122,25 @@ impl Planner {
         }
         let config =
             KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
-        let row = request.strategy.row();
-        Ok(Self {
-            request: *request,
-            row,
+        Ok(Planner {
+            shape: request.strategy.row().shape,
             config,
             element_bytes: element_bytes as u64,
+            n: request.n,
+            in_place: request.in_place,
+            input_offset: request.input_offset,
+            output_offset: request.output_offset,
             steps: Vec::new(),
             scratch_bytes: 0,
         })
     }
 
-    fn plan(mut self) -> Result<Plan, ConfigError> {
-        let has_vectors = self.request.strategy.has_tiles();
-        let width = if has_vectors { access_width(self.config.vt, self.element_bytes as usize) } else { 1 };
-        let access_bytes = width * self.element_bytes as u32;
-        if self.request.n > 0 {
-            (self.row.plan)(&mut self);
+    /// Bytes of one descriptor of `layout` for an element of `element_bytes`.
+    pub const fn descriptor_bytes(layout: Descriptor, element_bytes: usize) -> u64 {
+        match layout {
+            Descriptor::Packed64 => 8,
+            Descriptor::Packed128 => 16,
+            Descriptor::Split => 4 + 2 * element_bytes as u64,
         }
-        let block_threads = self.config.block_threads;
-        let added = self.steps.iter().map(Step::block_threads).max().unwrap_or(0).saturating_sub(block_threads);
-        if block_threads + added > abi::LOOKBACK_MAXIMUM_BLOCK_THREADS {
-            return Err(ConfigError::HelperThreads { strategy: self.request.strategy, block_threads, added });
-        }
-        // Tickets are words of 32 bits, whoever takes them.
-        let most = self.steps.iter().map(|step| step.grid_blocks).max().unwrap_or(0);
-        if most > i32::MAX as u64 {
-            return Err(ConfigError::TooManyBlocks { n: self.request.n, blocks: most });
-        }
-        let descriptors = self.steps.iter().map(Step::descriptors).max();
-        Ok(Plan {
-            steps: self.steps,
-            scratch_bytes: self.scratch_bytes,
-            descriptors: descriptors.unwrap_or(0),
-            descriptor_bytes: Plan::descriptor_bytes(self.config.descriptor, self.element_bytes as usize),
-            access_bytes,
-        })
-    }
-
-    /// Elements from the boundary of an access at or below the input to the input.
-    fn lead(&self) -> u32 {
-        let width = access_width(self.config.vt, self.element_bytes as usize);
-        self.request.input_offset / self.element_bytes as u32 % width
-    }
-
-    /// The same to a boundary of 16 bytes, where copies begin however narrow the accesses of the lanes are.
-    ///
-    /// The nearest or the next but one or two: rows are to begin with whole sectors of the output, because the L2 cache
-    /// takes longer for half of one. They begin with the first boundary of 16 bytes of the output in a tile
-    /// (`cuda/block/misaligned_output.cuh`). What values of 4 bytes skip before that must not be an
-    /// element of the array, so they alone may have to go back by more than 31 bytes. A lead is always less than 32
-    /// elements, which the smallest tile has.
-    fn lead_of_copies(&self) -> u32 {
-        const VECTOR: u32 = abi::LOOKBACK_VECTOR_BYTES;
-        const SECTOR: u32 = abi::LOOKBACK_SECTOR_BYTES;
-        let ScanRequest { input_offset, output_offset, in_place, .. } = self.request;
-        let output_offset = if in_place { input_offset } else { output_offset } % SECTOR;
-        let bytes = self.element_bytes as u32;
-        let nearest = input_offset % VECTOR;
-        let skipped = (nearest + SECTOR - output_offset) % VECTOR;
-        let is_realigned_on_load = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
-        let leads = [nearest, nearest + VECTOR, nearest + 2 * VECTOR];
-        let is_right = |lead: &u32| {
-            let row = output_offset + 2 * SECTOR + skipped - lead;
-            row.is_multiple_of(SECTOR) && (*lead >= skipped || !is_realigned_on_load)
-        };
-        leads.into_iter().find(is_right).unwrap_or(nearest) / bytes
-    }
-
-    /// Scratch for `count` elements.
-    fn scratch(&mut self, count: u64) -> Place {
-        let offset = self.scratch_bytes;
-        self.scratch_bytes += (count * self.element_bytes).next_multiple_of(SCRATCH_ALIGNMENT);
-        Place::Scratch(offset)
-    }
-
-    /// A launch over the user's array with everything that most kernels do not need left empty.
-    fn step(&self, kernel: Kernel, config: KernelConfig, input: Place, output: Place, grid_blocks: u64) -> Step {
-        Step {
-            kernel,
-            config,
-            grid_blocks,
-            input,
-            output,
-            spine: Place::None,
-            n: self.request.n,
-            tiles: 0,
-            stride: 0,
-            lead: 0,
-            uses_descriptors: false,
-            level: 0,
-        }
-    }
-
-    /// Blocks of a kernel whose threads take VT elements each, in no particular order.
-    fn blocks_of_elements(&self) -> u64 {
-        self.request.n.div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
-    }
-
-    pub(super) fn sequential(&mut self) {
-        // One thread works; a warp is the least that a block has.
-        let config = KernelConfig { block_threads: abi::LOOKBACK_WARP_LANES, ..self.config.untiled() };
-        self.steps.push(self.step(Kernel::Sequential, config, Place::Input, Place::Output, 1));
-    }
-
-    fn copy(&mut self, mode: Mode, input: Place, output: Place) {
-        let config = KernelConfig { mode, ..self.config.untiled() };
-        self.steps.push(self.step(Kernel::Copy, config, input, output, self.blocks_of_elements()));
-    }
-
-    pub(super) fn naive(&mut self) {
-        let mut input = Place::Input;
-        if self.request.in_place {
-            input = self.scratch(self.request.n);
-            self.copy(self.config.mode, Place::Input, input);
-        }
-        // A thread an element, whatever VT says.
-        let config = KernelConfig { vt: 1, ..self.config.untiled() };
-        let blocks = self.request.n.div_ceil(u64::from(config.block_threads));
-        self.steps.push(self.step(Kernel::Naive, config, input, Place::Output, blocks));
-    }
-
-    pub(super) fn hillis_steele(&mut self) {
-        let n = self.request.n;
-        let levels = n.next_power_of_two().trailing_zeros();
-        if levels == 0 {
-            // One element. Its exclusive scan is the identity, and that is what the subtraction gives.
-            let mode = if self.config.mode == Mode::Inclusive { Mode::Inclusive } else { Mode::Exclusive };
-            self.copy(mode, Place::Input, Place::Output);
-            return;
-        }
-        // Arrays that the steps before the last one write. In place, none of them may be the output: the
-        // first step still reads what stands there.
-        let in_place = self.request.in_place;
-        let mut temporaries = Vec::new();
-        if in_place {
-            for _ in 0..levels.saturating_sub(1).clamp(1, 2) {
-                temporaries.push(self.scratch(n));
-            }
-        } else if levels > 1 {
-            temporaries.push(self.scratch(n));
-            temporaries.push(Place::Output);
-        }
-        let mut source = Place::Input;
-        if in_place && levels == 1 {
-            source = temporaries[0];
-            self.copy(self.config.mode, Place::Input, source);
-        }
-        for level in 0..levels {
-            let steps_after = levels - 1 - level;
-            let target = match steps_after {
-                0 => Place::Output,
-                // Alternate, so that the step before the last one does not write the output.
-                _ => temporaries[(steps_after as usize + 1) % temporaries.len()],
-            };
-            let blocks = self.blocks_of_elements();
-            let mut step = self.step(Kernel::HillisSteeleStep, self.config.untiled(), source, target, blocks);
-            step.stride = 1 << level;
-            if steps_after == 0 && self.config.mode == Mode::InclusiveMinusInput {
-                step.spine = Place::Input;
-            }
-            self.steps.push(step);
-            source = target;
-        }
-    }
-
-    pub(super) fn blelloch(&mut self) {
-        let n = self.request.n;
-        let exclusive = self.config.mode == Mode::Exclusive;
-        // An exclusive scan needs the input no more once it is in the tree, so the output is the tree.
-        let tree = if exclusive { Place::Output } else { self.scratch(n) };
-        let partial = self.scratch(u64::from(abi::LOOKBACK_TREE_LEVELS));
-        if !(exclusive && self.request.in_place && n > 1) {
-            self.copy(Mode::Exclusive, Place::Input, tree);
-        }
-        // A thread a node, and the sweeps know no mode.
-        let config = KernelConfig { vt: 1, mode: Mode::Exclusive, ..self.config.untiled() };
-        let threads = u64::from(config.block_threads);
-        let mut stride = 1;
-        while (n - 1) / (2 * stride) > 0 {
-            let nodes = (n - 1) / (2 * stride);
-            let mut step = self.step(Kernel::BlellochUpsweep, config, tree, tree, nodes.div_ceil(threads));
-            step.stride = stride;
-            self.steps.push(step);
-            stride *= 2;
-        }
-        stride = n.next_power_of_two() / 2;
-        while stride > 0 {
-            let nodes = n.div_ceil(2 * stride);
-            let mut step = self.step(Kernel::BlellochDownsweep, config, tree, tree, nodes.div_ceil(threads));
-            step.stride = stride;
-            step.spine = partial;
-            self.steps.push(step);
-            stride /= 2;
-        }
-        if !exclusive {
-            let blocks = self.blocks_of_elements();
-            let mut step =
-                self.step(Kernel::BlellochFinish, self.config.untiled(), Place::Input, Place::Output, blocks);
-            step.spine = tree;
-            self.steps.push(step);
-        }
-    }
-
-    fn tiles(&self, n: u64, lead: u32) -> u64 {
-        (n + u64::from(lead)).div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
-    }
-
-    pub(super) fn three_phases(&mut self) {
-        let lead = self.lead();
-        self.three_phase(Place::Input, Place::Output, self.request.n, lead, self.config.mode, 0);
-    }
-
-    fn three_phase(&mut self, input: Place, output: Place, n: u64, lead: u32, mode: Mode, level: u32) {
-        let tiles = self.tiles(n, lead);
-        let config = KernelConfig { mode, ..self.config.without_descriptors() };
-        let phase = |kernel, input, output, spine| Step {
-            kernel,
-            config,
-            grid_blocks: tiles,
-            input,
-            output,
-            spine,
-            n,
-            tiles,
-            stride: 0,
-            lead,
-            uses_descriptors: false,
-            level,
-        };
-        if tiles == 1 {
-            self.steps.push(phase(Kernel::ScanTiles, input, output, Place::None));
-            return;
-        }
-        let spine = self.scratch(tiles);
-        if self.row.kernels[0] == Kernel::ReduceTiles {
-            let mut reduce = phase(Kernel::ReduceTiles, input, Place::None, spine);
-            // Totals do not depend on the mode, but for the last element, which only an exclusive scan
-            // must not read.
-            if mode != Mode::Exclusive {
-                reduce.config.mode = Mode::Inclusive;
-            }
-            self.steps.push(reduce);
-            self.three_phase(spine, spine, tiles, 0, Mode::Exclusive, level + 1);
-            self.steps.push(phase(Kernel::ScanTiles, input, output, spine));
-        } else {
-            self.steps.push(phase(Kernel::ScanTileTotals, input, output, spine));
-            self.three_phase(spine, spine, tiles, 0, Mode::Exclusive, level + 1);
-            let mut propagate = phase(Kernel::Propagate, output, output, spine);
-            propagate.config = KernelConfig { mode: Mode::Inclusive, ..config.untiled() };
-            self.steps.push(propagate);
-        }
-    }
-
-    /// One launch over the whole array, whose blocks meet inside it.
-    pub(super) fn one_launch(&mut self) {
-        let StrategyRow { tiling, blocks, has_descriptors, kernels, .. } = *self.row;
-        let lead = if blocks == Blocks::Persistent { self.lead_of_copies() } else { self.lead() };
-        let tiles = self.tiles(self.request.n, lead);
-        let mut config = if has_descriptors { self.config } else { self.config.without_descriptors() };
-        if tiling == Tiling::Shuffled {
-            // The prefix is known before a tile is scanned.
-            config = KernelConfig { pattern: Pattern::Shuffle, composition: Composition::ReduceThenScan, ..config };
-        }
-        let grid_blocks = match blocks {
-            Blocks::Single => 1,
-            // Not one: compute-sanitizer reports asynchronous stores of a cluster of a single block as errors.
-            Blocks::Cluster => tiles.clamp(2, u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS)),
-            Blocks::PerTile | Blocks::Persistent => tiles,
-        };
-        let mut step = self.step(kernels[0], config, Place::Input, Place::Output, grid_blocks);
-        (step.tiles, step.lead, step.uses_descriptors) = (tiles, lead, has_descriptors);
-        self.steps.push(step);
     }
 }

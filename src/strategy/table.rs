@@ -1,10 +1,9 @@
 //! The strategies, one row each: what is known of a strategy stands here, what it does in its kernel's file in
 //! `cuda/scan`, and nothing of it anywhere else.
 
-use super::Composition;
-use super::config::suggestion;
-use super::named;
-use super::plan::{Kernel, Planner};
+use super::planner::Planner;
+use super::shape::{Blocks, HelperWarps, Shape, Tiling};
+use super::{Composition, Kernel, ScanConfig, named, suggestion};
 use crate::abi;
 
 /// What is known of a strategy.
@@ -16,22 +15,10 @@ pub struct StrategyRow {
     pub element_moves: &'static str,
     /// One line for tables, with the source of the algorithm.
     pub summary: &'static str,
-    /// The kernels in the order of their first launches. A kernel of two strategies is the same in both.
-    pub kernels: &'static [Kernel],
+    /// How it runs.
+    pub shape: Shape,
     /// Lays out the launches.
     pub(super) plan: fn(&mut Planner),
-    /// How the array is cut.
-    pub tiling: Tiling,
-    /// Who works on the tiles.
-    pub blocks: Blocks,
-    /// Whether tiles meet through descriptors in one launch.
-    pub has_descriptors: bool,
-    /// Copies of each descriptor, and how many descriptors lie between two copies.
-    pub descriptor_copies: (u32, u32),
-    /// Warps of a block beside those that hold values.
-    pub helper_warps: HelperWarps,
-    /// Blocks a multiprocessor that the registers have to leave room for, where the assembler needs to be told.
-    pub resident_blocks: Option<u32>,
     /// The fault whose kernel is this one without the waiting for other tiles: it bounds what waiting costs. Its
     /// result is wrong. `None` where no tile waits for another.
     pub fault_without_waiting: Option<&'static str>,
@@ -49,40 +36,6 @@ pub struct StrategyRow {
     pub stress: Stress,
     /// Whether the models of the protocol (PTX, loom) read its kernel.
     pub is_modelled: bool,
-}
-
-/// How a strategy cuts an array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tiling {
-    /// Not at all: VT does not matter, or says only how many elements a thread has.
-    Untiled,
-    /// Into tiles of block threads × VT that are scanned by shuffles, whatever pattern and composition say.
-    Shuffled,
-    /// Into such tiles, scanned by any pattern in any composition.
-    Patterned,
-}
-
-/// Who works on the tiles of a strategy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blocks {
-    /// A block for each tile, or for as many elements as it has threads.
-    PerTile,
-    /// One block takes all of them in turn.
-    Single,
-    /// As many blocks as the GPU holds take them in turn, in dynamic shared memory: any number of blocks will do.
-    Persistent,
-    /// The blocks of one thread block cluster take them in turn: any number of blocks will do, on compute capability
-    /// 9.0 or later.
-    Cluster,
-}
-
-/// Warps of a block beside those that hold values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HelperWarps {
-    /// So many.
-    Always(u32),
-    /// So many, unless the pattern spans the block.
-    UnlessBlockPattern(u32),
 }
 
 /// How sums of floats are rounded on the way from an input to an output.
@@ -149,14 +102,8 @@ const UNTILED: StrategyRow = StrategyRow {
     launches: "1",
     element_moves: "2n",
     summary: "",
-    kernels: &[],
+    shape: Shape::UNTILED,
     plan: Planner::one_launch,
-    tiling: Tiling::Untiled,
-    blocks: Blocks::PerTile,
-    has_descriptors: false,
-    descriptor_copies: (1, 0),
-    helper_warps: HelperWarps::Always(0),
-    resident_blocks: None,
     fault_without_waiting: None,
     // One value a thread is the textbook's; a few hide the latency of the memory.
     suggested: |_, _| (4, 256),
@@ -177,17 +124,13 @@ const UNTILED: StrategyRow = StrategyRow {
 /// Tiles, their totals, the prefixes of these: three launches or more.
 const THREE_PHASE: StrategyRow = StrategyRow {
     plan: Planner::three_phases,
-    tiling: Tiling::Patterned,
     suggested: suggestion::three_phase,
     rounding: Rounding::Spine,
     ..UNTILED
 };
 
 /// Tiles that meet inside one launch.
-const ONE_LAUNCH: StrategyRow = StrategyRow { tiling: Tiling::Patterned, rounding: Rounding::Chain, ..UNTILED };
-
-/// Tiles that meet through descriptors inside one launch.
-const SINGLE_PASS: StrategyRow = StrategyRow { has_descriptors: true, ..ONE_LAUNCH };
+const ONE_LAUNCH: StrategyRow = StrategyRow { rounding: Rounding::Chain, ..UNTILED };
 
 /// Declares [`Strategy`] and the table of its rows in one.
 macro_rules! strategies {
@@ -206,7 +149,10 @@ strategies! {
     /// One thread, from front to back.
     Sequential = "sequential" {
         summary: "one thread",
-        kernels: &[Kernel::Sequential],
+        shape: Shape {
+            kernels: &[Kernel::Sequential],
+            ..Shape::UNTILED
+        },
         plan: Planner::sequential,
         suggested: |_, _| (16, 32),
         rounding: Rounding::Serial,
@@ -220,7 +166,10 @@ strategies! {
     Naive = "naive" {
         element_moves: "n(n+1)/2 + n",
         summary: "every thread sums its own prefix",
-        kernels: &[Kernel::Naive, Kernel::Copy],
+        shape: Shape {
+            kernels: &[Kernel::Naive, Kernel::Copy],
+            ..Shape::UNTILED
+        },
         plan: Planner::naive,
         rounding: Rounding::Serial,
         limit: Some(Limit::QuadraticWork),
@@ -239,7 +188,10 @@ strategies! {
         launches: "⌈log₂ n⌉ = L",
         element_moves: "3nL − (2^L − 1)",
         summary: "Hillis & Steele 1986",
-        kernels: &[Kernel::HillisSteeleStep, Kernel::Copy],
+        shape: Shape {
+            kernels: &[Kernel::HillisSteeleStep, Kernel::Copy],
+            ..Shape::UNTILED
+        },
         plan: Planner::hillis_steele,
         time_by_copy: |n| 1.5 * n.log2().max(1.0),
         look: Look {
@@ -255,7 +207,10 @@ strategies! {
         launches: "about 2 log₂ n",
         element_moves: "about 12n, exclusive 9n",
         summary: "Blelloch 1990, any n",
-        kernels: &[Kernel::Copy, Kernel::BlellochUpsweep, Kernel::BlellochDownsweep, Kernel::BlellochFinish],
+        shape: Shape {
+            kernels: &[Kernel::Copy, Kernel::BlellochUpsweep, Kernel::BlellochDownsweep, Kernel::BlellochFinish],
+            ..Shape::UNTILED
+        },
         plan: Planner::blelloch,
         time_by_copy: |_| 5.0,
         look: Look { color: (0xe6, 0x9f, 0x00), marker: &[(0, 5), (5, -4), (-5, -4)] },
@@ -266,7 +221,10 @@ strategies! {
         launches: "3, more for a spine of spines",
         element_moves: "4n",
         summary: "tiles scan, totals are scanned, prefixes are added",
-        kernels: &[Kernel::ScanTileTotals, Kernel::ScanTiles, Kernel::Propagate],
+        shape: Shape {
+            kernels: &[Kernel::ScanTileTotals, Kernel::ScanTiles, Kernel::Propagate],
+            ..Shape::TILED
+        },
         time_by_copy: |_| 2.2,
         look: Look { color: (0x00, 0x9e, 0x73), marker: &[(0, -5), (5, 4), (-5, 4)] },
         stress: Stress { cpu_share: 4, gpu_share: 1, ..UNTILED.stress },
@@ -277,7 +235,10 @@ strategies! {
         launches: "3, likewise",
         element_moves: "3n (2n if one tile holds all)",
         summary: "tiles reduce, totals are scanned, tiles scan from their prefix",
-        kernels: &[Kernel::ReduceTiles, Kernel::ScanTiles],
+        shape: Shape {
+            kernels: &[Kernel::ReduceTiles, Kernel::ScanTiles],
+            ..Shape::TILED
+        },
         time_by_copy: |_| 1.7,
         look: Look { color: (0x00, 0x7c, 0xc2), marker: &[(-4, -4), (4, -4), (4, 4), (-4, 4)] },
         stress: Stress { cpu_share: 4, gpu_share: 2, ..UNTILED.stress },
@@ -286,18 +247,24 @@ strategies! {
     /// One pass; each tile waits for its neighbour's inclusive prefix.
     Chained = "chained" {
         summary: "each tile waits for its neighbour (StreamScan, Yan, Long & Zhang 2013)",
-        kernels: &[Kernel::Chained],
+        shape: Shape {
+            kernels: &[Kernel::Chained],
+            ..Shape::SINGLE_PASS
+        },
         fault_without_waiting: Some("missing_prefix_ignored"),
         suggested: suggestion::look_back,
         look: Look { color: (0xcc, 0x79, 0xa7), marker: &[(0, -6), (6, 0), (0, 6), (-6, 0)] },
         stress: Stress { cpu_share: 8, gpu_share: 5, gpu_share_of_faults: 1, is_serial: true, ..UNTILED.stress },
         is_modelled: true,
-        ..SINGLE_PASS
+        ..ONE_LAUNCH
     }
     /// One pass with decoupled look-back (Merrill & Garland, 2016).
     Lookback = "lookback" {
         summary: "Merrill & Garland 2016",
-        kernels: &[Kernel::Lookback],
+        shape: Shape {
+            kernels: &[Kernel::Lookback],
+            ..Shape::SINGLE_PASS
+        },
         fault_without_waiting: Some("does_not_wait"),
         suggested: suggestion::look_back,
         look: Look {
@@ -312,13 +279,16 @@ strategies! {
             ..UNTILED.stress
         },
         is_modelled: true,
-        ..SINGLE_PASS
+        ..ONE_LAUNCH
     }
     /// One block takes tile after tile and carries the prefix: for small arrays.
     SingleBlock = "single-block" {
         summary: "one block takes tile after tile, the next one on its way; nothing to meet, nothing to clear: for up to 8 KiB",
-        kernels: &[Kernel::SingleBlock],
-        blocks: Blocks::Single,
+        shape: Shape {
+            kernels: &[Kernel::SingleBlock],
+            blocks: Blocks::Single,
+            ..Shape::TILED
+        },
         suggested: suggestion::single_block,
         // One multiprocessor moves some 100 GB/s.
         time_by_copy: |n| if n > 65536.0 { 30.0 } else { 1.3 },
@@ -330,11 +300,14 @@ strategies! {
     OneWave = "one-wave" {
         summary: "each tile reads the totals of all tiles before it, no prefix is published; of the order of tiles² \
                   descriptor reads: for what the GPU holds at once, 512 KiB to 8 MiB",
-        kernels: &[Kernel::OneWave],
-        descriptor_copies: (abi::LOOKBACK_DESCRIPTOR_COPIES, abi::LOOKBACK_DESCRIPTOR_COPY_GAP),
-        helper_warps: HelperWarps::UnlessBlockPattern(abi::LOOKBACK_READING_WARPS),
-        // There is about a block a multiprocessor, and the next launch's blocks find a place beside it.
-        resident_blocks: Some(2),
+        shape: Shape {
+            kernels: &[Kernel::OneWave],
+            descriptor_copies: (abi::LOOKBACK_DESCRIPTOR_COPIES, abi::LOOKBACK_DESCRIPTOR_COPY_GAP),
+            helper_warps: HelperWarps::UnlessBlockPattern(abi::LOOKBACK_READING_WARPS),
+            // There is about a block a multiprocessor, and the next launch's blocks find a place beside it.
+            resident_blocks: Some(2),
+            ..Shape::SINGLE_PASS
+        },
         fault_without_waiting: Some("counts_missing_as_nothing"),
         suggested: suggestion::one_wave,
         look: Look { color: (0x33, 0x22, 0x88), marker: &[(-5, 0), (4, -5), (4, 5)] },
@@ -347,18 +320,21 @@ strategies! {
             ..UNTILED.stress
         },
         is_modelled: true,
-        ..SINGLE_PASS
+        ..ONE_LAUNCH
     }
     /// One pass by blocks that stay: tiles are fetched ahead of time, and their prefixes come from all aggregates.
     Lookahead = "lookahead" {
         summary: "blocks that stay, a ring of tiles copied ahead of time, prefixes from all aggregates; for large n on \
                   Hopper and later",
-        kernels: &[Kernel::Lookahead],
-        tiling: Tiling::Shuffled,
-        blocks: Blocks::Persistent,
-        helper_warps: HelperWarps::Always(abi::LOOKBACK_HELPER_WARPS),
-        // Its tiles take the shared memory of a whole multiprocessor.
-        resident_blocks: Some(1),
+        shape: Shape {
+            kernels: &[Kernel::Lookahead],
+            tiling: Tiling::Shuffled,
+            blocks: Blocks::Persistent,
+            helper_warps: HelperWarps::Always(abi::LOOKBACK_HELPER_WARPS),
+            // Its tiles take the shared memory of a whole multiprocessor.
+            resident_blocks: Some(1),
+            ..Shape::SINGLE_PASS
+        },
         fault_without_waiting: Some("missing_aggregate_ignored"),
         suggested: suggestion::look_ahead,
         look: Look {
@@ -371,15 +347,18 @@ strategies! {
             windows: Windows { percent: 6, ..UNTILED.stress.windows },
             ..UNTILED.stress
         },
-        ..SINGLE_PASS
+        ..ONE_LAUNCH
     }
     /// One thread block cluster takes a tile a block, and its blocks meet through distributed shared memory: for
     /// small arrays on GPUs of compute capability 9.0 and later.
     SingleCluster = "single-cluster" {
         summary: "one thread block cluster, a tile a block and round; its blocks meet through distributed shared memory; \
                   nothing to clear: for 8 KiB to 512 KiB on Hopper and later",
-        kernels: &[Kernel::SingleCluster],
-        blocks: Blocks::Cluster,
+        shape: Shape {
+            kernels: &[Kernel::SingleCluster],
+            blocks: Blocks::Cluster,
+            ..Shape::TILED
+        },
         fault_without_waiting: Some("cluster_totals_unawaited"),
         suggested: suggestion::single_cluster,
         // A cluster has at most 16 multiprocessors.
@@ -398,44 +377,63 @@ impl Strategy {
 
     /// Whether VT matters: the array is cut into tiles of block threads × VT.
     pub fn has_tiles(self) -> bool {
-        self.row().tiling != Tiling::Untiled
+        self.row().shape.tiling != Tiling::Untiled
     }
 
     /// Whether pattern and composition matter.
     pub fn has_patterns(self) -> bool {
-        self.row().tiling == Tiling::Patterned
+        self.row().shape.tiling == Tiling::Patterned
     }
 
     /// Whether tiles meet through descriptors in one launch.
     pub fn is_single_pass(self) -> bool {
-        self.row().has_descriptors
+        self.row().shape.has_descriptors
+    }
+}
+
+impl ScanConfig {
+    /// What to take where the user says nothing, for small, middle and large arrays: what did best for sums
+    /// on an H100 (README, "Which VT?").
+    ///
+    /// A block of a small scan works alone, so short threads finish sooner; a large scan is bound by how
+    /// many bytes are in flight and how seldom tiles wait for each other, so long threads win.
+    pub fn suggested(strategy: Strategy, element_bytes: usize, n: u64) -> Self {
+        let row = strategy.row();
+        let (vt, block_threads) = (row.suggested)(element_bytes as u32, n.saturating_mul(element_bytes as u64));
+        // Narrow elements are scanned several at a time, and a prefix added to them afterwards is not. Where warps scan
+        // by shuffles alone, their prefix is known before.
+        let scans_from_prefix = element_bytes < 4 || row.shape.tiling == Tiling::Shuffled;
+        let composition = if scans_from_prefix { Composition::ReduceThenScan } else { Composition::ScanThenPropagate };
+        Self { vt, block_threads, composition, ..Self::default() }
+    }
+
+    /// The configurations that `suggested` chooses from for a strategy and an element size.
+    pub fn suggestions(strategy: Strategy, element_bytes: usize) -> [Self; 3] {
+        [0, suggestion::MIDDLE_BYTES, u64::MAX]
+            .map(|bytes| Self::suggested(strategy, element_bytes, bytes / element_bytes as u64))
     }
 }
 
 impl Kernel {
     /// The strategy whose row speaks for the kernel: the first that has it.
     pub fn strategy(self) -> Strategy {
-        let has_it = |strategy: &Strategy| strategy.row().kernels.contains(&self);
+        let has_it = |strategy: &Strategy| strategy.row().shape.kernels.contains(&self);
         Strategy::ALL.iter().copied().find(has_it).unwrap_or(Strategy::Sequential)
     }
 
     /// Threads of a block beside those that hold values.
     pub fn helper_threads(self, composition: Composition) -> u32 {
-        let warps = match self.strategy().row().helper_warps {
-            HelperWarps::UnlessBlockPattern(_) if composition == Composition::Block => 0,
-            HelperWarps::Always(warps) | HelperWarps::UnlessBlockPattern(warps) => warps,
-        };
-        warps * abi::LOOKBACK_WARP_LANES
+        self.strategy().row().shape.helper_threads(composition)
     }
 
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).
     pub fn is_persistent(self) -> bool {
-        self.strategy().row().blocks == Blocks::Persistent
+        self.strategy().row().shape.blocks == Blocks::Persistent
     }
 
     /// Whether the grid is one thread block cluster ([`Blocks::Cluster`]).
     pub fn is_cluster(self) -> bool {
-        self.strategy().row().blocks == Blocks::Cluster
+        self.strategy().row().shape.blocks == Blocks::Cluster
     }
 }
 
@@ -449,11 +447,16 @@ mod tests {
             let having: Vec<&StrategyRow> = Strategy::ALL
                 .iter()
                 .map(|strategy| strategy.row())
-                .filter(|row| row.kernels.contains(&kernel))
+                .filter(|row| row.shape.kernels.contains(&kernel))
                 .collect();
             let (first, others) = having.split_first().unwrap_or_else(|| panic!("{} has no strategy", kernel.name()));
             for other in others {
-                assert_eq!((first.blocks, first.helper_warps), (other.blocks, other.helper_warps), "{}", kernel.name());
+                assert_eq!(
+                    (first.shape.blocks, first.shape.helper_warps),
+                    (other.shape.blocks, other.shape.helper_warps),
+                    "{}",
+                    kernel.name()
+                );
                 assert_eq!(first.fault_without_waiting, other.fault_without_waiting, "{}", kernel.name());
             }
         }

@@ -416,8 +416,8 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     let Some(expected) = dataset.expected_output(request.mode) else {
         return Err(failed(0)(broken("sums of floats have no exact reference".to_owned())));
     };
-    let uses_descriptors = plan.steps.iter().any(|step| step.uses_descriptors);
-    let layout = plan.steps.iter().find(|step| step.uses_descriptors).map(|step| step.config.descriptor);
+    let uses_descriptors = plan.steps.iter().any(|step| step.uses_descriptors());
+    let layout = plan.steps.iter().find(|step| step.uses_descriptors()).map(|step| step.config.descriptor);
     let layout = layout.unwrap_or(Descriptor::Packed64);
     // Room for more than is needed: a wrap must clear that too.
     let capacity = plan.descriptors + draw.below(8);

@@ -128,7 +128,7 @@ impl Observer for Narrator {
         self.tiles.clear();
         self.workspace = Some(*workspace);
         self.launches += 1;
-        self.uses_tickets = step.uses_descriptors;
+        self.uses_tickets = step.uses_descriptors();
         let _ = writeln!(
             self.text,
             "kernel launch {}: {}, {} blocks, {} elements in {} tiles",

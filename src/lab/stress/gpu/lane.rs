@@ -376,12 +376,16 @@ impl Lane {
                     input: address(step.input) as *const c_void,
                     output: address(step.output) as *mut c_void,
                     spine: address(step.spine) as *mut c_void,
-                    control: if step.uses_descriptors { self.control as *mut _ } else { std::ptr::null_mut() },
-                    descriptors: if step.uses_descriptors { self.descriptors as *mut _ } else { std::ptr::null_mut() },
+                    control: if step.uses_descriptors() { self.control as *mut _ } else { std::ptr::null_mut() },
+                    descriptors: if step.uses_descriptors() {
+                        self.descriptors as *mut _
+                    } else {
+                        std::ptr::null_mut()
+                    },
                     n: step.n,
                     tiles: step.tiles,
                     stride: step.stride,
-                    capacity: if step.uses_descriptors { capacity } else { 0 },
+                    capacity: if step.uses_descriptors() { capacity } else { 0 },
                     lead: step.lead,
                     // Never advanced: what a graph makes of an epoch that the host passes.
                     host_epoch: 1,

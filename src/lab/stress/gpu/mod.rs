@@ -305,7 +305,7 @@ fn mutant_number(case: &StressCase) -> u32 {
 
 /// Whether the GPU has what the case needs.
 fn runs_on(case: &StressCase, architecture: Architecture) -> bool {
-    case.strategy.row().blocks != Blocks::Cluster || architecture.has_clusters()
+    case.strategy.row().shape.blocks != Blocks::Cluster || architecture.has_clusters()
 }
 
 /// The kernels of those cases that the GPU can run.

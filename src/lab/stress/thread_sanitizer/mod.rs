@@ -196,7 +196,7 @@ impl Job {
     /// Threads of a block: those that hold values, and any beside them.
     fn threads(&self) -> u32 {
         let ScanConfig { block_threads, composition, .. } = self.request.config;
-        block_threads + self.request.strategy.row().kernels[0].helper_threads(composition)
+        block_threads + self.request.strategy.row().shape.kernels[0].helper_threads(composition)
     }
 
     fn check(&self) -> Result<(), ThreadSanitizerError> {
@@ -396,7 +396,7 @@ mod tests {
 
 /// Why the detector takes no scan of a strategy, where it takes none.
 fn beyond_reach(strategy: Strategy) -> Option<&'static str> {
-    match strategy.row().blocks {
+    match strategy.row().shape.blocks {
         Blocks::Persistent => {
             Some("blocks with four warps more leave no room for a second one, and it has no asynchronous copies")
         }

@@ -1,0 +1,404 @@
+//! Lays out the launches of a scan: which kernels, in which order, on which buffers.
+
+use super::shape::{Blocks, Shape, Tiling};
+use super::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder};
+use crate::abi;
+
+/// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
+/// byte is aligned to 256.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The user's input.
+    Input,
+    /// The user's output; the input itself in an in-place scan.
+    Output,
+    /// `offset` bytes into the scratch memory of the plan; needs no initialisation.
+    Scratch(u64),
+    /// Not used by the kernel: a null pointer.
+    None,
+}
+
+/// One kernel launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What runs.
+    pub kernel: Kernel,
+    /// The compile-time constants of the kernel (on the CPU device: its run-time values).
+    pub config: KernelConfig,
+    /// Blocks of the grid, at least 1; the most that have work, where [`Kernel::is_persistent`] or
+    /// [`Kernel::is_cluster`] says that fewer do.
+    pub grid_blocks: u64,
+    /// What it reads.
+    pub input: Place,
+    /// What it writes.
+    pub output: Place,
+    /// The spine, where the kernel has one.
+    pub spine: Place,
+    /// Elements of this step.
+    pub n: u64,
+    /// Tiles of this step.
+    pub tiles: u64,
+    /// Distance of a Hillis-Steele step or a Blelloch level.
+    pub stride: u64,
+    /// Elements from a boundary of an access at or below the input to the input: the nearest one, but in look-ahead.
+    pub lead: u32,
+    /// Tile descriptors that the launch works with; 0 where it needs neither them nor the control block.
+    pub descriptors: u64,
+    /// Threads of a block beside those that hold values.
+    pub helper_threads: u32,
+    /// 0 for the user's array, 1 and more for the spine and the spine of the spine: their traffic is
+    /// counted apart.
+    pub level: u32,
+}
+
+impl Step {
+    /// Whether it needs the control block and the descriptors.
+    pub const fn uses_descriptors(&self) -> bool {
+        self.descriptors > 0
+    }
+
+    /// Threads of a block as it is launched.
+    pub const fn block_threads(&self) -> u32 {
+        self.config.block_threads + self.helper_threads
+    }
+}
+
+/// What a kernel is compiled for, beside the instance. Fields that a kernel does not depend on hold
+/// their default, so that one compiled kernel serves all launches that agree in the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KernelConfig {
+    /// Values per thread.
+    pub vt: u32,
+    /// Threads per block.
+    pub block_threads: u32,
+    /// What is computed.
+    pub mode: Mode,
+    /// The scan over one value a lane.
+    pub pattern: Pattern,
+    /// How a block composes the scan of its tile.
+    pub composition: Composition,
+    /// Layout of the tile descriptors.
+    pub descriptor: Descriptor,
+    /// How a block learns which tile is its own.
+    pub tile_order: TileOrder,
+}
+
+impl KernelConfig {
+    /// The configuration as the kernels read it on the CPU device. `stages` are the tiles that a block may hold at
+    /// one time, where [`Kernel::is_persistent`] says that it takes several.
+    pub fn to_abi(self, stages: u32) -> abi::lookback_config {
+        abi::lookback_config {
+            vt: self.vt,
+            block_threads: self.block_threads,
+            mode: self.mode as u32,
+            pattern: self.pattern as u32,
+            composition: self.composition as u32,
+            descriptor: self.descriptor as u32,
+            tile_order: self.tile_order as u32,
+            stages,
+        }
+    }
+
+    /// Dynamic shared memory of a block that keeps so many tiles: they lie as they do in lines of the L2 cache.
+    pub const fn ring_bytes(self, stages: u32, element_bytes: usize) -> u64 {
+        const SLACK: u32 = abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES;
+        stages as u64 * self.stage_bytes(element_bytes) + SLACK as u64
+    }
+
+    /// From one of these tiles to the next: 4-byte values go on for a vector (`ring_stages` in `cuda/scan/lookahead.cuh`).
+    pub const fn stage_bytes(self, element_bytes: usize) -> u64 {
+        let gap = if element_bytes == 4 { abi::LOOKBACK_CACHE_LINE_BYTES } else { 0 };
+        self.tile_bytes(element_bytes) + gap as u64
+    }
+
+    /// Bytes of a tile.
+    pub const fn tile_bytes(self, element_bytes: usize) -> u64 {
+        self.vt as u64 * self.block_threads as u64 * element_bytes as u64
+    }
+
+    /// The same for kernels that do not depend on how a tile is scanned.
+    fn untiled(self) -> Self {
+        Self {
+            pattern: Pattern::Shuffle,
+            composition: Composition::ScanThenPropagate,
+            descriptor: Descriptor::Packed64,
+            tile_order: TileOrder::Ticket,
+            ..self
+        }
+    }
+
+    /// The same for kernels that scan tiles but know no descriptors.
+    fn without_descriptors(self) -> Self {
+        Self { descriptor: Descriptor::Packed64, tile_order: TileOrder::Ticket, ..self }
+    }
+}
+
+/// Elements of one access of a lane: the largest power of two that divides VT and fits into 16 bytes.
+/// `access_width` in `cuda/config.cuh` is the same function.
+pub(super) const fn access_width(vt: u32, element_bytes: usize) -> u32 {
+    let mut width = 1;
+    while vt.is_multiple_of(2 * width) && 2 * width as usize * element_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize {
+        width *= 2;
+    }
+    width
+}
+
+/// Scratch arrays start at multiples of this, which is more than any access needs.
+const SCRATCH_ALIGNMENT: u64 = 256;
+
+/// The array, the kernels, and the launches so far.
+pub(super) struct Planner {
+    pub shape: Shape,
+    pub config: KernelConfig,
+    pub element_bytes: u64,
+    pub n: u64,
+    pub in_place: bool,
+    pub input_offset: u32,
+    pub output_offset: u32,
+    pub steps: Vec<Step>,
+    pub scratch_bytes: u64,
+}
+
+impl Planner {
+    /// Elements from the boundary of an access at or below the input to the input.
+    fn lead(&self) -> u32 {
+        let width = access_width(self.config.vt, self.element_bytes as usize);
+        self.input_offset / self.element_bytes as u32 % width
+    }
+
+    /// The same to a boundary of 16 bytes, where copies begin however narrow the accesses of the lanes are.
+    ///
+    /// The nearest or the next but one or two: rows are to begin with whole sectors of the output, because the L2 cache
+    /// takes longer for half of one. They begin with the first boundary of 16 bytes of the output in a tile
+    /// (`cuda/block/misaligned_output.cuh`). What values of 4 bytes skip before that must not be an
+    /// element of the array, so they alone may have to go back by more than 31 bytes. A lead is always less than 32
+    /// elements, which the smallest tile has.
+    fn lead_of_copies(&self) -> u32 {
+        const VECTOR: u32 = abi::LOOKBACK_VECTOR_BYTES;
+        const SECTOR: u32 = abi::LOOKBACK_SECTOR_BYTES;
+        let Self { input_offset, output_offset, in_place, .. } = *self;
+        let output_offset = if in_place { input_offset } else { output_offset } % SECTOR;
+        let bytes = self.element_bytes as u32;
+        let nearest = input_offset % VECTOR;
+        let skipped = (nearest + SECTOR - output_offset) % VECTOR;
+        let is_realigned_on_load = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
+        let leads = [nearest, nearest + VECTOR, nearest + 2 * VECTOR];
+        let is_right = |lead: &u32| {
+            let row = output_offset + 2 * SECTOR + skipped - lead;
+            row.is_multiple_of(SECTOR) && (*lead >= skipped || !is_realigned_on_load)
+        };
+        leads.into_iter().find(is_right).unwrap_or(nearest) / bytes
+    }
+
+    /// Scratch for `count` elements.
+    fn scratch(&mut self, count: u64) -> Place {
+        let offset = self.scratch_bytes;
+        self.scratch_bytes += (count * self.element_bytes).next_multiple_of(SCRATCH_ALIGNMENT);
+        Place::Scratch(offset)
+    }
+
+    /// A launch over the user's array with everything that most kernels do not need left empty.
+    fn step(&self, kernel: Kernel, config: KernelConfig, input: Place, output: Place, grid_blocks: u64) -> Step {
+        Step {
+            kernel,
+            config,
+            grid_blocks,
+            input,
+            output,
+            spine: Place::None,
+            n: self.n,
+            tiles: 0,
+            stride: 0,
+            lead: 0,
+            descriptors: 0,
+            helper_threads: 0,
+            level: 0,
+        }
+    }
+
+    /// Blocks of a kernel whose threads take VT elements each, in no particular order.
+    fn blocks_of_elements(&self) -> u64 {
+        self.n.div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
+    }
+
+    pub(super) fn sequential(&mut self) {
+        // One thread works; a warp is the least that a block has.
+        let config = KernelConfig { block_threads: abi::LOOKBACK_WARP_LANES, ..self.config.untiled() };
+        self.steps.push(self.step(Kernel::Sequential, config, Place::Input, Place::Output, 1));
+    }
+
+    fn copy(&mut self, mode: Mode, input: Place, output: Place) {
+        let config = KernelConfig { mode, ..self.config.untiled() };
+        self.steps.push(self.step(Kernel::Copy, config, input, output, self.blocks_of_elements()));
+    }
+
+    pub(super) fn naive(&mut self) {
+        let mut input = Place::Input;
+        if self.in_place {
+            input = self.scratch(self.n);
+            self.copy(self.config.mode, Place::Input, input);
+        }
+        // A thread an element, whatever VT says.
+        let config = KernelConfig { vt: 1, ..self.config.untiled() };
+        let blocks = self.n.div_ceil(u64::from(config.block_threads));
+        self.steps.push(self.step(Kernel::Naive, config, input, Place::Output, blocks));
+    }
+
+    pub(super) fn hillis_steele(&mut self) {
+        let n = self.n;
+        let levels = n.next_power_of_two().trailing_zeros();
+        if levels == 0 {
+            // One element. Its exclusive scan is the identity, and that is what the subtraction gives.
+            let mode = if self.config.mode == Mode::Inclusive { Mode::Inclusive } else { Mode::Exclusive };
+            self.copy(mode, Place::Input, Place::Output);
+            return;
+        }
+        // Arrays that the steps before the last one write. In place, none of them may be the output: the
+        // first step still reads what stands there.
+        let in_place = self.in_place;
+        let mut temporaries = Vec::new();
+        if in_place {
+            for _ in 0..levels.saturating_sub(1).clamp(1, 2) {
+                temporaries.push(self.scratch(n));
+            }
+        } else if levels > 1 {
+            temporaries.push(self.scratch(n));
+            temporaries.push(Place::Output);
+        }
+        let mut source = Place::Input;
+        if in_place && levels == 1 {
+            source = temporaries[0];
+            self.copy(self.config.mode, Place::Input, source);
+        }
+        for level in 0..levels {
+            let steps_after = levels - 1 - level;
+            let target = match steps_after {
+                0 => Place::Output,
+                // Alternate, so that the step before the last one does not write the output.
+                _ => temporaries[(steps_after as usize + 1) % temporaries.len()],
+            };
+            let blocks = self.blocks_of_elements();
+            let mut step = self.step(Kernel::HillisSteeleStep, self.config.untiled(), source, target, blocks);
+            step.stride = 1 << level;
+            if steps_after == 0 && self.config.mode == Mode::InclusiveMinusInput {
+                step.spine = Place::Input;
+            }
+            self.steps.push(step);
+            source = target;
+        }
+    }
+
+    pub(super) fn blelloch(&mut self) {
+        let n = self.n;
+        let exclusive = self.config.mode == Mode::Exclusive;
+        // An exclusive scan needs the input no more once it is in the tree, so the output is the tree.
+        let tree = if exclusive { Place::Output } else { self.scratch(n) };
+        let partial = self.scratch(u64::from(abi::LOOKBACK_TREE_LEVELS));
+        if !(exclusive && self.in_place && n > 1) {
+            self.copy(Mode::Exclusive, Place::Input, tree);
+        }
+        // A thread a node, and the sweeps know no mode.
+        let config = KernelConfig { vt: 1, mode: Mode::Exclusive, ..self.config.untiled() };
+        let threads = u64::from(config.block_threads);
+        let mut stride = 1;
+        while (n - 1) / (2 * stride) > 0 {
+            let nodes = (n - 1) / (2 * stride);
+            let mut step = self.step(Kernel::BlellochUpsweep, config, tree, tree, nodes.div_ceil(threads));
+            step.stride = stride;
+            self.steps.push(step);
+            stride *= 2;
+        }
+        stride = n.next_power_of_two() / 2;
+        while stride > 0 {
+            let nodes = n.div_ceil(2 * stride);
+            let mut step = self.step(Kernel::BlellochDownsweep, config, tree, tree, nodes.div_ceil(threads));
+            step.stride = stride;
+            step.spine = partial;
+            self.steps.push(step);
+            stride /= 2;
+        }
+        if !exclusive {
+            let blocks = self.blocks_of_elements();
+            let mut step =
+                self.step(Kernel::BlellochFinish, self.config.untiled(), Place::Input, Place::Output, blocks);
+            step.spine = tree;
+            self.steps.push(step);
+        }
+    }
+
+    fn tiles(&self, n: u64, lead: u32) -> u64 {
+        (n + u64::from(lead)).div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
+    }
+
+    pub(super) fn three_phases(&mut self) {
+        let lead = self.lead();
+        self.three_phase(Place::Input, Place::Output, self.n, lead, self.config.mode, 0);
+    }
+
+    fn three_phase(&mut self, input: Place, output: Place, n: u64, lead: u32, mode: Mode, level: u32) {
+        let tiles = self.tiles(n, lead);
+        let config = KernelConfig { mode, ..self.config.without_descriptors() };
+        let phase = |kernel, input, output, spine| Step {
+            kernel,
+            config,
+            grid_blocks: tiles,
+            input,
+            output,
+            spine,
+            n,
+            tiles,
+            stride: 0,
+            lead,
+            descriptors: 0,
+            helper_threads: 0,
+            level,
+        };
+        if tiles == 1 {
+            self.steps.push(phase(Kernel::ScanTiles, input, output, Place::None));
+            return;
+        }
+        let spine = self.scratch(tiles);
+        if self.shape.kernels[0] == Kernel::ReduceTiles {
+            let mut reduce = phase(Kernel::ReduceTiles, input, Place::None, spine);
+            // Totals do not depend on the mode, but for the last element, which only an exclusive scan
+            // must not read.
+            if mode != Mode::Exclusive {
+                reduce.config.mode = Mode::Inclusive;
+            }
+            self.steps.push(reduce);
+            self.three_phase(spine, spine, tiles, 0, Mode::Exclusive, level + 1);
+            self.steps.push(phase(Kernel::ScanTiles, input, output, spine));
+        } else {
+            self.steps.push(phase(Kernel::ScanTileTotals, input, output, spine));
+            self.three_phase(spine, spine, tiles, 0, Mode::Exclusive, level + 1);
+            let mut propagate = phase(Kernel::Propagate, output, output, spine);
+            propagate.config = KernelConfig { mode: Mode::Inclusive, ..config.untiled() };
+            self.steps.push(propagate);
+        }
+    }
+
+    /// One launch over the whole array, whose blocks meet inside it.
+    pub(super) fn one_launch(&mut self) {
+        let Shape { tiling, blocks, has_descriptors, descriptor_copies: (copies, gap), kernels, .. } = self.shape;
+        let lead = if blocks == Blocks::Persistent { self.lead_of_copies() } else { self.lead() };
+        let tiles = self.tiles(self.n, lead);
+        let mut config = if has_descriptors { self.config } else { self.config.without_descriptors() };
+        if tiling == Tiling::Shuffled {
+            // The prefix is known before a tile is scanned.
+            config = KernelConfig { pattern: Pattern::Shuffle, composition: Composition::ReduceThenScan, ..config };
+        }
+        let grid_blocks = match blocks {
+            Blocks::Single => 1,
+            // Not one: compute-sanitizer reports asynchronous stores of a cluster of a single block as errors.
+            Blocks::Cluster => tiles.clamp(2, u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS)),
+            Blocks::PerTile | Blocks::Persistent => tiles,
+        };
+        let mut step = self.step(kernels[0], config, Place::Input, Place::Output, grid_blocks);
+        (step.tiles, step.lead) = (tiles, lead);
+        if has_descriptors {
+            step.descriptors = u64::from(copies) * (tiles + u64::from(gap));
+        }
+        step.helper_threads = self.shape.helper_threads(config.composition);
+        self.steps.push(step);
+    }
+}

@@ -1,0 +1,83 @@
+//! How a strategy runs: what the planner of its launches, the compiler and the devices go by.
+
+use super::{Composition, Kernel};
+use crate::abi;
+
+/// How a strategy runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// The kernels in the order of their first launches. A kernel of two strategies is the same in both.
+    pub kernels: &'static [Kernel],
+    /// How the array is cut.
+    pub tiling: Tiling,
+    /// Who works on the tiles.
+    pub blocks: Blocks,
+    /// Whether tiles meet through descriptors in one launch.
+    pub has_descriptors: bool,
+    /// Copies of each descriptor, and how many descriptors lie between two copies.
+    pub descriptor_copies: (u32, u32),
+    /// Warps of a block beside those that hold values.
+    pub helper_warps: HelperWarps,
+    /// Blocks a multiprocessor that the registers have to leave room for, where the assembler needs to be told.
+    pub resident_blocks: Option<u32>,
+}
+
+impl Shape {
+    /// A block for each share of an untiled array.
+    pub(super) const UNTILED: Self = Self {
+        kernels: &[],
+        tiling: Tiling::Untiled,
+        blocks: Blocks::PerTile,
+        has_descriptors: false,
+        descriptor_copies: (1, 0),
+        helper_warps: HelperWarps::Always(0),
+        resident_blocks: None,
+    };
+    /// A block for each tile.
+    pub(super) const TILED: Self = Self { tiling: Tiling::Patterned, ..Self::UNTILED };
+    /// The same, and tiles meet through descriptors inside one launch.
+    pub(super) const SINGLE_PASS: Self = Self { has_descriptors: true, ..Self::TILED };
+
+    /// Threads of a block beside those that hold values.
+    pub fn helper_threads(&self, composition: Composition) -> u32 {
+        let warps = match self.helper_warps {
+            HelperWarps::UnlessBlockPattern(_) if composition == Composition::Block => 0,
+            HelperWarps::Always(warps) | HelperWarps::UnlessBlockPattern(warps) => warps,
+        };
+        warps * abi::LOOKBACK_WARP_LANES
+    }
+}
+
+/// How a strategy cuts an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tiling {
+    /// Not at all: VT does not matter, or says only how many elements a thread has.
+    Untiled,
+    /// Into tiles of block threads × VT that are scanned by shuffles, whatever pattern and composition say.
+    Shuffled,
+    /// Into such tiles, scanned by any pattern in any composition.
+    Patterned,
+}
+
+/// Who works on the tiles of a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocks {
+    /// A block for each tile, or for as many elements as it has threads.
+    PerTile,
+    /// One block takes all of them in turn.
+    Single,
+    /// As many blocks as the GPU holds take them in turn, in dynamic shared memory: any number of blocks will do.
+    Persistent,
+    /// The blocks of one thread block cluster take them in turn: any number of blocks will do, on compute capability
+    /// 9.0 or later.
+    Cluster,
+}
+
+/// Warps of a block beside those that hold values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HelperWarps {
+    /// So many.
+    Always(u32),
+    /// So many, unless the pattern spans the block.
+    UnlessBlockPattern(u32),
+}
