@@ -371,10 +371,6 @@ mod command_line {
         Command::cargo_bin("lookback").expect("cargo builds the program")
     }
 
-    fn record(folder: &Path) {
-        super::run(folder);
-    }
-
     #[test]
     fn sweeps_are_listed_with_their_purpose_and_described_without_a_gpu() {
         let output = lookback().arg("sweep").output().expect("it runs");
@@ -410,7 +406,7 @@ mod command_line {
     #[test]
     fn a_record_compared_with_itself_is_no_regression_and_a_slower_one_is() {
         let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-        record(old.path());
+        run(old.path());
         let compare = |new: &Path| {
             lookback().arg("compare-records").arg(old.path()).arg(new).arg("--fail-on-regression").assert()
         };

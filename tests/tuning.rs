@@ -618,8 +618,7 @@ mod command_line {
         let record = small_record(folder.path());
         let write = |name: &str| {
             let path = folder.path().join(name);
-            let output =
-                run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", path.to_str().expect("UTF-8")]);
+            let output = tune_from(&record, &path);
             assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
             assert!(String::from_utf8_lossy(&output.stdout).contains("one-wave"), "{output:?}");
             fs::read(path).expect("it was written")
@@ -636,8 +635,7 @@ mod command_line {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (tuning, path) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning"), folder.path().join("sm_90.toml"));
         let record = tuning.join("tune-h100.jsonl.gz");
-        let output =
-            run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", path.to_str().expect("UTF-8")]);
+        let output = tune_from(&record, &path);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(fs::read(path).expect("it was written") == fs::read(tuning.join("sm_90.toml")).expect("it is there"));
     }

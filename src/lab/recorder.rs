@@ -275,7 +275,7 @@ impl<F: Format> Recorder<F> {
         }
     }
 
-    /// Ends the record: compresses its file, puts `.gz` behind the name, and says where it is.
+    /// Ends the record: compresses its file to one named `.jsonl.gz`, and says where it is.
     ///
     /// # Errors
     /// When the disk refuses it; the plain file then stays.
@@ -284,9 +284,7 @@ impl<F: Format> Recorder<F> {
             file.sync_all().map_err(io_error("write", &self.path))?;
         }
         let text = fs::read(&self.path).map_err(io_error("read", &self.path))?;
-        let mut path = self.path.clone().into_os_string();
-        path.push(".gz");
-        let path = PathBuf::from(path);
+        let path = self.path.with_extension("jsonl.gz");
         // No name and no time in the header: the same lines give the same bytes.
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         let bytes = encoder.write_all(&text).and_then(|()| encoder.finish()).map_err(io_error("compress", &path))?;
