@@ -32,7 +32,6 @@ impl Clocks {
         None
     }
 
-    /// Whether a sample at this clock counts.
     pub(super) fn accepts(&self, megahertz: Option<f64>) -> bool {
         match (megahertz, self.median_megahertz()) {
             (Some(clock), Some(median)) => clock >= ACCEPTED_CLOCK_SHARE * median,

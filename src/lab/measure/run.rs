@@ -154,7 +154,6 @@ pub fn run_sweep(
     Ok(summary)
 }
 
-/// How a point is measured.
 type Measure<'a> = &'a dyn Fn(&mut dyn Laboratory, &Point, &mut Clocks) -> Result<MeasuredPoint, DeviceError>;
 
 /// Measures the points that the record does not have yet, and begins none after `budget`. Returns how many are left.

@@ -372,7 +372,6 @@ impl Evaluation {
         self.deciding().any(|outcome| outcome.result == TargetResult::Miss)
     }
 
-    /// Of targets for this GPU, those that decide.
     pub(super) fn deciding(&self) -> impl Iterator<Item = &Outcome> {
         self.outcomes.iter().filter(|outcome| outcome.target.decides && outcome.result != TargetResult::OtherGpu)
     }
