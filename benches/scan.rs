@@ -86,8 +86,8 @@ fn main() {
 #[cfg(feature = "cuda")]
 fn on_gpu(criterion: &mut Criterion<DeviceTime>) -> bool {
     use lookback::lab::cuda::timing::GpuLaboratory;
+    use lookback::lab::measure::point::{Entry, Offsets, Point, Subject};
     use lookback::lab::measure::run::{Laboratory, OpenedPoint};
-    use lookback::lab::measure::sweep::{Entry, Offsets, Point, Subject};
 
     let mut laboratory = match GpuLaboratory::open(0) {
         Ok(laboratory) => laboratory,

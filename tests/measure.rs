@@ -5,16 +5,16 @@
 mod common;
 
 use assert_cmd::Command;
-use common::{H100, machine};
+use common::{FINISHED, H100, header, machine, recorder};
 use lookback::lab::device::DeviceError;
 use lookback::lab::measure::environment::Machine;
-use lookback::lab::measure::record::{
-    FORMAT, Finished, Kind, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecordError, SweepRecorder,
-    SweepRow,
-};
+use lookback::lab::measure::point::{Kind, Point, Subject};
+use lookback::lab::measure::record::{Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
 use lookback::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts, SweepError, run_sweep};
-use lookback::lab::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
-use lookback::lab::measure::sweep::{Point, Subject, SweepFile};
+use lookback::lab::measure::sampling::{Executor, Figure, Readiness, Sample};
+use lookback::lab::measure::stopping::Stop;
+use lookback::lab::measure::sweep::SweepFile;
+use lookback::lab::recorder::RecordError;
 use lookback::lab::verify::Verification;
 use lookback::strategy::Strategy;
 use std::path::Path;
@@ -173,7 +173,7 @@ fn points_that_differ_in_offsets_stay_apart_and_bounds_are_timed_and_not_verifie
     let folder = tempfile::tempdir().expect("a temporary folder");
     // The device fails at the second point, and the sweep is gone on with.
     let mut laboratory = MockLaboratory { fails_at: 1, ..MockLaboratory::new() };
-    let head = SweepHeader { sweep: file.clone(), ..header(&laboratory) };
+    let head = header(H100, file.clone(), "lookback sweep test");
     let mut writer = recorder(folder.path(), &head, false);
     assert!(run_sweep(&mut laboratory, &file, &mut writer, &mut |_| {}).is_err());
     drop(writer);
@@ -181,7 +181,7 @@ fn points_that_differ_in_offsets_stay_apart_and_bounds_are_timed_and_not_verifie
     let mut laboratory = MockLaboratory::new();
     let summary = run_sweep(&mut laboratory, &file, &mut writer, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((laboratory.opened, summary.wrong), (1, 0));
-    let path = writer.finish(finished()).unwrap_or_else(|error| panic!("{error}"));
+    let path = writer.finish(FINISHED).unwrap_or_else(|error| panic!("{error}"));
     let record = SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(record.points.iter().map(|point| <[u32; 2]>::from(point.offsets)).collect::<Vec<_>>(), [[0, 0], [1, 3]]);
     assert_eq!(record.rows.len(), 8);
@@ -205,39 +205,12 @@ fn sweep() -> SweepFile {
     SweepFile::parse(SWEEP, "test".into()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn header(laboratory: &MockLaboratory) -> SweepHeader {
-    SweepHeader {
-        format: FORMAT,
-        program: Program {
-            version: "0".into(),
-            git_commit: Some("abc".into()),
-            git_dirty: Some(false),
-            kernels_sha256: "00".into(),
-        },
-        date: "2026-11-21T00:00:00Z".into(),
-        command: "lookback sweep test".into(),
-        sweep: sweep(),
-        machine: laboratory.machine(),
-    }
-}
-
-fn recorder(folder: &Path, header: &SweepHeader, resume: bool) -> SweepRecorder {
-    match SweepRecorder::open(folder, header, resume).unwrap_or_else(|error| panic!("{error}")) {
-        Opened::Recorder(recorder) => *recorder,
-        Opened::Finished(path) => panic!("{} is finished", path.display()),
-    }
-}
-
-fn finished() -> Finished {
-    Finished { seconds: 1.0, median_clock_mhz: Some(1980.0), temperature_celsius: None }
-}
-
 /// A whole sweep, and the file it left.
 fn run(folder: &Path) -> SweepRecord {
     let mut laboratory = MockLaboratory::new();
-    let mut recorder = recorder(folder, &header(&laboratory), false);
+    let mut recorder = recorder(folder, &header(H100, sweep(), "lookback sweep test"), false);
     run_sweep(&mut laboratory, &sweep(), &mut recorder, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    let path = recorder.finish(finished()).unwrap_or_else(|error| panic!("{error}"));
+    let path = recorder.finish(FINISHED).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(path.file_name().and_then(|name| name.to_str()), Some("test-h100.jsonl.gz"));
     SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -311,7 +284,7 @@ fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
     // The file of a run that the device ended after two points.
     let killed = tempfile::tempdir().expect("a temporary folder");
     let mut laboratory = MockLaboratory { fails_at: 2, ..MockLaboratory::new() };
-    let head = header(&laboratory);
+    let head = header(H100, sweep(), "lookback sweep test");
     let mut writer = recorder(killed.path(), &head, false);
     let result = run_sweep(&mut laboratory, &sweep(), &mut writer, &mut |_| {});
     assert!(matches!(result, Err(SweepError::Device(_))));
@@ -326,7 +299,7 @@ fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
         let points_before = writer.record().points.len();
         run_sweep(&mut laboratory, &sweep(), &mut writer, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(laboratory.opened, 3 - points_before, "cut at {cut}");
-        let compressed = writer.finish(finished()).unwrap_or_else(|error| panic!("{error}"));
+        let compressed = writer.finish(FINISHED).unwrap_or_else(|error| panic!("{error}"));
         let record = SweepRecord::read(&compressed).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(keys(&record), keys(&whole), "cut at {cut}");
         assert_eq!(record.resumed.len(), 1);
@@ -337,14 +310,13 @@ fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
 #[test]
 fn a_sweep_is_not_gone_on_with_on_another_gpu_driver_commit_or_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let laboratory = MockLaboratory::new();
-    let head = header(&laboratory);
+    let head = header(H100, sweep(), "lookback sweep test");
     drop(recorder(folder.path(), &head, false));
     let refusal = |change: &dyn Fn(&mut SweepHeader)| {
         let mut other = head.clone();
         change(&mut other);
         match SweepRecorder::open(folder.path(), &other, true) {
-            Err(SweepRecordError::CannotResume { what, .. }) => what,
+            Err(RecordError::CannotResume { what, .. }) => what,
             other => panic!("{other:?}"),
         }
     };
@@ -356,15 +328,15 @@ fn a_sweep_is_not_gone_on_with_on_another_gpu_driver_commit_or_file() {
     assert_eq!(refusal(&|header| header.program.git_dirty = Some(true)), "commit");
     assert_eq!(refusal(&|header| header.program.kernels_sha256 = "11".into()), "commit");
     assert_eq!(refusal(&|header| header.sweep.limits.minimum_samples = 11), "sweep file");
-    assert!(matches!(SweepRecorder::open(folder.path(), &head, false), Err(SweepRecordError::Exists { .. })));
+    assert!(matches!(SweepRecorder::open(folder.path(), &head, false), Err(RecordError::Exists { .. })));
     drop(recorder(folder.path(), &head, true));
 }
 
 #[test]
 fn damaged_records_are_typed_errors() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    assert!(matches!(SweepRecord::read_all(folder.path()), Err(SweepRecordError::Missing { .. })));
-    assert!(matches!(SweepRecord::read(&folder.path().join("none")), Err(SweepRecordError::Io { .. })));
+    assert!(matches!(SweepRecord::read_all(folder.path()), Err(RecordError::Missing { .. })));
+    assert!(matches!(SweepRecord::read(&folder.path().join("none")), Err(RecordError::Io { .. })));
     let path = folder.path().join("a.jsonl");
     for (text, is_format) in [
         ("", false),
@@ -375,8 +347,8 @@ fn damaged_records_are_typed_errors() {
     ] {
         std::fs::write(&path, text).expect("a file");
         match SweepRecord::read(&path) {
-            Err(SweepRecordError::Format { found: 99, .. }) if is_format => {}
-            Err(SweepRecordError::Damaged { line: 1, .. }) if !is_format => {}
+            Err(RecordError::Format { found: 99, .. }) if is_format => {}
+            Err(RecordError::Damaged { line: 1, .. }) if !is_format => {}
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -397,10 +369,6 @@ mod command_line {
 
     fn lookback() -> Command {
         Command::cargo_bin("lookback").expect("cargo builds the program")
-    }
-
-    fn record(folder: &Path) {
-        super::run(folder);
     }
 
     #[test]
@@ -438,13 +406,13 @@ mod command_line {
     #[test]
     fn a_record_compared_with_itself_is_no_regression_and_a_slower_one_is() {
         let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-        record(old.path());
+        run(old.path());
         let compare = |new: &Path| {
             lookback().arg("compare-records").arg(old.path()).arg(new).arg("--fail-on-regression").assert()
         };
         compare(old.path()).success();
         let mut record = SweepRecord::read(&old.path().join("test-h100.jsonl.gz")).unwrap();
-        let mut writer = super::recorder(new.path(), &record.header, false);
+        let mut writer = recorder(new.path(), &record.header, false);
         for row in &mut record.rows {
             if let Some(graph) = &mut row.graph {
                 graph.samples_ns.iter_mut().for_each(|sample| *sample *= 1.06);

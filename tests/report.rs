@@ -8,11 +8,11 @@ use assert_cmd::cargo::cargo_bin;
 use common::{H100, PEER_SCANS};
 use lookback::element::{ElementType, Operator};
 use lookback::lab::measure::environment::{Machine, NvmlFacts};
-use lookback::lab::measure::record::{
-    FORMAT, FigureRecord, Finished, Kind, Opened, PointDone, Program, Status, SweepHeader, SweepRecorder, SweepRow,
-};
-use lookback::lab::measure::sampling::{Figure, Stop};
-use lookback::lab::measure::sweep::{Point, Subject, SweepFile};
+use lookback::lab::measure::point::{Kind, Point, Subject};
+use lookback::lab::measure::record::{FigureRecord, Finished, PointDone, Status, SweepHeader, SweepRow};
+use lookback::lab::measure::sampling::Figure;
+use lookback::lab::measure::stopping::Stop;
+use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::report::{ReportError, SpliceError, SweepSource, splice, write_sweeps};
 use lookback::strategy::Strategy;
 use std::collections::BTreeMap;
@@ -127,22 +127,9 @@ fn row(point: &Point, subject: &Subject, figures: &[Figure], copies: &mut BTreeM
 /// The record of a shipped sweep on a GPU that never was.
 fn record(folder: &Path, sweep: &str) -> PathBuf {
     let sweep = SweepFile::open(sweep).expect("a shipped sweep");
-    let header = SweepHeader {
-        format: FORMAT,
-        program: Program {
-            version: "0.1.0".to_owned(),
-            git_commit: Some("0123456789ab".to_owned()),
-            git_dirty: Some(false),
-            kernels_sha256: "0123456789abcdef".to_owned(),
-        },
-        date: "2026-11-21T12:00:00Z".to_owned(),
-        command: format!("lookback sweep {} --output reports", sweep.name),
-        sweep: sweep.clone(),
-        machine: machine(),
-    };
-    let Opened::Recorder(mut recorder) = SweepRecorder::open(folder, &header, false).expect("a folder") else {
-        panic!("nothing was there before");
-    };
+    let command = format!("lookback sweep {} --output reports", sweep.name);
+    let header = SweepHeader { machine: machine(), ..common::header(H100, sweep.clone(), &command) };
+    let mut recorder = common::recorder(folder, &header, false);
     let (points, skipped) = sweep.points(&PEER_SCANS.map(str::to_owned));
     for note in skipped {
         recorder.skipped(note).unwrap();

@@ -4,16 +4,17 @@
 mod common;
 
 use assert_cmd::Command;
-use common::{PEER_SCANS, machine};
+use common::{FINISHED, H100, PEER_SCANS, header, recorder};
 use lookback::element::{ElementType, Operator};
-use lookback::lab::measure::record::{
-    FORMAT, FigureRecord, Finished, Kind, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow,
-};
+use lookback::lab::measure::point::{Kind, Point};
+use lookback::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use lookback::lab::measure::run::estimate_sweep;
-use lookback::lab::measure::sampling::{Figure, Stop};
-use lookback::lab::measure::statistics::Verdict as Samples;
-use lookback::lab::measure::sweep::{Point, SweepFile};
-use lookback::lab::measure::targets::{Comparison, Evaluation, Outcome, SUBJECT, SWEEP, TARGETS, Verdict, evaluate};
+use lookback::lab::measure::sampling::Figure;
+use lookback::lab::measure::stopping::Stop;
+use lookback::lab::measure::sweep::SweepFile;
+use lookback::lab::measure::targets::evaluation::{Evaluation, Outcome, TargetResult, evaluate};
+use lookback::lab::measure::targets::{Comparison, SUBJECT, SWEEP, TARGETS};
+use lookback::lab::statistics::Difference;
 use lookback::strategy::{Mode, Strategy};
 use std::path::{Path, PathBuf};
 
@@ -47,25 +48,12 @@ fn record(gpu: &str) -> SweepRecord {
     let sweep = SweepFile::open(SWEEP).expect("shipped");
     let (points, _) = sweep.points(&PEERS.map(str::to_owned));
     let rows = points.iter().flat_map(rows).collect();
-    let header = SweepHeader {
-        format: FORMAT,
-        program: Program {
-            version: "0".to_owned(),
-            git_commit: None,
-            git_dirty: None,
-            kernels_sha256: "00".to_owned(),
-        },
-        date: "2026-11-21T12:00:00Z".to_owned(),
-        command: "lookback compare --sweep targets --output records".to_owned(),
-        sweep,
-        machine: machine(gpu),
-    };
-    let finished = Some(Finished { seconds: 1.0, median_clock_mhz: None, temperature_celsius: None });
-    SweepRecord { header, rows, points: Vec::new(), skipped: Vec::new(), resumed: Vec::new(), finished }
+    let header = header(gpu, sweep, "lookback compare --sweep targets --output records");
+    SweepRecord { rows, finished: Some(FINISHED), ..SweepRecord::from(header) }
 }
 
 fn h100() -> SweepRecord {
-    record("NVIDIA H100 80GB HBM3")
+    record(H100)
 }
 
 fn rows(point: &Point) -> Vec<SweepRow> {
@@ -144,7 +132,7 @@ fn outcome<'a>(evaluation: &'a Evaluation, place: &str, comparison: Comparison, 
 }
 
 fn missed(evaluation: &Evaluation) -> Vec<&'static str> {
-    let missed = evaluation.outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Miss);
+    let missed = evaluation.outcomes.iter().filter(|outcome| outcome.result == TargetResult::Miss);
     missed.map(|outcome| outcome.target.place.trim()).collect()
 }
 
@@ -185,7 +173,7 @@ fn one_figure_below_a_target_is_a_miss_that_names_it_and_its_bound() {
     assert!((bound.share - 3.5 * 1.001 / (3.6 * 1.002)).abs() < 1e-6 && worst.is_near_bound());
     // The stretch of 1.5 is missed there and nowhere else.
     assert_eq!(missed.stretched(), Some(missed.findings.len() - 1));
-    assert_eq!(outcome(&evaluation, "4 MiB", Comparison::Cub, Figure::Graph).verdict, Verdict::Pass);
+    assert_eq!(outcome(&evaluation, "4 MiB", Comparison::Cub, Figure::Graph).result, TargetResult::Pass);
 }
 
 #[test]
@@ -215,18 +203,22 @@ fn what_was_not_measured_is_a_miss_that_says_so() {
 
     // 64 MiB of every type, in every figure, aligned: 8 types, 2 modes, 3 figures.
     let everywhere = self::outcome(&evaluation, "everywhere", Comparison::NotSlower, Figure::Cold);
-    assert_eq!((everywhere.verdict, everywhere.misses().count()), (Verdict::Miss, 48));
+    assert_eq!((everywhere.result, everywhere.misses().count()), (TargetResult::Miss, 48));
 
     let mut incomplete = h100();
     incomplete.rows.retain(|row| row.subject != SUBJECT || row.offsets.is_aligned());
     let evaluation = evaluate(&incomplete);
     for (place, comparison) in [("everywhere", Comparison::NotSlower), ("any n, any offsets", Comparison::Neighbour)] {
-        assert_eq!(self::outcome(&evaluation, place, comparison, Figure::Cold).verdict, Verdict::Miss, "{place}");
+        assert_eq!(self::outcome(&evaluation, place, comparison, Figure::Cold).result, TargetResult::Miss, "{place}");
     }
 
     record.rows.retain(|row| row.subject != SUBJECT);
     let evaluation = evaluate(&record);
-    assert!(evaluation.outcomes.iter().all(|outcome| outcome.verdict != Verdict::Pass), "{}", evaluation.text(false));
+    assert!(
+        evaluation.outcomes.iter().all(|outcome| outcome.result != TargetResult::Pass),
+        "{}",
+        evaluation.text(false)
+    );
     assert!(evaluation.text(false).contains("it was not measured"));
 }
 
@@ -236,7 +228,7 @@ fn a_figure_with_nothing_beside_it_or_a_wrong_result_is_a_miss() {
     without.rows.retain(|row| !row.subject.starts_with("cub"));
     let evaluation = evaluate(&without);
     assert!(missed(&evaluation).contains(&"everywhere") && missed(&evaluation).contains(&"4 MiB"));
-    assert_eq!(outcome(&evaluation, "256 MiB", Comparison::Memcpy, Figure::Cold).verdict, Verdict::Pass);
+    assert_eq!(outcome(&evaluation, "256 MiB", Comparison::Memcpy, Figure::Cold).result, TargetResult::Pass);
 
     let mut wrong = h100();
     let row = wrong.rows.iter_mut().find(|row| row.subject == SUBJECT && row.n == 1 << 26).expect("64 MiB of u8");
@@ -256,18 +248,19 @@ fn everywhere_is_judged_by_the_samples() {
         });
         let evaluation = evaluate(&record);
         let everywhere = outcome(&evaluation, "everywhere", Comparison::NotSlower, Figure::Cold);
-        let counts = [Samples::Same, Samples::Unclear, Samples::Slower].map(|verdict| everywhere.samples(verdict));
-        (everywhere.verdict, counts)
+        let counts = [Difference::Same, Difference::Unclear, Difference::Slower]
+            .map(|difference| everywhere.samples(difference));
+        (everywhere.result, counts)
     };
-    assert_eq!(judged(1.002, true), (Verdict::Pass, [1, 0, 0]));
-    assert_eq!(judged(1.04, true), (Verdict::Miss, [0, 0, 1]));
-    assert_eq!(judged(1.04, false), (Verdict::Pass, [0, 1, 0]));
+    assert_eq!(judged(1.002, true), (TargetResult::Pass, [1, 0, 0]));
+    assert_eq!(judged(1.04, true), (TargetResult::Miss, [0, 0, 1]));
+    assert_eq!(judged(1.04, false), (TargetResult::Pass, [0, 1, 0]));
 
     let mut record = h100();
     change(&mut record, SUBJECT, at, |figure| figure.samples_ns.clear());
     let evaluation = evaluate(&record);
     let everywhere = outcome(&evaluation, "everywhere", Comparison::NotSlower, Figure::Cold);
-    assert_eq!((everywhere.verdict, everywhere.samples(Samples::Unclear)), (Verdict::Miss, 0));
+    assert_eq!((everywhere.result, everywhere.samples(Difference::Unclear)), (TargetResult::Miss, 0));
 }
 
 #[test]
@@ -307,7 +300,7 @@ fn a_target_of_another_gpu_decides_nothing_and_a_gpu_without_targets_reaches_non
     let passed: Vec<&str> = evaluation
         .outcomes
         .iter()
-        .filter(|outcome| outcome.verdict == Verdict::Pass)
+        .filter(|outcome| outcome.result == TargetResult::Pass)
         .map(|outcome| outcome.target.place)
         .collect();
     assert_eq!(passed, [">= 1 GiB, H200"]);
@@ -346,14 +339,11 @@ mod command_line {
     }
 
     fn write(record: &SweepRecord, folder: &Path) -> PathBuf {
-        let Opened::Recorder(mut recorder) = SweepRecorder::open(folder, &record.header, false).expect("a folder")
-        else {
-            panic!("nothing was there before");
-        };
+        let mut recorder = recorder(folder, &record.header, false);
         for row in &record.rows {
             recorder.row(row.clone()).expect("a disk");
         }
-        recorder.finish(record.finished.clone().expect("finished")).expect("a disk")
+        recorder.finish(FINISHED).expect("a disk")
     }
 
     #[test]

@@ -5,18 +5,18 @@
 mod common;
 
 use assert_cmd::cargo::cargo_bin;
-use common::{H100, machine};
+use common::{FINISHED, H100, machine, recorder};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::lab::device::DeviceError;
 use lookback::lab::measure::environment::Machine;
-use lookback::lab::measure::record::{
-    FORMAT, FigureRecord, Finished, Opened, Pass, PointDone, Program, Status, SweepHeader, SweepRecord, SweepRecorder,
-    SweepRow,
-};
+use lookback::lab::measure::point::{Offsets, Point, Subject};
+use lookback::lab::measure::record::{FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow};
 use lookback::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts};
-use lookback::lab::measure::sampling::{Executor, Figure, Readiness, Sample, Stop};
-use lookback::lab::measure::sweep::{Offsets, Point, Subject, SweepFile};
-use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, derive, run_tuning};
+use lookback::lab::measure::sampling::{Executor, Figure, Readiness, Sample};
+use lookback::lab::measure::stopping::Stop;
+use lookback::lab::measure::sweep::SweepFile;
+use lookback::lab::measure::tune::derive::derive;
+use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, run_tuning};
 use lookback::lab::verify::Verification;
 use lookback::strategy::tuning::{Gpu, Tuning, TuningTable};
 use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
@@ -27,19 +27,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 fn header(sweep: SweepFile) -> SweepHeader {
-    SweepHeader {
-        format: FORMAT,
-        program: Program {
-            version: "0".into(),
-            git_commit: Some("abc".into()),
-            git_dirty: Some(false),
-            kernels_sha256: "00".into(),
-        },
-        date: "2026-11-21T00:00:00Z".into(),
-        command: "lookback tune --output 'my table.toml'".into(),
-        sweep,
-        machine: machine(H100),
-    }
+    common::header(H100, sweep, "lookback tune --output 'my table.toml'")
 }
 
 /// Microseconds that a launch and a byte take, made up so that each strategy is best somewhere.
@@ -145,17 +133,6 @@ impl Laboratory for MockLaboratory {
     }
 }
 
-fn recorder(folder: &Path, header: &SweepHeader, resume: bool) -> SweepRecorder {
-    match SweepRecorder::open(folder, header, resume).unwrap_or_else(|error| panic!("{error}")) {
-        Opened::Recorder(recorder) => *recorder,
-        Opened::Finished(path) => panic!("{} is finished", path.display()),
-    }
-}
-
-fn finished() -> Finished {
-    Finished { seconds: 1.0, median_clock_mhz: Some(1980.0), temperature_celsius: None }
-}
-
 /// A row with the three figures in microseconds, graph first, and a standard error of that share.
 fn row(n: u64, (strategy, vt, block_threads): (Strategy, u32, u32), times: [f64; 3], error: f64) -> SweepRow {
     let config = ScanConfig { vt, block_threads, ..ScanConfig::suggested(strategy, 4, n) };
@@ -201,7 +178,7 @@ fn record(folder: &Path, rows: Vec<SweepRow>) -> PathBuf {
         };
         recorder.point(point).expect("a point is kept");
     }
-    recorder.finish(finished()).expect("a record")
+    recorder.finish(FINISHED).expect("a record")
 }
 
 const SMALL: (Strategy, u32, u32) = (Strategy::SingleBlock, 4, 64);
@@ -438,7 +415,7 @@ fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
 #[test]
 fn a_finished_record_without_some_size_extends_no_row_over_it() {
     let mut record = interrupted(72);
-    record.finished = Some(finished());
+    record.finished = Some(FINISHED);
     let whole = derive(&record).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(whole.header.note, None, "it is complete");
     // f32's largest size did not fit the memory.
@@ -546,7 +523,7 @@ fn the_best_few_of_each_point_are_measured_again_and_the_table_follows() {
     for pair in laboratory.opened.chunks(2) {
         assert!(pair[0] >= pair[1] && pair[1] <= 2 * plan.finalists, "{pair:?}");
     }
-    let path = recorder.finish(finished()).expect("a record");
+    let path = recorder.finish(FINISHED).expect("a record");
     let record = SweepRecord::read(&path).expect("a record");
     for row in record.rows.iter().filter(|row| row.pass == Some(Pass::Full) && row.vt.is_some()) {
         assert_ne!(row.subject, "lookback", "it was wrong");
@@ -641,8 +618,7 @@ mod command_line {
         let record = small_record(folder.path());
         let write = |name: &str| {
             let path = folder.path().join(name);
-            let output =
-                run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", path.to_str().expect("UTF-8")]);
+            let output = tune_from(&record, &path);
             assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
             assert!(String::from_utf8_lossy(&output.stdout).contains("one-wave"), "{output:?}");
             fs::read(path).expect("it was written")
@@ -659,8 +635,7 @@ mod command_line {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (tuning, path) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning"), folder.path().join("sm_90.toml"));
         let record = tuning.join("tune-h100.jsonl.gz");
-        let output =
-            run(&["tune", "--from", record.to_str().expect("UTF-8"), "--output", path.to_str().expect("UTF-8")]);
+        let output = tune_from(&record, &path);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(fs::read(path).expect("it was written") == fs::read(tuning.join("sm_90.toml")).expect("it is there"));
     }

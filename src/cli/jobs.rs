@@ -3,7 +3,7 @@
 use super::CliError;
 use super::arguments::{CompareArguments, Names};
 use crate::element::{ElementType, Instance, Operator};
-use crate::lab::record::Skipped;
+use crate::lab::recorder::Skipped;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{Composition, Descriptor, Limit, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};

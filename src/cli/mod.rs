@@ -22,8 +22,7 @@ pub mod tune;
 
 use crate::element::{ElementType, Operator};
 use crate::lab::device::DeviceError;
-use crate::lab::measure::record::SweepRecordError;
-use crate::lab::record::RecordError;
+use crate::lab::recorder::RecordError;
 use crate::lab::report::ReportError;
 #[cfg(feature = "cpu")]
 use crate::lab::stress::table::Detector;
@@ -195,7 +194,7 @@ pub enum CliError {
     /// `--input` is unusable.
     #[error(transparent)]
     Input(#[from] input::InputError),
-    /// The output folder is unusable, or holds no record.
+    /// A record cannot be read, written or gone on with.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A plot could not be drawn.
@@ -204,9 +203,6 @@ pub enum CliError {
     /// A sweep file is not to be found or unusable.
     #[error(transparent)]
     SweepFile(#[from] crate::lab::measure::sweep::SweepFileError),
-    /// A sweep's record cannot be read, written or gone on with.
-    #[error(transparent)]
-    SweepRecord(#[from] SweepRecordError),
     /// A tuning table cannot be read, or does not fit the device.
     #[error(transparent)]
     Tuning(#[from] crate::strategy::tuning::TuningError),

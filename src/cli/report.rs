@@ -3,7 +3,8 @@
 use super::console::Console;
 use super::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::record::Status;
-use crate::lab::record::{Record, write_atomically};
+use crate::lab::record::Record;
+use crate::lab::recorder::write_atomically;
 use crate::lab::report::{self, SweepSource};
 use clap::Args;
 use std::path::{Path, PathBuf};

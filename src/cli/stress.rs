@@ -5,7 +5,7 @@ use super::console::Console;
 use super::detectors::{Examiner, examiners};
 use super::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::environment::processor;
-use crate::lab::record::write_atomically;
+use crate::lab::recorder::write_atomically;
 use crate::lab::stress::search::{Census, Limits, Search, search, shrink};
 use crate::lab::stress::table::{Cell, Detector, KillTable, Row, Verdict};
 use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};

@@ -3,14 +3,14 @@
 use super::console::Console;
 use super::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::compare::{THRESHOLD, compare_records};
-use crate::lab::measure::environment::processor;
-use crate::lab::measure::record::{
-    FORMAT, Finished, Opened, Program, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow,
-};
-use crate::lab::measure::run::{self, Laboratory, Progress, SweepSummary};
-use crate::lab::measure::sampling::{Figure, Stop};
+use crate::lab::measure::environment::{Program, processor};
+use crate::lab::measure::point::Point;
+use crate::lab::measure::record::{FORMAT, Opened, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
+use crate::lab::measure::run::{self, Laboratory, Progress, SweepError, SweepSummary};
+use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::selftest::selftest;
-use crate::lab::measure::sweep::{Point, SHIPPED, SweepFile};
+use crate::lab::measure::stopping::Stop;
+use crate::lab::measure::sweep::{SHIPPED, SweepFile};
 use crate::strategy::tuning::{Gpu, TuningTable};
 use crate::text::format_size;
 use clap::Args;
@@ -125,9 +125,6 @@ pub fn run_and_record(
 
 /// Runs a sweep on a laboratory, prints what `shown` makes of the rows of each point, and keeps the record. Returns the
 /// exit code and where the record is.
-///
-/// # Errors
-/// When the device failed or the record cannot be written.
 pub(super) fn measure(
     laboratory: &mut dyn Laboratory,
     file: SweepFile,
@@ -136,16 +133,9 @@ pub(super) fn measure(
     console: &mut Console,
     shown: &mut dyn FnMut(&[SweepRow]) -> Option<String>,
 ) -> Result<(u8, PathBuf), CliError> {
-    let header = SweepHeader {
-        format: FORMAT,
-        program: Program::this(),
-        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        command: super::compare::command_line(),
-        sweep: file.clone(),
-        machine: laboratory.machine(),
-    };
-    let mut recorder = match SweepRecorder::open(output, &header, resume)? {
-        Opened::Recorder(recorder) => recorder,
+    let (header, opened) = open_record(laboratory, &file, output, resume)?;
+    let recorder = match opened {
+        Opened::Recorder(recorder) => *recorder,
         Opened::Finished(path) => {
             console.print(&format!("{} is finished; nothing is left to do\n", path.display()))?;
             return Ok((EXIT_OK, path));
@@ -163,39 +153,66 @@ pub(super) fn measure(
     ));
     console.start_progress(points.iter().map(|point| cost(point, &file)).sum());
     let mut failed = None;
-    let result = run::run_sweep(laboratory, &file, &mut recorder, &mut |progress| match progress {
-        Progress::Compiling(points) => console.show_progress(format!("compiling kernels for {points} points")),
-        Progress::Point(point) => {
-            console.show_progress(point.title());
-        }
-        Progress::Rows(point, rows) => {
-            console.advance(cost(point, &file));
-            if !console.is_quiet()
-                && let Some(text) = shown(rows)
-                && let Err(error) = console.print(&text)
-            {
-                failed.get_or_insert(error);
-            }
-        }
-        Progress::Skipped(skipped) => console.remark(&format!("skipped: {} ({})", skipped.what, skipped.why)),
-    });
-    console.end_progress();
-    let summary = match result {
-        Ok(summary) => summary,
-        Err(error) => {
-            console.remark(&format!("what was finished is in {}; go on with --resume", recorder.path().display()));
-            return Err(error.into());
+    let shown = &mut |console: &mut Console, point: &Point, rows: &[SweepRow]| {
+        console.advance(cost(point, &file));
+        if !console.is_quiet()
+            && let Some(text) = shown(rows)
+            && let Err(error) = console.print(&text)
+        {
+            failed.get_or_insert(error);
         }
     };
-    let path = recorder.finish(Finished {
-        seconds: summary.seconds,
-        median_clock_mhz: summary.median_clock_mhz,
-        temperature_celsius: laboratory.temperature_celsius(),
+    let (recorder, summary) = record_into(recorder, console, shown, |recorder, progress| {
+        run::run_sweep(laboratory, &file, recorder, progress)
     })?;
+    let path = recorder.finish(summary.finished.clone())?;
     console.print(&format!("\n{}\n{}\n", in_a_sentence(&summary), path.display()))?;
     match failed {
         Some(error) => Err(error),
         None => Ok((if summary.wrong == 0 { EXIT_OK } else { EXIT_WRONG }, path)),
+    }
+}
+
+/// Opens the record of a sweep in a folder, with the header of this run.
+pub(super) fn open_record(
+    laboratory: &dyn Laboratory,
+    sweep: &SweepFile,
+    folder: &Path,
+    resume: bool,
+) -> Result<(SweepHeader, Opened), CliError> {
+    let header = SweepHeader {
+        format: FORMAT,
+        program: Program::this(),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: super::compare::command_line(),
+        sweep: sweep.clone(),
+        machine: laboratory.machine(),
+    };
+    let opened = SweepRecorder::open(folder, &header, resume)?;
+    Ok((header, opened))
+}
+
+/// Measures into a record with progress on the console, which must have been started; `shown` is told of every point
+/// that is finished. If it fails, a remark says where what was finished is.
+pub(super) fn record_into<T>(
+    mut recorder: SweepRecorder,
+    console: &mut Console,
+    shown: &mut dyn FnMut(&mut Console, &Point, &[SweepRow]),
+    measure: impl FnOnce(&mut SweepRecorder, &mut dyn FnMut(Progress<'_>)) -> Result<T, SweepError>,
+) -> Result<(SweepRecorder, T), CliError> {
+    let result = measure(&mut recorder, &mut |progress| match progress {
+        Progress::Compiling(points) => console.show_progress(format!("compiling kernels for {points} points")),
+        Progress::Point(point) => console.show_progress(point.title()),
+        Progress::Rows(point, rows) => shown(console, point, rows),
+        Progress::Skipped(skipped) => console.remark(&format!("skipped: {} ({})", skipped.what, skipped.why)),
+    });
+    console.end_progress();
+    match result {
+        Ok(summary) => Ok((recorder, summary)),
+        Err(error) => {
+            console.remark(&format!("what was finished is in {}; go on with --resume", recorder.path().display()));
+            Err(error.into())
+        }
     }
 }
 
@@ -216,9 +233,6 @@ const INSTEAD: &str = "`lookback sweep NAME --dry-run` says what it would measur
                        `lookback compare --device cpu` runs the strategies here";
 
 /// The GPU to measure on. Where there is none, the error says that `what` needs one, and what can be done `instead`.
-///
-/// # Errors
-/// When there is none, or this build knows none.
 #[cfg(feature = "cuda")]
 pub(super) fn open_laboratory(
     ordinal: usize,
@@ -297,8 +311,11 @@ pub(super) fn in_words(seconds: f64) -> String {
 }
 
 pub(super) fn in_a_sentence(summary: &SweepSummary) -> String {
-    let mut text =
-        format!("{} after {}", if summary.wrong == 0 { "done" } else { "DONE WITH ERRORS" }, in_words(summary.seconds));
+    let mut text = format!(
+        "{} after {}",
+        if summary.wrong == 0 { "done" } else { "DONE WITH ERRORS" },
+        in_words(summary.finished.seconds)
+    );
     if summary.wrong > 0 {
         let _ = write!(text, ", {} rows are WRONG", summary.wrong);
     }
@@ -308,7 +325,7 @@ pub(super) fn in_a_sentence(summary: &SweepSummary) -> String {
     if summary.untrusted_figures > 0 {
         let _ = write!(text, ", {} figures met no noise criterion", summary.untrusted_figures);
     }
-    if let Some(clock) = summary.median_clock_mhz {
+    if let Some(clock) = summary.finished.median_clock_mhz {
         let _ = write!(text, ", median clock {clock:.0} MHz");
     }
     text

@@ -5,8 +5,9 @@ use super::console::Console;
 use super::{CliError, EXIT_MISSED, EXIT_OK, EXIT_WRONG, sweep};
 use crate::lab::measure::record::{Status, SweepRecord};
 use crate::lab::measure::sweep::SweepFile;
-use crate::lab::measure::targets::{Evaluation, SWEEP, evaluate};
-use crate::lab::record::write_atomically;
+use crate::lab::measure::targets::SWEEP;
+use crate::lab::measure::targets::evaluation::{Evaluation, evaluate};
+use crate::lab::recorder::write_atomically;
 use crate::strategy::tuning::TuningTable;
 use std::path::{Path, PathBuf};
 

@@ -2,19 +2,18 @@
 
 use super::arguments::Names;
 use super::console::Console;
-use super::sweep::{in_a_sentence, in_words, open_laboratory};
+use super::sweep::{in_a_sentence, in_words, open_laboratory, open_record, record_into};
 use super::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::element::ElementType;
-use crate::lab::measure::record::{FORMAT, Finished, Opened, Program, SweepHeader, SweepRecord, SweepRecorder};
-use crate::lab::measure::run::{Laboratory, Progress};
+use crate::lab::measure::record::{Opened, SweepRecord};
+use crate::lab::measure::run::Laboratory;
 use crate::lab::measure::tune::{self, TunePlan};
-use crate::lab::record::write_atomically;
+use crate::lab::recorder::write_atomically;
 use crate::strategy::tuning::TuningTable;
 use crate::text::format_size;
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// `lookback tune`.
 #[derive(Debug, Clone, Args)]
@@ -95,16 +94,9 @@ pub fn measure_and_write(
     console: &mut Console,
 ) -> Result<u8, CliError> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let header = SweepHeader {
-        format: FORMAT,
-        program: Program::this(),
-        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        command: super::compare::command_line(),
-        sweep: plan.sweep.clone(),
-        machine: laboratory.machine(),
-    };
-    let mut recorder = match SweepRecorder::open(folder, &header, resume)? {
-        Opened::Recorder(recorder) => recorder,
+    let (header, opened) = open_record(laboratory, &plan.sweep, folder, resume)?;
+    let recorder = match opened {
+        Opened::Recorder(recorder) => *recorder,
         Opened::Finished(path) => {
             console.remark(&format!("{} is finished; nothing is left to measure", path.display()));
             write_table(&path, output, console)?;
@@ -120,26 +112,11 @@ pub fn measure_and_write(
         in_words(plan.budget.as_secs_f64())
     ));
     console.start_progress(points.len() as u64);
-    let result = tune::run_tuning(laboratory, plan, &mut recorder, &mut |progress| match progress {
-        Progress::Compiling(points) => console.show_progress(format!("compiling kernels for {points} points")),
-        Progress::Point(point) => console.show_progress(format!("{} n = {}", point.instance, format_size(point.n))),
-        Progress::Rows(..) => console.advance(1),
-        Progress::Skipped(skipped) => console.remark(&format!("skipped: {} ({})", skipped.what, skipped.why)),
-    });
-    console.end_progress();
-    let summary = match result {
-        Ok(summary) => summary,
-        Err(error) => {
-            console.remark(&format!("what was finished is in {}; go on with --resume", recorder.path().display()));
-            return Err(error.into());
-        }
-    };
+    let (recorder, summary) = record_into(recorder, console, &mut |console, _, _| console.advance(1), {
+        |recorder, progress| tune::run_tuning(laboratory, plan, recorder, progress)
+    })?;
     let path = if summary.points_left == 0 {
-        recorder.finish(Finished {
-            seconds: summary.sweep.seconds,
-            median_clock_mhz: summary.sweep.median_clock_mhz,
-            temperature_celsius: laboratory.temperature_celsius(),
-        })?
+        recorder.finish(summary.sweep.finished.clone())?
     } else {
         console.remark(&format!(
             "the time was spent with {} points left; go on with --resume, or give more by --seconds",
@@ -178,7 +155,7 @@ fn check_output(output: &Path, record: Option<&Path>) -> Result<(), CliError> {
 fn write_table(record: &Path, output: &Path, console: &mut Console) -> Result<(), CliError> {
     // Again, because what is there now may not have been there when measuring began.
     check_output(output, Some(record))?;
-    let table = tune::derive(&SweepRecord::read(record)?)
+    let table = tune::derive::derive(&SweepRecord::read(record)?)
         .map_err(|source| CliError::RecordMakesNoTable { path: record.to_owned(), source: Box::new(source) })?;
     if let Some(note) = &table.header.note {
         console.remark(&format!("warning: {note}"));

@@ -11,6 +11,8 @@ pub mod device;
 pub mod measure;
 pub mod peers;
 pub mod record;
+pub mod recorder;
 pub mod report;
+pub mod statistics;
 pub mod stress;
 pub mod verify;

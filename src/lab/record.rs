@@ -1,18 +1,21 @@
 //! What a run leaves behind: a header that says how it came about and one flat row a configuration.
 //!
-//! While a run goes on, header and rows are appended line by line to `data.partial.jsonl`, each flushed at
-//! once, so that a run that is killed loses nothing it had finished. When it is done, `data.json` and
-//! `data.csv` are written beside and renamed into place, and the partial file goes. Everything else in the
-//! folder (plots, page) is rendered from these and can be made again at any time.
+//! While a run goes on, a [`Recorder`] keeps header and rows in `data.partial.jsonl`. When it is done, `data.json` and
+//! `data.csv` are written, and the partial file goes. Everything else in the folder (plots, page) is rendered from these
+//! and can be made again at any time.
 
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::device::{DeviceDescription, Outcome};
+use crate::lab::recorder::{
+    Format, RecordError, Recorder, Skipped, check_version, io_error, parse, read_lines, write_atomically,
+};
+use crate::lab::statistics::Summary;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Version of the layout; a reader refuses what it does not know.
 pub const FORMAT: u32 = 1;
@@ -171,8 +174,9 @@ impl Row {
             let bytes = 2.0 * request.n as f64 * request.instance.element().bytes() as f64;
             row.time_us = Some(rounded(timing.median_ns / 1000.0, 3));
             row.gigabytes_per_second = Some(rounded(bytes / timing.median_ns, 3));
-            row.time_lower_quartile_us = quantile(&timing.samples_ns, 0.25).map(|ns| rounded(ns / 1000.0, 3));
-            row.time_upper_quartile_us = quantile(&timing.samples_ns, 0.75).map(|ns| rounded(ns / 1000.0, 3));
+            let summary = Summary::of(&timing.samples_ns);
+            row.time_lower_quartile_us = summary.map(|summary| rounded(summary.lower_quartile / 1000.0, 3));
+            row.time_upper_quartile_us = summary.map(|summary| rounded(summary.upper_quartile / 1000.0, 3));
             row.samples = Some(timing.samples_ns.len() as u64);
         }
         if let Some(counters) = &outcome.counters {
@@ -253,27 +257,9 @@ impl Row {
 }
 
 /// `value` with at most `digits` after the point: what is stored is what is compared and shown.
-fn rounded(value: f64, digits: i32) -> f64 {
+pub(super) fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (value * scale).round() / scale
-}
-
-/// The sample below which `share` of the samples lie, between neighbours linearly; `None` without samples.
-fn quantile(samples: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let position = share * sorted.len().checked_sub(1)? as f64;
-    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
-    Some(below + (above - below) * position.fract())
-}
-
-/// Configurations that were asked for and not run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
-    /// Which, for example "naive at n = 2^20".
-    pub what: String,
-    /// Why.
-    pub why: String,
 }
 
 /// A whole run, or the part of it that was finished.
@@ -287,134 +273,66 @@ pub struct Record {
     pub skipped: Vec<Skipped>,
 }
 
-/// A line of `data.partial.jsonl`.
+/// A line of `data.partial.jsonl` below the header.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
-    Header(Header),
+pub enum Line {
+    /// What came of a configuration.
     Row(Box<Row>),
+    /// What was not run.
     Skipped(Skipped),
 }
 
-/// A record that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The operating system refused.
-    #[error("cannot {action} {}", path.display())]
-    Io {
-        /// "read", "write", ….
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-    /// No data there.
-    #[error("{} holds no record: neither {JSON} nor {PARTIAL} is there; make one with `lookback compare --output {}`",
-        path.display(), path.display())]
-    Missing {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Not what this program writes.
-    #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Written by another version.
-    #[error("{} has format {found}, this program reads format {FORMAT}; use the version that wrote it", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-    /// A row that is no line of CSV.
-    #[error("cannot write {} as CSV", path.display())]
-    Csv {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        source: csv::Error,
-    },
+impl From<Header> for Record {
+    fn from(header: Header) -> Self {
+        Self { header, rows: Vec::new(), skipped: Vec::new() }
+    }
+}
+
+impl Format for Record {
+    const VERSION: u32 = FORMAT;
+    type Header = Header;
+    type Line = Line;
+
+    fn add(&mut self, line: Line) {
+        match line {
+            Line::Row(row) => self.rows.push(*row),
+            Line::Skipped(skipped) => self.skipped.push(skipped),
+        }
+    }
 }
 
 const JSON: &str = "data.json";
 const CSV: &str = "data.csv";
 const PARTIAL: &str = "data.partial.jsonl";
 
-impl Record {
-    /// A record without rows.
-    pub fn new(header: Header) -> Self {
-        Self { header, rows: Vec::new(), skipped: Vec::new() }
+fn if_there<T>(found: Result<T, RecordError>) -> Result<Option<T>, RecordError> {
+    match found {
+        Err(RecordError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
     }
+}
 
+impl Record {
     /// Reads the record in a folder; of an interrupted run, what was finished.
     ///
     /// # Errors
     /// When there is none, it cannot be read, or it is damaged.
     pub fn read(directory: &Path) -> Result<Self, RecordError> {
-        let partial = directory.join(PARTIAL);
         // A partial record is newer than a whole one beside it: the whole one's run ended by removing it.
-        if let Some(text) = read_if_there(&partial)? {
-            return Self::from_lines(&text, &partial);
+        if let Some(record) = if_there(read_lines(&directory.join(PARTIAL)))? {
+            return Ok(record);
         }
         let json = directory.join(JSON);
-        match read_if_there(&json)? {
-            Some(text) => Self::from_json(&text, &json),
-            None => Err(RecordError::Missing { path: directory.to_owned() }),
-        }
-    }
-
-    fn from_json(text: &[u8], path: &Path) -> Result<Self, RecordError> {
-        #[derive(Deserialize)]
-        struct Versioned {
-            header: FormatOnly,
-        }
-        #[derive(Deserialize)]
-        struct FormatOnly {
-            format: u32,
-        }
-        let damaged = |error: serde_json::Error| RecordError::Damaged {
-            path: path.to_owned(),
-            line: error.line(),
-            reason: error.to_string(),
+        let Some(text) = if_there(fs::read(&json).map_err(io_error("read", &json)))? else {
+            let what = "record: neither data.json nor data.partial.jsonl is there";
+            return Err(RecordError::Missing { path: directory.to_owned(), what, command: "compare" });
         };
-        let versioned: Versioned = serde_json::from_slice(text).map_err(damaged)?;
-        check_format(versioned.header.format, path)?;
-        serde_json::from_slice(text).map_err(damaged)
+        check_version::<Self>(&text, &json)?;
+        parse(&text, &json, 1)
     }
 
-    fn from_lines(text: &[u8], path: &Path) -> Result<Self, RecordError> {
-        let damaged = |line, reason| RecordError::Damaged { path: path.to_owned(), line, reason };
-        // A line without its end is where the run was killed.
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        let mut record = None;
-        for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
-            if line.is_empty() {
-                continue;
-            }
-            let parsed = serde_json::from_slice(line).map_err(|error| damaged(index + 1, error.to_string()))?;
-            match (parsed, &mut record) {
-                (Line::Header(header), None) => {
-                    check_format(header.format, path)?;
-                    record = Some(Self::new(header));
-                }
-                (Line::Row(row), Some(record)) => record.rows.push(*row),
-                (Line::Skipped(skipped), Some(record)) => record.skipped.push(skipped),
-                (Line::Header(_), Some(_)) => return Err(damaged(index + 1, "a second header".to_owned())),
-                (_, None) => return Err(damaged(index + 1, "a row before the header".to_owned())),
-            }
-        }
-        record.ok_or_else(|| damaged(1, "the header is missing or cut off".to_owned()))
-    }
-
-    /// Writes `data.json` and `data.csv`, each whole or not at all, and removes what an interrupted run left.
+    /// Writes `data.json` and `data.csv`, each whole or not at all.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -422,12 +340,7 @@ impl Record {
         let csv = directory.join(CSV);
         let has_choices = self.rows.iter().any(|row| row.chosen_strategy.is_some());
         write_atomically(&csv, &to_csv(&self.rows, true, has_choices, &csv)?)?;
-        write_atomically(&directory.join(JSON), self.to_json().as_bytes())?;
-        let partial = directory.join(PARTIAL);
-        match fs::remove_file(&partial) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &partial)(error)),
-            _ => Ok(()),
-        }
+        write_atomically(&directory.join(JSON), self.to_json().as_bytes())
     }
 
     /// The record as JSON text.
@@ -468,66 +381,13 @@ pub fn to_csv(rows: &[Row], column_names: bool, has_choices: bool, path: &Path) 
     writer.into_inner().map_err(|error| csv_error(error.into_error().into()))
 }
 
-fn check_format(found: u32, path: &Path) -> Result<(), RecordError> {
-    if found == FORMAT { Ok(()) } else { Err(RecordError::Format { path: path.to_owned(), found }) }
-}
-
-fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordError {
-    move |source| RecordError::Io { action, path: path.to_owned(), source }
-}
-
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(io_error("read", path)(error)),
-    }
-}
-
-/// Writes a file beside its place and renames it there, so that a reader never sees half of it.
-///
-/// # Errors
-/// When the folder cannot be written.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
-    let directory = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The library's errors name the temporary file, which says nothing to whoever named `path`.
-    let unnamed = |error: io::Error| io::Error::from(error.kind());
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any file a program makes; the operating system takes off what the user's mask forbids.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(directory).map_err(|error| io_error("write into", directory)(unnamed(error)))?;
-    file.write_all(bytes).map_err(|error| io_error("write", path)(unnamed(error)))?;
-    file.persist(path).map_err(|error| io_error("write", path)(unnamed(error.error)))?;
-    Ok(())
-}
-
-/// A record that grows on disk while the run goes on.
-#[derive(Debug)]
-pub struct Recorder {
-    directory: Option<PathBuf>,
-    partial: Option<File>,
-    record: Record,
-}
-
-impl Recorder {
+impl Recorder<Record> {
     /// Starts a record in `directory`, which is made if need be; without one, in memory only.
     ///
     /// # Errors
     /// When the folder cannot be made or written.
     pub fn start(directory: Option<&Path>, header: Header) -> Result<Self, RecordError> {
-        let mut recorder =
-            Self { directory: directory.map(Path::to_owned), partial: None, record: Record::new(header.clone()) };
-        if let Some(directory) = directory {
-            fs::create_dir_all(directory).map_err(io_error("make the folder", directory))?;
-            let path = directory.join(PARTIAL);
-            recorder.partial = Some(File::create(&path).map_err(io_error("write", &path))?);
-            recorder.append(&Line::Header(header))?;
-        }
-        Ok(recorder)
+        Self::create(directory.map(|directory| directory.join(PARTIAL)), header)
     }
 
     /// Keeps a row.
@@ -535,9 +395,7 @@ impl Recorder {
     /// # Errors
     /// When the disk refuses it.
     pub fn row(&mut self, row: Row) -> Result<(), RecordError> {
-        self.append(&Line::Row(Box::new(row.clone())))?;
-        self.record.rows.push(row);
-        Ok(())
+        self.keep(Line::Row(Box::new(row)))
     }
 
     /// Keeps a note on what was not run.
@@ -545,9 +403,7 @@ impl Recorder {
     /// # Errors
     /// When the disk refuses it.
     pub fn skipped(&mut self, skipped: Skipped) -> Result<(), RecordError> {
-        self.append(&Line::Skipped(skipped.clone()))?;
-        self.record.skipped.push(skipped);
-        Ok(())
+        self.keep(Line::Skipped(skipped))
     }
 
     /// Ends the record and returns it.
@@ -555,18 +411,10 @@ impl Recorder {
     /// # Errors
     /// When the disk refuses it.
     pub fn finish(self) -> Result<Record, RecordError> {
-        if let Some(directory) = &self.directory {
-            self.record.write(directory)?;
+        if let Some(directory) = self.path().parent() {
+            self.record().write(directory)?;
         }
-        Ok(self.record)
-    }
-
-    /// One write a line, unbuffered: what was written before a kill is whole lines and at most one piece.
-    fn append(&mut self, line: &Line) -> Result<(), RecordError> {
-        let (Some(file), Some(directory)) = (&mut self.partial, &self.directory) else { return Ok(()) };
-        let mut text = serde_json::to_string(line).expect("a line has string keys and finite numbers");
-        text.push('\n');
-        file.write_all(text.as_bytes()).map_err(io_error("write", &directory.join(PARTIAL)))
+        self.discard_file()
     }
 }
 
@@ -574,6 +422,7 @@ impl Recorder {
 pub(crate) mod tests {
     use super::*;
     use crate::lab::device::{Counters, Timing};
+    use crate::lab::recorder::from_lines;
     use crate::lab::verify::Verification;
     use crate::strategy::ScanConfig;
     use std::time::Duration;
@@ -624,7 +473,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn small_record(directory: &Path) -> Recorder {
+    fn small_record(directory: &Path) -> Recorder<Record> {
         let mut recorder = Recorder::start(Some(directory), header("cpu")).unwrap();
         for n in [1, 1000] {
             let request = request(Strategy::Lookback, n, 32);
@@ -684,7 +533,7 @@ pub(crate) mod tests {
         let text = fs::read(&path).unwrap();
         for length in 0..text.len() {
             let lines = text[..length].iter().filter(|&&byte| byte == b'\n').count();
-            match Record::from_lines(&text[..length], &path) {
+            match from_lines::<Record>(&text[..length], &path) {
                 Ok(record) => assert_eq!(1 + record.rows.len() + record.skipped.len(), lines),
                 Err(error) => assert!(lines == 0 && matches!(error, RecordError::Damaged { line: 1, .. }), "{error}"),
             }
@@ -706,12 +555,5 @@ pub(crate) mod tests {
         fs::remove_file(&json).unwrap();
         fs::create_dir(&json).unwrap();
         assert!(matches!(Record::read(directory.path()), Err(RecordError::Io { .. })));
-    }
-
-    #[test]
-    fn quartiles_lie_between_samples() {
-        assert_eq!(quantile(&[], 0.5), None);
-        assert_eq!(quantile(&[3.0], 0.25), Some(3.0));
-        assert_eq!(quantile(&[4.0, 1.0, 2.0, 3.0], 0.5), Some(2.5));
     }
 }

@@ -1,7 +1,13 @@
 //! What tests share: a compiler without a GPU, a machine that nobody has, and the peers.
 
 #[cfg(feature = "cli")]
-use lookback::lab::measure::environment::Machine;
+use lookback::lab::measure::environment::{Machine, Program};
+#[cfg(feature = "cli")]
+use lookback::lab::measure::record::{FORMAT, Finished, Opened, SweepHeader, SweepRecorder};
+#[cfg(feature = "cli")]
+use lookback::lab::measure::sweep::SweepFile;
+#[cfg(feature = "cli")]
+use std::path::Path;
 
 /// The compiler without a cache, so that a test compiles what it says; nothing, with a word, where there is none.
 #[cfg(feature = "cuda")]
@@ -60,5 +66,39 @@ pub fn machine(gpu: &str) -> Machine {
         peers: Vec::new(),
         processor: "a made-up processor".to_owned(),
         processors: 16,
+    }
+}
+
+/// How a sweep on that machine begins.
+#[cfg(feature = "cli")]
+#[allow(dead_code)] // As above.
+pub fn header(gpu: &str, sweep: SweepFile, command: &str) -> SweepHeader {
+    SweepHeader {
+        format: FORMAT,
+        program: Program {
+            version: "0".to_owned(),
+            git_commit: Some("abc".to_owned()),
+            git_dirty: Some(false),
+            kernels_sha256: "00".to_owned(),
+        },
+        date: "2026-11-21T00:00:00Z".to_owned(),
+        command: command.to_owned(),
+        sweep,
+        machine: machine(gpu),
+    }
+}
+
+/// How it ends.
+#[cfg(feature = "cli")]
+#[allow(dead_code)] // As above.
+pub const FINISHED: Finished = Finished { seconds: 1.0, median_clock_mhz: Some(1980.0), temperature_celsius: None };
+
+/// A record in a folder, gone on with or new.
+#[cfg(feature = "cli")]
+#[allow(dead_code)] // As above.
+pub fn recorder(folder: &Path, header: &SweepHeader, resume: bool) -> SweepRecorder {
+    match SweepRecorder::open(folder, header, resume).unwrap_or_else(|error| panic!("{error}")) {
+        Opened::Recorder(recorder) => *recorder,
+        Opened::Finished(path) => panic!("{} is finished", path.display()),
     }
 }

@@ -1,13 +1,13 @@
 //! Two records of the same sweeps: what became faster, slower, stayed the same, or cannot be told.
 //!
-//! Each configuration and figure is judged by all its samples ([`super::statistics::Ratio`]), never by two
+//! Each configuration and figure is judged by all its samples ([`Ratio`]), never by two
 //! medians. That covers the noise *within* the two runs. What differs *between* runs (another GPU of the same
 //! name, another temperature) the samples do not know; the threshold has to cover it, and the copy's rows,
 //! which no change to a scan can make faster or slower, show how large it is.
 
 use super::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use super::sampling::Figure;
-use super::statistics::{self, Ratio, Verdict};
+use crate::lab::statistics::{self, Difference, Ratio};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -21,8 +21,8 @@ pub struct Change {
     pub key: String,
     /// The figure, or none where a whole row is gone or wrong.
     pub figure: Option<Figure>,
-    /// The judgement.
-    pub verdict: Verdict,
+    /// Which is faster.
+    pub difference: Difference,
     /// New median by old median, with its interval; `None` without samples on both sides.
     pub ratio: Option<Ratio>,
     /// What the samples alone do not say.
@@ -32,7 +32,7 @@ pub struct Change {
 impl Change {
     /// Whether something that was right and fast is so no more.
     pub fn is_regression(&self) -> bool {
-        self.verdict == Verdict::Slower
+        self.difference == Difference::Slower
     }
 }
 
@@ -49,8 +49,8 @@ pub struct Comparison {
 
 impl Comparison {
     /// How many figures came out so.
-    pub fn count(&self, verdict: Verdict) -> usize {
-        self.changes.iter().filter(|change| change.verdict == verdict).count()
+    pub fn count(&self, difference: Difference) -> usize {
+        self.changes.iter().filter(|change| change.difference == difference).count()
     }
 
     /// Whether anything is slower, or right no more.
@@ -67,7 +67,8 @@ impl Comparison {
         if !self.remarks.is_empty() {
             text.push('\n');
         }
-        let shown: Vec<&Change> = self.changes.iter().filter(|change| all || change.verdict != Verdict::Same).collect();
+        let shown: Vec<&Change> =
+            self.changes.iter().filter(|change| all || change.difference != Difference::Same).collect();
         if !shown.is_empty() {
             let _ = writeln!(text, "{:<8} {:<8} {:>22}  configuration", "verdict", "figure", "new / old (99 %)");
         }
@@ -77,15 +78,15 @@ impl Comparison {
                 .map_or("-".to_owned(), |ratio| format!("{:.3} ({:.3} to {:.3})", ratio.ratio, ratio.low, ratio.high));
             let remark = change.remark.as_ref().map_or(String::new(), |remark| format!("  [{remark}]"));
             let figure = change.figure.map_or("-", Figure::name);
-            let _ = writeln!(text, "{:<8} {figure:<8} {ratio:>22}  {}{remark}", change.verdict.name(), change.key);
+            let _ = writeln!(text, "{:<8} {figure:<8} {ratio:>22}  {}{remark}", change.difference.name(), change.key);
         }
         let _ = writeln!(
             text,
             "{} faster, {} slower, {} same, {} unclear; {} configurations are new",
-            self.count(Verdict::Faster),
-            self.count(Verdict::Slower),
-            self.count(Verdict::Same),
-            self.count(Verdict::Unclear),
+            self.count(Difference::Faster),
+            self.count(Difference::Slower),
+            self.count(Difference::Same),
+            self.count(Difference::Unclear),
             self.only_new
         );
         text
@@ -117,7 +118,7 @@ pub fn compare_records(old: &[SweepRecord], new: &[SweepRecord], threshold: f64)
     comparison.only_new = new_rows.keys().filter(|key| !old_rows.contains_key(*key)).count();
     for (key, before) in &old_rows {
         let Some(after) = new_rows.get(key) else {
-            comparison.changes.push(whole(key, Verdict::Unclear, "not in the new record"));
+            comparison.changes.push(whole(key, Difference::Unclear, "not in the new record"));
             continue;
         };
         match (before.status, after.status) {
@@ -128,13 +129,13 @@ pub fn compare_records(old: &[SweepRecord], new: &[SweepRecord], threshold: f64)
                 }
             }
             (Status::Measured, Status::Wrong) => {
-                comparison.changes.push(whole(key, Verdict::Slower, "its result is wrong now"));
+                comparison.changes.push(whole(key, Difference::Slower, "its result is wrong now"));
             }
             (Status::Measured, Status::NotLaunchable) => {
-                comparison.changes.push(whole(key, Verdict::Slower, "it cannot be launched any more"));
+                comparison.changes.push(whole(key, Difference::Slower, "it cannot be launched any more"));
             }
             (_, Status::Measured) => {
-                comparison.changes.push(whole(key, Verdict::Faster, "it works now and did not before"));
+                comparison.changes.push(whole(key, Difference::Faster, "it works now and did not before"));
             }
             _ => {}
         }
@@ -153,8 +154,8 @@ fn rows(records: &[SweepRecord]) -> BTreeMap<String, &SweepRow> {
     rows
 }
 
-fn whole(key: &str, verdict: Verdict, remark: &str) -> Change {
-    Change { key: key.to_owned(), figure: None, verdict, ratio: None, remark: Some(remark.to_owned()) }
+fn whole(key: &str, difference: Difference, remark: &str) -> Change {
+    Change { key: key.to_owned(), figure: None, difference, ratio: None, remark: Some(remark.to_owned()) }
 }
 
 fn compare_figure(key: &str, before: &SweepRow, after: &SweepRow, figure: Figure, threshold: f64) -> Option<Change> {
@@ -170,31 +171,34 @@ fn compare_figure(key: &str, before: &SweepRow, after: &SweepRow, figure: Figure
         remark = Some("with the empty frame on both sides".to_owned());
         Ratio::bootstrap(&before.raw_samples_ns(), &after.raw_samples_ns())
     };
-    let verdict = ratio.map_or(Verdict::Unclear, |ratio| ratio.verdict(threshold));
+    let difference = ratio.map_or(Difference::Unclear, |ratio| ratio.difference(threshold));
     if !(before.is_trusted && after.is_trusted) {
         remark = Some("a noise criterion was not met".to_owned());
     }
-    let verdict = believed(verdict, before, after);
-    Some(Change { key: key.to_owned(), figure: Some(figure), verdict, ratio, remark })
+    let difference = believed(difference, before, after);
+    Some(Change { key: key.to_owned(), figure: Some(figure), difference, ratio, remark })
 }
 
 /// What the samples of two figures of one record say: whether `after` takes longer or shorter than `before`.
-pub(super) fn judge(before: &FigureRecord, after: &FigureRecord, threshold: f64) -> Verdict {
+pub(super) fn judge(before: &FigureRecord, after: &FigureRecord, threshold: f64) -> Difference {
     believed(statistics::compare(&before.samples_ns, &after.samples_ns, threshold), before, after)
 }
 
 /// At reduced clock, or with a handful of samples, a difference says nothing about the code.
-fn believed(verdict: Verdict, before: &FigureRecord, after: &FigureRecord) -> Verdict {
+fn believed(difference: Difference, before: &FigureRecord, after: &FigureRecord) -> Difference {
     let is_trusted = before.is_trusted && after.is_trusted;
-    if is_trusted || verdict == Verdict::Same { verdict } else { Verdict::Unclear }
+    if is_trusted || difference == Difference::Same { difference } else { Difference::Unclear }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::environment::Program;
     use super::super::environment::tests::machine;
-    use super::super::record::{FORMAT, Program, SweepHeader};
-    use super::super::sampling::{Measured, Series, Stop};
-    use super::super::sweep::{Subject, SweepFile};
+    use super::super::point::Subject;
+    use super::super::record::{FORMAT, SweepHeader};
+    use super::super::sampling::{Measured, Series};
+    use super::super::stopping::Stop;
+    use super::super::sweep::SweepFile;
     use super::*;
     use crate::element::{ElementType, Operator};
     use crate::strategy::{Mode, ScanConfig, Strategy};
@@ -238,7 +242,7 @@ mod tests {
             sweep,
             machine: machine(gpu),
         };
-        SweepRecord { header, rows, points: Vec::new(), skipped: Vec::new(), resumed: Vec::new(), finished: None }
+        SweepRecord { rows, ..SweepRecord::from(header) }
     }
 
     #[test]
@@ -246,8 +250,8 @@ mod tests {
         let old = [record("A", &[(1, 100.0), (2, 100.0), (3, 100.0), (4, 100.0)])];
         let new = [record("A", &[(1, 106.0), (2, 100.1), (3, 94.0), (5, 1.0)])];
         let comparison = compare_records(&old, &new, THRESHOLD);
-        let verdicts: Vec<Verdict> = comparison.changes.iter().map(|change| change.verdict).collect();
-        assert_eq!(verdicts, [Verdict::Slower, Verdict::Same, Verdict::Faster, Verdict::Unclear]);
+        let verdicts: Vec<Difference> = comparison.changes.iter().map(|change| change.difference).collect();
+        assert_eq!(verdicts, [Difference::Slower, Difference::Same, Difference::Faster, Difference::Unclear]);
         assert!(comparison.has_regression());
         assert_eq!(comparison.only_new, 1);
         assert!(comparison.remarks.is_empty());
@@ -260,7 +264,7 @@ mod tests {
     fn a_record_compared_with_itself_is_the_same_throughout() {
         let record = [record("A", &[(1, 100.0), (2, 5.0)])];
         let comparison = compare_records(&record, &record, THRESHOLD);
-        assert_eq!(comparison.count(Verdict::Same), comparison.changes.len());
+        assert_eq!(comparison.count(Difference::Same), comparison.changes.len());
         assert!(!comparison.has_regression());
     }
 
@@ -272,7 +276,7 @@ mod tests {
             graph.empty_frame_ns = Some(2000.0);
         }
         let comparison = compare_records(&old, &new, THRESHOLD);
-        assert_eq!(comparison.changes[0].verdict, Verdict::Same, "{:?}", comparison.changes);
+        assert_eq!(comparison.changes[0].difference, Difference::Same, "{:?}", comparison.changes);
         assert_eq!(compare_records(&new, &new, THRESHOLD).changes[0].remark, None);
     }
 
@@ -297,6 +301,6 @@ mod tests {
         let mut new = [record("A", &[(1, 150.0)])];
         new[0].rows[0].graph = Some(figure(150.0, Stop::ReducedClock));
         let comparison = compare_records(&old, &new, THRESHOLD);
-        assert_eq!(comparison.changes[0].verdict, Verdict::Unclear);
+        assert_eq!(comparison.changes[0].difference, Difference::Unclear);
     }
 }

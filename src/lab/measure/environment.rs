@@ -3,7 +3,6 @@
 //! What the driver knows comes from the driver; clocks as they are now, temperature, power and ECC come from
 //! NVML. Where NVML is missing those stay empty and the sweep goes on.
 
-use super::record::Program;
 use crate::strategy::tuning::Gpu;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -134,6 +133,19 @@ pub fn processor() -> (String, u64) {
     });
     let count = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     (name.unwrap_or_else(|| std::env::consts::ARCH.to_owned()), count)
+}
+
+/// The program that measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Version of the crate.
+    pub version: String,
+    /// Commit it was built from, where it is known.
+    pub git_commit: Option<String>,
+    /// Whether the tree had changes that are in no commit.
+    pub git_dirty: Option<bool>,
+    /// SHA-256 of the embedded kernel sources, first 16 digits: these are what is measured.
+    pub kernels_sha256: String,
 }
 
 impl Program {

@@ -44,20 +44,19 @@
 //! - `unavailable` says why there are no samples (Thrust waits for the device and cannot be captured, say);
 //!   the numbers are then `null`.
 
-use super::environment::Machine;
-use super::sampling::{Figure, Measured, Series, Stop};
-use super::statistics::Summary;
-use super::sweep::{Offsets, Point, Subject, SweepFile};
+use super::environment::{Machine, Program};
+use super::point::{Kind, Offsets, Point, Subject};
+use super::sampling::{Figure, Measured, Series};
+use super::stopping::Stop;
+use super::sweep::SweepFile;
 use crate::element::{ElementType, Operator};
-use crate::lab::record::Skipped;
+use crate::lab::record::rounded;
+use crate::lab::recorder::{Format, RecordError, Recorder, Skipped, io_error, read_lines};
+use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
-use flate2::Compression;
-use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Version of the layout; a reader refuses what it does not know.
@@ -78,33 +77,6 @@ pub struct SweepHeader {
     pub sweep: SweepFile,
     /// GPU, driver, compiler, host.
     pub machine: Machine,
-}
-
-/// The program that measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
-    /// Version of the crate.
-    pub version: String,
-    /// Commit it was built from, where it is known.
-    pub git_commit: Option<String>,
-    /// Whether the tree had changes that are in no commit.
-    pub git_dirty: Option<bool>,
-    /// SHA-256 of the embedded kernel sources, first 16 digits: these are what is measured.
-    pub kernels_sha256: String,
-}
-
-/// What a row's subject is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A strategy of this crate.
-    Strategy,
-    /// A scan of another library.
-    Peer,
-    /// A copy: the floor.
-    Copy,
-    /// A strategy's kernel that waits for nothing: what its waiting costs. Not a scan.
-    Bound,
 }
 
 /// Whether a row's figures can be used.
@@ -245,12 +217,6 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// `value` with at most `digits` after the point: what is stored is what is compared and shown.
-fn rounded(value: f64, digits: i32) -> f64 {
-    let scale = 10f64.powi(digits);
-    (value * scale).round() / scale
-}
-
 impl FigureRecord {
     /// The record of what was measured of a scan that moves `bytes` by definition, without the time of an empty
     /// frame where one belongs to the figure.
@@ -378,24 +344,19 @@ impl SweepRow {
     /// measured.
     pub fn key(&self) -> String {
         let mut key = format!("{} {} n={} {}", self.element, self.operator, self.n, self.subject);
-        let mut add = |part: Option<String>| {
-            if let Some(part) = part {
-                key.push(' ');
-                key.push_str(&part);
-            }
-        };
-        add(self.mode.map(|mode| mode.to_string()));
-        if self.chosen_strategy.is_some() {
-            // What `auto` came to may be another configuration in another record, and is compared all the same.
-            return key;
-        }
-        add(self.vt.map(|vt| format!("VT {vt}")));
-        add(self.block_threads.map(|threads| format!("{threads} threads")));
-        add(self.pattern.map(|pattern| pattern.to_string()));
-        add(self.composition.map(|composition| composition.to_string()));
-        add(self.descriptor.map(|descriptor| descriptor.to_string()));
-        add(self.tile_order.map(|order| order.to_string()));
-        add((!self.offsets.is_aligned()).then(|| self.offsets.to_string()));
+        let parts = [
+            self.mode.map(|mode| mode.to_string()),
+            self.vt.map(|vt| format!("VT {vt}")),
+            self.block_threads.map(|threads| format!("{threads} threads")),
+            self.pattern.map(|pattern| pattern.to_string()),
+            self.composition.map(|composition| composition.to_string()),
+            self.descriptor.map(|descriptor| descriptor.to_string()),
+            self.tile_order.map(|order| order.to_string()),
+            (!self.offsets.is_aligned()).then(|| self.offsets.to_string()),
+        ];
+        // What `auto` came to may be another configuration in another record, and is compared all the same.
+        let told = if self.chosen_strategy.is_some() { 1 } else { parts.len() };
+        parts[..told].iter().flatten().for_each(|part| key.extend([" ", part]));
         key
     }
 }
@@ -464,88 +425,43 @@ pub struct SweepRecord {
     pub finished: Option<Finished>,
 }
 
+/// A line of the file below the header.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
-    Header(Box<SweepHeader>),
+pub enum Line {
+    /// What came of a configuration.
     Row(Box<SweepRow>),
+    /// The rows above are all of a point.
     Point(Box<PointDone>),
+    /// What was not run.
     Skipped(Skipped),
+    /// The sweep was gone on with.
     Resumed(Resumed),
+    /// The sweep is done.
     Finished(Finished),
 }
 
-/// A sweep's record that cannot be read, written, or gone on with.
-#[derive(Debug, thiserror::Error)]
-pub enum SweepRecordError {
-    /// The operating system refused.
-    #[error("cannot {action} {}", path.display())]
-    Io {
-        /// "read", "write", ….
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-    /// Not what this program writes.
-    #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Compressed data that end too soon or are none.
-    #[error("{} cannot be decompressed; measure again, or give another file", path.display())]
-    Compressed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: io::Error,
-    },
-    /// The file could not be put in its place.
-    #[error(transparent)]
-    Write(#[from] crate::lab::record::RecordError),
-    /// Written by another version.
-    #[error("{} has format {found}, this program reads format {FORMAT}; use the version that wrote it", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-    /// No record there.
-    #[error("{} holds no sweep record (*.jsonl or *.jsonl.gz); make one with `lookback sweep NAME --output {}`",
-        path.display(), path.display())]
-    Missing {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A record is there already.
-    #[error("{} is there already; go on with it by --resume, or choose another folder", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Rows of two machines or programs do not belong into one record.
-    #[error("{} was begun with {what} '{recorded}', now it is '{present}'; start anew in another folder", path.display())]
-    CannotResume {
-        /// The file.
-        path: PathBuf,
-        /// "GPU", "driver", "commit", ….
-        what: &'static str,
-        /// What the record says.
-        recorded: String,
-        /// What is there now.
-        present: String,
-    },
+impl From<SweepHeader> for SweepRecord {
+    fn from(header: SweepHeader) -> Self {
+        let (rows, points, skipped, resumed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { header, rows, points, skipped, resumed, finished: None }
+    }
 }
 
-fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SweepRecordError {
-    move |source| SweepRecordError::Io { action, path: path.to_owned(), source }
+impl Format for SweepRecord {
+    const VERSION: u32 = FORMAT;
+    type Header = SweepHeader;
+    type Line = Line;
+
+    fn add(&mut self, line: Line) {
+        match line {
+            Line::Row(row) => self.rows.push(*row),
+            Line::Point(point) => self.points.push(*point),
+            Line::Skipped(skipped) => self.skipped.push(skipped),
+            Line::Resumed(resumed) => self.resumed.push(resumed),
+            Line::Finished(finished) => self.finished = Some(finished),
+        }
+    }
 }
 
 impl SweepRecord {
@@ -553,100 +469,48 @@ impl SweepRecord {
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn read(path: &Path) -> Result<Self, SweepRecordError> {
-        let bytes = fs::read(path).map_err(io_error("read", path))?;
-        let text = if bytes.starts_with(&[0x1f, 0x8b]) {
-            let mut text = Vec::new();
-            MultiGzDecoder::new(&bytes[..])
-                .read_to_end(&mut text)
-                .map_err(|source| SweepRecordError::Compressed { path: path.to_owned(), source })?;
-            text
-        } else {
-            bytes
-        };
-        Self::from_lines(&text, path)
+    pub fn read(path: &Path) -> Result<Self, RecordError> {
+        read_lines(path)
     }
 
     /// Reads a file, or every record in a folder, sorted by name.
     ///
     /// # Errors
     /// When there is none or one is damaged.
-    pub fn read_all(path: &Path) -> Result<Vec<Self>, SweepRecordError> {
-        if path.is_dir() {
-            let mut files = Vec::new();
-            for entry in fs::read_dir(path).map_err(io_error("read", path))? {
-                let file = entry.map_err(io_error("read", path))?.path();
-                let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                // `data.partial.jsonl` is of `lookback compare`.
-                if (name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")) && name != "data.partial.jsonl" {
-                    files.push(file);
-                }
-            }
-            files.sort();
-            if files.is_empty() {
-                return Err(SweepRecordError::Missing { path: path.to_owned() });
-            }
-            files.iter().map(|file| Self::read(file)).collect()
-        } else {
-            Ok(vec![Self::read(path)?])
-        }
+    pub fn read_all(path: &Path) -> Result<Vec<Self>, RecordError> {
+        Self::files(path)?.iter().map(|file| Self::read(file)).collect()
     }
 
-    fn from_lines(text: &[u8], path: &Path) -> Result<Self, SweepRecordError> {
-        #[derive(Deserialize)]
-        struct Versioned {
-            header: FormatOnly,
+    /// The file itself, or every record in a folder, sorted by name.
+    ///
+    /// # Errors
+    /// When the folder has none or cannot be read.
+    pub fn files(path: &Path) -> Result<Vec<PathBuf>, RecordError> {
+        if !path.is_dir() {
+            return Ok(vec![path.to_owned()]);
         }
-        #[derive(Deserialize)]
-        struct FormatOnly {
-            format: u32,
+        let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let is_record = |file: &PathBuf| file.file_name().is_some_and(|name| stem(&name.to_string_lossy()).is_some());
+        let entries = entries.map_err(io_error("read", path))?;
+        let mut files: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).filter(is_record).collect();
+        files.sort();
+        if files.is_empty() {
+            let what = "sweep record (*.jsonl or *.jsonl.gz)";
+            return Err(RecordError::Missing { path: path.to_owned(), what, command: "sweep NAME" });
         }
-        let damaged = |line, reason| SweepRecordError::Damaged { path: path.to_owned(), line, reason };
-        // A line without its end is where the sweep was killed.
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        let mut record: Option<Self> = None;
-        for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate() {
-            if line.is_empty() {
-                continue;
-            }
-            if record.is_none()
-                && let Ok(versioned) = serde_json::from_slice::<Versioned>(line)
-                && versioned.header.format != FORMAT
-            {
-                return Err(SweepRecordError::Format { path: path.to_owned(), found: versioned.header.format });
-            }
-            let parsed = serde_json::from_slice(line).map_err(|error| damaged(index + 1, error.to_string()))?;
-            match (parsed, &mut record) {
-                (Line::Header(header), None) => {
-                    record = Some(Self {
-                        header: *header,
-                        rows: Vec::new(),
-                        points: Vec::new(),
-                        skipped: Vec::new(),
-                        resumed: Vec::new(),
-                        finished: None,
-                    });
-                }
-                (Line::Row(row), Some(record)) => record.rows.push(*row),
-                (Line::Point(point), Some(record)) => record.points.push(*point),
-                (Line::Skipped(skipped), Some(record)) => record.skipped.push(skipped),
-                (Line::Resumed(resumed), Some(record)) => record.resumed.push(resumed),
-                (Line::Finished(finished), Some(record)) => record.finished = Some(finished),
-                (Line::Header(_), Some(_)) => return Err(damaged(index + 1, "a second header".to_owned())),
-                (_, None) => return Err(damaged(index + 1, "a line before the header".to_owned())),
-            }
-        }
-        record.ok_or_else(|| damaged(1, "the header is missing or cut off".to_owned()))
+        Ok(files)
     }
 }
 
-/// A record that grows on disk while the sweep goes on.
-#[derive(Debug)]
-pub struct SweepRecorder {
-    path: PathBuf,
-    file: File,
-    record: SweepRecord,
+/// The name of a sweep record without its ending; `None` if it is none.
+pub fn stem(file_name: &str) -> Option<&str> {
+    // `data.partial.jsonl` is of `lookback compare`.
+    let stem = file_name.strip_suffix(".jsonl.gz").or_else(|| file_name.strip_suffix(".jsonl"))?;
+    (stem != "data.partial").then_some(stem)
 }
+
+/// The record of a sweep that grows on disk.
+pub type SweepRecorder = Recorder<SweepRecord>;
 
 /// What [`SweepRecorder::open`] found.
 #[derive(Debug)]
@@ -665,14 +529,14 @@ impl SweepRecorder {
     /// # Errors
     /// When the folder cannot be written; a record is there and `resume` was not asked for; or it was begun
     /// on another GPU, driver or compiler, by another commit, or from another sweep file.
-    pub fn open(folder: &Path, header: &SweepHeader, resume: bool) -> Result<Opened, SweepRecordError> {
+    pub fn open(folder: &Path, header: &SweepHeader, resume: bool) -> Result<Opened, RecordError> {
         fs::create_dir_all(folder).map_err(io_error("make the folder", folder))?;
         let name = format!("{}-{}", header.sweep.name, header.machine.gpu_slug());
         let path = folder.join(format!("{name}.jsonl"));
         let compressed = folder.join(format!("{name}.jsonl.gz"));
         for existing in [&path, &compressed] {
             if existing.exists() && !resume {
-                return Err(SweepRecordError::Exists { path: existing.clone() });
+                return Err(RecordError::Exists { path: existing.clone() });
             }
         }
         if compressed.exists() {
@@ -686,124 +550,66 @@ impl SweepRecorder {
                 return Ok(Opened::Recorder(Box::new(Self::resume(&found, header)?)));
             }
         }
-        let file = File::create(&path).map_err(io_error("write", &path))?;
-        let record = SweepRecord {
-            header: header.clone(),
-            rows: Vec::new(),
-            points: Vec::new(),
-            skipped: Vec::new(),
-            resumed: Vec::new(),
-            finished: None,
-        };
-        let mut recorder = Self { path, file, record };
-        recorder.append(&Line::Header(Box::new(header.clone())))?;
-        Ok(Opened::Recorder(Box::new(recorder)))
+        Ok(Opened::Recorder(Box::new(Self::create(Some(path), header.clone())?)))
     }
 
-    fn resume(path: &Path, header: &SweepHeader) -> Result<Self, SweepRecordError> {
-        let mut record = SweepRecord::read(path)?;
+    fn resume(path: &Path, header: &SweepHeader) -> Result<Self, RecordError> {
+        let record = SweepRecord::read(path)?;
         check_same_origin(&record.header, header, path)?;
-        record.resumed.push(Resumed { date: header.date.clone(), command: header.command.clone() });
         // Each point's rows stand right above its line again.
-        let mut lines = vec![Line::Header(Box::new(record.header.clone()))];
-        let mut rows = Vec::new();
-        for point in &record.points {
-            rows.extend(record.rows.iter().filter(|row| point.has(row)).cloned());
+        let mut lines = Vec::new();
+        for point in record.points {
             lines.extend(record.rows.iter().filter(|row| point.has(row)).cloned().map(|row| Line::Row(Box::new(row))));
-            lines.push(Line::Point(Box::new(point.clone())));
+            lines.push(Line::Point(Box::new(point)));
         }
-        record.rows = rows;
-        lines.extend(record.skipped.iter().cloned().map(Line::Skipped));
-        lines.extend(record.resumed.iter().cloned().map(Line::Resumed));
-        let text: String = lines.iter().map(text_of).collect();
-        crate::lab::record::write_atomically(path, text.as_bytes())?;
-        let file = OpenOptions::new().append(true).open(path).map_err(io_error("write", path))?;
-        Ok(Self { path: path.to_owned(), file, record })
-    }
-
-    /// Where the record is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// What is there so far, an earlier run's part first.
-    pub fn record(&self) -> &SweepRecord {
-        &self.record
+        lines.extend(record.skipped.into_iter().map(Line::Skipped));
+        lines.extend(record.resumed.into_iter().map(Line::Resumed));
+        lines.push(Line::Resumed(Resumed { date: header.date.clone(), command: header.command.clone() }));
+        Self::replace(path, record.header, lines)
     }
 
     /// Whether the rows of a point are there from an earlier run.
     pub fn has_point(&self, point: &Point) -> bool {
         let wanted = (point.instance.element(), point.instance.operator(), point.n, point.offsets);
-        self.record.points.iter().any(|done| (done.element, done.operator, done.n, done.offsets) == wanted)
+        self.record().points.iter().any(|done| (done.element, done.operator, done.n, done.offsets) == wanted)
     }
 
     /// Keeps a row.
     ///
     /// # Errors
     /// When the disk refuses it.
-    pub fn row(&mut self, row: SweepRow) -> Result<(), SweepRecordError> {
-        self.append(&Line::Row(Box::new(row.clone())))?;
-        self.record.rows.push(row);
-        Ok(())
+    pub fn row(&mut self, row: SweepRow) -> Result<(), RecordError> {
+        self.keep(Line::Row(Box::new(row)))
     }
 
     /// Says that all rows of a point are kept.
     ///
     /// # Errors
     /// When the disk refuses it.
-    pub fn point(&mut self, point: PointDone) -> Result<(), SweepRecordError> {
-        self.append(&Line::Point(Box::new(point.clone())))?;
-        self.record.points.push(point);
-        Ok(())
+    pub fn point(&mut self, point: PointDone) -> Result<(), RecordError> {
+        self.keep(Line::Point(Box::new(point)))
     }
 
     /// Keeps a note on what was not run, once.
     ///
     /// # Errors
     /// When the disk refuses it.
-    pub fn skipped(&mut self, skipped: Skipped) -> Result<(), SweepRecordError> {
-        if !self.record.skipped.contains(&skipped) {
-            self.append(&Line::Skipped(skipped.clone()))?;
-            self.record.skipped.push(skipped);
-        }
-        Ok(())
+    pub fn skipped(&mut self, skipped: Skipped) -> Result<(), RecordError> {
+        if self.record().skipped.contains(&skipped) { Ok(()) } else { self.keep(Line::Skipped(skipped)) }
     }
 
     /// Ends the record, compresses it, and says where it is.
     ///
     /// # Errors
     /// When the disk refuses it; the plain file then stays.
-    pub fn finish(mut self, finished: Finished) -> Result<PathBuf, SweepRecordError> {
-        self.append(&Line::Finished(finished))?;
-        self.file.sync_all().map_err(io_error("write", &self.path))?;
-        let text = fs::read(&self.path).map_err(io_error("read", &self.path))?;
-        // No name and no time in the header: the same lines give the same bytes.
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        let compressed_path = self.path.with_extension("jsonl.gz");
-        let compressed =
-            encoder.write_all(&text).and_then(|()| encoder.finish()).map_err(io_error("compress", &compressed_path))?;
-        crate::lab::record::write_atomically(&compressed_path, &compressed)?;
-        fs::remove_file(&self.path).map_err(io_error("remove", &self.path))?;
-        Ok(compressed_path)
+    pub fn finish(mut self, finished: Finished) -> Result<PathBuf, RecordError> {
+        self.keep(Line::Finished(finished))?;
+        self.compress()
     }
-
-    /// One write a line: what was written before a kill is whole lines and at most one piece.
-    fn append(&mut self, line: &Line) -> Result<(), SweepRecordError> {
-        self.file
-            .write_all(text_of(line).as_bytes())
-            .and_then(|()| self.file.flush())
-            .map_err(io_error("write", &self.path))
-    }
-}
-
-fn text_of(line: &Line) -> String {
-    let mut text = serde_json::to_string(line).expect("a line has string keys and finite numbers");
-    text.push('\n');
-    text
 }
 
 /// An unfinished record of the sweep on whatever GPU.
-fn unfinished(folder: &Path, sweep: &str) -> Result<Option<PathBuf>, SweepRecordError> {
+fn unfinished(folder: &Path, sweep: &str) -> Result<Option<PathBuf>, RecordError> {
     let start = format!("{sweep}-");
     for entry in fs::read_dir(folder).map_err(io_error("read", folder))? {
         let path = entry.map_err(io_error("read", folder))?.path();
@@ -816,7 +622,7 @@ fn unfinished(folder: &Path, sweep: &str) -> Result<Option<PathBuf>, SweepRecord
     Ok(None)
 }
 
-fn check_same_origin(recorded: &SweepHeader, present: &SweepHeader, path: &Path) -> Result<(), SweepRecordError> {
+fn check_same_origin(recorded: &SweepHeader, present: &SweepHeader, path: &Path) -> Result<(), RecordError> {
     let commit = |program: &Program| {
         let commit = program.git_commit.as_deref().unwrap_or("unknown");
         let dirty = if program.git_dirty == Some(true) { " with changes" } else { "" };
@@ -832,7 +638,7 @@ fn check_same_origin(recorded: &SweepHeader, present: &SweepHeader, path: &Path)
     ];
     for (what, recorded, present) in pairs {
         if recorded != present {
-            return Err(SweepRecordError::CannotResume { path: path.to_owned(), what, recorded, present });
+            return Err(RecordError::CannotResume { path: path.to_owned(), what, recorded, present });
         }
     }
     Ok(())

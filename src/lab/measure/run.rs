@@ -2,12 +2,14 @@
 //!
 //! The device stands behind [`Laboratory`], so that the whole way from file to record is tested without one.
 
+use super::clocks::Clocks;
 use super::environment::Machine;
-use super::record::{FigureRecord, PointDone, Status, SweepRecordError, SweepRecorder, SweepRow};
-use super::sampling::{Clocks, Compared, Executor, Figure, PATIENCE, sample_figure};
-use super::sweep::{Entry, Limits, Point, Subject, SweepFile};
+use super::point::{Entry, Point, Subject};
+use super::record::{FigureRecord, Finished, PointDone, Status, SweepRecorder, SweepRow};
+use super::sampling::{Compared, Executor, Figure, PATIENCE, sample_figure};
+use super::sweep::{Limits, SweepFile};
 use crate::lab::device::DeviceError;
-use crate::lab::record::Skipped;
+use crate::lab::recorder::{RecordError, Skipped};
 use crate::lab::verify::Verification;
 use crate::strategy::tuning::TuningError;
 use std::collections::HashSet;
@@ -92,7 +94,7 @@ pub enum SweepError {
     Device(#[from] DeviceError),
     /// The record cannot be written.
     #[error(transparent)]
-    Record(#[from] SweepRecordError),
+    Record(#[from] RecordError),
     /// The tuning table does not fit the GPU.
     #[error(transparent)]
     Tuning(#[from] TuningError),
@@ -120,16 +122,14 @@ pub struct SweepSummary {
     pub not_launchable: usize,
     /// Figures that met no stopping criterion.
     pub untrusted_figures: usize,
-    /// Median clock over all samples.
-    pub median_clock_mhz: Option<f64>,
-    /// How long it took.
-    pub seconds: f64,
+    /// The last line of a finished record.
+    pub finished: Finished,
 }
 
 /// How many times as many samples of the latency are taken at least, and at most.
 const LATENCY_SAMPLES: [usize; 2] = [5, 2];
 /// How long the device is kept busy before the first point.
-pub(super) const FIRST_WARM_UP: Duration = Duration::from_millis(300);
+const FIRST_WARM_UP: Duration = Duration::from_millis(300);
 
 /// Measures the points that the record does not have yet.
 ///
@@ -141,13 +141,32 @@ pub fn run_sweep(
     recorder: &mut SweepRecorder,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<SweepSummary, SweepError> {
-    let start = Instant::now();
     let tuning = sweep.tuning_on(laboratory.machine().tuning_gpu())?;
-    let (mut points, skipped) = sweep.points_by(&laboratory.peers(), &tuning);
+    let (points, skipped) = sweep.points_by(&laboratory.peers(), &tuning);
     for skipped in skipped {
         progress(Progress::Skipped(&skipped));
         recorder.skipped(skipped)?;
     }
+    let (summary, _) =
+        run_points(laboratory, points, sweep.seed, Duration::MAX, recorder, progress, &|laboratory, point, clocks| {
+            measure_point(laboratory, point, sweep.seed, &sweep.limits, clocks)
+        })?;
+    Ok(summary)
+}
+
+type Measure<'a> = &'a dyn Fn(&mut dyn Laboratory, &Point, &mut Clocks) -> Result<MeasuredPoint, DeviceError>;
+
+/// Measures the points that the record does not have yet, and begins none after `budget`. Returns how many are left.
+pub(super) fn run_points(
+    laboratory: &mut dyn Laboratory,
+    mut points: Vec<Point>,
+    sweep_seed: u64,
+    budget: Duration,
+    recorder: &mut SweepRecorder,
+    progress: &mut dyn FnMut(Progress<'_>),
+    measure: Measure<'_>,
+) -> Result<(SweepSummary, usize), SweepError> {
+    let start = Instant::now();
     points.retain(|point| !recorder.has_point(point));
     let mut clocks = Clocks::default();
     if !points.is_empty() {
@@ -155,55 +174,47 @@ pub fn run_sweep(
         laboratory.compile_ahead(&points);
         laboratory.warm_up(FIRST_WARM_UP)?;
     }
+    let mut points_left = points.len();
     for point in &points {
+        if start.elapsed() >= budget {
+            break;
+        }
         progress(Progress::Point(point));
         let point_start = Instant::now();
-        let measured = measure_point(laboratory, point, sweep.seed, &sweep.limits, &mut clocks)?;
-        keep_point(recorder, point, sweep.seed, measured, point_start, progress)?;
+        let measured = measure(laboratory, point, &mut clocks)?;
+        for skipped in measured.skipped {
+            progress(Progress::Skipped(&skipped));
+            recorder.skipped(skipped)?;
+        }
+        progress(Progress::Rows(point, &measured.rows));
+        for row in measured.rows {
+            recorder.row(row)?;
+        }
+        recorder.point(PointDone {
+            element: point.instance.element(),
+            operator: point.instance.operator(),
+            n: point.n,
+            offsets: point.offsets,
+            order_seed: point.seed(sweep_seed),
+            empty_frame: measured.empty_frame,
+            seconds: (point_start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+        })?;
+        points_left -= 1;
     }
     laboratory.close();
-    Ok(summarize(recorder, &clocks, start))
-}
-
-/// Keeps what was measured at a point.
-pub(super) fn keep_point(
-    recorder: &mut SweepRecorder,
-    point: &Point,
-    sweep_seed: u64,
-    measured: MeasuredPoint,
-    start: Instant,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<(), SweepRecordError> {
-    for skipped in measured.skipped {
-        progress(Progress::Skipped(&skipped));
-        recorder.skipped(skipped)?;
-    }
-    progress(Progress::Rows(point, &measured.rows));
-    for row in measured.rows {
-        recorder.row(row)?;
-    }
-    recorder.point(PointDone {
-        element: point.instance.element(),
-        operator: point.instance.operator(),
-        n: point.n,
-        offsets: point.offsets,
-        order_seed: point.seed(sweep_seed),
-        empty_frame: measured.empty_frame,
-        seconds: (start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
-    })
-}
-
-/// What the record has come to.
-pub(super) fn summarize(recorder: &SweepRecorder, clocks: &Clocks, start: Instant) -> SweepSummary {
     let rows = &recorder.record().rows;
     let figures = rows.iter().flat_map(|row| Figure::ALL.iter().filter_map(|&figure| row.figure(figure)));
-    SweepSummary {
+    let summary = SweepSummary {
         wrong: rows.iter().filter(|row| row.status == Status::Wrong).count(),
         not_launchable: rows.iter().filter(|row| row.status == Status::NotLaunchable).count(),
         untrusted_figures: figures.filter(|figure| figure.unavailable.is_none() && !figure.is_trusted).count(),
-        median_clock_mhz: clocks.median_megahertz(),
-        seconds: start.elapsed().as_secs_f64(),
-    }
+        finished: Finished {
+            seconds: start.elapsed().as_secs_f64(),
+            median_clock_mhz: clocks.median_megahertz(),
+            temperature_celsius: laboratory.temperature_celsius(),
+        },
+    };
+    Ok((summary, points_left))
 }
 
 /// The rows of a point, and what of it was not run.
@@ -242,7 +253,7 @@ pub fn measure_point(
             return Ok(measured);
         }
     };
-    // Entry → row, for those that exist; and those that are right (or bounds), so that their time means something.
+    // A row an entry, `None` if the subject does not exist; and the entries that are timed: those that are right, and bounds.
     let mut rows: Vec<Option<SweepRow>> = Vec::with_capacity(opened.len());
     let mut right = Vec::new();
     for (index, (entry, opened)) in point.entries.iter().zip(opened).enumerate() {

@@ -1,12 +1,14 @@
 //! The timer, measured: kernels of known time must be measured as that, equal kernels as equal, and a kernel
 //! that does 5 % more as slower. A harness that fails this has nothing to say about scans.
 
+use super::clocks::Clocks;
+use super::point::{Entry, Offsets, Point, Subject};
 use super::run::{Laboratory, NotMeasured, OpenedPoint};
-use super::sampling::{Clocks, Compared, Figure, Measured, SamplingSettings, StoppingRule, sample_figure};
-use super::statistics::{Ratio, Summary, Verdict};
-use super::sweep::{Entry, Offsets, Point, Subject};
+use super::sampling::{Compared, Figure, Measured, SamplingSettings, sample_figure};
+use super::stopping::StoppingRule;
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::device::DeviceError;
+use crate::lab::statistics::{Difference, Ratio, Summary};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -127,13 +129,13 @@ fn copies(
             return Ok(());
         };
         for (figure, samples) in FIGURES.into_iter().zip(&figures) {
-            let judge = |other: usize, expected: Verdict| {
+            let judge = |other: usize, expected: Difference| {
                 let ratio = Ratio::bootstrap(samples.first()?, samples.get(other)?)?;
-                let verdict = ratio.verdict(THRESHOLD);
-                Some((format!("{:.4} {}", ratio.ratio, verdict.name()), verdict == expected))
+                let difference = ratio.difference(THRESHOLD);
+                Some((format!("{:.4} {}", ratio.ratio, difference.name()), difference == expected))
             };
             let mut cells = Vec::new();
-            for (other, expected) in [(1, Verdict::Same), (2, Verdict::Slower)] {
+            for (other, expected) in [(1, Difference::Same), (2, Difference::Slower)] {
                 let (cell, is_right) = judge(other, expected).unwrap_or(("too few samples".to_owned(), false));
                 judged += 1;
                 right += usize::from(is_right);

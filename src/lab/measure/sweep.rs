@@ -22,20 +22,18 @@
 //! bounds = true                       # beside each strategy that waits, the same without waiting; default: false
 //! ```
 //!
-//! Entries of all `[[measure]]` tables that have type, operator, n and offsets in common are one [`Point`] and are
-//! measured in common rounds. `memcpy` and the 16-byte copy kernel are at every point: they are the floor.
+//! Entries of all `[[measure]]` tables that have type, operator, n and offsets in common are one
+//! [`Point`](super::point::Point) and are measured in common rounds. `memcpy` and the 16-byte copy kernel are at every
+//! point: they are the floor.
 
-use super::input;
-use super::record::Kind;
-use super::sampling::{Figure, SamplingSettings, StoppingRule};
-use crate::element::{ElementType, Instance, Operator};
-use crate::lab::record::Skipped;
-use crate::strategy::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
-use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
-use crate::text::{format_size, parse_array_size};
+use super::point::Offsets;
+use super::sampling::{Figure, SamplingSettings};
+use super::stopping::StoppingRule;
+use crate::element::{ElementType, Operator};
+use crate::strategy::tuning::{TuningError, TuningTable};
+use crate::strategy::{Mode, StrategyChoice};
+use crate::text::parse_array_size;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -153,51 +151,11 @@ pub struct Group {
     pub bounds: bool,
 }
 
-/// How many elements input and output begin above a 16-byte boundary; in files `[input, output]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(from = "[u32; 2]", into = "[u32; 2]")]
-pub struct Offsets {
-    /// Elements from the boundary to the input.
-    pub input: u32,
-    /// Elements from the boundary to the output.
-    pub output: u32,
-}
-
-impl Offsets {
-    /// More would only repeat what fewer are: 32 elements of any type end at a sector of the L2 cache.
-    pub const MOST: u32 = 31;
-
-    /// Whether both arrays begin at a boundary.
-    // serde passes a reference.
-    pub fn is_aligned(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl From<[u32; 2]> for Offsets {
-    fn from([input, output]: [u32; 2]) -> Self {
-        Self { input, output }
-    }
-}
-
-impl From<Offsets> for [u32; 2] {
-    fn from(Offsets { input, output }: Offsets) -> Self {
-        [input, output]
-    }
-}
-
-/// "offsets 1,3".
-impl fmt::Display for Offsets {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "offsets {},{}", self.input, self.output)
-    }
-}
-
 fn default_offsets() -> Vec<Offsets> {
     vec![Offsets::default()]
 }
 
-// What a file leaves out is left out of records, too, so that older ones are gone on with and drawn as before.
+// A field that a file leaves out is left out of its record, so that older records can be resumed and look as before.
 fn is_aligned(offsets: &[Offsets]) -> bool {
     offsets == [Offsets::default()]
 }
@@ -221,169 +179,6 @@ fn default_modes() -> Vec<Mode> {
 
 fn default_figures() -> Vec<Figure> {
     Figure::ALL.to_vec()
-}
-
-/// What is measured against each other.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Subject {
-    /// A strategy of this crate.
-    Scan {
-        /// The strategy.
-        strategy: Strategy,
-        /// What is computed.
-        mode: Mode,
-        /// The choices inside the strategy.
-        config: ScanConfig,
-    },
-    /// What the tuning table names for the size.
-    Auto {
-        /// The strategy that it came to.
-        strategy: Strategy,
-        /// What is computed.
-        mode: Mode,
-        /// The choices inside that strategy.
-        config: ScanConfig,
-    },
-    /// A strategy whose kernel was compiled so that tiles wait for nothing: how fast it could be at best. Its result is
-    /// wrong by design.
-    Bound {
-        /// The strategy.
-        strategy: Strategy,
-        /// What it would compute.
-        mode: Mode,
-        /// The choices inside the strategy.
-        config: ScanConfig,
-    },
-    /// A scan of another library.
-    Peer {
-        /// Its name.
-        name: String,
-        /// What is computed.
-        mode: Mode,
-    },
-    /// The driver's copy on the device.
-    Memcpy,
-    /// A copy kernel with accesses of 16 bytes.
-    Copy16,
-    /// The same kernel, compiled under another name.
-    Copy16Again,
-    /// The same kernel, moving 5 % more bytes.
-    Copy16Slower,
-    /// Nothing at all: what the events and the queue around them take.
-    EmptyFrame,
-    /// A kernel that runs for a given time.
-    Spin {
-        /// How long.
-        nanoseconds: u64,
-    },
-}
-
-/// Whether a subject is a peer in another variant than the one its users call: a 64-bit count, a fixed order, a call
-/// that waits.
-pub fn is_variant(subject: &str) -> bool {
-    ["-64-bit-count", "-synchronous", "-run-to-run", "copy-16-byte"].iter().any(|part| subject.contains(part))
-}
-
-impl Subject {
-    /// Name in tables and plots.
-    pub fn name(&self) -> String {
-        match self {
-            Self::Scan { strategy, .. } => strategy.name().to_owned(),
-            Self::Bound { strategy, .. } => bound_name(strategy.name()),
-            Self::Auto { .. } => StrategyChoice::Auto.name().to_owned(),
-            Self::Peer { name, .. } => name.clone(),
-            Self::Memcpy => "memcpy".to_owned(),
-            Self::Copy16 => "copy-16-byte".to_owned(),
-            Self::Copy16Again => "copy-16-byte-again".to_owned(),
-            Self::Copy16Slower => "copy-16-byte-slower".to_owned(),
-            Self::EmptyFrame => "empty-frame".to_owned(),
-            Self::Spin { nanoseconds } => format!("spin-{nanoseconds}-ns"),
-        }
-    }
-
-    /// What it is.
-    pub const fn kind(&self) -> Kind {
-        match self {
-            Self::Scan { .. } | Self::Auto { .. } => Kind::Strategy,
-            Self::Bound { .. } => Kind::Bound,
-            Self::Peer { .. } => Kind::Peer,
-            _ => Kind::Copy,
-        }
-    }
-
-    /// What is computed, if it is a scan.
-    pub const fn mode(&self) -> Option<Mode> {
-        match self {
-            Self::Peer { mode, .. } => Some(*mode),
-            _ => match self.scan() {
-                Some((_, mode, _)) => Some(mode),
-                None => None,
-            },
-        }
-    }
-
-    /// Strategy, mode and configuration of a scan of this crate, or of its bound.
-    pub const fn scan(&self) -> Option<(Strategy, Mode, ScanConfig)> {
-        match self {
-            Self::Scan { strategy, mode, config }
-            | Self::Auto { strategy, mode, config }
-            | Self::Bound { strategy, mode, config } => Some((*strategy, *mode, *config)),
-            _ => None,
-        }
-    }
-}
-
-/// Name of the subject that is a strategy without its waiting.
-pub fn bound_name(strategy: &str) -> String {
-    format!("{strategy}-without-waiting")
-}
-
-/// A subject and the figures that are measured of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// The subject.
-    pub subject: Subject,
-    /// The figures.
-    pub figures: Vec<Figure>,
-}
-
-/// Everything that is measured on one input.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Point {
-    /// Element type and operator.
-    pub instance: Instance,
-    /// Elements.
-    pub n: u64,
-    /// Where input and output begin.
-    pub offsets: Offsets,
-    /// What is measured against each other, the copies first.
-    pub entries: Vec<Entry>,
-}
-
-impl Point {
-    /// Bytes of the input.
-    pub const fn input_bytes(&self) -> u64 {
-        self.n * self.instance.element().bytes() as u64
-    }
-
-    /// What is scanned, in words: "i32 sum n = 2^20, offsets 1,3".
-    pub fn title(&self) -> String {
-        let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
-        format!("{} n = {}{offsets}", self.instance, format_size(self.n))
-    }
-
-    /// Seed of the order in rounds: another one at every point.
-    pub fn seed(&self, sweep_seed: u64) -> u64 {
-        let parts = [self.instance.element() as u64, self.instance.operator() as u64, self.n];
-        let offsets = [u64::from(self.offsets.input), u64::from(self.offsets.output)];
-        // Aligned points have the order that they had before there were others.
-        let offsets = offsets.iter().filter(|_| !self.offsets.is_aligned());
-        // FNV-1a over the parts; all that matters is that points differ.
-        parts
-            .iter()
-            .chain(offsets)
-            .fold(sweep_seed ^ 0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3))
-    }
 }
 
 /// A sweep file that cannot be used.
@@ -436,7 +231,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("targets", include_str!("../../../sweeps/targets.toml")),
 ];
 
-fn parse_latency_limit(text: &str) -> Option<u64> {
+pub(super) fn parse_latency_limit(text: &str) -> Option<u64> {
     // Of elements of one byte: bytes are elements.
     parse_array_size(text, 1)
 }
@@ -540,165 +335,25 @@ impl SweepFile {
         }
         Ok(())
     }
-
-    /// The points in the order in which they are measured, and what is left out. `peers` are those that can
-    /// be run: their names. `auto` goes by the table of an H100.
-    pub fn points(&self, peers: &[String]) -> (Vec<Point>, Vec<Skipped>) {
-        self.points_by(peers, &Tuning::default())
-    }
-
-    /// What `auto` goes by on a GPU: the sweep's own table, or the committed one.
-    ///
-    /// # Errors
-    /// When the sweep's own table has a row that does not fit the GPU.
-    pub fn tuning_on(&self, gpu: Gpu) -> Result<Tuning, TuningError> {
-        match &self.tuning {
-            Some(table) => Tuning::with_table(table, gpu),
-            None => Ok(Tuning::committed(gpu)),
-        }
-    }
-
-    /// The points, with `auto` resolved by `tuning`.
-    pub fn points_by(&self, peers: &[String], tuning: &Tuning) -> (Vec<Point>, Vec<Skipped>) {
-        let mut points: BTreeMap<(Instance, u64, Offsets), Vec<Entry>> = BTreeMap::new();
-        let mut skipped: Vec<Skipped> = Vec::new();
-        let mut skip = |what: String, why: &str| {
-            let note = Skipped { what, why: why.to_owned() };
-            if !skipped.contains(&note) {
-                skipped.push(note);
-            }
-        };
-        let latency_limit = parse_latency_limit(&self.limits.latency_up_to).unwrap_or(0);
-        for group in &self.groups {
-            for (&element, &operator) in
-                group.types.iter().flat_map(|element| group.operators.iter().map(move |operator| (element, operator)))
-            {
-                let Ok(instance) = Instance::new(element, operator) else {
-                    skip(format!("{element} {operator}"), "the operator is not defined on the type");
-                    continue;
-                };
-                if !input::is_supported(instance) {
-                    skip(instance.to_string(), "measured inputs are numbers");
-                    continue;
-                }
-                let sizes = group.sizes.iter().filter_map(|text| parse_array_size(text, element.bytes()));
-                for (n, &offsets) in sizes.flat_map(|n| group.offsets.iter().map(move |offsets| (n, offsets))) {
-                    let figures: Vec<Figure> = group
-                        .figures
-                        .iter()
-                        .copied()
-                        .filter(|&figure| figure != Figure::Latency || n <= latency_limit)
-                        .collect();
-                    let entries = points.entry((instance, n, offsets)).or_default();
-                    let mut add = |subject: Subject| match entries.iter_mut().find(|entry| entry.subject == subject) {
-                        Some(entry) => {
-                            for &figure in &figures {
-                                if !entry.figures.contains(&figure) {
-                                    entry.figures.push(figure);
-                                }
-                            }
-                        }
-                        None => entries.push(Entry { subject, figures: figures.clone() }),
-                    };
-                    add(Subject::Memcpy);
-                    add(Subject::Copy16);
-                    for &mode in &group.modes {
-                        if mode == Mode::InclusiveMinusInput && !instance.has_inverse() {
-                            skip(format!("{mode} of {instance}"), "it exists for integer sums only");
-                            continue;
-                        }
-                        for &choice in &group.strategies {
-                            let (strategy, configs) = match choice {
-                                StrategyChoice::Named(strategy) => {
-                                    let configs = group.configs(strategy, element.bytes(), n);
-                                    for &config in &configs {
-                                        add(Subject::Scan { strategy, mode, config });
-                                    }
-                                    (strategy, configs)
-                                }
-                                StrategyChoice::Auto => {
-                                    let Resolved { strategy, config } = tuning.resolve(instance, n);
-                                    add(Subject::Auto { strategy, mode, config });
-                                    (strategy, vec![config])
-                                }
-                            };
-                            if group.bounds && strategy.row().fault_without_waiting.is_some() {
-                                for config in configs {
-                                    add(Subject::Bound { strategy, mode, config });
-                                }
-                            }
-                        }
-                        for name in group.peer_names(peers, &mut skip) {
-                            if mode != Mode::InclusiveMinusInput {
-                                add(Subject::Peer { name, mode });
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        let point = |((instance, n, offsets), entries)| Point { instance, n, offsets, entries };
-        (points.into_iter().map(point).collect(), skipped)
-    }
-}
-
-impl Group {
-    /// The configurations of a strategy; what it does not depend on keeps its default, so that it runs once,
-    /// and what the file leaves open is what is suggested for the size.
-    fn configs(&self, strategy: Strategy, element_bytes: usize, n: u64) -> Vec<ScanConfig> {
-        let default = ScanConfig::suggested(strategy, element_bytes, n);
-        let list = |asked: &[u32], default: u32, matters: bool| {
-            if matters && !asked.is_empty() { asked.to_vec() } else { vec![default] }
-        };
-        let vts = list(&self.vts, default.vt, strategy.has_tiles());
-        let blocks = list(&self.blocks, default.block_threads, strategy != Strategy::Sequential);
-        blocks
-            .iter()
-            .flat_map(|&block_threads| vts.iter().map(move |&vt| ScanConfig { vt, block_threads, ..default }))
-            .collect()
-    }
-
-    fn peer_names(&self, available: &[String], skip: &mut impl FnMut(String, &str)) -> Vec<String> {
-        // The copies are subjects of their own at every point.
-        let is_copy = |name: &String| [Subject::Memcpy.name(), Subject::Copy16.name()].contains(name);
-        let mut names: Vec<String> = Vec::new();
-        for asked in &self.peers {
-            if asked == "all" {
-                names.extend(available.iter().filter(|name| !is_copy(name)).cloned());
-                if available.is_empty() {
-                    skip("peers".to_owned(), "this build has none; build it with the cargo feature 'peers'");
-                }
-            } else if available.contains(asked) {
-                names.push(asked.clone());
-            } else {
-                skip(format!("peer {asked}"), "this build does not have it");
-            }
-        }
-        names.dedup();
-        names
-    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn shipped(name: &str) -> SweepFile {
+    pub(crate) fn shipped(name: &str) -> SweepFile {
         SweepFile::open(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    #[test]
-    fn every_shipped_sweep_is_usable_named_as_its_file_and_has_a_purpose() {
-        for (name, _) in SHIPPED {
-            let sweep = shipped(name);
-            assert_eq!(&sweep.name, name);
-            let (points, _) = sweep.points(&[]);
-            assert!(!points.is_empty(), "{name}");
-            for point in &points {
-                assert_eq!(point.entries[0].subject, Subject::Memcpy, "{name}");
-                assert_eq!(point.entries[1].subject, Subject::Copy16, "{name}");
-            }
-        }
+    /// The message with what is behind it, as the program prints it.
+    fn whole(error: &dyn std::error::Error) -> String {
+        std::iter::successors(Some(error), |error| error.source()).map(|error| format!("{error}: ")).collect()
+    }
+
+    const START: &str = "name = \"a\"\npurpose = \"b\"\n[[measure]]\n";
+
+    pub(crate) fn parsed(measure: &str) -> Result<SweepFile, String> {
+        SweepFile::parse(&format!("{START}{measure}"), "test".to_owned()).map_err(|error| whole(&error))
     }
 
     #[test]
@@ -713,148 +368,22 @@ mod tests {
     }
 
     #[test]
-    fn the_vt_sweep_has_every_combination_at_four_sizes() {
-        let (points, _) = shipped("vt").points(&[]);
-        assert_eq!(points.iter().map(|point| point.n).collect::<Vec<_>>(), [1 << 16, 1 << 20, 1 << 24, 1 << 28]);
-        for point in points {
-            for strategy in [Strategy::ReduceThenScan, Strategy::Lookback] {
-                let of = |entry: &&Entry| matches!(entry.subject, Subject::Scan { strategy: other, .. } if other == strategy);
-                assert_eq!(point.entries.iter().filter(of).count(), 12 * 5);
-            }
-        }
-    }
-
-    #[test]
-    fn the_size_sweep_covers_what_the_issue_asks_for() {
-        let (points, _) = shipped("size").points(&["cub-3.5.0".to_owned()]);
-        let has = |n: u64| points.iter().any(|point| point.n == n);
-        assert!((8..=32).all(|exponent| has(1 << exponent)));
-        assert!(has(100_000_000) && points.iter().any(|point| !point.n.is_power_of_two()));
-        for point in &points {
-            for mode in [Mode::Inclusive, Mode::Exclusive] {
-                let peer = Subject::Peer { name: "cub-3.5.0".to_owned(), mode };
-                assert!(point.entries.iter().any(|entry| entry.subject == peer), "{mode} at {}", point.n);
-                for wanted in [Strategy::Lookback, Strategy::ReduceThenScan] {
-                    assert!(point.entries.iter().any(|entry| matches!(&entry.subject,
-                        Subject::Scan { strategy, mode: other, .. } if *strategy == wanted && *other == mode)));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_seeds_sweep_is_the_published_comparison() {
-        let (points, _) = shipped("seeds").points(&["thrust-exclusive-scan".to_owned()]);
-        assert_eq!(points.len(), 1);
-        assert_eq!(points[0].n, 100_000_000);
-        let thrust = Subject::Peer { name: "thrust-exclusive-scan".to_owned(), mode: Mode::Exclusive };
-        assert!(points[0].entries.iter().any(|entry| entry.subject == thrust));
-    }
-
-    #[test]
-    fn latency_is_measured_at_small_sizes_only() {
-        let (points, _) = shipped("size").points(&[]);
-        for point in points {
-            for entry in &point.entries {
-                assert_eq!(entry.figures.contains(&Figure::Latency), point.n <= 1 << 20, "{}", point.n);
-            }
-        }
-    }
-
-    #[test]
-    fn peers_that_are_not_there_are_noted_and_copies_are_not_doubled() {
-        let text = "name = \"a\"\npurpose = \"b\"\n[[measure]]\nsizes = [\"1000\"]\nstrategies = [\"lookback\"]\npeers = [\"all\", \"none-such\"]";
-        let sweep = SweepFile::parse(text, "test".to_owned()).unwrap();
-        let (_, skipped) = sweep.points(&[]);
-        assert_eq!(skipped.len(), 2);
-        let (points, _) = sweep.points(&["memcpy".to_owned(), "copy-16-byte".to_owned(), "cub".to_owned()]);
-        let names: Vec<String> = points[0].entries.iter().map(|entry| entry.subject.name()).collect();
-        assert_eq!(names, ["memcpy", "copy-16-byte", "lookback", "cub"]);
-    }
-
-    /// The message with what is behind it, as the program prints it.
-    fn whole(error: &dyn std::error::Error) -> String {
-        std::iter::successors(Some(error), |error| error.source()).map(|error| format!("{error}: ")).collect()
-    }
-
-    #[test]
     fn mistakes_in_a_sweep_file_are_typed_errors_that_say_where() {
         let parse = |text: &str| whole(&SweepFile::parse(text, "test".to_owned()).unwrap_err());
-        let start = "name = \"a\"\npurpose = \"b\"\n";
-        assert!(parse("name = ").contains("no sweep file"));
-        assert!(parse(&format!("{start}typo = 1\n[[measure]]\nsizes = []")).contains("typo"));
-        assert!(parse(&format!("{start}[[measure]]\nsizes = [\"2^x\"]\nstrategies = [\"lookback\"]")).contains("2^x"));
-        assert!(parse(&format!("{start}[[measure]]\nsizes = [\"1\"]")).contains("neither strategies nor peers"));
-        assert!(
-            parse(&format!("{start}[[measure]]\nsizes = [\"1\"]\nstrategies = [\"lookforward\"]"))
-                .contains("lookforward")
-        );
-        let limits = "[limits]\nminimum_samples = 1\n";
-        assert!(
-            parse(&format!("{start}{limits}[[measure]]\nsizes = [\"1\"]\nstrategies = [\"lookback\"]"))
-                .contains("at least 2")
-        );
-        assert!(
-            parse(&format!("{start}[[measure]]\nsizes = [\"2^45\"]\nstrategies = [\"lookback\"]")).contains("2^44")
-        );
+        let (start, group) = ("name = \"a\"\npurpose = \"b\"\n", "[[measure]]\nstrategies = [\"lookback\"]\nsizes = ");
+        for (text, says) in [
+            ("name = ".to_owned(), "no sweep file"),
+            (format!("{start}typo = 1\n{group}[]"), "typo"),
+            (format!("{start}{group}[\"2^x\"]"), "2^x"),
+            (format!("{start}[[measure]]\nsizes = [\"1\"]"), "neither strategies nor peers"),
+            (format!("{start}[[measure]]\nsizes = [\"1\"]\nstrategies = [\"lookforward\"]"), "lookforward"),
+            (format!("{start}[limits]\nminimum_samples = 1\n{group}[\"1\"]"), "at least 2"),
+            (format!("{start}{group}[\"2^45\"]"), "2^44"),
+        ] {
+            assert!(parse(&text).contains(says), "{says}: {}", parse(&text));
+        }
         let twice = parse(&format!("{start}typo = 1\n"));
         assert_eq!(twice.matches("TOML parse error").count(), 1, "{twice}");
         assert!(matches!(SweepFile::open("none-such"), Err(SweepFileError::Unknown { .. })));
-    }
-
-    const START: &str = "name = \"a\"\npurpose = \"b\"\n[[measure]]\n";
-
-    fn parsed(measure: &str) -> Result<SweepFile, String> {
-        SweepFile::parse(&format!("{START}{measure}"), "test".to_owned()).map_err(|error| whole(&error))
-    }
-
-    #[test]
-    fn offsets_make_points_of_their_own() {
-        let sweep = parsed("sizes = [\"1000\"]\noffsets = [[0, 0], [1, 3]]\nstrategies = [\"lookback\"]").unwrap();
-        let (points, _) = sweep.points(&[]);
-        assert_eq!(points.iter().map(|point| <[u32; 2]>::from(point.offsets)).collect::<Vec<_>>(), [[0, 0], [1, 3]]);
-        assert_ne!(points[0].seed(42), points[1].seed(42));
-        assert_eq!([points[0].title(), points[1].title()], ["i32 sum n = 1000", "i32 sum n = 1000, offsets 1,3"]);
-        let plain = parsed("sizes = [\"1000\"]\nstrategies = [\"lookback\"]").unwrap();
-        assert_eq!(plain.points(&[]).0[0], points[0], "without offsets a point is what it was");
-        // What a file does not say is not in its record, so that records from before agree with files of now.
-        let text = toml::to_string(&plain).unwrap();
-        assert!(!text.contains("offsets") && !text.contains("bounds"), "{text}");
-        for (wrong, says) in [("[]", "empty"), ("[[32, 0]]", "32"), ("[[1]]", "no sweep file"), ("[[-1, 0]]", "-1")] {
-            let measure = format!("sizes = [\"1000\"]\noffsets = {wrong}\nstrategies = [\"lookback\"]");
-            let error = parsed(&measure).unwrap_err();
-            assert!(error.contains(says), "{wrong}: {error}");
-        }
-    }
-
-    #[test]
-    fn beside_a_strategy_that_waits_stands_the_same_without_waiting() {
-        let measure = "sizes = [\"2^20\"]\nbounds = true\nmodes = [\"exclusive\"]\nstrategies = ";
-        let names = |strategies: &str| {
-            let (points, _) = parsed(&format!("{measure}{strategies}")).unwrap().points(&[]);
-            for pair in points[0].entries.windows(2) {
-                if let [Entry { subject: Subject::Scan { config, .. }, .. }, Entry { subject: bound, figures }] = pair
-                    && let Subject::Bound { config: same, .. } = bound
-                {
-                    assert_eq!((same, figures, bound.kind()), (config, &Figure::ALL.to_vec(), Kind::Bound));
-                }
-            }
-            points[0].entries[2..].iter().map(|entry| entry.subject.name()).collect::<Vec<_>>()
-        };
-        let waiting: Vec<&str> = Strategy::ALL
-            .iter()
-            .filter(|strategy| strategy.row().fault_without_waiting.is_some())
-            .map(|strategy| strategy.name())
-            .collect();
-        let all: Vec<String> = waiting.iter().flat_map(|name| [(*name).to_owned(), bound_name(name)]).collect();
-        assert_eq!(names(&format!("{waiting:?}")), all);
-        assert_eq!(names("[\"reduce-then-scan\", \"single-block\"]"), ["reduce-then-scan", "single-block"]);
-    }
-
-    #[test]
-    fn points_have_different_seeds() {
-        let (points, _) = shipped("size").points(&[]);
-        let seeds: std::collections::BTreeSet<u64> = points.iter().map(|point| point.seed(42)).collect();
-        assert_eq!(seeds.len(), points.len());
     }
 }

@@ -1,18 +1,14 @@
 //! What keeps a report from being made.
 
-use crate::lab::measure::record::SweepRecordError;
-use crate::lab::record::RecordError;
+use crate::lab::recorder::RecordError;
 use std::path::PathBuf;
 
 /// A report that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The folder refused a file.
+    /// A record cannot be read, or the folder refused a file.
     #[error(transparent)]
-    Write(#[from] RecordError),
-    /// The records of sweeps cannot be read.
-    #[error(transparent)]
-    Sweep(#[from] SweepRecordError),
+    Record(#[from] RecordError),
     /// A document's markers cannot be filled.
     #[error(transparent)]
     Splice(#[from] SpliceError),

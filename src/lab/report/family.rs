@@ -1,9 +1,10 @@
 //! Rows of a sweep's record that compute the same, and their figures.
 
 use crate::element::{ElementType, Operator};
-use crate::lab::measure::record::{Kind, Status, SweepRecord, SweepRow};
+use crate::lab::measure::point::Kind;
+use crate::lab::measure::point::Offsets;
+use crate::lab::measure::record::{Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
-use crate::lab::measure::sweep::Offsets;
 use crate::strategy::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! What all pages are made of: the head, tables, and lists. No network.
 
-use crate::lab::record::Skipped;
+use crate::lab::recorder::Skipped;
 use std::fmt::Write;
 
 /// Text as HTML or XML text.

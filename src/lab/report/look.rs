@@ -1,7 +1,7 @@
 //! Colours, markers and dashes: every strategy and every peer has its own in all pictures.
 
 use super::svg::{COPY, PEER};
-use crate::lab::measure::sweep::is_variant;
+use crate::lab::measure::point::is_variant;
 use crate::strategy::{Strategy, StrategyChoice};
 use plotters::style::RGBColor;
 

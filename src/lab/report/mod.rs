@@ -27,7 +27,8 @@ pub use source::{SweepSource, kill_tables};
 pub use splice::{Spliced, splice};
 pub use svg::Plot;
 
-use crate::lab::record::{Record, RecordError, write_atomically};
+use crate::lab::record::Record;
+use crate::lab::recorder::{RecordError, write_atomically};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn empty_and_failed_records_have_a_page() {
-        let mut record = Record::new(header("cpu"));
+        let mut record = Record::from(header("cpu"));
         assert!(html(&record, &[]).contains("No results"));
         record.rows.push(Row::of_failure(&request(Strategy::Lookback, 10, 1), "a <barrier> & \"more\"".to_owned()));
         let page = html(&record, &[]);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_cpu_device_is_never_taken_for_a_gpu() {
-        let mut record = Record::new(header("cpu"));
+        let mut record = Record::from(header("cpu"));
         record.rows.push(Row::of_outcome(&request(Strategy::Lookback, 10, 1), &outcome(10, false)));
         let page = html(&record, &[]);
         assert!(page.contains("says nothing about a GPU") && !page.contains("GB/s"), "{page}");

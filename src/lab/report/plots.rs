@@ -296,7 +296,7 @@ mod tests {
     use crate::strategy::Strategy;
 
     fn record(kind: &str, rows: impl IntoIterator<Item = (Strategy, u64, u32)>) -> Record {
-        let mut record = Record::new(header(kind));
+        let mut record = Record::from(header(kind));
         for (strategy, n, vt) in rows {
             record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, kind == "cuda")));
         }

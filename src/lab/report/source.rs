@@ -1,7 +1,8 @@
 //! The records in a folder: of sweeps, and tables of mutants.
 
 use super::error::ReportError;
-use crate::lab::measure::record::{SweepRecord, SweepRecordError};
+use crate::lab::measure::record::{SweepRecord, stem};
+use crate::lab::recorder::RecordError;
 use crate::lab::stress::table::KillTable;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,45 +23,22 @@ pub struct SweepSource {
 impl SweepSource {
     /// Whether this is a file, or a folder with files, whose names are those of sweep records.
     pub fn is_at(path: &Path) -> bool {
-        Self::files(path).is_ok_and(|files| !files.is_empty())
+        SweepRecord::files(path).is_ok()
     }
 
     /// Reads a file, or every record in a folder in the order of their names.
     ///
     /// # Errors
     /// When there is none or one is damaged.
-    pub fn read_all(path: &Path) -> Result<Vec<Self>, SweepRecordError> {
-        let files = Self::files(path)?;
-        if files.is_empty() {
-            return Err(SweepRecordError::Missing { path: path.to_owned() });
-        }
+    pub fn read_all(path: &Path) -> Result<Vec<Self>, RecordError> {
         let read = |file: &PathBuf| {
             let file_name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let stem = stem(&file_name).unwrap_or(&file_name).to_owned();
             let directory = file.parent().unwrap_or(Path::new("")).to_owned();
             Ok(Self { directory, file_name, stem, record: SweepRecord::read(file)? })
         };
-        files.iter().map(read).collect()
+        SweepRecord::files(path)?.iter().map(read).collect()
     }
-
-    fn files(path: &Path) -> Result<Vec<PathBuf>, SweepRecordError> {
-        if !path.is_dir() {
-            return Ok(vec![path.to_owned()]);
-        }
-        let error = |source| SweepRecordError::Io { action: "read", path: path.to_owned(), source };
-        let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(error)?;
-        let is_record = |file: &PathBuf| file.file_name().is_some_and(|name| stem(&name.to_string_lossy()).is_some());
-        let mut files: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).filter(is_record).collect();
-        files.sort();
-        Ok(files)
-    }
-}
-
-/// The name of a sweep record without its ending; `None` if it is none.
-fn stem(file_name: &str) -> Option<&str> {
-    // `data.partial.jsonl` is of `lookback compare`.
-    let stem = file_name.strip_suffix(".jsonl.gz").or_else(|| file_name.strip_suffix(".jsonl"))?;
-    (stem != "data.partial").then_some(stem)
 }
 
 /// How the names of tables of mutants start.

@@ -6,8 +6,9 @@ use super::source::SweepSource;
 use super::svg::Plot;
 use super::sweep::is_without_frame;
 use super::tables::{all_rows, main_tables, not_trusted};
-use crate::lab::measure::record::{Kind, Status, SweepRecord};
-use crate::lab::measure::statistics::Summary;
+use crate::lab::measure::point::Kind;
+use crate::lab::measure::record::{Status, SweepRecord};
+use crate::lab::statistics::Summary;
 use std::fmt::Write;
 
 const MORE_STYLE: &str = "\

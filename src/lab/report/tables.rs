@@ -2,11 +2,13 @@
 
 use super::family::{Family, median, subjects_of};
 use super::table::Table;
-use crate::lab::measure::record::{FigureRecord, Kind, Status, SweepRecord, SweepRow};
-use crate::lab::measure::sampling::{Figure, Stop};
-use crate::lab::measure::statistics::Verdict;
-use crate::lab::measure::sweep::is_variant;
+use crate::lab::measure::point::Kind;
+use crate::lab::measure::point::is_variant;
+use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
+use crate::lab::measure::sampling::Figure;
+use crate::lab::measure::stopping::Stop;
 use crate::lab::measure::targets;
+use crate::lab::statistics::Difference;
 use crate::text::{NONE, format_round_size, or_dash, significant};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -85,14 +87,14 @@ pub(super) fn main_tables(record: &SweepRecord) -> Vec<Table> {
 
 /// Which targets a record reaches, where it is worst, and how near the misses are to their bound.
 fn targets_reached(record: &SweepRecord) -> Table {
-    let rows = targets::evaluate(record).outcomes.into_iter().map(|outcome| {
+    let rows = targets::evaluation::evaluate(record).outcomes.into_iter().map(|outcome| {
         let target = outcome.target;
         let show = |ratio: Option<f64>| or_dash(ratio.map(|ratio| target.comparison.show(ratio)));
         let worst = outcome.worst();
         let bound = worst.filter(|worst| !worst.passed).and_then(|worst| worst.bound);
         let bound =
             bound.map(|bound| format!("{} ({:.0} % of it)", target.comparison.show(bound.ratio), 100.0 * bound.share));
-        let undecided = match outcome.samples(Verdict::Unclear) {
+        let undecided = match outcome.samples(Difference::Unclear) {
             0 => String::new(),
             count => format!(", {count} of them undecided"),
         };
@@ -109,7 +111,7 @@ fn targets_reached(record: &SweepRecord) -> Table {
             format!("{} of {}{undecided}", outcome.passed(), outcome.findings.len()),
             or_dash(stretch),
             or_dash(bound),
-            targets::word(&outcome),
+            targets::text::word(&outcome),
         ]
     });
     let columns =

@@ -76,7 +76,7 @@ impl Summary {
 
 /// What two sets of samples say about each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum Difference {
     /// The new times are shorter by more than the threshold.
     Faster,
     /// They differ by less than the threshold.
@@ -87,7 +87,7 @@ pub enum Verdict {
     Slower,
 }
 
-impl Verdict {
+impl Difference {
     /// The word in tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -157,15 +157,15 @@ impl Ratio {
 
     /// What the interval says where differences up to `threshold` (0.01 for 1 %) are of no consequence. Only
     /// an interval that lies wholly on one side decides.
-    pub fn verdict(&self, threshold: f64) -> Verdict {
+    pub fn difference(&self, threshold: f64) -> Difference {
         if self.low > 1.0 + threshold {
-            Verdict::Slower
+            Difference::Slower
         } else if self.high < 1.0 / (1.0 + threshold) {
-            Verdict::Faster
+            Difference::Faster
         } else if self.high <= 1.0 + threshold && self.low >= 1.0 / (1.0 + threshold) {
-            Verdict::Same
+            Difference::Same
         } else {
-            Verdict::Unclear
+            Difference::Unclear
         }
     }
 }
@@ -184,7 +184,7 @@ fn reach_of_median(samples: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// Compares two sets of samples; too few of them are unclear.
-pub fn compare(old: &[f64], new: &[f64], threshold: f64) -> Verdict {
+pub fn compare(old: &[f64], new: &[f64], threshold: f64) -> Difference {
     // Most sets lie so far apart that no draw could bring them together: there is nothing to bootstrap.
     if old.len() >= FEWEST_SAMPLES
         && new.len() >= FEWEST_SAMPLES
@@ -192,13 +192,13 @@ pub fn compare(old: &[f64], new: &[f64], threshold: f64) -> Verdict {
         && old_low > 0.0
     {
         if new_low > old_high * (1.0 + threshold) {
-            return Verdict::Slower;
+            return Difference::Slower;
         }
         if new_high * (1.0 + threshold) < old_low {
-            return Verdict::Faster;
+            return Difference::Faster;
         }
     }
-    Ratio::bootstrap(old, new).map_or(Verdict::Unclear, |ratio| ratio.verdict(threshold))
+    Ratio::bootstrap(old, new).map_or(Difference::Unclear, |ratio| ratio.difference(threshold))
 }
 
 #[cfg(test)]
@@ -275,9 +275,9 @@ mod tests {
             let old = noisy(100.0, 0.004, 30, 2 * seed);
             let equal = noisy(100.0, 0.004, 30, 2 * seed + 1);
             let slower = noisy(105.0, 0.004, 30, 2 * seed + 1);
-            assert_eq!(compare(&old, &equal, 0.01), Verdict::Same, "seed {seed}");
-            assert_eq!(compare(&old, &slower, 0.01), Verdict::Slower, "seed {seed}");
-            assert_eq!(compare(&slower, &old, 0.01), Verdict::Faster, "seed {seed}");
+            assert_eq!(compare(&old, &equal, 0.01), Difference::Same, "seed {seed}");
+            assert_eq!(compare(&old, &slower, 0.01), Difference::Slower, "seed {seed}");
+            assert_eq!(compare(&slower, &old, 0.01), Difference::Faster, "seed {seed}");
         }
     }
 
@@ -286,8 +286,8 @@ mod tests {
         for seed in 0..50 {
             let old = noisy(100.0, 0.1, 10, 2 * seed);
             let new = noisy(102.0, 0.1, 10, 2 * seed + 1);
-            assert_ne!(compare(&old, &new, 0.01), Verdict::Faster, "seed {seed}");
-            assert_ne!(compare(&old, &new, 0.01), Verdict::Same, "seed {seed}");
+            assert_ne!(compare(&old, &new, 0.01), Difference::Faster, "seed {seed}");
+            assert_ne!(compare(&old, &new, 0.01), Difference::Same, "seed {seed}");
         }
     }
 
@@ -296,9 +296,9 @@ mod tests {
         // The medians differ by 3 %; the samples are too few and too wide to know.
         assert_eq!(
             compare(&[90.0, 100.0, 110.0, 95.0, 105.0], &[93.0, 103.0, 113.0, 98.0, 108.0], 0.01),
-            Verdict::Unclear
+            Difference::Unclear
         );
-        assert_eq!(compare(&[100.0; 4], &[200.0; 4], 0.01), Verdict::Unclear);
+        assert_eq!(compare(&[100.0; 4], &[200.0; 4], 0.01), Difference::Unclear);
     }
 
     proptest! {
@@ -310,12 +310,12 @@ mod tests {
             let ratio = Ratio::bootstrap(&old, &new).unwrap();
             prop_assert!(ratio.low <= ratio.high);
             let swapped = Ratio { ratio: 1.0 / ratio.ratio, low: 1.0 / ratio.high, high: 1.0 / ratio.low };
-            let expected = match ratio.verdict(0.01) {
-                Verdict::Faster => Verdict::Slower,
-                Verdict::Slower => Verdict::Faster,
+            let expected = match ratio.difference(0.01) {
+                Difference::Faster => Difference::Slower,
+                Difference::Slower => Difference::Faster,
                 other => other,
             };
-            prop_assert_eq!(swapped.verdict(0.01), expected);
+            prop_assert_eq!(swapped.difference(0.01), expected);
         }
     }
 }

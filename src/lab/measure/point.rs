@@ -1,0 +1,225 @@
+//! What is measured against each other on one input: a point of a sweep.
+
+use super::sampling::Figure;
+use crate::element::Instance;
+use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::text::format_size;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How many elements input and output begin above a 16-byte boundary; in files `[input, output]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(from = "[u32; 2]", into = "[u32; 2]")]
+pub struct Offsets {
+    /// Elements from the boundary to the input.
+    pub input: u32,
+    /// Elements from the boundary to the output.
+    pub output: u32,
+}
+
+impl Offsets {
+    /// Larger ones repeat smaller ones, because 32 elements of any type are whole sectors of the L2 cache.
+    pub const MOST: u32 = 31;
+
+    /// Whether both arrays begin at a boundary.
+    // serde passes a reference.
+    pub fn is_aligned(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<[u32; 2]> for Offsets {
+    fn from([input, output]: [u32; 2]) -> Self {
+        Self { input, output }
+    }
+}
+
+impl From<Offsets> for [u32; 2] {
+    fn from(Offsets { input, output }: Offsets) -> Self {
+        [input, output]
+    }
+}
+
+/// "offsets 1,3".
+impl fmt::Display for Offsets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "offsets {},{}", self.input, self.output)
+    }
+}
+
+/// What a subject is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A strategy of this crate.
+    Strategy,
+    /// A scan of another library.
+    Peer,
+    /// A copy: the floor.
+    Copy,
+    /// A strategy's kernel that waits for nothing: what its waiting costs. Not a scan.
+    Bound,
+}
+
+/// What is measured against each other.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    /// A strategy of this crate.
+    Scan {
+        /// The strategy.
+        strategy: Strategy,
+        /// What is computed.
+        mode: Mode,
+        /// The choices inside the strategy.
+        config: ScanConfig,
+    },
+    /// What the tuning table names for the size.
+    Auto {
+        /// The strategy that it came to.
+        strategy: Strategy,
+        /// What is computed.
+        mode: Mode,
+        /// The choices inside that strategy.
+        config: ScanConfig,
+    },
+    /// A strategy whose kernel was compiled so that tiles wait for nothing: how fast it could be at best. Its result is
+    /// wrong by design.
+    Bound {
+        /// The strategy.
+        strategy: Strategy,
+        /// What it would compute.
+        mode: Mode,
+        /// The choices inside the strategy.
+        config: ScanConfig,
+    },
+    /// A scan of another library.
+    Peer {
+        /// Its name.
+        name: String,
+        /// What is computed.
+        mode: Mode,
+    },
+    /// The driver's copy on the device.
+    Memcpy,
+    /// A copy kernel with accesses of 16 bytes.
+    Copy16,
+    /// The same kernel, compiled under another name.
+    Copy16Again,
+    /// The same kernel, moving 5 % more bytes.
+    Copy16Slower,
+    /// Nothing at all: what the events and the queue around them take.
+    EmptyFrame,
+    /// A kernel that runs for a given time.
+    Spin {
+        /// How long.
+        nanoseconds: u64,
+    },
+}
+
+/// Whether a subject is a peer in another variant than the one its users call: a 64-bit count, a fixed order, a call
+/// that waits.
+pub fn is_variant(subject: &str) -> bool {
+    ["-64-bit-count", "-synchronous", "-run-to-run", "copy-16-byte"].iter().any(|part| subject.contains(part))
+}
+
+impl Subject {
+    /// Name in tables and plots.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Scan { strategy, .. } => strategy.name().to_owned(),
+            Self::Bound { strategy, .. } => bound_name(strategy.name()),
+            Self::Auto { .. } => StrategyChoice::Auto.name().to_owned(),
+            Self::Peer { name, .. } => name.clone(),
+            Self::Memcpy => "memcpy".to_owned(),
+            Self::Copy16 => "copy-16-byte".to_owned(),
+            Self::Copy16Again => "copy-16-byte-again".to_owned(),
+            Self::Copy16Slower => "copy-16-byte-slower".to_owned(),
+            Self::EmptyFrame => "empty-frame".to_owned(),
+            Self::Spin { nanoseconds } => format!("spin-{nanoseconds}-ns"),
+        }
+    }
+
+    /// What it is.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Scan { .. } | Self::Auto { .. } => Kind::Strategy,
+            Self::Bound { .. } => Kind::Bound,
+            Self::Peer { .. } => Kind::Peer,
+            _ => Kind::Copy,
+        }
+    }
+
+    /// What is computed, if it is a scan.
+    pub const fn mode(&self) -> Option<Mode> {
+        match self {
+            Self::Peer { mode, .. } => Some(*mode),
+            _ => match self.scan() {
+                Some((_, mode, _)) => Some(mode),
+                None => None,
+            },
+        }
+    }
+
+    /// Strategy, mode and configuration of a scan of this crate, or of its bound.
+    pub const fn scan(&self) -> Option<(Strategy, Mode, ScanConfig)> {
+        match self {
+            Self::Scan { strategy, mode, config }
+            | Self::Auto { strategy, mode, config }
+            | Self::Bound { strategy, mode, config } => Some((*strategy, *mode, *config)),
+            _ => None,
+        }
+    }
+}
+
+/// Name of the subject that is a strategy without its waiting.
+pub fn bound_name(strategy: &str) -> String {
+    format!("{strategy}-without-waiting")
+}
+
+/// A subject and the figures that are measured of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The subject.
+    pub subject: Subject,
+    /// The figures.
+    pub figures: Vec<Figure>,
+}
+
+/// Everything that is measured on one input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Element type and operator.
+    pub instance: Instance,
+    /// Elements.
+    pub n: u64,
+    /// Where input and output begin.
+    pub offsets: Offsets,
+    /// What is measured against each other, the copies first.
+    pub entries: Vec<Entry>,
+}
+
+impl Point {
+    /// Bytes of the input.
+    pub const fn input_bytes(&self) -> u64 {
+        self.n * self.instance.element().bytes() as u64
+    }
+
+    /// What is scanned, in words: "i32 sum n = 2^20, offsets 1,3".
+    pub fn title(&self) -> String {
+        let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
+        format!("{} n = {}{offsets}", self.instance, format_size(self.n))
+    }
+
+    /// Seed of the order in rounds: another one at every point.
+    pub fn seed(&self, sweep_seed: u64) -> u64 {
+        let parts = [self.instance.element() as u64, self.instance.operator() as u64, self.n];
+        let offsets = [u64::from(self.offsets.input), u64::from(self.offsets.output)];
+        // Aligned points have the order that they had before there were others.
+        let offsets = offsets.iter().filter(|_| !self.offsets.is_aligned());
+        // FNV-1a over the parts; all that matters is that points differ.
+        parts
+            .iter()
+            .chain(offsets)
+            .fold(sweep_seed ^ 0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3))
+    }
+}

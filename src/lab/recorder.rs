@@ -1,0 +1,307 @@
+//! How a run is recorded: line by line while it goes on, each line written at once, so that a run that is killed loses
+//! nothing it had finished.
+//!
+//! The lines are JSON, one object with one key each: `{"header": …}` first, then those of the [`Format`]. A last line
+//! without its end is where a run was killed, and is passed over; any other damage is an error that names the line.
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// A record of one kind, in memory: made of its header, to which lines are added.
+pub trait Format: From<Self::Header> {
+    /// Version of the layout; another one is refused.
+    const VERSION: u32;
+    /// Says how the run came about. Its field `format` is the version.
+    type Header: Serialize + DeserializeOwned + Clone;
+    /// What follows the header: an enum that serde tags by the name of its variant.
+    type Line: Serialize + DeserializeOwned;
+
+    /// Adds a line that was read or is being written.
+    fn add(&mut self, line: Self::Line);
+}
+
+/// Something that was asked for and not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Which, for example "naive at n = 2^20".
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A record that cannot be read, written, or gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The operating system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// "read", "write", ….
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// No record there.
+    #[error("{} holds no {what}; make one with `lookback {command} --output {}`", path.display(), path.display())]
+    Missing {
+        /// The folder.
+        path: PathBuf,
+        /// What was looked for.
+        what: &'static str,
+        /// The command that makes one.
+        command: &'static str,
+    },
+    /// Not what this program writes.
+    #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Compressed data that end too soon or are none.
+    #[error("{} cannot be decompressed; measure again, or give another file", path.display())]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// Written by another version.
+    #[error("{} has format {found}, this program reads format {read}; use the version that wrote it", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// That of this version.
+        read: u32,
+    },
+    /// A record is there already.
+    #[error("{} is there already; go on with it by --resume, or choose another folder", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Rows of two machines or programs do not belong into one record.
+    #[error("{} was begun with {what} '{recorded}', now it is '{present}'; start anew in another folder", path.display())]
+    CannotResume {
+        /// The file.
+        path: PathBuf,
+        /// "GPU", "driver", "commit", ….
+        what: &'static str,
+        /// What the record says.
+        recorded: String,
+        /// What is there now.
+        present: String,
+    },
+    /// A row that is no line of CSV.
+    #[error("cannot write {} as CSV", path.display())]
+    Csv {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        source: csv::Error,
+    },
+}
+
+/// The error of an `action` ("read", "write", …) that the operating system refused.
+pub fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+    move |source| RecordError::Io { action, path: path.to_owned(), source }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum First<H> {
+    Header(H),
+}
+
+/// Refuses what has a header of another version, whatever else is in it.
+pub(super) fn check_version<F: Format>(text: &[u8], path: &Path) -> Result<(), RecordError> {
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    #[derive(Deserialize)]
+    struct Versioned {
+        header: Version,
+    }
+    match serde_json::from_slice(text) {
+        Ok(Versioned { header: Version { format: found } }) if found != F::VERSION => {
+            Err(RecordError::Format { path: path.to_owned(), found, read: F::VERSION })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Parses JSON that stands from `line` on in the file at `path`.
+pub(super) fn parse<T: DeserializeOwned>(text: &[u8], path: &Path, line: usize) -> Result<T, RecordError> {
+    serde_json::from_slice(text).map_err(|error| {
+        let line = line + error.line().saturating_sub(1);
+        RecordError::Damaged { path: path.to_owned(), line, reason: error.to_string() }
+    })
+}
+
+/// Reads the lines of a record, compressed or not; of an interrupted run, what was finished.
+///
+/// # Errors
+/// When the file cannot be read, is damaged, or is of another version.
+pub fn read_lines<F: Format>(path: &Path) -> Result<F, RecordError> {
+    let bytes = fs::read(path).map_err(io_error("read", path))?;
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return from_lines(&bytes, path);
+    }
+    let mut text = Vec::new();
+    match MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text) {
+        Ok(_) => from_lines(&text, path),
+        Err(source) => Err(RecordError::Compressed { path: path.to_owned(), source }),
+    }
+}
+
+/// The record whose lines these are; `path` is for the error.
+pub(super) fn from_lines<F: Format>(text: &[u8], path: &Path) -> Result<F, RecordError> {
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let mut record: Option<F> = None;
+    for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+        if let Some(record) = &mut record {
+            record.add(parse(line, path, index + 1)?);
+        } else {
+            check_version::<F>(line, path)?;
+            let First::Header(header) = parse(line, path, index + 1)?;
+            record = Some(F::from(header));
+        }
+    }
+    let reason = "the header is missing or cut off".to_owned();
+    record.ok_or(RecordError::Damaged { path: path.to_owned(), line: 1, reason })
+}
+
+/// Writes a file beside its place and renames it there, so that a reader never sees half of it.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+    let directory = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The library's errors name the temporary file, which says nothing to whoever named `path`.
+    let unnamed = |error: io::Error| io::Error::from(error.kind());
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any file a program makes; the operating system takes off what the user's mask forbids.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(directory).map_err(|error| io_error("write into", directory)(unnamed(error)))?;
+    file.write_all(bytes).map_err(|error| io_error("write", path)(unnamed(error)))?;
+    file.persist(path).map_err(|error| io_error("write", path)(unnamed(error.error)))?;
+    Ok(())
+}
+
+/// A record that grows on disk while the run goes on.
+#[derive(Debug)]
+pub struct Recorder<F> {
+    record: F,
+    path: PathBuf,
+    /// `None` if the record is kept in memory only.
+    file: Option<File>,
+}
+
+impl<F: Format> Recorder<F> {
+    /// Starts a record in a file, whose folder is made if need be; without a path, in memory only.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or written.
+    pub fn create(path: Option<PathBuf>, header: F::Header) -> Result<Self, RecordError> {
+        let mut recorder = Self { record: header.clone().into(), path: path.unwrap_or_default(), file: None };
+        if let Some(folder) = recorder.path.parent() {
+            fs::create_dir_all(folder).map_err(io_error("make the folder", folder))?;
+            recorder.file = Some(File::create(&recorder.path).map_err(io_error("write", &recorder.path))?);
+            recorder.write(&First::Header(header))?;
+        }
+        Ok(recorder)
+    }
+
+    /// Goes on with a record: this header and these lines replace what is in the file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn replace(path: &Path, header: F::Header, lines: Vec<F::Line>) -> Result<Self, RecordError> {
+        let text: String = lines.iter().map(text_of).collect();
+        write_atomically(path, (text_of(&First::Header(header.clone())) + &text).as_bytes())?;
+        let file = OpenOptions::new().append(true).open(path).map_err(io_error("write", path))?;
+        let mut record = F::from(header);
+        lines.into_iter().for_each(|line| record.add(line));
+        Ok(Self { record, path: path.to_owned(), file: Some(file) })
+    }
+
+    /// Keeps a line.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn keep(&mut self, line: F::Line) -> Result<(), RecordError> {
+        self.write(&line)?;
+        self.record.add(line);
+        Ok(())
+    }
+
+    /// What is there so far, an earlier run's part first.
+    pub const fn record(&self) -> &F {
+        &self.record
+    }
+
+    /// Where the record is; empty if it is in memory only.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Ends the record, its file removed.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn discard_file(self) -> Result<F, RecordError> {
+        match fs::remove_file(&self.path) {
+            Err(error) if self.file.is_some() && error.kind() != io::ErrorKind::NotFound => {
+                Err(io_error("remove", &self.path)(error))
+            }
+            _ => Ok(self.record),
+        }
+    }
+
+    /// Ends the record: compresses its file to one named `.jsonl.gz`, and says where it is.
+    ///
+    /// # Errors
+    /// When the disk refuses it; the plain file then stays.
+    pub fn compress(self) -> Result<PathBuf, RecordError> {
+        if let Some(file) = &self.file {
+            file.sync_all().map_err(io_error("write", &self.path))?;
+        }
+        let text = fs::read(&self.path).map_err(io_error("read", &self.path))?;
+        let path = self.path.with_extension("jsonl.gz");
+        // No name and no time in the header: the same lines give the same bytes.
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let bytes = encoder.write_all(&text).and_then(|()| encoder.finish()).map_err(io_error("compress", &path))?;
+        write_atomically(&path, &bytes)?;
+        self.discard_file()?;
+        Ok(path)
+    }
+
+    /// One write a line, unbuffered: what was written before a kill is whole lines and at most one piece.
+    fn write(&mut self, line: &impl Serialize) -> Result<(), RecordError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write_all(text_of(line).as_bytes()).map_err(io_error("write", &self.path))
+    }
+}
+
+fn text_of(line: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(line).expect("a line has string keys and finite numbers");
+    text.push('\n');
+    text
+}
