@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
+const HOPPER: Architecture = Architecture::HOPPER;
 
 /// One compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +142,7 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
         }
         if job.kernel.is_persistent() {
             let bytes = job.instance.element().bytes();
-            let ring = job.config.ring_bytes(job.architecture.stages(&job.config, bytes), bytes);
+            let ring = job.config.ring_bytes(job.config.stages(job.architecture.shared_bytes(), bytes), bytes);
             if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
                 failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
             }
@@ -269,7 +269,7 @@ fn no_tuned_configuration_spills_on_any_checked_architecture() {
     }
     // A tile that an architecture cannot hold is not taken there.
     let bytes = |job: &Job| job.instance.element().bytes();
-    jobs.retain(|job| !job.kernel.is_persistent() || job.architecture.stages(&job.config, bytes(job)) > 0);
+    jobs.retain(|job| !job.kernel.is_persistent() || job.config.stages(job.architecture.shared_bytes(), bytes(job)) > 0);
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     let spills = listed.iter().filter(|(_, resources)| resources.spill_bytes() > 0);
     failures.extend(spills.map(|(job, resources)| format!("{} spills: {resources:?}", job.describe())));
@@ -353,7 +353,7 @@ fn everything_compiles_for_every_architecture() {
 fn the_comparison_kernels_compile_for_every_architecture() {
     let Some(compiler) = compiler("the_comparison_kernels_compile_for_every_architecture") else { return };
     for architecture in Architecture::CHECKED {
-        let kernels = compiler.verification_kernels(architecture).unwrap_or_else(|error| panic!("{error}"));
+        let kernels = compiler.tools("verify.cu", architecture).unwrap_or_else(|error| panic!("{error}"));
         assert!(kernels.cubin.starts_with(b"\x7fELF"));
     }
 }
@@ -539,7 +539,7 @@ fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
     use lookback::kernels::mutant::Mutant;
     use lookback::lab::stress::gpu::{GpuStressSettings, compile};
     let Some(compiler) = compiler("every_mutant_compiles_in_a_configuration_where_it_can_show") else { return };
-    compiler.stress_kernels(HOPPER).unwrap_or_else(|error| panic!("{error}"));
+    compiler.tools("stress.cu", HOPPER).unwrap_or_else(|error| panic!("{error}"));
     let settings = |mutant| GpuStressSettings { mutant: Some(mutant), palette: 1, ..Default::default() };
     let mutants = Mutant::all().expect("readable");
     let cases: Vec<_> = mutants.iter().flat_map(|mutant| settings(mutant).palette_cases()).collect();
