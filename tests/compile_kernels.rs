@@ -13,7 +13,7 @@ use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Vari
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest};
-use lookback::strategy::tuning::{TunedConfiguration, Tuning, tuned_configurations};
+use lookback::strategy::tuning::{Gpu, TunedConfiguration, Tuning, tuned_configurations};
 use lookback::strategy::{
     Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder,
 };
@@ -258,7 +258,7 @@ fn no_tuned_configuration_spills_on_any_checked_architecture() {
     assert!(!tuned.is_empty(), "the committed tables name something");
     let mut jobs = Vec::new();
     for architecture in Architecture::CHECKED {
-        let own_table = Tuning::committed(architecture.gpu(100));
+        let own_table = Tuning::committed(Gpu { architecture, multiprocessors: 100 });
         for TunedConfiguration { table, instance, strategy, config } in &tuned {
             // Inclusive everywhere, as somebody may name the table of another GPU; both where the table counts.
             let modes = [Mode::Inclusive, Mode::Exclusive];
@@ -269,7 +269,9 @@ fn no_tuned_configuration_spills_on_any_checked_architecture() {
     }
     // A tile that an architecture cannot hold is not taken there.
     let bytes = |job: &Job| job.instance.element().bytes();
-    jobs.retain(|job| !job.kernel.is_persistent() || job.config.stages(job.architecture.shared_bytes(), bytes(job)) > 0);
+    jobs.retain(|job| {
+        !job.kernel.is_persistent() || job.config.stages(job.architecture.shared_bytes(), bytes(job)) > 0
+    });
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     let spills = listed.iter().filter(|(_, resources)| resources.spill_bytes() > 0);
     failures.extend(spills.map(|(job, resources)| format!("{} spills: {resources:?}", job.describe())));
@@ -569,7 +571,7 @@ fn plain_jobs() -> Vec<Job> {
                 }
             }
         }
-        let own_table = Tuning::committed(architecture.gpu(100));
+        let own_table = Tuning::committed(Gpu { architecture, multiprocessors: 100 });
         for tuned in tuned.iter().filter(|tuned| tuned.table == own_table.name()) {
             for mode in [Mode::Inclusive, Mode::Exclusive] {
                 let strategies = &[tuned.strategy];
@@ -582,7 +584,8 @@ fn plain_jobs() -> Vec<Job> {
         jobs.append(&mut found);
     }
     jobs.retain(|job| {
-        !job.kernel.takes_tiles() || job.architecture.stages(&job.config, job.instance.element().bytes()) > 0
+        let (shared_bytes, element_bytes) = (job.architecture.shared_bytes(), job.instance.element().bytes());
+        !job.kernel.is_persistent() || job.config.stages(shared_bytes, element_bytes) > 0
     });
     jobs
 }
