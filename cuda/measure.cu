@@ -10,22 +10,10 @@
 // - `copy_16_*`: the floor, the same once more under another name, and one that is slower on purpose.
 // - `generate_*`: inputs. `check_*`: verdicts, added to one `comparison`, which the host sets to {0, ~0} before.
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "comparison.cuh"
+
 typedef int i32;
 typedef long long i64;
-
-struct comparison {
-  u64 mismatches;
-  u64 first_mismatch;  // smallest index that differs; all ones if none does
-};
-
-struct alignas(16) bits128 {
-  u64 low;
-  u64 high;
-};
 
 // ---------------------------------------------------------------------------------------------------------
 // Tools of the timer
@@ -248,16 +236,6 @@ __device__ T generate(generator from, u64 index) {
 // ---------------------------------------------------------------------------------------------------------
 // Verdicts
 
-__device__ u64 first_index() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
-__device__ u64 index_stride() { return static_cast<u64>(gridDim.x) * blockDim.x; }
-
-// Counted per thread first, so that a wholly wrong output does not serialise on two words.
-__device__ void add_to(comparison* result, u64 mismatches, u64 first_mismatch) {
-  if (mismatches == 0) return;
-  atomicAdd(&result->mismatches, mismatches);
-  atomicMin(&result->first_mismatch, first_mismatch);
-}
-
 template <class T>
 __device__ T combine(u32 operation, T left, T right) {
   switch (operation) {
@@ -444,16 +422,3 @@ __device__ void check_rounded(const T* output, generator from, u64 chunk_length,
   }
 ROUNDED(f32, float)
 ROUNDED(f64, double)
-
-// Bytes that must hold `filling` still: the guards around an array.
-extern "C" __global__ void __launch_bounds__(256)
-    check_filling(const u8* bytes, u64 count, u64 filling, comparison* result) {
-  u64 mismatches = 0;
-  u64 first = ~0ull;
-  for (u64 i = first_index(); i < count; i += index_stride()) {
-    if (bytes[i] == filling) continue;
-    ++mismatches;
-    if (i < first) first = i;
-  }
-  add_to(result, mismatches, first);
-}

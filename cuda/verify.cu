@@ -1,33 +1,7 @@
 // Comparison of an output with its reference, on the device: at 2^32 elements the trip over the bus would
 // take longer than everything else. Not a kernel of the laboratory: plain loads, nothing measured.
-//
-// Every kernel strides a one-dimensional grid over its array and adds to one `comparison` in device
-// memory, which the host sets to {0, ~0} before.
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-struct comparison {
-  u64 mismatches;
-  u64 first_mismatch;  // smallest index that differs; all ones if none does
-};
-
-struct alignas(16) bits128 {
-  u64 low;
-  u64 high;
-};
-
-__device__ u64 first_index() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
-__device__ u64 index_stride() { return static_cast<u64>(gridDim.x) * blockDim.x; }
-
-// Counted per thread first, so that a wholly wrong output does not serialise on two words.
-__device__ void add_to(comparison* result, u64 mismatches, u64 first_mismatch) {
-  if (mismatches == 0) return;
-  atomicAdd(&result->mismatches, mismatches);
-  atomicMin(&result->first_mismatch, first_mismatch);
-}
+#include "comparison.cuh"
 
 template <class T>
 __device__ bool same(T a, T b) {
@@ -115,16 +89,3 @@ EXACT(compare_exact_f64, double)
   }
 ROUNDED(compare_rounded_f32, float)
 ROUNDED(compare_rounded_f64, double)
-
-// Bytes that must hold `filling` still: the guards around an array.
-extern "C" __global__ void __launch_bounds__(256)
-    compare_filling(const u8* bytes, u64 count, u32 filling, comparison* result) {
-  u64 mismatches = 0;
-  u64 first = ~0ull;
-  for (u64 i = first_index(); i < count; i += index_stride()) {
-    if (bytes[i] == filling) continue;
-    ++mismatches;
-    if (i < first) first = i;
-  }
-  add_to(result, mismatches, first);
-}

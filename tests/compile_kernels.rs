@@ -13,7 +13,7 @@ use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Vari
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest};
-use lookback::strategy::tuning::{TunedConfiguration, Tuning, tuned_configurations};
+use lookback::strategy::tuning::{Gpu, TunedConfiguration, Tuning, tuned_configurations};
 use lookback::strategy::{
     Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder,
 };
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
+const HOPPER: Architecture = Architecture::HOPPER;
 
 /// One compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +142,7 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
         }
         if job.kernel.is_persistent() {
             let bytes = job.instance.element().bytes();
-            let ring = job.config.ring_bytes(job.architecture.stages(&job.config, bytes), bytes);
+            let ring = job.config.ring_bytes(job.config.stages(job.architecture.shared_bytes(), bytes), bytes);
             if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
                 failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
             }
@@ -258,7 +258,7 @@ fn no_tuned_configuration_spills_on_any_checked_architecture() {
     assert!(!tuned.is_empty(), "the committed tables name something");
     let mut jobs = Vec::new();
     for architecture in Architecture::CHECKED {
-        let own_table = Tuning::committed(architecture.gpu(100));
+        let own_table = Tuning::committed(Gpu { architecture, multiprocessors: 100 });
         for TunedConfiguration { table, instance, strategy, config } in &tuned {
             // Inclusive everywhere, as somebody may name the table of another GPU; both where the table counts.
             let modes = [Mode::Inclusive, Mode::Exclusive];
@@ -269,7 +269,9 @@ fn no_tuned_configuration_spills_on_any_checked_architecture() {
     }
     // A tile that an architecture cannot hold is not taken there.
     let bytes = |job: &Job| job.instance.element().bytes();
-    jobs.retain(|job| !job.kernel.is_persistent() || job.architecture.stages(&job.config, bytes(job)) > 0);
+    jobs.retain(|job| {
+        !job.kernel.is_persistent() || job.config.stages(job.architecture.shared_bytes(), bytes(job)) > 0
+    });
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     let spills = listed.iter().filter(|(_, resources)| resources.spill_bytes() > 0);
     failures.extend(spills.map(|(job, resources)| format!("{} spills: {resources:?}", job.describe())));
@@ -353,7 +355,7 @@ fn everything_compiles_for_every_architecture() {
 fn the_comparison_kernels_compile_for_every_architecture() {
     let Some(compiler) = compiler("the_comparison_kernels_compile_for_every_architecture") else { return };
     for architecture in Architecture::CHECKED {
-        let kernels = compiler.verification_kernels(architecture).unwrap_or_else(|error| panic!("{error}"));
+        let kernels = compiler.tools("verify.cu", architecture).unwrap_or_else(|error| panic!("{error}"));
         assert!(kernels.cubin.starts_with(b"\x7fELF"));
     }
 }
@@ -539,7 +541,7 @@ fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
     use lookback::kernels::mutant::Mutant;
     use lookback::lab::stress::gpu::{GpuStressSettings, compile};
     let Some(compiler) = compiler("every_mutant_compiles_in_a_configuration_where_it_can_show") else { return };
-    compiler.stress_kernels(HOPPER).unwrap_or_else(|error| panic!("{error}"));
+    compiler.tools("stress.cu", HOPPER).unwrap_or_else(|error| panic!("{error}"));
     let settings = |mutant| GpuStressSettings { mutant: Some(mutant), palette: 1, ..Default::default() };
     let mutants = Mutant::all().expect("readable");
     let cases: Vec<_> = mutants.iter().flat_map(|mutant| settings(mutant).palette_cases()).collect();
@@ -569,7 +571,7 @@ fn plain_jobs() -> Vec<Job> {
                 }
             }
         }
-        let own_table = Tuning::committed(architecture.gpu(100));
+        let own_table = Tuning::committed(Gpu { architecture, multiprocessors: 100 });
         for tuned in tuned.iter().filter(|tuned| tuned.table == own_table.name()) {
             for mode in [Mode::Inclusive, Mode::Exclusive] {
                 let strategies = &[tuned.strategy];
@@ -582,7 +584,8 @@ fn plain_jobs() -> Vec<Job> {
         jobs.append(&mut found);
     }
     jobs.retain(|job| {
-        !job.kernel.takes_tiles() || job.architecture.stages(&job.config, job.instance.element().bytes()) > 0
+        let (shared_bytes, element_bytes) = (job.architecture.shared_bytes(), job.instance.element().bytes());
+        !job.kernel.is_persistent() || job.config.stages(shared_bytes, element_bytes) > 0
     });
     jobs
 }

@@ -445,7 +445,7 @@ mod kernels {
         };
         let compiler = Compiler::with_cache(nvrtc, Cache::disabled());
         for architecture in Architecture::CHECKED {
-            let kernels = compiler.measurement_kernels(architecture).unwrap_or_else(|error| panic!("{error}"));
+            let kernels = compiler.tools("measure.cu", architecture).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(kernels.resources.spill_bytes(), 0, "{architecture}");
         }
     }

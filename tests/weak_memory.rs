@@ -12,7 +12,8 @@ use lookback::kernels::mutant::mutant_number;
 use lookback::lab::cpu_device::{kernel_body, step_settings};
 use lookback::lab::dataset::Dataset;
 use lookback::lab::verify::verify;
-use lookback::strategy::plan::{Place, Plan, ScanRequest};
+use lookback::strategy::launch::Addresses;
+use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use std::collections::BTreeSet;
 
@@ -515,27 +516,18 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
         let descriptor_bytes = (capacity * plan.descriptor_bytes) as usize;
         let descriptors_start = bytes_of(&mut descriptors).as_mut_ptr();
         memory.add_array("the descriptors", descriptors_start.addr(), descriptor_bytes, granule, true);
-        let place = |place| match place {
-            Place::Input => addresses[0],
-            Place::Output => addresses[1],
-            Place::Scratch(offset) => addresses[2].wrapping_add(offset as usize),
-            Place::None => std::ptr::null_mut(),
+        let address = |pointer: *mut u8| pointer.expose_provenance() as u64;
+        let addresses = Addresses {
+            input: address(addresses[0]),
+            output: address(addresses[1]),
+            scratch: address(addresses[2]),
+            control: address((&raw mut *control).cast()),
+            descriptors: address(descriptors_start),
+            capacity,
         };
         for step in &plan.steps {
             let (config, settings) = step_settings(step, element_bytes, numbers.next());
-            let arguments = abi::lookback_launch {
-                input: place(step.input).cast(),
-                output: place(step.output).cast(),
-                spine: place(step.spine).cast(),
-                control: &raw mut *control,
-                descriptors: descriptors_start.cast(),
-                n: step.n,
-                tiles: step.tiles,
-                stride: step.stride,
-                capacity,
-                lead: step.lead,
-                host_epoch: 0,
-            };
+            let arguments = step.launch(&addresses);
             let settings = LaunchSettings {
                 resident_blocks: 1 + numbers.below(8) as u32,
                 block_order: numbers.choose(&[BlockOrder::InOrder, BlockOrder::Reverse, BlockOrder::Random]),

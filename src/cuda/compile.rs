@@ -9,119 +9,18 @@
 
 use super::error::CudaError;
 use super::toolkit::Nvrtc;
-use crate::abi;
 use crate::element::Instance;
+use crate::gpu::Architecture;
 use crate::kernels::mutant::mutant_number;
 use crate::kernels::sources;
 use crate::strategy::plan::{Kernel, KernelConfig};
-use crate::strategy::tuning::Gpu;
 use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
-use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Compute capability of a GPU: what a cubin is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Architecture {
-    /// For example the 9 of 9.0.
-    pub major: i32,
-    /// For example the 0 of 9.0.
-    pub minor: i32,
-}
-
-impl Architecture {
-    /// The architectures that every kernel is checked for: Turing, Ampere, Ada, Hopper, two of Blackwell.
-    pub const CHECKED: [Self; 6] = [
-        Self { major: 7, minor: 5 },
-        Self { major: 8, minor: 0 },
-        Self { major: 8, minor: 9 },
-        Self { major: 9, minor: 0 },
-        Self { major: 10, minor: 0 },
-        Self { major: 12, minor: 0 },
-    ];
-
-    /// Whether a launch may start before the launches before it are over and wait for them by itself (CUDA C++
-    /// Programming Guide, "Programmatic Dependent Launch and Synchronization").
-    pub const fn has_programmatic_launch(self) -> bool {
-        self.major >= 9
-    }
-
-    /// Shared memory that a block may have if its launch asks for it, in bytes; the least that any architecture has
-    /// where this one is not known (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
-    pub const fn shared_bytes(self) -> u64 {
-        let kibibytes = match (self.major, self.minor) {
-            (7, 0 | 2) => 96,
-            (7, 5) => 64,
-            (8, 0 | 7) => 163,
-            (9..=11, _) => 227,
-            (8, _) | (12, _) => 99,
-            _ => 48,
-        };
-        kibibytes * 1024
-    }
-
-    /// Tiles that a block of a kernel which takes several ([`Kernel::is_persistent`]) holds at one time: as many as fit
-    /// beside what its warps tell each other, at most 12; 0 if not even one does.
-    pub const fn stages(self, config: &KernelConfig, element_bytes: usize) -> u32 {
-        // For each scanning warp a row on its way to a misaligned output, and a total; in each stage a prefix for each
-        // scanning warp and five more values, the tile's index, and five barriers of up to 12 bytes (`lookahead_ring` in
-        // `cuda/scan/lookahead.cuh`).
-        const ROW_BYTES: u64 = 33 * 16;
-        const VALUE_BYTES: u64 = 16;
-        const INDEX_AND_BARRIERS_BYTES: u64 = 8 + 5 * 12;
-        let warps = config.block_threads as u64 / abi::LOOKBACK_WARP_LANES as u64;
-        let fixed = 512 + warps * (ROW_BYTES + VALUE_BYTES) + config.ring_bytes(0, element_bytes);
-        let stage = config.stage_bytes(element_bytes) + (warps + 5) * element_bytes as u64 + INDEX_AND_BARRIERS_BYTES;
-        let fit = self.shared_bytes().saturating_sub(fixed) / stage;
-        if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
-    }
-
-    /// A GPU of this architecture, as tuning tables tell GPUs apart.
-    pub fn gpu(self, multiprocessors: u64) -> Gpu {
-        Gpu { major: self.major, minor: self.minor, multiprocessors: multiprocessors.try_into().unwrap_or(u32::MAX) }
-    }
-
-    /// Whether blocks of a launch may form a cluster.
-    pub const fn has_clusters(self) -> bool {
-        self.major >= 9
-    }
-
-    /// The number NVRTC uses: 90 for 9.0.
-    const fn number(self) -> i32 {
-        self.major * 10 + self.minor
-    }
-
-    /// The newest architecture of the compiler whose cubins run here: the same major version and no
-    /// later minor one.
-    fn supported_by(self, nvrtc: &Nvrtc) -> Result<Self, CudaError> {
-        nvrtc
-            .supported_architectures()
-            .iter()
-            .rev()
-            .map(|number| Self { major: number / 10, minor: number % 10 })
-            .find(|candidate| candidate.major == self.major && candidate.minor <= self.minor)
-            .ok_or_else(|| CudaError::ArchitectureUnsupported {
-                architecture: self,
-                supported: nvrtc
-                    .supported_architectures()
-                    .iter()
-                    .map(|number| format!("sm_{number}"))
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                version: format!("{}.{}", nvrtc.version().0, nvrtc.version().1),
-            })
-    }
-}
-
-impl fmt::Display for Architecture {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&format!("sm_{}", self.number()))
-    }
-}
 
 /// What a kernel takes of a multiprocessor, as the assembler reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -431,7 +330,7 @@ impl Compiler {
     }
 
     /// The PTX of a scan kernel or of a variant of it, with line information, never from the cache: what
-    /// [`crate::lab::axiomatic::extract`] reads.
+    /// the axiomatic memory model reads.
     ///
     /// # Errors
     /// As [`Self::scan_kernel`].
@@ -444,7 +343,7 @@ impl Compiler {
         variant: Variant,
     ) -> Result<String, CudaError> {
         check_clusters(kernel, architecture)?;
-        let target = architecture.supported_by(&self.nvrtc)?;
+        let target = self.supported(architecture)?;
         let mut options = vec![
             format!("--gpu-architecture=compute_{}", target.number()),
             String::from("--std=c++17"),
@@ -467,37 +366,9 @@ impl Compiler {
         ptx.ok_or_else(|| failed(log))
     }
 
-    /// The comparison kernels of `cuda/verify.cu`.
-    ///
-    /// # Errors
-    /// As [`Self::scan_kernel`].
-    pub fn verification_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
-        let source = sources::verification_source()?;
-        self.compile(source, true, &[], &[Vec::new()], architecture, &|| String::from("the comparison kernels"))
-    }
-
-    /// The kernels of `cuda/measure.cu`: inputs, verdicts, the timer's tools.
-    ///
-    /// # Errors
-    /// As [`Self::scan_kernel`].
-    pub fn measurement_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
-        let source = sources::measurement_source()?;
-        self.compile(source, true, &[], &[Vec::new()], architecture, &|| String::from("the measurement kernels"))
-    }
-
-    /// The kernels of `cuda/stress.cu`: verdicts, and what disturbs a scan.
-    ///
-    /// # Errors
-    /// As [`Self::scan_kernel`].
-    #[cfg(feature = "lab")]
-    pub fn stress_kernels(&self, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
-        let source = sources::stress_source()?;
-        self.compile(source, true, &[], &[Vec::new()], architecture, &|| String::from("the kernels of stress"))
-    }
-
     /// Any source, through the cache. `alternatives` are options to try in turn until one gives a kernel
     /// without spills; if none does, the one with the fewest.
-    fn compile(
+    pub(crate) fn compile(
         &self,
         source: &str,
         has_lines: bool,
@@ -506,7 +377,7 @@ impl Compiler {
         architecture: Architecture,
         what: &dyn Fn() -> String,
     ) -> Result<CompiledKernel, CudaError> {
-        let target = architecture.supported_by(&self.nvrtc)?;
+        let target = self.supported(architecture)?;
         let mut options = vec![
             format!("--gpu-architecture={target}"),
             String::from("--std=c++17"),
@@ -538,6 +409,18 @@ impl Compiler {
         let Some(kernel) = best else { return self.compile_uncached(source, &options, target, what) };
         self.cache.write(&key, &kernel);
         Ok(kernel)
+    }
+
+    /// The newest architecture of the compiler whose cubins run there: the same major version and no later minor one.
+    fn supported(&self, architecture: Architecture) -> Result<Architecture, CudaError> {
+        let known = self.nvrtc.supported_architectures();
+        let runs_there = |known: &Architecture| known.major == architecture.major && known.minor <= architecture.minor;
+        let newest_first = known.iter().rev().map(|number| Architecture { major: number / 10, minor: number % 10 });
+        newest_first.into_iter().find(runs_there).ok_or_else(|| CudaError::ArchitectureUnsupported {
+            architecture,
+            supported: known.iter().map(|number| format!("sm_{number}")).collect::<Vec<_>>().join(", "),
+            version: format!("{}.{}", self.nvrtc.version().0, self.nvrtc.version().1),
+        })
     }
 
     fn compile_uncached(
@@ -618,13 +501,9 @@ pub(crate) fn stages(
     if !kernel.is_persistent() {
         return Ok(0);
     }
-    let element_bytes = instance.element().bytes();
-    match architecture.stages(config, element_bytes) {
-        0 => Err(CudaError::TileTooLarge {
-            tile_bytes: config.tile_bytes(element_bytes),
-            architecture,
-            shared_bytes: architecture.shared_bytes(),
-        }),
+    let (element_bytes, shared_bytes) = (instance.element().bytes(), architecture.shared_bytes());
+    match config.stages(shared_bytes, element_bytes) {
+        0 => Err(CudaError::TileTooLarge { tile_bytes: config.tile_bytes(element_bytes), architecture, shared_bytes }),
         stages => Ok(stages),
     }
 }
@@ -661,6 +540,7 @@ fn describe(kernel: Kernel, instance: Instance, config: &KernelConfig) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abi;
     use crate::element::{ElementType, Operator};
 
     #[test]
@@ -685,28 +565,22 @@ mod tests {
     }
 
     #[test]
-    fn as_many_tiles_are_held_as_fit() {
-        let config = |vt, block_threads| KernelConfig {
-            vt,
-            block_threads,
-            mode: Mode::Inclusive,
-            pattern: Pattern::Shuffle,
-            composition: Composition::ReduceThenScan,
-            descriptor: Descriptor::Packed64,
-            tile_order: TileOrder::Ticket,
-        };
-        let of = |major, minor, vt, threads| Architecture { major, minor }.stages(&config(vt, threads), 4);
-        // Tiles of 16 KB.
-        let held = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)].map(|(a, b)| of(a, b, 32, 128));
-        assert_eq!(held, [3, 9, 5, 5, 12, 12, 5]);
-        assert_eq!(of(9, 0, 24, 256), 9);
-        assert_eq!(of(9, 0, 64, 928), 0);
-        let kernel = |kernel| {
+    fn a_tile_that_no_block_can_hold_is_refused_where_blocks_hold_tiles() {
+        let stages = |kernel| {
             let instance = Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum");
-            stages(kernel, instance, &config(64, 928), Architecture { major: 9, minor: 0 })
+            let config = KernelConfig {
+                vt: 64,
+                block_threads: 928,
+                mode: Mode::Inclusive,
+                pattern: Pattern::Shuffle,
+                composition: Composition::ReduceThenScan,
+                descriptor: Descriptor::Packed64,
+                tile_order: TileOrder::Ticket,
+            };
+            stages(kernel, instance, &config, Architecture::HOPPER)
         };
-        assert!(matches!(kernel(Kernel::Lookahead), Err(CudaError::TileTooLarge { tile_bytes: 237_568, .. })));
-        assert!(matches!(kernel(Kernel::Lookback), Ok(0)));
+        assert!(matches!(stages(Kernel::Lookahead), Err(CudaError::TileTooLarge { tile_bytes: 237_568, .. })));
+        assert!(matches!(stages(Kernel::Lookback), Ok(0)));
     }
 
     #[test]

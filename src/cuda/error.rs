@@ -1,6 +1,6 @@
 //! What can be missing or fail on the way to a CUDA kernel, and what to do about it.
 
-use super::compile::Architecture;
+use crate::gpu::Architecture;
 use crate::kernels::sources::SourceMissing;
 use crate::strategy::ConfigError;
 use cudarc::driver::result::DriverError;
@@ -198,7 +198,7 @@ pub enum CudaError {
         /// The tile.
         tile_bytes: u64,
         /// Whose shared memory.
-        architecture: super::compile::Architecture,
+        architecture: Architecture,
         /// How much there is.
         shared_bytes: u64,
     },

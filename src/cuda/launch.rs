@@ -1,45 +1,45 @@
-//! From a plan to launches: kernels resolved and arguments laid out before, so that a scan costs one
-//! driver call a kernel.
+//! From a plan to launches: kernels are loaded and addresses known before, so that a scan costs one driver call a kernel.
 
-use super::compile::{Architecture, Compiler, ENTRY_POINT, Variant, stages};
+use super::compile::{Compiler, ENTRY_POINT, Variant, stages};
 use super::error::{Context as _, CudaError};
 use super::memory::RelaxedCapture;
 use super::workspace::{RegionKey, Workspace};
 use crate::abi;
 use crate::element::Instance;
-use crate::strategy::Descriptor;
-use crate::strategy::plan::{Kernel, KernelConfig, Place, Plan, ScanRequest};
+use crate::gpu::Architecture;
+use crate::strategy::launch::Addresses;
+use crate::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest, Step};
+use crate::strategy::{ConfigError, Descriptor};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, sys};
 use cudarc::nvrtc::Ptx;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A kernel in the context, ready to launch.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadedKernel {
     pub(crate) function: CudaFunction,
-    claim: Claim,
+    limits: LaunchLimits,
 }
 
-/// What a launch of a kernel takes beside its blocks and threads.
+/// What a launch of a kernel needs beside its blocks and threads, and how many blocks it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub(crate) struct LaunchLimits {
     /// Dynamic shared memory of a block.
     pub(crate) shared_bytes: u32,
-    /// Blocks that a launch is cut to, where blocks take one tile after the other: as many as run at one time.
+    /// As many blocks as are resident at one time, where each works on one tile after the other; else no limit.
     pub(crate) most_blocks: u32,
     /// Whether the grid is one thread block cluster.
     pub(crate) is_cluster: bool,
-    /// Whether its blocks may take their places while the launch before it still runs: they wait for that one's end
-    /// before they touch memory (`cuda/entry.cu`).
+    /// Whether its blocks may become resident while the previous launch drains: they wait for that one's end before they
+    /// access memory (`cuda/entry.cu`).
     pub(crate) waits_by_itself: bool,
 }
 
-impl Claim {
-    /// The blocks of a grid that would have work for so many.
+impl LaunchLimits {
+    /// Blocks of the grid, where `wanted` would have work.
     pub(crate) fn blocks(self, wanted: u32) -> u32 {
         wanted.min(self.most_blocks)
     }
@@ -94,7 +94,7 @@ impl LaunchAttributes {
 ///
 /// # Safety
 /// As for [`cudarc::driver::result::launch_kernel`].
-pub(crate) unsafe fn launch_kernel(
+unsafe fn launch_kernel(
     function: &CudaFunction,
     (blocks, threads): (u32, u32),
     shared_bytes: u32,
@@ -122,6 +122,25 @@ pub(crate) unsafe fn launch_kernel(
     .result()
 }
 
+/// Launches a scan kernel.
+///
+/// # Safety
+/// As for [`launch_kernel`], of a kernel that takes one `lookback_launch`.
+pub(crate) unsafe fn launch_scan(
+    function: &CudaFunction,
+    (blocks, threads): (u32, u32),
+    limits: LaunchLimits,
+    launch: &abi::lookback_launch,
+    stream: &CudaStream,
+) -> Result<(), CudaError> {
+    let mut arguments = [std::ptr::from_ref(launch).cast_mut().cast::<c_void>()];
+    let (shared_bytes, attributes) = (limits.shared_bytes, limits.attributes(blocks));
+    // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the call; the rest is what
+    // the caller promises.
+    unsafe { launch_kernel(function, (blocks, threads), shared_bytes, attributes, stream, &mut arguments) }
+        .during(|| String::from("launching a kernel"))
+}
+
 /// The most blocks of a cluster of this kernel that the GPU can run at all: 16 where it allows them, 8 of every kernel
 /// that leaves room for them.
 fn most_cluster_blocks(function: &CudaFunction, threads: u32, stream: &CudaStream) -> Result<u32, CudaError> {
@@ -136,22 +155,30 @@ fn most_cluster_blocks(function: &CudaFunction, threads: u32, stream: &CudaStrea
     Ok(most.clamp(1, MOST))
 }
 
-/// What a launch of a loaded kernel takes.
-pub(crate) fn claim(
+/// Multiprocessors of the GPU, at least 1.
+pub(crate) fn multiprocessors(context: &CudaContext) -> Result<u32, CudaError> {
+    let count = context
+        .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        .during(|| String::from("asking for the number of multiprocessors"))?;
+    Ok(count.max(1) as u32)
+}
+
+/// The limits of a loaded kernel's launches; allows the function the shared memory that they need.
+pub(crate) fn launch_limits(
     function: &CudaFunction,
     context: &Arc<CudaContext>,
     (kernel, config): (Kernel, &KernelConfig),
     instance: Instance,
     architecture: Architecture,
-) -> Result<Claim, CudaError> {
+) -> Result<LaunchLimits, CudaError> {
     let waits_by_itself = architecture.has_programmatic_launch();
     if kernel.is_cluster() {
         let most_blocks = most_cluster_blocks(function, config.block_threads, &context.default_stream())?;
-        return Ok(Claim { shared_bytes: 0, most_blocks, is_cluster: true, waits_by_itself });
+        return Ok(LaunchLimits { shared_bytes: 0, most_blocks, is_cluster: true, waits_by_itself });
     }
     let stages = stages(kernel, instance, config, architecture)?;
     if stages == 0 {
-        return Ok(Claim { shared_bytes: 0, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
+        return Ok(LaunchLimits { shared_bytes: 0, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
     }
     // Checked by `stages`: less than the shared memory of a block.
     let bytes = config.ring_bytes(stages, instance.element().bytes()) as u32;
@@ -162,12 +189,12 @@ pub(crate) fn claim(
     let resident = function
         .occupancy_max_active_blocks_per_multiprocessor(threads, bytes as usize, None)
         .during(|| String::from("asking how many blocks of a kernel run at one time"))?;
-    let multiprocessors = context
-        .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-        .during(|| String::from("asking for the number of multiprocessors"))?;
-    let most_blocks = resident.max(1) * multiprocessors.max(1) as u32;
-    Ok(Claim { shared_bytes: bytes, most_blocks, is_cluster: false, waits_by_itself })
+    let most_blocks = resident.max(1) * multiprocessors(context)?;
+    Ok(LaunchLimits { shared_bytes: bytes, most_blocks, is_cluster: false, waits_by_itself })
 }
+
+/// A scan kernel of an instance.
+pub(crate) type KernelKey = (Kernel, Instance, KernelConfig);
 
 /// The kernels of one context: compiled and loaded on demand, kept until the context's owner goes.
 #[derive(Debug)]
@@ -177,27 +204,24 @@ pub(crate) struct KernelSet {
     architecture: Architecture,
     /// What is compiled of a kernel: as it is, or a variant of it.
     variant: fn(Kernel) -> Variant,
-    loaded: Mutex<HashMap<(Kernel, Instance, KernelConfig), LoadedKernel>>,
+    pub(crate) loaded: Mutex<HashMap<KernelKey, LoadedKernel>>,
 }
 
 impl KernelSet {
-    pub(crate) fn new(context: &Arc<CudaContext>, compiler: Compiler) -> Result<Self, CudaError> {
+    pub(crate) fn new(
+        context: &Arc<CudaContext>,
+        compiler: Compiler,
+        variant: fn(Kernel) -> Variant,
+    ) -> Result<Self, CudaError> {
         let (major, minor) =
             context.compute_capability().during(|| String::from("asking for the compute capability"))?;
         Ok(Self {
             context: Arc::clone(context),
             compiler,
             architecture: Architecture { major, minor },
-            variant: |_| Variant::default(),
+            variant,
             loaded: Mutex::new(HashMap::new()),
         })
-    }
-
-    /// The same with a variant in the place of each kernel.
-    #[cfg(feature = "lab")]
-    pub(crate) fn with_variant(mut self, variant: fn(Kernel) -> Variant) -> Self {
-        self.variant = variant;
-        self
     }
 
     pub(crate) fn compiler(&self) -> &Compiler {
@@ -224,53 +248,13 @@ impl KernelSet {
         let compiled = self.compiler.scan_kernel_variant(kernel, instance, &config, self.architecture, variant)?;
         let module = self.load(compiled.cubin)?;
         let function = function(&module, ENTRY_POINT)?;
-        let claim = {
+        let limits = {
             let _relaxed = RelaxedCapture::begin(&self.context)?;
-            claim(&function, &self.context, (kernel, &config), instance, self.architecture)?
+            launch_limits(&function, &self.context, (kernel, &config), instance, self.architecture)?
         };
-        let loaded = LoadedKernel { function, claim };
+        let loaded = LoadedKernel { function, limits };
         let mut set = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(set.entry(key).or_insert(loaded).clone())
-    }
-
-    /// Compiles and loads the kernels of all these scans, on all cores. Requests that cannot be planned are
-    /// passed over: running them says why.
-    pub(crate) fn compile_ahead(&self, requests: &[ScanRequest]) -> Result<(), CudaError> {
-        let mut wanted = Vec::new();
-        let mut seen = HashSet::new();
-        for request in requests {
-            let Ok(plan) = Plan::new(request) else { continue };
-            for step in plan.steps {
-                let key = (step.kernel, request.instance.canonical(), step.config);
-                if seen.insert(key) {
-                    wanted.push(key);
-                }
-            }
-        }
-        let next = AtomicUsize::new(0);
-        let worker = || {
-            while let Some(&(kernel, instance, config)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.kernel(kernel, instance, config)?;
-            }
-            Ok(())
-        };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-            workers
-                .into_iter()
-                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
-    }
-
-    /// The comparison kernels.
-    pub(crate) fn verification_module(&self) -> Result<Arc<CudaModule>, CudaError> {
-        self.load(self.compiler.verification_kernels(self.architecture)?.cubin)
-    }
-
-    /// All that is loaded, for an owner that must not unload it.
-    pub(crate) fn take_modules(&self) -> HashMap<(Kernel, Instance, KernelConfig), LoadedKernel> {
-        std::mem::take(&mut *self.loaded.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Loads a cubin into the context.
@@ -285,121 +269,41 @@ pub(crate) fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunct
     module.load_function(name).during(|| format!("looking up the kernel '{name}'"))
 }
 
-struct PreparedStep {
-    kernel: LoadedKernel,
-    grid_blocks: u32,
-    block_threads: u32,
-    input: Place,
-    output: Place,
-    spine: Place,
-    uses_descriptors: bool,
-    launch: abi::lookback_launch,
-}
-
-// SAFETY: the raw pointers in `launch` are addresses of device memory, which the host never follows; they
-// mean the same on every thread.
-unsafe impl Send for PreparedStep {}
-
-/// A scan whose kernels are loaded and whose arguments are laid out.
+/// A scan whose kernels are loaded.
 pub(crate) struct PreparedScan {
-    request: ScanRequest,
-    steps: Vec<PreparedStep>,
-    region: RegionKey,
-    descriptors: u64,
-    descriptor_bytes: u64,
-    scratch_bytes: u64,
-    access_bytes: u32,
+    pub(crate) request: ScanRequest,
+    pub(crate) plan: Plan,
+    /// A kernel and the blocks of its grid, for each step of the plan.
+    pub(crate) kernels: Vec<(LoadedKernel, u32)>,
+    addresses: Addresses,
 }
 
 impl PreparedScan {
     /// Plans the scan and loads its kernels. Compiles those that were never asked for before.
     pub(crate) fn new(request: &ScanRequest, kernels: &KernelSet) -> Result<Self, CudaError> {
         let plan = Plan::new(request)?;
-        let mut layout = Descriptor::Packed64;
-        let mut steps = Vec::with_capacity(plan.steps.len());
-        for step in &plan.steps {
-            if step.uses_descriptors() {
-                layout = step.config.descriptor;
-            }
+        let load = |step: &Step| {
             // `Plan::new` refuses what a grid cannot hold.
-            let grid_blocks = u32::try_from(step.grid_blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
-            let Some(grid_blocks) = grid_blocks else {
-                return Err(crate::strategy::ConfigError::TooManyBlocks { n: step.n, blocks: step.grid_blocks }.into());
-            };
+            let blocks = u32::try_from(step.grid_blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
+            let blocks = blocks.ok_or(ConfigError::TooManyBlocks { n: step.n, blocks: step.grid_blocks })?;
             let kernel = kernels.kernel(step.kernel, request.instance, step.config)?;
-            steps.push(PreparedStep {
-                grid_blocks: kernel.claim.blocks(grid_blocks),
-                kernel,
-                block_threads: step.block_threads(),
-                input: step.input,
-                output: step.output,
-                spine: step.spine,
-                uses_descriptors: step.uses_descriptors(),
-                launch: abi::lookback_launch {
-                    input: std::ptr::null(),
-                    output: std::ptr::null_mut(),
-                    spine: std::ptr::null_mut(),
-                    control: std::ptr::null_mut(),
-                    descriptors: std::ptr::null_mut(),
-                    n: step.n,
-                    tiles: step.tiles,
-                    stride: step.stride,
-                    capacity: 0,
-                    lead: step.lead,
-                    host_epoch: 0,
-                },
-            });
-        }
-        Ok(Self {
-            request: *request,
-            steps,
-            region: RegionKey { layout, element_bytes: request.instance.element().bytes() },
-            descriptors: plan.descriptors,
-            descriptor_bytes: plan.descriptor_bytes,
-            scratch_bytes: plan.scratch_bytes,
-            access_bytes: plan.access_bytes,
-        })
-    }
-
-    /// What it was prepared for.
-    pub(crate) fn request(&self) -> &ScanRequest {
-        &self.request
-    }
-
-    /// Kernel launches of one scan.
-    pub(crate) fn launches(&self) -> u64 {
-        self.steps.len() as u64
-    }
-
-    /// Widest access of a lane in bytes.
-    pub(crate) fn access_bytes(&self) -> u32 {
-        self.access_bytes
-    }
-
-    /// The kernel that does the scan proper: the last over the user's array.
-    pub(crate) fn main_kernel(&self) -> Option<&LoadedKernel> {
-        self.steps.last().map(|step| &step.kernel)
-    }
-
-    /// Reserves what the launches need and fills in every address.
-    pub(crate) fn bind(&mut self, input: u64, output: u64, workspace: &mut Workspace) -> Result<(), CudaError> {
-        let reserved = workspace.reserve(self.region, self.descriptors, self.descriptor_bytes, self.scratch_bytes)?;
-        let address = |place: Place| match place {
-            Place::Input => input,
-            Place::Output => output,
-            Place::Scratch(offset) => reserved.scratch + offset,
-            Place::None => 0,
+            let blocks = kernel.limits.blocks(blocks);
+            Ok((kernel, blocks))
         };
-        for step in &mut self.steps {
-            step.launch.input = address(step.input) as *const c_void;
-            step.launch.output = address(step.output) as *mut c_void;
-            step.launch.spine = address(step.spine) as *mut c_void;
-            if step.uses_descriptors {
-                step.launch.control = reserved.control as *mut abi::lookback_control;
-                step.launch.descriptors = reserved.descriptors as *mut c_void;
-                step.launch.capacity = reserved.capacity;
-            }
-        }
+        let kernels = plan.steps.iter().map(load).collect::<Result<_, CudaError>>()?;
+        Ok(Self { request: *request, plan, kernels, addresses: Addresses::default() })
+    }
+
+    /// Reserves what the launches need and keeps every address.
+    pub(crate) fn bind(&mut self, input: u64, output: u64, workspace: &mut Workspace) -> Result<(), CudaError> {
+        let with_descriptors = self.plan.steps.iter().rfind(|step| step.uses_descriptors());
+        let region = RegionKey {
+            layout: with_descriptors.map_or(Descriptor::Packed64, |step| step.config.descriptor),
+            element_bytes: self.request.instance.element().bytes(),
+        };
+        let Plan { descriptors, descriptor_bytes, scratch_bytes, .. } = self.plan;
+        let reserved = workspace.reserve(region, descriptors, descriptor_bytes, scratch_bytes)?;
+        self.addresses = Addresses { input, output, ..reserved };
         Ok(())
     }
 
@@ -409,21 +313,12 @@ impl PreparedScan {
     /// `bind` was called; input, output and workspace live until the stream has done the work; the stream
     /// is the workspace's, of the context that the kernels are loaded in, and that context is current.
     pub(crate) unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        for step in &self.steps {
-            let mut arguments = [std::ptr::from_ref(&step.launch).cast_mut().cast::<c_void>()];
-            // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the
-            // call; the rest is what the caller promises.
+        for (step, (kernel, blocks)) in self.plan.steps.iter().zip(&self.kernels) {
+            // SAFETY: the addresses are what `bind` was given and has reserved; the rest is what the caller promises.
             unsafe {
-                launch_kernel(
-                    &step.kernel.function,
-                    (step.grid_blocks, step.block_threads),
-                    step.kernel.claim.shared_bytes,
-                    step.kernel.claim.attributes(step.grid_blocks),
-                    stream,
-                    &mut arguments,
-                )
-            }
-            .during(|| String::from("launching a kernel"))?;
+                let size = (*blocks, step.block_threads());
+                launch_scan(&kernel.function, size, kernel.limits, &step.launch(&self.addresses), stream)
+            }?;
         }
         Ok(())
     }
@@ -466,11 +361,11 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_take_tiles_are_no_more_than_run_at_one_time() {
-        let claim = Claim { shared_bytes: 0, most_blocks: 132, is_cluster: false, waits_by_itself: true };
-        assert_eq!([claim.blocks(1), claim.blocks(132), claim.blocks(4096)], [1, 132, 132]);
-        assert_eq!(claim.attributes(7), LaunchAttributes { cluster_blocks: 0, is_programmatic: true });
-        let cluster = Claim { most_blocks: 16, is_cluster: true, ..claim };
+    fn a_grid_of_persistent_blocks_is_no_larger_than_what_is_resident() {
+        let limits = LaunchLimits { shared_bytes: 0, most_blocks: 132, is_cluster: false, waits_by_itself: true };
+        assert_eq!([limits.blocks(1), limits.blocks(132), limits.blocks(4096)], [1, 132, 132]);
+        assert_eq!(limits.attributes(7), LaunchAttributes { cluster_blocks: 0, is_programmatic: true });
+        let cluster = LaunchLimits { most_blocks: 16, is_cluster: true, ..limits };
         assert_eq!(
             cluster.attributes(cluster.blocks(33)),
             LaunchAttributes { cluster_blocks: 16, is_programmatic: true }

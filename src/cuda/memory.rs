@@ -8,7 +8,6 @@ use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaStream, result, sys};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 /// Where buffers come from: a context and a stream of its own for what must not go through a user's.
 #[derive(Debug)]
@@ -18,7 +17,7 @@ pub(crate) struct DeviceMemory {
     /// context to tracking events across streams.
     setup: Arc<CudaStream>,
     /// A launch hangs. Freeing would wait for it, so nothing is freed any more: the process's end does it.
-    abandoned: AtomicBool,
+    pub(crate) abandoned: AtomicBool,
 }
 
 /// Memory of the device, aligned to at least 256 bytes.
@@ -75,39 +74,6 @@ impl DeviceMemory {
         Ok(buffer)
     }
 
-    /// Waits until everything on the stream is done, at most `limit`. After that the device counts as
-    /// hung: nothing of it is freed or waited for again.
-    pub(crate) fn finish(&self, stream: &CudaStream, limit: Duration, what: &str) -> Result<(), CudaError> {
-        self.context.bind_to_thread().during(|| String::from("making the context current"))?;
-        let start = Instant::now();
-        loop {
-            // SAFETY: the stream is alive and of this context.
-            match unsafe { sys::cuStreamQuery(stream.cu_stream()) } {
-                sys::CUresult::CUDA_SUCCESS => return Ok(()),
-                sys::CUresult::CUDA_ERROR_NOT_READY => {}
-                error => return Err(CudaError::driver(what, DriverError(error))),
-            }
-            let waited = start.elapsed();
-            if waited > limit {
-                self.abandon();
-                return Err(CudaError::DidNotFinish { what: what.to_owned(), seconds: limit.as_secs() });
-            }
-            // Short launches are polled, long ones are slept for.
-            if waited > Duration::from_millis(5) {
-                std::thread::sleep(Duration::from_micros(200));
-            } else {
-                std::thread::yield_now();
-            }
-        }
-    }
-
-    fn abandon(&self) {
-        if !self.abandoned.swap(true, Ordering::Relaxed) {
-            // Releasing the context would wait for the launch, too: keep it for ever.
-            std::mem::forget(Arc::clone(&self.context));
-        }
-    }
-
     /// Whether a launch hangs.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
@@ -141,7 +107,7 @@ impl Buffer {
     /// # Panics
     /// Never with the ranges of this crate: they are computed from the buffer's own size. The check keeps
     /// a wrong one from becoming a write to someone else's memory.
-    fn range(&self, offset: u64, count: u64) -> sys::CUdeviceptr {
+    pub(crate) fn range(&self, offset: u64, count: u64) -> sys::CUdeviceptr {
         let end = offset.checked_add(count);
         assert!(end.is_some_and(|end| end <= self.bytes), "{count} bytes at {offset} of a buffer of {}", self.bytes);
         self.address + offset
@@ -155,49 +121,6 @@ impl Buffer {
         // SAFETY: the range was checked; the buffer outlives the work, because it is dropped after a wait.
         unsafe { result::memset_d8_async(self.range(offset, count), value, count as usize, stream.cu_stream()) }
             .during(|| format!("filling {count} bytes"))
-    }
-
-    /// Copies from the host, in stream order. Pageable memory is staged by the driver before this returns.
-    pub(crate) fn upload(&self, offset: u64, bytes: &[u8], stream: &CudaStream) -> Result<(), CudaError> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let target = self.range(offset, bytes.len() as u64);
-        // SAFETY: the range was checked; the driver has read `bytes` when the stream is synchronised below.
-        unsafe { result::memcpy_htod_async(target, bytes, stream.cu_stream()) }
-            .and_then(|()| stream.synchronize())
-            .during(|| format!("copying {} bytes to the device", bytes.len()))
-    }
-
-    /// Copies to the host and waits for it.
-    pub(crate) fn download(&self, offset: u64, bytes: &mut [u8], stream: &CudaStream) -> Result<(), CudaError> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let source = self.range(offset, bytes.len() as u64);
-        let count = bytes.len();
-        // SAFETY: the range was checked; `bytes` is borrowed until the stream is synchronised below.
-        unsafe { result::memcpy_dtoh_async(bytes, source, stream.cu_stream()) }
-            .and_then(|()| stream.synchronize())
-            .during(|| format!("copying {count} bytes from the device"))
-    }
-
-    /// Copies `count` bytes of another buffer, in stream order.
-    pub(crate) fn copy_from(
-        &self,
-        offset: u64,
-        source: &Self,
-        source_offset: u64,
-        count: u64,
-        stream: &CudaStream,
-    ) -> Result<(), CudaError> {
-        if count == 0 {
-            return Ok(());
-        }
-        let (target, source) = (self.range(offset, count), source.range(source_offset, count));
-        // SAFETY: both ranges were checked; both buffers outlive the work.
-        unsafe { result::memcpy_dtod_async(target, source, count as usize, stream.cu_stream()) }
-            .during(|| format!("copying {count} bytes on the device"))
     }
 }
 

@@ -1,5 +1,4 @@
-//! The CUDA device: finding CUDA, compiling kernels on demand, running and verifying scans, and the
-//! scans that a cudarc program calls.
+//! CUDA: finding it, compiling kernels on demand, and the scans that a cudarc program calls.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -16,8 +15,9 @@ pub mod scanner;
 pub mod toolkit;
 pub(crate) mod workspace;
 
+pub use crate::gpu::Architecture;
 pub use crate::kernels::sources;
-pub use compile::{Architecture, Compiler, KernelResources};
+pub use compile::{Compiler, KernelResources};
 pub use error::CudaError;
 pub use scanner::{ScanElement, Scanner};
 pub use toolkit::{Nvrtc, SearchPath};

@@ -32,17 +32,17 @@
 //! to outlive the graph's replays. One instantiated graph never runs beside itself; instantiating one
 //! graph twice and running both at once is the one thing that is up to the caller.
 
-use super::compile::Compiler;
+use super::compile::{Compiler, Variant};
 use super::error::{Context as _, CudaError};
-use super::launch::{KernelSet, PreparedScan, is_capturing};
+use super::launch::{KernelSet, PreparedScan, is_capturing, multiprocessors};
 use super::memory::DeviceMemory;
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
 use crate::element::{Element, Instance, Operator};
+use crate::gpu::Gpu;
 use crate::strategy::plan::ScanRequest;
-use crate::strategy::tuning::{Gpu, Resolved, Tuning, TuningError, TuningTable};
+use crate::strategy::tuning::{Resolved, Tuning, TuningError, TuningTable};
 use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice};
-use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +95,7 @@ impl StreamState {
         output: u64,
         kernels: &KernelSet,
     ) -> Result<(), CudaError> {
-        let known = self.prepared.iter().position(|scan| scan.request() == request);
+        let known = self.prepared.iter().position(|scan| scan.request == *request);
         let index = match known {
             Some(index) => index,
             None => {
@@ -155,11 +155,8 @@ impl Scanner {
     /// When the driver fails.
     pub fn with_compiler(context: &Arc<CudaContext>, compiler: Compiler) -> Result<Self, CudaError> {
         probe_driver()?;
-        let kernels = KernelSet::new(context, compiler)?;
-        let multiprocessors = context
-            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-            .during(|| String::from("asking for the number of multiprocessors"))?;
-        let gpu = kernels.architecture().gpu(u64::try_from(multiprocessors).unwrap_or(1));
+        let kernels = KernelSet::new(context, compiler, |_| Variant::default())?;
+        let gpu = Gpu { architecture: kernels.architecture(), multiprocessors: multiprocessors(context)? };
         Ok(Self {
             streams: Mutex::new(HashMap::new()),
             captured: Mutex::new(Vec::new()),

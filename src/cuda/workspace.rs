@@ -8,15 +8,14 @@
 //! the split layout places its slots by the capacity.
 //!
 //! Launches that may overlap in time must not share a region. A [`Workspace`] therefore belongs to one
-//! stream: [`super::device::CudaDevice`] has one of both, [`super::scanner::Scanner`] keeps one a stream.
+//! stream: [`super::scanner::Scanner`] keeps one a stream.
 
-use super::error::CudaError;
-use super::memory::{Buffer, DeviceMemory};
-use crate::abi;
+use super::error::{Context as _, CudaError};
+use super::memory::{Buffer, DeviceMemory, RelaxedCapture};
 use crate::strategy::Descriptor;
+use crate::strategy::launch::Addresses;
 use cudarc::driver::CudaStream;
 use std::collections::HashMap;
-use std::mem::offset_of;
 use std::sync::Arc;
 
 /// Bytes from a region's start to its descriptors: the control block, on lines of its own.
@@ -30,28 +29,18 @@ pub(crate) struct RegionKey {
 }
 
 #[derive(Debug)]
-struct Region {
-    buffer: Buffer,
+pub(crate) struct Region {
+    pub(crate) buffer: Buffer,
     capacity: u64,
-}
-
-/// Addresses that a launch is given.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct WorkspaceAddresses {
-    pub(crate) control: u64,
-    pub(crate) descriptors: u64,
-    /// Descriptors that the region holds.
-    pub(crate) capacity: u64,
-    pub(crate) scratch: u64,
 }
 
 /// What one stream's launches work in.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     memory: Arc<DeviceMemory>,
-    stream: Arc<CudaStream>,
-    regions: HashMap<RegionKey, Region>,
-    scratch: Option<Buffer>,
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) regions: HashMap<RegionKey, Region>,
+    pub(crate) scratch: Option<Buffer>,
 }
 
 /// How many descriptors a region of at least `needed` gets: some room to grow without a replacement, and a
@@ -67,7 +56,7 @@ impl Workspace {
         Self { memory: Arc::clone(memory), stream: Arc::clone(stream), regions: HashMap::new(), scratch: None }
     }
 
-    /// Makes room and says where it is. Allocates only where there was less before; then it waits for the
+    /// Makes room and says where it is; input and output stay 0. Allocates only where there was less before; then it waits for the
     /// stream's earlier launches, which may still use what is replaced.
     pub(crate) fn reserve(
         &mut self,
@@ -75,8 +64,8 @@ impl Workspace {
         descriptors: u64,
         descriptor_bytes: u64,
         scratch_bytes: u64,
-    ) -> Result<WorkspaceAddresses, CudaError> {
-        let mut addresses = WorkspaceAddresses::default();
+    ) -> Result<Addresses, CudaError> {
+        let mut addresses = Addresses::default();
         if scratch_bytes > 0 {
             if self.scratch.as_ref().is_none_or(|scratch| scratch.bytes() < scratch_bytes) {
                 self.release_later_than_launches(|workspace| workspace.scratch = None)?;
@@ -113,43 +102,9 @@ impl Workspace {
     }
 
     fn wait(&self) -> Result<(), CudaError> {
-        use super::error::Context as _;
-        let _relaxed = super::memory::RelaxedCapture::begin(self.memory.context())?;
+        let _relaxed = RelaxedCapture::begin(self.memory.context())?;
         self.stream.synchronize().during(|| String::from("waiting for earlier scans"))
     }
-
-    /// Fills the scratch memory, which kernels may not expect anything of.
-    pub(crate) fn poison_scratch(&self, value: u8) -> Result<(), CudaError> {
-        match &self.scratch {
-            Some(scratch) => scratch.fill(0, scratch.bytes(), value, &self.stream),
-            None => Ok(()),
-        }
-    }
-
-    /// Sets how many launches every region has completed, so that a test stands right before the wrap
-    /// instead of 2^30 launches before it. Raising the count keeps the descriptors, as launches would;
-    /// lowering it would make old ones valid, so that clears them.
-    pub(crate) fn set_completed_epochs(&mut self, epochs: u32) -> Result<(), CudaError> {
-        for region in self.regions.values() {
-            if epochs < completed_epochs(&region.buffer, &self.stream)? {
-                region.buffer.fill(0, region.buffer.bytes(), 0, &self.stream)?;
-            }
-            let offset = offset_of!(abi::lookback_control, completed_epochs) as u64;
-            region.buffer.upload(offset, &epochs.to_le_bytes(), &self.stream)?;
-        }
-        Ok(())
-    }
-
-    /// How many launches each region has completed since its last clean-up.
-    pub(crate) fn completed_epochs(&self) -> Result<Vec<u32>, CudaError> {
-        self.regions.values().map(|region| completed_epochs(&region.buffer, &self.stream)).collect()
-    }
-}
-
-fn completed_epochs(region: &Buffer, stream: &CudaStream) -> Result<u32, CudaError> {
-    let mut bytes = [0; 4];
-    region.download(offset_of!(abi::lookback_control, completed_epochs) as u64, &mut bytes, stream)?;
-    Ok(u32::from_le_bytes(bytes))
 }
 
 impl Drop for Workspace {

@@ -53,42 +53,6 @@ pub fn scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> {
     Ok(source.get_or_init(|| text))
 }
 
-/// The translation unit of the comparison kernels, flattened once.
-///
-/// # Errors
-/// As [`flatten`].
-pub fn verification_source() -> Result<&'static str, SourceMissing> {
-    static SOURCE: OnceLock<String> = OnceLock::new();
-    flattened(&SOURCE, "verify.cu")
-}
-
-/// The translation unit of the measurement kernels, flattened once.
-///
-/// # Errors
-/// As [`flatten`].
-pub fn measurement_source() -> Result<&'static str, SourceMissing> {
-    static SOURCE: OnceLock<String> = OnceLock::new();
-    flattened(&SOURCE, "measure.cu")
-}
-
-/// The translation unit of what stress needs beside the scans, flattened once.
-///
-/// # Errors
-/// As [`flatten`].
-#[cfg(feature = "lab")]
-pub fn stress_source() -> Result<&'static str, SourceMissing> {
-    static SOURCE: OnceLock<String> = OnceLock::new();
-    flattened(&SOURCE, "stress.cu")
-}
-
-fn flattened(source: &'static OnceLock<String>, entry: &str) -> Result<&'static str, SourceMissing> {
-    if let Some(source) = source.get() {
-        return Ok(source);
-    }
-    let text = flatten(embedded(), entry)?;
-    Ok(source.get_or_init(|| text))
-}
-
 /// Replaces every `#include "…"` in `entry` by the file's text, each file once.
 ///
 /// An include inside `#if … #endif` is expanded there and forgotten at the branch's end, because the
@@ -281,6 +245,5 @@ mod tests {
             let source = scan_source(kernel).expect("its file and entry.cu fit");
             assert!(source.contains("lookback_entry") && source.contains(&format!("DEVICE void {}(", kernel.name())));
         }
-        assert!(verification_source().expect("verify.cu fits").contains("compare_exact_16"));
     }
 }

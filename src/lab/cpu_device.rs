@@ -6,12 +6,15 @@ use crate::cpu::bounds::{Array, BoundsCheck};
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
 use crate::cpu::{launch, launch_on};
 use crate::element::{ElementType, Instance, Operator};
+use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
 use crate::lab::verify::{Verification, verify};
-use crate::strategy::plan::{Kernel, Place, Plan, ScanRequest, Step};
+use crate::strategy::launch::Addresses;
+use crate::strategy::plan::{Kernel, Plan, ScanRequest, Step};
 use crate::strategy::{Descriptor, Mode};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Instant;
 
 /// A kernel of one instance, entered once for every CUDA thread.
@@ -57,11 +60,8 @@ impl Default for CpuSettings {
     }
 }
 
-/// Unspecified contents: what memory holds before a kernel writes it.
-const POISON: u8 = 0xa5;
-
 /// Guard bytes before and after input and output; a multiple of what offsets count within.
-const GUARD_BYTES: usize = 64;
+const GUARD_BYTES: u64 = 64;
 
 /// A line of the L2 cache: kernels place what they read by where it lies in one.
 #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
@@ -93,24 +93,24 @@ impl AlignedBytes {
 /// An array between guard bytes, at a chosen address modulo [`ScanRequest::OFFSETS`].
 pub(crate) struct GuardedArray {
     memory: AlignedBytes,
-    start: usize,
-    bytes: usize,
+    place: Guarded,
 }
 
 impl GuardedArray {
     pub fn new(bytes: usize, offset: u32) -> Self {
         // At one size or another at every place within a line, and at one size always at the same.
-        let sector = bytes / ScanRequest::OFFSETS as usize % 4;
-        let start = GUARD_BYTES + sector * ScanRequest::OFFSETS as usize + offset as usize;
-        Self { memory: AlignedBytes::new(start + bytes + GUARD_BYTES, POISON), start, bytes }
+        let sector = bytes as u64 / u64::from(ScanRequest::OFFSETS) % 4;
+        let start = GUARD_BYTES + sector * u64::from(ScanRequest::OFFSETS) + u64::from(offset);
+        let place = Guarded { start, bytes: bytes as u64, after: GUARD_BYTES };
+        Self { memory: AlignedBytes::new(place.total_bytes() as usize, FILLING), place }
     }
 
     pub fn contents(&self) -> &[u8] {
-        &self.memory.bytes()[self.start..self.start + self.bytes]
+        &self.memory.bytes()[indices(self.place.array())]
     }
 
     pub fn contents_mut(&mut self) -> &mut [u8] {
-        &mut self.memory.bytes_mut()[self.start..self.start + self.bytes]
+        &mut self.memory.bytes_mut()[indices(self.place.array())]
     }
 
     pub fn address(&mut self) -> *mut u8 {
@@ -119,9 +119,13 @@ impl GuardedArray {
 
     /// Whether nobody wrote beside the array.
     pub fn guards_are_whole(&self) -> bool {
-        let bytes = self.memory.bytes();
-        bytes[..self.start].iter().chain(&bytes[self.start + self.bytes..]).all(|&byte| byte == POISON)
+        let whole = |guard| self.memory.bytes()[indices(guard)].iter().all(|&byte| byte == FILLING);
+        self.place.guards().into_iter().all(whole)
     }
+}
+
+fn indices(bytes: Range<u64>) -> Range<usize> {
+    bytes.start as usize..bytes.end as usize
 }
 
 /// Control block and descriptors, zeroed when made and kept by the kernels from then on. One for each
@@ -211,7 +215,7 @@ impl CpuDevice {
             Some(array) => array.contents_mut().copy_from_slice(&input[..readable]),
             None => output.contents_mut()[..readable].copy_from_slice(&input[..readable]),
         }
-        let mut scratch = AlignedBytes::new(plan.scratch_bytes as usize, POISON);
+        let mut scratch = AlignedBytes::new(plan.scratch_bytes as usize, FILLING);
 
         let key = (
             plan.steps
@@ -227,38 +231,25 @@ impl CpuDevice {
 
         let input_address = separate_input.as_mut().map_or_else(|| output.address(), GuardedArray::address);
         let addresses = Addresses {
-            input: input_address,
-            output: output.address(),
-            scratch: scratch.bytes_mut().as_mut_ptr(),
-            control: &raw mut *workspace.control,
-            descriptors: workspace.descriptors.bytes_mut().as_mut_ptr(),
+            input: input_address.expose_provenance() as u64,
+            output: output.address().expose_provenance() as u64,
+            scratch: scratch.bytes_mut().as_mut_ptr().expose_provenance() as u64,
+            control: (&raw mut *workspace.control).expose_provenance() as u64,
+            descriptors: workspace.descriptors.bytes_mut().as_mut_ptr().expose_provenance() as u64,
+            capacity: workspace.capacity,
         };
+        let array = |name, address: u64, bytes, writable| Array { name, address: address as usize, bytes, writable };
         let arrays = vec![
-            Array { name: "the output", address: addresses.output.addr(), bytes, writable: true },
-            Array { name: "the input", address: addresses.input.addr(), bytes: readable, writable: request.in_place },
-            Array {
-                name: "the scratch memory",
-                address: addresses.scratch.addr(),
-                bytes: scratch.bytes().len(),
-                writable: true,
-            },
-            Array {
-                name: "the control block",
-                address: addresses.control.addr(),
-                bytes: size_of::<abi::lookback_control>(),
-                writable: true,
-            },
-            Array {
-                name: "the descriptors",
-                address: addresses.descriptors.addr(),
-                bytes: workspace.descriptors.bytes().len(),
-                writable: true,
-            },
+            array("the output", addresses.output, bytes, true),
+            array("the input", addresses.input, readable, request.in_place),
+            array("the scratch memory", addresses.scratch, scratch.bytes().len(), true),
+            array("the control block", addresses.control, size_of::<abi::lookback_control>(), true),
+            array("the descriptors", addresses.descriptors, workspace.descriptors.bytes().len(), true),
         ];
-        let capacity = workspace.capacity;
         let mut counters = Counters::default();
         for (index, step) in plan.steps.iter().enumerate() {
-            let report = self.settings.launch(request.instance, step, &addresses, capacity, &arrays, seed, index);
+            let report =
+                self.settings.launch(request.instance, step, &addresses, &arrays, seed.wrapping_add(index as u64));
             match report {
                 Ok(report) => add(&mut counters, &report, step.level),
                 Err(error) => {
@@ -285,57 +276,22 @@ struct Scanned {
     untouched: bool,
 }
 
-struct Addresses {
-    input: *mut u8,
-    output: *mut u8,
-    scratch: *mut u8,
-    control: *mut abi::lookback_control,
-    descriptors: *mut u8,
-}
-
-impl Addresses {
-    fn of(&self, place: Place) -> *mut u8 {
-        match place {
-            Place::Input => self.input,
-            Place::Output => self.output,
-            Place::Scratch(offset) => self.scratch.wrapping_add(offset as usize),
-            Place::None => std::ptr::null_mut(),
-        }
-    }
-}
-
 impl CpuSettings {
-    #[allow(clippy::too_many_arguments)] // one call, of the parts of one launch
     fn launch(
         &self,
         instance: Instance,
         step: &Step,
         addresses: &Addresses,
-        capacity: u64,
         arrays: &[Array],
         seed: u64,
-        index: usize,
     ) -> Result<LaunchReport, ExecutionError> {
         let Some(body) = kernel_body(instance, step.kernel, false) else {
             return Err(ExecutionError::InvalidSettings {
                 fault: format!("the kernel {} for {instance} is not in this build", step.kernel.name()),
             });
         };
-        let seed = seed.wrapping_add(index as u64);
         let (config, settings) = step_settings(step, instance.element().bytes(), seed);
-        let arguments = abi::lookback_launch {
-            input: addresses.of(step.input).cast(),
-            output: addresses.of(step.output).cast(),
-            spine: addresses.of(step.spine).cast(),
-            control: addresses.control,
-            descriptors: addresses.descriptors.cast(),
-            n: step.n,
-            tiles: step.tiles,
-            stride: step.stride,
-            capacity,
-            lead: step.lead,
-            host_epoch: 0,
-        };
+        let arguments = step.launch(addresses);
         let settings = LaunchSettings {
             resident_blocks: self.resident_blocks.min(most_resident_blocks(settings.block_threads)),
             block_order: self.block_order,

@@ -2,6 +2,7 @@
 
 mod config;
 pub mod kernel;
+pub mod launch;
 pub mod plan;
 mod planner;
 mod shape;

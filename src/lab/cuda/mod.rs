@@ -1,6 +1,9 @@
 //! The laboratory's side of CUDA.
 
 pub mod device;
+pub(crate) mod graph;
+pub(crate) mod harness;
+mod memory;
 pub mod timing;
 
 pub use device::CudaDevice;

@@ -132,15 +132,9 @@ pub enum PeerError {
         array: &'static str,
     },
     /// A call of the CUDA runtime or driver failed.
-    #[error("{action} failed: {message} ({name})")]
-    Cuda {
-        /// What was being done, for example "launching cub-3.5.0".
-        action: String,
-        /// CUDA's name of the error, for example "cudaErrorMemoryAllocation".
-        name: String,
-        /// CUDA's sentence about it.
-        message: String,
-    },
+    #[cfg(feature = "cuda")]
+    #[error(transparent)]
+    Cuda(#[from] crate::cuda::CudaError),
 }
 
 /// Every peer of this build, in the order of the module's table; none without the feature `peers`.

@@ -3,10 +3,10 @@
 use super::entry::{Entry, describe_error};
 use super::{Peer, PeerError};
 use crate::cuda::ScanElement;
+use crate::cuda::error::{Context as _, CudaError};
 use crate::element::Instance;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Mode, ScanConfig, Strategy};
-use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -60,9 +60,8 @@ impl Peer {
         let mut temporary_address = 0;
         if temporary_bytes > 0 {
             // SAFETY: the peers write to it before they read it.
-            let memory = unsafe { stream.alloc::<u8>(temporary_bytes) }.map_err(|error| {
-                driver_error(format!("allocating {temporary_bytes} bytes for {}", self.name()), error)
-            })?;
+            let memory = unsafe { stream.alloc::<u8>(temporary_bytes) }
+                .during(|| format!("allocating {temporary_bytes} bytes for {}", self.name()))?;
             temporary_address = memory.device_ptr(stream).0;
             temporary = Some(memory);
         }
@@ -184,7 +183,7 @@ impl PreparedPeer {
                 self.stream.cu_stream().cast(),
             )
         };
-        check(code, || format!("launching {}", self.peer.name()))
+        Ok(check(code, || format!("launching {}", self.peer.name()))?)
     }
 }
 
@@ -193,24 +192,16 @@ fn count(peer: &Peer, instance: Instance, n: u64) -> u64 {
     if peer.is_scan() { n } else { n * instance.element().bytes() as u64 }
 }
 
-fn check(code: c_int, action: impl FnOnce() -> String) -> Result<(), PeerError> {
+fn check(code: c_int, action: impl FnOnce() -> String) -> Result<(), CudaError> {
     if code == 0 {
         return Ok(());
     }
     let (name, message) = describe_error(code);
-    Err(PeerError::Cuda { action: action(), name, message })
+    Err(CudaError::Driver { action: action(), name, message })
 }
 
-fn bind(context: &CudaContext) -> Result<(), PeerError> {
-    context.bind_to_thread().map_err(|error| driver_error(String::from("making the context current"), error))
-}
-
-/// Only to be called where there is a stream: cudarc's text comes from the driver.
-fn driver_error(action: String, error: DriverError) -> PeerError {
-    let text = |found: Result<&std::ffi::CStr, DriverError>| {
-        found.map_or_else(|_| String::from("no description"), |text| text.to_string_lossy().into_owned())
-    };
-    PeerError::Cuda { action, name: text(error.error_name()), message: text(error.error_string()) }
+fn bind(context: &CudaContext) -> Result<(), CudaError> {
+    context.bind_to_thread().during(|| String::from("making the context current"))
 }
 
 #[cfg(all(test, feature = "peers"))]

@@ -10,7 +10,8 @@ use crate::cpu::{
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::cpu_device::{AlignedBytes, GuardedArray, kernel_body, step_settings};
 use crate::lab::dataset::Dataset;
-use crate::strategy::plan::{Place, Plan, ScanRequest, Step};
+use crate::strategy::launch::Addresses;
+use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Descriptor, Mode};
 use std::fmt;
 
@@ -516,25 +517,15 @@ impl OneScan<'_> {
         };
         let scratch = arrays.scratch.bytes_mut().as_mut_ptr();
         let (input, output) = (arrays.input_address(), arrays.output.address());
-        let address_of = |place: Place| match place {
-            Place::Input => input,
-            Place::Output => output,
-            Place::Scratch(offset) => scratch.wrapping_add(offset as usize),
-            Place::None => std::ptr::null_mut(),
-        };
-        let arguments = abi::lookback_launch {
-            input: address_of(step.input).cast(),
-            output: address_of(step.output).cast(),
-            spine: address_of(step.spine).cast(),
-            control: std::ptr::with_exposed_provenance_mut(workspace.control),
-            descriptors: std::ptr::with_exposed_provenance_mut(workspace.descriptors),
-            n: step.n,
-            tiles: step.tiles,
-            stride: step.stride,
+        let addresses = Addresses {
+            input: input.expose_provenance() as u64,
+            output: output.expose_provenance() as u64,
+            scratch: scratch.expose_provenance() as u64,
+            control: workspace.control as u64,
+            descriptors: workspace.descriptors as u64,
             capacity: workspace.capacity,
-            lead: step.lead,
-            host_epoch: self.host_epoch,
         };
+        let arguments = abi::lookback_launch { host_epoch: self.host_epoch, ..step.launch(&addresses) };
         let (config, settings) = step_settings(step, self.request.instance.element().bytes(), seed);
         let settings = LaunchSettings {
             resident_blocks: case.resident_blocks,

@@ -40,72 +40,15 @@
 
 mod table;
 
+pub use crate::gpu::Gpu;
 pub use table::{Evidence, RowFault, RunnerUp, Times, TuningError, TuningHeader, TuningRow, TuningRule, TuningTable};
 
 use crate::element::{ElementType, Instance, Operator};
+use crate::gpu::Architecture;
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Composition, Mode, ScanConfig, Strategy};
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::sync::LazyLock;
-
-/// What of a GPU decides about the choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gpu {
-    /// Compute capability, for example the 9 of 9.0.
-    pub major: i32,
-    /// For example the 0 of 9.0.
-    pub minor: i32,
-    /// Multiprocessors.
-    pub multiprocessors: u32,
-}
-
-impl Gpu {
-    /// An H100, for which the CPU device stands.
-    pub const H100: Self = Self { major: 9, minor: 0, multiprocessors: 132 };
-
-    /// A GPU by its compute capability in words, "9.0"; `None` where these are no such words.
-    pub fn parse(compute_capability: &str, multiprocessors: u64) -> Option<Self> {
-        let (major, minor) = compute_capability.split_once('.')?;
-        let multiprocessors = u32::try_from(multiprocessors).ok()?;
-        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()?, multiprocessors })
-    }
-
-    const fn capability(self) -> (i32, i32) {
-        (self.major, self.minor)
-    }
-
-    /// Whether blocks can form the clusters that the request asks for, if it does.
-    fn has_clusters_for(self, plan: &Plan) -> bool {
-        self.capability() >= HOPPER || !plan.steps.iter().any(|step| step.kernel.is_cluster())
-    }
-
-    /// Whether a block can hold what the kernels of the request take of its shared memory.
-    #[cfg(feature = "cuda")]
-    fn holds(self, plan: &Plan, element_bytes: usize) -> bool {
-        let architecture = crate::cuda::Architecture { major: self.major, minor: self.minor };
-        plan.steps
-            .iter()
-            .all(|step| !step.kernel.is_persistent() || architecture.stages(&step.config, element_bytes) > 0)
-    }
-
-    #[cfg(not(feature = "cuda"))]
-    fn holds(self, _: &Plan, _: usize) -> bool {
-        true
-    }
-}
-
-impl Default for Gpu {
-    fn default() -> Self {
-        Self::H100
-    }
-}
-
-impl fmt::Display for Gpu {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "compute capability {}.{}", self.major, self.minor)
-    }
-}
 
 /// What `auto` came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,8 +91,6 @@ pub const COMMITTED: &[(&str, &str)] = &[
     (BEFORE_HOPPER, include_str!("../../../tuning/before_sm_90.toml")),
 ];
 const BEFORE_HOPPER: &str = "before_sm_90";
-/// From this compute capability on a GPU without a table of its own takes the nearest lower one.
-const HOPPER: (i32, i32) = (9, 0);
 
 /// Read once; a test holds that they can be.
 static COMMITTED_TABLES: LazyLock<Vec<(&'static str, TuningTable)>> = LazyLock::new(|| {
@@ -183,14 +124,14 @@ impl Tuning {
     /// The committed table that counts on a GPU.
     pub fn committed(gpu: Gpu) -> Self {
         let tables = &*COMMITTED_TABLES;
-        let of_capability = |wanted: &dyn Fn((i32, i32)) -> bool| {
-            let fits = tables.iter().filter(|(_, table)| table.capability().is_some_and(wanted));
-            fits.max_by_key(|(_, table)| table.capability())
+        let of_capability = |wanted: &dyn Fn(Architecture) -> bool| {
+            let fits = tables.iter().filter(|(_, table)| table.architecture().is_some_and(wanted));
+            fits.max_by_key(|(_, table)| table.architecture())
         };
-        let own = of_capability(&|capability| capability == gpu.capability());
+        let own = of_capability(&|architecture| architecture == gpu.architecture);
         let table = own.or_else(|| {
-            if gpu.capability() >= HOPPER {
-                of_capability(&|capability| (HOPPER..=gpu.capability()).contains(&capability))
+            if gpu.architecture >= Architecture::HOPPER {
+                of_capability(&|architecture| (Architecture::HOPPER..=gpu.architecture).contains(&architecture))
             } else {
                 tables.iter().find(|(name, _)| *name == BEFORE_HOPPER)
             }
@@ -295,7 +236,7 @@ impl Range {
         let is_held = |range: &Self| {
             let config = configured(range.strategy, range.fixed, bytes, n);
             let plan = Plan::new(&request(instance, range.strategy, config, n));
-            plan.is_ok_and(|plan| gpu.has_clusters_for(&plan) && gpu.holds(&plan, bytes))
+            plan.is_ok_and(|plan| plan.has_its_clusters(gpu.architecture) && plan.fits(gpu.architecture, bytes))
         };
         let choices = [self, Self { fixed: None, ..self }];
         choices.into_iter().find(is_held).unwrap_or(Self { strategy: Strategy::Lookback, fixed: None, ..self })
@@ -454,7 +395,7 @@ mod tests {
         let table = table(std::slice::from_ref(&text));
         assert!(Tuning::with_table(&table, Gpu::H100).is_ok());
         for (major, minor) in [(7, 5), (8, 0), (8, 9)] {
-            let before_hopper = Gpu { major, minor, multiprocessors: 108 };
+            let before_hopper = Gpu { architecture: Architecture { major, minor }, multiprocessors: 108 };
             let error = Tuning::with_table(&table, before_hopper).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains("row 1 (i32 sum") && error.contains("clusters"), "{error}");
             let resolved = Tuning::of(&table, before_hopper, String::new());
@@ -469,12 +410,9 @@ mod tests {
     fn a_table_whose_tile_another_gpu_cannot_hold_is_refused_there() {
         let table = table(&[row("i32", "strategy = \"lookahead\"\nvt = 64\nblock_threads = 512")]);
         assert!(Tuning::with_table(&table, Gpu::H100).is_ok());
-        let turing = Gpu { major: 7, minor: 5, multiprocessors: 40 };
-        let error = Tuning::with_table(&table, turing).map(|_| ());
-        assert_eq!(error.is_err(), cfg!(feature = "cuda"));
-        if let Err(error) = error {
-            assert!(error.to_string().contains("row 1 (i32 sum") && error.to_string().contains("7.5"), "{error}");
-        }
+        let turing = Gpu { architecture: Architecture { major: 7, minor: 5 }, multiprocessors: 40 };
+        let error = Tuning::with_table(&table, turing).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("row 1 (i32 sum") && error.contains("7.5"), "{error}");
     }
 
     #[test]
@@ -512,7 +450,7 @@ mod tests {
 
     #[test]
     fn gpus_take_their_own_table_or_the_nearest_lower_one_and_older_ones_go_by_rules() {
-        let gpu = |major, minor| Gpu { major, minor, multiprocessors: 100 };
+        let gpu = |major, minor| Gpu { architecture: Architecture { major, minor }, multiprocessors: 100 };
         for (major, minor) in [(9, 0), (10, 0), (12, 1)] {
             assert_eq!(Tuning::committed(gpu(major, minor)).name(), "sm_90", "{major}.{minor}");
         }
@@ -530,14 +468,6 @@ mod tests {
         assert_eq!((strategy(40), strategy(108)), (Strategy::Lookback, Strategy::OneWave));
     }
 
-    #[test]
-    fn the_capability_is_read_from_words() {
-        assert_eq!(Gpu::parse("9.0", 132), Some(Gpu::H100));
-        for words in ["", "9", "nine.zero", "9.0.1"] {
-            assert_eq!(Gpu::parse(words, 132), None, "{words}");
-        }
-    }
-
     proptest! {
         #[test]
         fn every_choice_is_one_that_a_device_accepts(
@@ -550,7 +480,7 @@ mod tests {
             mode in prop::sample::select(vec![Mode::Inclusive, Mode::Exclusive]),
             (input, output) in (0..ScanRequest::OFFSETS, 0..ScanRequest::OFFSETS),
         ) {
-            let gpu = Gpu { major, minor, multiprocessors };
+            let gpu = Gpu { architecture: Architecture { major, minor }, multiprocessors };
             let n = (1u64 << power).saturating_add_signed(offset);
             let Resolved { strategy, config } = Tuning::committed(gpu).resolve(instance, n);
             let bytes = instance.element().bytes() as u32;
@@ -559,7 +489,7 @@ mod tests {
                 ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset, output_offset };
             let plan = Plan::new(&request);
             prop_assert!(plan.is_ok(), "{:?}: {:?}", request, plan);
-            prop_assert!(plan.is_ok_and(|plan| gpu.holds(&plan, bytes as usize)), "{:?} on {}", request, gpu);
+            prop_assert!(plan.is_ok_and(|plan| plan.fits(gpu.architecture, bytes as usize)), "{:?} on {}", request, gpu);
         }
     }
 }

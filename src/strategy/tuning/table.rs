@@ -1,7 +1,8 @@
 //! A tuning table as its file has it: reading, checking, writing.
 
-use super::{Fixed, Gpu, LARGE, configured, request};
+use super::{Fixed, LARGE, configured, request};
 use crate::element::{ElementType, Instance, Operator};
+use crate::gpu::{Architecture, Gpu};
 use crate::strategy::plan::Plan;
 use crate::strategy::{Composition, ConfigError, ScanConfig, Strategy, UnknownName};
 use serde::{Deserialize, Serialize};
@@ -431,8 +432,8 @@ impl TuningTable {
         self
     }
 
-    pub(super) fn capability(&self) -> Option<(i32, i32)> {
-        Some(Gpu::parse(self.header.compute_capability.as_deref()?, 1)?.capability())
+    pub(super) fn architecture(&self) -> Option<Architecture> {
+        Architecture::parse(self.header.compute_capability.as_deref()?)
     }
 
     /// The table as TOML: the same table gives the same bytes.
@@ -563,10 +564,10 @@ impl TuningRow {
         for n in [below.saturating_add(1), self.up_to.unwrap_or(LARGE.max(below))] {
             let config = self.config(n);
             let plan = Plan::new(&request(instance, self.strategy, config, n))?;
-            if let Some(gpu) = gpu.filter(|gpu| !gpu.has_clusters_for(&plan)) {
+            if let Some(gpu) = gpu.filter(|gpu| !plan.has_its_clusters(gpu.architecture)) {
                 return Err(RowFault::NoClusters { strategy: self.strategy, gpu: gpu.to_string() });
             }
-            if let Some(gpu) = gpu.filter(|gpu| !gpu.holds(&plan, self.element.bytes())) {
+            if let Some(gpu) = gpu.filter(|gpu| !plan.fits(gpu.architecture, self.element.bytes())) {
                 let ScanConfig { vt, block_threads, .. } = config;
                 let gpu = gpu.to_string();
                 return Err(RowFault::TooLarge { strategy: self.strategy, vt, block_threads, gpu });

@@ -3,12 +3,17 @@
 use super::case::{Launching, Poison, StressCase};
 use super::random::{Random, STEP, mix};
 use crate::abi;
-use crate::cuda::compile::{Architecture, ENTRY_POINT};
+use crate::cuda::compile::ENTRY_POINT;
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::launch::{Claim, claim, function, launch_kernel};
+use crate::cuda::launch::{LaunchLimits, function, launch_limits, launch_scan};
 use crate::cuda::memory::{Buffer, DeviceMemory};
+use crate::gpu::Architecture;
+use crate::lab::arrays::FILLING;
+use crate::lab::cuda::graph::Graph;
+use crate::lab::cuda::harness::{lag, launch_words};
 use crate::lab::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
-use crate::strategy::plan::{Kernel, KernelConfig, Place, Plan};
+use crate::strategy::launch::Addresses;
+use crate::strategy::plan::{Kernel, KernelConfig, Plan};
 use crate::strategy::{Descriptor, Mode};
 use cudarc::driver::sys::{self, CUfunction_attribute as FunctionAttribute};
 use cudarc::driver::{CudaFunction, CudaModule, CudaStream, DevicePtrMut, result};
@@ -61,7 +66,7 @@ impl Tools {
         shared_bytes: u32,
         nanoseconds: u64,
     ) -> Result<(), CudaError> {
-        launch(&self.occupy, blocks, 32, shared_bytes, stream, &[nanoseconds])
+        launch_words(&self.occupy, (blocks, 32), shared_bytes, &[nanoseconds], stream)
     }
 }
 
@@ -70,31 +75,6 @@ fn allow_shared(kernel: &CudaFunction, bytes: u32) -> Result<(), CudaError> {
     kernel
         .set_attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
         .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))
-}
-
-/// Launches a kernel whose parameters are words of 8 bytes.
-fn launch(
-    kernel: &CudaFunction,
-    blocks: u32,
-    threads: u32,
-    shared_bytes: u32,
-    stream: &CudaStream,
-    words: &[u64],
-) -> Result<(), CudaError> {
-    let mut pointers: Vec<*mut c_void> = words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
-    // SAFETY: number and order of the words are those of the kernel in `cuda/stress.cu`: addresses of live
-    // buffers, and numbers. The driver copies them during the call.
-    unsafe {
-        result::launch_kernel(
-            kernel.cu_function(),
-            (blocks, 1, 1),
-            (threads, 1, 1),
-            shared_bytes,
-            stream.cu_stream(),
-            &mut pointers,
-        )
-    }
-    .during(|| String::from("launching a kernel of stress"))
 }
 
 /// Shared memory of the device.
@@ -176,7 +156,7 @@ pub(super) struct Waits {
 struct LoadedModule {
     key: KernelKey,
     function: CudaFunction,
-    claim: Claim,
+    limits: LaunchLimits,
     state: u64,
 }
 
@@ -190,17 +170,6 @@ struct Run {
     n: u64,
     steps: Vec<PreparedStep>,
     turn: Turn,
-}
-
-/// An instantiated graph of a cycle.
-struct Graph(sys::CUgraphExec);
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        // SAFETY: instantiated once, destroyed here alone; every launch of it was waited for. An error means that
-        // the context is lost, and the graph with it.
-        let _ = unsafe { result::graph::exec_destroy(self.0) };
-    }
 }
 
 /// One stream with all that its runs use. Forgotten, not dropped, once a launch hangs.
@@ -267,7 +236,7 @@ impl Lane {
         let scratch_bytes = plans.iter().map(|plan| plan.scratch_bytes).max().unwrap_or(0);
         let scratch = if scratch_bytes > 0 {
             let scratch = memory.allocate(scratch_bytes, "temporary arrays under stress")?;
-            scratch.fill(0, scratch_bytes, 0xa5, &stream)?;
+            scratch.fill(0, scratch_bytes, FILLING, &stream)?;
             Some(scratch)
         } else {
             None
@@ -316,17 +285,17 @@ impl Lane {
             .during(|| String::from("loading a kernel made for stress"))?;
         let function = function(&module, ENTRY_POINT)?;
         let static_bytes = function.shared_size_bytes().during(|| String::from("asking about a kernel"))?;
-        let mut claim = claim(&function, context, (key.0, &key.1), bench.case.instance, bench.architecture)?;
+        let mut limits = launch_limits(&function, context, (key.0, &key.1), bench.case.instance, bench.architecture)?;
         // Beside what the kernel takes, as much as keeps other blocks out. A cluster is resident as a whole or not at
         // all, and takes what multiprocessors it finds.
-        if !claim.is_cluster {
-            claim.shared_bytes = bench
+        if !limits.is_cluster {
+            limits.shared_bytes = bench
                 .shared
                 .dynamic_bytes(bench.case.blocks_per_multiprocessor, static_bytes.max(0) as u64)
-                .max(claim.shared_bytes);
+                .max(limits.shared_bytes);
         }
-        if claim.shared_bytes > 0 {
-            allow_shared(&function, claim.shared_bytes)?;
+        if limits.shared_bytes > 0 {
+            allow_shared(&function, limits.shared_bytes)?;
         }
         let state = {
             let mut view = module
@@ -335,7 +304,7 @@ impl Lane {
             let (address, _written) = view.device_ptr_mut(&self.stream);
             address
         };
-        self.modules.push(LoadedModule { key, function, claim, state });
+        self.modules.push(LoadedModule { key, function, limits, state });
         Ok(())
     }
 
@@ -358,11 +327,13 @@ impl Lane {
             let next_set = next % data.len();
             let input = if case.in_place { output } else { input_address(case, bench.inputs, set) };
             let n = case.sizes[size];
-            let address = |place: Place| match place {
-                Place::Input => input,
-                Place::Output => output,
-                Place::Scratch(offset) => self._scratch.as_ref().map_or(0, Buffer::address) + offset,
-                Place::None => 0,
+            let addresses = Addresses {
+                input,
+                output,
+                scratch: self._scratch.as_ref().map_or(0, Buffer::address),
+                control: self.control,
+                descriptors: self.descriptors,
+                capacity,
             };
             let steps = plans[size].steps.iter().map(|step| PreparedStep {
                 module: self
@@ -372,24 +343,8 @@ impl Lane {
                     .unwrap_or_default(),
                 // `MAXIMUM_ELEMENTS` blocks at most.
                 grid_blocks: step.grid_blocks as u32,
-                launch: abi::lookback_launch {
-                    input: address(step.input) as *const c_void,
-                    output: address(step.output) as *mut c_void,
-                    spine: address(step.spine) as *mut c_void,
-                    control: if step.uses_descriptors() { self.control as *mut _ } else { std::ptr::null_mut() },
-                    descriptors: if step.uses_descriptors() {
-                        self.descriptors as *mut _
-                    } else {
-                        std::ptr::null_mut()
-                    },
-                    n: step.n,
-                    tiles: step.tiles,
-                    stride: step.stride,
-                    capacity: if step.uses_descriptors() { capacity } else { 0 },
-                    lead: step.lead,
-                    // Never advanced: what a graph makes of an epoch that the host passes.
-                    host_epoch: 1,
-                },
+                // An epoch that is never advanced: what a graph makes of one that the host passes.
+                launch: abi::lookback_launch { host_epoch: 1, ..step.launch(&addresses) },
             });
             let steps = steps.collect();
             let turn = Turn {
@@ -399,7 +354,7 @@ impl Lane {
                 n,
                 is_first: 0,
                 reference: data[set].reference.address(),
-                shift: u64::from(case.mode != Mode::Inclusive),
+                shift: lag(case.mode),
                 identity: bytemuck::cast(identity),
                 next_input: if case.in_place { data[next_set].input.address() } else { 0 },
                 next_n: case.sizes[sizes[next]],
@@ -463,32 +418,22 @@ impl Lane {
         let fault = case.mutant.map(|mutant| mutant.name.as_str());
         if self.control != 0 && case.wraps {
             let words = [self.control, u64::from(case.completed_epochs)];
-            launch(&tools.raise_epochs, 1, 32, 0, &self.stream, &words)?;
+            launch_words(&tools.raise_epochs, (1, 32), 0, &words, &self.stream)?;
         }
         if self.control != 0 && fault == Some(RELAUNCH_AFTER_ABORT) {
             let tiles = self.runs.first().and_then(|run| run.steps.first()).map_or(0, |step| step.launch.tiles);
             let words = [self.control, self.descriptors, self.layout as u64, tiles.div_ceil(2), tiles / 3];
-            launch(&tools.abort_launch, 1, THREADS, 0, &self.stream, &words)?;
+            launch_words(&tools.abort_launch, (1, THREADS), 0, &words, &self.stream)?;
         }
         for run in &self.runs {
             for step in &run.steps {
                 let module = &self.modules[step.module];
-                let blocks = module.claim.blocks(step.grid_blocks);
-                let mut arguments = [std::ptr::from_ref(&step.launch).cast_mut().cast::<c_void>()];
-                // SAFETY: the kernel takes one `lookback_launch` by value, which the driver copies during the call;
-                // the addresses in it are of buffers that live as long as the lane. What a kernel with a fault does
+                let blocks = module.limits.blocks(step.grid_blocks);
+                let (kernel, config) = &module.key;
+                let threads = config.block_threads + kernel.helper_threads(config.composition);
+                // SAFETY: the addresses are of buffers that live as long as the lane. What a kernel with a fault does
                 // beyond them is the fault that is looked for: such kernels run in a process of their own.
-                unsafe {
-                    launch_kernel(
-                        &module.function,
-                        (blocks, module.key.1.block_threads + module.key.0.helper_threads(module.key.1.composition)),
-                        module.claim.shared_bytes,
-                        module.claim.attributes(blocks),
-                        &self.stream,
-                        &mut arguments,
-                    )
-                }
-                .during(|| String::from("launching a kernel made for stress"))?;
+                unsafe { launch_scan(&module.function, (blocks, threads), module.limits, &step.launch, &self.stream) }?;
             }
             self.launch_turn(&run.turn)?;
         }
@@ -496,33 +441,26 @@ impl Lane {
     }
 
     /// Captures a cycle, if the case asks for a graph.
-    pub(super) fn capture(&mut self, case: &StressCase, tools: &Tools) -> Result<(), CudaError> {
+    pub(super) fn capture(
+        &mut self,
+        case: &StressCase,
+        tools: &Tools,
+        memory: &Arc<DeviceMemory>,
+    ) -> Result<(), CudaError> {
         if case.launching != Launching::Graph {
             return Ok(());
         }
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the stream is the lane's own and not captured yet.
-        unsafe { result::stream::begin_capture(self.stream.cu_stream(), mode) }
-            .during(|| String::from("beginning a capture"))?;
-        let enqueued = self.enqueue(case, tools);
-        // SAFETY: begun right above on this thread; only this takes the stream out of capture.
-        let graph = unsafe { result::stream::end_capture(self.stream.cu_stream()) };
-        enqueued?;
-        let graph = graph.during(|| String::from("ending a capture"))?;
-        // SAFETY: a graph that the capture has just made.
-        let executable = unsafe { result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)) };
-        // SAFETY: the executable graph is a copy; this one is destroyed here alone.
-        let destroyed = unsafe { result::graph::destroy(graph) };
-        self.graph = Some(Graph(executable.during(|| String::from("instantiating a graph"))?));
-        destroyed.during(|| String::from("destroying a graph"))
+        let graph = Graph::capture(memory, &self.stream, mode, || self.enqueue(case, tools))??;
+        self.graph = Some(graph);
+        Ok(())
     }
 
     /// Starts a cycle of runs.
     pub(super) fn start_cycle(&self, case: &StressCase, tools: &Tools) -> Result<(), CudaError> {
         match &self.graph {
-            // SAFETY: graph and stream are alive, and what the graph's launches use is the lane's.
-            Some(graph) => unsafe { result::graph::launch(graph.0, self.stream.cu_stream()) }
-                .during(|| String::from("launching a graph")),
+            // SAFETY: what the graph's launches use is the lane's.
+            Some(graph) => unsafe { graph.launch(&self.stream) },
             None => self.enqueue(case, tools),
         }
     }

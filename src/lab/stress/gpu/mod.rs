@@ -24,23 +24,23 @@ pub mod sanitizer;
 
 pub use case::{CaseError, Launching, Poison, Scale, StressCase};
 
-use crate::cuda::compile::{Architecture, Compiler, Variant};
+use crate::cuda::compile::{Compiler, Variant};
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::memory::{Buffer, DeviceMemory};
+use crate::cuda::memory::DeviceMemory;
 use crate::element::{ElementType, Instance};
+use crate::gpu::Architecture;
 use crate::kernels::mutant::Mutant;
-use crate::lab::cuda::device::{CudaDevice, attribute};
+use crate::lab::cuda::harness::{attribute, on_all_cores, open_context};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::strategy::Blocks;
+use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaStream};
 use cudarc::nvrtc::Ptx;
 use lane::{Bench, Data, KernelKey, Lane, SharedMemory, Tools, place_inputs, shares_workspace};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Runs of a lane between two looks of the host.
@@ -336,23 +336,8 @@ fn compile_all(
     architecture: Architecture,
     wanted: &[CubinKey],
 ) -> Result<HashMap<CubinKey, Vec<u8>>, CudaError> {
-    let next = AtomicUsize::new(0);
-    let worker = || -> Result<Vec<(CubinKey, Vec<u8>)>, CudaError> {
-        let mut made = Vec::new();
-        while let Some(&key) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-            made.push((key, compile_one(compiler, architecture, key)?));
-        }
-        Ok(made)
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(wanted.len());
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        let mut cubins = HashMap::new();
-        for worker in workers {
-            cubins.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        Ok(cubins)
-    })
+    let one = |&key: &CubinKey| Ok((key, compile_one(compiler, architecture, key)?));
+    Ok(on_all_cores(wanted, one)?.into_iter().collect())
 }
 
 /// What one case came to.
@@ -452,16 +437,7 @@ struct Stand {
 
 impl Stand {
     fn open(settings: &GpuStressSettings) -> Result<Self, CudaError> {
-        let available = CudaDevice::count()?;
-        if settings.device >= available {
-            return Err(CudaError::NoDevice { ordinal: settings.device, available });
-        }
-        let compiler = Compiler::new()?;
-        let context =
-            CudaContext::new(settings.device).during(|| format!("opening CUDA device {}", settings.device))?;
-        // SAFETY: buffers are this object's and its lanes' own, and are freed after a wait; the context object was
-        // made right above and is nobody else's.
-        unsafe { context.disable_event_tracking() };
+        let (compiler, context) = open_context(settings.device)?;
         let (major, minor) =
             context.compute_capability().during(|| String::from("asking for the compute capability"))?;
         let architecture = Architecture { major, minor };
@@ -473,7 +449,7 @@ impl Stand {
         };
         let multiprocessors = number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
         let module = context
-            .load_module(Ptx::from_binary(compiler.stress_kernels(architecture)?.cubin))
+            .load_module(Ptx::from_binary(compiler.tools("stress.cu", architecture)?.cubin))
             .during(|| String::from("loading the kernels of stress"))?;
         Ok(Self {
             name: context.name().during(|| String::from("asking for the device's name"))?,
@@ -500,11 +476,7 @@ impl Stand {
             let Reference::Exact(reference) = &dataset.reference else {
                 unreachable!("the instances of stress are exact")
             };
-            let upload = |bytes: &[u8], what: &str| -> Result<Buffer, CudaError> {
-                let buffer = self.memory.allocate(bytes.len() as u64, what)?;
-                buffer.upload(0, bytes, &self.stream)?;
-                Ok(buffer)
-            };
+            let upload = |bytes: &[u8], what: &str| self.memory.upload(bytes, what, &self.stream);
             sets.push(Data {
                 input: upload(&dataset.input, "data for stress")?,
                 reference: upload(reference, "a reference for stress")?,
@@ -551,7 +523,7 @@ impl Stand {
         for index in 0..u64::from(case.streams) {
             let sharing = lanes.first().filter(|_| shares_workspace(case));
             let mut lane = Lane::new(&bench, index, sharing)?;
-            lane.capture(case, &self.tools)?;
+            lane.capture(case, &self.tools, &self.memory)?;
             lanes.push(lane);
         }
         let mut outcome = CaseOutcome::default();

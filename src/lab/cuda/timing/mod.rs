@@ -1,0 +1,293 @@
+//! The GPU behind [`crate::lab::measure`]: makes inputs in place, verifies on the device, and takes samples.
+//!
+//! How a sample is taken, per figure; everything stands on one stream:
+//!
+//! ```text
+//! cold     hold · clock probe · overwrite L2 · event · run · event · clock probe      then release, wait
+//! stream          clock probe ·                event · run … run · event · clock probe     then wait
+//! graph    hold · clock probe ·                event · graph of runs · event · clock probe then release, wait
+//! latency         clock probe, wait;  host clock · run · wait · host clock;  clock probe, wait
+//! ```
+//!
+//! `hold` is a kernel that waits for the host's word, so that everything behind it is queued before the first
+//! event: launch latency stays outside. It gives up after a limit of its own, so a host that dies, a driver
+//! that will not queue behind a waiting kernel, or a subject that waits for the stream can never hang the
+//! GPU; a cold sample that was released so is late and does not count. Subjects that wait inside the call
+//! are not held.
+//!
+//! All subjects of a point read one input and write one output, and all launches share one workspace: on one
+//! stream they run one after the other, which is what a workspace asks for (`crate::cuda::workspace`).
+
+mod machine;
+mod signals;
+mod subjects;
+mod timer;
+mod verification;
+
+use super::harness::{GpuHarness, on_all_cores};
+use crate::cuda::compile::{Compiler, KernelResources, Variant};
+use crate::cuda::error::CudaError;
+use crate::cuda::launch::{KernelKey, KernelSet};
+use crate::lab::device::DeviceError;
+use crate::lab::measure::environment::{self, Machine};
+use crate::lab::measure::point::{Offsets, Point, Subject};
+use crate::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint};
+use crate::lab::measure::sampling::{Executor, Figure, Readiness, Sample};
+use crate::lab::peers;
+use crate::lab::verify::Verification;
+use crate::strategy::plan::Plan;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+use subjects::{PreparedSubject, Work, request};
+use timer::Timer;
+use verification::{ChunkPrefixes, Input};
+
+/// The most kernels in one graph.
+const GRAPH_KERNELS: u64 = 2048;
+/// The most runs in one sample.
+const SAMPLE_RUNS: u32 = 1024;
+
+/// The point whose subjects are ready.
+struct OpenPoint {
+    input: Input,
+    subjects: Vec<Option<PreparedSubject>>,
+    chunk_prefixes: Option<ChunkPrefixes>,
+}
+
+/// One GPU that points are measured on.
+pub struct GpuLaboratory {
+    // In the order in which they have to go: graphs and prepared work, then what they use.
+    open: Option<OpenPoint>,
+    timer: Timer,
+    resources: HashMap<KernelKey, KernelResources>,
+    /// The kernels without their waiting.
+    bounds: KernelSet,
+    machine: Machine,
+    identity: [u8; 16],
+    opened_at: Instant,
+}
+
+impl Drop for GpuLaboratory {
+    fn drop(&mut self) {
+        if self.timer.gpu.memory.is_abandoned() {
+            self.bounds.never_unload();
+            std::mem::forget(self.open.take());
+        }
+    }
+}
+
+impl GpuLaboratory {
+    /// Opens the GPU with this number and finds the compiler.
+    ///
+    /// # Errors
+    /// No driver, no such device, no compiler: the error says what was looked for and what to do.
+    pub fn open(ordinal: usize) -> Result<Self, CudaError> {
+        let gpu = GpuHarness::open(ordinal, "measure.cu")?;
+        let bounds = KernelSet::new(gpu.context(), Compiler::new()?, Variant::without_waiting)?;
+        let identity = machine::identity(&gpu)?;
+        let machine = machine::machine(&gpu, identity)?;
+        let timer = Timer::new(gpu, machine.l2_bytes)?;
+        let (resources, opened_at) = (HashMap::new(), Instant::now());
+        Ok(Self { open: None, timer, resources, bounds, machine, identity, opened_at })
+    }
+
+    /// Time of `runs` runs of a subject of the open point, launched one after the other, in nanoseconds. For
+    /// benchmarks that count runs themselves.
+    ///
+    /// # Errors
+    /// When the device failed.
+    pub fn time_runs(&mut self, entry: usize, runs: u64) -> Result<f64, DeviceError> {
+        let mut total = 0.0;
+        let mut left = runs;
+        while left > 0 {
+            let part = left.min(u64::from(SAMPLE_RUNS)) as u32;
+            total += self.sample(entry, Figure::Stream, part)?.nanoseconds * f64::from(part);
+            left -= u64::from(part);
+        }
+        Ok(total)
+    }
+
+    fn device_error(&self, error: CudaError) -> DeviceError {
+        self.timer.gpu.device_error(error)
+    }
+
+    fn subject(&self, entry: usize) -> Option<&PreparedSubject> {
+        self.open.as_ref()?.subjects.get(entry)?.as_ref()
+    }
+
+    fn open_point(&mut self, point: &Point, seed: u64) -> Result<OpenedPoint, CudaError> {
+        self.open = None;
+        let gpu = &mut self.timer.gpu;
+        gpu.bind()?;
+        let element_bytes = point.instance.element().bytes() as u64;
+        let Offsets { input, output } = point.offsets;
+        let [input_offset, output_offset] = [input, output].map(|offset| u64::from(offset) * element_bytes);
+        let input = Input { instance: point.instance, n: point.n, seed };
+        let prefixes = gpu.make_room(point.input_bytes(), input_offset, Some(output_offset)).and_then(|()| {
+            input.make(gpu)?;
+            input.chunk_prefixes(gpu)
+        });
+        let chunk_prefixes = match prefixes {
+            Err(error @ CudaError::OutOfMemory { .. }) => return Ok(OpenedPoint::DoesNotFit(error.to_string())),
+            prefixes => prefixes?,
+        };
+        let mut prepared: Vec<Result<PreparedSubject, NotMeasured>> =
+            point.entries.iter().map(|entry| self.prepare_subject(point, &entry.subject)).collect();
+        let gpu = &mut self.timer.gpu;
+        // Each pass may replace memory that an earlier subject was bound to; from the one on that replaces
+        // nothing, every address stands. A pass that drops a subject for want of memory may shrink it again.
+        for _ in 0..3 {
+            for subject in &mut prepared {
+                let Ok(PreparedSubject { work: Work::Scan(scan), .. }) = subject else { continue };
+                match scan.bind(gpu.input.address(), gpu.output.address(), &mut gpu.workspace) {
+                    Err(error @ CudaError::OutOfMemory { .. }) => {
+                        *subject = Err(NotMeasured::NotLaunchable(error.to_string()));
+                    }
+                    bound => bound?,
+                }
+            }
+        }
+        let answers = prepared
+            .iter()
+            .map(|subject| subject.as_ref().map(|subject| subject.facts).map_err(NotMeasured::clone))
+            .collect();
+        let subjects = prepared.into_iter().map(Result::ok).collect();
+        self.open = Some(OpenPoint { input, subjects, chunk_prefixes });
+        Ok(OpenedPoint::Ready(answers))
+    }
+}
+
+impl Executor for GpuLaboratory {
+    type Error = DeviceError;
+
+    fn maximum_runs(&self, subject: usize, figure: Figure) -> u32 {
+        let launches = self.subject(subject).map_or(1, PreparedSubject::launches);
+        match figure {
+            Figure::Cold | Figure::Latency => 1,
+            Figure::Stream => SAMPLE_RUNS,
+            Figure::Graph => (GRAPH_KERNELS / launches).clamp(1, u64::from(SAMPLE_RUNS)) as u32,
+        }
+    }
+
+    fn prepare(&mut self, subject: usize, figure: Figure, runs: u32) -> Result<Readiness, DeviceError> {
+        if figure != Figure::Graph {
+            return Ok(Readiness::Ready);
+        }
+        let Some(open) = &mut self.open else { return Err(DeviceError::NoDataset) };
+        let Some(subject) = open.subjects.get_mut(subject).and_then(Option::as_mut) else {
+            return Ok(Readiness::Unavailable(String::from("it was not prepared")));
+        };
+        self.timer.capture(subject, runs).map_err(|error| self.device_error(error))
+    }
+
+    fn sample(&mut self, subject: usize, figure: Figure, runs: u32) -> Result<Sample, DeviceError> {
+        let Some(open) = &mut self.open else { return Err(DeviceError::NoDataset) };
+        let sampled = match open.subjects.get_mut(subject).and_then(Option::as_mut) {
+            Some(subject) => self.timer.sample(subject, figure, runs),
+            None => {
+                let action = format!("sampling subject {subject}");
+                Err(CudaError::unexpected(action, "not prepared", "its point was opened without it"))
+            }
+        };
+        sampled.map_err(|error| self.device_error(error))
+    }
+
+    fn now(&self) -> Duration {
+        self.opened_at.elapsed()
+    }
+
+    fn resolution_nanoseconds(&self, figure: Figure) -> f64 {
+        /// Times between two events are multiples of this on an H100 and an H200.
+        const EVENT_STEP_NS: f64 = 32.0;
+        if figure == Figure::Latency { 0.0 } else { EVENT_STEP_NS }
+    }
+}
+
+impl Laboratory for GpuLaboratory {
+    fn machine(&self) -> Machine {
+        self.machine.clone()
+    }
+
+    fn peers(&self) -> Vec<String> {
+        peers::all().iter().filter(|peer| peer.is_scan()).map(|peer| peer.name().to_owned()).collect()
+    }
+
+    fn compile_ahead(&mut self, points: &[Point]) {
+        let mut wanted: HashSet<(KernelKey, bool)> = HashSet::new();
+        for (point, entry) in points.iter().flat_map(|point| point.entries.iter().map(move |entry| (point, entry))) {
+            let Some((strategy, mode, config)) = entry.subject.scan() else { continue };
+            let is_bound = matches!(entry.subject, Subject::Bound { .. });
+            let Ok(plan) = Plan::new(&request(point, strategy, mode, config)) else { continue };
+            let instance = point.instance.canonical();
+            wanted.extend(plan.steps.iter().map(|step| ((step.kernel, instance, step.config), is_bound)));
+        }
+        let (kernels, bounds) = (&self.timer.gpu.kernels, &self.bounds);
+        let compile = |&(key, is_bound): &(KernelKey, bool)| {
+            let (kernel, instance, config) = key;
+            // What does not compile or load says so again when its point is opened.
+            if is_bound {
+                let _ = bounds.kernel(kernel, instance, config);
+                return Ok(None);
+            }
+            let compiled = kernels.compiler().scan_kernel(kernel, instance, &config, kernels.architecture());
+            let Ok(compiled) = compiled else { return Ok(None) };
+            let _ = kernels.kernel(kernel, instance, config);
+            Ok(Some((key, compiled.resources)))
+        };
+        let wanted: Vec<_> = wanted.into_iter().collect();
+        self.resources.extend(on_all_cores(&wanted, compile).into_iter().flatten().flatten());
+    }
+
+    fn warm_up(&mut self, duration: Duration) -> Result<(), DeviceError> {
+        let start = Instant::now();
+        let busy = || {
+            self.timer.gpu.bind()?;
+            while start.elapsed() < duration {
+                for value in 0..16 {
+                    self.timer.overwrite_l2(value)?;
+                }
+                self.timer.gpu.finish("warming up")?;
+            }
+            Ok(())
+        };
+        busy().map_err(|error| self.device_error(error))
+    }
+
+    fn open(&mut self, point: &Point, seed: u64) -> Result<OpenedPoint, DeviceError> {
+        self.open_point(point, seed).map_err(|error| self.device_error(error))
+    }
+
+    fn verify(&mut self, entry: usize) -> Result<Result<Verification, NotMeasured>, DeviceError> {
+        let Some(open) = &mut self.open else { return Err(DeviceError::NoDataset) };
+        let Some(subject) = open.subjects.get_mut(entry).and_then(Option::as_mut) else {
+            return Ok(Err(NotMeasured::Unsupported(String::from("it was not prepared"))));
+        };
+        let gpu = &self.timer.gpu;
+        let verified = gpu.bind().and_then(|()| open.input.verify(gpu, subject, open.chunk_prefixes.as_ref()));
+        verified.map_err(|error| self.device_error(error))
+    }
+
+    fn executor(&mut self) -> &mut dyn Executor<Error = DeviceError> {
+        self
+    }
+
+    fn close(&mut self) {
+        self.open = None;
+    }
+
+    fn temperature_celsius(&self) -> Option<u32> {
+        environment::ask_nvml(self.identity)?.temperature_celsius
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_gpu_gets_a_typed_error() {
+        if let Err(error) = GpuLaboratory::open(usize::MAX) {
+            assert!(error.is_absence(), "{error}");
+        }
+    }
+}

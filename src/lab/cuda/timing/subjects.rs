@@ -1,0 +1,191 @@
+//! What is measured: our scans, their bounds, peers, copies and the timer's own kernels, ready to run.
+
+use super::GpuLaboratory;
+use crate::cuda::compile::KernelResources;
+use crate::cuda::error::{Context as _, CudaError};
+use crate::cuda::launch::{PreparedScan, function};
+use crate::lab::cuda::graph::Graph;
+use crate::lab::cuda::harness::{self, GpuHarness, THREADS};
+use crate::lab::measure::point::{Point, Subject};
+use crate::lab::measure::run::{NotMeasured, SubjectFacts};
+use crate::lab::peers::{self, PeerError, PreparedPeer};
+use crate::strategy::plan::{ScanRequest, Step};
+use crate::strategy::{Mode, ScanConfig, Strategy};
+use cudarc::driver::{CudaFunction, result};
+
+/// Bytes that a block of the copy kernels moves, `COPY_THREADS · COPY_WORDS_PER_THREAD` words of 16 bytes.
+const COPY_TILE_BYTES: u64 = 256 * 4 * 16;
+
+/// A subject ready to run.
+pub(super) struct PreparedSubject {
+    pub(super) work: Work,
+    pub(super) mode: Option<Mode>,
+    /// What bounds the error of a float sum; for a peer a stand-in.
+    pub(super) request: Option<ScanRequest>,
+    /// Whether the call returns before the device is done.
+    pub(super) is_asynchronous: bool,
+    /// Whether it may be captured.
+    pub(super) is_capturable: bool,
+    /// Whether its result is wrong by design.
+    pub(super) is_bound: bool,
+    /// Some runs of it.
+    pub(super) graph: Option<Graph>,
+    pub(super) facts: SubjectFacts,
+}
+
+pub(super) enum Work {
+    Scan(Box<PreparedScan>),
+    Peer(Box<PreparedPeer>),
+    Memcpy { bytes: u64 },
+    Copy { function: CudaFunction, blocks: u32, bytes: u64, tiles: u64 },
+    Spin { function: CudaFunction, nanoseconds: u64 },
+    Nothing,
+}
+
+impl PreparedSubject {
+    fn new(work: Work, mode: Option<Mode>, request: Option<ScanRequest>, facts: SubjectFacts) -> Self {
+        Self { work, mode, request, is_asynchronous: true, is_capturable: true, is_bound: false, graph: None, facts }
+    }
+
+    /// What it is, for messages.
+    pub(super) fn describe(&self) -> String {
+        match &self.work {
+            Work::Scan(scan) => harness::describe(&scan.request),
+            Work::Peer(peer) => {
+                format!("{}, {}, {}, {} elements", peer.peer().name(), peer.instance(), peer.mode(), peer.n())
+            }
+            Work::Memcpy { bytes } => format!("copying {bytes} bytes on the device"),
+            Work::Copy { bytes, .. } => format!("the copy kernel over {bytes} bytes"),
+            Work::Spin { nanoseconds, .. } => format!("a kernel that runs for {nanoseconds} ns"),
+            Work::Nothing => String::from("an empty frame"),
+        }
+    }
+
+    /// Kernels and copies of one run.
+    pub(super) fn launches(&self) -> u64 {
+        match &self.work {
+            Work::Scan(scan) => scan.kernels.len().max(1) as u64,
+            // CUB and Thrust launch two kernels.
+            Work::Peer(_) => 2,
+            _ => 1,
+        }
+    }
+
+    /// Puts one run onto the stream.
+    pub(super) fn enqueue(&mut self, gpu: &GpuHarness) -> Result<(), CudaError> {
+        let (input, output) = (gpu.input.address(), gpu.output.address());
+        match &mut self.work {
+            // SAFETY: bound to the buffers of the open point, which live until the next one is opened, and that waits
+            // first; stream, workspace, kernels and context are the laboratory's.
+            Work::Scan(scan) => unsafe { scan.launch(&gpu.stream) },
+            // SAFETY: both addresses are of n elements between guards, multiples of the element's size, and apart; they
+            // live until the stream was waited for; the context was made current by the caller.
+            Work::Peer(peer) => unsafe { peer.launch_addresses(input, output) }.map_err(|error| match error {
+                PeerError::Cuda(error) => error,
+                other => CudaError::unexpected("launching a peer", "refused", other.to_string()),
+            }),
+            // SAFETY: as above.
+            Work::Memcpy { bytes } => {
+                unsafe { result::memcpy_dtod_async(output, input, *bytes as usize, gpu.stream.cu_stream()) }
+                    .during(|| String::from("copying on the device"))
+            }
+            Work::Copy { function, blocks, bytes, tiles } => {
+                gpu.launch(function, *blocks, THREADS, &[input, output, *bytes, *tiles])
+            }
+            Work::Spin { function, nanoseconds } => gpu.launch(function, 1, 1, &[*nanoseconds]),
+            Work::Nothing => Ok(()),
+        }
+    }
+}
+
+/// The scan of a point's arrays.
+pub(super) fn request(point: &Point, strategy: Strategy, mode: Mode, config: ScanConfig) -> ScanRequest {
+    // Buffers and guards are multiples of 256, so only the offsets are off a boundary.
+    let beyond_boundary = |elements: u32| elements * point.instance.element().bytes() as u32 % ScanRequest::OFFSETS;
+    ScanRequest {
+        instance: point.instance,
+        strategy,
+        mode,
+        config,
+        n: point.n,
+        in_place: false,
+        input_offset: beyond_boundary(point.offsets.input),
+        output_offset: beyond_boundary(point.offsets.output),
+    }
+}
+
+impl GpuLaboratory {
+    pub(super) fn prepare_subject(&self, point: &Point, subject: &Subject) -> Result<PreparedSubject, NotMeasured> {
+        let gpu = &self.timer.gpu;
+        let not_launchable = |error: CudaError| NotMeasured::NotLaunchable(error.to_string());
+        let tool = |name: &str, work: &dyn Fn(CudaFunction) -> Work, access_bytes: Option<u32>| {
+            let kernel = function(&gpu.tools, name).map_err(not_launchable)?;
+            let registers = kernel.num_regs().ok().and_then(|count| u32::try_from(count).ok());
+            let facts = SubjectFacts { access_bytes, launches: Some(1), registers, spill_bytes: Some(0) };
+            Ok(PreparedSubject::new(work(kernel), None, None, facts))
+        };
+        let bytes = point.input_bytes();
+        let tiles = bytes.div_ceil(COPY_TILE_BYTES).max(1);
+        let copy = |name: &str, extra: u64| {
+            if !(gpu.input.address() | gpu.output.address()).is_multiple_of(16) {
+                let why = "it moves 16 bytes a lane, and input or output does not begin at such a boundary";
+                return Err(NotMeasured::Unsupported(why.to_owned()));
+            }
+            // 2^32 elements of 8 bytes are 2^21 tiles.
+            let blocks = u32::try_from(tiles + extra).unwrap_or(i32::MAX as u32);
+            tool(name, &|function| Work::Copy { function, blocks, bytes, tiles }, Some(16))
+        };
+        let without_facts = |work| Ok(PreparedSubject::new(work, None, None, SubjectFacts::default()));
+        match subject {
+            Subject::Scan { strategy, mode, config }
+            | Subject::Auto { strategy, mode, config }
+            | Subject::Bound { strategy, mode, config } => {
+                let is_bound = matches!(subject, Subject::Bound { .. });
+                let request = request(point, *strategy, *mode, *config);
+                let kernels = if is_bound { &self.bounds } else { &gpu.kernels };
+                let scan = PreparedScan::new(&request, kernels).map_err(not_launchable)?;
+                let facts = self.facts(&scan, is_bound);
+                let work = Work::Scan(Box::new(scan));
+                Ok(PreparedSubject { is_bound, ..PreparedSubject::new(work, Some(*mode), Some(request), facts) })
+            }
+            Subject::Peer { name, mode } => {
+                let unsupported = |error: PeerError| NotMeasured::Unsupported(error.to_string());
+                let peer = peers::by_name(name).map_err(unsupported)?;
+                let prepared =
+                    peer.prepare(&gpu.stream, point.instance, *mode, point.n).map_err(|error| match error {
+                        PeerError::Unsupported { .. } | PeerError::TooLarge { .. } => unsupported(error),
+                        other => NotMeasured::NotLaunchable(other.to_string()),
+                    })?;
+                let request = prepared.verification_request();
+                let work = Work::Peer(Box::new(prepared));
+                // What may not be captured allocates or waits inside the call.
+                let (is_asynchronous, is_capturable) = (peer.is_capturable(), peer.is_capturable());
+                let subject = PreparedSubject::new(work, Some(*mode), Some(request), SubjectFacts::default());
+                Ok(PreparedSubject { is_asynchronous, is_capturable, ..subject })
+            }
+            Subject::Memcpy => without_facts(Work::Memcpy { bytes }),
+            Subject::Copy16 => copy("copy_16", 0),
+            Subject::Copy16Again => copy("copy_16_again", 0),
+            Subject::Copy16Slower => copy("copy_16_slower", tiles.div_ceil(20)),
+            Subject::EmptyFrame => without_facts(Work::Nothing),
+            Subject::Spin { nanoseconds } => {
+                let nanoseconds = *nanoseconds;
+                tool("spin", &|function| Work::Spin { function, nanoseconds }, None)
+            }
+        }
+    }
+
+    /// Registers and spills are those of the kernels as they are, from [`Self::compile_ahead`].
+    fn facts(&self, scan: &PreparedScan, is_bound: bool) -> SubjectFacts {
+        let instance = scan.request.instance.canonical();
+        let steps = if is_bound { &[][..] } else { &scan.plan.steps };
+        let resources = |step: &Step| self.resources.get(&(step.kernel, instance, step.config)).copied();
+        let resources: Vec<KernelResources> = steps.iter().filter_map(resources).collect();
+        SubjectFacts {
+            access_bytes: Some(scan.plan.access_bytes),
+            launches: Some(scan.kernels.len() as u64),
+            registers: resources.iter().map(|kernel| kernel.registers).max(),
+            spill_bytes: resources.iter().map(|kernel| kernel.spill_bytes()).max(),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Inputs made on the device, and the verification of what subjects make of them.
+
+use super::subjects::{PreparedSubject, Work};
+use crate::cuda::error::CudaError;
+use crate::cuda::memory::Buffer;
+use crate::element::Instance;
+use crate::lab::cuda::harness::{Comparisons, GpuHarness, Slot, lag};
+use crate::lab::measure::input::{self, Distribution};
+use crate::lab::measure::run::NotMeasured;
+use crate::lab::verify::{Verification, error_factor};
+
+/// Elements of an input that are compared with the host's generator before anything is measured on it.
+const CHECKED_ELEMENTS: u64 = 64;
+
+/// The input of a point: made where it is wanted, from its seed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Input {
+    pub(super) instance: Instance,
+    pub(super) n: u64,
+    pub(super) seed: u64,
+}
+
+/// Float sums: sums of everything before each chunk.
+pub(super) struct ChunkPrefixes {
+    sums: Buffer,
+    chunk_length: u64,
+}
+
+impl Input {
+    /// The distribution that is measured.
+    fn distribution(&self) -> Distribution {
+        Distribution::of(self.instance)
+    }
+
+    /// Makes the input in place and compares its first and last elements with the host's generator: a wrong input would be
+    /// verified by the same wrong generator and look right.
+    pub(super) fn make(&self, gpu: &GpuHarness) -> Result<(), CudaError> {
+        self.generate(gpu, self.distribution())?;
+        gpu.finish("making the input")?;
+        let element = self.instance.element();
+        let bytes = element.bytes() as u64;
+        let count = CHECKED_ELEMENTS.min(self.n);
+        for first in [0, self.n - count] {
+            let mut found = vec![0; (count * bytes) as usize];
+            gpu.input.download(first * bytes, &mut found, &gpu.stream)?;
+            let expected: Vec<u8> = (first..first + count)
+                .flat_map(|index| input::generate(element, self.distribution(), self.seed, self.n, index))
+                .collect();
+            if found != expected {
+                let action = format!("making {} elements of {element}", self.n);
+                let message =
+                    format!("elements {first} to {} are not those of the host's generator", first + count - 1);
+                return Err(CudaError::unexpected(action, "wrong input", message));
+            }
+        }
+        Ok(())
+    }
+
+    fn generate(&self, gpu: &GpuHarness, distribution: Distribution) -> Result<(), CudaError> {
+        let words = [gpu.input.address(), self.n, self.seed, u64::from(distribution as u32)];
+        gpu.launch_over(&format!("generate_{}", self.instance.element()), self.n, &words)
+    }
+
+    /// Sums of everything before each chunk of a float sum's input: one thread a chunk, then the host from
+    /// front to back. `None` for exact instances.
+    pub(super) fn chunk_prefixes(&self, gpu: &GpuHarness) -> Result<Option<ChunkPrefixes>, CudaError> {
+        /// `precise_sum` in `cuda/measure.cu`: high, low, magnitude.
+        const SUM_BYTES: u64 = 24;
+        if !self.instance.is_rounded() {
+            return Ok(None);
+        }
+        // Enough chunks to fill the GPU, and long enough that their sums are a small array.
+        let chunk_length = (self.n >> 18).clamp(64, 4096);
+        let chunks = self.n.div_ceil(chunk_length);
+        let sums = gpu.memory.allocate(chunks * SUM_BYTES, "sums of chunks")?;
+        let name = format!("sum_chunks_{}", self.instance.element());
+        let distribution = u64::from(self.distribution() as u32);
+        gpu.launch_over(&name, chunks, &[sums.address(), self.n, self.seed, distribution, chunk_length])?;
+        gpu.finish("summing chunks")?;
+        let mut bytes = vec![0; (chunks * SUM_BYTES) as usize];
+        sums.download(0, &mut bytes, &gpu.stream)?;
+        let mut before = PreciseSum::default();
+        for sum in bytes.chunks_exact_mut(SUM_BYTES as usize) {
+            let total: [f64; 3] = bytemuck::pod_read_unaligned(sum);
+            sum.copy_from_slice(bytemuck::bytes_of(&[before.high, before.low, before.magnitude]));
+            before.add(PreciseSum { high: total[0], low: total[1], magnitude: total[2] });
+        }
+        sums.upload(0, &bytes, &gpu.stream)?;
+        Ok(Some(ChunkPrefixes { sums, chunk_length }))
+    }
+
+    /// Runs a subject over poisoned memory and compares all that it may have written. The inner error says why it could
+    /// not run. A bound is run and not compared: its result is wrong by design.
+    pub(super) fn verify(
+        &self,
+        gpu: &GpuHarness,
+        subject: &mut PreparedSubject,
+        prefixes: Option<&ChunkPrefixes>,
+    ) -> Result<Result<Verification, NotMeasured>, CudaError> {
+        if subject.is_bound || matches!(subject.work, Work::Spin { .. } | Work::Nothing) {
+            let nothing = Verification { compared: 0, mismatches: 0, first_mismatch: None };
+            return Ok(run_once(gpu, subject)?.map(|()| nothing));
+        }
+        let mut verification = Verification { compared: self.n, mismatches: 0, first_mismatch: None };
+        if subject.mode.is_some() && prefixes.is_some() {
+            // Whole numbers first: their sums are exact in any order, so nothing hides in a rounding bound.
+            self.generate(gpu, Distribution::Walk)?;
+            let ran = run_once(gpu, subject)?;
+            if ran.is_ok() {
+                add(&mut verification, &self.compare(gpu, subject, Distribution::Walk, None)?);
+            }
+            self.generate(gpu, self.distribution())?;
+            if let Err(reason) = ran {
+                return Ok(Err(reason));
+            }
+        }
+        if let Err(reason) = run_once(gpu, subject)? {
+            return Ok(Err(reason));
+        }
+        let found = self.compare(gpu, subject, self.distribution(), prefixes)?;
+        add(&mut verification, &found);
+        if found.of(Slot::Input).mismatches > 0 {
+            // The other subjects must not pay for it.
+            self.generate(gpu, self.distribution())?;
+            gpu.finish("making the input anew")?;
+        }
+        Ok(Ok(verification))
+    }
+
+    /// Compares the output, the input and the guards of a run that was waited for.
+    fn compare(
+        &self,
+        gpu: &GpuHarness,
+        subject: &PreparedSubject,
+        distribution: Distribution,
+        prefixes: Option<&ChunkPrefixes>,
+    ) -> Result<Comparisons, CudaError> {
+        let (element, n, seed) = (self.instance.element(), self.n, self.seed);
+        gpu.reset_comparisons()?;
+        let (output, result) = (gpu.output.address(), gpu.slot(Slot::Output));
+        let made = u64::from(distribution as u32);
+        let copy = format!("check_copy_{element}");
+        match (subject.mode, prefixes) {
+            (None, _) => gpu.launch_over(&copy, n, &[output, n, seed, made, result])?,
+            (Some(mode), None) => {
+                let mut identity = [0; 8];
+                let bytes = self.instance.identity_bytes();
+                identity[..bytes.len()].copy_from_slice(&bytes);
+                let operation = input::operation_number(self.instance.operator()).map_or(u64::MAX, u64::from);
+                let words = [output, n, seed, made, operation, lag(mode), u64::from_le_bytes(identity), result];
+                gpu.launch_over(&format!("check_exact_{element}"), n, &words)?;
+            }
+            (Some(mode), Some(ChunkPrefixes { sums, chunk_length })) => {
+                let factor = subject.request.as_ref().map_or(0.0, error_factor).to_bits();
+                let words = [output, n, seed, made, *chunk_length, sums.address(), lag(mode), factor, result];
+                gpu.launch_over(&format!("check_rounded_{element}"), n.div_ceil(*chunk_length), &words)?;
+            }
+        }
+        gpu.launch_over(&copy, n, &[gpu.input.address(), n, seed, made, gpu.slot(Slot::Input)])?;
+        gpu.compare_guards(&gpu.output, [Slot::BeforeOutput, Slot::AfterOutput])?;
+        gpu.comparisons()
+    }
+}
+
+/// Poisons what a run writes, runs, waits.
+fn run_once(gpu: &GpuHarness, subject: &mut PreparedSubject) -> Result<Result<(), NotMeasured>, CudaError> {
+    gpu.output.fill(&gpu.stream)?;
+    gpu.workspace.poison_scratch()?;
+    if let Err(error) = subject.enqueue(gpu) {
+        // A launch that the driver refuses has started nothing. If it was more than that, waiting says so.
+        gpu.finish("a launch that was refused")?;
+        return Ok(Err(NotMeasured::NotLaunchable(error.to_string())));
+    }
+    gpu.finish(&subject.describe())?;
+    Ok(Ok(()))
+}
+
+/// Counts what was found: a changed input or guard is as wrong as a wrong element.
+fn add(verification: &mut Verification, found: &Comparisons) {
+    verification.mismatches += found.0.iter().map(|found| found.mismatches).sum::<u64>();
+    let output = found.of(Slot::Output);
+    if output.mismatches > 0 {
+        let first = verification.first_mismatch.map_or(output.first, |first| first.min(output.first));
+        verification.first_mismatch = Some(first);
+    }
+}
+
+/// A sum to about 106 bits, and the sum of |x|: `precise_sum` in `cuda/measure.cu`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct PreciseSum {
+    high: f64,
+    low: f64,
+    magnitude: f64,
+}
+
+impl PreciseSum {
+    fn add(&mut self, other: Self) {
+        let (sum, error) = two_sum(self.high, other.high);
+        (self.high, self.low) = two_sum(sum, error + self.low + other.low);
+        self.magnitude += other.magnitude;
+    }
+}
+
+/// Knuth's two-sum: `left + right` rounded, and exactly what the rounding lost.
+fn two_sum(left: f64, right: f64) -> (f64, f64) {
+    let sum = left + right;
+    let right_share = sum - left;
+    let left_share = sum - right_share;
+    (sum, (left - left_share) + (right - right_share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::cuda::harness::Found;
+
+    #[test]
+    fn sums_of_chunks_keep_what_a_double_loses() {
+        let mut sum = PreciseSum::default();
+        for value in [1e16, 1.0, 1.0, -1e16] {
+            sum.add(PreciseSum { high: value, low: 0.0, magnitude: value.abs() });
+        }
+        assert_eq!(sum.high + sum.low, 2.0);
+        assert_eq!(sum.magnitude, 2e16 + 2.0);
+    }
+
+    #[test]
+    fn whatever_changed_counts_and_the_first_wrong_element_is_named() {
+        let mut verification = Verification { compared: 10, mismatches: 0, first_mismatch: None };
+        let mut found = Comparisons([Found { mismatches: 0, first: u64::MAX }; 6]);
+        add(&mut verification, &found);
+        assert!(verification.passed() && verification.first_mismatch.is_none());
+        found.0[Slot::AfterOutput as usize].mismatches = 1;
+        add(&mut verification, &found);
+        assert!(!verification.passed() && verification.first_mismatch.is_none());
+        found.0[Slot::Output as usize] = Found { mismatches: 2, first: 7 };
+        add(&mut verification, &found);
+        assert_eq!(verification.first_mismatch, Some(7));
+    }
+}
