@@ -410,13 +410,13 @@ fn more_than_2_to_the_32_bytes_are_right() {
 #[test]
 fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
     use lookback::kernels::mutant::Mutant;
-    use lookback::lab::stress::gpu::{GpuStressSettings, Verdict, reproduce, stress};
+    use lookback::lab::stress::gpu::{GpuStressSettings, StressOutcome, reproduce, stress};
     if device("stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again").is_none() {
         return;
     }
     let settings = GpuStressSettings { runs: 4000, palette: 6, ..GpuStressSettings::default() };
     let report = stress(&settings, &mut |_| {}).expect("stress runs");
-    assert!(matches!(report.verdict, Verdict::Survived { runs } if runs >= 4000), "{report:?}");
+    assert!(matches!(report.verdict, StressOutcome::Survived { runs } if runs >= 4000), "{report:?}");
     assert!(report.delays > 0 && report.elements > report.runs, "{report:?}");
     // One that neither hangs nor writes where it should not: this process has other tests to run.
     let settings = GpuStressSettings {
@@ -425,7 +425,7 @@ fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
         ..settings
     };
     let report = stress(&settings, &mut |_| {}).expect("stress runs");
-    assert!(matches!(report.verdict, Verdict::Killed { .. }), "{report:?}");
+    assert!(matches!(report.verdict, StressOutcome::Killed { .. }), "{report:?}");
     let again = reproduce(&report.failures[0].case, &settings, &mut |_| {}).expect("its own line");
-    assert!(matches!(again.verdict, Verdict::Killed { .. }), "{again:?}");
+    assert!(matches!(again.verdict, StressOutcome::Killed { .. }), "{again:?}");
 }

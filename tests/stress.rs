@@ -99,6 +99,22 @@ fn a_failing_case_is_made_smaller_and_told_step_by_step() {
     }
 }
 
+#[test]
+fn the_lines_of_recorded_failures_are_still_cases() {
+    let table = std::fs::read_to_string("reports/mutants-h100.json").expect("the recorded table of mutants");
+    let lines: Vec<_> = table.split("--replay '").skip(1).filter_map(|rest| rest.split('\'').next()).collect();
+    assert!(lines.len() > 200, "{} lines", lines.len());
+    for line in lines {
+        if line.starts_with("gpu-stress") {
+            #[cfg(feature = "cuda")]
+            line.parse::<lookback::lab::stress::gpu::StressCase>().unwrap_or_else(|error| panic!("{error}: {line}"));
+            continue;
+        }
+        let case = line.trim_start_matches("thread-sanitizer ");
+        case.parse::<Case>().unwrap_or_else(|error| panic!("{error}: {line}"));
+    }
+}
+
 fn lookback() -> Command {
     Command::cargo_bin("lookback").expect("the program is built")
 }

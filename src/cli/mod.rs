@@ -3,8 +3,6 @@
 pub mod arguments;
 pub mod compare;
 pub mod console;
-#[cfg(feature = "cpu")]
-mod detectors;
 pub mod devices;
 pub mod info;
 pub mod input;
@@ -25,7 +23,7 @@ use crate::lab::device::DeviceError;
 use crate::lab::recorder::RecordError;
 use crate::lab::report::ReportError;
 #[cfg(feature = "cpu")]
-use crate::lab::stress::table::Detector;
+use crate::lab::stress::table::DetectorName;
 #[cfg(feature = "cpu")]
 use crate::lab::stress::thread_sanitizer::ThreadSanitizerError;
 use crate::strategy::{Composition, Descriptor, Pattern, StrategyChoice, TileOrder};
@@ -167,7 +165,8 @@ Exit codes: 0 all right, 1 a candidate was wrong or the device failed,
 
 #[cfg(feature = "cpu")]
 fn stress_after_help() -> String {
-    let detectors = wrapped(&format!("Detectors: {}.", Detector::ALL.map(Detector::name).join(", ")), 79).join("\n");
+    let names: Vec<_> = DetectorName::ALL.iter().map(|detector| detector.name()).collect();
+    let detectors = wrapped(&format!("Detectors: {}.", names.join(", ")), 79).join("\n");
     format!("{STRESS_EXAMPLES}\n\n{detectors}\n\n{STRESS_EXIT_CODES}")
 }
 

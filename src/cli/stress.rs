@@ -2,12 +2,13 @@
 
 use super::compare::command_line;
 use super::console::Console;
-use super::detectors::{Examiner, examiners};
 use super::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::environment::processor;
 use crate::lab::recorder::write_atomically;
+use crate::lab::stress::detectors::Detector;
+use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
 use crate::lab::stress::search::{Census, Limits, Search, search, shrink};
-use crate::lab::stress::table::{Cell, Detector, KillTable, Row, Verdict};
+use crate::lab::stress::table::{Cell, DetectorName, KillTable, MutantOutcome, Row};
 use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
 use crate::lab::stress::{Case, Memory, Mutant, replay};
 use clap::{Args, ValueEnum};
@@ -85,8 +86,8 @@ pub struct StressArguments {
     #[arg(long)]
     pub mutants: bool,
     /// Detectors to ask [default: all that need no GPU, with --device cuda all]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_detector, requires = "mutants")]
-    pub detectors: Option<Vec<Detector>>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "mutants")]
+    pub detectors: Option<Vec<DetectorName>>,
     /// Columns that are not asked for now, from the JSON of an earlier table
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub add: Option<PathBuf>,
@@ -122,11 +123,6 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
     let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     if time.is_zero() { Err("a number of seconds above 0".to_owned()) } else { Ok(time) }
-}
-
-fn parse_detector(text: &str) -> Result<Detector, String> {
-    let names = || Detector::ALL.map(Detector::name).join(", ");
-    Detector::ALL.into_iter().find(|detector| detector.name() == text).ok_or_else(|| format!("one of {}", names()))
 }
 
 /// How long a failing case is made smaller.
@@ -201,9 +197,6 @@ fn replay_case(text: &str, lines: usize, console: &mut Console) -> Result<u8, Cl
         }
     }
 }
-
-/// What a case of ThreadSanitizer begins with.
-pub(super) const THREAD_SANITIZER_CASE: &str = "thread-sanitizer ";
 
 /// One schedule in the program that ThreadSanitizer watches, and its report.
 fn replay_under_thread_sanitizer(text: &str, console: &mut Console) -> Result<u8, CliError> {
@@ -335,8 +328,8 @@ fn gpu_replay(_: &str, _: &StressArguments, _: &mut Console) -> Result<u8, CliEr
 fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
     let mut chosen = arguments.detectors.clone().unwrap_or_else(|| {
-        let is_asked = |detector: &Detector| arguments.device == StressDevice::Cuda || !detector.needs_gpu();
-        Detector::ALL.into_iter().filter(is_asked).collect()
+        let is_asked = |detector: &DetectorName| arguments.device == StressDevice::Cuda || !detector.needs_gpu();
+        DetectorName::ALL.iter().copied().filter(is_asked).collect()
     });
     chosen.sort_unstable();
     chosen.dedup();
@@ -366,32 +359,32 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
     };
     // By kind, so that the table reads in groups.
     table.mutants.sort_by_key(|row| row.kind);
-    let mut examiners = examiners(&chosen);
-    console.start_progress((examiners.len() * (mutants.len() + 1)) as u64);
-    for (detector, examiner) in &mut examiners {
-        if let Ok(asked) = examiner {
-            console.show_progress(format!("{}: preparing", detector.name()));
+    let mut detectors: Vec<_> = chosen.iter().map(|&name| (name, <dyn Detector>::named(name))).collect();
+    console.start_progress((detectors.len() * (mutants.len() + 1)) as u64);
+    for (name, detector) in &mut detectors {
+        if let Ok(asked) = detector {
+            console.show_progress(format!("{name}: preparing"));
             if let Err(why) = asked.prepare(&mutants.iter().collect::<Vec<_>>(), &limits) {
-                *examiner = Err(why);
+                *detector = Err(why);
             }
         }
         let mut runs = 0;
         for row in &mut table.mutants {
-            console.show_progress(format!("{} {}", detector.name(), row.name));
+            console.show_progress(format!("{name} {}", row.name));
             let mutant = Mutant::named(&row.name).map_err(usage)?;
-            let cell = examine(examiner, Some(mutant), &limits);
+            let cell = examine(detector, Some(mutant), &limits);
             if let Cell::Killed { runs: more, .. } | Cell::Survived { runs: more, .. } = &cell {
                 runs += more;
             }
-            row.set(*detector, cell);
+            row.set(*name, cell);
             console.advance(1);
         }
         // Beside the mutants the kernels as they are, over as many runs as all of them had together.
-        console.show_progress(format!("{} unmutated", detector.name()));
+        console.show_progress(format!("{name} unmutated"));
         let limits = Limits { schedules: runs.max(arguments.runs), time: None, ..limits };
-        table.unmutated.insert(*detector, examine(examiner, None, &limits));
-        if let Ok(examiner) = examiner {
-            table.machine.extend(examiner.facts());
+        table.unmutated.insert(*name, examine(detector, None, &limits));
+        if let Ok(detector) = detector {
+            table.machine.extend(detector.facts());
         }
         console.advance(1);
         // After each column: what was found is not lost if the rest is interrupted.
@@ -408,15 +401,18 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
     // What was asked for by name, or with the device, and is not here is a failure; a default that is not here is a
     // remark.
     let mut is_missing = false;
-    for (detector, examiner) in &examiners {
-        if let Err(why) = examiner {
-            console.remark(&format!("{} was not asked: {why}", detector.name()));
-            is_missing |= arguments.detectors.is_some() || detector.needs_gpu();
+    for (name, detector) in &detectors {
+        if let Err(why) = detector {
+            console.remark(&format!("{name} was not asked: {why}"));
+            is_missing |= arguments.detectors.is_some() || name.needs_gpu();
         }
     }
     for row in table.wrong_rows().filter(|row| row.was_asked()) {
-        let what =
-            if row.verdict == Verdict::Killed { "is harmless, but was reported" } else { "survived every detector" };
+        let what = if row.verdict == MutantOutcome::Killed {
+            "is harmless, but was reported"
+        } else {
+            "survived every detector"
+        };
         console.remark(&format!("{} {what} ({})", row.name, row.place));
     }
     for (detector, cell) in table.false_alarms() {
@@ -442,9 +438,9 @@ fn with_columns(table: &KillTable, earlier: Option<&KillTable>) -> (KillTable, S
     (table, json)
 }
 
-fn examine(examiner: &mut Result<Box<dyn Examiner>, String>, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
-    match examiner {
-        Ok(examiner) => examiner.examine(mutant, limits),
+fn examine(detector: &mut Result<Box<dyn Detector>, String>, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+    match detector {
+        Ok(detector) => detector.examine(mutant, limits),
         Err(why) => Cell::NotRun { why: why.clone() },
     }
 }

@@ -3,19 +3,21 @@
 use super::error::ExecutionError;
 use crate::abi;
 pub use crate::abi::lookback_counters as Counters;
+use crate::names::named;
 use serde::{Deserialize, Serialize};
 
-/// In which order blocks start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BlockOrder {
-    /// By block index.
-    #[default]
-    InOrder,
-    /// From the last block index to the first.
-    Reverse,
-    /// A permutation drawn from the seed.
-    Random,
+named! {
+    /// In which order blocks start.
+    #[derive(Default)]
+    pub enum BlockOrder as "order of blocks" {
+        /// By block index.
+        #[default]
+        InOrder = "in-order",
+        /// From the last block index to the first.
+        Reverse = "reverse",
+        /// A permutation drawn from the seed.
+        Random = "random",
+    }
 }
 
 /// Who runs next.

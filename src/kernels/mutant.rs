@@ -3,8 +3,8 @@
 
 pub use crate::element::OPERATORS_WITH_MUTANTS;
 use crate::kernels::sources::embedded;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
-use serde::{Deserialize, Serialize};
+use crate::names::named;
+use crate::strategy::{Blocks, Composition, Descriptor, Mode, Pattern, Strategy, StrategyRow};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -21,96 +21,47 @@ pub const fn mutant_number(name: &str) -> u32 {
     hash
 }
 
-/// What a mutant breaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// The order, scope or width of an access of the protocol.
-    Ordering,
-    /// A barrier inside a block or a warp.
-    Barrier,
-    /// Tickets, epochs, workspaces: the protocol between tiles and launches.
-    Protocol,
-    /// What is computed.
-    Algorithm,
-    /// Nothing: it must not be reported.
-    Harmless,
-}
-
-impl Kind {
-    /// Every kind, as they are sorted in tables.
-    pub const ALL: [Self; 5] = [Self::Ordering, Self::Barrier, Self::Protocol, Self::Algorithm, Self::Harmless];
-
-    /// The word in a hook.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ordering => "ordering",
-            Self::Barrier => "barrier",
-            Self::Protocol => "protocol",
-            Self::Algorithm => "algorithm",
-            Self::Harmless => "harmless",
-        }
+named! {
+    /// What a mutant breaks, as tables sort it.
+    pub enum Kind as "kind of mutant" {
+        /// The order, scope or width of an access of the protocol.
+        Ordering = "ordering",
+        /// A barrier inside a block or a warp.
+        Barrier = "barrier",
+        /// Tickets, epochs, workspaces: the protocol between tiles and launches.
+        Protocol = "protocol",
+        /// What is computed.
+        Algorithm = "algorithm",
+        /// Nothing: it must not be reported.
+        Harmless = "harmless",
     }
 }
 
-/// What a run must have beside strategy and configuration, so that the fault can show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Need {
-    /// Launches at the largest epoch, and after it.
-    Wrap,
-    /// More than one launch of a workspace.
-    Relaunch,
-    /// Launches with the arguments of the first, as a replayed graph has them.
-    Frozen,
-    /// Blocks that start in reverse order.
-    Reverse,
-    /// The output in place of the input.
-    InPlace,
-    /// Input or output off the 16-byte boundary.
-    Misaligned,
-    /// A last tile that is not full.
-    Partial,
-    /// An operator that is not commutative.
-    NonCommutative,
-    /// More tiles than a look-back window has, and no prefix within it.
-    Windows,
-    /// A launch that ends in the middle, and another behind it.
-    Abort,
-    /// Two launches at one time.
-    Overlap,
-}
-
-impl Need {
-    const ALL: [Self; 11] = [
-        Self::Wrap,
-        Self::Relaunch,
-        Self::Frozen,
-        Self::Reverse,
-        Self::InPlace,
-        Self::Misaligned,
-        Self::Partial,
-        Self::NonCommutative,
-        Self::Windows,
-        Self::Abort,
-        Self::Overlap,
-    ];
-
-    /// The word in a hook.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Wrap => "wrap",
-            Self::Relaunch => "relaunch",
-            Self::Frozen => "frozen",
-            Self::Reverse => "reverse",
-            Self::InPlace => "in-place",
-            Self::Misaligned => "misaligned",
-            Self::Partial => "partial",
-            Self::NonCommutative => "non-commutative",
-            Self::Windows => "windows",
-            Self::Abort => "abort",
-            Self::Overlap => "overlap",
-        }
+named! {
+    /// What a run must have beside strategy and configuration, so that the fault can show.
+    pub enum Need as "need of a mutant" {
+        /// Launches at the largest epoch, and after it.
+        Wrap = "wrap",
+        /// More than one launch of a workspace.
+        Relaunch = "relaunch",
+        /// Launches with the arguments of the first, as a replayed graph has them.
+        Frozen = "frozen",
+        /// Blocks that start in reverse order.
+        Reverse = "reverse",
+        /// The output in place of the input.
+        InPlace = "in-place",
+        /// Input or output off the 16-byte boundary.
+        Misaligned = "misaligned",
+        /// A last tile that is not full.
+        Partial = "partial",
+        /// An operator that is not commutative.
+        NonCommutative = "non-commutative",
+        /// More tiles than a look-back window has, and no prefix within it.
+        Windows = "windows",
+        /// A launch that ends in the middle, and another behind it.
+        Abort = "abort",
+        /// Two launches at one time.
+        Overlap = "overlap",
     }
 }
 
@@ -242,6 +193,14 @@ impl Mutant {
     }
 }
 
+impl FromStr for &'static Mutant {
+    type Err = MutantError;
+
+    fn from_str(name: &str) -> Result<Self, MutantError> {
+        Mutant::named(name)
+    }
+}
+
 impl fmt::Display for Mutant {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(&self.name)
@@ -257,14 +216,10 @@ pub const ONE_WORKSPACE: &str = "one_workspace_on_two_streams";
 const OF_HOST: [(&str, &str, &str); 2] = [
     (
         RELAUNCH_AFTER_ABORT,
-        "kind=protocol strategy=lookback,chained,one-wave need=abort",
+        "kind=protocol need=abort",
         "a launch behind one that ended in the middle, on a workspace that nobody cleaned",
     ),
-    (
-        ONE_WORKSPACE,
-        "kind=protocol strategy=lookback,chained,one-wave need=overlap",
-        "a launch in the middle of another on the same workspace",
-    ),
+    (ONE_WORKSPACE, "kind=protocol need=overlap", "a launch in the middle of another on the same workspace"),
 ];
 
 fn read(files: &[(&str, &str)]) -> Result<Vec<Mutant>, MutantError> {
@@ -339,27 +294,22 @@ fn describe(hook: Hook, file: &str, line: u32) -> Result<Mutant, MutantError> {
     for word in hook.when.split_whitespace() {
         let (key, values) = word.split_once('=').ok_or_else(|| unknown(word))?;
         match key {
-            "kind" => kind = Some(*Kind::ALL.iter().find(|kind| kind.name() == values).ok_or_else(|| unknown(word))?),
+            "kind" => kind = values.parse().map(Some).map_err(|_| unknown(word))?,
             "strategy" => when.strategies = list(values).ok_or_else(|| unknown(word))?,
             "layout" => when.layouts = list(values).ok_or_else(|| unknown(word))?,
             "pattern" => when.patterns = list(values).ok_or_else(|| unknown(word))?,
             "composition" => when.compositions = list(values).ok_or_else(|| unknown(word))?,
             "mode" => when.modes = list(values).ok_or_else(|| unknown(word))?,
-            "need" => {
-                let need = |value| Need::ALL.iter().copied().find(|need: &Need| need.name() == value);
-                when.needs = values.split(',').map(need).collect::<Option<_>>().ok_or_else(|| unknown(word))?;
-            }
+            "need" => when.needs = list(values).ok_or_else(|| unknown(word))?,
             _ => return Err(unknown(word)),
         }
     }
-    // A layout or an epoch is only there in a single pass.
+    // A layout or an epoch is only there where each tile has a block and a descriptor.
     if when.strategies.is_empty()
-        && (!when.layouts.is_empty()
-            || kind == Some(Kind::Protocol)
-            || kind == Some(Kind::Ordering)
-            || kind == Some(Kind::Harmless))
+        && (!when.layouts.is_empty() || matches!(kind, Some(Kind::Protocol | Kind::Ordering | Kind::Harmless)))
     {
-        when.strategies = vec![Strategy::Lookback, Strategy::Chained, Strategy::OneWave];
+        let has_protocol = |row: &StrategyRow| row.shape.has_descriptors && row.shape.blocks == Blocks::PerTile;
+        when.strategies = Strategy::ALL.iter().copied().filter(|strategy| has_protocol(strategy.row())).collect();
     }
     let kind = kind.ok_or_else(|| MutantError::NoKind { file: file.to_owned(), line, name: hook.name.clone() })?;
     Ok(Mutant { name: hook.name, kind, when, text: hook.text, file: file.to_owned(), line })

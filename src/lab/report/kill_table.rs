@@ -3,7 +3,7 @@
 use super::html::{END, escaped, facts, head};
 use super::svg::{Area, INK, ON_LIGHT, PAPER, Refusal, drawing, text};
 use crate::kernels::mutant::Kind;
-use crate::lab::stress::table::{Cell, KillTable, Row, Verdict, heading};
+use crate::lab::stress::table::{Cell, KillTable, MutantOutcome, Row, heading};
 use crate::text::{or_dash, short_count};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -115,7 +115,7 @@ pub(super) fn html(table: &KillTable, picture: &str) -> String {
 fn details(page: &mut String, table: &KillTable, row: &Row) {
     let class = if row.is_right() { "good" } else { "bad" };
     let verdict = match (row.verdict, row.kind) {
-        (Verdict::Killed, _) => "killed",
+        (MutantOutcome::Killed, _) => "killed",
         (_, Kind::Harmless) => "let pass",
         _ => "survived",
     };

@@ -1,6 +1,8 @@
 //! Running a case on the CPU device, and what counts as a failure.
 
-use super::case::{Case, Disturbance, Draw, Memory, WorkspaceStart};
+use super::case::{Case, Disturbance, MINIMUM_TILES, MINIMUM_WARPS, Memory};
+use super::draw::Draw;
+use super::workspace;
 use crate::abi;
 use crate::cpu::bounds::{Array, BoundsCheck};
 use crate::cpu::{
@@ -85,11 +87,6 @@ impl fmt::Display for Failure {
         write!(formatter, "launch {}: {}", self.launch + 1, self.fault)
     }
 }
-
-/// Tiles and warps a block that a launch must have to count as a schedule of the kernels as they are.
-pub const MINIMUM_TILES: u64 = 8;
-/// See [`MINIMUM_TILES`].
-pub const MINIMUM_WARPS: u32 = 2;
 
 /// What a run that passed did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -188,54 +185,8 @@ impl Workspace {
         }
     }
 
-    /// Where the tag of a tile lies, in bytes from the first descriptor.
-    fn tag_offset(&self, tile: u64) -> usize {
-        let tile = tile as usize;
-        match self.layout {
-            Descriptor::Packed64 => 8 * tile + 4,
-            Descriptor::Packed128 => 16 * tile + 8,
-            Descriptor::Split => 4 * tile,
-        }
-    }
-
     fn tag(&self, tile: u64) -> u32 {
-        let offset = self.tag_offset(tile);
-        let bytes = self.descriptors.bytes();
-        u32::from_ne_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
-    }
-
-    fn set_tag(&mut self, tile: u64, tag: u32) {
-        let offset = self.tag_offset(tile);
-        self.descriptors.bytes_mut()[offset..offset + 4].copy_from_slice(&tag.to_ne_bytes());
-    }
-
-    /// Fills the descriptors with what must not matter, for launches that begin at epoch `completed` + 1.
-    fn poison(&mut self, start: WorkspaceStart, completed: u32, launches: u32, draw: &mut Draw) {
-        self.control.completed_epochs = completed;
-        match start {
-            WorkspaceStart::Zeros => return,
-            WorkspaceStart::Ones => self.descriptors.bytes_mut().fill(0xff),
-            WorkspaceStart::Random | WorkspaceStart::Earlier => {
-                for chunk in self.descriptors.bytes_mut().chunks_exact_mut(8) {
-                    chunk.copy_from_slice(&draw.word().to_ne_bytes());
-                }
-            }
-        }
-        // From here to the wrap, where the kernels clear everything, no tag of the launches to come may be there.
-        let coming = u64::from(completed) + 1..=u64::from(completed) + u64::from(launches);
-        for tile in 0..self.capacity {
-            let mut tag = self.tag(tile);
-            if start == WorkspaceStart::Earlier {
-                // The first few epochs, which come again after the wrap, or those just before.
-                let back = draw.below(4) as u32;
-                let epoch = if draw.percent(50) { (1 + back).min(completed) } else { completed.saturating_sub(back) };
-                tag = epoch << abi::LOOKBACK_STATUS_BITS | draw.below(3) as u32;
-            }
-            if coming.contains(&u64::from(tag >> abi::LOOKBACK_STATUS_BITS)) {
-                tag &= (1 << abi::LOOKBACK_STATUS_BITS) - 1;
-            }
-            self.set_tag(tile, tag);
-        }
+        workspace::tag(self.descriptors.bytes(), self.layout, tile)
     }
 
     /// What a host does behind a launch that did not end: nothing of it may reach the next one.
@@ -423,7 +374,10 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     // Room for more than is needed: a wrap must clear that too.
     let capacity = plan.descriptors + draw.below(8);
     let mut workspace = Workspace::new(capacity, layout, element_bytes);
-    workspace.poison(case.workspace, case.completed_epochs, case.launches, &mut draw);
+    workspace.control.completed_epochs = case.completed_epochs;
+    let (shape, launches) = ((layout, workspace.capacity), u64::from(case.launches));
+    let descriptors = workspace.descriptors.bytes_mut();
+    workspace::fill(descriptors, shape, case.workspace, case.completed_epochs, launches, &mut draw);
     let host_epoch = case.completed_epochs + 1;
 
     let mut passed = Passed::default();

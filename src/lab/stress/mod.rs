@@ -9,18 +9,30 @@
 pub mod case;
 #[cfg(feature = "cpu")]
 pub mod cpu;
+#[cfg(feature = "cpu")]
+pub mod detectors;
+#[cfg(feature = "cpu")]
+mod draw;
 #[cfg(all(feature = "cuda", feature = "cpu"))]
 pub mod gpu;
 #[cfg(feature = "cpu")]
 pub mod replay;
 #[cfg(feature = "cpu")]
+pub mod scan_case;
+#[cfg(feature = "cpu")]
 pub mod search;
 pub mod table;
 #[cfg(feature = "cpu")]
 pub mod thread_sanitizer;
+#[cfg(feature = "cpu")]
+pub mod workspace;
 
 pub use crate::kernels::mutant::{
     Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When, mutant_number,
 };
 #[cfg(feature = "cpu")]
-pub use case::{Case, Disturbance, Memory, WorkspaceStart};
+pub use case::{Case, Disturbance, Memory};
+#[cfg(feature = "cpu")]
+pub use scan_case::CaseError;
+#[cfg(feature = "cpu")]
+pub use workspace::WorkspaceStart;

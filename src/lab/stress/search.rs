@@ -1,7 +1,7 @@
 //! Drawing cases until one fails, and making the failing one small.
 
-use super::case::{Case, Disturbance, Memory, block_order_name, workspace_name};
-use super::cpu::{Failure, MINIMUM_TILES, Passed, run};
+use super::case::{Case, Disturbance, MINIMUM_TILES, Memory};
+use super::cpu::{Failure, Passed, run};
 use crate::cpu::BlockOrder;
 use crate::kernels::mutant::{Mutant, Need};
 use crate::strategy::plan::Plan;
@@ -61,15 +61,15 @@ impl Census {
         let request = &case.request;
         let threads = request.config.block_threads;
         let values = [
-            ("memory", case.memory.name().to_owned()),
+            ("memory", case.memory.to_string()),
             ("strategy", request.strategy.to_string()),
             ("type", request.instance.element().to_string()),
             ("operator", request.instance.operator().to_string()),
             ("layout", request.config.descriptor.map_or("none", Descriptor::name).to_owned()),
             ("mode", request.mode.to_string()),
             ("resident blocks", range_of(u64::from(case.resident_blocks), &[1, 2, 4])),
-            ("start order", block_order_name(case.block_order).to_owned()),
-            ("workspace", workspace_name(case.workspace).to_owned()),
+            ("start order", case.block_order.to_string()),
+            ("workspace", case.workspace.to_string()),
             ("warps a block", range_of(u64::from(threads.div_ceil(32)), &[1, 2, 4])),
             ("disturbance", case.disturbance.name().to_owned()),
         ];

@@ -1,57 +1,34 @@
 //! Which detector kills which mutant: the record of `lookback stress --mutants`.
 
 use crate::kernels::mutant::{Kind, Mutant};
+use crate::names::named;
 use crate::text::short_seconds;
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Somebody who looks for faults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Detector {
-    /// Hostile schedules on the CPU device; every load returns the last value stored.
-    CpuSchedules,
-    /// The same schedules over a model of weak memory.
-    WeakMemory,
-    /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
-    ThreadSanitizer,
-    /// Every interleaving of a model of the protocol, by loom.
-    Loom,
-    /// Every execution of a model of the protocol that the PTX memory model allows.
-    PtxEnumerator,
-    /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
-    GpuStress,
-    /// NVIDIA's compute-sanitizer on a GPU.
-    ComputeSanitizer,
+named! {
+    /// A detector, in the order of the table's columns.
+    pub enum DetectorName as "detector" {
+        /// Hostile schedules on the CPU device; every load returns the last value stored.
+        CpuSchedules = "cpu-schedules",
+        /// The same schedules over a model of weak memory.
+        WeakMemory = "weak-memory",
+        /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
+        ThreadSanitizer = "thread-sanitizer",
+        /// Every interleaving of a model of the protocol, by loom.
+        Loom = "loom",
+        /// Every execution of a model of the protocol that the PTX memory model allows.
+        PtxEnumerator = "ptx-enumerator",
+        /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
+        GpuStress = "gpu-stress",
+        /// NVIDIA's compute-sanitizer on a GPU.
+        ComputeSanitizer = "compute-sanitizer",
+    }
 }
 
-impl Detector {
-    /// Every detector, in the order of the table's columns.
-    pub const ALL: [Self; 7] = [
-        Self::CpuSchedules,
-        Self::WeakMemory,
-        Self::ThreadSanitizer,
-        Self::Loom,
-        Self::PtxEnumerator,
-        Self::GpuStress,
-        Self::ComputeSanitizer,
-    ];
-
-    /// The word on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CpuSchedules => "cpu-schedules",
-            Self::WeakMemory => "weak-memory",
-            Self::ThreadSanitizer => "thread-sanitizer",
-            Self::Loom => "loom",
-            Self::PtxEnumerator => "ptx-enumerator",
-            Self::GpuStress => "gpu-stress",
-            Self::ComputeSanitizer => "compute-sanitizer",
-        }
-    }
-
+impl DetectorName {
     /// The head of a column, at most 9 letters.
     pub const fn short_name(self) -> &'static str {
         match self {
@@ -68,11 +45,6 @@ impl Detector {
     /// Whether it needs a GPU.
     pub const fn needs_gpu(self) -> bool {
         matches!(self, Self::GpuStress | Self::ComputeSanitizer)
-    }
-
-    /// Whether it looks at every execution of a model, so that there is nothing to draw.
-    pub const fn is_exhaustive(self) -> bool {
-        matches!(self, Self::Loom | Self::PtxEnumerator)
     }
 }
 
@@ -134,7 +106,7 @@ impl Cell {
 /// What all detectors together say of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum MutantOutcome {
     /// At least one detector found it.
     Killed,
     /// None did.
@@ -153,9 +125,9 @@ pub struct Row {
     /// Where its first hook stands.
     pub place: String,
     /// What all detectors together say.
-    pub verdict: Verdict,
+    pub verdict: MutantOutcome,
     /// What each says.
-    pub detectors: BTreeMap<Detector, Cell>,
+    pub detectors: BTreeMap<DetectorName, Cell>,
 }
 
 impl Row {
@@ -166,16 +138,16 @@ impl Row {
             kind: mutant.kind,
             text: mutant.text.clone(),
             place: format!("{}:{}", mutant.file, mutant.line),
-            verdict: Verdict::Survived,
+            verdict: MutantOutcome::Survived,
             detectors: BTreeMap::new(),
         }
     }
 
     /// Adds what a detector says.
-    pub fn set(&mut self, detector: Detector, cell: Cell) {
+    pub fn set(&mut self, detector: DetectorName, cell: Cell) {
         self.detectors.insert(detector, cell);
         let is_killed = self.detectors.values().any(Cell::is_killed);
-        self.verdict = if is_killed { Verdict::Killed } else { Verdict::Survived };
+        self.verdict = if is_killed { MutantOutcome::Killed } else { MutantOutcome::Survived };
     }
 
     /// Whether any detector looked at it.
@@ -185,7 +157,7 @@ impl Row {
 
     /// Whether the verdict is the one that the mutant's kind asks for.
     pub fn is_right(&self) -> bool {
-        (self.kind == Kind::Harmless) == (self.verdict == Verdict::Survived)
+        (self.kind == Kind::Harmless) == (self.verdict == MutantOutcome::Survived)
     }
 }
 
@@ -203,9 +175,9 @@ pub struct KillTable {
     /// What the detectors ran on: processor, compilers, GPU.
     pub machine: BTreeMap<String, String>,
     /// The columns.
-    pub detectors: Vec<Detector>,
+    pub detectors: Vec<DetectorName>,
     /// The kernels as they are, by each detector.
-    pub unmutated: BTreeMap<Detector, Cell>,
+    pub unmutated: BTreeMap<DetectorName, Cell>,
     /// The rows.
     pub mutants: Vec<Row>,
 }
@@ -247,7 +219,7 @@ impl KillTable {
     }
 
     /// Detectors that report the kernels as they are.
-    pub fn false_alarms(&self) -> impl Iterator<Item = (Detector, &Cell)> {
+    pub fn false_alarms(&self) -> impl Iterator<Item = (DetectorName, &Cell)> {
         self.unmutated.iter().filter(|(_, cell)| cell.is_killed()).map(|(&detector, cell)| (detector, cell))
     }
 
@@ -298,7 +270,7 @@ impl KillTable {
         }
         text.push('\n');
         let killed = self.mutants.iter().filter(|row| row.kind != Kind::Harmless);
-        let (killed, all) = (killed.clone().filter(|row| row.verdict == Verdict::Killed).count(), killed.count());
+        let (killed, all) = (killed.clone().filter(|row| row.verdict == MutantOutcome::Killed).count(), killed.count());
         let harmless = self.mutants.iter().filter(|row| row.kind == Kind::Harmless);
         let (quiet, variants) = (harmless.clone().filter(|row| row.is_right()).count(), harmless.count());
         let _ = writeln!(
@@ -316,7 +288,7 @@ impl KillTable {
         let date = self.date.get(..10).unwrap_or(&self.date);
         let mut text = format!("Faults that each detector found: {date}{processor}{gpu}, `{}`.\n\n", self.command);
         self.head(&mut text, &["faults", "how many"]);
-        for kind in Kind::ALL {
+        for &kind in Kind::ALL {
             let rows: Vec<_> = self.mutants.iter().filter(|row| row.kind == kind).collect();
             let _ = write!(text, "| {} | {} |", heading(kind), rows.len());
             for detector in &self.detectors {
@@ -384,7 +356,7 @@ mod tests {
         let mut rows = Vec::new();
         for mutant in Mutant::all().expect("readable").iter() {
             let mut row = Row::new(mutant);
-            row.set(Detector::WeakMemory, cell(!mutant.is_harmless()));
+            row.set(DetectorName::WeakMemory, cell(!mutant.is_harmless()));
             rows.push(row);
         }
         KillTable {
@@ -393,8 +365,8 @@ mod tests {
             date: String::new(),
             command: String::new(),
             machine: BTreeMap::new(),
-            detectors: vec![Detector::WeakMemory],
-            unmutated: BTreeMap::from([(Detector::WeakMemory, cell(false))]),
+            detectors: vec![DetectorName::WeakMemory],
+            unmutated: BTreeMap::from([(DetectorName::WeakMemory, cell(false))]),
             mutants: rows,
         }
     }
@@ -404,17 +376,17 @@ mod tests {
         let good = table();
         assert!(good.is_right());
         let mut survivor = good.clone();
-        survivor.mutants[0].set(Detector::WeakMemory, Cell::Survived { runs: 1, seconds: 0.1 });
+        survivor.mutants[0].set(DetectorName::WeakMemory, Cell::Survived { runs: 1, seconds: 0.1 });
         assert!(!survivor.is_right());
         assert_eq!(survivor.wrong_rows().count(), 1);
         assert!(survivor.text().contains("WRONG"));
         let mut alarm = good.clone();
-        let kill = good.mutants[0].detectors[&Detector::WeakMemory].clone();
-        alarm.unmutated.insert(Detector::WeakMemory, kill.clone());
+        let kill = good.mutants[0].detectors[&DetectorName::WeakMemory].clone();
+        alarm.unmutated.insert(DetectorName::WeakMemory, kill.clone());
         assert!(!alarm.is_right());
         let mut reported = good.clone();
         let harmless = reported.mutants.iter_mut().find(|row| row.kind == Kind::Harmless).expect("there are some");
-        harmless.set(Detector::WeakMemory, kill);
+        harmless.set(DetectorName::WeakMemory, kill);
         assert!(!reported.is_right());
     }
 
@@ -424,14 +396,14 @@ mod tests {
         let text = serde_json::to_string(&table).expect("a table is JSON");
         assert_eq!(serde_json::from_str::<KillTable>(&text).expect("it comes back"), table);
         let mut gpu = table.clone();
-        gpu.detectors = vec![Detector::GpuStress];
+        gpu.detectors = vec![DetectorName::GpuStress];
         for row in &mut gpu.mutants {
-            let cell = row.detectors.remove(&Detector::WeakMemory).expect("it has one");
-            row.set(Detector::GpuStress, cell);
+            let cell = row.detectors.remove(&DetectorName::WeakMemory).expect("it has one");
+            row.set(DetectorName::GpuStress, cell);
         }
         let mut both = table.clone();
         both.add(&gpu);
-        assert_eq!(both.detectors, [Detector::WeakMemory, Detector::GpuStress]);
+        assert_eq!(both.detectors, [DetectorName::WeakMemory, DetectorName::GpuStress]);
         assert!(both.mutants.iter().all(|row| row.detectors.len() == 2));
     }
 }

@@ -1,11 +1,16 @@
 //! One configuration of stress: what runs and what disturbs it, as one line of text that can be run again.
 
-use super::random::Random;
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
-use crate::lab::stress::{Kind, Mutant, Need, ONE_WORKSPACE};
+use crate::kernels::mutant::{Kind, Mutant, Need, ONE_WORKSPACE};
+use crate::lab::stress::draw::Draw;
+use crate::lab::stress::scan_case::{
+    CaseError, Fields, Usual, Words, check, draw_offset, draw_scan, strategies, tile_elements,
+};
+use crate::lab::stress::workspace::WorkspaceStart;
+use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder, named};
+use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, Stress};
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,39 +27,13 @@ named! {
     }
 }
 
-named! {
-    /// What the descriptors of a workspace hold before its first launch. Its control block is valid always.
-    pub enum Poison as "poison" {
-        /// What the allocation of a workspace promises.
-        Zeros = "zeros",
-        /// Random words; none of an epoch that is to come.
-        Random = "random",
-        /// All bits set: a tag of the largest epoch.
-        Ones = "ones",
-        /// Prefixes of earlier launches, with random values.
-        PreviousEpochs = "previous-epochs",
-    }
-}
-
 /// What runs and what disturbs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StressCase {
     /// The fault, if any.
     pub mutant: Option<&'static Mutant>,
-    /// Element type and operator.
-    pub instance: Instance,
-    /// Strategy.
-    pub strategy: Strategy,
-    /// Mode.
-    pub mode: Mode,
-    /// The kernels' configuration; the descriptor layout is never left open.
-    pub config: ScanConfig,
-    /// Whether the output is the input.
-    pub in_place: bool,
-    /// Address of the input modulo 32.
-    pub input_offset: u32,
-    /// Address of the output modulo 32.
-    pub output_offset: u32,
+    /// The scan of the longest size; its descriptor layout is never left open.
+    pub request: ScanRequest,
     /// Elements; runs take turns.
     pub sizes: Vec<u64>,
     /// Lanes: streams with a workspace each.
@@ -66,7 +45,7 @@ pub struct StressCase {
     /// Runs of each lane.
     pub runs: u64,
     /// What descriptors hold at first.
-    pub poison: Poison,
+    pub workspace: WorkspaceStart,
     /// Launches that the workspace has completed at first.
     pub completed_epochs: u32,
     /// Whether each cycle of runs is brought there again, so that each passes the wrap.
@@ -110,250 +89,178 @@ const INSTANCES: [(ElementType, Operator); 10] = [
     (ElementType::IndexInterval, Operator::Intervals),
 ];
 
-const fn layout_bytes(layout: Descriptor) -> usize {
-    match layout {
-        Descriptor::Packed64 => 4,
-        Descriptor::Packed128 => 8,
-        Descriptor::Split => usize::MAX,
-    }
-}
-
-/// What a mutant lists, or `otherwise`.
-fn or_else<T: Copy>(listed: Option<&[T]>, otherwise: &[T]) -> Vec<T> {
-    listed.filter(|listed| !listed.is_empty()).unwrap_or(otherwise).to_vec()
-}
-
 impl StressCase {
     /// Case number `index` of `seed`. Its kernels are those of case `index` modulo `palette`, so that a long run
     /// does not wait for the compiler.
     pub fn draw(seed: u64, index: u64, palette: u64, mutant: Option<&'static Mutant>, scale: Scale) -> Self {
-        let mut case = Self::draw_kernel(&mut Random::new(seed, 2 * (index % palette.max(1))), mutant);
-        case.draw_disturbance(&mut Random::new(seed, 2 * index + 1), mutant, scale);
-        case
+        let mut draw = Draw::for_purpose(seed, 2 * (index % palette.max(1)));
+        let request = loop {
+            // `Case::can_draw` says whether a mutant leaves anything to draw.
+            if let Some(request) = Self::draw_kernel(&mut draw, mutant) {
+                break request;
+            }
+        };
+        Self::draw_disturbance(&mut Draw::for_purpose(seed, 2 * index + 1), mutant, request, scale)
     }
 
-    fn draw_kernel(random: &mut Random, mutant: Option<&'static Mutant>) -> Self {
-        use Strategy::{
-            Chained, Lookahead, Lookback, OneWave, ReduceThenScan, ScanThenPropagate, SingleBlock, SingleCluster,
-        };
-        let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
-        let usual = match mutant {
-            None => vec![Lookback; 9]
-                .into_iter()
-                .chain([Lookahead; 3])
-                .chain([Chained; 5])
-                .chain([OneWave; 4])
-                .chain([ReduceThenScan, ReduceThenScan, ScanThenPropagate, SingleBlock, SingleCluster])
-                .collect(),
-            Some(_) => vec![Lookback, Lookback, Chained, OneWave],
-        };
-        let strategy = random.pick(&or_else(mutant.map(|mutant| &mutant.when.strategies[..]), &usual));
-        let noncommutative = needs(Need::NonCommutative);
-        let fits = |element: ElementType, operator: Operator, layouts: &[Descriptor]| {
-            (!noncommutative || !operator.is_commutative())
-                && (!needs(Need::Misaligned) || element.bytes() <= 4)
-                && layouts.iter().any(|&layout| element.bytes() <= layout_bytes(layout))
-        };
-        let layouts = or_else(mutant.map(|mutant| &mutant.when.layouts[..]), Descriptor::ALL);
-        let instances: Vec<_> =
-            INSTANCES.into_iter().filter(|&(element, operator)| fits(element, operator, &layouts)).collect();
-        let (element, operator) = random.pick(&instances);
-        let Ok(instance) = Instance::new(element, operator) else { unreachable!("the table holds defined pairs") };
-        let layouts: Vec<_> = layouts.into_iter().filter(|&layout| element.bytes() <= layout_bytes(layout)).collect();
-        let has_inverse = element.is_integer() && operator == Operator::Sum;
-        let mut modes = or_else(
-            mutant.map(|mutant| &mutant.when.modes[..]),
-            &[Mode::Inclusive, Mode::Inclusive, Mode::Exclusive, Mode::Exclusive, Mode::InclusiveMinusInput],
-        );
-        modes.retain(|&mode| mode != Mode::InclusiveMinusInput || has_inverse);
-        let shuffles = [[Pattern::Shuffle; 6].as_slice(), Pattern::ALL].concat();
-        let pattern = random.pick(&or_else(mutant.map(|mutant| &mutant.when.patterns[..]), &shuffles));
-        let mut compositions = or_else(mutant.map(|mutant| &mutant.when.compositions[..]), Composition::ALL);
-        compositions.retain(|&composition| pattern != Pattern::Shuffle || composition != Composition::Block);
+    fn draw_kernel(draw: &mut Draw, mutant: Option<&'static Mutant>) -> Option<ScanRequest> {
+        let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
+        let share = |stress: &Stress| if mutant.is_some() { stress.gpu_share_of_faults } else { stress.gpu_share };
+        let strategy = draw.possible(&when.strategies, &strategies(share), |_| true)?;
+        let is_misaligned = when.needs(Need::Misaligned);
+        let instances: Vec<Instance> = INSTANCES
+            .iter()
+            .filter(|(element, _)| !is_misaligned || element.bytes() <= 4)
+            .filter_map(|&(element, operator)| Instance::new(element, operator).ok())
+            .collect();
         let is_inside_block = mutant.is_some_and(|mutant| matches!(mutant.kind, Kind::Barrier | Kind::Algorithm));
-        let vts: &[u32] = match (needs(Need::Misaligned), needs(Need::Windows)) {
-            (true, _) => &[2, 4, 8, 16],
-            (_, true) => &[1, 2, 3, 4],
-            // Vectors of four and more, more often: what is wrong inside a thread shows there.
-            _ if is_inside_block => &[1, 2, 3, 4, 4, 8, 8, 16],
-            _ => &[1, 1, 2, 2, 3, 4, 4, 5, 8, 16],
+        let usual = Usual {
+            instances: &instances,
+            modes: &[Mode::Inclusive, Mode::Inclusive, Mode::Exclusive, Mode::Exclusive, Mode::InclusiveMinusInput],
+            shuffles: 50,
+            vts: match () {
+                () if is_misaligned => &[2, 4, 8, 16],
+                () if when.needs(Need::Windows) => &[1, 2, 3, 4],
+                // Vectors of four and more, more often: what is wrong inside a thread shows there.
+                () if is_inside_block => &[1, 2, 3, 4, 4, 8, 8, 16],
+                () => &[1, 1, 2, 2, 3, 4, 4, 5, 8, 16],
+            },
+            block_threads: if is_inside_block { &[64, 128, 256] } else { &[32, 64, 64, 128, 128, 256] },
         };
-        let threads: &[u32] = if is_inside_block { &[64, 128, 256] } else { &[32, 64, 64, 128, 128, 256] };
-        let config = ScanConfig {
-            vt: random.pick(vts),
-            block_threads: random.pick(threads),
-            pattern,
-            composition: random.pick(&compositions),
-            descriptor: Some(random.pick(&layouts)),
-            tile_order: TileOrder::Ticket,
+        draw_scan(draw, strategy, &when, &usual)
+    }
+
+    fn draw_disturbance(
+        draw: &mut Draw,
+        mutant: Option<&'static Mutant>,
+        mut request: ScanRequest,
+        scale: Scale,
+    ) -> Self {
+        let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
+        let is_small = scale == Scale::Small;
+        let seed = draw.word();
+        place(draw, &mut request, needs(Need::InPlace), needs(Need::Misaligned));
+        let sizes = draw_sizes(draw, &request, needs(Need::Windows), needs(Need::Partial), is_small);
+        request.n = sizes.iter().max().copied().unwrap_or(1);
+        let fewest_streams = if mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE) { 2 } else { 1 };
+        let cycle = if is_small { 6 } else { 8 + draw.below(17) as u32 };
+        let cycles = match scale {
+            Scale::Full => 512 / cycle,
+            Scale::Short => 128 / cycle,
+            Scale::Small => 2,
         };
-        Self {
+        let is_graph = needs(Need::Frozen) || !is_small && draw.percent(75);
+        let wraps = needs(Need::Wrap) || (mutant.is_none() && draw.percent(12));
+        let starts: &[_] = match wraps {
+            true => &[WorkspaceStart::Zeros, WorkspaceStart::Earlier, WorkspaceStart::Earlier],
+            false => WorkspaceStart::ALL,
+        };
+        let workspace = draw.of(starts);
+        let mut case = Self {
             mutant,
-            instance,
-            strategy,
-            mode: random.pick(&modes),
-            config,
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-            sizes: Vec::new(),
-            streams: 1,
-            launching: Launching::Stream,
-            cycle: 1,
-            runs: 1,
-            poison: Poison::Zeros,
-            completed_epochs: 0,
-            wraps: false,
+            request,
+            sizes,
+            streams: if is_small { fewest_streams } else { fewest_streams.max(draw.of(&[1, 1, 2, 3, 4])) },
+            launching: if is_graph { Launching::Graph } else { Launching::Stream },
+            cycle,
+            runs: u64::from(cycle * cycles.max(1)),
+            workspace,
+            completed_epochs: match () {
+                () if wraps => abi::LOOKBACK_MAXIMUM_EPOCH - 2 - draw.below(u64::from(cycle) - 4) as u32,
+                () if workspace == WorkspaceStart::Earlier || draw.percent(70) => 16 + draw.below(1 << 29) as u32,
+                () => 0,
+            },
+            wraps,
             blocks_per_multiprocessor: 0,
             occupied_percent: 0,
             occupied_nanoseconds: 0,
             delay_rate: 0,
             delay_nanoseconds: 0,
-            seed: 0,
-        }
-    }
-
-    fn draw_disturbance(&mut self, random: &mut Random, mutant: Option<&'static Mutant>, scale: Scale) {
-        let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
-        let is_small = scale == Scale::Small;
-        self.seed = random.bits();
-        self.draw_placement(random, needs(Need::InPlace), needs(Need::Misaligned));
-        self.draw_sizes(random, needs(Need::Windows), needs(Need::Partial), is_small);
-        self.streams = if is_small { 1 } else { random.pick(&[1, 1, 2, 3, 4]) };
-        if mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE) {
-            self.streams = self.streams.max(2);
-        }
-        self.launching =
-            if needs(Need::Frozen) || !is_small && random.chance(75) { Launching::Graph } else { Launching::Stream };
-        self.cycle = if is_small { 6 } else { 8 + random.below(17) as u32 };
-        let cycles = match scale {
-            Scale::Full => 512 / self.cycle,
-            Scale::Short => 128 / self.cycle,
-            Scale::Small => 2,
+            seed,
         };
-        self.runs = u64::from(self.cycle * cycles.max(1));
-        let wraps = needs(Need::Wrap) || (mutant.is_none() && random.chance(12));
-        self.draw_workspace(random, wraps);
-        if is_small {
-            return;
-        }
-        self.blocks_per_multiprocessor = random.pick(&[0, 0, 0, 1, 2]);
-        if random.chance(40) {
-            self.occupied_percent = random.pick(&[30, 60, 90]);
-            self.occupied_nanoseconds = 20_000 + random.below(180_000) as u32;
-        }
-        self.draw_delays(random);
-    }
-
-    fn draw_placement(&mut self, random: &mut Random, in_place: bool, misaligned: bool) {
-        let bytes = self.instance.element().bytes() as u32;
-        self.in_place = !misaligned && (in_place || random.chance(25));
-        if misaligned || random.chance(40) {
-            let places = ScanRequest::offsets_that_matter(self.strategy) / bytes;
-            self.input_offset = random.below(u64::from(places)) as u32 * bytes;
-            self.output_offset = random.below(u64::from(places)) as u32 * bytes;
-            if misaligned {
-                // An odd place is above the boundary of any access, and one off the input's is shifted.
-                self.input_offset |= bytes;
-                self.output_offset = self.input_offset ^ bytes;
+        if !is_small {
+            case.blocks_per_multiprocessor = draw.of(&[0, 0, 0, 1, 2]);
+            if draw.percent(40) {
+                case.occupied_percent = draw.of(&[30, 60, 90]);
+                case.occupied_nanoseconds = 20_000 + draw.below(180_000) as u32;
             }
+            case.draw_delays(draw);
         }
-        if self.in_place {
-            self.output_offset = self.input_offset;
-        }
-    }
-
-    fn draw_sizes(&mut self, random: &mut Random, windows: bool, partial: bool, is_small: bool) {
-        let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
-        let most = (MAXIMUM_ELEMENTS / tile - 2).max(2);
-        // More than two windows of look-back, than one round of one-wave.
-        let smallest = match (windows, self.strategy) {
-            (true, Strategy::OneWave) => 300,
-            (true, _) => 70,
-            _ => 1,
-        };
-        let count = if is_small { 2 } else { 1 + random.below(3) };
-        for _ in 0..count {
-            let tiles = match random.below(10) {
-                _ if is_small => 2 + random.below(6),
-                0..2 => 1 + random.below(4),
-                2..5 => 5 + random.below(60),
-                5..8 => 33 + random.below(480),
-                // Far more blocks than can be resident, of the small tiles.
-                _ => most / 2 + random.below(most / 2),
-            };
-            let tiles = tiles.max(smallest).min(most);
-            let end =
-                (tiles * tile).saturating_sub(u64::from(self.input_offset) / self.instance.element().bytes() as u64);
-            let n = match random.below(5) {
-                0 if !partial => end,
-                1 => end + 1,
-                2 => end.saturating_sub(1),
-                _ => end.saturating_sub(random.below(tile)),
-            };
-            self.sizes.push(n.max(1));
-        }
-    }
-
-    fn draw_workspace(&mut self, random: &mut Random, wraps: bool) {
-        self.wraps = wraps;
-        if wraps {
-            self.completed_epochs = abi::LOOKBACK_MAXIMUM_EPOCH - 2 - random.below(u64::from(self.cycle) - 4) as u32;
-            self.poison = random.pick(&[Poison::Zeros, Poison::PreviousEpochs, Poison::PreviousEpochs]);
-            return;
-        }
-        self.poison = random.pick(Poison::ALL);
-        if self.poison == Poison::PreviousEpochs || random.chance(70) {
-            self.completed_epochs = 16 + random.below(1 << 29) as u32;
-        }
+        case
     }
 
     /// A delay of every length, so often that a run is not much longer than it is disturbed.
-    fn draw_delays(&mut self, random: &mut Random) {
-        if random.chance(15) {
+    fn draw_delays(&mut self, draw: &mut Draw) {
+        if draw.percent(15) {
             return;
         }
-        self.delay_nanoseconds = random.pick(&[1_000, 3_000, 10_000, 50_000]);
-        let rate = random.pick(&[64, 512, 4096, 32_768]);
-        let most_tiles = self.sizes.iter().max().copied().unwrap_or(1) / self.tile_elements() + 1;
-        // In a chain each delay delays everyone, in one block, too; those of resident blocks pass together.
-        let together = match self.strategy {
-            Strategy::Chained | Strategy::SingleBlock => 1,
-            Strategy::SingleCluster => u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS),
+        self.delay_nanoseconds = draw.of(&[1_000, 3_000, 10_000, 50_000]);
+        let rate = draw.of(&[64, 512, 4096, 32_768]);
+        let most_tiles = self.request.n / tile_elements(&self.request) + 1;
+        let row = self.request.strategy.row();
+        // Delays of blocks that do not wait for each other pass together.
+        let parallel = most_tiles.min(match row.shape.blocks {
+            _ if row.stress.is_serial => 1,
+            Blocks::Cluster => u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS),
             _ => 512,
-        };
-        let parallel = most_tiles.min(together);
+        });
         let delays_in_turn = 2 * (most_tiles.div_ceil(parallel)) * u64::from(self.delay_nanoseconds);
         // Nanoseconds of a run that may pass in delays, on average.
         let budget = 50_000;
         self.delay_rate = rate.min((65_536 * budget / delays_in_turn).min(65_536)).max(1) as u32;
     }
 
-    fn tile_elements(&self) -> u64 {
-        u64::from(self.config.vt) * u64::from(self.config.block_threads)
-    }
-
-    /// The scan of `n` elements.
-    pub fn request(&self, n: u64) -> ScanRequest {
-        ScanRequest {
-            instance: self.instance,
-            strategy: self.strategy,
-            mode: self.mode,
-            config: self.config,
-            n,
-            in_place: self.in_place,
-            input_offset: self.input_offset,
-            output_offset: self.output_offset,
-        }
-    }
-
     /// The plans of its sizes.
     ///
     /// # Errors
     /// When the configuration cannot be launched.
-    pub fn plans(&self) -> Result<Vec<Plan>, crate::strategy::ConfigError> {
-        self.sizes.iter().map(|&n| Plan::new(&self.request(n))).collect()
+    pub fn plans(&self) -> Result<Vec<Plan>, ConfigError> {
+        self.sizes.iter().map(|&n| Plan::new(&ScanRequest { n, ..self.request })).collect()
     }
+}
+
+fn place(draw: &mut Draw, request: &mut ScanRequest, in_place: bool, is_misaligned: bool) {
+    request.in_place = !is_misaligned && (in_place || draw.percent(25));
+    if is_misaligned || draw.percent(40) {
+        request.input_offset = draw_offset(draw, request);
+        request.output_offset = draw_offset(draw, request);
+        if is_misaligned {
+            // An odd place is above the boundary of any access, and one off the input's is shifted.
+            let bytes = request.instance.element().bytes() as u32;
+            request.input_offset |= bytes;
+            request.output_offset = request.input_offset ^ bytes;
+        }
+    }
+    if request.in_place {
+        request.output_offset = request.input_offset;
+    }
+}
+
+fn draw_sizes(draw: &mut Draw, request: &ScanRequest, windows: bool, partial: bool, is_small: bool) -> Vec<u64> {
+    let tile = tile_elements(request);
+    let most = (MAXIMUM_ELEMENTS / tile - 2).max(2);
+    let smallest = if windows { request.strategy.row().stress.windows.gpu_tiles } else { 1 };
+    let lead = u64::from(request.input_offset) / request.instance.element().bytes() as u64;
+    let count = if is_small { 2 } else { 1 + draw.below(3) };
+    let mut size = || {
+        let tiles = match draw.below(10) {
+            _ if is_small => 2 + draw.below(6),
+            0..2 => 1 + draw.below(4),
+            2..5 => 5 + draw.below(60),
+            5..8 => 33 + draw.below(480),
+            // Far more blocks than can be resident, of the small tiles.
+            _ => most / 2 + draw.below(most / 2),
+        };
+        let end = (tiles.max(smallest).min(most) * tile).saturating_sub(lead);
+        let n = match draw.below(5) {
+            0 if !partial => end,
+            1 => end + 1,
+            2 => end.saturating_sub(1),
+            _ => end.saturating_sub(draw.below(tile)),
+        };
+        n.max(1)
+    };
+    (0..count).map(|_| size()).collect()
 }
 
 /// What begins every line; the number is the version of the text.
@@ -361,63 +268,22 @@ const MAGIC: &str = "gpu-stress-1";
 
 impl fmt::Display for StressCase {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ScanConfig { vt, block_threads, pattern, composition, descriptor, .. } = self.config;
         let sizes: Vec<String> = self.sizes.iter().map(u64::to_string).collect();
-        write!(
-            formatter,
-            "{MAGIC} mutant={} strategy={} element={} operator={} mode={} vt={vt} threads={block_threads} \
-             pattern={pattern} composition={composition} layout={} in-place={} input-offset={} output-offset={} \
-             sizes={} streams={} launching={} cycle={} runs={} poison={} completed-epochs={} wraps={} \
-             blocks-per-multiprocessor={} occupied={}x{} delays={}x{} seed={:#x}",
-            self.mutant.map_or("none", |mutant| mutant.name.as_str()),
-            self.strategy,
-            self.instance.element(),
-            self.instance.operator(),
-            self.mode,
-            descriptor.unwrap_or(Descriptor::Split),
-            self.in_place,
-            self.input_offset,
-            self.output_offset,
-            sizes.join(","),
-            self.streams,
-            self.launching,
-            self.cycle,
-            self.runs,
-            self.poison,
-            self.completed_epochs,
-            self.wraps,
-            self.blocks_per_multiprocessor,
-            self.occupied_percent,
-            self.occupied_nanoseconds,
-            self.delay_rate,
-            self.delay_nanoseconds,
-            self.seed,
-        )
-    }
-}
-
-/// A line that is no case.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("this is no line of stress on a GPU: {0}")]
-pub struct CaseError(String);
-
-struct Fields<'a>(Vec<(&'a str, &'a str)>);
-
-impl Fields<'_> {
-    fn text(&self, key: &str) -> Result<&str, CaseError> {
-        let found = self.0.iter().find(|(name, _)| *name == key);
-        found.map(|(_, value)| *value).ok_or_else(|| CaseError(format!("it has no '{key}='")))
-    }
-
-    fn value<T: FromStr>(&self, key: &str) -> Result<T, CaseError> {
-        let text = self.text(key)?;
-        text.parse().map_err(|_| CaseError(format!("'{text}' is no value of '{key}='")))
-    }
-
-    fn pair(&self, key: &str) -> Result<(u32, u32), CaseError> {
-        let text = self.text(key)?;
-        let numbers = text.split_once('x').and_then(|(left, right)| Some((left.parse().ok()?, right.parse().ok()?)));
-        numbers.ok_or_else(|| CaseError(format!("'{text}' is no value of '{key}='")))
+        let mut words = Words::of_scan(' ', self.mutant, &self.request, "element");
+        words
+            .add("sizes", sizes.join(","))
+            .add("streams", self.streams)
+            .add("launching", self.launching)
+            .add("cycle", self.cycle)
+            .add("runs", self.runs)
+            .add("poison", self.workspace)
+            .add("completed-epochs", self.completed_epochs)
+            .add("wraps", self.wraps)
+            .add("blocks-per-multiprocessor", self.blocks_per_multiprocessor)
+            .add("occupied", format_args!("{}x{}", self.occupied_percent, self.occupied_nanoseconds))
+            .add("delays", format_args!("{}x{}", self.delay_rate, self.delay_nanoseconds))
+            .add("seed", format_args!("{:#x}", self.seed));
+        write!(formatter, "{MAGIC} {}", words.text)
     }
 }
 
@@ -427,41 +293,34 @@ impl FromStr for StressCase {
     fn from_str(line: &str) -> Result<Self, CaseError> {
         let mut words = line.split_whitespace();
         if words.next() != Some(MAGIC) {
-            return Err(CaseError(format!("it does not begin with '{MAGIC}'")));
+            let (part, fault) = (line.to_owned(), format!("it does not begin with '{MAGIC}'"));
+            return Err(CaseError::Part { part, fault });
         }
-        let fields = Fields(words.filter_map(|word| word.split_once('=')).collect());
-        let instance = Instance::new(fields.value("element")?, fields.value("operator")?)
-            .map_err(|error| CaseError(error.to_string()))?;
-        let sizes = fields.text("sizes")?.split(',').map(str::parse).collect::<Result<Vec<u64>, _>>();
-        let sizes = sizes.map_err(|_| CaseError(String::from("'sizes=' holds numbers and commas")))?;
-        let seed = fields.text("seed")?;
-        let seed = u64::from_str_radix(seed.trim_start_matches("0x"), 16);
-        let (occupied_percent, occupied_nanoseconds) = fields.pair("occupied")?;
-        let (delay_rate, delay_nanoseconds) = fields.pair("delays")?;
-        let mutant = Some(fields.text("mutant")?).filter(|name| *name != "none").map(Mutant::named).transpose();
-        let mutant = mutant.map_err(|error| CaseError(error.to_string()))?;
+        let mut fields = Fields::new(words)?;
+        let (mutant, mut request) = fields.scan("element")?;
+        request.config.descriptor.get_or_insert(Descriptor::Split);
+        let text: String = fields.value("sizes")?;
+        let sizes = text.split(',').map(str::parse).collect::<Result<Vec<u64>, _>>();
+        let sizes = sizes.map_err(|_| CaseError::part("sizes", &text, "numbers with ',' between them"))?;
+        request.n = sizes.iter().max().copied().unwrap_or(1);
+        let workspace: String = fields.value("poison")?;
+        let mut pair = |key| fields.numbers(key, 'x')?.ok_or(CaseError::Missing { key });
+        let ([occupied_percent, occupied_nanoseconds], [delay_rate, delay_nanoseconds]) =
+            (pair("occupied")?, pair("delays")?);
+        let seed: String = fields.value("seed")?;
         let case = Self {
             mutant,
-            instance,
-            strategy: fields.value("strategy")?,
-            mode: fields.value("mode")?,
-            config: ScanConfig {
-                vt: fields.value("vt")?,
-                block_threads: fields.value("threads")?,
-                pattern: fields.value("pattern")?,
-                composition: fields.value("composition")?,
-                descriptor: Some(fields.value("layout")?),
-                tile_order: TileOrder::Ticket,
-            },
-            in_place: fields.value("in-place")?,
-            input_offset: fields.value("input-offset")?,
-            output_offset: fields.value("output-offset")?,
+            request,
             sizes,
             streams: fields.value("streams")?,
             launching: fields.value("launching")?,
             cycle: fields.value("cycle")?,
             runs: fields.value("runs")?,
-            poison: fields.value("poison")?,
+            workspace: match workspace.as_str() {
+                // As lines of earlier versions have it.
+                "previous-epochs" => WorkspaceStart::Earlier,
+                name => name.parse().map_err(|error| CaseError::part("poison", name, error))?,
+            },
             completed_epochs: fields.value("completed-epochs")?,
             wraps: fields.value("wraps")?,
             blocks_per_multiprocessor: fields.value("blocks-per-multiprocessor")?,
@@ -469,8 +328,10 @@ impl FromStr for StressCase {
             occupied_nanoseconds,
             delay_rate,
             delay_nanoseconds,
-            seed: seed.map_err(|_| CaseError(String::from("'seed=' is no hexadecimal number")))?,
+            seed: u64::from_str_radix(seed.trim_start_matches("0x"), 16)
+                .map_err(|_| CaseError::part("seed", &seed, "a hexadecimal number"))?,
         };
+        fields.end()?;
         case.check()?;
         Ok(case)
     }
@@ -479,25 +340,25 @@ impl FromStr for StressCase {
 impl StressCase {
     /// Numbers that someone wrote are such as `draw` gives.
     fn check(&self) -> Result<(), CaseError> {
-        let bytes = self.instance.element().bytes() as u32;
-        let in_range = (1..=16).contains(&self.streams)
-            && (1..=4096).contains(&self.cycle)
-            && self.runs >= 1
-            && self.sizes.iter().all(|size| (1..=MAXIMUM_ELEMENTS).contains(size))
-            && [self.input_offset, self.output_offset]
-                .iter()
-                .all(|offset| *offset < ScanRequest::OFFSETS && offset.is_multiple_of(bytes))
-            && (!self.in_place || self.input_offset == self.output_offset)
-            && self.delay_rate <= 65_536
-            && self.occupied_percent <= 100
-            && self.completed_epochs < abi::LOOKBACK_MAXIMUM_EPOCH;
-        if self.instance.is_rounded() {
-            return Err(CaseError(String::from("sums of floats are rounded, and outputs are compared bit for bit")));
+        let limits = [
+            ("streams", u64::from(self.streams), 1, 16),
+            ("cycle", u64::from(self.cycle), 1, 4096),
+            ("runs", self.runs, 1, u64::MAX),
+            ("sizes", self.sizes.iter().min().copied().unwrap_or(0), 1, MAXIMUM_ELEMENTS),
+            ("sizes", self.request.n, 1, MAXIMUM_ELEMENTS),
+            ("delays", u64::from(self.delay_rate), 0, 65_536),
+            ("occupied", u64::from(self.occupied_percent), 0, 100),
+        ];
+        if let Some((key, value, least, most)) =
+            limits.into_iter().find(|(_, value, least, most)| !(least..=most).contains(&value))
+        {
+            return Err(CaseError::part(key, value, format_args!("{least} to {most}")));
         }
-        if !in_range || self.sizes.is_empty() {
-            return Err(CaseError(String::from("a number is out of its range")));
+        if self.request.instance.is_rounded() {
+            let fault = "sums of floats are rounded, and outputs are compared bit for bit";
+            return Err(CaseError::part("element", self.request.instance, fault));
         }
-        self.plans().map(|_| ()).map_err(|error| CaseError(error.to_string()))
+        check(&self.request, self.completed_epochs)
     }
 }
 
@@ -526,13 +387,19 @@ mod tests {
             for index in 0..100 {
                 let case = StressCase::draw(3, index, 8, Some(mutant), Scale::Short);
                 assert!(!needs(Need::Wrap) || case.wraps, "{case}");
-                assert!(!needs(Need::InPlace) || case.in_place, "{case}");
-                assert!(!needs(Need::Misaligned) || case.input_offset != case.output_offset, "{case}");
-                assert!(!needs(Need::NonCommutative) || !case.instance.operator().is_commutative(), "{case}");
-                assert!(!needs(Need::Windows) || case.sizes.iter().all(|&n| n > 32 * case.tile_elements()), "{case}");
-                assert!(when.layouts.is_empty() || case.config.descriptor.is_some_and(|x| when.layouts.contains(&x)));
-                assert!(when.patterns.is_empty() || when.patterns.contains(&case.config.pattern));
-                assert!(when.strategies.is_empty() || when.strategies.contains(&case.strategy));
+                assert!(!needs(Need::InPlace) || case.request.in_place, "{case}");
+                assert!(!needs(Need::Misaligned) || case.request.input_offset != case.request.output_offset, "{case}");
+                assert!(!needs(Need::NonCommutative) || !case.request.instance.operator().is_commutative(), "{case}");
+                assert!(
+                    !needs(Need::Windows) || case.sizes.iter().all(|&n| n > 32 * tile_elements(&case.request)),
+                    "{case}"
+                );
+                assert!(
+                    when.layouts.is_empty()
+                        || case.request.config.descriptor.is_some_and(|x| when.layouts.contains(&x))
+                );
+                assert!(when.patterns.is_empty() || when.patterns.contains(&case.request.config.pattern));
+                assert!(when.strategies.is_empty() || when.strategies.contains(&case.request.strategy));
             }
         }
     }
@@ -542,7 +409,8 @@ mod tests {
         let draw = |index| StressCase::draw(11, index, 5, None, Scale::Full);
         assert_eq!(draw(3), draw(3));
         let (first, again) = (draw(3), draw(8));
-        assert_eq!((first.config, first.instance, first.mode), (again.config, again.instance, again.mode));
+        let kernel = |case: &StressCase| (case.request.config, case.request.instance, case.request.mode);
+        assert_eq!(kernel(&first), kernel(&again));
         assert_ne!(first, again);
     }
 

@@ -1,10 +1,10 @@
 //! Stress in a process of its own: a kernel with a fault may hang, or end the context that it runs in, and only
 //! the process's end gives the device back.
 
-use super::{Finding, GpuStressReport, GpuStressSettings, StressError, Verdict};
+use super::{Finding, GpuStressReport, GpuStressSettings, StressError, StressOutcome};
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,14 @@ pub fn arguments(settings: &GpuStressSettings) -> Vec<String> {
         arguments.push(String::from("--small"));
     }
     arguments
+}
+
+/// The file of this program.
+///
+/// # Errors
+/// When the system does not say.
+pub fn program() -> Result<PathBuf, StressError> {
+    std::env::current_exe().map_err(|error| StressError::Process(format!("this program cannot find itself: {error}")))
 }
 
 /// Runs `settings`, or a failure's case again, in a process of this program. A process that dies or does not end is a finding.
@@ -83,25 +91,8 @@ pub fn stress_in_child(
         Some(status) if status.code().is_none() => Finding::Crashed { message: status.to_string() },
         Some(status) => return Err(StressError::Process(format!("{status}: {}", read("errors").trim()))),
     };
-    Ok(died(settings, found, seconds))
-}
-
-/// The report of a process that left none.
-fn died(settings: &GpuStressSettings, found: Finding, seconds: f64) -> GpuStressReport {
-    GpuStressReport {
-        device: String::new(),
-        mutant: settings.mutant.map(|mutant| mutant.name.clone()),
-        seed: settings.seed,
-        runs: 0,
-        configurations: 0,
-        elements: 0,
-        delays: 0,
-        kernels: 0,
-        compile_seconds: 0.0,
-        seconds,
-        failures: Vec::new(),
-        verdict: Verdict::Killed { how: found, at_run: 0, seed: settings.seed, seconds },
-    }
+    let verdict = StressOutcome::Killed { how: found, at_run: 0, seed: settings.seed, seconds };
+    Ok(GpuStressReport { seconds, verdict, ..GpuStressReport::before(settings) })
 }
 
 #[cfg(test)]
@@ -120,6 +111,6 @@ mod tests {
         std::fs::write(&program, "#!/bin/sh\nkill -SEGV $$\n").expect("a script");
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
         let died = stress_in_child(&program, &settings, None).expect("a verdict");
-        assert!(matches!(died.verdict, Verdict::Killed { how: Finding::Crashed { .. }, .. }), "{died:?}");
+        assert!(matches!(died.verdict, StressOutcome::Killed { how: Finding::Crashed { .. }, .. }), "{died:?}");
     }
 }

@@ -1,7 +1,6 @@
 //! One stream of a case: its modules, workspace and output, and the launches of its runs.
 
-use super::case::{Launching, Poison, StressCase};
-use super::random::{Random, STEP, mix};
+use super::case::{Launching, StressCase};
 use crate::abi;
 use crate::cuda::compile::ENTRY_POINT;
 use crate::cuda::error::{Context as _, CudaError};
@@ -11,7 +10,8 @@ use crate::gpu::Architecture;
 use crate::lab::arrays::FILLING;
 use crate::lab::cuda::graph::Graph;
 use crate::lab::cuda::harness::{lag, launch_words};
-use crate::lab::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
+use crate::lab::stress::draw::Draw;
+use crate::lab::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT, workspace};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Kernel, KernelConfig, Plan};
 use crate::strategy::{Descriptor, Mode};
@@ -192,7 +192,7 @@ pub(super) struct Lane {
 }
 
 /// What all lanes of a case share.
-pub(super) struct Bench<'a> {
+pub(super) struct LaneSetup<'a> {
     pub(super) case: &'a StressCase,
     pub(super) plans: &'a [Plan],
     pub(super) memory: &'a Arc<DeviceMemory>,
@@ -207,26 +207,24 @@ pub(super) struct Bench<'a> {
 
 impl Lane {
     /// Lane number `index`; `sharing` is the lane whose workspace it is to use, by fault.
-    pub(super) fn new(bench: &Bench<'_>, index: u64, sharing: Option<&Self>) -> Result<Self, CudaError> {
-        let Bench { case, plans, memory, .. } = *bench;
+    pub(super) fn new(setup: &LaneSetup<'_>, index: u64, sharing: Option<&Self>) -> Result<Self, CudaError> {
+        let LaneSetup { case, plans, memory, .. } = *setup;
         let context = memory.context();
         let stream = context.new_stream().during(|| String::from("making a stream"))?;
-        let bytes = case.instance.element().bytes() as u64;
-        let longest = case.sizes.iter().max().copied().unwrap_or(1);
-        let first = (GUARD_BYTES + u64::from(case.output_offset)) / bytes;
-        let elements = first + longest + GUARD_BYTES / bytes;
+        let bytes = case.request.instance.element().bytes() as u64;
+        let first = (GUARD_BYTES + u64::from(case.request.output_offset)) / bytes;
+        let elements = first + case.request.n + GUARD_BYTES / bytes;
         let output = memory.allocate(elements * bytes, "an output under stress")?;
         let tally = memory.allocate(size_of::<Tally>() as u64, "the tally of a lane")?;
         let nothing =
             Tally { run: 0, wrong_runs: 0, wrong_elements: 0, first_wrong: u64::MAX, finished_blocks: 0, is_wrong: 0 };
         tally.upload(0, bytemuck::bytes_of(&nothing), &stream)?;
-        let layout = case.config.descriptor.unwrap_or(Descriptor::Split);
+        let layout = case.request.config.descriptor.unwrap_or(Descriptor::Split);
         let capacity = plans.iter().map(|plan| plan.descriptors).max().unwrap_or(0).next_multiple_of(4);
-        let seed = mix(case.seed.wrapping_add(index.wrapping_mul(STEP)));
-        let mut random = Random::new(seed, 0);
+        let mut draw = Draw::for_purpose(case.seed, index);
         let workspace = match sharing {
             None if capacity > 0 => {
-                let workspace = first_workspace(case, layout, capacity, bytes, &mut random);
+                let workspace = first_workspace(case, layout, capacity, &mut draw);
                 let buffer = memory.allocate(workspace.len() as u64, "a workspace under stress")?;
                 buffer.upload(0, &workspace, &stream)?;
                 Some(buffer)
@@ -249,7 +247,7 @@ impl Lane {
         let mut lane = Self {
             graph: None,
             modules: Vec::new(),
-            turn: bench.tools.turn(bytes as usize)?,
+            turn: setup.tools.turn(bytes as usize)?,
             turn_blocks: elements.div_ceil(4 * u64::from(THREADS)).clamp(1, 64) as u32,
             runs: Vec::new(),
             control,
@@ -261,37 +259,37 @@ impl Lane {
             _output: output,
             _workspace: workspace,
             _scratch: scratch,
-            _inputs: Arc::clone(bench.inputs),
+            _inputs: Arc::clone(setup.inputs),
         };
         for plan in plans {
             for step in &plan.steps {
-                lane.load(bench, (step.kernel, step.config))?;
+                lane.load(setup, (step.kernel, step.config))?;
             }
         }
-        lane.prepare_runs(bench, elements, capacity, seed, &mut random);
-        lane.reset_states(case, bench.wait_nanoseconds)?;
-        lane.turn_first(bench)?;
+        lane.prepare_runs(setup, elements, capacity, &mut draw);
+        lane.reset_states(case, setup.wait_nanoseconds)?;
+        lane.turn_first(setup)?;
         Ok(lane)
     }
 
     /// A module of its own for each lane: its state is the lane's alone.
-    fn load(&mut self, bench: &Bench<'_>, key: KernelKey) -> Result<(), CudaError> {
+    fn load(&mut self, setup: &LaneSetup<'_>, key: KernelKey) -> Result<(), CudaError> {
         if self.modules.iter().any(|module| module.key == key) {
             return Ok(());
         }
-        let context = bench.memory.context();
+        let context = setup.memory.context();
         let module = context
-            .load_module(Ptx::from_binary((bench.cubin)(key)?))
+            .load_module(Ptx::from_binary((setup.cubin)(key)?))
             .during(|| String::from("loading a kernel made for stress"))?;
         let function = function(&module, ENTRY_POINT)?;
         let static_bytes = function.shared_size_bytes().during(|| String::from("asking about a kernel"))?;
-        let mut limits = launch_limits(&function, context, (key.0, &key.1), bench.case.instance, bench.architecture)?;
+        let mut limits = launch_limits(&function, context, (key.0, &key.1), setup.case.request.instance, setup.architecture)?;
         // Beside what the kernel takes, as much as keeps other blocks out. A cluster is resident as a whole or not at
         // all, and takes what multiprocessors it finds.
         if !limits.is_cluster {
-            limits.shared_bytes = bench
+            limits.shared_bytes = setup
                 .shared
-                .dynamic_bytes(bench.case.blocks_per_multiprocessor, static_bytes.max(0) as u64)
+                .dynamic_bytes(setup.case.blocks_per_multiprocessor, static_bytes.max(0) as u64)
                 .max(limits.shared_bytes);
         }
         if limits.shared_bytes > 0 {
@@ -308,24 +306,25 @@ impl Lane {
         Ok(())
     }
 
-    fn prepare_runs(&mut self, bench: &Bench<'_>, elements: u64, capacity: u64, seed: u64, random: &mut Random) {
-        let Bench { case, plans, data, .. } = *bench;
+    fn prepare_runs(&mut self, setup: &LaneSetup<'_>, elements: u64, capacity: u64, draw: &mut Draw) {
+        let LaneSetup { case, plans, data, .. } = *setup;
         let mut states = [0; MODULES];
         for (state, module) in states.iter_mut().zip(&self.modules) {
             *state = module.state;
         }
         let mut identity = [0_u8; 16];
-        let identity_bytes = case.instance.identity_bytes();
+        let identity_bytes = case.request.instance.identity_bytes();
         identity[..identity_bytes.len()].copy_from_slice(&identity_bytes);
         let cycle = u64::from(case.cycle);
-        let sizes: Vec<usize> = (0..cycle).map(|_| random.below(plans.len() as u64) as usize).collect();
-        let output = self._output.address() + self.first * case.instance.element().bytes() as u64;
+        let sizes: Vec<usize> = (0..cycle).map(|_| draw.below(plans.len() as u64) as usize).collect();
+        let seed = draw.word();
+        let output = self._output.address() + self.first * case.request.instance.element().bytes() as u64;
         for (index, &size) in sizes.iter().enumerate() {
             let next = (index + 1) % sizes.len();
             // Other data than the run before: what that one left would be right otherwise.
             let set = index % data.len();
             let next_set = next % data.len();
-            let input = if case.in_place { output } else { input_address(case, bench.inputs, set) };
+            let input = if case.request.in_place { output } else { input_address(case, setup.inputs, set) };
             let n = case.sizes[size];
             let addresses = Addresses {
                 input,
@@ -354,9 +353,9 @@ impl Lane {
                 n,
                 is_first: 0,
                 reference: data[set].reference.address(),
-                shift: lag(case.mode),
+                shift: lag(case.request.mode),
                 identity: bytemuck::cast(identity),
-                next_input: if case.in_place { data[next_set].input.address() } else { 0 },
+                next_input: if case.request.in_place { data[next_set].input.address() } else { 0 },
                 next_n: case.sizes[sizes[next]],
                 tally: self.tally.address(),
                 seed,
@@ -389,11 +388,11 @@ impl Lane {
     }
 
     /// Fills the output for the first run and draws its seed.
-    fn turn_first(&self, bench: &Bench<'_>) -> Result<(), CudaError> {
+    fn turn_first(&self, setup: &LaneSetup<'_>) -> Result<(), CudaError> {
         let Some(last) = self.runs.last() else { return Ok(()) };
         let turn = Turn { is_first: 1, ..last.turn };
         self.launch_turn(&turn)?;
-        bench.memory.finish(&self.stream, std::time::Duration::from_secs(20), "filling the first output")
+        setup.memory.finish(&self.stream, std::time::Duration::from_secs(20), "filling the first output")
     }
 
     fn launch_turn(&self, turn: &Turn) -> Result<(), CudaError> {
@@ -515,13 +514,12 @@ pub(super) fn place_inputs(
     memory: &Arc<DeviceMemory>,
     stream: &CudaStream,
 ) -> Result<Vec<Buffer>, CudaError> {
-    if case.in_place {
+    if case.request.in_place {
         return Ok(Vec::new());
     }
-    let longest = case.sizes.iter().max().copied().unwrap_or(1);
-    let readable = if case.mode == Mode::Exclusive { longest - 1 } else { longest };
-    let bytes = readable * case.instance.element().bytes() as u64;
-    let offset = u64::from(case.input_offset);
+    let readable = if case.request.mode == Mode::Exclusive { case.request.n - 1 } else { case.request.n };
+    let bytes = readable * case.request.instance.element().bytes() as u64;
+    let offset = u64::from(case.request.input_offset);
     let mut inputs = Vec::with_capacity(data.len());
     for set in data {
         let input = memory.allocate(offset + bytes, "an input under stress")?;
@@ -532,66 +530,20 @@ pub(super) fn place_inputs(
 }
 
 fn input_address(case: &StressCase, inputs: &[Buffer], set: usize) -> u64 {
-    inputs.get(set).map_or(0, |input| input.address() + u64::from(case.input_offset))
+    inputs.get(set).map_or(0, |input| input.address() + u64::from(case.request.input_offset))
 }
 
 /// Control block and descriptors before the first launch.
-fn first_workspace(
-    case: &StressCase,
-    layout: Descriptor,
-    capacity: u64,
-    element_bytes: u64,
-    random: &mut Random,
-) -> Vec<u8> {
-    let descriptor_bytes = Plan::descriptor_bytes(layout, element_bytes as usize);
-    let mut workspace = vec![0_u8; (CONTROL_BYTES + capacity * descriptor_bytes) as usize];
-    let at = std::mem::offset_of!(abi::lookback_control, completed_epochs);
-    workspace[at..at + 4].copy_from_slice(&case.completed_epochs.to_le_bytes());
-    let (_, descriptors) = workspace.split_at_mut(CONTROL_BYTES as usize);
-    match case.poison {
-        Poison::Zeros => return workspace,
-        Poison::Ones => {
-            descriptors.fill(0xff);
-            return workspace;
-        }
-        Poison::Random | Poison::PreviousEpochs => {}
-    }
-    for chunk in descriptors.chunks_mut(8) {
-        let bits = random.bits().to_le_bytes();
-        chunk.copy_from_slice(&bits[..chunk.len()]);
-    }
-    // Where a descriptor's tag is.
-    let (tag_at, tag_stride) = match layout {
-        Descriptor::Packed64 => (4, 8),
-        Descriptor::Packed128 => (8, 16),
-        Descriptor::Split => (0, 4),
-    };
-    for tile in 0..capacity as usize {
-        let tag = tag_before(case, random);
-        let at = tag_at + tile * tag_stride;
-        descriptors[at..at + 4].copy_from_slice(&tag.to_le_bytes());
-    }
-    workspace
-}
-
-/// A tag that no coming launch may take for its own.
-fn tag_before(case: &StressCase, random: &mut Random) -> u32 {
-    let completed = case.completed_epochs;
+fn first_workspace(case: &StressCase, layout: Descriptor, capacity: u64, draw: &mut Draw) -> Vec<u8> {
     // More launches than any case has.
-    let coming = completed..=completed.saturating_add(1 << 24);
-    let (epoch, status) = match case.poison {
-        // Tags of the round before: the wrap clears them.
-        Poison::PreviousEpochs if case.wraps => (1 + random.below(8) as u32, 1 + random.below(2) as u32),
-        Poison::PreviousEpochs => (completed - random.below(8) as u32, 1 + random.below(2) as u32),
-        _ => {
-            let mut epoch = random.below(u64::from(abi::LOOKBACK_MAXIMUM_EPOCH)) as u32;
-            while coming.contains(&epoch) {
-                epoch = random.below(u64::from(abi::LOOKBACK_MAXIMUM_EPOCH)) as u32;
-            }
-            (epoch, random.below(4) as u32)
-        }
-    };
-    epoch << abi::LOOKBACK_STATUS_BITS | status
+    const LAUNCHES: u64 = 1 << 24;
+    let descriptor_bytes = Plan::descriptor_bytes(layout, case.request.instance.element().bytes());
+    let mut bytes = vec![0_u8; (CONTROL_BYTES + capacity * descriptor_bytes) as usize];
+    let at = std::mem::offset_of!(abi::lookback_control, completed_epochs);
+    bytes[at..at + 4].copy_from_slice(&case.completed_epochs.to_le_bytes());
+    let descriptors = &mut bytes[CONTROL_BYTES as usize..];
+    workspace::fill(descriptors, (layout, capacity), case.workspace, case.completed_epochs, LAUNCHES, draw);
+    bytes
 }
 
 #[cfg(test)]
@@ -603,19 +555,13 @@ mod tests {
     fn no_workspace_starts_with_a_descriptor_of_a_coming_launch() {
         for index in 0..2000 {
             let case = StressCase::draw(5, index, 100, None, Scale::Full);
-            let layout = case.config.descriptor.expect("drawn");
-            let bytes = case.instance.element().bytes() as u64;
-            let workspace = first_workspace(&case, layout, 64, bytes, &mut Random::new(index, 1));
-            let (control, descriptors) = workspace.split_at(CONTROL_BYTES as usize);
+            let layout = case.request.config.descriptor.expect("drawn");
+            let bytes = first_workspace(&case, layout, 64, &mut Draw::new(index));
+            let (control, descriptors) = bytes.split_at(CONTROL_BYTES as usize);
             let control: Vec<u32> = control[..16].chunks(4).map(bytemuck::pod_read_unaligned).collect();
             assert_eq!(control, [0, 0, case.completed_epochs, 0], "the control block is valid");
-            let (tag_at, stride) = match layout {
-                Descriptor::Packed64 => (4, 8),
-                Descriptor::Packed128 => (8, 16),
-                Descriptor::Split => (0, 4),
-            };
             for tile in 0..64 {
-                let tag: u32 = bytemuck::pod_read_unaligned(&descriptors[tag_at + tile * stride..][..4]);
+                let tag = workspace::tag(descriptors, layout, tile);
                 let epoch = u64::from(tag >> abi::LOOKBACK_STATUS_BITS);
                 let first = u64::from(case.completed_epochs) + 1;
                 let last = (first + case.runs).min(u64::from(abi::LOOKBACK_MAXIMUM_EPOCH));

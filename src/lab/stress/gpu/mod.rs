@@ -19,10 +19,12 @@
 mod case;
 pub mod child;
 mod lane;
-mod random;
+mod report;
 pub mod sanitizer;
 
-pub use case::{CaseError, Launching, Poison, Scale, StressCase};
+pub use super::scan_case::CaseError;
+pub use case::{Launching, Scale, StressCase};
+pub use report::{Finding, GpuStressProgress, GpuStressReport, StressFailure, StressOutcome};
 
 use crate::cuda::compile::{Compiler, Variant};
 use crate::cuda::error::{Context as _, CudaError};
@@ -36,10 +38,8 @@ use crate::strategy::Blocks;
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::nvrtc::Ptx;
-use lane::{Bench, Data, KernelKey, Lane, SharedMemory, Tools, place_inputs, shares_workspace};
-use serde::{Deserialize, Serialize};
+use lane::{Data, KernelKey, Lane, LaneSetup, SharedMemory, Tools, place_inputs, shares_workspace};
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -76,37 +76,36 @@ impl Default for GpuStressSettings {
 }
 
 impl GpuStressSettings {
-    fn scale(&self) -> Scale {
-        match (self.is_small, &self.mutant) {
-            (true, _) => Scale::Small,
-            (false, Some(_)) => Scale::Short,
-            (false, None) => Scale::Full,
+    fn pace(&self) -> Pace {
+        let pace = |scale, wait_ms, limit_s| Pace {
+            scale,
+            wait: Duration::from_millis(wait_ms),
+            limit: Duration::from_secs(limit_s),
+        };
+        match (self.is_small, self.mutant) {
+            (true, _) => pace(Scale::Small, 20_000, 300),
+            (false, Some(_)) => pace(Scale::Short, 50, 10),
+            (false, None) => pace(Scale::Full, 2_000, 60),
         }
     }
 
-    /// How long a tile waits before it gives up.
-    fn wait(&self) -> Duration {
-        match (self.is_small, &self.mutant) {
-            (true, _) => Duration::from_secs(20),
-            (false, Some(_)) => Duration::from_millis(50),
-            (false, None) => Duration::from_secs(2),
-        }
-    }
-
-    /// How long the launches between two looks may take.
-    fn limit(&self) -> Duration {
-        match (self.is_small, &self.mutant) {
-            (true, _) => Duration::from_secs(300),
-            (false, Some(_)) => Duration::from_secs(10),
-            (false, None) => Duration::from_secs(60),
-        }
+    fn draw(&self, index: u64) -> StressCase {
+        StressCase::draw(self.seed, index, self.palette, self.mutant, self.pace().scale)
     }
 
     /// The cases that are drawn first: what their kernels are is what all later cases use.
     pub fn palette_cases(&self) -> Vec<StressCase> {
-        let draw = |index| StressCase::draw(self.seed, index, self.palette, self.mutant, self.scale());
-        (0..self.palette.max(1)).map(draw).collect()
+        (0..self.palette.max(1)).map(|index| self.draw(index)).collect()
     }
+}
+
+/// How long things may take.
+struct Pace {
+    scale: Scale,
+    /// Until a tile that waits gives up.
+    wait: Duration,
+    /// For the launches between two looks.
+    limit: Duration,
 }
 
 /// Why stress did not run. What it finds is no error but a [`Finding`].
@@ -123,135 +122,6 @@ pub enum StressError {
     Process(String),
 }
 
-/// What went wrong in a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "finding", rename_all = "snake_case")]
-pub enum Finding {
-    /// Elements are wrong.
-    Mismatch {
-        /// The lane's first wrong run.
-        run: u64,
-        /// Wrong runs of it.
-        wrong_runs: u64,
-        /// Wrong elements in them.
-        wrong_elements: u64,
-        /// Index of the first wrong element of the first wrong run; negative or beyond n for a guard.
-        first_index: i64,
-    },
-    /// A tile waited in vain.
-    LostProgress {
-        /// The tile that waited.
-        waiting_tile: u64,
-        /// The tile that it waited for.
-        missing_tile: u64,
-        /// Waits that ran out.
-        waits: u64,
-    },
-    /// The device did not come back.
-    Hung {
-        /// How long it was waited for.
-        seconds: f64,
-    },
-    /// The driver ended the context, for example for an access outside of any array.
-    Crashed {
-        /// What it said.
-        message: String,
-    },
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mismatch { wrong_runs, wrong_elements, first_index, .. } => {
-                let place = format!("the first at index {first_index}");
-                write!(formatter, "{wrong_elements} wrong elements in {wrong_runs} run(s), {place}")
-            }
-            Self::LostProgress { waiting_tile, missing_tile, .. } => {
-                write!(formatter, "lost progress: tile {waiting_tile} waited in vain for tile {missing_tile}")
-            }
-            Self::Hung { seconds } => write!(formatter, "the device did not come back within {seconds:.0} s"),
-            Self::Crashed { message } => formatter.write_str(message),
-        }
-    }
-}
-
-/// A failure with the line that runs it again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StressFailure {
-    /// What went wrong.
-    pub found: Finding,
-    /// Runs before it was seen, all lanes and cases together.
-    pub at_run: u64,
-    /// Seconds since the first launch.
-    pub seconds: f64,
-    /// The case, for [`reproduce`].
-    pub case: String,
-}
-
-/// What stress says of a mutant, or of the kernels as they are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
-    /// Something was wrong.
-    Killed {
-        /// What.
-        how: Finding,
-        /// Runs until it was seen.
-        at_run: u64,
-        /// The seed that it was drawn from.
-        seed: u64,
-        /// Seconds since the first launch.
-        seconds: f64,
-    },
-    /// Everything was right.
-    Survived {
-        /// So many times.
-        runs: u64,
-    },
-}
-
-/// What stress did and found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GpuStressReport {
-    /// The GPU.
-    pub device: String,
-    /// The fault, if any.
-    pub mutant: Option<String>,
-    /// What everything was drawn from.
-    pub seed: u64,
-    /// Scans that were run, each compared in full.
-    pub runs: u64,
-    /// Cases that they belong to.
-    pub configurations: u64,
-    /// Elements that were compared.
-    pub elements: u64,
-    /// Delays in the kernels.
-    pub delays: u64,
-    /// Kernels that were compiled or read.
-    pub kernels: u64,
-    /// Seconds of it.
-    pub compile_seconds: f64,
-    /// Seconds from the first launch on.
-    pub seconds: f64,
-    /// What went wrong.
-    pub failures: Vec<StressFailure>,
-    /// The verdict.
-    pub verdict: Verdict,
-}
-
-/// How far it is.
-#[derive(Debug, Clone, Copy)]
-pub struct GpuStressProgress {
-    /// Runs so far.
-    pub runs: u64,
-    /// Cases so far.
-    pub configurations: u64,
-    /// Failures so far.
-    pub failures: usize,
-    /// Seconds since the first launch.
-    pub seconds: f64,
-}
-
 /// Runs drawn cases until there are enough runs, the time is up, or something is found.
 ///
 /// After a hang or a lost context nothing of CUDA is freed: the process should end.
@@ -262,13 +132,12 @@ pub fn stress(
     settings: &GpuStressSettings,
     progress: &mut dyn FnMut(&GpuStressProgress),
 ) -> Result<GpuStressReport, StressError> {
-    let draw = |index| StressCase::draw(settings.seed, index, settings.palette, settings.mutant, settings.scale());
     // Where the GPU lacks what a case needs, the next one that it can run.
-    let mut next = |index, architecture| {
-        let from_here = (index..).take(settings.palette.max(1) as usize).map(draw);
-        Some(from_here.into_iter().find(|case| runs_on(case, architecture)).unwrap_or_else(|| draw(index)))
+    let next = |index, architecture| {
+        let mut from_here = (index..).take(settings.palette.max(1) as usize).map(|index| settings.draw(index));
+        from_here.find(|case| runs_on(case, architecture)).unwrap_or_else(|| settings.draw(index))
     };
-    run_cases(settings, &settings.palette_cases(), &mut next, progress)
+    run_cases(settings, &settings.palette_cases(), &next, progress)
 }
 
 /// Runs the case of a failure again, once with its own seed and then with others, until there are enough runs
@@ -284,7 +153,7 @@ pub fn reproduce(
     let case: StressCase = line.parse()?;
     let settings = GpuStressSettings { mutant: case.mutant, ..settings.clone() };
     let again = |index: u64| StressCase { seed: case.seed.wrapping_add(index), ..case.clone() };
-    run_cases(&settings, std::slice::from_ref(&case), &mut |index, _| Some(again(index)), progress)
+    run_cases(&settings, std::slice::from_ref(&case), &|index, _| again(index), progress)
 }
 
 /// Compiles the kernels of these cases, but those that the architecture cannot run, on all cores, into the compiler's cache. Returns how many there are.
@@ -305,7 +174,7 @@ fn mutant_number(case: &StressCase) -> u32 {
 
 /// Whether the GPU has what the case needs.
 fn runs_on(case: &StressCase, architecture: Architecture) -> bool {
-    case.strategy.row().shape.blocks != Blocks::Cluster || architecture.has_clusters()
+    case.request.strategy.row().shape.blocks != Blocks::Cluster || architecture.has_clusters()
 }
 
 /// The kernels of those cases that the GPU can run.
@@ -315,7 +184,7 @@ fn kernels_of(cases: &[StressCase], architecture: Architecture) -> Result<Vec<Cu
     for case in cases.iter().filter(|case| runs_on(case, architecture)) {
         for plan in case.plans()? {
             for step in plan.steps {
-                let key = ((step.kernel, step.config), case.instance.canonical(), mutant_number(case));
+                let key = ((step.kernel, step.config), case.request.instance.canonical(), mutant_number(case));
                 if seen.insert(key) {
                     wanted.push(key);
                 }
@@ -354,27 +223,15 @@ struct CaseOutcome {
 fn run_cases(
     settings: &GpuStressSettings,
     ahead: &[StressCase],
-    next: &mut dyn FnMut(u64, Architecture) -> Option<StressCase>,
+    next: &dyn Fn(u64, Architecture) -> StressCase,
     progress: &mut dyn FnMut(&GpuStressProgress),
 ) -> Result<GpuStressReport, StressError> {
     let before = Instant::now();
-    let mut stand = Stand::open(settings)?;
-    stand.cubins = compile_all(&stand.compiler, stand.architecture, &kernels_of(ahead, stand.architecture)?)?;
+    let mut harness = GpuHarness::open(settings)?;
+    harness.cubins = compile_all(&harness.compiler, harness.architecture, &kernels_of(ahead, harness.architecture)?)?;
     let compile_seconds = before.elapsed().as_secs_f64();
-    let mut report = GpuStressReport {
-        device: stand.name.clone(),
-        mutant: settings.mutant.map(|mutant| mutant.name.clone()),
-        seed: settings.seed,
-        runs: 0,
-        configurations: 0,
-        elements: 0,
-        delays: 0,
-        kernels: 0,
-        compile_seconds,
-        seconds: 0.0,
-        failures: Vec::new(),
-        verdict: Verdict::Survived { runs: 0 },
-    };
+    let mut report =
+        GpuStressReport { device: harness.name.clone(), compile_seconds, ..GpuStressReport::before(settings) };
     let start = Instant::now();
     let enough = |report: &GpuStressReport| {
         let failures = if settings.mutant.is_some() { 1 } else { MOST_FAILURES };
@@ -384,8 +241,8 @@ fn run_cases(
     };
     let mut is_fatal = false;
     while !is_fatal && !enough(&report) {
-        let Some(case) = next(report.configurations, stand.architecture) else { break };
-        let outcome = stand.run(&case, settings)?;
+        let case = next(report.configurations, harness.architecture);
+        let outcome = harness.run(&case, settings)?;
         is_fatal = outcome.is_fatal;
         report.runs += outcome.runs;
         report.elements += outcome.elements;
@@ -403,10 +260,10 @@ fn run_cases(
             seconds: report.seconds,
         });
     }
-    report.kernels = stand.cubins.len() as u64;
+    report.kernels = harness.cubins.len() as u64;
     report.verdict = match report.failures.first() {
-        None => Verdict::Survived { runs: report.runs },
-        Some(first) => Verdict::Killed {
+        None => StressOutcome::Survived { runs: report.runs },
+        Some(first) => StressOutcome::Killed {
             how: first.found.clone(),
             at_run: first.at_run,
             seed: settings.seed,
@@ -415,13 +272,13 @@ fn run_cases(
     };
     if is_fatal {
         // Freeing and unloading would wait for the launch that hangs, or fail one by one.
-        std::mem::forget(stand);
+        std::mem::forget(harness);
     }
     Ok(report)
 }
 
 /// What cases run on.
-struct Stand {
+struct GpuHarness {
     name: String,
     compiler: Compiler,
     architecture: Architecture,
@@ -435,7 +292,7 @@ struct Stand {
     memory: Arc<DeviceMemory>,
 }
 
-impl Stand {
+impl GpuHarness {
     fn open(settings: &GpuStressSettings) -> Result<Self, CudaError> {
         let (compiler, context) = open_context(settings.device)?;
         let (major, minor) =
@@ -488,7 +345,7 @@ impl Stand {
 
     fn run(&mut self, case: &StressCase, settings: &GpuStressSettings) -> Result<CaseOutcome, CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
-        self.load(case.instance)?;
+        self.load(case.request.instance)?;
         let missing: Vec<_> = kernels_of(std::slice::from_ref(case), self.architecture)?
             .into_iter()
             .filter(|key| !self.cubins.contains_key(key))
@@ -497,17 +354,17 @@ impl Stand {
             self.cubins.insert(key, compile_one(&self.compiler, self.architecture, key)?);
         }
         let plans = case.plans()?;
-        let Some(data) = self.data.get(&case.instance) else { return Ok(CaseOutcome::default()) };
+        let Some(data) = self.data.get(&case.request.instance) else { return Ok(CaseOutcome::default()) };
         let inputs = Arc::new(place_inputs(case, data, &self.memory, &self.stream)?);
-        self.memory.finish(&self.stream, settings.limit(), "placing inputs")?;
+        self.memory.finish(&self.stream, settings.pace().limit, "placing inputs")?;
         let cubin = |key: KernelKey| -> Result<Vec<u8>, CudaError> {
-            let key = (key, case.instance.canonical(), mutant_number(case));
+            let key = (key, case.request.instance.canonical(), mutant_number(case));
             match self.cubins.get(&key) {
                 Some(cubin) => Ok(cubin.clone()),
                 None => compile_one(&self.compiler, self.architecture, key),
             }
         };
-        let bench = Bench {
+        let setup = LaneSetup {
             case,
             plans: &plans,
             memory: &self.memory,
@@ -515,25 +372,25 @@ impl Stand {
             shared: self.shared,
             data,
             inputs: &inputs,
-            wait_nanoseconds: settings.wait().as_nanos() as u64,
+            wait_nanoseconds: settings.pace().wait.as_nanos() as u64,
             architecture: self.architecture,
             cubin: &cubin,
         };
         let mut lanes: Vec<Lane> = Vec::new();
         for index in 0..u64::from(case.streams) {
             let sharing = lanes.first().filter(|_| shares_workspace(case));
-            let mut lane = Lane::new(&bench, index, sharing)?;
+            let mut lane = Lane::new(&setup, index, sharing)?;
             lane.capture(case, &self.tools, &self.memory)?;
             lanes.push(lane);
         }
         let mut outcome = CaseOutcome::default();
-        match self.drive(case, &lanes, settings.limit(), &mut outcome) {
+        match self.drive(case, &lanes, settings.pace().limit, &mut outcome) {
             Ok(()) => {}
             // What failed is a launch: arguments and memory were all there before.
             Err(error) => {
                 outcome.is_fatal = true;
                 outcome.found = Some(match error {
-                    CudaError::DidNotFinish { .. } => Finding::Hung { seconds: settings.limit().as_secs_f64() },
+                    CudaError::DidNotFinish { .. } => Finding::Hung { seconds: settings.pace().limit.as_secs_f64() },
                     error => Finding::Crashed { message: error.to_string() },
                 });
                 std::mem::forget((lanes, inputs));
@@ -597,7 +454,7 @@ impl Stand {
     }
 }
 
-/// Data of the longest size. Intervals begin elsewhere in each set, since their values say where they stand.
+/// Data of the longest size. Intervals begin elsewhere in each set, since their values say where they harness.
 fn dataset(instance: Instance, seed: u64) -> Dataset {
     if instance.element() != ElementType::IndexInterval {
         return Dataset::random(instance, case::MAXIMUM_ELEMENTS, 1 + seed);
@@ -616,7 +473,7 @@ mod tests {
     #[test]
     fn every_instance_that_is_drawn_has_an_exact_reference_and_data_that_differ() {
         let cases = GpuStressSettings { palette: 200, ..GpuStressSettings::default() }.palette_cases();
-        let instances: HashSet<Instance> = cases.iter().map(|case| case.instance).collect();
+        let instances: HashSet<Instance> = cases.iter().map(|case| case.request.instance).collect();
         assert!(instances.len() >= 8, "{instances:?}");
         for instance in instances {
             let sets: Vec<Dataset> = (0..DATA_SETS).map(|seed| dataset(instance, seed)).collect();
@@ -625,41 +482,5 @@ mod tests {
             }
             assert!(sets[0].input != sets[1].input && sets[1].input != sets[2].input);
         }
-    }
-
-    #[test]
-    fn a_report_is_read_back_from_its_text() {
-        for how in [
-            Finding::LostProgress { waiting_tile: 7, missing_tile: 6, waits: 3 },
-            Finding::Hung { seconds: 10.0 },
-            Finding::Mismatch { run: 1, wrong_runs: 2, wrong_elements: 3, first_index: -4 },
-        ] {
-            read_back(&how);
-        }
-    }
-
-    fn read_back(how: &Finding) {
-        let report = GpuStressReport {
-            device: String::from("a GPU"),
-            mutant: Some(String::from("torn_descriptor")),
-            seed: 5,
-            runs: 640,
-            configurations: 2,
-            elements: 1_000_000,
-            delays: 17,
-            kernels: 3,
-            compile_seconds: 0.5,
-            seconds: 0.25,
-            failures: vec![StressFailure {
-                found: how.clone(),
-                at_run: 640,
-                seconds: 0.2,
-                case: String::from("a line"),
-            }],
-            verdict: Verdict::Killed { how: how.clone(), at_run: 640, seed: 5, seconds: 0.2 },
-        };
-        let text = serde_json::to_string(&report).expect("a report has text");
-        assert!(text.contains(r#""verdict":"killed""#), "{text}");
-        assert_eq!(serde_json::from_str::<GpuStressReport>(&text).expect("its own text"), report);
     }
 }

@@ -82,7 +82,7 @@ fn within_reach(mut case: Case) -> Case {
     config.block_threads = match config.block_threads {
         // One warp leaves room for more blocks.
         96 => 32,
-        _ => Job::BLOCK_THREADS - beside,
+        _ => Job::BLOCK_THREADS.saturating_sub(beside),
     };
     // One block fewer than there is room for: see the program on fibers that one block takes over from another.
     let room = Job::THREADS_AT_ONCE / (config.block_threads + beside) - 1;

@@ -1,0 +1,83 @@
+//! The column "GPU": each mutant in a process of its own.
+
+use super::{Detector, Facts};
+use crate::cuda::Compiler;
+use crate::kernels::mutant::Mutant;
+use crate::lab::cuda::CudaDevice;
+use crate::lab::device::Device as _;
+use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child, compile};
+use crate::lab::stress::search::Limits;
+use crate::lab::stress::table::Cell;
+use std::path::PathBuf;
+
+/// Different configurations of kernels that a mutant is tried in.
+pub const PALETTE_OF_MUTANT: u64 = 6;
+
+/// Different configurations of the kernels as they are, for so many runs.
+pub fn palette_of(runs: u64) -> u64 {
+    (runs / 2000).clamp(8, 128)
+}
+
+/// The command that runs the case of a failure again.
+pub fn again(case: &str) -> String {
+    format!("lookback stress --device cuda --replay '{case}'")
+}
+
+/// Stress on the first GPU.
+pub(super) struct OnGpu {
+    pub(super) program: PathBuf,
+    pub(super) gpu: String,
+}
+
+impl OnGpu {
+    pub(super) fn new() -> Result<Self, String> {
+        let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
+        let program = child::program().map_err(|error| error.to_string())?;
+        Ok(Self { program, gpu: device.description().name })
+    }
+
+    fn settings(mutant: Option<&'static Mutant>, limits: &Limits) -> GpuStressSettings {
+        let settings = GpuStressSettings { seed: limits.first_seed, mutant, ..GpuStressSettings::default() };
+        match limits.time {
+            // Runs on a GPU are cheap: what ends the search for a fault is the time.
+            Some(time) => GpuStressSettings {
+                runs: u64::MAX,
+                seconds: Some(time.as_secs_f64()),
+                palette: PALETTE_OF_MUTANT,
+                ..settings
+            },
+            None => GpuStressSettings { runs: limits.schedules, palette: palette_of(limits.schedules), ..settings },
+        }
+    }
+}
+
+impl Detector for OnGpu {
+    /// Compiles what all will need on all processors; the processes take it from the cache.
+    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
+        let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
+        let compiler = Compiler::new().map_err(|error| error.to_string())?;
+        let cases: Vec<StressCase> =
+            mutants.iter().flat_map(|mutant| Self::settings(Some(mutant), limits).palette_cases()).collect();
+        compile(&compiler, device.architecture(), &cases).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+        match child::stress_in_child(&self.program, &Self::settings(mutant, limits), None) {
+            Ok(report) => match report.verdict {
+                StressOutcome::Survived { runs } => Cell::Survived { runs, seconds: report.seconds },
+                StressOutcome::Killed { how, at_run, seed, seconds } => Cell::Killed {
+                    seed: Some(seed),
+                    runs: at_run,
+                    seconds,
+                    how: how.to_string(),
+                    reproduce: report.failures.first().map(|failure| again(&failure.case)),
+                },
+            },
+            Err(error) => Cell::NotRun { why: error.to_string() },
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        vec![("GPU".to_owned(), self.gpu.clone())]
+    }
+}

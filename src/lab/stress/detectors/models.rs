@@ -1,0 +1,146 @@
+//! The columns "loom" and "PTX": models of the protocol, made from the PTX of the very kernels.
+
+use super::{Detector, Facts};
+use crate::cuda::Architecture;
+use crate::cuda::compile::{Compiler, Variant};
+use crate::element::{ElementType, Instance, Operator};
+use crate::kernels::mutant::Mutant;
+use crate::lab::axiomatic::extract::extract;
+use crate::lab::axiomatic::sequences::Sequences;
+use crate::lab::axiomatic::{loom_model, protocol};
+use crate::lab::stress::search::Limits;
+use crate::lab::stress::table::Cell;
+use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::{Descriptor, Mode, ScanConfig, Strategy};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Which model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Model {
+    Loom,
+    Ptx,
+}
+
+/// Tiles of a model of the kernels as they are, and of those with a fault.
+const PTX_TILES: (usize, usize) = (5, 4);
+const LOOM_TILES: (usize, usize) = (4, 3);
+/// What loom may take for one protocol.
+const LOOM_TIME: Duration = Duration::from_secs(120);
+const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
+
+pub(super) struct OnModel {
+    model: Model,
+    compiler: Compiler,
+    plain: HashMap<(Strategy, Descriptor), Sequences>,
+}
+
+impl OnModel {
+    pub(super) fn new(model: Model) -> Result<Self, String> {
+        let compiler = Compiler::new().map_err(|error| error.to_string())?;
+        Ok(Self { model, compiler, plain: HashMap::new() })
+    }
+
+    /// What the protocol's accesses are in the kernel of a strategy.
+    fn sequences(&self, strategy: Strategy, descriptor: Descriptor, mutant: u32) -> Result<Sequences, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let element = if descriptor == Descriptor::Packed128 { ElementType::U64 } else { ElementType::U32 };
+        let request = ScanRequest {
+            instance: Instance::new(element, Operator::Sum).map_err(|error| text(&error))?,
+            strategy,
+            mode: Mode::Inclusive,
+            config: ScanConfig { vt: 4, block_threads: 128, descriptor: Some(descriptor), ..ScanConfig::default() },
+            n: 1 << 20,
+            in_place: false,
+            input_offset: 0,
+            output_offset: 0,
+        };
+        let plan = Plan::new(&request).map_err(|error| text(&error))?;
+        let step = plan.steps.iter().find(|step| step.uses_descriptors()).ok_or("no kernel of it uses descriptors")?;
+        let variant = Variant { mutant, ..Variant::default() };
+        let ptx = self.compiler.ptx(step.kernel, request.instance, &step.config, HOPPER, variant);
+        extract(&ptx.map_err(|error| text(&error))?).map_err(|error| text(&error))
+    }
+
+    /// Executions of a model, and what is wrong in one of them.
+    fn check(&self, sequences: &Sequences, is_plain: bool) -> Result<(u64, Option<String>), String> {
+        match self.model {
+            Model::Ptx => {
+                let tiles = if is_plain { PTX_TILES.0 } else { PTX_TILES.1 };
+                let report = protocol::check(sequences, tiles).map_err(|error| error.to_string())?;
+                let violation =
+                    report.violation().map(|(part, violation)| format!("{}: {}", part.name(), violation.what));
+                Ok((report.statistics().consistent, violation))
+            }
+            Model::Loom => {
+                let tiles = if is_plain { LOOM_TILES.0 } else { LOOM_TILES.1 };
+                let report = loom_model::check(sequences, tiles, LOOM_TIME).map_err(|error| error.to_string())?;
+                if report.violation.is_none() && !report.complete {
+                    let seconds = LOOM_TIME.as_secs();
+                    return Err(format!("the search over {tiles} tiles did not end within {seconds} s"));
+                }
+                Ok((report.executions, report.violation))
+            }
+        }
+    }
+}
+
+impl Detector for OnModel {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, _: &Limits) -> Cell {
+        let start = Instant::now();
+        let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
+        let number = mutant.map_or(0, Mutant::number);
+        if mutant.is_some_and(Mutant::is_of_host) {
+            return Cell::NotModelled { why: "the fault is in what the host does".to_owned() };
+        }
+        let mut runs = 0;
+        let mut differs = false;
+        for &strategy in Strategy::ALL.iter().filter(|strategy| strategy.row().is_modelled) {
+            for &descriptor in Descriptor::ALL {
+                let strategy_fits = when.strategies.is_empty() || when.strategies.contains(&strategy);
+                let layout_fits = when.layouts.is_empty() || when.layouts.contains(&descriptor);
+                if !strategy_fits || !layout_fits {
+                    continue;
+                }
+                let key = (strategy, descriptor);
+                if !self.plain.contains_key(&key) {
+                    match self.sequences(strategy, descriptor, 0) {
+                        Ok(sequences) => self.plain.insert(key, sequences),
+                        Err(why) => return Cell::NotRun { why },
+                    };
+                }
+                let sequences = match self.sequences(strategy, descriptor, number) {
+                    Ok(sequences) => sequences,
+                    Err(why) => return Cell::NotRun { why },
+                };
+                if mutant.is_some() && self.plain.get(&key) == Some(&sequences) {
+                    continue;
+                }
+                differs = true;
+                match self.check(&sequences, mutant.is_none()) {
+                    Ok((executions, None)) => runs += executions,
+                    Ok((executions, Some(how))) => {
+                        runs += executions;
+                        let seconds = start.elapsed().as_secs_f64();
+                        let how = format!("{strategy}, {descriptor}: {how}");
+                        return Cell::Killed { seed: None, runs, seconds, how, reproduce: None };
+                    }
+                    Err(why) => return Cell::NotRun { why },
+                }
+            }
+        }
+        if differs {
+            Cell::Survived { runs, seconds: start.elapsed().as_secs_f64() }
+        } else {
+            let why = "the protocol that is read from its PTX is that of the kernels as they are";
+            Cell::NotModelled { why: why.to_owned() }
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        vec![(
+            "CUDA compiler".to_owned(),
+            format!("NVRTC {}.{}", self.compiler.nvrtc().version().0, self.compiler.nvrtc().version().1),
+        )]
+    }
+}

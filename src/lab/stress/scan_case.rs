@@ -1,0 +1,245 @@
+//! What the two kinds of case share: a scan drawn where a fault can show, and its text of `key=value` words.
+
+use super::draw::Draw;
+use crate::abi;
+use crate::element::Instance;
+use crate::kernels::mutant::{Mutant, Need, When};
+use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, Stress, TileOrder};
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+/// Text that is no case.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CaseError {
+    /// Something in the text is not as `Display` writes it.
+    #[error("'{part}' in a case: {fault}")]
+    Part {
+        /// Which.
+        part: String,
+        /// Why.
+        fault: String,
+    },
+    /// Something is missing.
+    #[error("a case needs {key}=…")]
+    Missing {
+        /// Which.
+        key: &'static str,
+    },
+    /// The scan cannot be launched so.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl CaseError {
+    /// The fault of what stands behind a key.
+    pub(super) fn part(key: &str, value: impl fmt::Display, fault: impl fmt::Display) -> Self {
+        Self::Part { part: format!("{key}={value}"), fault: fault.to_string() }
+    }
+}
+
+/// Every strategy as often as its share says.
+pub(super) fn strategies(share: impl Fn(&Stress) -> usize) -> Vec<Strategy> {
+    let repeated = |&strategy: &Strategy| std::iter::repeat_n(strategy, share(&strategy.row().stress));
+    Strategy::ALL.iter().flat_map(repeated).collect()
+}
+
+/// What is drawn from where a fault asks for nothing in particular; what stands there more often comes more often.
+pub(super) struct Usual<'a> {
+    pub instances: &'a [Instance],
+    pub modes: &'a [Mode],
+    /// Of 100 patterns, those that are shuffles whatever the others are.
+    pub shuffles: u64,
+    pub vts: &'a [u32],
+    pub block_threads: &'a [u32],
+}
+
+/// A scan of no elements yet, at no offset; `None` where nothing that is usual can show the fault.
+pub(super) fn draw_scan(draw: &mut Draw, strategy: Strategy, when: &When, usual: &Usual) -> Option<ScanRequest> {
+    let holds = |layout, element_bytes| element_bytes <= most_bytes(layout);
+    let layouts = if when.layouts.is_empty() { Descriptor::ALL } else { &when.layouts };
+    let instance = draw.possible(&[], usual.instances, |instance| {
+        let is_ordered = !when.needs(Need::NonCommutative) || !instance.operator().is_commutative();
+        is_ordered && layouts.iter().any(|&layout| holds(layout, instance.element().bytes()))
+    })?;
+    let usual_patterns = if draw.percent(usual.shuffles) { &[Pattern::Shuffle] } else { Pattern::ALL };
+    let pattern = draw.possible(&when.patterns, usual_patterns, |_| true)?;
+    let request = ScanRequest {
+        instance,
+        strategy,
+        mode: Mode::Inclusive,
+        config: ScanConfig {
+            vt: draw.of(usual.vts),
+            block_threads: draw.of(usual.block_threads),
+            pattern,
+            composition: draw.possible(&when.compositions, Composition::ALL, |composition| {
+                pattern != Pattern::Shuffle || composition != Composition::Block
+            })?,
+            descriptor: draw.possible(&[], layouts, |layout| holds(layout, instance.element().bytes())),
+            tile_order: TileOrder::Ticket,
+        },
+        n: 0,
+        in_place: false,
+        input_offset: 0,
+        output_offset: 0,
+    };
+    let mode = draw.possible(&when.modes, usual.modes, |mode| Plan::new(&ScanRequest { mode, ..request }).is_ok())?;
+    Some(ScanRequest { mode, ..request })
+}
+
+/// The largest element that a descriptor holds.
+const fn most_bytes(layout: Descriptor) -> usize {
+    match layout {
+        Descriptor::Packed64 => 4,
+        Descriptor::Packed128 => 8,
+        Descriptor::Split => usize::MAX,
+    }
+}
+
+/// An offset in bytes that the strategy tells from others.
+pub(super) fn draw_offset(draw: &mut Draw, request: &ScanRequest) -> u32 {
+    let element_bytes = request.instance.element().bytes() as u32;
+    let places = ScanRequest::offsets_that_matter(request.strategy) / element_bytes;
+    draw.below(u64::from(places)) as u32 * element_bytes
+}
+
+/// Elements of a tile.
+pub(super) fn tile_elements(request: &ScanRequest) -> u64 {
+    u64::from(request.config.vt) * u64::from(request.config.block_threads)
+}
+
+/// What a text could ask for that no run can have.
+pub(super) fn check(request: &ScanRequest, completed_epochs: u32) -> Result<(), CaseError> {
+    let ScanRequest { instance, input_offset, output_offset, in_place, .. } = *request;
+    for (key, offset) in [("input-offset", input_offset), ("output-offset", output_offset)] {
+        if !offset.is_multiple_of(instance.element().bytes() as u32) || offset >= ScanRequest::OFFSETS {
+            let limit = format!("offsets are multiples of the element size below {}", ScanRequest::OFFSETS);
+            return Err(CaseError::part(key, offset, limit));
+        }
+    }
+    if in_place && input_offset != output_offset {
+        return Err(CaseError::part("output-offset", output_offset, "in place, it is that of the input"));
+    }
+    if completed_epochs >= abi::LOOKBACK_MAXIMUM_EPOCH {
+        return Err(CaseError::part("completed epochs", completed_epochs, "below 2^30 - 1"));
+    }
+    Plan::new(request)?;
+    Ok(())
+}
+
+/// The text of a case: words `key=value` between separators.
+pub(super) struct Words {
+    pub text: String,
+    separator: char,
+}
+
+impl Words {
+    /// What describes the scan, but for its size; `element_key` stands in front of the element type.
+    pub fn of_scan(
+        separator: char,
+        mutant: Option<&'static Mutant>,
+        request: &ScanRequest,
+        element_key: &'static str,
+    ) -> Self {
+        let ScanRequest { instance, strategy, mode, config, .. } = request;
+        let mut words = Self { text: String::new(), separator };
+        words
+            .add("mutant", mutant.map_or("none", |mutant| &mutant.name))
+            .add("strategy", strategy)
+            .add(element_key, instance.element())
+            .add("operator", instance.operator())
+            .add("mode", mode)
+            .add("layout", config.descriptor.map_or("none", Descriptor::name))
+            .add("pattern", config.pattern)
+            .add("composition", config.composition)
+            .add("vt", config.vt)
+            .add("threads", config.block_threads)
+            .add("in-place", request.in_place)
+            .add("input-offset", request.input_offset)
+            .add("output-offset", request.output_offset);
+        words
+    }
+
+    /// One word more.
+    pub fn add(&mut self, key: &str, value: impl fmt::Display) -> &mut Self {
+        if !self.text.is_empty() {
+            self.text.push(self.separator);
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(self.text, "{key}={value}");
+        self
+    }
+}
+
+/// The words of a text, which are read one by one.
+pub(super) struct Fields<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Fields<'a> {
+    pub fn new(words: impl Iterator<Item = &'a str>) -> Result<Self, CaseError> {
+        let no_word = |word: &str| CaseError::Part { part: word.to_owned(), fault: "not key=value".to_owned() };
+        words.map(|word| word.split_once('=').ok_or_else(|| no_word(word))).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// What stands behind a key, if it is there.
+    pub fn text(&mut self, key: &str) -> Option<&'a str> {
+        let position = self.0.iter().position(|(other, _)| *other == key)?;
+        Some(self.0.swap_remove(position).1)
+    }
+
+    pub fn value<T: FromStr<Err: fmt::Display>>(&mut self, key: &'static str) -> Result<T, CaseError> {
+        let text = self.text(key).ok_or(CaseError::Missing { key })?;
+        text.parse().map_err(|error| CaseError::part(key, text, error))
+    }
+
+    /// A value, or the word that stands for none.
+    pub fn unless<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        key: &'static str,
+        none: &str,
+    ) -> Result<Option<T>, CaseError> {
+        if self.0.contains(&(key, none)) { Ok(self.text(key).and(None)) } else { self.value(key).map(Some) }
+    }
+
+    /// So many numbers, if the key is there.
+    pub fn numbers<T: FromStr, const N: usize>(
+        &mut self,
+        key: &str,
+        between: char,
+    ) -> Result<Option<[T; N]>, CaseError> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        let numbers: Option<Vec<T>> = text.split(between).map(|word| word.parse().ok()).collect();
+        let numbers = numbers.and_then(|numbers| numbers.try_into().ok());
+        numbers
+            .map(Some)
+            .ok_or_else(|| CaseError::part(key, text, format!("{N} numbers with '{between}' between them")))
+    }
+
+    /// The fault and the scan, of no elements yet.
+    pub fn scan(&mut self, element_key: &'static str) -> Result<(Option<&'static Mutant>, ScanRequest), CaseError> {
+        let mutant = self.unless("mutant", "none")?;
+        let request = ScanRequest {
+            instance: Instance::new(self.value(element_key)?, self.value("operator")?).map_err(ConfigError::from)?,
+            strategy: self.value("strategy")?,
+            mode: self.value("mode")?,
+            config: ScanConfig {
+                vt: self.value("vt")?,
+                block_threads: self.value("threads")?,
+                pattern: self.value("pattern")?,
+                composition: self.value("composition")?,
+                descriptor: self.unless("layout", "none")?,
+                tile_order: TileOrder::Ticket,
+            },
+            n: 0,
+            in_place: self.value("in-place")?,
+            input_offset: self.value("input-offset")?,
+            output_offset: self.value("output-offset")?,
+        };
+        Ok((mutant, request))
+    }
+
+    /// Words that nobody read are an error.
+    pub fn end(self) -> Result<(), CaseError> {
+        let is_unknown = |(key, value): &(&str, &str)| CaseError::part(key, value, "not a part of a case");
+        self.0.first().map_or(Ok(()), |word| Err(is_unknown(word)))
+    }
+}
