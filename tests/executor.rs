@@ -1,7 +1,7 @@
 //! The executor of the CPU device: what it promises to kernels, and every fault it must find.
 #![cfg(feature = "cpu")]
 
-use lookback::abi::{lookback_config, lookback_launch};
+use lookback::abi::{self, lookback_config, lookback_launch};
 use lookback::cpu::{
     Access, AccessKind, Activity, BlockOrder, ClusterFault, Collective, CopyFault, ExecutionError, LaunchReport,
     LaunchSettings, MaskFault, MemoryBackend, Party, Schedule, Stop, Synchronization, WeakMemory, WeakSettings, launch,
@@ -951,7 +951,15 @@ fn scans_bytes(output_bytes: usize, width: usize, phases: &[(Kernel, fn(u64) -> 
             for &(kernel, settings, scans_spine) in phases {
                 let mut arguments = memory.arguments();
                 let composition = index as u32 % 2;
-                let mut choices = [64, mode, 0, composition, index as u32 % 3, 0, 2];
+                let mut config = lookback_config {
+                    vt: 8,
+                    block_threads: 64,
+                    mode,
+                    composition,
+                    descriptor: index as u32 % 3,
+                    stages: 2,
+                    ..lookback_config::default()
+                };
                 arguments.n = n as u64;
                 arguments.tiles = tiles;
                 arguments.lead = lead as u32;
@@ -959,12 +967,11 @@ fn scans_bytes(output_bytes: usize, width: usize, phases: &[(Kernel, fn(u64) -> 
                 arguments.input = arguments.input.wrapping_byte_add(input_offset);
                 arguments.output = arguments.output.wrapping_byte_add(output_offset * output_bytes);
                 if scans_spine {
-                    choices[1] = 1; // exclusive
+                    config.mode = abi::LOOKBACK_MODE_EXCLUSIVE;
                     (arguments.input, arguments.output) = (arguments.spine, arguments.spine);
                     arguments.spine = ptr::null_mut();
                     (arguments.n, arguments.tiles, arguments.lead) = (tiles, 1, 0);
                 }
-                let config = Config { vt: 8, rest: choices };
                 // SAFETY: the arrays are longer than the scan, and the kernels are compiled for this executor.
                 unsafe { launch(kernel, &config, &arguments, &settings(arguments.tiles)) }
                     .unwrap_or_else(|error| panic!("{n} from {input_offset} to {output_offset}, mode {mode}: {error}"));

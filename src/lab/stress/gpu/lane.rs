@@ -283,7 +283,8 @@ impl Lane {
             .during(|| String::from("loading a kernel made for stress"))?;
         let function = function(&module, ENTRY_POINT)?;
         let static_bytes = function.shared_size_bytes().during(|| String::from("asking about a kernel"))?;
-        let mut limits = launch_limits(&function, context, (key.0, &key.1), setup.case.request.instance, setup.architecture)?;
+        let mut limits =
+            launch_limits(&function, context, (key.0, &key.1), setup.case.request.instance, setup.architecture)?;
         // Beside what the kernel takes, as much as keeps other blocks out. A cluster is resident as a whole or not at
         // all, and takes what multiprocessors it finds.
         if !limits.is_cluster {
