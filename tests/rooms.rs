@@ -229,14 +229,14 @@ fn files_import_each_other_in_no_circle() {
         }
         reached
     };
+    let reached: BTreeMap<&Module, BTreeSet<&Module>> = arrows.keys().map(|module| (module, reach(module))).collect();
+    let is_on_circle = |module: &&Module| reached[*module].contains(*module);
     let circles: Vec<String> = arrows
         .keys()
-        .filter(|module| reach(module).contains(module))
+        .filter(is_on_circle)
         .map(|module| {
-            format!(
-                "{module} -> {:?}",
-                arrows[module].iter().filter(|to| reach(to).contains(module)).collect::<Vec<_>>()
-            )
+            let next: Vec<_> = arrows[module].iter().filter(|to| reached[*to].contains(module)).collect();
+            format!("{module} -> {next:?}")
         })
         .collect();
     assert!(circles.is_empty(), "on circles:\n{}", circles.join("\n"));

@@ -11,6 +11,8 @@ mod npy;
 pub mod report;
 #[cfg(feature = "cpu")]
 pub mod stress;
+#[cfg(feature = "cpu")]
+pub mod stress_arguments;
 #[cfg(all(feature = "cuda", feature = "cpu"))]
 pub mod stress_gpu;
 pub mod sweep;
@@ -89,7 +91,7 @@ enum Command {
     /// with kernels that were broken on purpose, by every detector there is.
     #[cfg(feature = "cpu")]
     #[command(after_help = stress_after_help())]
-    Stress(Box<stress::StressArguments>),
+    Stress(Box<stress_arguments::StressArguments>),
     /// Show devices, compilers, caches and versions, and what is missing
     Info,
     /// Render plots and page again from recorded data, or fill a document's tables

@@ -2,7 +2,7 @@
 //! in a process of their own.
 
 use super::console::Console;
-use super::stress::{StressArguments, StressFormat};
+use super::stress_arguments::{StressArguments, StressFormat};
 use super::{CliError, EXIT_OK, EXIT_USAGE, EXIT_WRONG};
 use crate::cuda::CudaError;
 use crate::kernels::mutant::Mutant;
