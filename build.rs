@@ -176,7 +176,7 @@ fn embed_kernel_sources(root: &Path, output: &Path) {
     write_table(&mut code, "KERNEL_SOURCES", &files, |folder, extension| {
         folder != "host" && folder != "peers" && ["h", "cuh", "cu"].contains(&extension)
     });
-    #[cfg(feature = "cpu")]
+    #[cfg(all(feature = "cpu", feature = "lab"))]
     {
         let listed = (String::from("host/kernels.h"), output.join("kernels.h"));
         let files = [files, vec![listed]].concat();

@@ -298,3 +298,6 @@ pub(super) fn guarded<R>(call: impl FnOnce() -> Result<R, String>) -> Result<R, 
         Err(format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned())))
     })
 }
+
+/// So far from an array an access beside it is still said to be beside that array.
+pub(crate) const NEAR_BYTES: usize = 1 << 20;

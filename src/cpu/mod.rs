@@ -26,8 +26,7 @@
 //! Only the kernels' accesses are modelled: a loop that touches neither the protocol nor `spin_pause`
 //! is never interrupted, and one without an end hangs the launch as it would hang any function.
 
-mod backend;
-pub(crate) mod bounds;
+pub(crate) mod backend;
 mod error;
 mod executor;
 mod settings;

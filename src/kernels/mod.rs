@@ -1,6 +1,6 @@
 //! The kernels as text: their sources, the faults that they can be given on purpose, and where compiled ones are kept.
 
-#[cfg(any(feature = "cpu", feature = "cuda"))]
+#[cfg(any(feature = "cuda", all(feature = "cpu", feature = "lab")))]
 pub(crate) mod cache;
 pub mod mutant;
 pub mod sources;

@@ -20,7 +20,7 @@ pub fn embedded() -> &'static [(&'static str, &'static str)] {
 }
 
 /// What a host compiler needs for the kernels and the programs in `cuda/host/`: path below `cuda/` and text.
-#[cfg(feature = "cpu")]
+#[cfg(all(feature = "cpu", feature = "lab"))]
 pub(crate) fn for_host() -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_for_gpu_only = |name: &str| name.starts_with("gpu/") || name.ends_with(".cu");
     KERNEL_SOURCES.iter().filter(move |(name, _)| !is_for_gpu_only(name)).chain(HOST_SOURCES).copied()

@@ -2,11 +2,11 @@
 
 use crate::abi;
 use crate::cpu::ExecutionError;
-use crate::cpu::bounds::{Array, BoundsCheck};
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
 use crate::cpu::{launch, launch_on};
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::arrays::{FILLING, Guarded};
+use crate::lab::bounds::{Array, BoundsCheck};
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
 use crate::lab::verify::{Verification, verify};

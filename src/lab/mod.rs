@@ -5,6 +5,8 @@
 pub(crate) mod arrays;
 pub mod axiomatic;
 #[cfg(feature = "cpu")]
+pub(crate) mod bounds;
+#[cfg(feature = "cpu")]
 pub mod cpu_device;
 #[cfg(feature = "cuda")]
 pub mod cuda;

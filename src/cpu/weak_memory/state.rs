@@ -3,8 +3,8 @@
 use super::history::{Location, NO_LOCATION};
 use super::knowledge::{Knowledge, Message, Phase, ThreadState};
 use super::shadow::{Conflict, ReadLists, Shadow};
+use crate::cpu::backend::NEAR_BYTES;
 use crate::cpu::backend::{Access, AccessKind, Scope};
-use crate::cpu::bounds::NEAR_BYTES;
 use crate::cpu::error::{RawSite, SourceSite};
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;

@@ -4,12 +4,12 @@ use super::case::{Case, Disturbance, MINIMUM_TILES, MINIMUM_WARPS, Memory};
 use super::draw::Draw;
 use super::workspace;
 use crate::abi;
-use crate::cpu::bounds::{Array, BoundsCheck};
 use crate::cpu::{
     Access, AsyncStore, Copy, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Stop, Synchronization,
     WeakMemory, WeakSettings, launch_on,
 };
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
+use crate::lab::bounds::{Array, BoundsCheck};
 use crate::lab::cpu_device::{AlignedBytes, GuardedArray, kernel_body, step_settings};
 use crate::lab::dataset::Dataset;
 use crate::strategy::launch::Addresses;

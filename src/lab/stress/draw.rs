@@ -12,6 +12,7 @@ impl Draw {
     }
 
     /// Of the same seed another sequence for each purpose.
+    #[cfg(feature = "cuda")]
     pub fn for_purpose(seed: u64, purpose: u64) -> Self {
         Self::new(Self::new(seed).word().wrapping_add(purpose))
     }

@@ -1,10 +1,8 @@
 //! A memory back end that lets a launch touch its arrays and nothing else. Everything goes to native
 //! memory, once it is known to lie inside an array that the launch was given.
 
-use super::backend::{Access, AccessKind, MemoryBackend, Synchronization};
-
-/// So far from an array an access beside it is still said to be beside that array.
-pub(crate) const NEAR_BYTES: usize = 1 << 20;
+use crate::cpu::backend::NEAR_BYTES;
+use crate::cpu::{Access, AccessKind, MemoryBackend, Synchronization};
 
 /// An array that a launch may touch.
 #[derive(Debug, Clone, Copy)]
