@@ -4,6 +4,7 @@
 //!
 //! The kernels need NVRTC and no GPU. `scripts/install-cuda.sh` installs it without root; without it those tests print
 //! that they skipped, and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
+#![cfg(feature = "lab")]
 
 use lookback::lab::axiomatic::litmus;
 

@@ -534,7 +534,7 @@ fn a_strategy_without_its_waiting_is_another_kernel_and_every_other_kernel_is_th
 }
 
 /// Of each mutant the kernels of one case that stress draws for it.
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "lab", feature = "cpu"))]
 #[test]
 #[ignore = "a minute; .ci/run asks for it"]
 fn every_mutant_compiles_in_a_configuration_where_it_can_show() {

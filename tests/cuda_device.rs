@@ -1,6 +1,6 @@
 //! The CUDA device and the scanner, on a GPU. Where there is none each test prints that it skipped and passes.
 //! The test binary runs alone on another machine: the kernels are embedded, NVRTC is looked for there.
-#![cfg(feature = "cuda")]
+#![cfg(all(feature = "cuda", feature = "lab"))]
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
@@ -406,7 +406,7 @@ fn more_than_2_to_the_32_bytes_are_right() {
     report(&failures);
 }
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "cpu")]
 #[test]
 fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
     use lookback::kernels::mutant::Mutant;

@@ -1,6 +1,6 @@
 //! The peers: what the table holds (needs the feature `peers`, no GPU), and that every one of them is right (needs a
 //! GPU; where there is none each test prints that it skipped and passes). The test binary runs alone on another machine.
-#![cfg(feature = "cuda")]
+#![cfg(all(feature = "cuda", feature = "lab"))]
 
 #[cfg(feature = "peers")]
 mod common;

@@ -1,7 +1,7 @@
 //! The strategies on the CPU device: every choice gives the reference, moves what the textbook says, and
 //! keeps its descriptors right across launches.
 
-#![cfg(feature = "cpu")]
+#![cfg(all(feature = "cpu", feature = "lab"))]
 
 use lookback::abi;
 use lookback::cpu::{BlockOrder, ExecutionError, Schedule};

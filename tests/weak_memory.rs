@@ -1,6 +1,6 @@
 //! The model of weak memory: litmus tests that drive it without a kernel, and the kernels with and without
 //! the faults that it must find.
-#![cfg(feature = "cpu")]
+#![cfg(all(feature = "cpu", feature = "lab"))]
 
 use lookback::abi;
 use lookback::cpu::{

@@ -454,7 +454,7 @@ impl GpuHarness {
     }
 }
 
-/// Data of the longest size. Intervals begin elsewhere in each set, since their values say where they harness.
+/// Data of the longest size. Intervals begin elsewhere in each set, since their values say where they stand.
 fn dataset(instance: Instance, seed: u64) -> Dataset {
     if instance.element() != ElementType::IndexInterval {
         return Dataset::random(instance, case::MAXIMUM_ELEMENTS, 1 + seed);
