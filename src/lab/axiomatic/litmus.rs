@@ -76,14 +76,9 @@ pub struct Litmus {
 /// A test that cannot be read or searched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LitmusError {
-    /// Its text is not in the form of this module.
+    /// A part of its text is not in the form of this module.
     #[error("'{text}' is not {expected}")]
-    Syntax {
-        /// The part.
-        text: String,
-        /// What should stand there.
-        expected: &'static str,
-    },
+    Syntax { text: String, expected: &'static str },
     /// Its program cannot be searched.
     #[error(transparent)]
     Model(#[from] ModelError),

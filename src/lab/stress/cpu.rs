@@ -20,30 +20,16 @@ use std::fmt;
 /// How a run showed that something is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// An output element is not what it must be.
-    WrongResult {
-        /// The first such element.
-        index: u64,
-        /// How many.
-        mismatches: u64,
-    },
+    /// So many output elements are not what they must be, the first at `index`.
+    WrongResult { index: u64, mismatches: u64 },
     /// Bytes beside the output, or the input, were written.
     WroteElsewhere,
     /// The workspace is not as a launch must leave it.
-    Workspace {
-        /// What is wrong with it.
-        what: String,
-    },
-    /// Whoever can run only polls.
-    LostProgress {
-        /// Who waits for whom.
-        text: String,
-    },
+    Workspace { what: String },
+    /// Whoever can run only polls: who waits for whom.
+    LostProgress { text: String },
     /// The executor or the memory found a fault: a race, an access outside all arrays, a barrier that diverges.
-    Execution {
-        /// Which.
-        text: String,
-    },
+    Execution { text: String },
 }
 
 impl Fault {

@@ -12,20 +12,12 @@ use std::str::FromStr;
 /// Text that is no case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CaseError {
-    /// Something in the text is not as `Display` writes it.
+    /// A part of the text is not as `Display` writes it.
     #[error("'{part}' in a case: {fault}")]
-    Part {
-        /// Which.
-        part: String,
-        /// Why.
-        fault: String,
-    },
-    /// Something is missing.
+    Part { part: String, fault: String },
+    /// A key is missing.
     #[error("a case needs {key}=…")]
-    Missing {
-        /// Which.
-        key: &'static str,
-    },
+    Missing { key: &'static str },
     /// The scan cannot be launched so.
     #[error(transparent)]
     Config(#[from] ConfigError),
