@@ -76,16 +76,7 @@ fn kernels_of_strategies(
 ) {
     for &strategy in strategies {
         let tile = u64::from(config.vt * config.block_threads);
-        let request = ScanRequest {
-            instance,
-            strategy,
-            mode,
-            config,
-            n: tile * tile + 1,
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        };
+        let request = ScanRequest::aligned(instance, strategy, mode, config, tile * tile + 1);
         // Modes and descriptors that the instance does not have, grids that are too large.
         let Ok(plan) = Plan::new(&request) else { continue };
         for step in plan.steps {

@@ -27,7 +27,7 @@ fn intervals() -> Instance {
 }
 
 fn request(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> ScanRequest {
-    ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
+    ScanRequest::aligned(instance, strategy, mode, config, n)
 }
 
 fn small_tile(vt: u32) -> ScanConfig {

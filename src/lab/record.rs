@@ -441,16 +441,9 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn request(strategy: Strategy, n: u64, vt: u32) -> ScanRequest {
-        ScanRequest {
-            instance: Instance::new(ElementType::U32, Operator::Sum).unwrap(),
-            strategy,
-            mode: Mode::Inclusive,
-            config: ScanConfig { vt, ..ScanConfig::default() },
-            n,
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        }
+        let instance = Instance::new(ElementType::U32, Operator::Sum).unwrap();
+        let config = ScanConfig { vt, ..ScanConfig::default() };
+        ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n)
     }
 
     pub(crate) fn outcome(n: u64, timed: bool) -> Outcome {

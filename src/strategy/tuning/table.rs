@@ -1,10 +1,10 @@
 //! A tuning table as its file has it: reading, checking, writing.
 
-use super::{Fixed, LARGE, configured, request};
+use super::{Fixed, LARGE, configured};
 use crate::element::{ElementType, Instance, Operator};
 use crate::gpu::{Architecture, Gpu};
-use crate::strategy::plan::Plan;
-use crate::strategy::{Composition, ConfigError, ScanConfig, Strategy, UnknownName};
+use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::{Composition, ConfigError, Mode, ScanConfig, Strategy, UnknownName};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -524,7 +524,7 @@ impl TuningRow {
         let instance = Instance::new(self.element, self.operator).map_err(ConfigError::from)?;
         for n in [below.saturating_add(1), self.up_to.unwrap_or(LARGE.max(below))] {
             let config = self.config(n);
-            let plan = Plan::new(&request(instance, self.strategy, config, n))?;
+            let plan = Plan::new(&ScanRequest::aligned(instance, self.strategy, Mode::Inclusive, config, n))?;
             if let Some(gpu) = gpu.filter(|gpu| !plan.has_its_clusters(gpu.architecture)) {
                 return Err(RowFault::NoClusters { strategy: self.strategy, gpu: gpu.to_string() });
             }

@@ -25,7 +25,7 @@ use crate::cpu::BlockOrder;
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::stress::{Case, Disturbance, Mutant, Need, WorkspaceStart, mutant_number};
 use crate::strategy::plan::{Place, Plan, ScanRequest, Step};
-use crate::strategy::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use program::Program;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -249,24 +249,11 @@ impl Job {
 
     /// A scan whose race must be found where this job is believed, in blocks of as many threads.
     fn canary(&self) -> Result<ScanRequest, ThreadSanitizerError> {
-        let config = ScanConfig {
-            vt: 4,
-            block_threads: self.threads(),
-            pattern: Pattern::Shuffle,
-            composition: Composition::ScanThenPropagate,
-            descriptor: Some(Descriptor::Split),
-            tile_order: TileOrder::Ticket,
-        };
-        Ok(ScanRequest {
-            instance: Instance::new(ElementType::U32, Operator::Sum).map_err(ConfigError::from)?,
-            strategy: Strategy::Lookback,
-            mode: Mode::Inclusive,
-            config,
-            n: 9 * u64::from(config.vt * config.block_threads),
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        })
+        let (block_threads, descriptor) = (self.threads(), Some(Descriptor::Split));
+        let config = ScanConfig { vt: 4, block_threads, descriptor, ..ScanConfig::default() };
+        let instance = Instance::new(ElementType::U32, Operator::Sum).map_err(ConfigError::from)?;
+        let n = 9 * u64::from(config.vt * config.block_threads);
+        Ok(ScanRequest::aligned(instance, Strategy::Lookback, Mode::Inclusive, config, n))
     }
 }
 
