@@ -4,7 +4,22 @@
 use super::backend::{Access, AccessKind, MemoryBackend, Synchronization};
 
 /// So far from an array an access beside it is still said to be beside that array.
-pub(crate) const NEAR_BYTES: usize = 1 << 20;
+const NEAR_BYTES: usize = 1 << 20;
+
+/// What is said of an access outside these arrays, which are each a name, an address and bytes.
+#[cold]
+pub(super) fn out_of_bounds<'a>(access: &Access, arrays: impl Iterator<Item = (&'a str, usize, usize)>) -> String {
+    let mut message = format!("{} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
+    let distance = |address| access.address.abs_diff(address);
+    let nearest = arrays.min_by_key(|&(_, address, bytes)| distance(address).min(distance(address + bytes)));
+    // Farther off it is no slip of an index, and which array is nearest changes from run to run.
+    if let Some((name, address, bytes)) = nearest.filter(|&(_, address, bytes)| distance(address) <= bytes + NEAR_BYTES)
+    {
+        let offset = access.address as i128 - address as i128;
+        message += &format!(", at byte {offset} of {name} ({bytes} bytes)");
+    }
+    message
+}
 
 /// An array that a launch may touch.
 #[derive(Debug, Clone, Copy)]
@@ -44,17 +59,7 @@ impl BoundsCheck {
         if allowed {
             return Ok(());
         }
-        let mut message = format!("{} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
-        let nearest = self.arrays.iter().min_by_key(|array| {
-            access.address.abs_diff(array.address).min(access.address.abs_diff(array.address + array.bytes))
-        });
-        // Farther off it is no slip of an index, and which array is nearest changes from run to run.
-        let nearest = nearest.filter(|array| access.address.abs_diff(array.address) <= array.bytes + NEAR_BYTES);
-        if let Some(array) = nearest {
-            let offset = access.address as i128 - array.address as i128;
-            message += &format!(", at byte {offset} of {} ({} bytes)", array.name, array.bytes);
-        }
-        Err(message)
+        Err(out_of_bounds(access, self.arrays.iter().map(|array| (array.name, array.address, array.bytes))))
     }
 }
 

@@ -16,43 +16,33 @@
 
 use super::axioms::{self, Execution, ModelError, Statistics};
 use super::program::{Access, Expression, Operation, Place, Program, Register, Scope, Semantics, Statement, Thread};
+use crate::names::named;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// Whether an outcome can happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Some consistent execution ends so.
-    Allowed,
-    /// None does.
-    Forbidden,
+named! {
+    /// Whether an outcome can happen.
+    pub enum Verdict as "verdict" {
+        /// Some consistent execution ends so.
+        Allowed = "allowed",
+        /// None does.
+        Forbidden = "forbidden",
+    }
 }
 
-/// Where a verdict was published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// `NVlabs/mixedproxy`
-    MixedProxy,
-    /// `hernanponcedeleon/Dat3M`
-    Dat3m,
-    /// `goens/lost-pop-lean`
-    Compound,
-    /// A litmus test of the PTX ISA manual.
-    PtxIsa,
-    /// A sentence of the PTX ISA manual, applied to a test that no table has.
-    Axioms,
-}
-
-impl Origin {
-    /// Its short name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MixedProxy => "mixedproxy",
-            Self::Dat3m => "Dat3M",
-            Self::Compound => "compound",
-            Self::PtxIsa => "PTX ISA",
-            Self::Axioms => "from the axioms",
-        }
+named! {
+    /// Where a verdict was published.
+    pub enum Origin as "origin of a verdict" {
+        /// `NVlabs/mixedproxy`
+        MixedProxy = "mixedproxy",
+        /// `hernanponcedeleon/Dat3M`
+        Dat3m = "Dat3M",
+        /// `goens/lost-pop-lean`
+        Compound = "compound",
+        /// A litmus test of the PTX ISA manual.
+        PtxIsa = "PTX ISA",
+        /// A sentence of the PTX ISA manual, applied to a test that no table has.
+        Axioms = "from the axioms",
     }
 }
 
@@ -858,11 +848,7 @@ pub const TESTS: &[Litmus] = tests! {
 pub fn table() -> String {
     let mut text = String::from("| test | outcome | verdict | source |\n|---|---|---|---|\n");
     for test in TESTS {
-        let verdict = match test.verdict {
-            Verdict::Allowed => "allowed",
-            Verdict::Forbidden => "forbidden",
-        };
-        let (name, outcome, origin, source) = (test.name, test.outcome, test.origin.name(), test.source);
+        let Litmus { name, outcome, verdict, origin, source, .. } = test;
         text += &format!("| {name} | `{outcome}` | {verdict} | {origin}: {source} |\n");
     }
     text
