@@ -154,16 +154,7 @@ fn on_cpu(criterion: &mut Criterion<DeviceTime>) {
         group.throughput(Throughput::Elements(n));
         for choice in STRATEGIES {
             let Resolved { strategy, config } = resolved(choice, n, &tuning);
-            let request = ScanRequest {
-                instance: instance(),
-                strategy,
-                mode: Mode::Inclusive,
-                config,
-                n,
-                in_place: false,
-                input_offset: 0,
-                output_offset: 0,
-            };
+            let request = ScanRequest::aligned(instance(), strategy, Mode::Inclusive, config, n);
             group.bench_function(BenchmarkId::new(choice.name(), n), |bencher| {
                 bencher.iter_custom(|runs| {
                     let settings = RunSettings { seed: SEED, samples: 0 };

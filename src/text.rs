@@ -1,29 +1,18 @@
 //! Sizes, numbers and lines of text as people write and read them.
 
-use std::fmt;
-
 /// The most elements of an array: what can be counted and indexed everywhere.
 pub const LARGEST_SIZE: u64 = 1 << 44;
 
 /// A number of elements that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// It is no number of elements.
+    #[error("write a size as 1000, 1_000, 1e6, 10K, 10M, 1G, 64Ki, 16Mi, 1Gi, 2^20 or 2^16-1")]
     Form,
     /// There are more than an array has.
+    #[error("a size is at most 2^44 elements; choose a smaller one")]
     TooLarge,
 }
-
-impl fmt::Display for SizeError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Form => "write a size as 1000, 1_000, 1e6, 10K, 10M, 1G, 64Ki, 16Mi, 1Gi, 2^20 or 2^16-1",
-            Self::TooLarge => "a size is at most 2^44 elements; choose a smaller one",
-        })
-    }
-}
-
-impl std::error::Error for SizeError {}
 
 /// Reads a number of elements.
 ///

@@ -76,16 +76,7 @@ fn kernels_of_strategies(
 ) {
     for &strategy in strategies {
         let tile = u64::from(config.vt * config.block_threads);
-        let request = ScanRequest {
-            instance,
-            strategy,
-            mode,
-            config,
-            n: tile * tile + 1,
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        };
+        let request = ScanRequest::aligned(instance, strategy, mode, config, tile * tile + 1);
         // Modes and descriptors that the instance does not have, grids that are too large.
         let Ok(plan) = Plan::new(&request) else { continue };
         for step in plan.steps {
@@ -160,13 +151,15 @@ fn is_fast(kernel: Kernel) -> bool {
     matches!(kernel, Lookahead | Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock | SingleCluster)
 }
 
-fn spills_of_fast_kernels(listed: &[(Job, KernelResources)]) -> Vec<String> {
-    listed
-        .iter()
-        .filter(|(job, _)| is_fast(job.kernel))
-        .filter(|(_, resources)| resources.spill_bytes() > 0)
-        .map(|(job, resources)| format!("{} spills: {resources:?}", job.describe()))
-        .collect()
+fn spills(listed: &[(Job, KernelResources)], counts: fn(Kernel) -> bool) -> impl Iterator<Item = String> {
+    let spilled = listed.iter().filter(move |(job, resources)| counts(job.kernel) && resources.spill_bytes() > 0);
+    spilled.map(|(job, resources)| format!("{} spills: {resources:?}", job.describe()))
+}
+
+fn assert_no_fast_kernel_spills(compiler: &Compiler, jobs: &[Job]) {
+    let (listed, mut failures) = compile_all(compiler, jobs);
+    failures.extend(spills(&listed, is_fast));
+    report(&failures);
 }
 
 fn report(failures: &[String]) {
@@ -200,9 +193,7 @@ fn every_kernel_compiles_for_every_architecture_by_default() {
             assert!(planned || kernel == Kernel::Copy, "no plan uses {}", kernel.name());
         }
     }
-    let (listed, mut failures) = compile_all(&compiler, &jobs);
-    failures.extend(spills_of_fast_kernels(&listed));
-    report(&failures);
+    assert_no_fast_kernel_spills(&compiler, &jobs);
 }
 
 #[test]
@@ -214,9 +205,7 @@ fn every_instance_compiles_on_hopper_without_spills_by_default() {
         default_kernels_of(instance, Mode::Inclusive, HOPPER, &mut jobs);
     }
     jobs.retain(|job| is_fast(job.kernel));
-    let (listed, mut failures) = compile_all(&compiler, &jobs);
-    failures.extend(spills_of_fast_kernels(&listed));
-    report(&failures);
+    assert_no_fast_kernel_spills(&compiler, &jobs);
 }
 
 #[test]
@@ -245,9 +234,7 @@ fn every_kernel_of_every_type_that_small_and_middle_arrays_suggest_does_not_spil
             }
         }
     }
-    let (listed, mut failures) = compile_all(&compiler, &jobs);
-    failures.extend(spills_of_fast_kernels(&listed));
-    report(&failures);
+    assert_no_fast_kernel_spills(&compiler, &jobs);
 }
 
 #[test]
@@ -273,8 +260,7 @@ fn no_tuned_configuration_spills_on_any_checked_architecture() {
         !job.kernel.is_persistent() || job.config.stages(job.architecture.shared_bytes(), bytes(job)) > 0
     });
     let (listed, mut failures) = compile_all(&compiler, &jobs);
-    let spills = listed.iter().filter(|(_, resources)| resources.spill_bytes() > 0);
-    failures.extend(spills.map(|(job, resources)| format!("{} spills: {resources:?}", job.describe())));
+    failures.extend(spills(&listed, |_| true));
     report(&failures);
 }
 
@@ -328,9 +314,7 @@ fn every_kernel_of_every_type_compiles_for_every_architecture() {
             }
         }
     }
-    let (listed, mut failures) = compile_all(&compiler, &jobs);
-    failures.extend(spills_of_fast_kernels(&listed));
-    report(&failures);
+    assert_no_fast_kernel_spills(&compiler, &jobs);
 }
 
 /// All kernels, instances, modes and architectures: minutes. `cargo test --test compile_kernels -- --ignored --nocapture`
@@ -346,9 +330,7 @@ fn everything_compiles_for_every_architecture() {
             }
         }
     }
-    let (listed, mut failures) = compile_all(&compiler, &jobs);
-    failures.extend(spills_of_fast_kernels(&listed));
-    report(&failures);
+    assert_no_fast_kernel_spills(&compiler, &jobs);
 }
 
 #[test]

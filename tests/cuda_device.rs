@@ -46,16 +46,7 @@ fn modes(instance: Instance) -> Vec<Mode> {
 }
 
 fn request(instance: Instance, strategy: Strategy, mode: Mode, n: u64) -> ScanRequest {
-    ScanRequest {
-        instance,
-        strategy,
-        mode,
-        config: ScanConfig::default(),
-        n,
-        in_place: false,
-        input_offset: 0,
-        output_offset: 0,
-    }
+    ScanRequest::aligned(instance, strategy, mode, ScanConfig::default(), n)
 }
 
 fn check(device: &mut CudaDevice, request: &ScanRequest, failures: &mut Vec<String>) {

@@ -128,15 +128,17 @@ fn line(name: &str) -> u32 {
     found.unwrap_or_else(|| panic!("no line is marked '{marker}'")) as u32 + 1
 }
 
-/// What a party does where, without how many they are.
-fn summary(party: &Party) -> (u64, u32, Activity, Option<u32>) {
+/// What a party does where, without how many they are: block, thread, activity, line.
+type Summary = (u64, u32, Activity, Option<u32>);
+
+fn summary(party: &Party) -> Summary {
     if let Some(site) = party.site {
         assert!(site.file.ends_with("test_kernels.cpp"), "{site}");
     }
     (party.block, party.thread, party.activity, party.site.map(|site| site.line))
 }
 
-fn summaries(parties: &[Party]) -> Vec<(u64, u32, Activity, Option<u32>)> {
+fn summaries(parties: &[Party]) -> Vec<Summary> {
     parties.iter().map(summary).collect()
 }
 
@@ -447,47 +449,51 @@ fn each_fault(grid_blocks: u64, block_threads: u32, kernel: Kernel, check: impl 
     }
 }
 
+fn by_thread(parties: &[Party]) -> Vec<Summary> {
+    let mut parties = summaries(parties);
+    parties.sort_by_key(|party| party.1);
+    parties
+}
+
+/// The parties of a barrier divergence, by thread.
+fn divergence(error: ExecutionError) -> Vec<Summary> {
+    match error {
+        ExecutionError::BarrierDivergence { parties } => by_thread(&parties),
+        other => panic!("{other}"),
+    }
+}
+
 #[test]
 fn a_missing_barrier_participant_is_barrier_divergence() {
     let at_barrier = (Activity::BlockBarrier, Some(line("missing_participant")));
-    each_fault(1, 64, lookback_test_missing_participant, |error| match error {
-        ExecutionError::BarrierDivergence { parties } => {
-            let parties = summaries(&parties);
-            assert!(parties.contains(&(0, 5, Activity::Exited, None)), "{parties:?}");
-            assert!(parties.iter().any(|party| (party.2, party.3) == at_barrier), "{parties:?}");
-        }
-        other => panic!("{other}"),
+    each_fault(1, 64, lookback_test_missing_participant, |error| {
+        let parties = divergence(error);
+        assert!(parties.contains(&(0, 5, Activity::Exited, None)), "{parties:?}");
+        assert!(parties.iter().any(|party| (party.2, party.3) == at_barrier), "{parties:?}");
     });
 }
 
 #[test]
 fn an_early_return_before_a_barrier_is_barrier_divergence() {
     let at_barrier = (Activity::BlockBarrier, Some(line("early_return")));
-    each_fault(1, 64, lookback_test_early_return, |error| match error {
-        ExecutionError::BarrierDivergence { parties } => {
-            let parties = summaries(&parties);
-            let exited = parties.iter().find(|party| party.2 == Activity::Exited).unwrap();
-            assert!(exited.1 >= 32, "{parties:?}");
-            let waiting = parties.iter().find(|party| (party.2, party.3) == at_barrier).unwrap();
-            assert!(waiting.1 < 32, "{parties:?}");
-        }
-        other => panic!("{other}"),
+    each_fault(1, 64, lookback_test_early_return, |error| {
+        let parties = divergence(error);
+        let exited = parties.iter().find(|party| party.2 == Activity::Exited).unwrap();
+        assert!(exited.1 >= 32, "{parties:?}");
+        let waiting = parties.iter().find(|party| (party.2, party.3) == at_barrier).unwrap();
+        assert!(waiting.1 < 32, "{parties:?}");
     });
 }
 
 #[test]
 fn barriers_of_different_lines_are_barrier_divergence() {
     let lines = [line("two_barriers first"), line("two_barriers second")];
-    each_fault(1, 64, lookback_test_two_barriers, |error| match error {
-        ExecutionError::BarrierDivergence { parties } => {
-            let mut parties = summaries(&parties);
-            parties.sort_by_key(|party| party.1);
-            assert_eq!(parties.len(), 2);
-            assert!(parties[0].1 < 32 && parties[1].1 >= 32);
-            assert_eq!(parties.iter().map(|party| party.3.unwrap()).collect::<Vec<_>>(), lines);
-            assert!(parties.iter().all(|party| party.2 == Activity::BlockBarrier));
-        }
-        other => panic!("{other}"),
+    each_fault(1, 64, lookback_test_two_barriers, |error| {
+        let parties = divergence(error);
+        assert_eq!(parties.len(), 2);
+        assert!(parties[0].1 < 32 && parties[1].1 >= 32);
+        assert_eq!(parties.iter().map(|party| party.3.unwrap()).collect::<Vec<_>>(), lines);
+        assert!(parties.iter().all(|party| party.2 == Activity::BlockBarrier));
     });
 }
 
@@ -495,29 +501,19 @@ fn barriers_of_different_lines_are_barrier_divergence() {
 fn a_lane_at_the_barrier_while_its_warp_shuffles_is_barrier_divergence() {
     let barrier = (Activity::BlockBarrier, Some(line("barrier_in_collective barrier")));
     let shuffle = (in_collective(Collective::ShuffleUp, FULL), Some(line("barrier_in_collective shuffle")));
-    each_fault(1, 64, lookback_test_barrier_in_collective, |error| match error {
-        ExecutionError::BarrierDivergence { parties } => {
-            let parties = summaries(&parties);
-            assert!(parties.iter().any(|party| (party.2, party.3) == barrier), "{parties:?}");
-            assert!(parties.iter().any(|party| (party.2, party.3) == shuffle && party.1 >= 32), "{parties:?}");
-        }
-        other => panic!("{other}"),
+    each_fault(1, 64, lookback_test_barrier_in_collective, |error| {
+        let parties = divergence(error);
+        assert!(parties.iter().any(|party| (party.2, party.3) == barrier), "{parties:?}");
+        assert!(parties.iter().any(|party| (party.2, party.3) == shuffle && party.1 >= 32), "{parties:?}");
     });
 }
 
-/// Checks for a wrong mask; the parties are listed by thread.
-fn expect_wrong_mask(
-    error: ExecutionError,
-    fault: MaskFault,
-    mask: u32,
-    check: impl FnOnce(Vec<(u64, u32, Activity, Option<u32>)>),
-) {
+/// The parties of a wrong mask, by thread.
+fn wrong_mask(error: ExecutionError, fault: MaskFault, mask: u32) -> Vec<Summary> {
     match error {
         ExecutionError::WrongMask { fault: found, mask: found_mask, parties } => {
             assert_eq!((found, found_mask), (fault, mask));
-            let mut parties = summaries(&parties);
-            parties.sort_by_key(|party| party.1);
-            check(parties);
+            by_thread(&parties)
         }
         other => panic!("{other}"),
     }
@@ -527,9 +523,8 @@ fn expect_wrong_mask(
 fn a_lane_outside_its_own_mask_is_a_wrong_mask() {
     let site = Some(line("caller_not_in_mask"));
     each_fault(1, 32, lookback_test_caller_not_in_mask, |error| {
-        expect_wrong_mask(error, MaskFault::CallerNotInMask, 0xf0, |parties| {
-            assert_eq!(parties, [(0, 3, in_collective(Collective::ShuffleIndex, 0xf0), site)]);
-        });
+        let parties = wrong_mask(error, MaskFault::CallerNotInMask, 0xf0);
+        assert_eq!(parties, [(0, 3, in_collective(Collective::ShuffleIndex, 0xf0), site)]);
     });
 }
 
@@ -537,17 +532,15 @@ fn a_lane_outside_its_own_mask_is_a_wrong_mask() {
 fn an_exited_lane_in_the_mask_is_a_wrong_mask() {
     let shuffle = (in_collective(Collective::ShuffleDown, FULL), Some(line("lane_exited")));
     each_fault(1, 32, lookback_test_lane_exited, |error| {
-        expect_wrong_mask(error, MaskFault::LaneExited, FULL, |parties| {
-            assert!(parties.contains(&(0, 9, Activity::Exited, None)), "{parties:?}");
-            assert!(parties.iter().any(|party| (party.2, party.3) == shuffle), "{parties:?}");
-        });
+        let parties = wrong_mask(error, MaskFault::LaneExited, FULL);
+        assert!(parties.contains(&(0, 9, Activity::Exited, None)), "{parties:?}");
+        assert!(parties.iter().any(|party| (party.2, party.3) == shuffle), "{parties:?}");
     });
     let ballot = (in_collective(Collective::Ballot, 0xff), Some(line("masked_lane_exited")));
     each_fault(1, 32, lookback_test_masked_lane_exited, |error| {
-        expect_wrong_mask(error, MaskFault::LaneExited, 0xff, |parties| {
-            assert!(parties.iter().any(|party| party.2 == Activity::Exited), "{parties:?}");
-            assert!(parties.iter().any(|party| (party.2, party.3) == ballot && party.1 < 7), "{parties:?}");
-        });
+        let parties = wrong_mask(error, MaskFault::LaneExited, 0xff);
+        assert!(parties.iter().any(|party| party.2 == Activity::Exited), "{parties:?}");
+        assert!(parties.iter().any(|party| (party.2, party.3) == ballot && party.1 < 7), "{parties:?}");
     });
 }
 
@@ -555,11 +548,10 @@ fn an_exited_lane_in_the_mask_is_a_wrong_mask() {
 fn lanes_in_different_collectives_are_a_wrong_mask() {
     let lines = [line("lanes_apart first"), line("lanes_apart second")];
     each_fault(1, 32, lookback_test_lanes_apart, |error| {
-        expect_wrong_mask(error, MaskFault::LaneElsewhere, FULL, |parties| {
-            assert_eq!(parties.len(), 2);
-            assert!(parties[0].1 < 16 && parties[1].1 >= 16, "{parties:?}");
-            assert_eq!(parties.iter().map(|party| party.3.unwrap()).collect::<Vec<_>>(), lines);
-        });
+        let parties = wrong_mask(error, MaskFault::LaneElsewhere, FULL);
+        assert_eq!(parties.len(), 2);
+        assert!(parties[0].1 < 16 && parties[1].1 >= 16, "{parties:?}");
+        assert_eq!(parties.iter().map(|party| party.3.unwrap()).collect::<Vec<_>>(), lines);
     });
 }
 
@@ -567,8 +559,7 @@ fn lanes_in_different_collectives_are_a_wrong_mask() {
 fn masks_that_overlap_are_wrong_masks() {
     each_fault(1, 32, lookback_test_overlapping_masks, |error| match error {
         ExecutionError::WrongMask { fault: MaskFault::LaneElsewhere, mask, parties } => {
-            let mut parties = summaries(&parties);
-            parties.sort_by_key(|party| party.1);
+            let parties = by_thread(&parties);
             let first = (in_collective(Collective::WarpBarrier, 0x1f), Some(line("overlapping_masks first")));
             let second = (in_collective(Collective::WarpBarrier, 0xf8), Some(line("overlapping_masks second")));
             assert!(mask == 0x1f || mask == 0xf8);
@@ -582,10 +573,9 @@ fn masks_that_overlap_are_wrong_masks() {
 fn a_shuffle_from_outside_its_mask_is_a_wrong_mask() {
     let site = Some(line("source_not_in_mask"));
     each_fault(1, 32, lookback_test_source_not_in_mask, |error| {
-        expect_wrong_mask(error, MaskFault::SourceNotInMask, 0x3, |parties| {
-            assert_eq!(parties.len(), 1);
-            assert_eq!((parties[0].2, parties[0].3), (in_collective(Collective::ShuffleIndex, 0x3), site));
-        });
+        let parties = wrong_mask(error, MaskFault::SourceNotInMask, 0x3);
+        assert_eq!(parties.len(), 1);
+        assert_eq!((parties[0].2, parties[0].3), (in_collective(Collective::ShuffleIndex, 0x3), site));
     });
 }
 

@@ -426,27 +426,12 @@ mod command_line {
 }
 
 #[cfg(feature = "cuda")]
-mod kernels {
-    use lookback::cuda::{Architecture, Compiler, CudaError, Nvrtc, compile::Cache};
-
-    #[test]
-    fn the_measurement_kernels_compile_without_spills_for_every_architecture() {
-        let nvrtc = match Nvrtc::shared() {
-            Ok(nvrtc) => nvrtc,
-            Err(CudaError::CompilerMissing { searched }) => {
-                assert!(
-                    std::env::var_os("LOOKBACK_REQUIRE_CUDA_COMPILER").is_none(),
-                    "NVRTC is required here: {searched}"
-                );
-                eprintln!("skipped: no NVRTC");
-                return;
-            }
-            Err(error) => panic!("{error}"),
-        };
-        let compiler = Compiler::with_cache(nvrtc, Cache::disabled());
-        for architecture in Architecture::CHECKED {
-            let kernels = compiler.tools("measure.cu", architecture).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(kernels.resources.spill_bytes(), 0, "{architecture}");
-        }
+#[test]
+fn the_measurement_kernels_compile_without_spills_for_every_architecture() {
+    let name = "the_measurement_kernels_compile_without_spills_for_every_architecture";
+    let Some(compiler) = common::compiler(name) else { return };
+    for architecture in lookback::cuda::Architecture::CHECKED {
+        let kernels = compiler.tools("measure.cu", architecture).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(kernels.resources.spill_bytes(), 0, "{architecture}");
     }
 }

@@ -27,7 +27,7 @@ fn intervals() -> Instance {
 }
 
 fn request(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> ScanRequest {
-    ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
+    ScanRequest::aligned(instance, strategy, mode, config, n)
 }
 
 fn small_tile(vt: u32) -> ScanConfig {
@@ -147,21 +147,16 @@ proptest! {
     }
 }
 
+/// The strategies that divide the array into tiles.
+fn tiled() -> impl Iterator<Item = Strategy> {
+    Strategy::ALL.iter().copied().filter(|strategy| strategy.has_tiles())
+}
+
 /// Small launches of several warps, for schedules that switch between plain accesses.
 fn small_requests() -> impl Strategy_<Value = ScanRequest> {
-    let strategies = [
-        Strategy::ReduceThenScan,
-        Strategy::ScanThenPropagate,
-        Strategy::Chained,
-        Strategy::Lookback,
-        Strategy::SingleBlock,
-        Strategy::OneWave,
-        Strategy::Lookahead,
-        Strategy::SingleCluster,
-    ];
     let instances = [intervals(), sums_of_u32(), instance(ElementType::U8, Operator::Sum)];
     (
-        select(strategies.to_vec()),
+        select(tiled().collect::<Vec<_>>()),
         select(instances.to_vec()),
         configs(),
         1..5_u32,
@@ -472,15 +467,7 @@ fn every_alignment_of_input_and_output_is_right() {
     let mut device = checking_device();
     for &element in ElementType::NUMBERS {
         let bytes = element.bytes() as u32;
-        for strategy in [
-            Strategy::ScanThenPropagate,
-            Strategy::ReduceThenScan,
-            Strategy::Lookback,
-            Strategy::SingleBlock,
-            Strategy::OneWave,
-            Strategy::Lookahead,
-            Strategy::SingleCluster,
-        ] {
+        for strategy in tiled() {
             // Look-ahead looks at sectors of 32 bytes, the others at the 16 of an access.
             let offsets = if strategy == Strategy::Lookahead { ScanRequest::OFFSETS } else { 16 };
             for input_offset in (0..offsets).step_by(bytes as usize) {
@@ -503,14 +490,7 @@ fn every_vt_works_without_a_rebuild() {
     let mut device = checking_device();
     for vt in 1..=abi::LOOKBACK_MAXIMUM_VT {
         for instance in [sums_of_u32(), instance(ElementType::F64, Operator::Sum), intervals()] {
-            for strategy in [
-                Strategy::Lookback,
-                Strategy::ReduceThenScan,
-                Strategy::SingleBlock,
-                Strategy::OneWave,
-                Strategy::Lookahead,
-                Strategy::SingleCluster,
-            ] {
+            for strategy in tiled() {
                 let config = ScanConfig { vt, block_threads: 64, ..ScanConfig::default() };
                 let n = 5 * 64 * u64::from(vt) + 13;
                 run(&mut device, &request(instance, strategy, Mode::Inclusive, config, n), 3)
@@ -598,14 +578,7 @@ fn accesses_are_as_wide_as_can_be_at_any_alignment() {
         let config = ScanConfig { vt: 4 * width, block_threads: 64, ..ScanConfig::default() };
         let tile = u64::from(config.vt * config.block_threads);
         let n = 5 * tile + u64::from(width) + 1;
-        for strategy in [
-            Strategy::Lookback,
-            Strategy::Chained,
-            Strategy::SingleBlock,
-            Strategy::SingleCluster,
-            Strategy::OneWave,
-            Strategy::Lookahead,
-        ] {
+        for strategy in tiled().filter(|strategy| strategy.row().shape.kernels.len() == 1) {
             for (input, output) in [(0, 0), (1, 1), (1, 0), (0, 1), (1, width - 1), (0, width), (1, width + 1)] {
                 let sum = instance(element, Operator::Sum);
                 let request = ScanRequest {

@@ -10,7 +10,7 @@ use lookback::kernels::mutant::Mutant;
 use lookback::lab::stress::search::Limits;
 use lookback::lab::stress::thread_sanitizer::{Ending, Job, ThreadSanitizer, ThreadSanitizerError, search};
 use lookback::strategy::plan::ScanRequest;
-use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -33,23 +33,9 @@ fn detector(test: &str) -> Option<&'static ThreadSanitizer> {
 
 /// Nine full tiles of 256 elements and a part of one.
 fn request(strategy: Strategy, descriptor: Descriptor) -> ScanRequest {
-    ScanRequest {
-        instance: Instance::new(ElementType::U32, Operator::Sum).expect("it exists"),
-        strategy,
-        mode: Mode::Inclusive,
-        config: ScanConfig {
-            vt: 4,
-            block_threads: 64,
-            pattern: Pattern::Shuffle,
-            composition: Composition::ScanThenPropagate,
-            descriptor: Some(descriptor),
-            tile_order: TileOrder::Ticket,
-        },
-        n: 9 * 256 + 100,
-        in_place: false,
-        input_offset: 0,
-        output_offset: 0,
-    }
+    let instance = Instance::new(ElementType::U32, Operator::Sum).expect("it exists");
+    let config = ScanConfig { vt: 4, block_threads: 64, descriptor: Some(descriptor), ..ScanConfig::default() };
+    ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, 9 * 256 + 100)
 }
 
 fn with_pattern(pattern: Pattern, composition: Composition) -> ScanRequest {

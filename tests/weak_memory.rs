@@ -595,16 +595,8 @@ fn instances() -> [Instance; 6] {
 
 /// Look-back over about 8 tiles of 64 threads.
 fn lookback(instance: Instance, descriptor: Descriptor) -> ScanRequest {
-    let config = ScanConfig {
-        vt: 2,
-        block_threads: 64,
-        pattern: Pattern::Shuffle,
-        composition: Composition::ScanThenPropagate,
-        descriptor: Some(descriptor),
-        tile_order: TileOrder::Ticket,
-    };
-    let (strategy, mode) = (Strategy::Lookback, Mode::Inclusive);
-    ScanRequest { instance, strategy, mode, config, n: 8 * 128, in_place: false, input_offset: 0, output_offset: 0 }
+    let config = ScanConfig { vt: 2, block_threads: 64, descriptor: Some(descriptor), ..ScanConfig::default() };
+    ScanRequest::aligned(instance, Strategy::Lookback, Mode::Inclusive, config, 8 * 128)
 }
 
 fn case(request: ScanRequest, mutant: &'static str) -> Case {

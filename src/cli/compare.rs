@@ -161,13 +161,9 @@ fn device_word(kind: &str) -> &'static str {
 enum Problem {
     /// This configuration does not exist here; the run goes on.
     Impossible(String),
-    /// A kernel did wrong.
+    /// A kernel did wrong; `goes_on` says whether the device can be used further.
     #[cfg_attr(not(any(feature = "cpu", feature = "cuda")), expect(dead_code, reason = "no device has kernels then"))]
-    Failure {
-        error: DeviceError,
-        /// Whether the device can be used further.
-        goes_on: bool,
-    },
+    Failure { error: DeviceError, goes_on: bool },
     /// Something is missing on this machine.
     Absence(DeviceError),
 }

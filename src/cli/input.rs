@@ -13,48 +13,19 @@ use std::path::{Path, PathBuf};
 pub enum InputError {
     /// The operating system refused.
     #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// A `.npy` file that is none.
     #[error("{}: {problem}", path.display())]
-    Npy {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: NpyError,
-    },
+    Npy { path: PathBuf, problem: NpyError },
     /// The file says one type, the command line another.
     #[error("{} holds {found} elements, --types asks for {asked}; leave --types out or convert the file", path.display())]
-    OtherType {
-        /// The file.
-        path: PathBuf,
-        /// What the file holds.
-        found: ElementType,
-        /// What --types says.
-        asked: ElementType,
-    },
+    OtherType { path: PathBuf, found: ElementType, asked: ElementType },
     /// A raw file does not say what it holds.
     #[error("{} is raw binary (no .npy header): say what it holds with one type, for example --types u32", path.display())]
-    TypeMissing {
-        /// The file.
-        path: PathBuf,
-    },
+    TypeMissing { path: PathBuf },
     /// A raw file with a piece of an element at its end.
     #[error("{} has {bytes} bytes, no multiple of the {element_bytes} bytes of {element}; it is cut off or of another type", path.display())]
-    PartialElement {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-        /// The type asked for.
-        element: ElementType,
-        /// The size of one.
-        element_bytes: usize,
-    },
+    PartialElement { path: PathBuf, bytes: u64, element: ElementType, element_bytes: usize },
 }
 
 /// Reads a `.npy` or raw file. `asked` is the one type of the command line, if it has one.

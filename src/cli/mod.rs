@@ -212,66 +212,38 @@ pub enum CliError {
     Tune(#[from] crate::lab::measure::tune::TuneError),
     /// A record from which no table can be made.
     #[error("no table can be made from {}", path.display())]
-    RecordMakesNoTable {
-        /// The record.
-        path: PathBuf,
-        /// Why.
-        source: Box<crate::lab::measure::tune::TuneError>,
-    },
+    RecordMakesNoTable { path: PathBuf, source: Box<crate::lab::measure::tune::TuneError> },
     /// `tune` would put its table over a record.
     #[error(
         "--output {} names a record, the evidence of a table, which stays beside it; choose another name for the \
          table, such as tuning.toml",
         path.display()
     )]
-    OutputIsRecord {
-        /// What --output names.
-        path: PathBuf,
-    },
+    OutputIsRecord { path: PathBuf },
     /// `tune` would put its table over something that it did not write.
     #[error(
         "{} is there and is no tuning table, so it is not replaced; choose another name for --output, or delete it",
         path.display()
     )]
-    OutputIsNoTable {
-        /// What --output names.
-        path: PathBuf,
-    },
+    OutputIsNoTable { path: PathBuf },
     /// Measuring without a GPU.
     #[error(
         "{what} measures, so it needs an NVIDIA GPU with its driver and NVRTC (`lookback info` says what is missing); \
          {instead}"
     )]
-    NeedsGpu {
-        /// The command.
-        what: &'static str,
-        /// What can be done without a GPU.
-        instead: &'static str,
-        /// What is missing.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    NeedsGpu { what: &'static str, instead: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
     /// A sweep ended early.
     #[error(transparent)]
     Sweep(#[from] crate::lab::measure::run::SweepError),
     /// What was asked for is not part of this build.
     #[error("this build of lookback has no {device} device; build it with the cargo feature '{feature}'")]
-    NotBuilt {
-        /// The device.
-        device: &'static str,
-        /// The feature.
-        feature: &'static str,
-    },
+    NotBuilt { device: &'static str, feature: &'static str },
     /// The device is not there.
     #[error(
         "the {device} device cannot be used{}",
         if *device == "CUDA" && cfg!(feature = "cpu") { "; --device cpu runs the kernels without a GPU" } else { "" }
     )]
-    NoDevice {
-        /// The device.
-        device: &'static str,
-        /// Why.
-        source: DeviceError,
-    },
+    NoDevice { device: &'static str, source: DeviceError },
     /// The device failed.
     #[error(transparent)]
     Device(DeviceError),

@@ -13,20 +13,10 @@ pub enum NpyError {
     Magic,
     /// A version from the future.
     #[error(".npy format version {major}.{minor} is unknown; versions 1.0, 2.0 and 3.0 are read")]
-    Version {
-        /// Major version.
-        major: u8,
-        /// Minor version.
-        minor: u8,
-    },
+    Version { major: u8, minor: u8 },
     /// The file ends inside its header.
     #[error("cut off inside the .npy header: {found} bytes, the header takes {expected}")]
-    TruncatedHeader {
-        /// Bytes of the file.
-        found: u64,
-        /// Bytes up to the end of the header.
-        expected: u64,
-    },
+    TruncatedHeader { found: u64, expected: u64 },
     /// The header is not the dictionary it must be.
     #[error("the .npy header is malformed: {0}")]
     Header(String),
@@ -44,22 +34,12 @@ pub enum NpyError {
     ShapeOverflow(String),
     /// Less data than the shape says.
     #[error("cut off: the shape asks for {expected} bytes of data, the file has {found}")]
-    TruncatedData {
-        /// Bytes that the shape asks for.
-        expected: u64,
-        /// Bytes after the header.
-        found: u64,
-    },
+    TruncatedData { expected: u64, found: u64 },
     /// More data than the shape says.
     #[error(
         "the shape asks for {expected} bytes of data, the file has {found}: the header does not describe this file"
     )]
-    ExcessData {
-        /// Bytes that the shape asks for.
-        expected: u64,
-        /// Bytes after the header.
-        found: u64,
-    },
+    ExcessData { expected: u64, found: u64 },
 }
 
 /// The elements of a file.

@@ -94,78 +94,26 @@ impl Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Synchronization {
     /// All threads of a block have met at its barrier.
-    BlockBarrier {
-        /// The block's index.
-        block: u64,
-    },
-    /// Lanes of a warp have met in a collective.
-    Warp {
-        /// The block's index.
-        block: u64,
-        /// The warp's index in the block.
-        warp: u32,
-        /// The lanes, one bit each.
-        mask: u32,
-        /// Which one. Only a warp barrier orders memory: PTX promises nothing of the kind for shuffles and votes.
-        collective: Collective,
-    },
-    /// A block is given shared memory with unspecified contents.
-    SharedStorage {
-        /// The block's index.
-        block: u64,
-        /// First byte.
-        address: usize,
-        /// Length.
-        bytes: u32,
-    },
+    BlockBarrier { block: u64 },
+    /// Lanes of a warp, one bit each, have met in a collective. Only a warp barrier orders memory: PTX promises
+    /// nothing of the kind for shuffles and votes.
+    Warp { block: u64, warp: u32, mask: u32, collective: Collective },
+    /// A block is given shared memory with unspecified contents, so many bytes from this address on.
+    SharedStorage { block: u64, address: usize, bytes: u32 },
     /// A thread arrives at a barrier of copies: a release.
-    CopyBarrierArrival {
-        /// The block's index.
-        block: u64,
-        /// The thread's index in the block.
-        thread: u32,
-        /// The barrier's address.
-        barrier: usize,
-    },
+    CopyBarrierArrival { block: u64, thread: u32, barrier: usize },
     /// A phase of such a barrier is over.
-    CopyBarrierPhase {
-        /// The block's index.
-        block: u64,
-        /// The barrier's address.
-        barrier: usize,
-    },
+    CopyBarrierPhase { block: u64, barrier: usize },
     /// A thread has waited for the latest phase that is over: an acquire of all that arrived in it.
-    CopyBarrierWait {
-        /// The block's index.
-        block: u64,
-        /// The thread's index in the block.
-        thread: u32,
-        /// The barrier's address.
-        barrier: usize,
-    },
-    /// A thread arrives at the barrier of its thread block cluster.
-    ClusterArrival {
-        /// The block's index.
-        block: u64,
-        /// The thread's index in the block.
-        thread: u32,
-        /// Whether it releases what it did before.
-        is_release: bool,
-    },
+    CopyBarrierWait { block: u64, thread: u32, barrier: usize },
+    /// A thread arrives at the barrier of its thread block cluster, and may release what it did before.
+    ClusterArrival { block: u64, thread: u32, is_release: bool },
     /// All threads of the cluster have arrived.
     ClusterPhase,
     /// A thread has waited for that: an acquire of all arrivals that released.
-    ClusterWait {
-        /// The block's index.
-        block: u64,
-        /// The thread's index in the block.
-        thread: u32,
-    },
+    ClusterWait { block: u64, thread: u32 },
     /// All threads of a block have returned; its shared memory may be given to another block.
-    BlockEnd {
-        /// The block's index.
-        block: u64,
-    },
+    BlockEnd { block: u64 },
 }
 
 /// A copy from global to shared memory that goes on beside the thread which asked for it.
@@ -300,4 +248,19 @@ pub(super) fn guarded<R>(call: impl FnOnce() -> Result<R, String>) -> Result<R, 
 }
 
 /// So far from an array an access beside it is still said to be beside that array.
-pub(crate) const NEAR_BYTES: usize = 1 << 20;
+const NEAR_BYTES: usize = 1 << 20;
+
+/// What is said of an access outside these arrays, which are each a name, an address and bytes.
+#[cold]
+pub(crate) fn out_of_bounds<'a>(access: &Access, arrays: impl Iterator<Item = (&'a str, usize, usize)>) -> String {
+    let mut message = format!("{} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
+    let distance = |address| access.address.abs_diff(address);
+    let nearest = arrays.min_by_key(|&(_, address, bytes)| distance(address).min(distance(address + bytes)));
+    // Farther off it is no slip of an index, and which array is nearest changes from run to run.
+    if let Some((name, address, bytes)) = nearest.filter(|&(_, address, bytes)| distance(address) <= bytes + NEAR_BYTES)
+    {
+        let offset = access.address as i128 - address as i128;
+        message += &format!(", at byte {offset} of {name} ({bytes} bytes)");
+    }
+    message
+}

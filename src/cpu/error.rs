@@ -112,13 +112,8 @@ numbered! {
 pub enum Activity {
     /// At the block barrier.
     BlockBarrier,
-    /// In a collective of the lanes in the mask.
-    WarpCollective {
-        /// Which one.
-        collective: Collective,
-        /// Its lanes, one bit each.
-        mask: u32,
-    },
+    /// In a collective of the lanes in the mask, one bit each.
+    WarpCollective { collective: Collective, mask: u32 },
     /// Waits for a phase of a barrier of copies.
     CopyBarrier,
     /// Waits at the barrier of the thread block cluster.
@@ -230,128 +225,60 @@ pub enum ClusterFault {
     /// A thread waits without having arrived.
     #[error("the thread waits at the barrier without having arrived")]
     NotArrived,
-    /// More blocks are addressed than there are.
+    /// More blocks are addressed than there are; `rank` is the place in the cluster, here and below.
     #[error("the cluster has no block {rank}")]
-    NoSuchBlock {
-        /// The block's place in the cluster.
-        rank: u32,
-    },
+    NoSuchBlock { rank: u32 },
     /// A store to what is not shared memory.
     #[error("the place is not in the shared memory that the block has declared")]
     NotShared,
     /// A store into a block that may not be there yet.
     #[error("block {rank} may not have started: nobody waited for it")]
-    NotStarted {
-        /// The block's place in the cluster.
-        rank: u32,
-    },
+    NotStarted { rank: u32 },
     /// A store into a block whose shared memory may be another's.
     #[error("block {rank} has ended, and its shared memory with it")]
-    Ended {
-        /// The block's place in the cluster.
-        rank: u32,
-    },
+    Ended { rank: u32 },
 }
 
 /// Why a launch did not end. The first party is the one whose call showed the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
-    /// Not all threads of a block reach the same barrier.
+    /// Not all threads of a block reach the same barrier: who is at which, and who is at none.
     #[error("barrier divergence: {}", list(parties))]
-    BarrierDivergence {
-        /// Who is at which barrier, and who is not.
-        parties: Vec<Party>,
-    },
-    /// The lanes of a warp collective are not those that its mask names.
+    BarrierDivergence { parties: Vec<Party> },
+    /// The lanes of a warp collective are not those that its mask names: the mask of the caller, or that of the
+    /// collective that waits for it.
     #[error("wrong mask {mask:#010x}: {fault}: {}", list(parties))]
-    WrongMask {
-        /// What is wrong.
-        fault: MaskFault,
-        /// The mask of the caller, or that of the collective that waits for it.
-        mask: u32,
-        /// Who is where.
-        parties: Vec<Party>,
-    },
-    /// Nobody can run and nobody polls.
+    WrongMask { fault: MaskFault, mask: u32, parties: Vec<Party> },
+    /// Nobody can run and nobody polls. `waiting_blocks` found no free slot.
     #[error("deadlock, {waiting_blocks} blocks not started: {}", list(parties))]
-    Deadlock {
-        /// Who waits where.
-        parties: Vec<Party>,
-        /// Blocks that found no free slot.
-        waiting_blocks: u64,
-    },
-    /// Whoever can run only polls, and nobody stores what they poll for.
+    Deadlock { parties: Vec<Party>, waiting_blocks: u64 },
+    /// Whoever can run only polls, and nobody stores what they poll for. `waiting_blocks` found no free slot.
     #[error("lost progress, {waiting_blocks} blocks not started: {}", list(parties))]
-    LostProgress {
-        /// Who waits where.
-        parties: Vec<Party>,
-        /// Blocks that found no free slot.
-        waiting_blocks: u64,
-    },
-    /// A block declares more shared memory than it may have.
+    LostProgress { parties: Vec<Party>, waiting_blocks: u64 },
+    /// With this declaration a block has more shared memory than `LaunchSettings::shared_limit_bytes`.
     #[error("shared memory: {needed_bytes} bytes needed, {limit_bytes} allowed: {party}")]
-    SharedMemory {
-        /// With the declaration that did not fit.
-        needed_bytes: u64,
-        /// `LaunchSettings::shared_limit_bytes`.
-        limit_bytes: u32,
-        /// Whose declaration.
-        party: Party,
-    },
+    SharedMemory { needed_bytes: u64, limit_bytes: u32, party: Party },
     /// A vector access at an address that is no multiple of its width; a GPU faults on it.
     #[error("misaligned access of {bytes} bytes at {address:#x}: {party}")]
-    Misaligned {
-        /// The address.
-        address: usize,
-        /// The width.
-        bytes: u32,
-        /// Who made it.
-        party: Party,
-    },
+    Misaligned { address: usize, bytes: u32, party: Party },
     /// A barrier of copies is used wrongly.
     #[error("asynchronous copies: {fault}: {party}")]
-    Copy {
-        /// What is wrong.
-        fault: CopyFault,
-        /// Who did it.
-        party: Party,
-    },
+    Copy { fault: CopyFault, party: Party },
     /// The barrier or the shared memory of a thread block cluster is used wrongly.
     #[error("thread block cluster: {fault}: {party}")]
-    Cluster {
-        /// What is wrong.
-        fault: ClusterFault,
-        /// Who did it.
-        party: Party,
-    },
+    Cluster { fault: ClusterFault, party: Party },
     /// The memory back end rejected an access or an event.
     #[error("the memory back end stopped the launch: {message}: {party}")]
-    Backend {
-        /// Its reason.
-        message: String,
-        /// Who made the access.
-        party: Party,
-    },
+    Backend { message: String, party: Party },
     /// [`Stop::Launch`](super::Stop::Launch) took effect.
     #[error("stopped on request after {points} scheduling points")]
-    Stopped {
-        /// How far it got.
-        points: u64,
-    },
+    Stopped { points: u64 },
     /// The settings cannot be launched.
     #[error("invalid launch settings: {fault}")]
-    InvalidSettings {
-        /// Which, and what would do.
-        fault: String,
-    },
+    InvalidSettings { fault: String },
     /// No memory for the stacks of the coroutines.
     #[error("no memory for {stacks} coroutine stacks ({message}); lower resident_blocks or block_threads")]
-    Stacks {
-        /// How many are needed.
-        stacks: usize,
-        /// What the system said.
-        message: String,
-    },
+    Stacks { stacks: usize, message: String },
 }
 
 fn list(parties: &[Party]) -> String {

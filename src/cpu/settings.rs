@@ -28,31 +28,21 @@ pub enum Schedule {
     /// polls. Nothing is drawn, so this is the fast one.
     #[default]
     Fair,
-    /// A warp drawn from the seed goes on, with a lane drawn from the seed, wherever a thread waits, and
-    /// with the given probability at every scheduling point too.
-    Random {
-        /// Probability in `0.0 ..= 1.0` that a scheduling point switches to another warp.
-        preemption: f64,
-    },
+    /// A warp drawn from the seed goes on, with a lane drawn from the seed, wherever a thread waits, and with the
+    /// probability `preemption`, `0.0 ..= 1.0`, at every scheduling point too.
+    Random { preemption: f64 },
 }
 
 /// A launch or a block that dies in the middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
-    /// No thread of this block runs on after the block's k-th scheduling point. The others go on, and a
-    /// launch whose other blocks all end is a success that reports the stopped block. It keeps its slot.
-    Block {
-        /// The block's index.
-        block: u64,
-        /// k, counted over the threads of the block.
-        after_points: u64,
-    },
-    /// The launch ends with [`ExecutionError::Stopped`] after its k-th scheduling point.
-    Launch {
-        /// k, counted over all threads.
-        after_points: u64,
-    },
+    /// No thread of this block runs on after the block's k-th scheduling point, counted over its threads: k is
+    /// `after_points`. The others go on, and a launch whose other blocks all end is a success that reports the stopped
+    /// block. It keeps its slot.
+    Block { block: u64, after_points: u64 },
+    /// The launch ends with [`ExecutionError::Stopped`] after its k-th scheduling point, counted over all threads.
+    Launch { after_points: u64 },
 }
 
 /// A block that nobody lets run for a while, in the middle of its work.

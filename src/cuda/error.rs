@@ -10,182 +10,81 @@ use std::path::PathBuf;
 /// CUDA is missing, or something in it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CudaError {
-    /// The driver's library is not there: no NVIDIA driver on this machine.
+    /// The driver's library is not there, under none of its names: no NVIDIA driver on this machine.
     #[error(
         "no NVIDIA driver: none of {searched} could be loaded; install the driver (nvidia-smi must work), \
          or put the folder of libcuda.so.1 on LD_LIBRARY_PATH"
     )]
-    DriverLibraryMissing {
-        /// The library names that were tried.
-        searched: String,
-    },
+    DriverLibraryMissing { searched: String },
     /// The driver lacks a function that this build calls.
     #[error(
         "the NVIDIA driver is too old for this build: its libcuda has no function {function}; update the driver, \
          or build with an earlier CUDA version (cargo feature cuda-12080)"
     )]
-    DriverTooOld {
-        /// The function that is missing.
-        function: &'static str,
-    },
+    DriverTooOld { function: &'static str },
     /// The driver is there and sees no such GPU.
     #[error(
         "no CUDA device {ordinal}: the driver reports {available} device(s); check nvidia-smi and CUDA_VISIBLE_DEVICES"
     )]
-    NoDevice {
-        /// The device that was asked for.
-        ordinal: usize,
-        /// How many the driver reports.
-        available: usize,
-    },
-    /// A driver call failed.
+    NoDevice { ordinal: usize, available: usize },
+    /// A driver call failed: what was being done ("allocating 64 bytes for the output"), and the driver's name of the
+    /// error ("CUDA_ERROR_LAUNCH_FAILED") and sentence about it.
     #[error("{action} failed: {message} ({name})")]
-    Driver {
-        /// What was being done, for example "allocating 64 bytes for the output".
-        action: String,
-        /// The driver's name of the error, for example "CUDA_ERROR_LAUNCH_FAILED".
-        name: String,
-        /// The driver's sentence about it.
-        message: String,
-    },
-    /// NVRTC is nowhere to be found.
+    Driver { action: String, name: String, message: String },
+    /// NVRTC is nowhere to be found; `searched` are the places, in order.
     #[error(
         "no CUDA compiler: NVRTC (libnvrtc) was not found. Looked at: {searched}. Run scripts/install-cuda.sh \
          (no root needed), or set CUDA_HOME to an installed CUDA toolkit"
     )]
-    CompilerMissing {
-        /// Where it was looked for, in order.
-        searched: String,
-    },
+    CompilerMissing { searched: String },
     /// NVRTC was found and cannot be used.
     #[error("the CUDA compiler {} cannot be used: {reason}; point CUDA_HOME at another toolkit or run scripts/install-cuda.sh", path.display())]
-    CompilerUnusable {
-        /// The library.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    CompilerUnusable { path: PathBuf, reason: String },
     /// The compiler does not know the GPU.
     #[error("NVRTC {version} compiles for {supported}, not for {architecture}; install another CUDA toolkit")]
-    ArchitectureUnsupported {
-        /// What was asked for.
-        architecture: Architecture,
-        /// What there is.
-        supported: String,
-        /// Version of NVRTC.
-        version: String,
-    },
-    /// A kernel does not compile.
+    ArchitectureUnsupported { architecture: Architecture, supported: String, version: String },
+    /// A kernel does not compile: `what` names it with its instance and configuration.
     #[error("NVRTC could not compile {what} for {architecture}\noptions: {options}\n{log}")]
-    CompilationFailed {
-        /// The kernel, its instance and its configuration.
-        what: String,
-        /// The architecture.
-        architecture: Architecture,
-        /// The compiler's options.
-        options: String,
-        /// The compiler's log.
-        log: String,
-    },
+    CompilationFailed { what: String, architecture: Architecture, options: String, log: String },
     /// A kernel source includes a file that is not embedded.
     #[error(transparent)]
     SourceMissing(#[from] SourceMissing),
     /// Not enough memory on the device.
     #[error("{what} need {needed_bytes} bytes, the device has {available_bytes} free; choose a smaller n")]
-    OutOfMemory {
-        /// What did not fit.
-        what: String,
-        /// What it takes.
-        needed_bytes: u64,
-        /// What there is.
-        available_bytes: u64,
-    },
-    /// A kernel wrote outside the array it was given.
+    OutOfMemory { what: String, needed_bytes: u64, available_bytes: u64 },
+    /// A kernel (`what` names strategy and configuration) wrote "before" or "after" the "input" or "output" that it
+    /// was given. `distance` is that of the lowest changed byte from the array's edge: 1 for the byte next to it.
     #[error(
         "{what} wrote outside its {array}: {bytes} guard byte(s) {side} it changed, the one at the lowest address \
          {distance} byte(s) from the array's edge"
     )]
-    WroteOutside {
-        /// The strategy and its configuration.
-        what: String,
-        /// "output" or "input".
-        array: &'static str,
-        /// "before" or "after".
-        side: &'static str,
-        /// How many guard bytes changed.
-        bytes: u64,
-        /// Distance of the lowest changed byte from the array's edge: 1 for the byte next to it.
-        distance: u64,
-    },
-    /// A kernel changed its input in a scan that is not in place.
+    WroteOutside { what: String, array: &'static str, side: &'static str, bytes: u64, distance: u64 },
+    /// A kernel changed its input in a scan that is not in place; `what` names strategy and configuration.
     #[error("{what} changed {elements} element(s) of its input, the first at index {first}")]
-    InputChanged {
-        /// The strategy and its configuration.
-        what: String,
-        /// How many elements changed.
-        elements: u64,
-        /// The first that did.
-        first: u64,
-    },
+    InputChanged { what: String, elements: u64, first: u64 },
     /// A launch did not come to its end.
     #[error(
         "{what} did not finish within {seconds} s; the launch hangs (the device stays busy until this process ends)"
     )]
-    DidNotFinish {
-        /// What was waited for.
-        what: String,
-        /// How long.
-        seconds: u64,
-    },
-    /// The dataset that is loaded is not the one that is asked for.
+    DidNotFinish { what: String, seconds: u64 },
+    /// The dataset that is loaded is not the one that is asked for, by instance and n.
     #[error("the request is for {requested}, the loaded dataset holds {loaded}")]
-    DatasetMismatch {
-        /// Instance and n of the request.
-        requested: String,
-        /// Instance and n of the dataset.
-        loaded: String,
-    },
-    /// Arrays whose lengths do not fit together.
+    DatasetMismatch { requested: String, loaded: String },
+    /// Arrays whose numbers of elements do not fit together.
     #[error("the output has {output} elements and the input {input}; {expected}")]
-    LengthMismatch {
-        /// Elements of the input.
-        input: usize,
-        /// Elements of the output.
-        output: usize,
-        /// What would fit.
-        expected: &'static str,
-    },
+    LengthMismatch { input: usize, output: usize, expected: &'static str },
     /// Arrays that overlap without being one and the same.
     #[error(
         "input ({input_address:#x}, {input_bytes} bytes) and output ({output_address:#x}, {output_bytes} bytes) overlap \
          without being the same array; scan in place or into another array"
     )]
-    PartialOverlap {
-        /// Address of the input.
-        input_address: u64,
-        /// Bytes of the input.
-        input_bytes: u64,
-        /// Address of the output.
-        output_address: u64,
-        /// Bytes of the output.
-        output_bytes: u64,
-    },
-    /// An address that is no multiple of the element size.
+    PartialOverlap { input_address: u64, input_bytes: u64, output_address: u64, output_bytes: u64 },
+    /// The address of the "input" or "output" is no multiple of the element size.
     #[error("the {array} at {address:#x} is not aligned to its element size of {alignment} bytes")]
-    Misaligned {
-        /// "input" or "output".
-        array: &'static str,
-        /// Its address.
-        address: u64,
-        /// What it has to be a multiple of.
-        alignment: u64,
-    },
-    /// A stream or an array of another context.
+    Misaligned { array: &'static str, address: u64, alignment: u64 },
+    /// A "stream", "input" or "output" of another context.
     #[error("the {what} belongs to another CUDA context than the scanner")]
-    WrongContext {
-        /// "stream", "input" or "output".
-        what: &'static str,
-    },
+    WrongContext { what: &'static str },
     /// The configuration cannot be launched.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -194,14 +93,7 @@ pub enum CudaError {
         "a tile of {tile_bytes} bytes does not fit into the {shared_bytes} bytes of shared memory that a block of \
          {architecture} may have; lower VT or threads per block"
     )]
-    TileTooLarge {
-        /// The tile.
-        tile_bytes: u64,
-        /// Whose shared memory.
-        architecture: Architecture,
-        /// How much there is.
-        shared_bytes: u64,
-    },
+    TileTooLarge { tile_bytes: u64, architecture: Architecture, shared_bytes: u64 },
 }
 
 impl CudaError {

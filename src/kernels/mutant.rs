@@ -111,48 +111,19 @@ pub struct Mutant {
 pub enum MutantError {
     /// Not `MUTANT(name, "when", "text")`.
     #[error("{file}:{line}: a hook is MUTANT(name, \"when\", \"text\") with plain strings; this one is not")]
-    Malformed {
-        /// The file.
-        file: String,
-        /// The line.
-        line: u32,
-    },
+    Malformed { file: String, line: u32 },
     /// A word of `when` that is not known.
     #[error("{file}:{line}: '{word}' is not known in a mutant's \"when\"; cuda/mutants.cuh lists what is")]
-    UnknownWord {
-        /// The file.
-        file: String,
-        /// The line.
-        line: u32,
-        /// The word.
-        word: String,
-    },
+    UnknownWord { file: String, line: u32, word: String },
     /// A first hook without a kind.
     #[error("{file}:{line}: the mutant '{name}' says no kind: give kind=… at one of its hooks, and \"\" at the others")]
-    NoKind {
-        /// The file.
-        file: String,
-        /// The line.
-        line: u32,
-        /// The mutant.
-        name: String,
-    },
+    NoKind { file: String, line: u32, name: String },
     /// Two descriptions of one name.
     #[error("{file}:{line}: the mutant '{name}' is described twice: leave \"\" and \"\" at its other hooks")]
-    Twice {
-        /// The file.
-        file: String,
-        /// The line.
-        line: u32,
-        /// The mutant.
-        name: String,
-    },
+    Twice { file: String, line: u32, name: String },
     /// A name that no hook has.
     #[error("there is no mutant '{name}'; `lookback stress --list-mutants` lists them")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
+    Unknown { name: String },
 }
 
 impl Mutant {

@@ -1,7 +1,7 @@
 //! A memory back end that lets a launch touch its arrays and nothing else. Everything goes to native
 //! memory, once it is known to lie inside an array that the launch was given.
 
-use crate::cpu::backend::NEAR_BYTES;
+use crate::cpu::backend::out_of_bounds;
 use crate::cpu::{Access, AccessKind, MemoryBackend, Synchronization};
 
 /// An array that a launch may touch.
@@ -42,17 +42,7 @@ impl BoundsCheck {
         if allowed {
             return Ok(());
         }
-        let mut message = format!("{} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
-        let nearest = self.arrays.iter().min_by_key(|array| {
-            access.address.abs_diff(array.address).min(access.address.abs_diff(array.address + array.bytes))
-        });
-        // Farther off it is no slip of an index, and which array is nearest changes from run to run.
-        let nearest = nearest.filter(|array| access.address.abs_diff(array.address) <= array.bytes + NEAR_BYTES);
-        if let Some(array) = nearest {
-            let offset = access.address as i128 - array.address as i128;
-            message += &format!(", at byte {offset} of {} ({} bytes)", array.name, array.bytes);
-        }
-        Err(message)
+        Err(out_of_bounds(access, self.arrays.iter().map(|array| (array.name, array.address, array.bytes))))
     }
 }
 

@@ -24,16 +24,7 @@ pub enum DeviceError {
     Cuda(#[from] crate::cuda::CudaError),
     /// Not enough memory.
     #[error("{what} needs {needed_bytes} bytes, {device} has {available_bytes} free; choose a smaller n")]
-    OutOfMemory {
-        /// The array that did not fit.
-        what: String,
-        /// The device.
-        device: String,
-        /// What it would take.
-        needed_bytes: u64,
-        /// What there is.
-        available_bytes: u64,
-    },
+    OutOfMemory { what: String, device: String, needed_bytes: u64, available_bytes: u64 },
     /// `run` before `load`.
     #[error("no dataset is loaded on the device; call `load` first")]
     NoDataset,

@@ -332,7 +332,7 @@ impl Record {
         parse(&text, &json, 1)
     }
 
-    /// Writes `data.json` and `data.csv`, each whole or not at all.
+    /// Writes `data.json` and `data.csv`, each whole or not at all, and removes what an interrupted run left.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -340,7 +340,9 @@ impl Record {
         let csv = directory.join(CSV);
         let has_choices = self.rows.iter().any(|row| row.chosen_strategy.is_some());
         write_atomically(&csv, &to_csv(&self.rows, true, has_choices, &csv)?)?;
-        write_atomically(&directory.join(JSON), self.to_json().as_bytes())
+        write_atomically(&directory.join(JSON), self.to_json().as_bytes())?;
+        let partial = directory.join(PARTIAL);
+        if_there(fs::remove_file(&partial).map_err(io_error("remove", &partial))).map(drop)
     }
 
     /// The record as JSON text.
@@ -441,16 +443,9 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn request(strategy: Strategy, n: u64, vt: u32) -> ScanRequest {
-        ScanRequest {
-            instance: Instance::new(ElementType::U32, Operator::Sum).unwrap(),
-            strategy,
-            mode: Mode::Inclusive,
-            config: ScanConfig { vt, ..ScanConfig::default() },
-            n,
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        }
+        let instance = Instance::new(ElementType::U32, Operator::Sum).unwrap();
+        let config = ScanConfig { vt, ..ScanConfig::default() };
+        ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n)
     }
 
     pub(crate) fn outcome(n: u64, timed: bool) -> Outcome {

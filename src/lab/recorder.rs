@@ -38,80 +38,30 @@ pub struct Skipped {
 /// A record that cannot be read, written, or gone on with.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The operating system refused.
+    /// The operating system refused an action: "read", "write", ….
     #[error("cannot {action} {}", path.display())]
-    Io {
-        /// "read", "write", ….
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-    /// No record there.
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// No record in the folder, and the command that makes one.
     #[error("{} holds no {what}; make one with `lookback {command} --output {}`", path.display(), path.display())]
-    Missing {
-        /// The folder.
-        path: PathBuf,
-        /// What was looked for.
-        what: &'static str,
-        /// The command that makes one.
-        command: &'static str,
-    },
-    /// Not what this program writes.
+    Missing { path: PathBuf, what: &'static str, command: &'static str },
+    /// Not what this program writes; lines count from 1.
     #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
+    Damaged { path: PathBuf, line: usize, reason: String },
     /// Compressed data that end too soon or are none.
     #[error("{} cannot be decompressed; measure again, or give another file", path.display())]
-    Compressed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: io::Error,
-    },
+    Compressed { path: PathBuf, source: io::Error },
     /// Written by another version.
     #[error("{} has format {found}, this program reads format {read}; use the version that wrote it", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-        /// That of this version.
-        read: u32,
-    },
+    Format { path: PathBuf, found: u32, read: u32 },
     /// A record is there already.
     #[error("{} is there already; go on with it by --resume, or choose another folder", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Rows of two machines or programs do not belong into one record.
+    Exists { path: PathBuf },
+    /// Rows of two machines or programs do not belong into one record: `what` is "GPU", "driver", "commit", ….
     #[error("{} was begun with {what} '{recorded}', now it is '{present}'; start anew in another folder", path.display())]
-    CannotResume {
-        /// The file.
-        path: PathBuf,
-        /// "GPU", "driver", "commit", ….
-        what: &'static str,
-        /// What the record says.
-        recorded: String,
-        /// What is there now.
-        present: String,
-    },
+    CannotResume { path: PathBuf, what: &'static str, recorded: String, present: String },
     /// A row that is no line of CSV.
     #[error("cannot write {} as CSV", path.display())]
-    Csv {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        source: csv::Error,
-    },
+    Csv { path: PathBuf, source: csv::Error },
 }
 
 /// The error of an `action` ("read", "write", …) that the operating system refused.

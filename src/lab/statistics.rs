@@ -3,6 +3,7 @@
 //! Times of one kernel are skewed (nothing makes it faster than it can be, much makes it slower) and now and
 //! then two-peaked, so everything here rests on order, not on a bell curve.
 
+use crate::names::named;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -74,28 +75,17 @@ impl Summary {
     }
 }
 
-/// What two sets of samples say about each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Difference {
-    /// The new times are shorter by more than the threshold.
-    Faster,
-    /// They differ by less than the threshold.
-    Same,
-    /// The samples do not decide.
-    Unclear,
-    /// The new times are longer by more than the threshold.
-    Slower,
-}
-
-impl Difference {
-    /// The word in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Faster => "faster",
-            Self::Same => "same",
-            Self::Unclear => "unclear",
-            Self::Slower => "slower",
-        }
+named! {
+    /// What two sets of samples say about each other.
+    pub enum Difference as "difference" {
+        /// The new times are shorter by more than the threshold.
+        Faster = "faster",
+        /// They differ by less than the threshold.
+        Same = "same",
+        /// The samples do not decide.
+        Unclear = "unclear",
+        /// The new times are longer by more than the threshold.
+        Slower = "slower",
     }
 }
 

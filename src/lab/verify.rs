@@ -189,16 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn request(instance: Instance, mode: Mode, n: u64) -> ScanRequest {
-        ScanRequest {
-            instance,
-            strategy: Strategy::Lookback,
-            mode,
-            config: ScanConfig::default(),
-            n,
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        }
+        ScanRequest::aligned(instance, Strategy::Lookback, mode, ScanConfig::default(), n)
     }
 
     /// The right output of any instance; a rounded one is summed in its own precision.

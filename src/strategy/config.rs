@@ -46,60 +46,30 @@ pub enum ConfigError {
     /// Threads per block not a multiple of 32 from 32 to 1024.
     #[error("threads per block is {0}; it must be a multiple of 32 from 32 to {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
     BlockThreads(u32),
-    /// No room for the warps that a strategy adds.
+    /// No room for the threads of the warps that a strategy adds to those that hold values.
     #[error("threads per block is {block_threads}; {strategy} adds {added} to them, and a block has at most {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
-    HelperThreads {
-        /// The strategy.
-        strategy: &'static str,
-        /// Threads that hold values.
-        block_threads: u32,
-        /// Those that it adds.
-        added: u32,
-    },
+    HelperThreads { strategy: &'static str, block_threads: u32, added: u32 },
     /// Shuffles exchange values inside a warp only.
     #[error("the scan pattern 'shuffle' works inside a warp; with the composition 'block' choose another pattern")]
     ShuffleAcrossBlock,
-    /// The element does not fit the descriptor.
+    /// The element does not fit the descriptor, which holds values of so many bytes.
     #[error(
         "the descriptor '{descriptor}' holds values of up to {holds} bytes, the element has {bytes}; choose 'split' or leave the choice out"
     )]
-    DescriptorTooSmall {
-        /// The layout that was asked for.
-        descriptor: Descriptor,
-        /// Bytes of value it holds.
-        holds: usize,
-        /// Bytes of the element.
-        bytes: usize,
-    },
+    DescriptorTooSmall { descriptor: Descriptor, holds: usize, bytes: usize },
     /// 'inclusive minus input' needs an inverse.
     #[error("the mode 'inclusive-minus-input' exists for integer sums only, not for {0}; choose 'exclusive'")]
     NoInverse(String),
     /// The operator is not defined on the element type.
     #[error(transparent)]
     NoSuchInstance(#[from] NoSuchInstance),
-    /// The GPU is too old for the strategy.
+    /// The GPU, of compute capability `major.minor`, is too old for the strategy.
     #[error(
         "the strategy '{strategy}' needs thread block clusters, which GPUs have from compute capability 9.0 on; this one \
          has {major}.{minor}: choose '{for_small}' for arrays of up to 64 KiB, '{for_large}' for larger ones"
     )]
-    NoClusters {
-        /// The strategy that was asked for.
-        strategy: &'static str,
-        /// Compute capability of the GPU, in front of the point.
-        major: i32,
-        /// And behind it.
-        minor: i32,
-        /// A strategy for small arrays instead.
-        for_small: &'static str,
-        /// And one for larger ones.
-        for_large: &'static str,
-    },
+    NoClusters { strategy: &'static str, major: i32, minor: i32, for_small: &'static str, for_large: &'static str },
     /// More elements than a grid of blocks can cover.
     #[error("{n} elements need {blocks} blocks, a grid has at most 2^31 - 1; raise VT or threads per block")]
-    TooManyBlocks {
-        /// Elements asked for.
-        n: u64,
-        /// Blocks they would need.
-        blocks: u64,
-    },
+    TooManyBlocks { n: u64, blocks: u64 },
 }

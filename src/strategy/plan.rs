@@ -34,6 +34,11 @@ impl ScanRequest {
     /// What addresses are told apart by: where they lie in a sector of the L2 cache, in bytes.
     pub const OFFSETS: u32 = abi::LOOKBACK_SECTOR_BYTES;
 
+    /// From one array into another one, both of which begin at a sector.
+    pub const fn aligned(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> Self {
+        Self { instance, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
+    }
+
     /// Below it lie the offsets that a strategy tells apart.
     pub fn offsets_that_matter(strategy: Strategy) -> u32 {
         let has_copies = strategy.row().shape.blocks == Blocks::Persistent;

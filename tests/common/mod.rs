@@ -1,4 +1,5 @@
 //! What tests share: a compiler without a GPU, a machine that nobody has, and the peers.
+#![allow(dead_code)] // No test needs all of it.
 
 #[cfg(feature = "cli")]
 use lookback::lab::measure::environment::{Machine, Program};
@@ -11,7 +12,6 @@ use std::path::Path;
 
 /// The compiler without a cache, so that a test compiles what it says; nothing, with a word, where there is none.
 #[cfg(feature = "cuda")]
-#[allow(dead_code)] // Not every test compiles kernels.
 pub fn compiler(test: &str) -> Option<lookback::cuda::Compiler> {
     use lookback::cuda::Nvrtc;
     use lookback::cuda::compile::{Cache, Compiler};
@@ -29,7 +29,6 @@ pub fn compiler(test: &str) -> Option<lookback::cuda::Compiler> {
 }
 
 /// The scans of other libraries, as a build with the feature `peers` names them.
-#[allow(dead_code)] // Not every test that takes the machine takes the peers.
 pub const PEER_SCANS: [&str; 9] = [
     "cub-3.0.1",
     "cub-3.0.1-64-bit-count",
@@ -43,12 +42,10 @@ pub const PEER_SCANS: [&str; 9] = [
 ];
 
 /// The name of the GPU that records of tests come from.
-#[allow(dead_code)] // As above.
 pub const H100: &str = "NVIDIA H100 80GB HBM3";
 
 /// A machine with this GPU.
 #[cfg(feature = "cli")]
-#[allow(dead_code)] // As above.
 pub fn machine(gpu: &str) -> Machine {
     Machine {
         gpu: gpu.to_owned(),
@@ -71,7 +68,6 @@ pub fn machine(gpu: &str) -> Machine {
 
 /// How a sweep on that machine begins.
 #[cfg(feature = "cli")]
-#[allow(dead_code)] // As above.
 pub fn header(gpu: &str, sweep: SweepFile, command: &str) -> SweepHeader {
     SweepHeader {
         format: FORMAT,
@@ -90,12 +86,10 @@ pub fn header(gpu: &str, sweep: SweepFile, command: &str) -> SweepHeader {
 
 /// How it ends.
 #[cfg(feature = "cli")]
-#[allow(dead_code)] // As above.
 pub const FINISHED: Finished = Finished { seconds: 1.0, median_clock_mhz: Some(1980.0), temperature_celsius: None };
 
 /// A record in a folder, gone on with or new.
 #[cfg(feature = "cli")]
-#[allow(dead_code)] // As above.
 pub fn recorder(folder: &Path, header: &SweepHeader, resume: bool) -> SweepRecorder {
     match SweepRecorder::open(folder, header, resume).unwrap_or_else(|error| panic!("{error}")) {
         Opened::Recorder(recorder) => *recorder,

@@ -3,8 +3,7 @@
 use super::history::{Location, NO_LOCATION};
 use super::knowledge::{Knowledge, Message, Phase, ThreadState};
 use super::shadow::{Conflict, ReadLists, Shadow};
-use crate::cpu::backend::NEAR_BYTES;
-use crate::cpu::backend::{Access, AccessKind, Scope};
+use crate::cpu::backend::{Access, AccessKind, Scope, out_of_bounds};
 use crate::cpu::error::{RawSite, SourceSite};
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -452,23 +451,11 @@ impl WeakMemory {
                 self.recent_array[access.kind as usize] = at;
                 Ok((at, access.address - self.arrays[at].address))
             }
-            _ => Err(self.out_of_bounds(access)),
+            _ => {
+                let arrays = self.arrays.iter().map(|array| (array.name.as_str(), array.address, array.bytes));
+                Err(out_of_bounds(access, arrays))
+            }
         }
-    }
-
-    #[cold]
-    fn out_of_bounds(&self, access: &Access) -> String {
-        let mut message = format!("{} of {} bytes outside all arrays that it may touch", access.kind, access.bytes);
-        let nearest = self.arrays.iter().min_by_key(|array| {
-            access.address.abs_diff(array.address).min(access.address.abs_diff(array.address + array.bytes))
-        });
-        // Farther off it is no slip of an index, and which array is nearest changes from run to run.
-        let nearest = nearest.filter(|array| access.address.abs_diff(array.address) <= array.bytes + NEAR_BYTES);
-        if let Some(array) = nearest {
-            let offset = access.address as i128 - array.address as i128;
-            message += &format!(", at byte {offset} of {} ({} bytes)", array.name, array.bytes);
-        }
-        message
     }
 
     /// A warp for each block, of which one lane is used.

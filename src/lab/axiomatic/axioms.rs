@@ -51,10 +51,7 @@ fn members(mut set: Set) -> impl Iterator<Item = usize> {
 pub enum ModelError {
     /// One bit an event: the sets have only so many.
     #[error("an execution of {events} events is more than the {MAXIMUM_EVENTS} that the search holds")]
-    TooManyEvents {
-        /// How many it has.
-        events: usize,
-    },
+    TooManyEvents { events: usize },
 }
 
 /// A relation that is kept transitive: the followers of each event.

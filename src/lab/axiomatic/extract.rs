@@ -21,20 +21,10 @@ pub enum ExtractError {
     NoLineInfo,
     /// Part of the protocol is not there.
     #[error("the PTX has no {what}: not a single-pass scan kernel, or one in a form that is not understood")]
-    Missing {
-        /// The part.
-        what: &'static str,
-    },
+    Missing { what: &'static str },
     /// An instruction of the protocol is of no known form.
     #[error("line {line} of the PTX, '{text}': {reason}")]
-    Instruction {
-        /// Its line.
-        line: usize,
-        /// Its text.
-        text: String,
-        /// What is not understood.
-        reason: &'static str,
-    },
+    Instruction { line: usize, text: String, reason: &'static str },
 }
 
 /// Reads the protocol of a single-pass kernel, `lookback`, `chained` or `one_wave`, from its PTX.

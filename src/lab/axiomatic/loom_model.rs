@@ -55,10 +55,7 @@ pub struct LoomReport {
 pub enum LoomError {
     /// It holds only so many threads.
     #[error("loom runs 1 to {MAXIMUM_TILES} tiles, not {tiles}")]
-    Tiles {
-        /// What was asked for.
-        tiles: usize,
-    },
+    Tiles { tiles: usize },
 }
 
 /// Runs the protocol with that many tiles, for at most that long.

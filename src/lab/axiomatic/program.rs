@@ -215,67 +215,21 @@ pub enum Operation {
 /// One step of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
-    /// A load; a register for each cell.
-    Load {
-        /// Where, and how.
-        access: Access,
-        /// What receives the cells.
-        into: Vec<Register>,
-        /// Registers that the address is computed from.
-        address: Vec<Register>,
-        /// What to call it in a counterexample.
-        label: String,
-    },
+    /// A load; a register for each cell. `address` are the registers that the address is computed from, and `label`
+    /// is the access's name in a counterexample, here and below.
+    Load { access: Access, into: Vec<Register>, address: Vec<Register>, label: String },
     /// A store; a value for each cell.
-    Store {
-        /// Where, and how.
-        access: Access,
-        /// What the cells receive.
-        values: Vec<Expression>,
-        /// Registers that the address is computed from.
-        address: Vec<Register>,
-        /// What to call it in a counterexample.
-        label: String,
-    },
-    /// `atom`, or `red` where nothing receives what was read. Of one cell.
-    Update {
-        /// Where, and how.
-        access: Access,
-        /// What receives the value before; nothing for `red`.
-        into: Option<Register>,
-        /// What is written.
-        operation: Operation,
-        /// What to call it in a counterexample.
-        label: String,
-    },
-    /// `fence.acq_rel` or `fence.sc`.
-    Fence {
-        /// Whether it is `fence.sc`.
-        sequential: bool,
-        /// Whom it reaches.
-        scope: Scope,
-    },
+    Store { access: Access, values: Vec<Expression>, address: Vec<Register>, label: String },
+    /// `atom`, or `red` where nothing receives the value before. Of one cell.
+    Update { access: Access, into: Option<Register>, operation: Operation, label: String },
+    /// `fence.sc` if it is `sequential`, else `fence.acq_rel`.
+    Fence { sequential: bool, scope: Scope },
     /// `bar.sync`: all threads of the block that execute one with this number meet, each time.
-    Barrier {
-        /// The barrier's number.
-        number: u32,
-    },
+    Barrier { number: u32 },
     /// A register computed from others.
-    Set {
-        /// What is computed.
-        register: Register,
-        /// From what.
-        value: Expression,
-    },
-    /// One way or the other.
-    If {
-        /// Not 0 for the first.
-        condition: Expression,
-        /// The first.
-        then: Vec<Statement>,
-        /// The second.
-        otherwise: Vec<Statement>,
-    },
+    Set { register: Register, value: Expression },
+    /// One way if the condition is not 0, or the other.
+    If { condition: Expression, then: Vec<Statement>, otherwise: Vec<Statement> },
     /// Executions in which this is 0 are not looked at: the way out of a loop that waits.
     Await(Expression),
 }

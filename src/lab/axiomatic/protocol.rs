@@ -23,6 +23,7 @@ use super::program::{
     describe_sequence, sequence_of, sequence_up_to,
 };
 use super::sequences::{Counter, Layout, Role, Sequences, Status, Step, StepKind};
+use crate::names::named;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -38,31 +39,17 @@ pub enum CheckError {
     Model(#[from] ModelError),
 }
 
-/// What is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The prefixes of one launch.
-    Composition,
-    /// Descriptors at the end of a launch.
-    HandOver,
-    /// Ticket, count of finished blocks, epoch.
-    Counters,
-    /// Shared memory within a block.
-    Block,
-}
-
-impl Part {
-    /// All of them.
-    pub const ALL: &[Self] = &[Self::Composition, Self::HandOver, Self::Counters, Self::Block];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Composition => "composition",
-            Self::HandOver => "hand-over",
-            Self::Counters => "counters",
-            Self::Block => "block",
-        }
+named! {
+    /// What is checked.
+    pub enum Part as "part of the protocol" {
+        /// The prefixes of one launch.
+        Composition = "composition",
+        /// Descriptors at the end of a launch.
+        HandOver = "hand-over",
+        /// Ticket, count of finished blocks, epoch.
+        Counters = "counters",
+        /// Shared memory within a block.
+        Block = "block",
     }
 }
 

@@ -108,23 +108,12 @@ pub enum Counter {
 pub enum Role {
     /// The tag of a split descriptor.
     Tag,
-    /// A value of a split descriptor: the slot that is meant under either status. Slots are numbered as the
-    /// publishes write them.
-    Value {
-        /// Under an aggregate.
-        aggregate: usize,
-        /// Under a prefix.
-        prefix: usize,
-    },
-    /// Halves of a packed descriptor, of which 0 is the value and 1 the tag.
-    Word {
-        /// The first half.
-        first: u8,
-        /// How many.
-        halves: u8,
-        /// 2 if they are the elements of a vector access.
-        elements: u8,
-    },
+    /// A value of a split descriptor: the slot that is meant under an aggregate's status, and under a prefix's. Slots
+    /// are numbered as the publishes write them.
+    Value { aggregate: usize, prefix: usize },
+    /// So many halves of a packed descriptor from the first on, of which 0 is the value and 1 the tag; `elements` is
+    /// 2 if they are the elements of a vector access.
+    Word { first: u8, halves: u8, elements: u8 },
     /// A counter.
     Counter(Counter),
     /// What one thread of a block hands to the others in shared memory.

@@ -64,41 +64,15 @@ pub enum Kind {
 /// What is measured against each other.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
-    /// A strategy of this crate.
-    Scan {
-        /// The strategy.
-        strategy: Strategy,
-        /// What is computed.
-        mode: Mode,
-        /// The choices inside the strategy.
-        config: ScanConfig,
-    },
-    /// What the tuning table names for the size.
-    Auto {
-        /// The strategy that it came to.
-        strategy: Strategy,
-        /// What is computed.
-        mode: Mode,
-        /// The choices inside that strategy.
-        config: ScanConfig,
-    },
+    /// A strategy of this crate, with the choices inside it.
+    Scan { strategy: Strategy, mode: Mode, config: ScanConfig },
+    /// What the tuning table names for the size: the strategy that it came to, and the choices inside that.
+    Auto { strategy: Strategy, mode: Mode, config: ScanConfig },
     /// A strategy whose kernel was compiled so that tiles wait for nothing: how fast it could be at best. Its result is
     /// wrong by design.
-    Bound {
-        /// The strategy.
-        strategy: Strategy,
-        /// What it would compute.
-        mode: Mode,
-        /// The choices inside the strategy.
-        config: ScanConfig,
-    },
+    Bound { strategy: Strategy, mode: Mode, config: ScanConfig },
     /// A scan of another library.
-    Peer {
-        /// Its name.
-        name: String,
-        /// What is computed.
-        mode: Mode,
-    },
+    Peer { name: String, mode: Mode },
     /// The driver's copy on the device.
     Memcpy,
     /// A copy kernel with accesses of 16 bytes.
@@ -110,10 +84,7 @@ pub enum Subject {
     /// Nothing at all: what the events and the queue around them take.
     EmptyFrame,
     /// A kernel that runs for a given time.
-    Spin {
-        /// How long.
-        nanoseconds: u64,
-    },
+    Spin { nanoseconds: u64 },
 }
 
 /// Whether a subject is a peer in another variant than the one its users call: a 64-bit count, a fixed order, a call

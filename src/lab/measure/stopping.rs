@@ -98,29 +98,15 @@ pub enum Judgement {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unmet {
     /// Fewer samples than the minimum.
-    TooFew {
-        /// How many there are.
-        samples: usize,
-        /// How many there must be.
-        minimum: usize,
-    },
-    /// The median is not sure enough.
-    StandardError {
-        /// Its standard error, relative to what is published.
-        found: f64,
-        /// What would be a plateau.
-        allowed: f64,
-    },
-    /// The first and the second half of the series disagree.
-    Drift {
-        /// By how much the second median is larger, relative to what is published.
-        change: f64,
-    },
-    /// One half is much noisier than the other, and the median not sure enough to overlook that.
-    Spread {
-        /// How many times as wide.
-        ratio: f64,
-    },
+    TooFew { samples: usize, minimum: usize },
+    /// The median is not sure enough: its standard error and what a plateau would be allowed, relative to what is
+    /// published.
+    StandardError { found: f64, allowed: f64 },
+    /// The second half's median is larger than the first's by `change`, relative to what is published: the halves
+    /// disagree.
+    Drift { change: f64 },
+    /// One half is `ratio` times as wide as the other, and the median not sure enough to overlook that.
+    Spread { ratio: f64 },
     /// Most samples ran at reduced clock.
     Clock,
 }

@@ -186,36 +186,16 @@ fn default_figures() -> Vec<Figure> {
 pub enum SweepFileError {
     /// Neither shipped nor a file.
     #[error("there is no sweep '{name}': it is none of {shipped} and no file")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        shipped: String,
-    },
+    Unknown { name: String, shipped: String },
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// No TOML, or not the fields of a sweep.
+    Io { path: PathBuf, source: std::io::Error },
+    /// The file, or the shipped sweep, is no TOML or has not the fields of a sweep.
     #[error("{origin} is no sweep file")]
-    Toml {
-        /// The file, or the shipped sweep.
-        origin: String,
-        /// What is wrong, with line and column.
-        source: Box<toml::de::Error>,
-    },
+    Toml { origin: String, source: Box<toml::de::Error> },
     /// A value that makes no sense.
     #[error("the sweep '{sweep}' cannot be run: {reason}")]
-    Value {
-        /// The sweep.
-        sweep: String,
-        /// What is wrong and what would do.
-        reason: String,
-    },
+    Value { sweep: String, reason: String },
     /// Its tuning table does not fit the GPU.
     #[error(transparent)]
     Tuning(#[from] TuningError),

@@ -77,60 +77,24 @@ struct Variant {
 /// Why a peer could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// No peer has this name.
+    /// No peer has this name; `choices` are the names there are, or how to get some.
     #[error("no peer is called '{name}'; {choices}")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The names there are, or how to get some.
-        choices: String,
-    },
+    Unknown { name: String, choices: String },
     /// The peer has no such scan.
     #[error("{peer} has no {mode} scan of {instance}; it has {choices}")]
-    Unsupported {
-        /// The peer.
-        peer: &'static str,
-        /// The instance that was asked for.
-        instance: Instance,
-        /// The mode that was asked for.
-        mode: Mode,
-        /// What it has.
-        choices: String,
-    },
+    Unsupported { peer: &'static str, instance: Instance, mode: Mode, choices: String },
     /// More elements than the peer's count can hold.
     #[error("{peer} takes at most {largest} elements, not {n}; its variant with a 64-bit count takes more")]
-    TooLarge {
-        /// The peer.
-        peer: &'static str,
-        /// Elements asked for.
-        n: u64,
-        /// The most it takes.
-        largest: u64,
-    },
-    /// An array whose length is not what was prepared.
+    TooLarge { peer: &'static str, n: u64, largest: u64 },
+    /// An "input" or "output" whose number of elements is not what was prepared.
     #[error("the {array} has {found} element(s), and the peer was prepared for {expected}")]
-    LengthMismatch {
-        /// "input" or "output".
-        array: &'static str,
-        /// Elements of the array.
-        found: u64,
-        /// Elements that it must have.
-        expected: u64,
-    },
-    /// An array of another type than was prepared.
+    LengthMismatch { array: &'static str, found: u64, expected: u64 },
+    /// Arrays of another element type than was prepared.
     #[error("the arrays hold {found}, and the peer was prepared for {expected}")]
-    ElementMismatch {
-        /// Element type of the arrays.
-        found: ElementType,
-        /// Element type that was prepared.
-        expected: ElementType,
-    },
-    /// An array of another context.
+    ElementMismatch { found: ElementType, expected: ElementType },
+    /// An "input" or "output" of another context.
     #[error("the {array} belongs to another CUDA context than the peer's stream")]
-    WrongContext {
-        /// "input" or "output".
-        array: &'static str,
-    },
+    WrongContext { array: &'static str },
     /// A call of the CUDA runtime or driver failed.
     #[cfg(feature = "cuda")]
     #[error(transparent)]

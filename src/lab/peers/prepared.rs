@@ -114,16 +114,8 @@ impl PreparedPeer {
     /// peers: it stands for a look-back over tiles of 512 elements, fewer than any peer's tile has, with 64 additions
     /// one after the other inside a tile, more than any peer's thread does.
     pub fn verification_request(&self) -> ScanRequest {
-        ScanRequest {
-            instance: self.instance,
-            strategy: Strategy::Lookback,
-            mode: self.mode,
-            config: ScanConfig { vt: 64, block_threads: 8, ..ScanConfig::default() },
-            n: self.n,
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        }
+        let config = ScanConfig { vt: 64, block_threads: 8, ..ScanConfig::default() };
+        ScanRequest::aligned(self.instance, Strategy::Lookback, self.mode, config, self.n)
     }
 
     /// Puts one run onto the stream.

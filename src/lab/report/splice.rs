@@ -6,8 +6,8 @@
 //! <!-- lookback:end size-h100 -->
 //! ```
 //!
-//! The name is that of a record's file without its ending (a sweep's, or a table of mutants), or `figures` for a table
-//! of all pictures with their data and commands.
+//! The name is that of a record's file without its ending (a sweep's, or a table of mutants), `figures` for a table of all
+//! pictures with their data and commands, or `strategies` for the table of strategies.
 
 use super::error::{ReportError, SpliceError};
 use super::source::{SweepSource, kill_tables};
@@ -15,6 +15,7 @@ use super::sweep;
 use super::table::Table;
 use super::tables::main_tables;
 use crate::lab::stress::table::KillTable;
+use crate::strategy::Strategy;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -23,6 +24,7 @@ const BEGIN: &str = "<!-- lookback:begin ";
 const END: &str = "<!-- lookback:end ";
 const CLOSE: &str = " -->";
 const FIGURES: &str = "figures";
+const STRATEGIES: &str = "strategies";
 
 /// The document with its tables as the records have them. Nothing is written.
 ///
@@ -99,10 +101,13 @@ fn kill_tables_of(sources: &[SweepSource]) -> Result<Vec<(String, KillTable)>, R
 
 fn known(sources: &[SweepSource]) -> String {
     let names = sources.iter().map(|source| source.stem.as_str());
-    names.chain([FIGURES]).collect::<Vec<_>>().join(", ")
+    names.chain([FIGURES, STRATEGIES]).collect::<Vec<_>>().join(", ")
 }
 
 fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<String>, ReportError> {
+    if name == STRATEGIES {
+        return Ok(Some(strategies().markdown()));
+    }
     if name == FIGURES {
         return Ok(Some(figures(document, sources)?.markdown()));
     }
@@ -111,6 +116,17 @@ fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<
     }
     let text = |source: &SweepSource| main_tables(&source.record).iter().map(Table::markdown).collect::<Vec<_>>();
     Ok(sources.iter().find(|source| source.stem == name).map(|source| text(source).join("\n")))
+}
+
+/// The strategies, from their rows.
+fn strategies() -> Table {
+    let row = |strategy: &Strategy| {
+        let row = strategy.row();
+        let cells = [row.launches, row.element_moves, row.summary].map(str::to_owned);
+        [vec![format!("`{strategy}`")], cells.to_vec()].concat()
+    };
+    let caption = "Each strategy, its launches for one scan, and the elements that it reads and writes.".to_owned();
+    Table::new(caption, &["strategy", "launches", "element-moves", ""], Strategy::ALL.iter().map(row).collect(), 4)
 }
 
 /// Which picture is drawn from which file, and which command measured it.

@@ -35,32 +35,14 @@ named! {
 pub enum Disturbance {
     /// Nothing.
     None,
-    /// A block stands still from its k-th scheduling point on, for so many switches of the others.
-    Pause {
-        /// The block.
-        block: u64,
-        /// k
-        after_points: u64,
-        /// How long.
-        switches: u64,
-    },
+    /// A block stands still from its k-th scheduling point on, for so many switches of the others. k is `after_points`.
+    Pause { block: u64, after_points: u64, switches: u64 },
     /// A block never runs on after its k-th scheduling point; then the workspace is cleaned.
-    Kill {
-        /// The block.
-        block: u64,
-        /// k
-        after_points: u64,
-    },
+    Kill { block: u64, after_points: u64 },
     /// The launch ends after its k-th scheduling point; then the workspace is cleaned.
-    Abort {
-        /// k
-        after_points: u64,
-    },
+    Abort { after_points: u64 },
     /// Another launch runs at the k-th access of the protocol, on a workspace of its own.
-    Overlap {
-        /// k
-        after_accesses: u64,
-    },
+    Overlap { after_accesses: u64 },
 }
 
 impl Disturbance {

@@ -15,35 +15,25 @@ use crate::lab::dataset::Dataset;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Descriptor, Mode};
-use std::fmt;
 
 /// How a run showed that something is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// An output element is not what it must be.
-    WrongResult {
-        /// The first such element.
-        index: u64,
-        /// How many.
-        mismatches: u64,
-    },
+    /// So many output elements are not what they must be, the first at `index`.
+    #[error("{}", wrong_elements(*index, *mismatches))]
+    WrongResult { index: u64, mismatches: u64 },
     /// Bytes beside the output, or the input, were written.
+    #[error("bytes beside the output, or the input, were written")]
     WroteElsewhere,
     /// The workspace is not as a launch must leave it.
-    Workspace {
-        /// What is wrong with it.
-        what: String,
-    },
-    /// Whoever can run only polls.
-    LostProgress {
-        /// Who waits for whom.
-        text: String,
-    },
+    #[error("the workspace after the launch: {what}")]
+    Workspace { what: String },
+    /// Whoever can run only polls: who waits for whom.
+    #[error("{text}")]
+    LostProgress { text: String },
     /// The executor or the memory found a fault: a race, an access outside all arrays, a barrier that diverges.
-    Execution {
-        /// Which.
-        text: String,
-    },
+    #[error("{text}")]
+    Execution { text: String },
 }
 
 impl Fault {
@@ -59,33 +49,21 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WrongResult { index, mismatches: 1 } => write!(formatter, "element {index} is wrong"),
-            Self::WrongResult { index, mismatches } => {
-                write!(formatter, "{mismatches} elements are wrong, the first at {index}")
-            }
-            Self::WroteElsewhere => formatter.write_str("bytes beside the output, or the input, were written"),
-            Self::Workspace { what } => write!(formatter, "the workspace after the launch: {what}"),
-            Self::LostProgress { text } | Self::Execution { text } => formatter.write_str(text),
-        }
+fn wrong_elements(index: u64, mismatches: u64) -> String {
+    match mismatches {
+        1 => format!("element {index} is wrong"),
+        _ => format!("{mismatches} elements are wrong, the first at {index}"),
     }
 }
 
 /// A run that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("launch {}: {fault}", launch + 1)]
 pub struct Failure {
     /// Which launch, from 0.
     pub launch: u32,
     /// How it showed.
     pub fault: Fault,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "launch {}: {}", self.launch + 1, self.fault)
-    }
 }
 
 /// What a run that passed did.

@@ -12,20 +12,12 @@ use std::str::FromStr;
 /// Text that is no case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CaseError {
-    /// Something in the text is not as `Display` writes it.
+    /// A part of the text is not as `Display` writes it.
     #[error("'{part}' in a case: {fault}")]
-    Part {
-        /// Which.
-        part: String,
-        /// Why.
-        fault: String,
-    },
-    /// Something is missing.
+    Part { part: String, fault: String },
+    /// A key is missing.
     #[error("a case needs {key}=…")]
-    Missing {
-        /// Which.
-        key: &'static str,
-    },
+    Missing { key: &'static str },
     /// The scan cannot be launched so.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -64,25 +56,17 @@ pub(super) fn draw_scan(draw: &mut Draw, strategy: Strategy, when: &When, usual:
     })?;
     let usual_patterns = if draw.percent(usual.shuffles) { &[Pattern::Shuffle] } else { Pattern::ALL };
     let pattern = draw.possible(&when.patterns, usual_patterns, |_| true)?;
-    let request = ScanRequest {
-        instance,
-        strategy,
-        mode: Mode::Inclusive,
-        config: ScanConfig {
-            vt: draw.of(usual.vts),
-            block_threads: draw.of(usual.block_threads),
-            pattern,
-            composition: draw.possible(&when.compositions, Composition::ALL, |composition| {
-                pattern != Pattern::Shuffle || composition != Composition::Block
-            })?,
-            descriptor: draw.possible(&[], layouts, |layout| holds(layout, instance.element().bytes())),
-            tile_order: TileOrder::Ticket,
-        },
-        n: 0,
-        in_place: false,
-        input_offset: 0,
-        output_offset: 0,
+    let config = ScanConfig {
+        vt: draw.of(usual.vts),
+        block_threads: draw.of(usual.block_threads),
+        pattern,
+        composition: draw.possible(&when.compositions, Composition::ALL, |composition| {
+            pattern != Pattern::Shuffle || composition != Composition::Block
+        })?,
+        descriptor: draw.possible(&[], layouts, |layout| holds(layout, instance.element().bytes())),
+        tile_order: TileOrder::Ticket,
     };
+    let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, 0);
     let mode = draw.possible(&when.modes, usual.modes, |mode| Plan::new(&ScanRequest { mode, ..request }).is_ok())?;
     Some(ScanRequest { mode, ..request })
 }

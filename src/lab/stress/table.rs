@@ -67,23 +67,12 @@ pub enum Cell {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         reproduce: Option<String>,
     },
-    /// It found nothing.
-    Survived {
-        /// In so many runs.
-        runs: u64,
-        /// And seconds.
-        seconds: f64,
-    },
+    /// It found nothing in so many runs and seconds.
+    Survived { runs: u64, seconds: f64 },
     /// What the detector looks at does not hold the fault.
-    NotModelled {
-        /// Why.
-        why: String,
-    },
+    NotModelled { why: String },
     /// It was not asked, or could not be.
-    NotRun {
-        /// Why.
-        why: String,
-    },
+    NotRun { why: String },
 }
 
 impl Cell {

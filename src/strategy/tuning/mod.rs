@@ -62,11 +62,6 @@ pub struct Resolved {
 /// Elements at which a row without a limit is tried.
 const LARGE: u64 = 1 << 32;
 
-fn request(instance: Instance, strategy: Strategy, config: ScanConfig, n: u64) -> ScanRequest {
-    let mode = Mode::Inclusive;
-    ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
-}
-
 /// What a row says of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fixed {
@@ -235,7 +230,7 @@ impl Range {
         let n = self.up_to.min(LARGE);
         let is_held = |range: &Self| {
             let config = configured(range.strategy, range.fixed, bytes, n);
-            let plan = Plan::new(&request(instance, range.strategy, config, n));
+            let plan = Plan::new(&ScanRequest::aligned(instance, range.strategy, Mode::Inclusive, config, n));
             plan.is_ok_and(|plan| plan.has_its_clusters(gpu.architecture) && plan.fits(gpu.architecture, bytes))
         };
         let choices = [self, Self { fixed: None, ..self }];

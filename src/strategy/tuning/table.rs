@@ -1,10 +1,10 @@
 //! A tuning table as its file has it: reading, checking, writing.
 
-use super::{Fixed, LARGE, configured, request};
+use super::{Fixed, LARGE, configured};
 use crate::element::{ElementType, Instance, Operator};
 use crate::gpu::{Architecture, Gpu};
-use crate::strategy::plan::Plan;
-use crate::strategy::{Composition, ConfigError, ScanConfig, Strategy, UnknownName};
+use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::{Composition, ConfigError, Mode, ScanConfig, Strategy, UnknownName};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -164,12 +164,7 @@ pub struct TuningTable {
 pub enum TuningError {
     /// The file cannot be read.
     #[error("cannot read the tuning table {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     /// No TOML, or not the fields of a table.
     #[error("{origin} is no tuning table: {fault}")]
     Toml {
@@ -180,22 +175,10 @@ pub enum TuningError {
     },
     /// The header says what cannot be.
     #[error("{origin} is no tuning table: {reason}")]
-    Table {
-        /// The file.
-        origin: String,
-        /// What is wrong and what would do.
-        reason: &'static str,
-    },
-    /// A row that cannot be used.
+    Table { origin: String, reason: &'static str },
+    /// A row that cannot be used: which, counted from 1, and what it is about.
     #[error("{origin}, {row}: {fault}")]
-    Row {
-        /// The file.
-        origin: String,
-        /// Which row, counted from 1, and what it is about.
-        row: String,
-        /// What is wrong with it.
-        fault: RowFault,
-    },
+    Row { origin: String, row: String, fault: RowFault },
 }
 
 /// What is wrong with a row of a table.
@@ -210,26 +193,18 @@ pub enum RowFault {
     /// VT without threads per block, or the other way round.
     #[error("vt and block_threads belong together: give both, or neither for what is suggested for the size")]
     HalfConfigured,
-    /// Rows out of order.
+    /// Rows out of order: the row's limit, and that of the row before.
     #[error("up_to is {found}, which is not above the {before} of the row before; rows of a type must ascend")]
-    NotAscending {
-        /// Its limit.
-        found: u64,
-        /// That of the row before.
-        before: u64,
-    },
+    NotAscending { found: u64, before: u64 },
     /// A row behind the one that holds for everything larger.
     #[error("the row before has no up_to and holds for all larger sizes; only the last one of a type may have none")]
     AfterLast,
-    /// A rule whose limit is no higher than that of one before, on whatever GPU.
+    /// A rule whose limit is no higher than that of one before, counted from 1, on whatever GPU.
     #[error(
         "its limit is not above that of rule {before}, which comes first, so it would hold for nothing; \
          rules must ascend"
     )]
-    Covered {
-        /// The rule, counted from 1.
-        before: usize,
-    },
+    Covered { before: usize },
     /// A rule with a limit of nothing.
     #[error("its limit is 0, so it would hold for nothing; give it bytes, or leave it out")]
     Nothing,
@@ -238,24 +213,10 @@ pub enum RowFault {
     NoLast,
     /// A tile that no block can hold.
     #[error("a block on {gpu} cannot hold a tile of {strategy} with VT {vt} and {block_threads} threads; choose less")]
-    TooLarge {
-        /// The strategy.
-        strategy: Strategy,
-        /// Values per thread.
-        vt: u32,
-        /// Threads per block.
-        block_threads: u32,
-        /// The GPU.
-        gpu: String,
-    },
+    TooLarge { strategy: Strategy, vt: u32, block_threads: u32, gpu: String },
     /// A cluster on a GPU without.
     #[error("{gpu} has no thread block clusters, which {strategy} needs; choose another strategy, or 9.0 and later")]
-    NoClusters {
-        /// The strategy.
-        strategy: Strategy,
-        /// The GPU.
-        gpu: String,
-    },
+    NoClusters { strategy: Strategy, gpu: String },
 }
 
 #[derive(Deserialize)]
@@ -563,7 +524,7 @@ impl TuningRow {
         let instance = Instance::new(self.element, self.operator).map_err(ConfigError::from)?;
         for n in [below.saturating_add(1), self.up_to.unwrap_or(LARGE.max(below))] {
             let config = self.config(n);
-            let plan = Plan::new(&request(instance, self.strategy, config, n))?;
+            let plan = Plan::new(&ScanRequest::aligned(instance, self.strategy, Mode::Inclusive, config, n))?;
             if let Some(gpu) = gpu.filter(|gpu| !plan.has_its_clusters(gpu.architecture)) {
                 return Err(RowFault::NoClusters { strategy: self.strategy, gpu: gpu.to_string() });
             }

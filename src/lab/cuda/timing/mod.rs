@@ -116,9 +116,9 @@ impl GpuLaboratory {
     }
 
     fn open_point(&mut self, point: &Point, seed: u64) -> Result<OpenedPoint, CudaError> {
+        self.timer.gpu.bind()?;
         self.open = None;
         let gpu = &mut self.timer.gpu;
-        gpu.bind()?;
         let element_bytes = point.instance.element().bytes() as u64;
         let Offsets { input, output } = point.offsets;
         let [input_offset, output_offset] = [input, output].map(|offset| u64::from(offset) * element_bytes);

@@ -8,6 +8,7 @@ use super::super::sweep::SweepFile;
 use super::{Comparison, SUBJECT, SWEEP, TARGETS, Target};
 use crate::element::{ElementType, Operator};
 use crate::lab::statistics::{Difference, Summary};
+use crate::names::named;
 use crate::strategy::{Mode, Strategy};
 use crate::text::{format_bytes, format_size};
 use std::collections::{HashMap, HashSet};
@@ -131,25 +132,15 @@ impl Finding {
     }
 }
 
-/// What is said of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TargetResult {
-    /// Every figure reaches it.
-    Pass,
-    /// Some do not, or nothing was measured.
-    Miss,
-    /// It is for another GPU than the record's.
-    OtherGpu,
-}
-
-impl TargetResult {
-    /// The word in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Miss => "MISS",
-            Self::OtherGpu => "-",
-        }
+named! {
+    /// What is said of a target.
+    pub enum TargetResult as "result of a target" {
+        /// Every figure reaches it.
+        Pass = "pass",
+        /// Some do not, or nothing was measured.
+        Miss = "MISS",
+        /// It is for another GPU than the record's.
+        OtherGpu = "-",
     }
 }
 

@@ -87,10 +87,7 @@ pub enum TuneError {
         "it is a record of the sweep '{found}', not of '{NAME}': what it measured are no candidates for a table; \
          measure them with `lookback tune --output FILE`"
     )]
-    OtherSweep {
-        /// The sweep.
-        found: String,
-    },
+    OtherSweep { found: String },
     /// The record has nothing that a row could rest on.
     #[error(
         "the record has no point at which a scan's graph, stream and cold time were all measured; \

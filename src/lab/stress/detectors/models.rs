@@ -45,16 +45,9 @@ impl OnModel {
     fn sequences(&self, strategy: Strategy, descriptor: Descriptor, mutant: u32) -> Result<Sequences, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let element = if descriptor == Descriptor::Packed128 { ElementType::U64 } else { ElementType::U32 };
-        let request = ScanRequest {
-            instance: Instance::new(element, Operator::Sum).map_err(|error| text(&error))?,
-            strategy,
-            mode: Mode::Inclusive,
-            config: ScanConfig { vt: 4, block_threads: 128, descriptor: Some(descriptor), ..ScanConfig::default() },
-            n: 1 << 20,
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        };
+        let instance = Instance::new(element, Operator::Sum).map_err(|error| text(&error))?;
+        let config = ScanConfig { vt: 4, block_threads: 128, descriptor: Some(descriptor), ..ScanConfig::default() };
+        let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, 1 << 20);
         let plan = Plan::new(&request).map_err(|error| text(&error))?;
         let step = plan.steps.iter().find(|step| step.uses_descriptors()).ok_or("no kernel of it uses descriptors")?;
         let variant = Variant { mutant, ..Variant::default() };

@@ -2,58 +2,24 @@
 
 use super::GpuStressSettings;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// What went wrong in a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
-    /// Elements are wrong.
-    Mismatch {
-        /// The lane's first wrong run.
-        run: u64,
-        /// Wrong runs of it.
-        wrong_runs: u64,
-        /// Wrong elements in them.
-        wrong_elements: u64,
-        /// Index of the first wrong element of the first wrong run; negative or beyond n for a guard.
-        first_index: i64,
-    },
-    /// A tile waited in vain.
-    LostProgress {
-        /// The tile that waited.
-        waiting_tile: u64,
-        /// The tile that it waited for.
-        missing_tile: u64,
-        /// Waits that ran out.
-        waits: u64,
-    },
-    /// The device did not come back.
-    Hung {
-        /// How long it was waited for.
-        seconds: f64,
-    },
+    /// Elements are wrong: `run` is the lane's first wrong run, `wrong_elements` are those of all `wrong_runs`,
+    /// `first_index` is that of the first wrong element of the first of them; negative or beyond n for a guard.
+    #[error("{wrong_elements} wrong elements in {wrong_runs} run(s), the first at index {first_index}")]
+    Mismatch { run: u64, wrong_runs: u64, wrong_elements: u64, first_index: i64 },
+    /// A tile waited in vain for another; `waits` ran out.
+    #[error("lost progress: tile {waiting_tile} waited in vain for tile {missing_tile}")]
+    LostProgress { waiting_tile: u64, missing_tile: u64, waits: u64 },
+    /// The device did not come back for so long.
+    #[error("the device did not come back within {seconds:.0} s")]
+    Hung { seconds: f64 },
     /// The driver ended the context, for example for an access outside of any array.
-    Crashed {
-        /// What it said.
-        message: String,
-    },
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mismatch { wrong_runs, wrong_elements, first_index, .. } => {
-                let place = format!("the first at index {first_index}");
-                write!(formatter, "{wrong_elements} wrong elements in {wrong_runs} run(s), {place}")
-            }
-            Self::LostProgress { waiting_tile, missing_tile, .. } => {
-                write!(formatter, "lost progress: tile {waiting_tile} waited in vain for tile {missing_tile}")
-            }
-            Self::Hung { seconds } => write!(formatter, "the device did not come back within {seconds:.0} s"),
-            Self::Crashed { message } => formatter.write_str(message),
-        }
-    }
+    #[error("{message}")]
+    Crashed { message: String },
 }
 
 /// A failure with the line that runs it again.
@@ -73,22 +39,11 @@ pub struct StressFailure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum StressOutcome {
-    /// Something was wrong.
-    Killed {
-        /// What.
-        how: Finding,
-        /// Runs until it was seen.
-        at_run: u64,
-        /// The seed that it was drawn from.
-        seed: u64,
-        /// Seconds since the first launch.
-        seconds: f64,
-    },
-    /// Everything was right.
-    Survived {
-        /// So many times.
-        runs: u64,
-    },
+    /// Something was wrong, in the run `at_run`, so many seconds after the first launch; `seed` is what it was drawn
+    /// from.
+    Killed { how: Finding, at_run: u64, seed: u64, seconds: f64 },
+    /// Everything was right, so many times.
+    Survived { runs: u64 },
 }
 
 /// What stress did and found.

@@ -25,7 +25,7 @@ use crate::cpu::BlockOrder;
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::stress::{Case, Disturbance, Mutant, Need, WorkspaceStart, mutant_number};
 use crate::strategy::plan::{Place, Plan, ScanRequest, Step};
-use crate::strategy::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use program::Program;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -37,48 +37,25 @@ use std::time::Duration;
 pub enum ThreadSanitizerError {
     /// No compiler.
     #[error("no C++ compiler for ThreadSanitizer (tried {tried}); install g++, or set CXX")]
-    NoCompiler {
-        /// The commands that were tried.
-        tried: String,
-    },
+    NoCompiler { tried: String },
     /// A compiler without the sanitizer's library.
     #[error(
         "'{compiler}' makes no program with -fsanitize=thread; install its library (Debian and Ubuntu: libtsan2 comes \
          with g++, libclang-rt-dev for clang; Fedora: libtsan), or set CXX to another compiler: {output}"
     )]
-    NoLibrary {
-        /// The command.
-        compiler: String,
-        /// What it said.
-        output: String,
-    },
+    NoLibrary { compiler: String, output: String },
     /// The program does not compile: a fault of ours, or a compiler too old for C++17.
     #[error("'{compiler}' cannot compile {file}: {output}")]
-    Compile {
-        /// The command.
-        compiler: String,
-        /// What it compiled.
-        file: String,
-        /// What it said.
-        output: String,
-    },
+    Compile { compiler: String, file: String, output: String },
     /// The compiled program cannot be written.
     #[error("the ThreadSanitizer program cannot be kept in {}: {source}; set LOOKBACK_CACHE_DIR", folder.display())]
-    Folder {
-        /// Where it was to be.
-        folder: PathBuf,
-        /// What went wrong.
-        source: std::io::Error,
-    },
+    Folder { folder: PathBuf, source: std::io::Error },
     /// ThreadSanitizer does not start here.
     #[error(
         "ThreadSanitizer does not run on this machine, neither as it is nor without address space randomisation \
          (setarch -R; elsewhere: sysctl vm.mmap_rnd_bits=28): {output}"
     )]
-    CannotRun {
-        /// What it said.
-        output: String,
-    },
+    CannotRun { output: String },
     /// The program could not be started, written to or waited for.
     #[error("the ThreadSanitizer program: {0}")]
     Process(#[from] std::io::Error),
@@ -93,10 +70,7 @@ pub enum ThreadSanitizerError {
     Asleep,
     /// An answer that is none.
     #[error("the ThreadSanitizer program answered '{answer}'")]
-    Answer {
-        /// What it said.
-        answer: String,
-    },
+    Answer { answer: String },
 }
 
 /// One scan, under many schedules.
@@ -275,24 +249,11 @@ impl Job {
 
     /// A scan whose race must be found where this job is believed, in blocks of as many threads.
     fn canary(&self) -> Result<ScanRequest, ThreadSanitizerError> {
-        let config = ScanConfig {
-            vt: 4,
-            block_threads: self.threads(),
-            pattern: Pattern::Shuffle,
-            composition: Composition::ScanThenPropagate,
-            descriptor: Some(Descriptor::Split),
-            tile_order: TileOrder::Ticket,
-        };
-        Ok(ScanRequest {
-            instance: Instance::new(ElementType::U32, Operator::Sum).map_err(ConfigError::from)?,
-            strategy: Strategy::Lookback,
-            mode: Mode::Inclusive,
-            config,
-            n: 9 * u64::from(config.vt * config.block_threads),
-            in_place: false,
-            input_offset: 0,
-            output_offset: 0,
-        })
+        let (block_threads, descriptor) = (self.threads(), Some(Descriptor::Split));
+        let config = ScanConfig { vt: 4, block_threads, descriptor, ..ScanConfig::default() };
+        let instance = Instance::new(ElementType::U32, Operator::Sum).map_err(ConfigError::from)?;
+        let n = 9 * u64::from(config.vt * config.block_threads);
+        Ok(ScanRequest::aligned(instance, Strategy::Lookback, Mode::Inclusive, config, n))
     }
 }
 

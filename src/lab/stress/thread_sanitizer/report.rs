@@ -11,35 +11,13 @@ pub enum Ending {
     Clean(Counts),
     /// ThreadSanitizer reported a data race.
     Race(Box<Race>),
-    /// An element is not the scan's.
-    WrongResult {
-        /// The schedule.
-        seed: u64,
-        /// Which launch of it, from 0.
-        launch: u64,
-        /// The first wrong element.
-        index: u64,
-    },
-    /// Everybody waits and nobody stores.
-    LostProgress {
-        /// The schedule.
-        seed: u64,
-        /// Which launch of it, from 0.
-        launch: u64,
-        /// A tile that waits, if one said so.
-        waiting: Option<u64>,
-        /// The tile that it waits for.
-        missing: Option<u64>,
-    },
+    /// An element is not the scan's: the first such `index`, in the launch, from 0, of the schedule of `seed`, here
+    /// and below.
+    WrongResult { seed: u64, launch: u64, index: u64 },
+    /// Everybody waits and nobody stores: a tile that waits, if one said so, and the tile that it waits for.
+    LostProgress { seed: u64, launch: u64, waiting: Option<u64>, missing: Option<u64> },
     /// A fault of a kernel that the program saw itself: a barrier that not all reach, a misaligned access.
-    Fault {
-        /// The schedule.
-        seed: u64,
-        /// Which launch of it, from 0.
-        launch: u64,
-        /// What happened.
-        what: String,
-    },
+    Fault { seed: u64, launch: u64, what: String },
     /// The program crashed or did not end.
     Other(String),
 }
