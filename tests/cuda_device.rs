@@ -2,6 +2,9 @@
 //! The test binary runs alone on another machine: the kernels are embedded, NVRTC is looked for there.
 #![cfg(all(feature = "cuda", feature = "lab"))]
 
+mod common;
+
+use common::instance;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use lookback::abi;
@@ -33,10 +36,6 @@ fn device(test: &str) -> Option<CudaDevice> {
         }
         Err(error) => panic!("{error}"),
     }
-}
-
-fn instance(element: ElementType, operator: Operator) -> Instance {
-    Instance::new(element, operator).expect("defined")
 }
 
 /// Every mode that the instance has.

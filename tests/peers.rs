@@ -18,7 +18,7 @@ fn a_build_without_peers_says_how_to_get_them() {
 
 #[cfg(feature = "peers")]
 mod with_peers {
-    use super::common::PEER_SCANS;
+    use super::common::{PEER_SCANS, instance};
     use super::*;
     use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
     use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut};
@@ -43,10 +43,6 @@ mod with_peers {
         }
         println!("{test} skipped: no CUDA device");
         None
-    }
-
-    fn instance(element: ElementType, operator: Operator) -> Instance {
-        Instance::new(element, operator).expect("defined")
     }
 
     fn peer(name: &str) -> &'static Peer {

@@ -3,6 +3,9 @@
 
 #![cfg(all(feature = "cpu", feature = "lab"))]
 
+mod common;
+
+use common::{instance, intervals, sums_of_u32};
 use lookback::abi;
 use lookback::cpu::{BlockOrder, ExecutionError, Schedule};
 use lookback::element::{ElementType, Instance, Operator};
@@ -13,18 +16,6 @@ use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use proptest::prelude::*;
 use proptest::sample::select;
-
-fn instance(element: ElementType, operator: Operator) -> Instance {
-    Instance::new(element, operator).expect("the operator is defined on the element")
-}
-
-fn sums_of_u32() -> Instance {
-    instance(ElementType::U32, Operator::Sum)
-}
-
-fn intervals() -> Instance {
-    instance(ElementType::IndexInterval, Operator::Intervals)
-}
 
 fn request(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> ScanRequest {
     ScanRequest::aligned(instance, strategy, mode, config, n)
@@ -124,9 +115,7 @@ proptest! {
     #[test]
     fn every_choice_gives_the_reference(request in requests(), settings in cpu_settings(), seed in any::<u64>()) {
         let mut device = CpuDevice::new(settings);
-        if let Err(fault) = run(&mut device, &request, seed) {
-            prop_assert!(false, "{fault}");
-        }
+        run(&mut device, &request, seed).map_err(TestCaseError::fail)?;
     }
 
     #[test]
@@ -140,9 +129,8 @@ proptest! {
         let mut device = CpuDevice::new(settings);
         for (config, n, strategy) in launches {
             let request = request(instance, strategy, Mode::Inclusive, config, n);
-            if let Err(fault) = run(&mut device, &request, seed) {
-                prop_assert!(false, "{request:?}: {fault}");
-            }
+            run(&mut device, &request, seed)
+                .map_err(|fault| TestCaseError::fail(format!("{request:?}: {fault}")))?;
         }
     }
 }
@@ -187,9 +175,7 @@ proptest! {
         let mut device = CpuDevice::new(CpuSettings {
             resident_blocks, block_order: BlockOrder::Random, schedule, plain_points: true, check_bounds: false,
         });
-        if let Err(fault) = run(&mut device, &request, seed) {
-            prop_assert!(false, "{fault}");
-        }
+        run(&mut device, &request, seed).map_err(TestCaseError::fail)?;
     }
 }
 

@@ -2,6 +2,9 @@
 //! the faults that it must find.
 #![cfg(all(feature = "cpu", feature = "lab"))]
 
+mod common;
+
+use common::{instance, intervals, sums_of_u32};
 use lookback::abi;
 use lookback::cpu::{
     Access, AccessKind, BlockOrder, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Scope, Synchronization,
@@ -567,18 +570,6 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
         }
     }
     Ok(())
-}
-
-fn instance(element: ElementType, operator: Operator) -> Instance {
-    Instance::new(element, operator).expect("the operator is defined on the element")
-}
-
-fn intervals() -> Instance {
-    instance(ElementType::IndexInterval, Operator::Intervals)
-}
-
-fn sums_of_u32() -> Instance {
-    instance(ElementType::U32, Operator::Sum)
 }
 
 /// The kernels with mutants.

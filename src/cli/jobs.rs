@@ -313,7 +313,6 @@ impl<'a> Choices<'a> {
         let default = ScanConfig::suggested(strategy, element_bytes, n);
         let (tiles, patterned, single_pass) =
             (strategy.has_tiles(), strategy.has_patterns(), strategy.is_single_pass());
-        let mut configs = Vec::new();
         let suggested = ([default.vt], [default.block_threads]);
         let blocks = self.blocks.filter(|_| strategy != Strategy::Sequential).unwrap_or(&suggested.1);
         let vts = vts.filter(|_| tiles).unwrap_or(&suggested.0);
@@ -321,32 +320,27 @@ impl<'a> Choices<'a> {
         let compositions = if patterned { &self.compositions[..] } else { &[default.composition] };
         let descriptors = if single_pass { &self.descriptors[..] } else { &[default.descriptor] };
         let tile_orders = if single_pass { &self.tile_orders[..] } else { &[default.tile_order] };
-        for &block_threads in blocks {
-            for &vt in vts {
-                for &pattern in patterns {
-                    for &composition in compositions {
-                        // It does not exist. Asked for by name, the device refuses it and says why.
-                        if self.all_patterns && pattern == Pattern::Shuffle && composition == Composition::Block {
-                            continue;
-                        }
-                        for &descriptor in descriptors {
-                            for &tile_order in tile_orders {
-                                configs.push(ScanConfig {
-                                    vt,
-                                    block_threads,
-                                    pattern,
-                                    composition,
-                                    descriptor,
-                                    tile_order,
-                                });
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        configs
+        let mut configs = varied(vec![default], blocks, |config, threads| config.block_threads = threads);
+        configs = varied(configs, vts, |config, vt| config.vt = vt);
+        configs = varied(configs, patterns, |config, pattern| config.pattern = pattern);
+        configs = varied(configs, compositions, |config, composition| config.composition = composition);
+        // It does not exist. Asked for by name, the device refuses it and says why.
+        let exists =
+            |config: &ScanConfig| config.pattern != Pattern::Shuffle || config.composition != Composition::Block;
+        configs.retain(|config| !self.all_patterns || exists(config));
+        configs = varied(configs, descriptors, |config, descriptor| config.descriptor = descriptor);
+        varied(configs, tile_orders, |config, tile_order| config.tile_order = tile_order)
     }
+}
+
+/// Each configuration with each of the values.
+fn varied<T: Copy>(configs: Vec<ScanConfig>, values: &[T], set: fn(&mut ScanConfig, T)) -> Vec<ScanConfig> {
+    let all = configs.into_iter().flat_map(|config| values.iter().map(move |&value| (config, value)));
+    all.map(|(mut config, value)| {
+        set(&mut config, value);
+        config
+    })
+    .collect()
 }
 
 #[cfg(test)]

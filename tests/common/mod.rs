@@ -1,6 +1,7 @@
-//! What tests share: a compiler without a GPU, a machine that nobody has, and the peers.
+//! What tests share: a compiler without a GPU, instances, a machine that nobody has, and the peers.
 #![allow(dead_code)] // No test needs all of it.
 
+use lookback::element::{ElementType, Instance, Operator};
 #[cfg(feature = "cli")]
 use lookback::lab::measure::environment::{Machine, Program};
 #[cfg(feature = "cli")]
@@ -26,6 +27,18 @@ pub fn compiler(test: &str) -> Option<lookback::cuda::Compiler> {
             None
         }
     }
+}
+
+pub fn instance(element: ElementType, operator: Operator) -> Instance {
+    Instance::new(element, operator).expect("the operator is defined on the element")
+}
+
+pub fn sums_of_u32() -> Instance {
+    instance(ElementType::U32, Operator::Sum)
+}
+
+pub fn intervals() -> Instance {
+    instance(ElementType::IndexInterval, Operator::Intervals)
 }
 
 /// The scans of other libraries, as a build with the feature `peers` names them.
