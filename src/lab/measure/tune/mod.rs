@@ -1,4 +1,4 @@
-//! From candidates to a tuning table: which points are measured, and how. [`derive`] says what follows from their
+//! From candidates to a tuning table: which points are measured, and how. [`mod@derive`] says what follows from their
 //! record.
 //!
 //! The candidates (`tuning/candidates.toml`) are a sweep like any other: types, sizes, strategies, VTs, blocks. Only

@@ -31,7 +31,7 @@ pub struct StressFailure {
     pub at_run: u64,
     /// Seconds since the first launch.
     pub seconds: f64,
-    /// The case, for [`reproduce`].
+    /// The case, for [`reproduce`](super::reproduce).
     pub case: String,
 }
 

@@ -333,6 +333,17 @@ impl ThreadSanitizer {
     }
 }
 
+/// Why the detector takes no scan of a strategy, where it takes none.
+fn beyond_reach(strategy: Strategy) -> Option<&'static str> {
+    match strategy.row().shape.blocks {
+        Blocks::Persistent => {
+            Some("blocks with four warps more leave no room for a second one, and it has no asynchronous copies")
+        }
+        Blocks::Cluster => Some("it has no thread block clusters"),
+        Blocks::PerTile | Blocks::Single => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,16 +363,5 @@ mod tests {
         assert!(detector.run(&job).expect("a verdict").is_clean());
         detector.program.options = "report_bugs=0";
         assert!(matches!(detector.run(&job), Err(ThreadSanitizerError::Asleep)));
-    }
-}
-
-/// Why the detector takes no scan of a strategy, where it takes none.
-fn beyond_reach(strategy: Strategy) -> Option<&'static str> {
-    match strategy.row().shape.blocks {
-        Blocks::Persistent => {
-            Some("blocks with four warps more leave no room for a second one, and it has no asynchronous copies")
-        }
-        Blocks::Cluster => Some("it has no thread block clusters"),
-        Blocks::PerTile | Blocks::Single => None,
     }
 }
