@@ -40,7 +40,8 @@ use std::path::{Path, PathBuf};
 /// When a plot cannot be drawn or the folder cannot be written.
 pub fn write(record: &Record, directory: &Path) -> Result<PathBuf, ReportError> {
     let plots = plots(record)?;
-    write_plots(&plots, directory, &plots::QUANTITIES.map(|quantity| quantity.kind.to_owned()))?;
+    let starts: Vec<String> = plots::QUANTITIES.iter().map(|quantity| quantity.kind.to_owned()).collect();
+    write_plots(&plots, directory, &starts)?;
     let page = directory.join("index.html");
     write_atomically(&page, page::html(record, &plots).as_bytes())?;
     Ok(page)

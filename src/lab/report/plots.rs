@@ -36,7 +36,7 @@ const GIGABYTES: &str = "GB/s, counting 2n elements";
 const MOVES: &str = "element-moves per element";
 const DISTANCE: &str = "tiles looked back over";
 
-pub(super) const QUANTITIES: [Quantity; 8] = [
+pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "throughput-by-size",
         axis: GIGABYTES,
@@ -119,7 +119,7 @@ pub(super) const QUANTITIES: [Quantity; 8] = [
 pub fn plots(record: &Record) -> Result<Vec<Plot>, ReportError> {
     let mut plots = Vec::new();
     for family in families(record) {
-        for quantity in &QUANTITIES {
+        for quantity in QUANTITIES {
             let data =
                 if quantity.against_vt { by_vt(&family.rows, quantity) } else { by_size(&family.rows, quantity) };
             let Some(data) = data else { continue };
