@@ -918,9 +918,11 @@ fn the_speed_of_the_executor_is_printed() {
 /// Elements that a block of the scans below scans: 64 threads, 8 values each.
 const TILE: usize = 512;
 
-/// A scan of bytes that are stored as numbers of `output_bytes`. `phases` are its kernels, each with the settings of its
-/// launch for a number of tiles, and whether it scans the spine; `width` is what the lead is counted in.
-fn scans_bytes(output_bytes: usize, width: usize, phases: &[(Kernel, fn(u64) -> LaunchSettings, bool)]) {
+/// A kernel, the settings of its launch for a number of tiles, and whether it scans the spine.
+type Phase = (Kernel, fn(u64) -> LaunchSettings, bool);
+
+/// A scan of bytes that are stored as numbers of `output_bytes`, in `phases`; `width` is what the lead is counted in.
+fn scans_bytes(output_bytes: usize, width: usize, phases: &[Phase]) {
     let lengths_and_offsets = [(1, 0, 0), (4999, 0, 0), (4 * TILE, 5, 0), (5003, 0, 1), (4998, 1, 3)];
     for (index, (n, input_offset, output_offset)) in lengths_and_offsets.into_iter().enumerate() {
         for mode in 0..3 {
