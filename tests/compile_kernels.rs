@@ -4,7 +4,7 @@
 //!
 //! Needs NVRTC and no GPU. `scripts/install-cuda.sh` installs it without root; without it the tests print that they
 //! skipped, and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
-#![cfg(feature = "cuda")]
+#![cfg(all(feature = "cuda", feature = "lab"))]
 
 mod common;
 
@@ -516,7 +516,7 @@ fn a_strategy_without_its_waiting_is_another_kernel_and_every_other_kernel_is_th
 }
 
 /// Of each mutant the kernels of one case that stress draws for it.
-#[cfg(all(feature = "lab", feature = "cpu"))]
+#[cfg(feature = "cpu")]
 #[test]
 #[ignore = "a minute; .ci/run asks for it"]
 fn every_mutant_compiles_in_a_configuration_where_it_can_show() {

@@ -328,6 +328,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "lab")]
     #[test]
     fn the_committed_tables_can_be_read_and_are_written_as_they_are_read() {
         assert_eq!(COMMITTED_TABLES.len(), COMMITTED.len());
