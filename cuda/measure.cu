@@ -3,10 +3,10 @@
 // that a mistake in those cannot hide in what checks them.
 //
 // Inputs come from a counter: element i is a function of (seed, i), the same function as `generate` in
-// src/measure/input.rs. So the input needs no second copy: whoever verifies makes it anew, and sees also
+// src/lab/measure/input.rs. So the input needs no second copy: whoever verifies makes it anew, and sees also
 // whether a kernel has changed it.
 //
-// - `hold`, `clock_probe`, `overwrite`, `spin`, `empty`: tools of the timer (src/measure/sampling.rs).
+// - `hold`, `clock_probe`, `overwrite`, `spin`, `empty`: tools of the timer (src/lab/measure/sampling.rs).
 // - `copy_16_*`: the floor, the same once more under another name, and one that is slower on purpose.
 // - `generate_*`: inputs. `check_*`: verdicts, added to one `comparison`, which the host sets to {0, ~0} before.
 
@@ -121,7 +121,7 @@ COPY(copy_16_slower)
 // ---------------------------------------------------------------------------------------------------------
 // Inputs
 
-// The numbers of `Distribution` and of the operators in src/measure/input.rs.
+// The numbers of `Distribution` and of the operators in src/lab/measure/input.rs.
 constexpr u32 UNIFORM = 0;
 constexpr u32 FALLING = 1;
 constexpr u32 RISING = 2;
@@ -384,7 +384,7 @@ __device__ void sum_chunks(precise_sum* totals, generator from, u64 chunk_length
   }
 }
 
-// |output - sum| <= factor * magnitude, the bound of src/verify.rs; inputs are finite and small.
+// |output - sum| <= factor * magnitude, the bound of src/lab/verify.rs; inputs are finite and small.
 template <class T>
 __device__ void check_rounded(const T* output, generator from, u64 chunk_length, const precise_sum* prefixes, u32 shift,
                               double factor, comparison* result) {

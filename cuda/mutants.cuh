@@ -4,7 +4,7 @@
 // that miss a mutant are worth nothing against the bug that it stands for (`lookback stress --mutants`).
 //
 // The hook is all there is to write. The program finds the hooks by reading these sources
-// (src/stress/mutant.rs): the name, where the fault can show at all, and what it is.
+// (src/kernels/mutant.rs): the name, where the fault can show at all, and what it is.
 //
 // `when` is a list of key=value[,value] separated by blanks; what is absent is any:
 //   kind      ordering, barrier, protocol, algorithm or harmless: a harmless variant must not be reported

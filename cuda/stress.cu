@@ -17,7 +17,7 @@ struct alignas(16) bits128 {
   u64 high;
 };
 
-// What a lane has seen so far. `Tally` in src/cuda/stress/lane.rs is the same.
+// What a lane has seen so far. `Tally` in src/lab/stress/gpu/lane.rs is the same.
 struct stress_tally {
   u64 run;             // the run that is on
   u64 wrong_runs;
@@ -27,7 +27,7 @@ struct stress_tally {
   u32 is_wrong;         // whether this turn has found a wrong element
 };
 
-// `Turn` in src/cuda/stress/lane.rs is the same.
+// `Turn` in src/lab/stress/gpu/lane.rs is the same.
 struct stress_turn {
   void* buffer;            // the output between guards
   u64 elements;            // of the buffer
@@ -53,7 +53,7 @@ __device__ bool same(T a, T b) {
   return a == b;
 }
 
-// The finaliser of SplitMix64 (Steele, Lea & Flood 2014); `mix` in src/cuda/stress/random.rs.
+// The finaliser of SplitMix64 (Steele, Lea & Flood 2014); `mix` in src/lab/stress/draw.rs.
 __device__ u64 mix(u64 bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ull;
   bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebull;

@@ -35,7 +35,7 @@ __device__ void compare_exact(const void* output, const void* reference, u64 n, 
   add_to(result, mismatches, first);
 }
 
-// |output - (high + low)| <= factor * magnitude, by the rules of `is_within_bound` in src/verify.rs: NaN and
+// |output - (high + low)| <= factor * magnitude, by the rules of `is_within_bound` in src/lab/verify.rs: NaN and
 // infinity must be met as such, except that where the prefix sum of |x| passes the type's largest number
 // some order of additions overflows, and no finite result can be asked for.
 template <class T>

@@ -166,7 +166,7 @@ DEVICE void spin_pause(call_site = {}) {}
 
 #if defined(LOOKBACK_STRESS)
 
-// The host finds it by this name (src/cuda/stress/lane.rs).
+// The host finds it by this name (src/lab/stress/gpu/lane.rs).
 extern "C" {
 __device__ lookback_stress lookback_stress_state;
 }

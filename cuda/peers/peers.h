@@ -1,6 +1,6 @@
 // The contract between the peers (other people's scans, and the copies that are their floor) and Rust: tables of
 // entries, one an element type, operator and mode, each with a call that says how much temporary memory it wants
-// and one that puts one run onto a stream. `src/peers/entry.rs` has the same struct.
+// and one that puts one run onto a stream. `src/lab/peers/entry.rs` has the same struct.
 //
 // Every call returns a cudaError_t as an int, 0 for success. Nothing here throws into Rust, allocates, or waits,
 // unless an entry's `capturable` is 0.
@@ -41,7 +41,7 @@ struct lookback_peer_entry {
 };
 
 #ifdef __cplusplus
-// The same numbers as in `src/peers/entry.rs`.
+// The same numbers as in `src/lab/peers/entry.rs`.
 static_assert(sizeof(lookback_peer_entry) == 64 && offsetof(lookback_peer_entry, largest_n) == 40
                 && offsetof(lookback_peer_entry, launch) == 56,
               "Rust reads this struct");
