@@ -53,7 +53,7 @@ __device__ bool same(T a, T b) {
   return a == b;
 }
 
-// The finaliser of SplitMix64 (Steele, Lea & Flood 2014); `mix` in src/lab/stress/draw.rs.
+// The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
 __device__ u64 mix(u64 bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ull;
   bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebull;
