@@ -247,8 +247,9 @@ pub(super) fn guarded<R>(call: impl FnOnce() -> Result<R, String>) -> Result<R, 
     })
 }
 
-/// So far from an array an access beside it is still said to be beside that array.
-const NEAR_BYTES: usize = 1 << 20;
+/// So far from an array an access beside it is still said to be beside that array: less than the guards between two
+/// arrays, so that the array that is named is the same in every run.
+pub(crate) const NEAR_BYTES: usize = 1 << 12;
 
 /// What is said of an access outside these arrays, which are each a name, an address and bytes.
 #[cold]
@@ -257,8 +258,8 @@ pub(crate) fn out_of_bounds<'a>(access: &Access, arrays: impl Iterator<Item = (&
     let distance = |address| access.address.abs_diff(address);
     let nearest = arrays.min_by_key(|&(_, address, bytes)| distance(address).min(distance(address + bytes)));
     // Farther off it is no slip of an index, and which array is nearest changes from run to run.
-    if let Some((name, address, bytes)) = nearest.filter(|&(_, address, bytes)| distance(address) <= bytes + NEAR_BYTES)
-    {
+    let is_near = |address, bytes| distance(address).min(distance(address + bytes)) <= NEAR_BYTES;
+    if let Some((name, address, bytes)) = nearest.filter(|&(_, address, bytes)| is_near(address, bytes)) {
         let offset = access.address as i128 - address as i128;
         message += &format!(", at byte {offset} of {name} ({bytes} bytes)");
     }

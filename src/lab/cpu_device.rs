@@ -2,6 +2,7 @@
 
 use crate::abi;
 use crate::cpu::ExecutionError;
+use crate::cpu::backend::NEAR_BYTES;
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
 use crate::cpu::{launch, launch_on};
 use crate::element::{ElementType, Instance, Operator};
@@ -61,7 +62,7 @@ impl Default for CpuSettings {
 }
 
 /// Guard bytes before and after input and output; a multiple of what offsets count within.
-const GUARD_BYTES: u64 = 64;
+const GUARD_BYTES: u64 = NEAR_BYTES as u64;
 
 /// A line of the L2 cache: kernels place what they read by where it lies in one.
 #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
