@@ -84,7 +84,7 @@ fn compile_cpu_kernels(root: &Path, output: &Path) {
             write(
                 &source,
                 &format!(
-                    "{text}#define LOOKBACK_OPERATOR {cuda}\n#define LOOKBACK_BODIES {bodies}\n#include \"instantiate.cpp\"\n"
+                    "{text}#define LOOKBACK_PROBLEM ::lookback::plain<{cuda}>\n#define LOOKBACK_BODIES {bodies}\n#include \"instantiate.cpp\"\n"
                 ),
             );
             build.file(source);

@@ -1,10 +1,10 @@
 // The translation unit that NVRTC compiles: one kernel, one instance, one configuration, all of them from the command
-// line. LOOKBACK_KERNEL is the kernel's function, whose file stands in front of this one; LOOKBACK_OPERATOR is the
-// operator's type (`src/element/table.rs`).
+// line. LOOKBACK_KERNEL is the kernel's function, whose file stands in front of this one; LOOKBACK_PROBLEM is the
+// problem's type (`src/element/problem.rs`).
 #include "abi.h"
 #include "config.cuh"
-#include "operators.cuh"
 #include "platform.cuh"
+#include "problem/converting.cuh"
 #include "problem/plain.cuh"
 
 using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREADS, LOOKBACK_MODE, LOOKBACK_PATTERN,
@@ -19,5 +19,5 @@ extern "C" __global__ void __launch_bounds__(LOOKBACK_LAUNCH_BOUNDS)
   ::lookback::allow_next_launch();
 #endif
   ::lookback::wait_for_launches_before();
-  ::lookback::scan::LOOKBACK_KERNEL< ::lookback::plain<LOOKBACK_OPERATOR>>(entry_config{}, launch);
+  ::lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM>(entry_config{}, launch);
 }

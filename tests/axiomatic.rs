@@ -81,7 +81,7 @@ mod kernels {
         let mutant = if mutant.is_empty() { 0 } else { mutant_number(mutant) };
         let variant = Variant { mutant, ..Variant::default() };
         compiler
-            .ptx(kernel, instance, &config, Architecture { major: 9, minor: 0 }, variant)
+            .ptx(kernel, instance.into(), &config, Architecture { major: 9, minor: 0 }, variant)
             .unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -11,7 +11,7 @@ mod common;
 use common::compiler;
 use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Variant};
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
-use lookback::element::{ElementType, Instance, Operator};
+use lookback::element::{ElementType, Instance, Operator, Problem};
 use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest};
 use lookback::strategy::tuning::{Gpu, TunedConfiguration, Tuning, tuned_configurations};
 use lookback::strategy::{
@@ -29,19 +29,23 @@ const HOPPER: Architecture = Architecture::HOPPER;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Job {
     kernel: Kernel,
-    instance: Instance,
+    problem: Problem,
     config: KernelConfig,
     architecture: Architecture,
 }
 
 impl Job {
+    fn stages(&self) -> u32 {
+        self.config.stages(self.architecture.shared_bytes(), self.problem)
+    }
+
     fn describe(&self) -> String {
         let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order } = self.config;
         format!(
             "{:<7} {:<19} {:<14} VT {vt:>2} x {block_threads:>4} {mode} {pattern} {composition} {descriptor} {tile_order}",
             self.architecture.to_string(),
             self.kernel.name(),
-            self.instance.to_string(),
+            self.problem.to_string(),
         )
     }
 }
@@ -68,7 +72,7 @@ fn kernels_of(instance: Instance, mode: Mode, config: ScanConfig, architecture: 
 /// The kernels as plans ask for them. A size with a spine of two levels.
 fn kernels_of_strategies(
     strategies: &[Strategy],
-    instance: Instance,
+    problem: impl Into<Problem> + Copy,
     mode: Mode,
     config: ScanConfig,
     architecture: Architecture,
@@ -76,14 +80,16 @@ fn kernels_of_strategies(
 ) {
     for &strategy in strategies {
         let tile = u64::from(config.vt * config.block_threads);
-        let request = ScanRequest::aligned(instance, strategy, mode, config, tile * tile + 1);
+        let problem = problem.into();
+        let n = tile * tile + 1;
+        let request = ScanRequest { problem, ..ScanRequest::aligned(problem.instance(), strategy, mode, config, n) };
         // Modes and descriptors that the instance does not have, grids that are too large.
         let Ok(plan) = Plan::new(&request) else { continue };
         for step in plan.steps {
             if step.kernel.is_cluster() && !architecture.has_clusters() {
                 continue;
             }
-            let job = Job { kernel: step.kernel, instance, config: step.config, architecture };
+            let job = Job { kernel: step.kernel, problem: step.problem, config: step.config, architecture };
             if !jobs.contains(&job) {
                 jobs.push(job);
             }
@@ -104,7 +110,7 @@ fn compile_each<T: Send>(
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let compiled = compiler.scan_kernel(job.kernel, job.instance, &job.config, job.architecture);
+                    let compiled = compiler.scan_kernel(job.kernel, job.problem, &job.config, job.architecture);
                     let kept = compiled.map(|compiled| keep(&compiled));
                     let mut results = results.lock().expect("no thread panics with the lock");
                     match kept {
@@ -132,8 +138,7 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
             failures.push(format!("{}: {shared_bytes} bytes of shared memory", job.describe()));
         }
         if job.kernel.is_persistent() {
-            let bytes = job.instance.element().bytes();
-            let ring = job.config.ring_bytes(job.config.stages(job.architecture.shared_bytes(), bytes), bytes);
+            let ring = job.config.ring_bytes(job.stages(), job.problem.input().bytes());
             if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
                 failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
             }
@@ -255,10 +260,7 @@ fn no_tuned_configuration_spills_on_any_checked_architecture() {
         }
     }
     // A tile that an architecture cannot hold is not taken there.
-    let bytes = |job: &Job| job.instance.element().bytes();
-    jobs.retain(|job| {
-        !job.kernel.is_persistent() || job.config.stages(job.architecture.shared_bytes(), bytes(job)) > 0
-    });
+    jobs.retain(|job| !job.kernel.is_persistent() || job.stages() > 0);
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     failures.extend(spills(&listed, |_| true));
     report(&failures);
@@ -352,7 +354,7 @@ fn a_cubin_is_kept_and_a_damaged_one_is_compiled_anew() {
         let compiler = Compiler::with_cache(nvrtc.clone(), Cache::in_folder(folder.path()));
         let config = lookback_config();
         let kernel = compiler
-            .scan_kernel(Kernel::Lookback, u32_sum(), &config, HOPPER)
+            .scan_kernel(Kernel::Lookback, u32_sum().into(), &config, HOPPER)
             .unwrap_or_else(|error| panic!("{error}"));
         (kernel, compiler.cache().warnings())
     };
@@ -386,7 +388,7 @@ fn processes_that_compile_at_once_leave_one_whole_entry() {
                 let compiler = Compiler::with_cache(nvrtc.clone(), Cache::in_folder(folder.path()));
                 let config = lookback_config();
                 compiler
-                    .scan_kernel(Kernel::Copy, u32_sum(), &config, HOPPER)
+                    .scan_kernel(Kernel::Copy, u32_sum().into(), &config, HOPPER)
                     .unwrap_or_else(|error| panic!("{error}"));
                 assert_eq!(compiler.cache().warnings(), Vec::<String>::new());
             });
@@ -399,18 +401,19 @@ fn processes_that_compile_at_once_leave_one_whole_entry() {
 fn an_architecture_that_the_compiler_does_not_know_is_a_typed_error() {
     let Some(compiler) = compiler("an_architecture_that_the_compiler_does_not_know_is_a_typed_error") else { return };
     let old = Architecture { major: 3, minor: 5 };
-    let error = compiler.scan_kernel(Kernel::Copy, u32_sum(), &lookback_config(), old).expect_err("Kepler is gone");
+    let error =
+        compiler.scan_kernel(Kernel::Copy, u32_sum().into(), &lookback_config(), old).expect_err("Kepler is gone");
     assert!(matches!(error, CudaError::ArchitectureUnsupported { .. }), "{error}");
     // A newer minor version runs the cubins of the older ones of its major.
     let newer = Architecture { major: 9, minor: 9 };
-    assert!(compiler.scan_kernel(Kernel::Copy, u32_sum(), &lookback_config(), newer).is_ok());
+    assert!(compiler.scan_kernel(Kernel::Copy, u32_sum().into(), &lookback_config(), newer).is_ok());
 }
 
 #[test]
 fn a_cluster_on_a_gpu_without_clusters_is_a_typed_error() {
     let Some(compiler) = compiler("a_cluster_on_a_gpu_without_clusters_is_a_typed_error") else { return };
     for architecture in Architecture::CHECKED {
-        let compiled = compiler.scan_kernel(Kernel::SingleCluster, u32_sum(), &lookback_config(), architecture);
+        let compiled = compiler.scan_kernel(Kernel::SingleCluster, u32_sum().into(), &lookback_config(), architecture);
         if architecture.major >= 9 {
             assert!(compiled.is_ok(), "{architecture}: {compiled:?}");
             continue;
@@ -429,7 +432,8 @@ fn a_kernel_that_does_not_compile_reports_its_log() {
     let Some(compiler) = compiler("a_kernel_that_does_not_compile_reports_its_log") else { return };
     // More threads than a block may have: refused by the compiler, since no plan was asked.
     let config = KernelConfig { block_threads: 0, ..lookback_config() };
-    let error = compiler.scan_kernel(Kernel::Lookback, u32_sum(), &config, HOPPER).expect_err("no block has 0 threads");
+    let error =
+        compiler.scan_kernel(Kernel::Lookback, u32_sum().into(), &config, HOPPER).expect_err("no block has 0 threads");
     let CudaError::CompilationFailed { log, options, .. } = &error else { panic!("{error}") };
     assert!(log.contains("error"), "{log}");
     assert!(options.contains("-DLOOKBACK_BLOCK_THREADS=0"), "{options}");
@@ -474,7 +478,7 @@ fn hooks_of_mutants_cost_nothing() {
     for job in &jobs {
         let cubin = |variant| {
             let compiled =
-                compiler.scan_kernel_variant(job.kernel, job.instance, &job.config, job.architecture, variant);
+                compiler.scan_kernel_variant(job.kernel, job.problem, &job.config, job.architecture, variant);
             compiled.unwrap_or_else(|error| panic!("{}: {error}", job.describe())).cubin
         };
         let variant = Variant { without_line_info: true, ..Variant::default() };
@@ -483,6 +487,25 @@ fn hooks_of_mutants_cost_nothing() {
         assert!(plain == without, "{}: the hooks changed the cubin", job.describe());
     }
     println!("{} kernels, with hooks and without: the same to the last byte", jobs.len());
+}
+
+#[test]
+fn what_is_loaded_scanned_published_and_stored_may_be_four_types() {
+    use ElementType::{F32, F64, I64, U8, U16, U32, U64};
+    let Some(compiler) = compiler("what_is_loaded_scanned_published_and_stored_may_be_four_types") else { return };
+    let mut jobs = Vec::new();
+    for (state, input, published, output) in
+        [(U32, U8, U32, U32), (U64, U8, U32, U16), (F32, F32, F64, F64), (I64, U64, U32, U64)]
+    {
+        let sum = Instance::new(state, Operator::Sum).expect("sums are defined on numbers");
+        let problem = Problem::converting(sum, input, published, output).expect("sums of numbers");
+        for &strategy in Strategy::ALL.iter().filter(|strategy| !strategy.row().shape.works_in_output) {
+            let [_, config, _] = ScanConfig::suggestions(strategy, problem.access_bytes());
+            kernels_of_strategies(&[strategy], problem, Mode::Exclusive, config, HOPPER, &mut jobs);
+        }
+    }
+    assert!(jobs.len() > 4 * 8, "{} kernels", jobs.len());
+    report(&compile_all(&compiler, &jobs).1);
 }
 
 /// Strategies whose tiles wait for others. It is their blocks' business, not the table's word for it: all that meet
@@ -503,7 +526,7 @@ fn a_strategy_without_its_waiting_is_another_kernel_and_every_other_kernel_is_th
     for job in &jobs {
         let variant = Variant { without_line_info: true, ..Variant::without_waiting(job.kernel) };
         let compiled = |variant| {
-            let found = compiler.scan_kernel_variant(job.kernel, job.instance, &job.config, job.architecture, variant);
+            let found = compiler.scan_kernel_variant(job.kernel, job.problem, &job.config, job.architecture, variant);
             found.unwrap_or_else(|error| panic!("{}: {error}", job.describe()))
         };
         let (plain, bound) = (compiled(Variant { mutant: 0, ..variant }), compiled(variant));
@@ -567,10 +590,7 @@ fn plain_jobs() -> Vec<Job> {
         jobs.extend(naive.map(|job| Job { kernel: Kernel::Copy, ..*job }).collect::<Vec<_>>());
         jobs.append(&mut found);
     }
-    jobs.retain(|job| {
-        let (shared_bytes, element_bytes) = (job.architecture.shared_bytes(), job.instance.element().bytes());
-        !job.kernel.is_persistent() || job.config.stages(shared_bytes, element_bytes) > 0
-    });
+    jobs.retain(|job| !job.kernel.is_persistent() || job.stages() > 0);
     jobs
 }
 
@@ -714,7 +734,7 @@ fn what_only_a_gpu_does_is_in_the_ptx() {
     default_kernels_of(u32_sum(), Mode::Inclusive, HOPPER, &mut jobs);
     for &kernel in Kernel::ALL.iter().filter(|&&kernel| kernel != Kernel::Copy) {
         let job = jobs.iter().find(|job| job.kernel == kernel).expect("a plan uses it");
-        let ptx = compiler.ptx(kernel, job.instance, &job.config, HOPPER, Variant::default());
+        let ptx = compiler.ptx(kernel, job.problem, &job.config, HOPPER, Variant::default());
         let ptx = ptx.unwrap_or_else(|error| panic!("{}: {error}", job.describe()));
         let has = |word: &str| assert!(ptx.contains(word), "{} has no {word}", kernel.name());
         // Launches overlap: nothing may be touched before the ones before are over.

@@ -1,12 +1,16 @@
 //! The executor of the CPU device: what it promises to kernels, and every fault it must find.
 #![cfg(feature = "cpu")]
 
-use lookback::abi::{self, lookback_config, lookback_launch};
+use lookback::abi::{lookback_config, lookback_launch};
 use lookback::cpu::{
     Access, AccessKind, Activity, BlockOrder, ClusterFault, Collective, CopyFault, ExecutionError, LaunchReport,
     LaunchSettings, MaskFault, MemoryBackend, Party, Schedule, Stop, Synchronization, WeakMemory, WeakSettings, launch,
     launch_on,
 };
+use lookback::element::{ElementType, Instance, Operator, Problem};
+use lookback::strategy::launch::Addresses;
+use lookback::strategy::plan::{Plan, ScanRequest, Step};
+use lookback::strategy::{Blocks, Composition, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use std::collections::BTreeMap;
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -59,7 +63,7 @@ impl Memory {
         Self {
             input: array(),
             output: array(),
-            spine: vec![Chunk::default(); 4],
+            spine: vec![Chunk::default(); 16],
             control: vec![Chunk::default(); 1],
             descriptors: vec![Chunk::default(); 1024],
         }
@@ -915,18 +919,31 @@ fn the_speed_of_the_executor_is_printed() {
     println!("row scan, 256 threads x 16 u32: fair {:.1}, random {:.1} M elements/s", fair / 1e6, random / 1e6);
 }
 
-/// Elements that a block of the scans below scans: 64 threads, 8 values each.
-const TILE: usize = 512;
+/// The kernel that is compiled for a step of a plan.
+fn kernel_of(step: &Step, problems: [Problem; 2]) -> Kernel {
+    let [widening, four_types] = problems;
+    let kernels: [(&str, Problem, Kernel); 9] = [
+        ("sequential", widening, lookback_test_sequential_widening),
+        ("reduce_tiles", widening, lookback_test_reduce_tiles_widening),
+        ("scan_tiles", widening.of_spine(), lookback_test_scan_tiles_of_totals),
+        ("scan_tiles", widening, lookback_test_scan_tiles_widening),
+        ("lookback", widening, lookback_test_lookback_widening),
+        ("lookback", four_types, lookback_test_lookback_four_types),
+        ("lookahead", widening, lookback_test_lookahead_widening),
+        ("lookahead", four_types, lookback_test_lookahead_four_types),
+        ("single_cluster", four_types, lookback_test_single_cluster_four_types),
+    ];
+    let found = kernels.iter().find(|(name, problem, _)| (*name, *problem) == (step.kernel.name(), step.problem));
+    found.unwrap_or_else(|| panic!("{} of {} is not compiled", step.kernel.name(), step.problem)).2
+}
 
-/// A kernel, the settings of its launch for a number of tiles, and whether it scans the spine.
-type Phase = (Kernel, fn(u64) -> LaunchSettings, bool);
-
-/// A scan of bytes that are stored as numbers of `output_bytes`, in `phases`; `width` is what the lead is counted in.
-fn scans_bytes(output_bytes: usize, width: usize, phases: &[Phase]) {
-    let lengths_and_offsets = [(1, 0, 0), (4999, 0, 0), (4 * TILE, 5, 0), (5003, 0, 1), (4998, 1, 3)];
+/// Runs the plan of a scan of bytes, in tiles of 512.
+fn scans_bytes(strategy: Strategy, problem: Problem, problems: [Problem; 2]) {
+    let lengths_and_offsets = [(1, 0, 0), (4999, 0, 0), (2048, 5, 0), (5003, 0, 1), (4998, 1, 3)];
+    let output_bytes = problem.output().bytes();
     for (index, (n, input_offset, output_offset)) in lengths_and_offsets.into_iter().enumerate() {
-        for mode in 0..3 {
-            let mut memory = Memory::new(12 * TILE);
+        for &mode in Mode::ALL {
+            let mut memory = Memory::new(6144);
             let bytes: Vec<u8> = (0..16 * memory.input.len()).map(|i| (i * i % 251) as u8).collect();
             for (chunk, bytes) in memory.input.iter_mut().zip(bytes.chunks(16)) {
                 chunk.0 = std::array::from_fn(|i| u32::from_le_bytes(bytes[4 * i..][..4].try_into().unwrap()));
@@ -937,66 +954,92 @@ fn scans_bytes(output_bytes: usize, width: usize, phases: &[Phase]) {
                 *sum += u32::from(item);
                 Some(*sum)
             }));
-            let expected = &prefixes[usize::from(mode == 0)..][..n];
-            let lead = input_offset % width;
-            let tiles = (lead + n).div_ceil(TILE) as u64;
-            for &(kernel, settings, scans_spine) in phases {
-                let mut arguments = memory.arguments();
-                let composition = index as u32 % 2;
-                let mut config = lookback_config {
-                    vt: 8,
-                    block_threads: 64,
-                    mode,
-                    composition,
-                    descriptor: index as u32 % 3,
-                    stages: 2,
-                    ..lookback_config::default()
+            let expected = &prefixes[usize::from(mode == Mode::Inclusive)..][..n];
+            let arguments = memory.arguments();
+            let addresses = Addresses {
+                input: (arguments.input.expose_provenance() + input_offset) as u64,
+                output: (arguments.output.expose_provenance() + output_offset * output_bytes) as u64,
+                scratch: arguments.spine.expose_provenance() as u64,
+                control: arguments.control.expose_provenance() as u64,
+                descriptors: arguments.descriptors.expose_provenance() as u64,
+                capacity: 128,
+            };
+            let offset_of = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
+            let config = ScanConfig {
+                vt: 8,
+                block_threads: 64,
+                composition: [Composition::ScanThenPropagate, Composition::ReduceThenScan][index % 2],
+                descriptor: [None, Some(Descriptor::Packed128), Some(Descriptor::Split)][index % 3],
+                ..ScanConfig::default()
+            };
+            let request = ScanRequest {
+                problem,
+                strategy,
+                mode,
+                config,
+                n: n as u64,
+                in_place: false,
+                input_offset: offset_of(addresses.input),
+                output_offset: offset_of(addresses.output),
+            };
+            let case = format!("{strategy} of {problem}: {n} from {input_offset} to {output_offset}, {mode}");
+            let plan = Plan::new(&request).unwrap_or_else(|error| panic!("{case}: {error}"));
+            assert!(plan.scratch_bytes as usize <= size_of_val(&memory.spine[..]), "{case}");
+            for step in &plan.steps {
+                let shape = &strategy.row().shape;
+                let blocks = match shape.blocks {
+                    Blocks::Persistent | Blocks::Cluster => step.grid_blocks.min(3),
+                    Blocks::PerTile | Blocks::Single => step.grid_blocks,
                 };
-                arguments.n = n as u64;
-                arguments.tiles = tiles;
-                arguments.lead = lead as u32;
-                arguments.capacity = 128;
-                arguments.input = arguments.input.wrapping_byte_add(input_offset);
-                arguments.output = arguments.output.wrapping_byte_add(output_offset * output_bytes);
-                if scans_spine {
-                    config.mode = abi::LOOKBACK_MODE_EXCLUSIVE;
-                    (arguments.input, arguments.output) = (arguments.spine, arguments.spine);
-                    arguments.spine = ptr::null_mut();
-                    (arguments.n, arguments.tiles, arguments.lead) = (tiles, 1, 0);
-                }
+                let settings = LaunchSettings {
+                    is_cluster: shape.blocks == Blocks::Cluster,
+                    ..LaunchSettings::new(blocks, step.block_threads())
+                };
+                let stages = if shape.blocks == Blocks::Persistent { 2 } else { 0 };
+                let kernel = kernel_of(step, problems);
                 // SAFETY: the arrays are longer than the scan, and the kernels are compiled for this executor.
-                unsafe { launch(kernel, &config, &arguments, &settings(arguments.tiles)) }
-                    .unwrap_or_else(|error| panic!("{n} from {input_offset} to {output_offset}, mode {mode}: {error}"));
+                unsafe { launch(kernel, &step.config.to_abi(stages), &step.launch(&addresses), &settings) }
+                    .unwrap_or_else(|error| panic!("{case}: {error}"));
             }
             let stored: Vec<u8> =
                 expected.iter().flat_map(|value| value.to_le_bytes()[..output_bytes].to_vec()).collect();
             let output: Vec<u8> = memory.output().iter().flat_map(|word| word.to_le_bytes()).collect();
             let (before, rest) = output.split_at(output_offset * output_bytes);
-            assert!(rest[..stored.len()] == stored, "{n} from {input_offset} to {output_offset}, mode {mode}");
-            assert!(before.iter().chain(&rest[stored.len()..]).all(|&byte| byte == 0), "{n}: beside the output");
+            assert!(rest[..stored.len()] == stored, "{case}");
+            assert!(before.iter().chain(&rest[stored.len()..]).all(|&byte| byte == 0), "{case}: beside the output");
         }
     }
 }
 
 #[test]
 fn what_is_loaded_scanned_published_and_stored_may_be_four_types() {
-    let tile_a_block: fn(u64) -> LaunchSettings = |tiles| LaunchSettings::new(tiles, 64);
-    // With the helper warps of look-ahead.
-    let persistent: fn(u64) -> LaunchSettings = |_| LaunchSettings::new(3, 64 + 4 * 32);
-    let one_cluster: fn(u64) -> LaunchSettings = |_| cluster(LaunchSettings::new(2, 64));
-    scans_bytes(4, 4, &[(lookback_test_sequential_widening, tile_a_block, false)]);
-    scans_bytes(
-        4,
-        4,
-        &[
-            (lookback_test_reduce_tiles_widening, tile_a_block, false),
-            (lookback_test_scan_tiles_of_totals, tile_a_block, true),
-            (lookback_test_scan_tiles_widening, tile_a_block, false),
-        ],
-    );
-    scans_bytes(4, 4, &[(lookback_test_lookback_widening, tile_a_block, false)]);
-    scans_bytes(2, 8, &[(lookback_test_lookback_four_types, tile_a_block, false)]);
-    scans_bytes(4, 16, &[(lookback_test_lookahead_widening, persistent, false)]);
-    scans_bytes(2, 16, &[(lookback_test_lookahead_four_types, persistent, false)]);
-    scans_bytes(2, 8, &[(lookback_test_single_cluster_four_types, one_cluster, false)]);
+    use ElementType::{U8, U16, U32, U64};
+    let sums_of = |state, input, published, output| {
+        let sum = Instance::new(state, Operator::Sum).expect("numbers have sums");
+        Problem::converting(sum, input, published, output).expect("they are numbers")
+    };
+    let problems @ [widening, four_types] = [sums_of(U32, U8, U32, U32), sums_of(U64, U8, U32, U16)];
+    for strategy in [Strategy::Sequential, Strategy::ReduceThenScan, Strategy::Lookback, Strategy::Lookahead] {
+        scans_bytes(strategy, widening, problems);
+    }
+    for strategy in [Strategy::Lookback, Strategy::Lookahead, Strategy::SingleCluster] {
+        scans_bytes(strategy, four_types, problems);
+    }
+}
+
+#[test]
+fn a_strategy_that_works_in_its_output_and_a_scan_in_place_take_one_type() {
+    let sum = Instance::new(ElementType::U32, Operator::Sum).expect("numbers have sums");
+    let widening = Problem::converting(sum, ElementType::U8, ElementType::U32, ElementType::U32).expect("numbers");
+    let plain = ScanRequest::aligned(sum, Strategy::Lookback, Mode::Inclusive, ScanConfig::default(), 1000);
+    let asked = ScanRequest { problem: widening, ..plain };
+    let in_place = Plan::new(&ScanRequest { in_place: true, ..asked });
+    assert!(matches!(in_place, Err(ConfigError::InPlace { .. })), "{in_place:?}");
+    for &strategy in Strategy::ALL {
+        assert!(Plan::new(&ScanRequest { strategy, in_place: true, ..plain }).is_ok());
+        let plan = Plan::new(&ScanRequest { strategy, ..asked });
+        let is_refused = matches!(plan, Err(ConfigError::WorksInOutput { .. }));
+        assert_eq!(is_refused, strategy.row().shape.works_in_output, "{strategy}");
+        assert!(is_refused || plan.is_ok(), "{strategy}");
+    }
 }

@@ -27,7 +27,7 @@ fn small_tile(vt: u32) -> ScanConfig {
 
 /// Runs `request` on a random dataset and says what went wrong, if anything did.
 fn run(device: &mut CpuDevice, request: &ScanRequest, seed: u64) -> Result<Counters, String> {
-    let dataset = Dataset::random(request.instance, request.n, seed);
+    let dataset = Dataset::random(request.instance(), request.n, seed);
     device.load(&dataset).map_err(|error| error.to_string())?;
     let outcome = device.run(request, &RunSettings { seed, samples: 0 }).map_err(|error| error.to_string())?;
     match outcome.verification.first_mismatch {
@@ -86,7 +86,7 @@ fn requests() -> impl Strategy_<Value = ScanRequest> {
             let output_offset = if in_place { input_offset } else { output / bytes * bytes };
             let most = if strategy == Strategy::Naive { 1500 } else { 40_000 };
             sizes(u64::from(config.vt) * u64::from(config.block_threads), most).prop_map(move |n| ScanRequest {
-                instance,
+                problem: instance.into(),
                 strategy,
                 mode,
                 config,

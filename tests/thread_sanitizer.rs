@@ -107,7 +107,7 @@ fn sound_kernels_are_clean_for_every_instance_pattern_and_place() {
         for (mode, in_place, output_offset) in [(Mode::Inclusive, false, 0), (Mode::Exclusive, true, 0)] {
             let instance = Instance::new(element, operator).expect("it exists");
             let request = ScanRequest {
-                instance,
+                problem: instance.into(),
                 mode,
                 in_place,
                 output_offset,
@@ -300,7 +300,7 @@ fn what_is_beyond_the_detector_is_an_error() {
     wide.request.config.block_threads = 128;
     refused(&wide);
     let mut unknown = job.clone();
-    unknown.request.instance = Instance::new(ElementType::F32, Operator::Max).expect("it exists");
+    unknown.request.problem = Instance::new(ElementType::F32, Operator::Max).expect("it exists").into();
     refused(&unknown);
     let mut empty = job.clone();
     empty.request.n = 0;

@@ -488,7 +488,7 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
     let request = &case.request;
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
     let mut numbers = Numbers(seed);
-    let element_bytes = request.instance.element().bytes();
+    let element_bytes = request.instance().element().bytes();
     let bytes = request.n as usize * element_bytes;
     let capacity = plan.descriptors.next_multiple_of(4);
     let mut control = Box::new(abi::lookback_control::default());
@@ -500,7 +500,7 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
         if case.at_wrap {
             control.completed_epochs = abi::LOOKBACK_MAXIMUM_EPOCH - 1;
         }
-        let dataset = Dataset::random(request.instance, request.n, numbers.next());
+        let dataset = Dataset::random(request.instance(), request.n, numbers.next());
         let mut input = chunks(bytes + 16, 0xa5);
         let mut output = chunks(bytes + 16, 0xa5);
         let [input_start, output_start] = [request.input_offset, request.output_offset].map(|offset| offset as usize);
@@ -529,7 +529,7 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
             capacity,
         };
         for step in &plan.steps {
-            let (config, settings) = step_settings(step, element_bytes, numbers.next());
+            let (config, settings) = step_settings(step, numbers.next());
             let arguments = step.launch(&addresses);
             let settings = LaunchSettings {
                 resident_blocks: 1 + numbers.below(8) as u32,
@@ -541,7 +541,7 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
                 mutant: if case.mutant.is_empty() { 0 } else { mutant_number(case.mutant) },
                 ..settings
             };
-            let body = kernel_body(request.instance, step.kernel, true).ok_or("no such kernel with mutants")?;
+            let body = kernel_body(step.problem, step.kernel, true).ok_or("no such kernel with mutants")?;
             // SAFETY: the kernel was compiled for this executor and takes these structures; the plan sizes grid,
             // scratch memory and descriptors, and all arrays stay where they are until the launch returns.
             let result = unsafe { launch_on(&mut memory, body, &config, &arguments, &settings) };
@@ -769,7 +769,7 @@ fn draw(numbers: &mut Numbers) -> Case {
     let [input_offset, output_offset] = [(); 2].map(|()| (numbers.below(16 / element_bytes) * element_bytes) as u32);
     let in_place = numbers.below(4) == 0;
     let request = ScanRequest {
-        instance,
+        problem: instance.into(),
         strategy,
         mode: numbers.choose(&[Mode::Inclusive, Mode::Exclusive]),
         config,

@@ -1,4 +1,4 @@
-// The kernels of one instance for the CPU device. Compiled once an instance, with LOOKBACK_OPERATOR (the operator's type)
+// The kernels of one instance for the CPU device. Compiled once an instance, with LOOKBACK_PROBLEM (the problem's type)
 // and LOOKBACK_BODIES (the name of the table) defined. build.rs writes kernels.h, which includes and lists the kernels.
 #include "../problem/plain.cuh"
 
@@ -8,8 +8,7 @@
 #define LOOKBACK_BODY(kernel)                                                                         \
   [](const lookback_config* config, const lookback_launch* launch) {                                  \
     using lookback::runtime_config;                                                                   \
-    using problem = lookback::plain<LOOKBACK_OPERATOR>;                                               \
-    lookback::scan::kernel<problem, runtime_config>(runtime_config(*config), *launch);                \
+    lookback::scan::kernel<LOOKBACK_PROBLEM, runtime_config>(runtime_config(*config), *launch);       \
   },
 
 // The body of a kernel by its number (`Kernel` in Rust), null where there is none of that number.

@@ -3,6 +3,7 @@
 // problems whose types differ, which no other code compiles.
 #include "../async_copy.cuh"
 #include "../memory.cuh"
+#include "../problem/converting.cuh"
 #include "../problem/plain.cuh"
 #include "../scan/lookahead.cuh"
 #include "../scan/lookback.cuh"
@@ -63,23 +64,8 @@ struct sixteen {
   T values[16 / sizeof(T)];
 };
 
-// A sum that is loaded, scanned, published and stored as different types.
-template <class Input, class State, class Published, class Output>
-struct sum_of_types {
-  using operator_type = operators::sum<State>;
-  using input_type = Input;
-  using state_type = State;
-  using published_type = Published;
-  using output_type = Output;
-
-  DEVICE static State load(Input input) { return input; }
-  DEVICE static Published publish(State state) { return static_cast<Published>(state); }
-  DEVICE static State adopt(Published published) { return published; }
-  DEVICE static Output store(State state) { return static_cast<Output>(state); }
-  DEVICE static Input padding() { return 0; }
-};
-using widening = sum_of_types<u8, u32, u32, u32>;
-using four_types = sum_of_types<u8, u64, u32, u16>;
+using widening = converting<operators::sum<u32>, u8, u32, u32>;
+using four_types = converting<operators::sum<u64>, u8, u32, u16>;
 
 }  // namespace
 

@@ -83,13 +83,13 @@ pub fn compare(
     let mut device_is_lost = false;
     for Job { choice, request } in &jobs.requests {
         console.show_progress(format!("{choice} {}", format_size(request.n)));
-        if input.replace((request.instance, request.n)) != Some((request.instance, request.n)) {
+        if input.replace((request.instance(), request.n)) != Some((request.instance(), request.n)) {
             let loaded = device.load(&dataset(request, file.as_ref(), arguments)?);
             is_loaded = loaded.is_ok();
             match loaded.map_err(Problem::of) {
                 Ok(()) => {}
                 Err(Problem::Impossible(why)) => {
-                    let what = format!("{} at n = {}", request.instance, format_size(request.n));
+                    let what = format!("{} at n = {}", request.instance(), format_size(request.n));
                     recorder.skipped(Skipped { what, why })?;
                 }
                 Err(Problem::Failure { error, .. } | Problem::Absence(error)) => fatal = Some(error),
@@ -139,11 +139,11 @@ pub fn compare(
 fn dataset(request: &ScanRequest, file: Option<&Array>, arguments: &CompareArguments) -> Result<Dataset, CliError> {
     match file {
         // The type was checked when the file was read, so the bytes are whole elements.
-        Some(array) => Dataset::from_bytes(request.instance, array.bytes.clone(), source(arguments))
+        Some(array) => Dataset::from_bytes(request.instance(), array.bytes.clone(), source(arguments))
             .map_err(|error| CliError::Usage(error.to_string())),
         None => {
-            Dataset::fits(request.instance, request.n).map_err(|error| CliError::Usage(error.to_string()))?;
-            Ok(Dataset::random(request.instance, request.n, arguments.seed))
+            Dataset::fits(request.instance(), request.n).map_err(|error| CliError::Usage(error.to_string()))?;
+            Ok(Dataset::random(request.instance(), request.n, arguments.seed))
         }
     }
 }
@@ -194,8 +194,8 @@ impl Problem {
 
 /// A configuration in words.
 fn describe(request: &ScanRequest) -> String {
-    let ScanRequest { instance, strategy, mode, config, n, .. } = request;
-    let mut text = format!("{strategy}, {instance} {mode}, n = {}", format_size(*n));
+    let ScanRequest { problem, strategy, mode, config, n, .. } = request;
+    let mut text = format!("{strategy}, {problem} {mode}, n = {}", format_size(*n));
     if strategy.has_tiles() {
         text.push_str(&format!(
             ", VT {}, {} threads, {} in {}",

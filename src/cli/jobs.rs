@@ -233,8 +233,16 @@ impl Builder<'_> {
                 }
                 for config in configs {
                     let in_place = arguments.in_place;
-                    let request =
-                        ScanRequest { instance, strategy, mode, config, n, in_place, input_offset, output_offset };
+                    let request = ScanRequest {
+                        problem: instance.into(),
+                        strategy,
+                        mode,
+                        config,
+                        n,
+                        in_place,
+                        input_offset,
+                        output_offset,
+                    };
                     let job = Job { choice: asked, request };
                     if !self.jobs.requests.contains(&job) {
                         self.jobs.requests.push(job);
@@ -370,7 +378,7 @@ mod tests {
             let vts = |job: &&Job| job.choice == named && job.request.n == Scale::CPU.sweep_size;
             assert_eq!(jobs.requests.iter().filter(vts).count(), Scale::CPU.sweep_vts.len());
         }
-        assert!(jobs.requests.iter().any(|job| job.request.instance.operator() == Operator::Intervals));
+        assert!(jobs.requests.iter().any(|job| job.request.instance().operator() == Operator::Intervals));
     }
 
     #[test]
@@ -409,7 +417,7 @@ mod tests {
         let autos: Vec<_> = jobs.requests.iter().filter(|job| job.choice == StrategyChoice::Auto).collect();
         assert_eq!(autos.len(), 2);
         for job in autos {
-            let Resolved { strategy, config } = Tuning::default().resolve(job.request.instance, job.request.n);
+            let Resolved { strategy, config } = Tuning::default().resolve(job.request.instance(), job.request.n);
             assert_eq!((job.request.strategy, job.request.config), (strategy, config));
         }
         // What auto came to runs beside the same strategy by its own name.
@@ -420,7 +428,7 @@ mod tests {
     fn types_and_operators_complete_each_other() {
         let of = |words: &[&str]| {
             let mut instances: Vec<_> =
-                jobs(words).unwrap().requests.iter().map(|job| job.request.instance.to_string()).collect();
+                jobs(words).unwrap().requests.iter().map(|job| job.request.instance().to_string()).collect();
             instances.dedup();
             instances
         };
@@ -436,7 +444,7 @@ mod tests {
     #[test]
     fn one_input_serves_all_requests_in_a_row() {
         let jobs = jobs(&["--types", "all", "--modes", "all"]).unwrap();
-        let mut inputs: Vec<_> = jobs.requests.iter().map(|job| (job.request.instance, job.request.n)).collect();
+        let mut inputs: Vec<_> = jobs.requests.iter().map(|job| (job.request.instance(), job.request.n)).collect();
         inputs.dedup();
         let in_a_row = inputs.len();
         inputs.sort_unstable();

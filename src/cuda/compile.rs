@@ -1,15 +1,15 @@
-//! Kernels compiled on demand, for one GPU architecture, one instance and one configuration, and kept
+//! Kernels compiled on demand, for one GPU architecture, one problem and one configuration, and kept
 //! on disk.
 //!
 //! A cubin is stored under the SHA-256 of everything it depends on: the flattened source, the options
-//! (they hold architecture, instance and configuration) and the compiler. So a changed kernel or a new
+//! (they hold architecture, problem and configuration) and the compiler. So a changed kernel or a new
 //! toolkit never meets an old cubin, and nothing has to be cleared. An entry carries its own length and
 //! hash; one that does not agree is compiled anew and replaced. Entries are written to a temporary file
 //! and renamed, so processes that compile the same kernel at once each read a whole one.
 
 use super::error::CudaError;
 use super::toolkit::Nvrtc;
-use crate::element::Instance;
+use crate::element::Problem;
 use crate::gpu::Architecture;
 use crate::kernels::mutant::mutant_number;
 use crate::kernels::sources;
@@ -251,7 +251,7 @@ impl Variant {
     }
 }
 
-/// Turns kernels, instances and configurations into cubins.
+/// Turns kernels, problems and configurations into cubins.
 #[derive(Debug)]
 pub struct Compiler {
     nvrtc: Arc<Nvrtc>,
@@ -290,11 +290,11 @@ impl Compiler {
     pub fn scan_kernel(
         &self,
         kernel: Kernel,
-        instance: Instance,
+        problem: Problem,
         config: &KernelConfig,
         architecture: Architecture,
     ) -> Result<CompiledKernel, CudaError> {
-        self.scan_kernel_variant(kernel, instance, config, architecture, Variant::default())
+        self.scan_kernel_variant(kernel, problem, config, architecture, Variant::default())
     }
 
     /// The same for a kernel with a fault, or one made for stress.
@@ -304,13 +304,13 @@ impl Compiler {
     pub fn scan_kernel_variant(
         &self,
         kernel: Kernel,
-        instance: Instance,
+        problem: Problem,
         config: &KernelConfig,
         architecture: Architecture,
         variant: Variant,
     ) -> Result<CompiledKernel, CudaError> {
         check_clusters(kernel, architecture)?;
-        let options = definitions(kernel, instance, config, stages(kernel, instance, config, architecture)?);
+        let options = definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?);
         let threads = config.block_threads + kernel.helper_threads(config.composition);
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
         // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only
@@ -326,7 +326,7 @@ impl Compiler {
         let prefix = variant.prefix();
         let source = if prefix.is_empty() { Cow::Borrowed(source) } else { Cow::Owned(prefix + source) };
         let has_lines = !variant.without_line_info;
-        self.compile(&source, has_lines, &options, &bounds, architecture, &|| describe(kernel, instance, config))
+        self.compile(&source, has_lines, &options, &bounds, architecture, &|| describe(kernel, problem, config))
     }
 
     /// The PTX of a scan kernel or of a variant of it, with line information, never from the cache: what
@@ -337,7 +337,7 @@ impl Compiler {
     pub fn ptx(
         &self,
         kernel: Kernel,
-        instance: Instance,
+        problem: Problem,
         config: &KernelConfig,
         architecture: Architecture,
         variant: Variant,
@@ -351,9 +351,9 @@ impl Compiler {
             String::from("--generate-line-info"),
             format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads + kernel.helper_threads(config.composition)),
         ];
-        options.extend(definitions(kernel, instance, config, stages(kernel, instance, config, architecture)?));
+        options.extend(definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?));
         let failed = |log: String| CudaError::CompilationFailed {
-            what: describe(kernel, instance, config),
+            what: describe(kernel, problem, config),
             architecture,
             options: options.join(" "),
             log,
@@ -450,11 +450,11 @@ pub const ENTRY_POINT: &str = "lookback_entry";
 /// When there is no NVRTC, it does not know the architecture, or the kernel does not compile.
 pub fn resources(
     kernel: Kernel,
-    instance: Instance,
+    problem: Problem,
     config: &KernelConfig,
     architecture: Architecture,
 ) -> Result<KernelResources, CudaError> {
-    Ok(Compiler::new()?.scan_kernel(kernel, instance, config, architecture)?.resources)
+    Ok(Compiler::new()?.scan_kernel(kernel, problem, config, architecture)?.resources)
 }
 
 /// The key of an entry. Every part is preceded by its length, so that no two different inputs run together.
@@ -469,7 +469,7 @@ fn key(source: &str, options: &[String], compiler: &str) -> String {
 
 /// The macros that `cuda/entry.cu` reads. The enums of `strategy` are declared in the order of `cuda/abi.h`; a test below
 /// holds both together.
-fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig, stages: u32) -> Vec<String> {
+fn definitions(kernel: Kernel, problem: Problem, config: &KernelConfig, stages: u32) -> Vec<String> {
     let numbers = [
         ("VT", config.vt),
         ("BLOCK_THREADS", config.block_threads),
@@ -481,7 +481,7 @@ fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig, stages
         ("STAGES", stages),
     ];
     // One kernel serves signed and unsigned where they agree bit for bit.
-    [("KERNEL", kernel.name().to_owned()), ("OPERATOR", instance.canonical().cuda_type())]
+    [("KERNEL", kernel.name().to_owned()), ("PROBLEM", problem.canonical().cuda_type())]
         .into_iter()
         .chain(numbers.map(|(name, value)| (name, value.to_string())))
         .map(|(name, value)| format!("-DLOOKBACK_{name}={value}"))
@@ -494,16 +494,19 @@ fn definitions(kernel: Kernel, instance: Instance, config: &KernelConfig, stages
 /// When a block of the architecture cannot hold a single one.
 pub(crate) fn stages(
     kernel: Kernel,
-    instance: Instance,
+    problem: Problem,
     config: &KernelConfig,
     architecture: Architecture,
 ) -> Result<u32, CudaError> {
     if !kernel.is_persistent() {
         return Ok(0);
     }
-    let (element_bytes, shared_bytes) = (instance.element().bytes(), architecture.shared_bytes());
-    match config.stages(shared_bytes, element_bytes) {
-        0 => Err(CudaError::TileTooLarge { tile_bytes: config.tile_bytes(element_bytes), architecture, shared_bytes }),
+    let shared_bytes = architecture.shared_bytes();
+    match config.stages(shared_bytes, problem) {
+        0 => {
+            let tile_bytes = config.tile_bytes(problem.input().bytes());
+            Err(CudaError::TileTooLarge { tile_bytes, architecture, shared_bytes })
+        }
         stages => Ok(stages),
     }
 }
@@ -525,13 +528,13 @@ fn check_clusters(kernel: Kernel, architecture: Architecture) -> Result<(), Cuda
 }
 
 /// What a kernel is, for messages.
-fn describe(kernel: Kernel, instance: Instance, config: &KernelConfig) -> String {
+fn describe(kernel: Kernel, problem: Problem, config: &KernelConfig) -> String {
     let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order } = *config;
     let (mode, pattern): (Mode, Pattern) = (mode, pattern);
     let (composition, descriptor, tile_order): (Composition, Descriptor, TileOrder) =
         (composition, descriptor, tile_order);
     format!(
-        "kernel '{}' for {instance} (VT {vt}, {block_threads} threads, mode {mode}, pattern {pattern}, \
+        "kernel '{}' for {problem} (VT {vt}, {block_threads} threads, mode {mode}, pattern {pattern}, \
          composition {composition}, descriptor {descriptor}, tile order {tile_order})",
         kernel.name()
     )
@@ -541,7 +544,7 @@ fn describe(kernel: Kernel, instance: Instance, config: &KernelConfig) -> String
 mod tests {
     use super::*;
     use crate::abi;
-    use crate::element::{ElementType, Operator};
+    use crate::element::{ElementType, Instance, Operator};
 
     #[test]
     fn the_numbers_of_the_choices_are_those_of_the_contract() {
@@ -567,7 +570,7 @@ mod tests {
     #[test]
     fn a_tile_that_no_block_can_hold_is_refused_where_blocks_hold_tiles() {
         let stages = |kernel| {
-            let instance = Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum");
+            let sum = Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum");
             let config = KernelConfig {
                 vt: 64,
                 block_threads: 928,
@@ -577,7 +580,7 @@ mod tests {
                 descriptor: Descriptor::Packed64,
                 tile_order: TileOrder::Ticket,
             };
-            stages(kernel, instance, &config, Architecture::HOPPER)
+            stages(kernel, sum.into(), &config, Architecture::HOPPER)
         };
         assert!(matches!(stages(Kernel::Lookahead), Err(CudaError::TileTooLarge { tile_bytes: 237_568, .. })));
         assert!(matches!(stages(Kernel::Lookback), Ok(0)));

@@ -5,10 +5,9 @@ use super::error::{Context as _, CudaError};
 use super::memory::RelaxedCapture;
 use super::workspace::{RegionKey, Workspace};
 use crate::abi;
-use crate::element::Instance;
 use crate::gpu::Architecture;
 use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest, Step};
+use crate::strategy::plan::{Kernel, KernelKey, Plan, ScanRequest, Step};
 use crate::strategy::{ConfigError, Descriptor};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, sys};
@@ -167,8 +166,7 @@ pub(crate) fn multiprocessors(context: &CudaContext) -> Result<u32, CudaError> {
 pub(crate) fn launch_limits(
     function: &CudaFunction,
     context: &Arc<CudaContext>,
-    (kernel, config): (Kernel, &KernelConfig),
-    instance: Instance,
+    (kernel, problem, config): KernelKey,
     architecture: Architecture,
 ) -> Result<LaunchLimits, CudaError> {
     let waits_by_itself = architecture.has_programmatic_launch();
@@ -176,12 +174,12 @@ pub(crate) fn launch_limits(
         let most_blocks = most_cluster_blocks(function, config.block_threads, &context.default_stream())?;
         return Ok(LaunchLimits { shared_bytes: 0, most_blocks, is_cluster: true, waits_by_itself });
     }
-    let stages = stages(kernel, instance, config, architecture)?;
+    let stages = stages(kernel, problem, &config, architecture)?;
     if stages == 0 {
         return Ok(LaunchLimits { shared_bytes: 0, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
     }
     // Checked by `stages`: less than the shared memory of a block.
-    let bytes = config.ring_bytes(stages, instance.element().bytes()) as u32;
+    let bytes = config.ring_bytes(stages, problem.input().bytes()) as u32;
     function
         .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
         .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;
@@ -192,9 +190,6 @@ pub(crate) fn launch_limits(
     let most_blocks = resident.max(1) * multiprocessors(context)?;
     Ok(LaunchLimits { shared_bytes: bytes, most_blocks, is_cluster: false, waits_by_itself })
 }
-
-/// A scan kernel of an instance.
-pub(crate) type KernelKey = (Kernel, Instance, KernelConfig);
 
 /// The kernels of one context: compiled and loaded on demand, kept until the context's owner goes.
 #[derive(Debug)]
@@ -233,24 +228,19 @@ impl KernelSet {
     }
 
     /// A scan kernel, compiled and loaded if this is the first call for it.
-    pub(crate) fn kernel(
-        &self,
-        kernel: Kernel,
-        instance: Instance,
-        config: KernelConfig,
-    ) -> Result<LoadedKernel, CudaError> {
-        let key = (kernel, instance.canonical(), config);
+    pub(crate) fn kernel(&self, key: KernelKey) -> Result<LoadedKernel, CudaError> {
         if let Some(found) = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(found.clone());
         }
         // Not under the lock: another thread's kernel need not wait for this one to compile.
+        let (kernel, problem, config) = key;
         let variant = (self.variant)(kernel);
-        let compiled = self.compiler.scan_kernel_variant(kernel, instance, &config, self.architecture, variant)?;
+        let compiled = self.compiler.scan_kernel_variant(kernel, problem, &config, self.architecture, variant)?;
         let module = self.load(compiled.cubin)?;
         let function = function(&module, ENTRY_POINT)?;
         let limits = {
             let _relaxed = RelaxedCapture::begin(&self.context)?;
-            launch_limits(&function, &self.context, (kernel, &config), instance, self.architecture)?
+            launch_limits(&function, &self.context, key, self.architecture)?
         };
         let loaded = LoadedKernel { function, limits };
         let mut set = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -286,7 +276,7 @@ impl PreparedScan {
             // `Plan::new` refuses what a grid cannot hold.
             let blocks = u32::try_from(step.grid_blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
             let blocks = blocks.ok_or(ConfigError::TooManyBlocks { n: step.n, blocks: step.grid_blocks })?;
-            let kernel = kernels.kernel(step.kernel, request.instance, step.config)?;
+            let kernel = kernels.kernel(step.key())?;
             let blocks = kernel.limits.blocks(blocks);
             Ok((kernel, blocks))
         };
@@ -299,7 +289,7 @@ impl PreparedScan {
         let with_descriptors = self.plan.steps.iter().rfind(|step| step.uses_descriptors());
         let region = RegionKey {
             layout: with_descriptors.map_or(Descriptor::Packed64, |step| step.config.descriptor),
-            element_bytes: self.request.instance.element().bytes(),
+            published_bytes: self.request.problem.published().bytes(),
         };
         let Plan { descriptors, descriptor_bytes, scratch_bytes, .. } = self.plan;
         let reserved = workspace.reserve(region, descriptors, descriptor_bytes, scratch_bytes)?;

@@ -318,7 +318,7 @@ impl Scanner {
             }
         };
         let request = ScanRequest {
-            instance,
+            problem: instance.into(),
             strategy,
             mode,
             config: self.config.unwrap_or(config),

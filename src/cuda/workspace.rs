@@ -25,7 +25,7 @@ const CONTROL_BYTES: u64 = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RegionKey {
     pub(crate) layout: Descriptor,
-    pub(crate) element_bytes: usize,
+    pub(crate) published_bytes: usize,
 }
 
 #[derive(Debug)]

@@ -3,12 +3,15 @@
 include!("table.rs");
 
 pub mod monoid;
+mod problem;
 
 use crate::names::named;
 use bytemuck::Pod;
 use monoid::{AffineMap, BicyclicPair, IndexInterval};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+pub use problem::{NoSuchProblem, Problem};
 
 /// A Rust type whose arrays are scanned. Sealed: kernels are compiled for the types of the table.
 pub trait Element: Pod + sealed::Sealed {

@@ -5,7 +5,7 @@ use crate::cpu::ExecutionError;
 use crate::cpu::backend::NEAR_BYTES;
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
 use crate::cpu::{launch, launch_on};
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Operator, Problem};
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::bounds::{Array, BoundsCheck};
 use crate::lab::dataset::Dataset;
@@ -23,10 +23,9 @@ pub type KernelBody = unsafe extern "C" fn(*const abi::lookback_config, *const a
 
 include!(concat!(env!("OUT_DIR"), "/instances.rs"));
 
-/// The compiled kernel, `None` if the build left it out. The kernels with mutants are compiled for a few
-/// instances only.
-pub fn kernel_body(instance: Instance, kernel: Kernel, has_mutants: bool) -> Option<KernelBody> {
-    let instance = instance.canonical();
+/// The compiled kernel, `None` if the build left it out: plain problems are compiled, with mutants a few of them.
+pub fn kernel_body(problem: Problem, kernel: Kernel, has_mutants: bool) -> Option<KernelBody> {
+    let instance = problem.is_plain().then(|| problem.canonical().instance())?;
     let table = bodies(instance.element(), instance.operator(), has_mutants)?;
     // SAFETY: the table is a pure function of any number, in `cuda/host/instantiate.cpp`.
     unsafe { table(kernel as u32) }
@@ -203,7 +202,7 @@ impl CpuDevice {
 
     fn execute(&mut self, request: &ScanRequest, input: &[u8], seed: u64) -> Result<Scanned, DeviceError> {
         let plan = Plan::new(request)?;
-        let element_bytes = request.instance.element().bytes();
+        let element_bytes = request.instance().element().bytes();
         let bytes = request.n as usize * element_bytes;
         // An exclusive scan must do without the last element, so the kernels do not get it.
         let readable = if request.mode == Mode::Exclusive { bytes.saturating_sub(element_bytes) } else { bytes };
@@ -249,8 +248,7 @@ impl CpuDevice {
         ];
         let mut counters = Counters::default();
         for (index, step) in plan.steps.iter().enumerate() {
-            let report =
-                self.settings.launch(request.instance, step, &addresses, &arrays, seed.wrapping_add(index as u64));
+            let report = self.settings.launch(step, &addresses, &arrays, seed.wrapping_add(index as u64));
             match report {
                 Ok(report) => add(&mut counters, &report, step.level),
                 Err(error) => {
@@ -280,18 +278,17 @@ struct Scanned {
 impl CpuSettings {
     fn launch(
         &self,
-        instance: Instance,
         step: &Step,
         addresses: &Addresses,
         arrays: &[Array],
         seed: u64,
     ) -> Result<LaunchReport, ExecutionError> {
-        let Some(body) = kernel_body(instance, step.kernel, false) else {
+        let Some(body) = kernel_body(step.problem, step.kernel, false) else {
             return Err(ExecutionError::InvalidSettings {
-                fault: format!("the kernel {} for {instance} is not in this build", step.kernel.name()),
+                fault: format!("the kernel {} for {} is not in this build", step.kernel.name(), step.problem),
             });
         };
-        let (config, settings) = step_settings(step, instance.element().bytes(), seed);
+        let (config, settings) = step_settings(step, seed);
         let arguments = step.launch(addresses);
         let settings = LaunchSettings {
             resident_blocks: self.resident_blocks.min(most_resident_blocks(settings.block_threads)),
@@ -321,7 +318,7 @@ const BLOCKS_THAT_TAKE_TILES: u64 = 6;
 const CLUSTER_BLOCKS: [u64; 4] = [16, 8, 16, 5];
 
 /// How the CPU device launches a step: its configuration, and settings that are fair and fast but for the seed.
-pub fn step_settings(step: &Step, element_bytes: usize, seed: u64) -> (abi::lookback_config, LaunchSettings) {
+pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSettings) {
     let settings = LaunchSettings { seed, ..LaunchSettings::new(step.grid_blocks, step.block_threads()) };
     if step.kernel.is_cluster() {
         let room = u64::from(most_resident_blocks(settings.block_threads));
@@ -333,7 +330,7 @@ pub fn step_settings(step: &Step, element_bytes: usize, seed: u64) -> (abi::look
     }
     // A ring as short as can be now and then: whoever gives a stage back too soon meets the next tile there.
     let stages = 1 + (seed % 4) as u32;
-    let ring_bytes = step.config.ring_bytes(stages, element_bytes);
+    let ring_bytes = step.config.ring_bytes(stages, step.problem.input().bytes());
     let settings = LaunchSettings {
         grid_blocks: step.grid_blocks.min(BLOCKS_THAT_TAKE_TILES),
         shared_limit_bytes: settings.shared_limit_bytes + ring_bytes.next_multiple_of(128) as u32,
@@ -427,12 +424,13 @@ impl Device for CpuDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Instance;
 
     #[test]
     fn every_kernel_of_every_instance_is_compiled() {
         for instance in Instance::all() {
             for &kernel in Kernel::ALL {
-                assert!(kernel_body(instance, kernel, false).is_some(), "{instance}, {}", kernel.name());
+                assert!(kernel_body(instance.into(), kernel, false).is_some(), "{instance}, {}", kernel.name());
             }
         }
     }

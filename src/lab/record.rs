@@ -171,7 +171,7 @@ impl Row {
         row.mismatches = outcome.verification.mismatches;
         row.first_mismatch = outcome.verification.first_mismatch;
         if let Some(timing) = outcome.timing.as_ref().filter(|timing| timing.median_ns > 0.0) {
-            let bytes = 2.0 * request.n as f64 * request.instance.element().bytes() as f64;
+            let bytes = 2.0 * request.n as f64 * request.instance().element().bytes() as f64;
             row.time_us = Some(rounded(timing.median_ns / 1000.0, 3));
             row.gigabytes_per_second = Some(rounded(bytes / timing.median_ns, 3));
             let summary = Summary::of(&timing.samples_ns);
@@ -207,8 +207,8 @@ impl Row {
         let tiles = request.strategy.has_tiles();
         Self {
             strategy: StrategyChoice::Named(request.strategy),
-            element: request.instance.element(),
-            operator: request.instance.operator(),
+            element: request.instance().element(),
+            operator: request.instance().operator(),
             mode: request.mode,
             in_place: request.in_place,
             n: request.n,

@@ -34,7 +34,7 @@ impl Verification {
 /// Compares every element of `output` with what `request` must give on `dataset`. Elements that
 /// `output` lacks, or has too many, count as mismatches.
 pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verification {
-    let element_bytes = request.instance.element().bytes();
+    let element_bytes = request.instance().element().bytes();
     let shift = match request.mode {
         Mode::Inclusive => 0,
         Mode::Exclusive | Mode::InclusiveMinusInput => 1,
@@ -45,11 +45,11 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
     match &dataset.reference {
         Reference::Exact(prefixes) => {
             let compare = CompareExactly { prefixes, output, shift, tally: &mut tally };
-            visit_instance(request.instance, compare);
+            visit_instance(request.instance(), compare);
         }
         Reference::Rounded { high, low, magnitude } => {
             let factor = error_factor(request);
-            let Float { largest, read, .. } = *float(request.instance);
+            let Float { largest, read, .. } = *float(request.instance());
             for (index, bytes) in output.chunks_exact(element_bytes).take(n).enumerate() {
                 let value = read(bytes);
                 let right = match index.checked_sub(shift) {
@@ -83,7 +83,7 @@ fn is_within_bound(value: f64, high: f64, low: f64, magnitude: f64, factor: f64,
 
 /// 2·u·depth: what Σ|x| is multiplied with to bound the error of a float sum.
 pub fn error_factor(request: &ScanRequest) -> f64 {
-    2.0 * float(request.instance).unit_roundoff * rounding_depth(request)
+    2.0 * float(request.instance()).unit_roundoff * rounding_depth(request)
 }
 
 /// The element type of a rounded sum.

@@ -2,7 +2,7 @@
 
 use super::{Composition, Descriptor, Pattern, TileOrder};
 use crate::abi;
-use crate::element::NoSuchInstance;
+use crate::element::{ElementType, NoSuchInstance};
 use serde::{Deserialize, Serialize};
 
 /// The choices inside a strategy. All of them are run-time choices of the user: the CUDA device compiles
@@ -60,6 +60,14 @@ pub enum ConfigError {
     /// 'inclusive minus input' needs an inverse.
     #[error("the mode 'inclusive-minus-input' exists for integer sums only, not for {0}; choose 'exclusive'")]
     NoInverse(String),
+    /// An output of another type does not fit where the input was.
+    #[error("a scan in place cannot load {input} and store {output}; give it an output of its own")]
+    InPlace { input: ElementType, output: ElementType },
+    /// The strategy loads again what it has stored.
+    #[error(
+        "the strategy '{strategy}' works in the output, so it scans one type of values, not {problem}; choose 'auto'"
+    )]
+    WorksInOutput { strategy: &'static str, problem: String },
     /// The operator is not defined on the element type.
     #[error(transparent)]
     NoSuchInstance(#[from] NoSuchInstance),

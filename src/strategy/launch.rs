@@ -1,6 +1,7 @@
 //! From a step of a plan to a launch: the arguments of its kernel, and what it asks of a GPU.
 
 use crate::abi;
+use crate::element::Problem;
 use crate::gpu::Architecture;
 use crate::strategy::plan::{KernelConfig, Place, Plan, Step};
 
@@ -60,16 +61,18 @@ impl Step {
 impl KernelConfig {
     /// Tiles that a block which takes several ([`crate::strategy::plan::Kernel::is_persistent`]) holds at one time: as many
     /// as fit into `shared_bytes` beside what its warps tell each other, at most 12; 0 if not even one does.
-    pub const fn stages(&self, shared_bytes: u64, element_bytes: usize) -> u32 {
+    pub const fn stages(&self, shared_bytes: u64, problem: Problem) -> u32 {
         // For each scanning warp a row on its way to a misaligned output, and a total; in each stage a prefix for each
         // scanning warp and five more values, the tile's index, and five barriers of up to 12 bytes (`lookahead_ring` in
         // `cuda/scan/lookahead.cuh`).
         const ROW_BYTES: u64 = 33 * 16;
         const VALUE_BYTES: u64 = 16;
         const INDEX_AND_BARRIERS_BYTES: u64 = 8 + 5 * 12;
+        let input_bytes = problem.input().bytes();
         let warps = self.block_threads as u64 / abi::LOOKBACK_WARP_LANES as u64;
-        let fixed = 512 + warps * (ROW_BYTES + VALUE_BYTES) + self.ring_bytes(0, element_bytes);
-        let stage = self.stage_bytes(element_bytes) + (warps + 5) * element_bytes as u64 + INDEX_AND_BARRIERS_BYTES;
+        let fixed = 512 + warps * (ROW_BYTES + VALUE_BYTES) + self.ring_bytes(0, input_bytes);
+        let values = (warps + 5) * problem.state().bytes() as u64;
+        let stage = self.stage_bytes(input_bytes) + values + INDEX_AND_BARRIERS_BYTES;
         let fit = shared_bytes.saturating_sub(fixed) / stage;
         if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
     }
@@ -82,8 +85,8 @@ impl Plan {
     }
 
     /// Whether a block of the architecture can hold the tiles of every kernel that keeps them in shared memory.
-    pub fn fits(&self, architecture: Architecture, element_bytes: usize) -> bool {
-        let holds = |step: &Step| step.config.stages(architecture.shared_bytes(), element_bytes) > 0;
+    pub fn fits(&self, architecture: Architecture) -> bool {
+        let holds = |step: &Step| step.config.stages(architecture.shared_bytes(), step.problem) > 0;
         self.steps.iter().all(|step| !step.kernel.is_persistent() || holds(step))
     }
 }
@@ -91,6 +94,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::{ElementType, Instance, Operator};
     use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
 
     #[test]
@@ -105,7 +109,8 @@ mod tests {
                 descriptor: Descriptor::Packed64,
                 tile_order: TileOrder::Ticket,
             };
-            config.stages(Architecture { major, minor }.shared_bytes(), 4)
+            let sum = Instance::new(ElementType::U32, Operator::Sum).unwrap();
+            config.stages(Architecture { major, minor }.shared_bytes(), sum.into())
         };
         // Tiles of 16 KB.
         let held = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)].map(|(a, b)| of(a, b, 32, 128));

@@ -4,16 +4,16 @@
 use super::planner::{Planner, access_width};
 use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy};
 use crate::abi;
-use crate::element::Instance;
+use crate::element::{Instance, Problem};
 
 pub use super::kernel::Kernel;
-pub use super::planner::{KernelConfig, Place, Step};
+pub use super::planner::{KernelConfig, KernelKey, Place, Step};
 
 /// What is asked of a device: one scan of `n` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanRequest {
-    /// Element type and operator.
-    pub instance: Instance,
+    /// What is loaded, scanned, published and stored.
+    pub problem: Problem,
     /// The strategy.
     pub strategy: Strategy,
     /// What is computed.
@@ -34,9 +34,15 @@ impl ScanRequest {
     /// What addresses are told apart by: where they lie in a sector of the L2 cache, in bytes.
     pub const OFFSETS: u32 = abi::LOOKBACK_SECTOR_BYTES;
 
-    /// From one array into another one, both of which begin at a sector.
+    /// Of the operator's own values, from one array into another one, both of which begin at a sector.
     pub const fn aligned(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> Self {
-        Self { instance, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
+        let problem = Problem::plain(instance);
+        Self { problem, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
+    }
+
+    /// The operator on what is scanned.
+    pub const fn instance(&self) -> Instance {
+        self.problem.instance()
     }
 
     /// Below it lie the offsets that a strategy tells apart.
@@ -67,8 +73,8 @@ impl Plan {
     pub fn new(request: &ScanRequest) -> Result<Self, ConfigError> {
         let mut planner = Self::planner(request)?;
         let has_vectors = request.strategy.has_tiles();
-        let width = if has_vectors { access_width(planner.config.vt, planner.element_bytes as usize) } else { 1 };
-        let access_bytes = width * planner.element_bytes as u32;
+        let bytes = request.problem.access_bytes();
+        let access_bytes = if has_vectors { access_width(planner.config.vt, bytes) } else { 1 } * bytes as u32;
         if request.n > 0 {
             (request.strategy.row().plan)(&mut planner);
         }
@@ -87,7 +93,7 @@ impl Plan {
             steps: planner.steps,
             scratch_bytes: planner.scratch_bytes,
             descriptors: descriptors.unwrap_or(0),
-            descriptor_bytes: Plan::descriptor_bytes(planner.config.descriptor, planner.element_bytes as usize),
+            descriptor_bytes: Plan::descriptor_bytes(planner.config.descriptor, request.problem.published().bytes()),
             access_bytes,
         })
     }
@@ -106,12 +112,18 @@ impl Plan {
         if pattern == Pattern::Shuffle && composition == Composition::Block {
             return Err(ConfigError::ShuffleAcrossBlock);
         }
-        let instance = request.instance;
-        if request.mode == Mode::InclusiveMinusInput && !instance.has_inverse() {
-            return Err(ConfigError::NoInverse(instance.to_string()));
+        let problem = request.problem;
+        if request.mode == Mode::InclusiveMinusInput && !request.instance().has_inverse() {
+            return Err(ConfigError::NoInverse(problem.to_string()));
         }
-        let element_bytes = instance.element().bytes();
-        let smallest = match element_bytes {
+        if request.in_place && problem.input() != problem.output() {
+            return Err(ConfigError::InPlace { input: problem.input(), output: problem.output() });
+        }
+        if request.strategy.row().shape.works_in_output && [problem.input(), problem.output()] != [problem.state(); 2] {
+            return Err(ConfigError::WorksInOutput { strategy: request.strategy.name(), problem: problem.to_string() });
+        }
+        let published_bytes = problem.published().bytes();
+        let smallest = match published_bytes {
             0..=4 => Descriptor::Packed64,
             5..=8 => Descriptor::Packed128,
             _ => Descriptor::Split,
@@ -122,15 +134,15 @@ impl Plan {
             Descriptor::Packed128 => 8,
             Descriptor::Split => usize::MAX,
         };
-        if element_bytes > holds {
-            return Err(ConfigError::DescriptorTooSmall { descriptor, holds, bytes: element_bytes });
+        if published_bytes > holds {
+            return Err(ConfigError::DescriptorTooSmall { descriptor, holds, bytes: published_bytes });
         }
         let config =
             KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
         Ok(Planner {
             shape: request.strategy.row().shape,
             config,
-            element_bytes: element_bytes as u64,
+            problem,
             n: request.n,
             in_place: request.in_place,
             input_offset: request.input_offset,
@@ -140,12 +152,12 @@ impl Plan {
         })
     }
 
-    /// Bytes of one descriptor of `layout` for an element of `element_bytes`.
-    pub const fn descriptor_bytes(layout: Descriptor, element_bytes: usize) -> u64 {
+    /// Bytes of one descriptor of `layout` for values of `published_bytes`.
+    pub const fn descriptor_bytes(layout: Descriptor, published_bytes: usize) -> u64 {
         match layout {
             Descriptor::Packed64 => 8,
             Descriptor::Packed128 => 16,
-            Descriptor::Split => 4 + 2 * element_bytes as u64,
+            Descriptor::Split => 4 + 2 * published_bytes as u64,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::shape::{Blocks, Shape, Tiling};
 use super::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder};
 use crate::abi;
+use crate::element::{ElementType, Problem};
 
 /// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
 /// byte is aligned to 256.
@@ -23,6 +24,8 @@ pub enum Place {
 pub struct Step {
     /// What runs.
     pub kernel: Kernel,
+    /// What it scans: of a spine the totals of another scan's tiles.
+    pub problem: Problem,
     /// The compile-time constants of the kernel (on the CPU device: its run-time values).
     pub config: KernelConfig,
     /// Blocks of the grid, at least 1; the most that have work, where [`Kernel::is_persistent`] or
@@ -57,13 +60,21 @@ impl Step {
         self.descriptors > 0
     }
 
+    /// What is compiled for it; the same for all steps that can share a kernel.
+    pub fn key(&self) -> KernelKey {
+        (self.kernel, self.problem.canonical(), self.config)
+    }
+
     /// Threads of a block as it is launched.
     pub const fn block_threads(&self) -> u32 {
         self.config.block_threads + self.helper_threads
     }
 }
 
-/// What a kernel is compiled for, beside the instance. Fields that a kernel does not depend on hold
+/// A kernel with all that it is compiled for.
+pub type KernelKey = (Kernel, Problem, KernelConfig);
+
+/// What a kernel is compiled for, beside the problem. Fields that a kernel does not depend on hold
 /// their default, so that one compiled kernel serves all launches that agree in the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KernelConfig {
@@ -100,20 +111,20 @@ impl KernelConfig {
     }
 
     /// Dynamic shared memory of a block that keeps so many tiles: they lie as they do in lines of the L2 cache.
-    pub const fn ring_bytes(self, stages: u32, element_bytes: usize) -> u64 {
+    pub const fn ring_bytes(self, stages: u32, input_bytes: usize) -> u64 {
         const SLACK: u32 = abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES;
-        stages as u64 * self.stage_bytes(element_bytes) + SLACK as u64
+        stages as u64 * self.stage_bytes(input_bytes) + SLACK as u64
     }
 
     /// From one of these tiles to the next: 4-byte values go on for a vector (`ring_stages` in `cuda/scan/lookahead.cuh`).
-    pub const fn stage_bytes(self, element_bytes: usize) -> u64 {
-        let gap = if element_bytes == 4 { abi::LOOKBACK_CACHE_LINE_BYTES } else { 0 };
-        self.tile_bytes(element_bytes) + gap as u64
+    pub const fn stage_bytes(self, input_bytes: usize) -> u64 {
+        let gap = if input_bytes == 4 { abi::LOOKBACK_CACHE_LINE_BYTES } else { 0 };
+        self.tile_bytes(input_bytes) + gap as u64
     }
 
-    /// Bytes of a tile.
-    pub const fn tile_bytes(self, element_bytes: usize) -> u64 {
-        self.vt as u64 * self.block_threads as u64 * element_bytes as u64
+    /// Bytes of a tile of the input.
+    pub const fn tile_bytes(self, input_bytes: usize) -> u64 {
+        self.vt as u64 * self.block_threads as u64 * input_bytes as u64
     }
 
     /// The same for kernels that do not depend on how a tile is scanned.
@@ -150,7 +161,7 @@ const SCRATCH_ALIGNMENT: u64 = 256;
 pub(super) struct Planner {
     pub shape: Shape,
     pub config: KernelConfig,
-    pub element_bytes: u64,
+    pub problem: Problem,
     pub n: u64,
     pub in_place: bool,
     pub input_offset: u32,
@@ -159,11 +170,23 @@ pub(super) struct Planner {
     pub scratch_bytes: u64,
 }
 
+/// A scan in three phases: of the user's array, or of a spine.
+struct Level {
+    problem: Problem,
+    input: Place,
+    output: Place,
+    n: u64,
+    lead: u32,
+    mode: Mode,
+    /// [`Step::level`].
+    level: u32,
+}
+
 impl Planner {
     /// Elements from the boundary of an access at or below the input to the input.
     fn lead(&self) -> u32 {
-        let width = access_width(self.config.vt, self.element_bytes as usize);
-        self.input_offset / self.element_bytes as u32 % width
+        let width = access_width(self.config.vt, self.problem.access_bytes());
+        self.input_offset / self.problem.input().bytes() as u32 % width
     }
 
     /// The same to a boundary of 16 bytes, where copies begin however narrow the accesses of the lanes are.
@@ -178,7 +201,7 @@ impl Planner {
         const SECTOR: u32 = abi::LOOKBACK_SECTOR_BYTES;
         let Self { input_offset, output_offset, in_place, .. } = *self;
         let output_offset = if in_place { input_offset } else { output_offset } % SECTOR;
-        let bytes = self.element_bytes as u32;
+        let bytes = self.problem.input().bytes() as u32;
         let nearest = input_offset % VECTOR;
         let skipped = (nearest + SECTOR - output_offset) % VECTOR;
         let is_realigned_on_load = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
@@ -187,13 +210,14 @@ impl Planner {
             let row = output_offset + 2 * SECTOR + skipped - lead;
             row.is_multiple_of(SECTOR) && (*lead >= skipped || !is_realigned_on_load)
         };
-        leads.into_iter().find(is_right).unwrap_or(nearest) / bytes
+        let is_moved = self.problem.output().bytes() == self.problem.input().bytes();
+        leads.into_iter().find(|lead| is_moved && is_right(lead)).unwrap_or(nearest) / bytes
     }
 
-    /// Scratch for `count` elements.
-    fn scratch(&mut self, count: u64) -> Place {
+    /// Scratch for `count` values.
+    fn scratch(&mut self, count: u64, element: ElementType) -> Place {
         let offset = self.scratch_bytes;
-        self.scratch_bytes += (count * self.element_bytes).next_multiple_of(SCRATCH_ALIGNMENT);
+        self.scratch_bytes += (count * element.bytes() as u64).next_multiple_of(SCRATCH_ALIGNMENT);
         Place::Scratch(offset)
     }
 
@@ -201,6 +225,7 @@ impl Planner {
     fn step(&self, kernel: Kernel, config: KernelConfig, input: Place, output: Place, grid_blocks: u64) -> Step {
         Step {
             kernel,
+            problem: self.problem,
             config,
             grid_blocks,
             input,
@@ -235,7 +260,7 @@ impl Planner {
     pub(super) fn naive(&mut self) {
         let mut input = Place::Input;
         if self.in_place {
-            input = self.scratch(self.n);
+            input = self.scratch(self.n, self.problem.output());
             self.copy(self.config.mode, Place::Input, input);
         }
         // A thread an element, whatever VT says.
@@ -259,10 +284,10 @@ impl Planner {
         let mut temporaries = Vec::new();
         if in_place {
             for _ in 0..levels.saturating_sub(1).clamp(1, 2) {
-                temporaries.push(self.scratch(n));
+                temporaries.push(self.scratch(n, self.problem.state()));
             }
         } else if levels > 1 {
-            temporaries.push(self.scratch(n));
+            temporaries.push(self.scratch(n, self.problem.state()));
             temporaries.push(Place::Output);
         }
         let mut source = Place::Input;
@@ -292,8 +317,8 @@ impl Planner {
         let n = self.n;
         let exclusive = self.config.mode == Mode::Exclusive;
         // An exclusive scan needs the input no more once it is in the tree, so the output is the tree.
-        let tree = if exclusive { Place::Output } else { self.scratch(n) };
-        let partial = self.scratch(u64::from(abi::LOOKBACK_TREE_LEVELS));
+        let tree = if exclusive { Place::Output } else { self.scratch(n, self.problem.state()) };
+        let partial = self.scratch(u64::from(abi::LOOKBACK_TREE_LEVELS), self.problem.state());
         if !(exclusive && self.in_place && n > 1) {
             self.copy(Mode::Exclusive, Place::Input, tree);
         }
@@ -332,14 +357,17 @@ impl Planner {
 
     pub(super) fn three_phases(&mut self) {
         let lead = self.lead();
-        self.three_phase(Place::Input, Place::Output, self.n, lead, self.config.mode, 0);
+        let Self { problem, n, config: KernelConfig { mode, .. }, .. } = *self;
+        self.three_phase(Level { problem, input: Place::Input, output: Place::Output, n, lead, mode, level: 0 });
     }
 
-    fn three_phase(&mut self, input: Place, output: Place, n: u64, lead: u32, mode: Mode, level: u32) {
+    fn three_phase(&mut self, scan: Level) {
+        let Level { problem, input, output, n, lead, mode, level } = scan;
         let tiles = self.tiles(n, lead);
         let config = KernelConfig { mode, ..self.config.without_descriptors() };
         let phase = |kernel, input, output, spine| Step {
             kernel,
+            problem,
             config,
             grid_blocks: tiles,
             input,
@@ -357,7 +385,16 @@ impl Planner {
             self.steps.push(phase(Kernel::ScanTiles, input, output, Place::None));
             return;
         }
-        let spine = self.scratch(tiles);
+        let spine = self.scratch(tiles, problem.published());
+        let scan_of_spine = Level {
+            problem: problem.of_spine(),
+            input: spine,
+            output: spine,
+            n: tiles,
+            lead: 0,
+            mode: Mode::Exclusive,
+            level: level + 1,
+        };
         if self.shape.kernels[0] == Kernel::ReduceTiles {
             let mut reduce = phase(Kernel::ReduceTiles, input, Place::None, spine);
             // Totals do not depend on the mode, but for the last element, which only an exclusive scan
@@ -366,11 +403,11 @@ impl Planner {
                 reduce.config.mode = Mode::Inclusive;
             }
             self.steps.push(reduce);
-            self.three_phase(spine, spine, tiles, 0, Mode::Exclusive, level + 1);
+            self.three_phase(scan_of_spine);
             self.steps.push(phase(Kernel::ScanTiles, input, output, spine));
         } else {
             self.steps.push(phase(Kernel::ScanTileTotals, input, output, spine));
-            self.three_phase(spine, spine, tiles, 0, Mode::Exclusive, level + 1);
+            self.three_phase(scan_of_spine);
             let mut propagate = phase(Kernel::Propagate, output, output, spine);
             propagate.config = KernelConfig { mode: Mode::Inclusive, ..config.untiled() };
             self.steps.push(propagate);

@@ -14,6 +14,8 @@ pub struct Shape {
     pub blocks: Blocks,
     /// Whether tiles meet through descriptors in one launch.
     pub has_descriptors: bool,
+    /// Whether a launch loads what an earlier one has stored: all that it loads and stores are values that are scanned.
+    pub works_in_output: bool,
     /// Copies of each descriptor, and how many descriptors lie between two copies.
     pub descriptor_copies: (u32, u32),
     /// Warps of a block beside those that hold values.
@@ -29,6 +31,7 @@ impl Shape {
         tiling: Tiling::Untiled,
         blocks: Blocks::PerTile,
         has_descriptors: false,
+        works_in_output: false,
         descriptor_copies: (1, 0),
         helper_warps: HelperWarps::Always(0),
         resident_blocks: None,

@@ -190,6 +190,7 @@ strategies! {
         summary: "Hillis & Steele 1986",
         shape: Shape {
             kernels: &[Kernel::HillisSteeleStep, Kernel::Copy],
+            works_in_output: true,
             ..Shape::UNTILED
         },
         plan: Planner::hillis_steele,
@@ -209,6 +210,7 @@ strategies! {
         summary: "Blelloch 1990, any n",
         shape: Shape {
             kernels: &[Kernel::Copy, Kernel::BlellochUpsweep, Kernel::BlellochDownsweep, Kernel::BlellochFinish],
+            works_in_output: true,
             ..Shape::UNTILED
         },
         plan: Planner::blelloch,
@@ -223,6 +225,7 @@ strategies! {
         summary: "tiles scan, totals are scanned, prefixes are added",
         shape: Shape {
             kernels: &[Kernel::ScanTileTotals, Kernel::ScanTiles, Kernel::Propagate],
+            works_in_output: true,
             ..Shape::TILED
         },
         time_by_copy: |_| 2.2,

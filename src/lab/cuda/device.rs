@@ -85,11 +85,12 @@ impl CudaDevice {
     pub fn compile_ahead(&self, requests: &[ScanRequest]) -> Result<(), CudaError> {
         let wanted: HashSet<_> = requests
             .iter()
-            .filter_map(|request| Some((request.instance.canonical(), Plan::new(request).ok()?)))
-            .flat_map(|(instance, plan)| plan.steps.into_iter().map(move |step| (step.kernel, instance, step.config)))
+            .filter_map(|request| Plan::new(request).ok())
+            .flat_map(|plan| plan.steps)
+            .map(|step| step.key())
             .collect();
         let wanted: Vec<_> = wanted.into_iter().collect();
-        on_all_cores(&wanted, |&(kernel, instance, config)| self.gpu.kernels.kernel(kernel, instance, config))?;
+        on_all_cores(&wanted, |&key| self.gpu.kernels.kernel(key))?;
         Ok(())
     }
 
@@ -143,16 +144,16 @@ impl CudaDevice {
         request: &ScanRequest,
         settings: &RunSettings,
     ) -> Result<Outcome, CudaError> {
-        if (loaded.instance, loaded.n) != (request.instance, request.n) {
+        if (loaded.instance, loaded.n) != (request.instance(), request.n) {
             let text = |instance: Instance, n: u64| format!("{n} elements of {instance}");
             return Err(CudaError::DatasetMismatch {
-                requested: text(request.instance, request.n),
+                requested: text(request.instance(), request.n),
                 loaded: text(loaded.instance, loaded.n),
             });
         }
         gpu.bind()?;
         let mut scan = PreparedScan::new(request, &gpu.kernels)?;
-        let bytes = request.n * request.instance.element().bytes() as u64;
+        let bytes = request.n * request.instance().element().bytes() as u64;
         let output_offset = (!request.in_place).then_some(u64::from(request.output_offset));
         gpu.make_room(bytes, u64::from(request.input_offset), output_offset)?;
         let output = if request.in_place { &gpu.input } else { &gpu.output };
@@ -276,7 +277,7 @@ impl Run<'_> {
             // Bit for bit with its master copy.
             let (input, master) = (gpu.input.address(), self.loaded.master.address());
             let words = [input, master, request.n, 0, 0, 0, gpu.slot(Slot::Input)];
-            gpu.launch_over(exact_name(request.instance.element().bytes()), request.n, &words)?;
+            gpu.launch_over(exact_name(request.instance().element().bytes()), request.n, &words)?;
         }
         let found = gpu.comparisons()?;
         for (array, buffer, before, after) in guards {

@@ -448,10 +448,10 @@ pub(crate) const fn lag(mode: Mode) -> u64 {
 
 /// A request in the words of messages.
 pub(crate) fn describe(request: &ScanRequest) -> String {
-    let ScanRequest { instance, strategy, mode, config, n, in_place, .. } = request;
+    let ScanRequest { problem, strategy, mode, config, n, in_place, .. } = request;
     let in_place = if *in_place { ", in place" } else { "" };
     format!(
-        "{strategy}, {instance}, {mode}{in_place}, {n} elements, VT {}, {} threads a block",
+        "{strategy}, {problem}, {mode}{in_place}, {n} elements, VT {}, {} threads a block",
         config.vt, config.block_threads
     )
 }

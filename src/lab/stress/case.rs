@@ -332,7 +332,7 @@ impl FromStr for Case {
 impl Case {
     fn check(&self) -> Result<(), CaseError> {
         let fault = |key, value: &dyn fmt::Display, fault: &str| Err(CaseError::part(key, value, fault));
-        let instance = (self.request.instance.element(), self.request.instance.operator());
+        let instance = (self.request.instance().element(), self.request.instance().operator());
         if self.request.n > 1 << 24 {
             return fault("n", &self.request.n, "at most 2^24 elements: every thread is a coroutine");
         }

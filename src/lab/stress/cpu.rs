@@ -295,7 +295,7 @@ struct Arrays {
 impl Arrays {
     fn new(request: &ScanRequest, plan: &Plan, input: &[u8]) -> Self {
         const POISON: u8 = 0xa5;
-        let element_bytes = request.instance.element().bytes();
+        let element_bytes = request.instance().element().bytes();
         let bytes = request.n as usize * element_bytes;
         // An exclusive scan must do without the last element, so the kernels do not get it.
         let readable = if request.mode == Mode::Exclusive { bytes.saturating_sub(element_bytes) } else { bytes };
@@ -338,11 +338,11 @@ enum Ended {
 pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>) -> Result<Passed, Failure> {
     let mut draw = Draw::new(case.seed ^ 0x005e_ed0f_0b0d_7e57);
     let request = &case.request;
-    let element_bytes = request.instance.element().bytes();
+    let element_bytes = request.instance().element().bytes();
     let failed = |launch: u32| move |fault: Fault| Failure { launch, fault };
     let broken = |text: String| Fault::Execution { text };
     let plan = Plan::new(request).map_err(|error| failed(0)(broken(error.to_string())))?;
-    let dataset = Dataset::random(request.instance, request.n, draw.word());
+    let dataset = Dataset::random(request.instance(), request.n, draw.word());
     let Some(expected) = dataset.expected_output(request.mode) else {
         return Err(failed(0)(broken("sums of floats have no exact reference".to_owned())));
     };
@@ -444,8 +444,8 @@ impl OneScan<'_> {
         let case = self.case;
         let fault = |text: String| Fault::Execution { text };
         let mutant = case.mutant.map_or(0, |mutant| mutant.number());
-        let Some(body) = kernel_body(self.request.instance, step.kernel, mutant != 0) else {
-            return Err(fault(format!("{} is not compiled with mutants", self.request.instance)));
+        let Some(body) = kernel_body(step.problem, step.kernel, mutant != 0) else {
+            return Err(fault(format!("{} is not compiled with mutants", self.request.instance())));
         };
         let scratch = arrays.scratch.bytes_mut().as_mut_ptr();
         let (input, output) = (arrays.input_address(), arrays.output.address());
@@ -458,7 +458,7 @@ impl OneScan<'_> {
             capacity: workspace.capacity,
         };
         let arguments = abi::lookback_launch { host_epoch: self.host_epoch, ..step.launch(&addresses) };
-        let (config, settings) = step_settings(step, self.request.instance.element().bytes(), seed);
+        let (config, settings) = step_settings(step, seed);
         let settings = LaunchSettings {
             resident_blocks: case.resident_blocks,
             block_order: case.block_order,
@@ -476,7 +476,7 @@ impl OneScan<'_> {
             ..settings
         };
 
-        let element_bytes = self.request.instance.element().bytes();
+        let element_bytes = self.request.instance().element().bytes();
         let readable = arrays.readable;
         let mut regions = vec![
             Array { name: "the output", address: output.addr(), bytes: arrays.output.contents().len(), writable: true },
@@ -599,10 +599,10 @@ fn run_on(case: &Case, workspace: Places) -> Result<(), Fault> {
     let request = &case.request;
     let broken = |error: crate::strategy::ConfigError| Fault::Execution { text: error.to_string() };
     let plan = Plan::new(request).map_err(broken)?;
-    let dataset = Dataset::random(request.instance, request.n, case.seed);
+    let dataset = Dataset::random(request.instance(), request.n, case.seed);
     let expected = dataset.expected_output(request.mode).unwrap_or_default();
     let mut arrays = Arrays::new(request, &plan, &dataset.input);
     let run = OneScan { case, request: *request, host_epoch: 0, disturbance: Disturbance::None, seed: case.seed };
     run.execute(&plan, &mut arrays, workspace, None)?;
-    arrays.check(&dataset.input, &expected, request.instance.element().bytes())
+    arrays.check(&dataset.input, &expected, request.instance().element().bytes())
 }

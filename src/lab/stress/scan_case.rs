@@ -82,7 +82,7 @@ const fn most_bytes(layout: Descriptor) -> usize {
 
 /// An offset in bytes that the strategy tells from others.
 pub(super) fn draw_offset(draw: &mut Draw, request: &ScanRequest) -> u32 {
-    let element_bytes = request.instance.element().bytes() as u32;
+    let element_bytes = request.instance().element().bytes() as u32;
     let places = ScanRequest::offsets_that_matter(request.strategy) / element_bytes;
     draw.below(u64::from(places)) as u32 * element_bytes
 }
@@ -94,9 +94,9 @@ pub(super) fn tile_elements(request: &ScanRequest) -> u64 {
 
 /// What a text could ask for that no run can have.
 pub(super) fn check(request: &ScanRequest, completed_epochs: u32) -> Result<(), CaseError> {
-    let ScanRequest { instance, input_offset, output_offset, in_place, .. } = *request;
+    let ScanRequest { input_offset, output_offset, in_place, .. } = *request;
     for (key, offset) in [("input-offset", input_offset), ("output-offset", output_offset)] {
-        if !offset.is_multiple_of(instance.element().bytes() as u32) || offset >= ScanRequest::OFFSETS {
+        if !offset.is_multiple_of(request.instance().element().bytes() as u32) || offset >= ScanRequest::OFFSETS {
             let limit = format!("offsets are multiples of the element size below {}", ScanRequest::OFFSETS);
             return Err(CaseError::part(key, offset, limit));
         }
@@ -125,13 +125,13 @@ impl Words {
         request: &ScanRequest,
         element_key: &'static str,
     ) -> Self {
-        let ScanRequest { instance, strategy, mode, config, .. } = request;
+        let ScanRequest { problem, strategy, mode, config, .. } = request;
         let mut words = Self { text: String::new(), separator };
         words
             .add("mutant", mutant.map_or("none", |mutant| &mutant.name))
             .add("strategy", strategy)
-            .add(element_key, instance.element())
-            .add("operator", instance.operator())
+            .add(element_key, problem.state())
+            .add("operator", problem.instance().operator())
             .add("mode", mode)
             .add("layout", config.descriptor.map_or("none", Descriptor::name))
             .add("pattern", config.pattern)
@@ -202,7 +202,9 @@ impl<'a> Fields<'a> {
     pub fn scan(&mut self, element_key: &'static str) -> Result<(Option<&'static Mutant>, ScanRequest), CaseError> {
         let mutant = self.unless("mutant", "none")?;
         let request = ScanRequest {
-            instance: Instance::new(self.value(element_key)?, self.value("operator")?).map_err(ConfigError::from)?,
+            problem: Instance::new(self.value(element_key)?, self.value("operator")?)
+                .map_err(ConfigError::from)?
+                .into(),
             strategy: self.value("strategy")?,
             mode: self.value("mode")?,
             config: ScanConfig {

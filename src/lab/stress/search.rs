@@ -63,8 +63,8 @@ impl Census {
         let values = [
             ("memory", case.memory.to_string()),
             ("strategy", request.strategy.to_string()),
-            ("type", request.instance.element().to_string()),
-            ("operator", request.instance.operator().to_string()),
+            ("type", request.instance().element().to_string()),
+            ("operator", request.instance().operator().to_string()),
             ("layout", request.config.descriptor.map_or("none", Descriptor::name).to_owned()),
             ("mode", request.mode.to_string()),
             ("resident blocks", range_of(u64::from(case.resident_blocks), &[1, 2, 4])),

@@ -231,7 +231,7 @@ impl Range {
         let is_held = |range: &Self| {
             let config = configured(range.strategy, range.fixed, bytes, n);
             let plan = Plan::new(&ScanRequest::aligned(instance, range.strategy, Mode::Inclusive, config, n));
-            plan.is_ok_and(|plan| plan.has_its_clusters(gpu.architecture) && plan.fits(gpu.architecture, bytes))
+            plan.is_ok_and(|plan| plan.has_its_clusters(gpu.architecture) && plan.fits(gpu.architecture))
         };
         let choices = [self, Self { fixed: None, ..self }];
         choices.into_iter().find(is_held).unwrap_or(Self { strategy: Strategy::Lookback, fixed: None, ..self })
@@ -482,10 +482,10 @@ mod tests {
             let bytes = instance.element().bytes() as u32;
             let (input_offset, output_offset) = (input / bytes * bytes, output / bytes * bytes);
             let request =
-                ScanRequest { instance, strategy, mode, config, n, in_place: false, input_offset, output_offset };
+                ScanRequest { problem: instance.into(), strategy, mode, config, n, in_place: false, input_offset, output_offset };
             let plan = Plan::new(&request);
             prop_assert!(plan.is_ok(), "{:?}: {:?}", request, plan);
-            prop_assert!(plan.is_ok_and(|plan| plan.fits(gpu.architecture, bytes as usize)), "{:?} on {}", request, gpu);
+            prop_assert!(plan.is_ok_and(|plan| plan.fits(gpu.architecture)), "{:?} on {}", request, gpu);
         }
     }
 }

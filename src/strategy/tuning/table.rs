@@ -528,7 +528,7 @@ impl TuningRow {
             if let Some(gpu) = gpu.filter(|gpu| !plan.has_its_clusters(gpu.architecture)) {
                 return Err(RowFault::NoClusters { strategy: self.strategy, gpu: gpu.to_string() });
             }
-            if let Some(gpu) = gpu.filter(|gpu| !plan.fits(gpu.architecture, self.element.bytes())) {
+            if let Some(gpu) = gpu.filter(|gpu| !plan.fits(gpu.architecture)) {
                 let ScanConfig { vt, block_threads, .. } = config;
                 let gpu = gpu.to_string();
                 return Err(RowFault::TooLarge { strategy: self.strategy, vt, block_threads, gpu });

@@ -27,7 +27,7 @@ mod verification;
 use super::harness::{GpuHarness, on_all_cores};
 use crate::cuda::compile::{Compiler, KernelResources, Variant};
 use crate::cuda::error::CudaError;
-use crate::cuda::launch::{KernelKey, KernelSet};
+use crate::cuda::launch::KernelSet;
 use crate::lab::device::DeviceError;
 use crate::lab::measure::environment::{self, Machine};
 use crate::lab::measure::point::{Offsets, Point, Subject};
@@ -35,7 +35,7 @@ use crate::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint};
 use crate::lab::measure::sampling::{Executor, Figure, Readiness, Sample};
 use crate::lab::peers;
 use crate::lab::verify::Verification;
-use crate::strategy::plan::Plan;
+use crate::strategy::plan::{KernelKey, Plan};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use subjects::{PreparedSubject, Work, request};
@@ -218,20 +218,19 @@ impl Laboratory for GpuLaboratory {
             let Some((strategy, mode, config)) = entry.subject.scan() else { continue };
             let is_bound = matches!(entry.subject, Subject::Bound { .. });
             let Ok(plan) = Plan::new(&request(point, strategy, mode, config)) else { continue };
-            let instance = point.instance.canonical();
-            wanted.extend(plan.steps.iter().map(|step| ((step.kernel, instance, step.config), is_bound)));
+            wanted.extend(plan.steps.iter().map(|step| (step.key(), is_bound)));
         }
         let (kernels, bounds) = (&self.timer.gpu.kernels, &self.bounds);
         let compile = |&(key, is_bound): &(KernelKey, bool)| {
-            let (kernel, instance, config) = key;
             // What does not compile or load says so again when its point is opened.
             if is_bound {
-                let _ = bounds.kernel(kernel, instance, config);
+                let _ = bounds.kernel(key);
                 return Ok(None);
             }
-            let compiled = kernels.compiler().scan_kernel(kernel, instance, &config, kernels.architecture());
+            let (kernel, problem, config) = key;
+            let compiled = kernels.compiler().scan_kernel(kernel, problem, &config, kernels.architecture());
             let Ok(compiled) = compiled else { return Ok(None) };
-            let _ = kernels.kernel(kernel, instance, config);
+            let _ = kernels.kernel(key);
             Ok(Some((key, compiled.resources)))
         };
         let wanted: Vec<_> = wanted.into_iter().collect();

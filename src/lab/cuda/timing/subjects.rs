@@ -103,7 +103,7 @@ pub(super) fn request(point: &Point, strategy: Strategy, mode: Mode, config: Sca
     // Buffers and guards are multiples of 256, so only the offsets are off a boundary.
     let beyond_boundary = |elements: u32| elements * point.instance.element().bytes() as u32 % ScanRequest::OFFSETS;
     ScanRequest {
-        instance: point.instance,
+        problem: point.instance.into(),
         strategy,
         mode,
         config,
@@ -177,9 +177,8 @@ impl GpuLaboratory {
 
     /// Registers and spills are those of the kernels as they are, from [`Self::compile_ahead`].
     fn facts(&self, scan: &PreparedScan, is_bound: bool) -> SubjectFacts {
-        let instance = scan.request.instance.canonical();
         let steps = if is_bound { &[][..] } else { &scan.plan.steps };
-        let resources = |step: &Step| self.resources.get(&(step.kernel, instance, step.config)).copied();
+        let resources = |step: &Step| self.resources.get(&step.key()).copied();
         let resources: Vec<KernelResources> = steps.iter().filter_map(resources).collect();
         SubjectFacts {
             access_bytes: Some(scan.plan.access_bytes),

@@ -51,7 +51,7 @@ impl OnModel {
         let plan = Plan::new(&request).map_err(|error| text(&error))?;
         let step = plan.steps.iter().find(|step| step.uses_descriptors()).ok_or("no kernel of it uses descriptors")?;
         let variant = Variant { mutant, ..Variant::default() };
-        let ptx = self.compiler.ptx(step.kernel, request.instance, &step.config, HOPPER, variant);
+        let ptx = self.compiler.ptx(step.kernel, step.problem, &step.config, HOPPER, variant);
         extract(&ptx.map_err(|error| text(&error))?).map_err(|error| text(&error))
     }
 

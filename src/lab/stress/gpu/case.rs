@@ -226,7 +226,7 @@ fn place(draw: &mut Draw, request: &mut ScanRequest, in_place: bool, is_misalign
         request.output_offset = draw_offset(draw, request);
         if is_misaligned {
             // An odd place is above the boundary of any access, and one off the input's is shifted.
-            let bytes = request.instance.element().bytes() as u32;
+            let bytes = request.instance().element().bytes() as u32;
             request.input_offset |= bytes;
             request.output_offset = request.input_offset ^ bytes;
         }
@@ -240,7 +240,7 @@ fn draw_sizes(draw: &mut Draw, request: &ScanRequest, windows: bool, partial: bo
     let tile = tile_elements(request);
     let most = (MAXIMUM_ELEMENTS / tile - 2).max(2);
     let smallest = if windows { request.strategy.row().stress.windows.gpu_tiles } else { 1 };
-    let lead = u64::from(request.input_offset) / request.instance.element().bytes() as u64;
+    let lead = u64::from(request.input_offset) / request.instance().element().bytes() as u64;
     let count = if is_small { 2 } else { 1 + draw.below(3) };
     let mut size = || {
         let tiles = match draw.below(10) {
@@ -354,9 +354,9 @@ impl StressCase {
         {
             return Err(CaseError::part(key, value, format_args!("{least} to {most}")));
         }
-        if self.request.instance.is_rounded() {
+        if self.request.instance().is_rounded() {
             let fault = "sums of floats are rounded, and outputs are compared bit for bit";
-            return Err(CaseError::part("element", self.request.instance, fault));
+            return Err(CaseError::part("element", self.request.instance(), fault));
         }
         check(&self.request, self.completed_epochs)
     }
@@ -389,7 +389,7 @@ mod tests {
                 assert!(!needs(Need::Wrap) || case.wraps, "{case}");
                 assert!(!needs(Need::InPlace) || case.request.in_place, "{case}");
                 assert!(!needs(Need::Misaligned) || case.request.input_offset != case.request.output_offset, "{case}");
-                assert!(!needs(Need::NonCommutative) || !case.request.instance.operator().is_commutative(), "{case}");
+                assert!(!needs(Need::NonCommutative) || !case.request.instance().operator().is_commutative(), "{case}");
                 assert!(
                     !needs(Need::Windows) || case.sizes.iter().all(|&n| n > 32 * tile_elements(&case.request)),
                     "{case}"
@@ -409,7 +409,7 @@ mod tests {
         let draw = |index| StressCase::draw(11, index, 5, None, Scale::Full);
         assert_eq!(draw(3), draw(3));
         let (first, again) = (draw(3), draw(8));
-        let kernel = |case: &StressCase| (case.request.config, case.request.instance, case.request.mode);
+        let kernel = |case: &StressCase| (case.request.config, case.request.instance(), case.request.mode);
         assert_eq!(kernel(&first), kernel(&again));
         assert_ne!(first, again);
     }

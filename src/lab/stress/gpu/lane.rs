@@ -13,7 +13,7 @@ use crate::lab::cuda::harness::{lag, launch_words};
 use crate::lab::stress::draw::Draw;
 use crate::lab::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT, workspace};
 use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{Kernel, KernelConfig, Plan};
+use crate::strategy::plan::{KernelKey, Plan};
 use crate::strategy::{Descriptor, Mode};
 use cudarc::driver::sys::{self, CUfunction_attribute as FunctionAttribute};
 use cudarc::driver::{CudaFunction, CudaModule, CudaStream, DevicePtrMut, result};
@@ -29,9 +29,6 @@ const CONTROL_BYTES: u64 = 256;
 const MODULES: usize = 6;
 /// Threads of the kernels in `cuda/stress.cu`.
 const THREADS: u32 = 256;
-
-/// A scan kernel as plans name it.
-pub(super) type KernelKey = (Kernel, KernelConfig);
 
 /// The kernels of `cuda/stress.cu`.
 #[derive(Debug)]
@@ -211,7 +208,7 @@ impl Lane {
         let LaneSetup { case, plans, memory, .. } = *setup;
         let context = memory.context();
         let stream = context.new_stream().during(|| String::from("making a stream"))?;
-        let bytes = case.request.instance.element().bytes() as u64;
+        let bytes = case.request.instance().element().bytes() as u64;
         let first = (GUARD_BYTES + u64::from(case.request.output_offset)) / bytes;
         let elements = first + case.request.n + GUARD_BYTES / bytes;
         let output = memory.allocate(elements * bytes, "an output under stress")?;
@@ -263,7 +260,7 @@ impl Lane {
         };
         for plan in plans {
             for step in &plan.steps {
-                lane.load(setup, (step.kernel, step.config))?;
+                lane.load(setup, step.key())?;
             }
         }
         lane.prepare_runs(setup, elements, capacity, &mut draw);
@@ -283,8 +280,7 @@ impl Lane {
             .during(|| String::from("loading a kernel made for stress"))?;
         let function = function(&module, ENTRY_POINT)?;
         let static_bytes = function.shared_size_bytes().during(|| String::from("asking about a kernel"))?;
-        let mut limits =
-            launch_limits(&function, context, (key.0, &key.1), setup.case.request.instance, setup.architecture)?;
+        let mut limits = launch_limits(&function, context, key, setup.architecture)?;
         // Beside what the kernel takes, as much as keeps other blocks out. A cluster is resident as a whole or not at
         // all, and takes what multiprocessors it finds.
         if !limits.is_cluster {
@@ -314,12 +310,12 @@ impl Lane {
             *state = module.state;
         }
         let mut identity = [0_u8; 16];
-        let identity_bytes = case.request.instance.identity_bytes();
+        let identity_bytes = case.request.instance().identity_bytes();
         identity[..identity_bytes.len()].copy_from_slice(&identity_bytes);
         let cycle = u64::from(case.cycle);
         let sizes: Vec<usize> = (0..cycle).map(|_| draw.below(plans.len() as u64) as usize).collect();
         let seed = draw.word();
-        let output = self._output.address() + self.first * case.request.instance.element().bytes() as u64;
+        let output = self._output.address() + self.first * case.request.instance().element().bytes() as u64;
         for (index, &size) in sizes.iter().enumerate() {
             let next = (index + 1) % sizes.len();
             // Other data than the run before: what that one left would be right otherwise.
@@ -336,11 +332,7 @@ impl Lane {
                 capacity,
             };
             let steps = plans[size].steps.iter().map(|step| PreparedStep {
-                module: self
-                    .modules
-                    .iter()
-                    .position(|module| module.key == (step.kernel, step.config))
-                    .unwrap_or_default(),
+                module: self.modules.iter().position(|module| module.key == step.key()).unwrap_or_default(),
                 // `MAXIMUM_ELEMENTS` blocks at most.
                 grid_blocks: step.grid_blocks as u32,
                 // An epoch that is never advanced: what a graph makes of one that the host passes.
@@ -429,7 +421,7 @@ impl Lane {
             for step in &run.steps {
                 let module = &self.modules[step.module];
                 let blocks = module.limits.blocks(step.grid_blocks);
-                let (kernel, config) = &module.key;
+                let (kernel, _, config) = &module.key;
                 let threads = config.block_threads + kernel.helper_threads(config.composition);
                 // SAFETY: the addresses are of buffers that live as long as the lane. What a kernel with a fault does
                 // beyond them is the fault that is looked for: such kernels run in a process of their own.
@@ -519,7 +511,7 @@ pub(super) fn place_inputs(
         return Ok(Vec::new());
     }
     let readable = if case.request.mode == Mode::Exclusive { case.request.n - 1 } else { case.request.n };
-    let bytes = readable * case.request.instance.element().bytes() as u64;
+    let bytes = readable * case.request.instance().element().bytes() as u64;
     let offset = u64::from(case.request.input_offset);
     let mut inputs = Vec::with_capacity(data.len());
     for set in data {
@@ -538,7 +530,7 @@ fn input_address(case: &StressCase, inputs: &[Buffer], set: usize) -> u64 {
 fn first_workspace(case: &StressCase, layout: Descriptor, capacity: u64, draw: &mut Draw) -> Vec<u8> {
     // More launches than any case has.
     const LAUNCHES: u64 = 1 << 24;
-    let descriptor_bytes = Plan::descriptor_bytes(layout, case.request.instance.element().bytes());
+    let descriptor_bytes = Plan::descriptor_bytes(layout, case.request.instance().element().bytes());
     let mut bytes = vec![0_u8; (CONTROL_BYTES + capacity * descriptor_bytes) as usize];
     let at = std::mem::offset_of!(abi::lookback_control, completed_epochs);
     bytes[at..at + 4].copy_from_slice(&case.completed_epochs.to_le_bytes());

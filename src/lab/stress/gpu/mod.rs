@@ -35,10 +35,11 @@ use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::harness::{attribute, on_all_cores, open_context};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::strategy::Blocks;
+use crate::strategy::plan::KernelKey;
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::nvrtc::Ptx;
-use lane::{Data, KernelKey, Lane, LaneSetup, SharedMemory, Tools, place_inputs, shares_workspace};
+use lane::{Data, Lane, LaneSetup, SharedMemory, Tools, place_inputs, shares_workspace};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -165,8 +166,8 @@ pub fn compile(compiler: &Compiler, architecture: Architecture, cases: &[StressC
     compile_all(compiler, architecture, &wanted).map(|cubins| cubins.len() as u64)
 }
 
-/// A kernel, the instance and the mutant: what a cubin is made for.
-type CubinKey = (KernelKey, Instance, u32);
+/// A kernel and the mutant: what a cubin is made for.
+type CubinKey = (KernelKey, u32);
 
 fn mutant_number(case: &StressCase) -> u32 {
     case.mutant.map_or(0, Mutant::number)
@@ -184,7 +185,7 @@ fn kernels_of(cases: &[StressCase], architecture: Architecture) -> Result<Vec<Cu
     for case in cases.iter().filter(|case| runs_on(case, architecture)) {
         for plan in case.plans()? {
             for step in plan.steps {
-                let key = ((step.kernel, step.config), case.request.instance.canonical(), mutant_number(case));
+                let key = (step.key(), mutant_number(case));
                 if seen.insert(key) {
                     wanted.push(key);
                 }
@@ -195,9 +196,9 @@ fn kernels_of(cases: &[StressCase], architecture: Architecture) -> Result<Vec<Cu
 }
 
 fn compile_one(compiler: &Compiler, architecture: Architecture, key: CubinKey) -> Result<Vec<u8>, CudaError> {
-    let ((kernel, config), instance, mutant) = key;
+    let ((kernel, problem, config), mutant) = key;
     let variant = Variant { mutant, is_stressed: true, without_line_info: true, ..Variant::default() };
-    Ok(compiler.scan_kernel_variant(kernel, instance, &config, architecture, variant)?.cubin)
+    Ok(compiler.scan_kernel_variant(kernel, problem, &config, architecture, variant)?.cubin)
 }
 
 fn compile_all(
@@ -345,7 +346,7 @@ impl GpuHarness {
 
     fn run(&mut self, case: &StressCase, settings: &GpuStressSettings) -> Result<CaseOutcome, CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
-        self.load(case.request.instance)?;
+        self.load(case.request.instance())?;
         let missing: Vec<_> = kernels_of(std::slice::from_ref(case), self.architecture)?
             .into_iter()
             .filter(|key| !self.cubins.contains_key(key))
@@ -354,11 +355,11 @@ impl GpuHarness {
             self.cubins.insert(key, compile_one(&self.compiler, self.architecture, key)?);
         }
         let plans = case.plans()?;
-        let Some(data) = self.data.get(&case.request.instance) else { return Ok(CaseOutcome::default()) };
+        let Some(data) = self.data.get(&case.request.instance()) else { return Ok(CaseOutcome::default()) };
         let inputs = Arc::new(place_inputs(case, data, &self.memory, &self.stream)?);
         self.memory.finish(&self.stream, settings.pace().limit, "placing inputs")?;
         let cubin = |key: KernelKey| -> Result<Vec<u8>, CudaError> {
-            let key = (key, case.request.instance.canonical(), mutant_number(case));
+            let key = (key, mutant_number(case));
             match self.cubins.get(&key) {
                 Some(cubin) => Ok(cubin.clone()),
                 None => compile_one(&self.compiler, self.architecture, key),
@@ -473,7 +474,7 @@ mod tests {
     #[test]
     fn every_instance_that_is_drawn_has_an_exact_reference_and_data_that_differ() {
         let cases = GpuStressSettings { palette: 200, ..GpuStressSettings::default() }.palette_cases();
-        let instances: HashSet<Instance> = cases.iter().map(|case| case.request.instance).collect();
+        let instances: HashSet<Instance> = cases.iter().map(|case| case.request.instance()).collect();
         assert!(instances.len() >= 8, "{instances:?}");
         for instance in instances {
             let sets: Vec<Dataset> = (0..DATA_SETS).map(|seed| dataset(instance, seed)).collect();

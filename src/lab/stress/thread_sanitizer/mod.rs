@@ -175,7 +175,7 @@ impl Job {
 
     fn check(&self) -> Result<(), ThreadSanitizerError> {
         let request = &self.request;
-        let instance = request.instance.canonical();
+        let instance = request.instance().canonical();
         let threads = self.threads();
         let fault = if !Self::INSTANCES.contains(&(instance.element(), instance.operator())) {
             format!("there are no kernels of {instance} in its program")
@@ -203,7 +203,7 @@ impl Job {
     fn text(&self) -> Result<String, ThreadSanitizerError> {
         self.check()?;
         let request = &self.request;
-        let instance = request.instance.canonical();
+        let instance = request.instance().canonical();
         let plan = Plan::new(request)?;
         let mut text = String::new();
         let mut line = |key: &str, value: u64| {

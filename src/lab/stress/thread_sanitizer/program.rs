@@ -314,7 +314,7 @@ fn units() -> Vec<Unit> {
     for (number, (name, (element, operator))) in kernels.into_iter().zip(Job::INSTANCES).enumerate() {
         let operator = operator.cuda_type(element);
         let text = format!(
-            "{DEFINITION}#define LOOKBACK_OPERATOR {operator}\n#define LOOKBACK_BODIES lookback_bodies_{number}\n\
+            "{DEFINITION}#define LOOKBACK_PROBLEM ::lookback::plain<{operator}>\n#define LOOKBACK_BODIES lookback_bodies_{number}\n\
              #include \"cuda/host/instantiate.cpp\"\n"
         );
         units.push(Unit { name, text, options: &KERNEL_OPTIONS });

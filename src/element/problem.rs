@@ -1,0 +1,175 @@
+//! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
+
+use super::{ElementType, Instance, NoSuchInstance};
+use std::fmt;
+
+/// An operator on the type that is scanned, and the types that are loaded, published to other blocks and stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Problem {
+    instance: Instance,
+    input: ElementType,
+    published: ElementType,
+    output: ElementType,
+}
+
+/// Types that no kernel can be compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoSuchProblem {
+    /// The tiles' totals are scanned as they are published.
+    #[error(transparent)]
+    NotPublishable(#[from] NoSuchInstance),
+    /// Numbers alone are converted.
+    #[error("{0} is not a type of numbers: choose one, or give input, output and what is scanned one type")]
+    NotANumber(ElementType),
+    /// Narrow values are scanned in the words in which they are loaded and stored.
+    #[error("{0} has less than 4 bytes: scan values of 4 or 8 bytes, and load and store narrower ones")]
+    NarrowState(ElementType),
+    /// Where the array has no element stands the identity, which every type has if it is 0.
+    #[error("the identity of {0} is not 0, so it is not the same in every type: choose sum, or or xor")]
+    IdentityNotZero(Instance),
+}
+
+impl Problem {
+    /// The scan of an array of the operator's own values.
+    pub const fn plain(instance: Instance) -> Self {
+        let element = instance.element();
+        Self { instance, input: element, published: element, output: element }
+    }
+
+    /// The scan of other numbers: each is converted when it is loaded, published and stored, and loses what does not fit.
+    ///
+    /// # Errors
+    /// When a type is not one of numbers, what is scanned has less than 4 bytes, the operator's identity is not 0, or the operator is not defined on `published`.
+    pub fn converting(
+        instance: Instance,
+        input: ElementType,
+        published: ElementType,
+        output: ElementType,
+    ) -> Result<Self, NoSuchProblem> {
+        let problem = Self { instance, input, published, output };
+        if problem == Self::plain(instance) {
+            return Ok(problem);
+        }
+        let is_number = |element: &ElementType| ElementType::NUMBERS.contains(element);
+        if let Some(&other) = [input, instance.element(), published, output].iter().find(|element| !is_number(element))
+        {
+            return Err(NoSuchProblem::NotANumber(other));
+        }
+        if instance.element().bytes() < 4 {
+            return Err(NoSuchProblem::NarrowState(instance.element()));
+        }
+        if instance.identity_bytes().iter().any(|&byte| byte != 0) {
+            return Err(NoSuchProblem::IdentityNotZero(instance));
+        }
+        Instance::new(published, instance.operator())?;
+        Ok(problem)
+    }
+
+    /// The operator on what is scanned.
+    pub const fn instance(self) -> Instance {
+        self.instance
+    }
+
+    /// What is loaded.
+    pub const fn input(self) -> ElementType {
+        self.input
+    }
+
+    /// What is scanned.
+    pub const fn state(self) -> ElementType {
+        self.instance.element()
+    }
+
+    /// What other blocks get: in descriptors, in the spine, in distributed shared memory.
+    pub const fn published(self) -> ElementType {
+        self.published
+    }
+
+    /// What is stored.
+    pub const fn output(self) -> ElementType {
+        self.output
+    }
+
+    /// Whether all four types are one.
+    pub fn is_plain(self) -> bool {
+        self == Self::plain(self.instance)
+    }
+
+    /// Bytes that the elements of an access are counted by, the larger of input and output (`access_type` in CUDA): a lane
+    /// loads and stores the same elements.
+    pub const fn access_bytes(self) -> usize {
+        let (input, output) = (self.input.bytes(), self.output.bytes());
+        if input > output { input } else { output }
+    }
+
+    /// The scan of the tiles' totals.
+    pub fn of_spine(self) -> Self {
+        let Self { instance, published, .. } = self;
+        // `converting` made sure that there is one.
+        Instance::new(published, instance.operator()).map_or(self, Self::plain)
+    }
+
+    /// The problem whose kernels compute this one bit for bit, as [`Instance::canonical`].
+    pub fn canonical(self) -> Self {
+        if self.is_plain() { Self::plain(self.instance.canonical()) } else { self }
+    }
+
+    /// The problem's type in CUDA: the first template parameter of its kernels.
+    pub fn cuda_type(self) -> String {
+        let operator = self.instance.cuda_type();
+        if self.is_plain() {
+            return format!("::lookback::plain<{operator}>");
+        }
+        let [input, published, output] = [self.input, self.published, self.output].map(ElementType::cuda_type);
+        format!("::lookback::converting<{operator}, {input}, {published}, {output}>")
+    }
+}
+
+impl From<Instance> for Problem {
+    fn from(instance: Instance) -> Self {
+        Self::plain(instance)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, input, published, output } = self;
+        if self.is_plain() {
+            return instance.fmt(formatter);
+        }
+        formatter.pad(&format!("{instance} of {input}, published as {published}, stored as {output}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Operator;
+
+    fn instance(element: ElementType, operator: Operator) -> Instance {
+        Instance::new(element, operator).unwrap()
+    }
+
+    #[test]
+    fn types_that_no_kernel_could_convert_are_refused() {
+        use ElementType::{AffineMap, F32, U8, U16, U32};
+        let sum = instance(U32, Operator::Sum);
+        assert_eq!(Problem::converting(sum, U32, U32, U32), Ok(Problem::plain(sum)));
+        assert_eq!(Problem::converting(sum, AffineMap, U32, U32), Err(NoSuchProblem::NotANumber(AffineMap)));
+        let bytes = instance(U8, Operator::Sum);
+        assert_eq!(Problem::converting(bytes, U32, U8, U8), Err(NoSuchProblem::NarrowState(U8)));
+        let least = instance(U32, Operator::Min);
+        assert_eq!(Problem::converting(least, U8, U32, U32), Err(NoSuchProblem::IdentityNotZero(least)));
+        let or = instance(U32, Operator::Or);
+        let not_published = NoSuchInstance { operator: Operator::Or, element: F32 };
+        assert_eq!(Problem::converting(or, U8, F32, U32), Err(NoSuchProblem::NotPublishable(not_published)));
+
+        let widening = Problem::converting(sum, U8, U32, U16).unwrap();
+        assert!(!widening.is_plain() && widening.canonical() == widening);
+        assert_eq!((widening.access_bytes(), widening.of_spine()), (2, Problem::plain(sum)));
+        assert_eq!(
+            widening.cuda_type(),
+            "::lookback::converting<::lookback::operators::sum<::lookback::u32>, ::lookback::u8, ::lookback::u32, ::lookback::u16>"
+        );
+    }
+}
