@@ -67,24 +67,18 @@ pub trait InstanceVisitor {
     fn visit<M: Monoid>(self) -> Self::Output;
 }
 
-/// Addition; integers wrap.
-pub struct Sum<T>(PhantomData<T>);
-/// The smaller; of floats as IEEE 754-2019 has it: NaN if either is NaN, and −0 below +0.
-pub struct Minimum<T>(PhantomData<T>);
-/// The larger; of floats as IEEE 754-2019 has it: NaN if either is NaN, and −0 below +0.
-pub struct Maximum<T>(PhantomData<T>);
-/// Bitwise and.
-pub struct And<T>(PhantomData<T>);
-/// Bitwise or.
-pub struct Or<T>(PhantomData<T>);
-/// Bitwise exclusive or.
-pub struct Xor<T>(PhantomData<T>);
-/// Composition of affine maps, the left one applied first.
-pub struct Affine;
-/// The bicyclic monoid.
-pub struct Bicyclic;
-/// Joining adjacent index intervals.
-pub struct Intervals;
+macro_rules! define_monoids {
+    ({}
+        numbers { $($(#[$number_meta:meta])* $_n:ident = $_nn:literal, $number:ident, $_nc:literal, arithmetic: $_a:literal;)* }
+        integers { $($(#[$integer_meta:meta])* $_i:ident = $_in:literal, $integer:ident, $_ic:literal;)* }
+        own { $($(#[$own_meta:meta])* $_o:ident = $_on:literal, $own:ident, $_oc:literal, on: $_e:ident;)* }
+    ) => {
+        $($(#[$number_meta])* pub struct $number<T>(PhantomData<T>);)*
+        $($(#[$integer_meta])* pub struct $integer<T>(PhantomData<T>);)*
+        $($(#[$own_meta])* pub struct $own;)*
+    };
+}
+operators!(define_monoids {});
 
 macro_rules! monoid {
     ($operator:ident, $type:ty, $identity:expr, |$left:ident, $right:ident| $combined:expr) => {
@@ -100,14 +94,14 @@ macro_rules! monoid {
 }
 
 macro_rules! integer_monoids {
-    ($($type:ty),+) => {$(
+    ($($type:ident)*) => {$(
         monoid!(Sum, $type, 0, |left, right| left.wrapping_add(right));
         monoid!(Minimum, $type, <$type>::MAX, |left, right| if right < left { right } else { left });
         monoid!(Maximum, $type, <$type>::MIN, |left, right| if right > left { right } else { left });
         monoid!(And, $type, !0, |left, right| left & right);
         monoid!(Or, $type, 0, |left, right| left | right);
         monoid!(Xor, $type, 0, |left, right| left ^ right);
-    )+};
+    )*};
 }
 
 macro_rules! float_monoid {
@@ -127,7 +121,7 @@ macro_rules! float_monoid {
 }
 
 macro_rules! float_monoids {
-    ($($type:ty),+) => {$(
+    ($($type:ident)*) => {$(
         float_monoid!(Sum, $type, 0.0, |left, right| left + right);
         // Of equal numbers only zeros differ, in the sign.
         float_monoid!(Minimum, $type, <$type>::INFINITY, |left, right| {
@@ -152,11 +146,20 @@ macro_rules! float_monoids {
                 left
             }
         });
-    )+};
+    )*};
 }
 
-integer_monoids!(u8, u16, u32, i32, u64, i64);
-float_monoids!(f32, f64);
+macro_rules! number_monoids {
+    ({}
+        integers { $($(#[$_i:meta])* $_integer:ident = $_in:literal, $integer:ident, $_ic:literal;)* }
+        floats { $($(#[$_f:meta])* $_float:ident = $_fn:literal, $float:ident, $_fc:literal;)* }
+        own $_own:tt
+    ) => {
+        integer_monoids!($($integer)*);
+        float_monoids!($($float)*);
+    };
+}
+element_types!(number_monoids {});
 
 impl Monoid for Affine {
     type Value = AffineMap;
