@@ -127,8 +127,8 @@ mod instances {
     element_types!(elements {});
 
     macro_rules! combinations {
-        ({} numbers { $($(#[$_n:meta])* $number:ident = $_nn:literal, $_nm:ident, $number_cuda:literal, arithmetic: $arithmetic:literal;)* }
-            integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $_im:ident, $integer_cuda:literal;)* }
+        ({} numbers { $($(#[$_n:meta])* $number:ident = $_nn:literal, $_nm:ident, $number_cuda:literal, arithmetic: $arithmetic:literal, input: $_nd:ident;)* }
+            integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $_im:ident, $integer_cuda:literal, input: $_id:ident;)* }
             own { $($(#[$_o:meta])* $own:ident = $_on:literal, $_om:ident, $own_cuda:literal, on: $element:ident;)* }) => {
             /// Variant, struct in CUDA, whether it is defined on integers alone, whether signs do not matter to integers.
             const OPERATORS: &[(&str, &str, bool, bool)] = &[

@@ -125,10 +125,32 @@ macro_rules! define_element_types {
 }
 element_types!(define_element_types {});
 
+/// How the numbers of an input are distributed: what lets a fault show. Numbered as in `cuda/measure.cu`.
+///
+/// Full-range random minima reach their last value within a few elements and would hide every later fault,
+/// so those of `min` and `max` keep widening their range, and bits of `and` and `or` go one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Distribution {
+    /// Integers over their whole range; floats from -0.5 to 1.5, whose prefix grows.
+    Uniform = 0,
+    /// The range widens downwards over 4096 plateaus.
+    Falling = 1,
+    /// The range widens upwards over 4096 plateaus.
+    Rising = 2,
+    /// All bits set, but for one in about 2·bits elements of the array.
+    SparseZeros = 3,
+    /// All bits clear, but for one in about 2·bits elements of the array.
+    SparseOnes = 4,
+    /// No operator's. Whole numbers from -4 to 4 without 0. Their partial sums stay below 2^24 for any n that fits a
+    /// GPU, so a sum of floats is exact in every order, and a lost or doubled tile cannot hide in a rounding bound.
+    Walk = 5,
+}
+
 macro_rules! define_operators {
     ({}
-        numbers { $($(#[$number_meta:meta])* $number:ident = $number_name:literal, $_nm:ident, $number_cuda:literal, arithmetic: $arithmetic:literal;)* }
-        integers { $($(#[$integer_meta:meta])* $integer:ident = $integer_name:literal, $_im:ident, $integer_cuda:literal;)* }
+        numbers { $($(#[$number_meta:meta])* $number:ident = $number_name:literal, $_nm:ident, $number_cuda:literal, arithmetic: $arithmetic:literal, input: $number_input:ident;)* }
+        integers { $($(#[$integer_meta:meta])* $integer:ident = $integer_name:literal, $_im:ident, $integer_cuda:literal, input: $integer_input:ident;)* }
         own { $($(#[$own_meta:meta])* $own:ident = $own_name:literal, $_om:ident, $own_cuda:literal, on: $element:ident;)* }
     ) => {
         named! {
@@ -169,6 +191,15 @@ macro_rules! define_operators {
             /// Whether signed and unsigned integers have the same bits in common.
             const fn ignores_signs(self) -> bool {
                 self.is_arithmetic() || matches!(self, $(Self::$integer)|*)
+            }
+
+            /// The distribution of numbers that it is verified and timed on.
+            pub const fn input(self) -> Distribution {
+                match self {
+                    $(Self::$number => Distribution::$number_input,)*
+                    $(Self::$integer => Distribution::$integer_input,)*
+                    $(Self::$own)|* => Distribution::Uniform,
+                }
             }
 
             /// The operator's type in CUDA.

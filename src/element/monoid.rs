@@ -69,8 +69,8 @@ pub trait InstanceVisitor {
 
 macro_rules! define_monoids {
     ({}
-        numbers { $($(#[$number_meta:meta])* $_n:ident = $_nn:literal, $number:ident, $_nc:literal, arithmetic: $_a:literal;)* }
-        integers { $($(#[$integer_meta:meta])* $_i:ident = $_in:literal, $integer:ident, $_ic:literal;)* }
+        numbers { $($(#[$number_meta:meta])* $_n:ident = $_nn:literal, $number:ident, $_nc:literal, arithmetic: $_a:literal, input: $_nd:ident;)* }
+        integers { $($(#[$integer_meta:meta])* $_i:ident = $_in:literal, $integer:ident, $_ic:literal, input: $_id:ident;)* }
         own { $($(#[$own_meta:meta])* $_o:ident = $_on:literal, $own:ident, $_oc:literal, on: $_e:ident;)* }
     ) => {
         $($(#[$number_meta])* pub struct $number<T>(PhantomData<T>);)*
@@ -207,8 +207,8 @@ impl Monoid for Intervals {
 
 macro_rules! visit_operator {
     ({ $instance:ident, $visitor:ident }
-        numbers { $($(#[$_n:meta])* $number:ident = $_nn:literal, $number_monoid:ident, $_nc:literal, arithmetic: $_a:literal;)* }
-        integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_monoid:ident, $_ic:literal;)* }
+        numbers { $($(#[$_n:meta])* $number:ident = $_nn:literal, $number_monoid:ident, $_nc:literal, arithmetic: $_a:literal, input: $_nd:ident;)* }
+        integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_monoid:ident, $_ic:literal, input: $_id:ident;)* }
         own { $($(#[$_o:meta])* $own:ident = $_on:literal, $own_monoid:ident, $_oc:literal, on: $_e:ident;)* }
     ) => {
         match $instance.operator() {

@@ -39,26 +39,26 @@ macro_rules! element_types {
 }
 
 /// Variant = name, monoid in Rust, struct in CUDA (`cuda/operators.cuh`). Arithmetic is modulo 2^bits on integers, so that
-/// signed and unsigned ones share their kernels, and rounded on floats; a comparison is neither. Operators in `own` have
-/// one element type and are not commutative.
+/// signed and unsigned ones share their kernels, and rounded on floats; a comparison is neither. `input` is the
+/// `Distribution` of the numbers whose scan shows a fault. Operators in `own` have one element type and are not commutative.
 macro_rules! operators {
     ($reader:ident $with:tt) => {
         $reader! { $with
             numbers {
                 /// Addition; integers wrap.
-                Sum = "sum", Sum, "sum", arithmetic: true;
+                Sum = "sum", Sum, "sum", arithmetic: true, input: Uniform;
                 /// The smaller; of floats NaN if either is NaN, and −0 below +0.
-                Min = "min", Minimum, "minimum", arithmetic: false;
+                Min = "min", Minimum, "minimum", arithmetic: false, input: Falling;
                 /// The larger; of floats NaN if either is NaN, and −0 below +0.
-                Max = "max", Maximum, "maximum", arithmetic: false;
+                Max = "max", Maximum, "maximum", arithmetic: false, input: Rising;
             }
             integers {
                 /// Bitwise and; integers only.
-                And = "and", And, "bit_and";
+                And = "and", And, "bit_and", input: SparseZeros;
                 /// Bitwise or; integers only.
-                Or = "or", Or, "bit_or";
+                Or = "or", Or, "bit_or", input: SparseOnes;
                 /// Bitwise exclusive or; integers only.
-                Xor = "xor", Xor, "bit_xor";
+                Xor = "xor", Xor, "bit_xor", input: Uniform;
             }
             own {
                 /// Composition of affine maps, the left one applied first; not commutative.

@@ -4,46 +4,11 @@
 //! `cuda/measure.cu` holds the same functions. What the device made is compared with [`generate`] at a few
 //! indices before anything is measured on it.
 
-use crate::element::{ElementType, Float, Instance, Operator};
-
-/// How the elements of an input are distributed: what lets a fault show. Numbers as in `cuda/measure.cu`.
-///
-/// Full-range random minima reach their last value within a few elements and would hide every later fault,
-/// so those of `min` and `max` keep widening their range, and bits of `and` and `or` go one at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Distribution {
-    /// Integers over their whole range; floats from -0.5 to 1.5, whose prefix grows.
-    Uniform = 0,
-    /// The range widens downwards over 4096 plateaus.
-    Falling = 1,
-    /// The range widens upwards over 4096 plateaus.
-    Rising = 2,
-    /// All bits set, but for one in about 2·bits elements of the array.
-    SparseZeros = 3,
-    /// All bits clear, but for one in about 2·bits elements of the array.
-    SparseOnes = 4,
-    /// Whole numbers from -4 to 4 without 0. Their partial sums stay below 2^24 for any n that fits a GPU, so a
-    /// sum of floats is exact in every order, and a lost or doubled tile cannot hide in a rounding bound.
-    Walk = 5,
-}
+use crate::element::{Distribution, ElementType, Float, Instance, Operator};
 
 const PLATEAUS: u64 = 4096;
 
-impl Distribution {
-    /// The distribution that a scan of `instance` is timed on.
-    pub const fn of(instance: Instance) -> Self {
-        match instance.operator() {
-            Operator::Min => Self::Falling,
-            Operator::Max => Self::Rising,
-            Operator::And => Self::SparseZeros,
-            Operator::Or => Self::SparseOnes,
-            _ => Self::Uniform,
-        }
-    }
-}
-
-/// Whether inputs of this instance can be made and verified on the device: the eight number types.
+/// Whether inputs of this instance can be made and verified on the device: numbers.
 pub fn is_supported(instance: Instance) -> bool {
     ElementType::NUMBERS.contains(&instance.element())
 }
@@ -124,7 +89,7 @@ mod tests {
     use super::*;
 
     fn elements(instance: Instance, n: u64) -> Vec<Vec<u8>> {
-        (0..n).map(|index| generate(instance.element(), Distribution::of(instance), 7, n, index)).collect()
+        (0..n).map(|index| generate(instance.element(), instance.operator().input(), 7, n, index)).collect()
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use super::subjects::{PreparedSubject, Work};
 use crate::cuda::error::CudaError;
 use crate::cuda::memory::Buffer;
-use crate::element::Instance;
+use crate::element::{Distribution, Instance};
 use crate::lab::cuda::harness::{Comparisons, GpuHarness, Slot, lag};
-use crate::lab::measure::input::{self, Distribution};
+use crate::lab::measure::input;
 use crate::lab::measure::run::NotMeasured;
 use crate::lab::verify::{Verification, error_factor};
 
@@ -29,7 +29,7 @@ pub(super) struct ChunkPrefixes {
 impl Input {
     /// The distribution that is measured.
     fn distribution(&self) -> Distribution {
-        Distribution::of(self.instance)
+        self.instance.operator().input()
     }
 
     /// Makes the input in place and compares its first and last elements with the host's generator: a wrong input would be
