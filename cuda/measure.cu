@@ -1,6 +1,9 @@
 // What a measurement needs beside the scans that are measured: inputs, verdicts, and the tools that keep a
-// time honest. None of this is a scan, and nothing here shares a line with the kernels that are measured, so
-// that a mistake in those cannot hide in what checks them.
+// time honest. None of this is a scan. Verdicts share one file with the kernels that are measured, operators.cuh:
+// what an operator does with two values. The rest of a scan is checked without a line of it: the input is made anew
+// from its seed, loads are plain, each element is compared with its predecessor, and the identity is the host's. So
+// a wrong operator is right here; `lookback compare` and the tests compare scans with the host's
+// (src/element/monoid.rs).
 //
 // Inputs come from a counter: element i is a function of (seed, i), the same function as `generate` in
 // src/lab/measure/input.rs. So the input needs no second copy: whoever verifies makes it anew, and sees also
@@ -11,6 +14,8 @@
 // - `generate_*`: inputs. `check_*`: verdicts, added to one `comparison`, which the host sets to {0, ~0} before.
 
 #include "comparison.cuh"
+#include "instances.h"
+#include "operators.cuh"
 
 typedef int i32;
 typedef long long i64;
@@ -121,19 +126,13 @@ COPY(copy_16_slower)
 // ---------------------------------------------------------------------------------------------------------
 // Inputs
 
-// The numbers of `Distribution` and of the operators in src/lab/measure/input.rs.
+// The numbers of `Distribution` in src/element/mod.rs.
 constexpr u32 UNIFORM = 0;
 constexpr u32 FALLING = 1;
 constexpr u32 RISING = 2;
 constexpr u32 SPARSE_ZEROS = 3;
 constexpr u32 SPARSE_ONES = 4;
 constexpr u32 WALK = 5;
-
-constexpr u32 SUM = 0;
-constexpr u32 MIN = 1;
-constexpr u32 MAX = 2;
-constexpr u32 AND = 3;
-constexpr u32 OR = 4;
 
 constexpr u64 PLATEAUS = 4096;
 
@@ -151,36 +150,12 @@ __device__ u64 random_bits(u64 seed, u64 index) {
   return bits ^ (bits >> 31);
 }
 
-template <class T>
-struct traits {
-  static constexpr bool is_float = false;
-  static constexpr bool is_signed = false;
-};
-template <>
-struct traits<i32> {
-  static constexpr bool is_float = false;
-  static constexpr bool is_signed = true;
-};
-template <>
-struct traits<i64> {
-  static constexpr bool is_float = false;
-  static constexpr bool is_signed = true;
-};
-template <>
-struct traits<float> {
-  static constexpr bool is_float = true;
-  static constexpr bool is_signed = true;
-};
-template <>
-struct traits<double> {
-  static constexpr bool is_float = true;
-  static constexpr bool is_signed = true;
-};
+using lookback::number;
 
 // From -0.5 to 1.5 on a grid that the type holds exactly.
 template <class T>
 __device__ T uniform(u64 bits) {
-  if constexpr (!traits<T>::is_float) {
+  if constexpr (number<T>::is_integer) {
     return static_cast<T>(bits >> (64 - 8 * sizeof(T)));
   } else if constexpr (sizeof(T) == 4) {
     return static_cast<T>(static_cast<u32>(bits >> 40)) * 0x1p-23f - 0.5f;
@@ -192,10 +167,11 @@ __device__ T uniform(u64 bits) {
 // A share of the type's range, as 64-bit fraction, in the order of the type.
 template <class T>
 __device__ T at_share(u64 share) {
-  if constexpr (traits<T>::is_float) {
+  if constexpr (!number<T>::is_integer) {
     return static_cast<T>(static_cast<double>(static_cast<i64>(share ^ (1ull << 63))) * 0x1p-63);
   } else {
-    const u64 ordered = traits<T>::is_signed ? share ^ (1ull << 63) : share;
+    const bool is_signed = number<T>::lowest != 0;
+    const u64 ordered = is_signed ? share ^ (1ull << 63) : share;
     return static_cast<T>(ordered >> (64 - 8 * sizeof(T)));
   }
 }
@@ -213,7 +189,7 @@ __device__ T generate(generator from, u64 index) {
     }
     case SPARSE_ZEROS:
     case SPARSE_ONES:
-      if constexpr (traits<T>::is_float) {
+      if constexpr (!number<T>::is_integer) {
         return T(0);
       } else {
         const u64 expected_events = 16 * sizeof(T);
@@ -236,59 +212,16 @@ __device__ T generate(generator from, u64 index) {
 // ---------------------------------------------------------------------------------------------------------
 // Verdicts
 
-template <class T>
-__device__ T combine(u32 operation, T left, T right) {
-  switch (operation) {
-    case SUM:
-      return static_cast<T>(left + right);
-    case MIN:
-      return right < left ? right : left;
-    case MAX:
-      return left < right ? right : left;
-    default:
-      if constexpr (traits<T>::is_float) {
-        return left;
-      } else if (operation == AND) {
-        return static_cast<T>(left & right);
-      } else if (operation == OR) {
-        return static_cast<T>(left | right);
-      } else {
-        return static_cast<T>(left ^ right);
-      }
-  }
-}
-
-// Signed sums wrap: they are checked in the unsigned type.
-template <class T>
-struct wrapping {
-  typedef T type;
-};
-template <>
-struct wrapping<i32> {
-  typedef u32 type;
-};
-template <>
-struct wrapping<i64> {
-  typedef u64 type;
-};
-
 // output[i] = output[i-1] + input[i] for every i; of an exclusive scan (`shift` 1) output[i-1] + input[i-1],
 // and the identity at the front. If every step is right, every element is.
-template <class T>
-__device__ void check_exact(const T* output, generator from, u32 operation, u32 shift, T identity, comparison* result) {
-  typedef typename wrapping<T>::type sum_type;
+template <class Operator, class T = typename Operator::value_type>
+__device__ void check_exact(const T* output, generator from, u32 shift, T identity, comparison* result) {
   u64 mismatches = 0;
   u64 first = ~0ull;
   for (u64 i = first_index(); i < from.n; i += index_stride()) {
-    T expected;
-    if (i == 0) {
-      expected = shift == 0 ? generate<T>(from, 0) : identity;
-    } else {
-      const T before = output[i - 1];
-      const T value = generate<T>(from, i - shift);
-      expected = operation == SUM ? static_cast<T>(combine<sum_type>(SUM, before, value))
-                                  : combine<T>(operation, before, value);
-    }
+    const T value = generate<T>(from, i == 0 ? 0 : i - shift);
+    const T front = shift == 0 ? value : identity;
+    const T expected = i == 0 ? front : Operator::combine(output[i - 1], value);
     if (output[i] == expected) continue;
     ++mismatches;
     if (i < first) first = i;
@@ -330,21 +263,17 @@ __device__ T from_word(u64 word) {
   extern "C" __global__ void __launch_bounds__(256)                                                              \
       check_copy_##suffix(const type* array, u64 n, u64 seed, u64 distribution, comparison* result) {            \
     check_copy<type>(array, generator{seed, n, static_cast<u32>(distribution)}, result);                         \
-  }                                                                                                              \
-  extern "C" __global__ void __launch_bounds__(256)                                                              \
-      check_exact_##suffix(const type* output, u64 n, u64 seed, u64 distribution, u64 operation, u64 shift,      \
-                           u64 identity, comparison* result) {                                                   \
-    check_exact<type>(output, generator{seed, n, static_cast<u32>(distribution)}, static_cast<u32>(operation),   \
-                      static_cast<u32>(shift), from_word<type>(identity), result);                               \
   }
-NUMBER(u8, u8)
-NUMBER(u16, u16)
-NUMBER(u32, u32)
-NUMBER(i32, i32)
-NUMBER(u64, u64)
-NUMBER(i64, i64)
-NUMBER(f32, float)
-NUMBER(f64, double)
+LOOKBACK_NUMBERS(NUMBER)
+
+#define OPERATOR(suffix, type)                                                                                   \
+  extern "C" __global__ void __launch_bounds__(256)                                                              \
+      check_exact_##suffix(const type::value_type* output, u64 n, u64 seed, u64 distribution, u64 shift,         \
+                           u64 identity, comparison* result) {                                                   \
+    check_exact<type>(output, generator{seed, n, static_cast<u32>(distribution)}, static_cast<u32>(shift),       \
+                      from_word<type::value_type>(identity), result);                                            \
+  }
+LOOKBACK_OPERATORS(OPERATOR)
 
 // A sum of floats to about 106 bits, and the sum of |x| that its error bound grows with.
 struct precise_sum {
@@ -420,5 +349,4 @@ __device__ void check_rounded(const T* output, generator from, u64 chunk_length,
     check_rounded<type>(output, generator{seed, n, static_cast<u32>(distribution)}, chunk_length, prefixes,        \
                         static_cast<u32>(shift), factor, result);                                                  \
   }
-ROUNDED(f32, float)
-ROUNDED(f64, double)
+LOOKBACK_FLOATS(ROUNDED)

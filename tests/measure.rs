@@ -426,12 +426,50 @@ mod command_line {
 }
 
 #[cfg(feature = "cuda")]
-#[test]
-fn the_measurement_kernels_compile_without_spills_for_every_architecture() {
-    let name = "the_measurement_kernels_compile_without_spills_for_every_architecture";
-    let Some(compiler) = common::compiler(name) else { return };
-    for architecture in lookback::cuda::Architecture::CHECKED {
-        let kernels = compiler.tools("measure.cu", architecture).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(kernels.resources.spill_bytes(), 0, "{architecture}");
+mod tools {
+    use super::common;
+    use lookback::cuda::Architecture;
+    use lookback::element::{ElementType, Instance};
+    use lookback::lab::measure::input::is_supported;
+    use object::{Object as _, ObjectSymbol as _};
+    use std::collections::BTreeSet;
+
+    /// The kernels of a file for an architecture, by name, which must not spill.
+    fn kernels(compiler: &lookback::cuda::Compiler, file: &str, architecture: Architecture) -> BTreeSet<String> {
+        let compiled = compiler.tools(file, architecture).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(compiled.resources.spill_bytes(), 0, "{file} for {architecture}");
+        let cubin = object::File::parse(&*compiled.cubin).expect("a cubin is an ELF file");
+        cubin.symbols().map(|symbol| symbol.name().expect("symbols have names").to_owned()).collect()
+    }
+
+    #[test]
+    fn the_measurement_kernels_compile_without_spills_for_every_architecture_and_every_row() {
+        let name = "the_measurement_kernels_compile_without_spills_for_every_architecture_and_every_row";
+        let Some(compiler) = common::compiler(name) else { return };
+        for architecture in Architecture::CHECKED {
+            let found = kernels(&compiler, "measure.cu", architecture);
+            let of_type = |&element: &ElementType| {
+                let kernels = ["generate", "check_copy", "sum_chunks", "check_rounded"];
+                let count = if element.is_float() { 4 } else { 2 };
+                kernels.into_iter().take(count).map(move |kernel| format!("{kernel}_{element}"))
+            };
+            let of_operator =
+                |instance: Instance| format!("check_exact_{}_{}", instance.element(), instance.operator());
+            let measured = Instance::all().filter(|&instance| is_supported(instance)).map(of_operator);
+            for wanted in ElementType::NUMBERS.iter().flat_map(of_type).chain(measured) {
+                assert!(found.contains(&wanted), "{wanted} for {architecture}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernels_that_verify_know_every_float() {
+        let Some(compiler) = common::compiler("the_kernels_that_verify_know_every_float") else { return };
+        let found = kernels(&compiler, "verify.cu", Architecture::HOPPER);
+        for element in ElementType::NUMBERS.iter().filter(|element| element.is_float()) {
+            for wanted in ["compare_exact", "compare_rounded"].map(|kernel| format!("{kernel}_{element}")) {
+                assert!(found.contains(&wanted), "{wanted}");
+            }
+        }
     }
 }

@@ -100,7 +100,7 @@ macro_rules! define_element_types {
             }
 
             /// The type in CUDA.
-            const fn cuda_type(self) -> &'static str {
+            pub const fn cuda_type(self) -> &'static str {
                 match self {
                     $(Self::$integer => $integer_cuda,)*
                     $(Self::$float => $float_cuda,)*
@@ -294,6 +294,11 @@ impl Instance {
         let is_unsigned =
             |other: &&ElementType| other.is_integer() && !other.is_signed() && other.bytes() == self.element.bytes();
         Self { element: ElementType::ALL.iter().find(is_unsigned).copied().unwrap_or(self.element), ..self }
+    }
+
+    /// Type and operator as one word of a kernel's name: `u32_sum`.
+    pub fn identifier(self) -> String {
+        format!("{}_{}", self.element, self.operator).replace('-', "_")
     }
 
     /// The operator's type in CUDA: what the kernels of this instance are compiled for.

@@ -6,6 +6,7 @@
 //! does on disk, has no such trap, and the flat text is also what a cached kernel's key is made of.
 //! `#line` keeps the compiler's messages pointing at the real file and line.
 
+use crate::element::{ElementType, Instance};
 use crate::strategy::kernel::Kernel;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -51,6 +52,34 @@ pub fn scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> {
     let unit = format!("#include \"{}\"\n#include \"entry.cu\"\n", kernel.file());
     let text = flatten(&[embedded(), &[("kernel.cu", &unit)]].concat(), "kernel.cu")?;
     Ok(source.get_or_init(|| text))
+}
+
+/// The translation unit of kernels beside the scans, `verify.cu` and others, flattened.
+///
+/// # Errors
+/// As [`flatten`].
+pub fn tools_source(file: &str) -> Result<String, SourceMissing> {
+    flatten(&[embedded(), &[("instances.h", &instances())]].concat(), file)
+}
+
+/// The header that such kernels are instantiated from: the rows of `src/element/table.rs` that are numbers, as lists of
+/// a word for the kernel's name and a type.
+fn instances() -> String {
+    fn list(text: &mut String, name: &str, rows: impl Iterator<Item = (String, String)>) {
+        let _ = write!(text, "#define {name}(EACH)");
+        for (word, cuda_type) in rows {
+            let _ = write!(text, " \\\n  EACH({word}, {cuda_type})");
+        }
+        text.push('\n');
+    }
+    let numbers = || ElementType::NUMBERS.iter().copied();
+    let row = |element: ElementType| (element.to_string(), element.cuda_type().to_owned());
+    let operators = Instance::all().filter(|instance| ElementType::NUMBERS.contains(&instance.element()));
+    let mut text = String::from("#pragma once\n\n");
+    list(&mut text, "LOOKBACK_NUMBERS", numbers().map(row));
+    list(&mut text, "LOOKBACK_FLOATS", numbers().filter(|element| element.is_float()).map(row));
+    list(&mut text, "LOOKBACK_OPERATORS", operators.map(|instance| (instance.identifier(), instance.cuda_type())));
+    text
 }
 
 /// Replaces every `#include "…"` in `entry` by the file's text, each file once.

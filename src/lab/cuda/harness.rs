@@ -8,7 +8,7 @@ use crate::cuda::memory::{Buffer, DeviceMemory};
 use crate::cuda::toolkit::probe_driver;
 use crate::cuda::workspace::Workspace;
 use crate::gpu::{Architecture, Gpu};
-use crate::kernels::sources::{embedded, flatten};
+use crate::kernels::sources::tools_source;
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::device::DeviceError;
 use crate::lab::measure::point::Offsets;
@@ -341,7 +341,7 @@ impl Compiler {
     /// # Errors
     /// As [`Self::scan_kernel`].
     pub fn tools(&self, file: &str, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
-        let source = flatten(embedded(), file)?;
+        let source = tools_source(file)?;
         self.compile(&source, true, &[], &[Vec::new()], architecture, &|| format!("the kernels of cuda/{file}"))
     }
 }

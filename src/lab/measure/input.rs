@@ -4,26 +4,13 @@
 //! `cuda/measure.cu` holds the same functions. What the device made is compared with [`generate`] at a few
 //! indices before anything is measured on it.
 
-use crate::element::{Distribution, ElementType, Float, Instance, Operator};
+use crate::element::{Distribution, ElementType, Float, Instance};
 
 const PLATEAUS: u64 = 4096;
 
 /// Whether inputs of this instance can be made and verified on the device: numbers.
 pub fn is_supported(instance: Instance) -> bool {
     ElementType::NUMBERS.contains(&instance.element())
-}
-
-/// The number of an operator in `cuda/measure.cu`; `None` for those with an element type of their own.
-pub const fn operation_number(operator: Operator) -> Option<u32> {
-    match operator {
-        Operator::Sum => Some(0),
-        Operator::Min => Some(1),
-        Operator::Max => Some(2),
-        Operator::And => Some(3),
-        Operator::Or => Some(4),
-        Operator::Xor => Some(5),
-        Operator::Affine | Operator::Bicyclic | Operator::Intervals => None,
-    }
 }
 
 /// The output function of SplitMix64 over a counter.

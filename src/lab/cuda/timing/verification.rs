@@ -146,9 +146,8 @@ impl Input {
                 let mut identity = [0; 8];
                 let bytes = self.instance.identity_bytes();
                 identity[..bytes.len()].copy_from_slice(&bytes);
-                let operation = input::operation_number(self.instance.operator()).map_or(u64::MAX, u64::from);
-                let words = [output, n, seed, made, operation, lag(mode), u64::from_le_bytes(identity), result];
-                gpu.launch_over(&format!("check_exact_{element}"), n, &words)?;
+                let words = [output, n, seed, made, lag(mode), u64::from_le_bytes(identity), result];
+                gpu.launch_over(&format!("check_exact_{}", self.instance.identifier()), n, &words)?;
             }
             (Some(mode), Some(ChunkPrefixes { sums, chunk_length })) => {
                 let factor = subject.request.as_ref().map_or(0.0, error_factor).to_bits();
