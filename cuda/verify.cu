@@ -2,17 +2,18 @@
 // take longer than everything else. Not a kernel of the laboratory: plain loads, nothing measured.
 
 #include "comparison.cuh"
+#include "instances.h"
 
+// Bit for bit, but any NaN for any NaN: which payload survives an operator is nobody's promise.
 template <class T>
 __device__ bool same(T a, T b) {
-  return a == b;
+  u64 bits_of_a = 0;
+  u64 bits_of_b = 0;
+  memcpy(&bits_of_a, &a, sizeof(T));
+  memcpy(&bits_of_b, &b, sizeof(T));
+  return (a != a && b != b) || bits_of_a == bits_of_b;
 }
 __device__ bool same(bits128 a, bits128 b) { return a.low == b.low && a.high == b.high; }
-// Bit for bit, but any NaN for any NaN: which payload survives an operator is nobody's promise.
-__device__ bool same(float a, float b) { return (a != a && b != b) || __float_as_uint(a) == __float_as_uint(b); }
-__device__ bool same(double a, double b) {
-  return (a != a && b != b) || __double_as_longlong(a) == __double_as_longlong(b);
-}
 
 // Element i of the output must be element i of the inclusive reference; of an exclusive scan
 // (`shift` 1) element i - 1, and the identity at the front.
@@ -78,14 +79,14 @@ EXACT(compare_exact_2, u16)
 EXACT(compare_exact_4, u32)
 EXACT(compare_exact_8, u64)
 EXACT(compare_exact_16, bits128)
-EXACT(compare_exact_f32, float)
-EXACT(compare_exact_f64, double)
+#define EXACT_FLOAT(suffix, type) EXACT(compare_exact_##suffix, type)
+LOOKBACK_FLOATS(EXACT_FLOAT)
 
-#define ROUNDED(name, type)                                                                                       \
+#define ROUNDED(suffix, type)                                                                                     \
   extern "C" __global__ void __launch_bounds__(256)                                                               \
-      name(const void* output, const double* high, const double* low, const double* magnitude, u64 n, u64 shift,  \
-           double factor, double largest, comparison* result) {                                                   \
+      compare_rounded_##suffix(const void* output, const double* high, const double* low,                         \
+                               const double* magnitude, u64 n, u64 shift, double factor, double largest,          \
+                               comparison* result) {                                                              \
     compare_rounded<type>(output, high, low, magnitude, n, shift, factor, largest, result);                       \
   }
-ROUNDED(compare_rounded_f32, float)
-ROUNDED(compare_rounded_f64, double)
+LOOKBACK_FLOATS(ROUNDED)

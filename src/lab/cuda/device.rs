@@ -13,7 +13,7 @@ use crate::cuda::compile::Compiler;
 use crate::cuda::error::CudaError;
 use crate::cuda::launch::PreparedScan;
 use crate::cuda::memory::Buffer;
-use crate::element::{ElementType, Instance};
+use crate::element::Instance;
 use crate::gpu::{Architecture, Gpu};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing};
@@ -315,10 +315,9 @@ impl Run<'_> {
         let (lag, result) = (lag(self.scan.request.mode), self.gpu.slot(Slot::Output));
         match &self.loaded.reference {
             LoadedReference::Exact(reference) => {
-                let name = match element {
-                    ElementType::F32 => "compare_exact_f32",
-                    ElementType::F64 => "compare_exact_f64",
-                    other => exact_name(other.bytes()),
+                let name = match element.float() {
+                    Some(_) => &format!("compare_exact_{element}"),
+                    None => exact_name(element.bytes()),
                 };
                 let mut identity = [0_u8; 16];
                 let bytes = self.loaded.instance.identity_bytes();
@@ -327,15 +326,12 @@ impl Run<'_> {
                 self.gpu.launch_over(name, n, &[output, reference.address(), n, lag, low, high, result])
             }
             LoadedReference::Rounded { high, low, magnitude } => {
-                let (name, largest) = match element {
-                    ElementType::F32 => ("compare_rounded_f32", f64::from(f32::MAX)),
-                    _ => ("compare_rounded_f64", f64::MAX),
-                };
+                let largest = element.float().map_or(f64::MAX, |float| float.largest);
                 let [high, magnitude] = [high, magnitude].map(Buffer::address);
                 let low = low.as_ref().map_or(0, Buffer::address);
                 let factor = error_factor(&self.scan.request);
                 let words = [output, high, low, magnitude, n, lag, factor.to_bits(), largest.to_bits(), result];
-                self.gpu.launch_over(name, n, &words)
+                self.gpu.launch_over(&format!("compare_rounded_{element}"), n, &words)
             }
         }
     }
