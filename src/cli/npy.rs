@@ -1,7 +1,7 @@
 //! NumPy's `.npy`, format 1, 2 and 3.
 //!
-//! The reader is strict and takes what a scan can use: numbers of the eight types, little-endian, in C order, of any
-//! shape (a scan runs over the elements as they lie). Everything else is an error that says what to do in NumPy.
+//! The reader is strict and takes what a scan can use: numbers, little-endian, in C order, of any shape (a scan runs over
+//! the elements as they lie). Everything else is an error that says what to do in NumPy.
 
 use crate::element::ElementType;
 
@@ -21,7 +21,7 @@ pub enum NpyError {
     #[error("the .npy header is malformed: {0}")]
     Header(String),
     /// A type that no scan takes.
-    #[error("the array's dtype is '{0}'; supported are u1 u2 u4 u8 i4 i8 f4 f8 (convert with array.astype)")]
+    #[error("the array's dtype is '{0}'; supported are {names} (convert with array.astype)", names = supported())]
     UnsupportedType(String),
     /// The wrong byte order.
     #[error("the array is big-endian ('{0}'); convert with array.astype(array.dtype.newbyteorder('<'))")]
@@ -115,8 +115,7 @@ fn element_type(description: &str) -> Result<ElementType, NpyError> {
     let unsupported = || NpyError::UnsupportedType(description.to_owned());
     let mut characters = description.chars();
     let order = characters.next().ok_or_else(unsupported)?;
-    // NumPy counts bytes where the names here count bits.
-    let is_it = |element: &ElementType| format!("{}{}", &element.name()[..1], element.bytes()) == characters.as_str();
+    let is_it = |element: &ElementType| numpy_name(*element) == characters.as_str();
     let element = ElementType::NUMBERS.iter().copied().find(is_it).ok_or_else(unsupported)?;
     match order {
         '<' => Ok(element),
@@ -125,6 +124,16 @@ fn element_type(description: &str) -> Result<ElementType, NpyError> {
         '>' => Err(NpyError::BigEndian(description.to_owned())),
         _ => Err(unsupported()),
     }
+}
+
+/// NumPy counts bytes where the names here count bits.
+fn numpy_name(element: ElementType) -> String {
+    format!("{}{}", &element.name()[..1], element.bytes())
+}
+
+/// NumPy's names of the numbers.
+fn supported() -> String {
+    ElementType::NUMBERS.iter().map(|&element| numpy_name(element)).collect::<Vec<_>>().join(" ")
 }
 
 /// The dictionary of a `.npy` file.

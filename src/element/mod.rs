@@ -163,6 +163,9 @@ macro_rules! define_operators {
         }
 
         impl Operator {
+            /// The operators on numbers: on all of them, or on integers.
+            pub const OF_NUMBERS: &'static [Self] = &[$(Self::$number,)* $(Self::$integer,)*];
+
             /// The one element type of an operator that has its own.
             pub const fn own_element(self) -> Option<ElementType> {
                 match self {

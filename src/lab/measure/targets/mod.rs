@@ -105,8 +105,6 @@ const TIMES: &[Figure] = &[Figure::Cold, Figure::Stream, Figure::Graph];
 const FLOATS: &[ElementType] = &[ElementType::F32, ElementType::F64];
 const WIDE: &[ElementType] =
     &[ElementType::U32, ElementType::I32, ElementType::U64, ElementType::I64, ElementType::F32, ElementType::F64];
-const EVERY_OPERATOR: &[Operator] =
-    &[Operator::Sum, Operator::Min, Operator::Max, Operator::And, Operator::Or, Operator::Xor];
 const EVERY_SIZE: (u64, u64) = (0, u64::MAX);
 
 /// A target of aligned sums against CUB on an H100, which the others are variations of.
@@ -165,7 +163,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         place: "everywhere",
-        operators: EVERY_OPERATOR,
+        operators: Operator::OF_NUMBERS,
         arrays: Arrays::Any,
         comparison: Comparison::NotSlower,
         ..SUMS
@@ -180,7 +178,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         place: "any n, any offsets",
-        operators: EVERY_OPERATOR,
+        operators: Operator::OF_NUMBERS,
         arrays: Arrays::Odd,
         comparison: Comparison::Neighbour,
         threshold: 1.0 / 1.03,

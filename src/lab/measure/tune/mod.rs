@@ -107,7 +107,8 @@ impl TunePlan {
     pub fn new(types: &[ElementType], seconds: f64, quick: bool) -> Result<Self, TuneError> {
         let broken = |reason: String| TuneError::Plan(reason);
         if let Some(other) = types.iter().find(|element| !ElementType::NUMBERS.contains(element)) {
-            return Err(broken(format!("{other} is no number; choose among u8, u16, u32, i32, u64, i64, f32, f64")));
+            let numbers: Vec<&str> = ElementType::NUMBERS.iter().map(|element| element.name()).collect();
+            return Err(broken(format!("{other} is no number; choose among {}", numbers.join(", "))));
         }
         let candidates: Candidates = toml::from_str(CANDIDATES).map_err(|error| broken(error.to_string()))?;
         let bytes = |text: &String| parse_array_size(text, 1).ok_or_else(|| broken(format!("'{text}' is no size")));
