@@ -77,7 +77,7 @@ fn what_no_scan_takes_is_named() {
     let parse =
         |description, shape: &str, bytes| parse_npy(npy(1, &dictionary(description, "False", shape), &vec![0; bytes]));
     assert_eq!(parse(">u4", "(2,)", 8), Err(NpyError::BigEndian(">u4".into())));
-    for unsupported in ["|b1", "<f2", "<c8", "<i2", "|i1", "<M8[ns]", "|S4", "|O", "=u4", ""] {
+    for unsupported in ["|b1", "<f16", "<c8", "<i16", "<u3", "<M8[ns]", "|S4", "|O", "=u4", ""] {
         assert_eq!(parse(unsupported, "(2,)", 8), Err(NpyError::UnsupportedType(unsupported.into())), "{unsupported}");
     }
     let structured = "{'descr': [('a', '<u4'), ('b', '<u4')], 'fortran_order': False, 'shape': (1,), }";

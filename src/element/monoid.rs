@@ -1,5 +1,6 @@
 //! What every operator means, on the host: the one definition that references, identities and the tests
-//! of the operators' laws go through. Kernels have their own in `cuda/`; both are compared in every run.
+//! of the operators' laws go through. Kernels have their own in `cuda/operators.cuh`; `lookback compare` and the
+//! tests compare both.
 
 use crate::element::{Element, ElementType, Instance, Operator};
 use bytemuck::{Pod, Zeroable};
