@@ -4,7 +4,8 @@
 use assert_cmd::Command;
 use lookback::cpu::BlockOrder;
 use lookback::lab::stress::cpu::{Fault, run};
-use lookback::lab::stress::search::{Limits, search, shrink};
+use lookback::lab::stress::detector::Limits;
+use lookback::lab::stress::search::{search, shrink};
 use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, replay};
 use lookback::strategy::{Strategy, TileOrder};
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@
 
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::kernels::mutant::Mutant;
-use lookback::lab::stress::search::Limits;
+use lookback::lab::stress::detector::Limits;
 use lookback::lab::stress::thread_sanitizer::{Ending, Job, ThreadSanitizer, ThreadSanitizerError, search};
 use lookback::strategy::plan::ScanRequest;
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy};

@@ -25,7 +25,7 @@ use crate::lab::device::DeviceError;
 use crate::lab::recorder::RecordError;
 use crate::lab::report::ReportError;
 #[cfg(feature = "cpu")]
-use crate::lab::stress::table::DetectorName;
+use crate::lab::stress::detectors::DetectorName;
 #[cfg(feature = "cpu")]
 use crate::lab::stress::thread_sanitizer::ThreadSanitizerError;
 use crate::strategy::{Composition, Descriptor, Pattern, StrategyChoice, TileOrder};

@@ -6,10 +6,11 @@ use super::stress_arguments::{StressArguments, StressDevice, StressFormat};
 use super::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::environment::processor;
 use crate::lab::recorder::write_atomically;
-use crate::lab::stress::detectors::Detector;
+use crate::lab::stress::detector::{Cell, Detector, Limits};
+use crate::lab::stress::detectors::DetectorName;
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
-use crate::lab::stress::search::{Census, Limits, Search, search, shrink};
-use crate::lab::stress::table::{Cell, DetectorName, KillTable, MutantOutcome, Row};
+use crate::lab::stress::search::{Census, Search, search, shrink};
+use crate::lab::stress::table::{KillTable, MutantOutcome, Row};
 use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
 use crate::lab::stress::{Case, Mutant, replay};
 use indicatif::HumanCount;
@@ -220,7 +221,7 @@ fn gpu_replay(_: &str, _: &StressArguments, _: &mut Console) -> Result<u8, CliEr
 fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
     let mut chosen = arguments.detectors.clone().unwrap_or_else(|| {
-        let is_asked = |detector: &DetectorName| arguments.device == StressDevice::Cuda || !detector.needs_gpu();
+        let is_asked = |detector: &DetectorName| arguments.device == StressDevice::Cuda || !detector.row().needs_gpu;
         DetectorName::ALL.iter().copied().filter(is_asked).collect()
     });
     chosen.sort_unstable();
@@ -251,7 +252,7 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
     };
     // By kind, so that the table reads in groups.
     table.mutants.sort_by_key(|row| row.kind);
-    let mut detectors: Vec<_> = chosen.iter().map(|&name| (name, <dyn Detector>::named(name))).collect();
+    let mut detectors: Vec<_> = chosen.iter().map(|&name| (name, (name.row().new)())).collect();
     console.start_progress((detectors.len() * (mutants.len() + 1)) as u64);
     for (name, detector) in &mut detectors {
         if let Ok(asked) = detector {
@@ -296,7 +297,7 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
     for (name, detector) in &detectors {
         if let Err(why) = detector {
             console.remark(&format!("{name} was not asked: {why}"));
-            is_missing |= arguments.detectors.is_some() || name.needs_gpu();
+            is_missing |= arguments.detectors.is_some() || name.row().needs_gpu;
         }
     }
     for row in table.wrong_rows().filter(|row| row.was_asked()) {

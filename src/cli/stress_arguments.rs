@@ -1,7 +1,7 @@
 //! The options of `lookback stress`.
 
 use crate::lab::stress::Memory;
-use crate::lab::stress::table::DetectorName;
+use crate::lab::stress::detectors::DetectorName;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,7 +3,8 @@
 use super::html::{END, escaped, facts, head};
 use super::svg::{Area, INK, ON_LIGHT, PAPER, Refusal, drawing, text};
 use crate::kernels::mutant::Kind;
-use crate::lab::stress::table::{Cell, KillTable, MutantOutcome, Row, heading};
+use crate::lab::stress::detector::Cell;
+use crate::lab::stress::table::{KillTable, MutantOutcome, Row, heading};
 use crate::text::{or_dash, short_count};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -30,7 +31,7 @@ pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
         root.draw(&Text::new(title, (16, 24), text(17, INK, HPos::Left)))?;
         for (column, detector) in (0..).zip(&table.detectors) {
             let middle = LEFT + COLUMN * column + COLUMN / 2;
-            root.draw(&Text::new(detector.short_name(), (middle, TOP - 18), text(13, INK, HPos::Center)))?;
+            root.draw(&Text::new(detector.row().column, (middle, TOP - 18), text(13, INK, HPos::Center)))?;
         }
         let mut y = TOP;
         let mut last = None;

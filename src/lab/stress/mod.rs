@@ -9,7 +9,7 @@
 pub mod case;
 #[cfg(feature = "cpu")]
 pub mod cpu;
-#[cfg(feature = "cpu")]
+pub mod detector;
 pub mod detectors;
 #[cfg(feature = "cpu")]
 mod draw;

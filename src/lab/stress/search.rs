@@ -2,6 +2,7 @@
 
 use super::case::{Case, Disturbance, MINIMUM_TILES, Memory};
 use super::cpu::{Failure, Passed, run};
+use super::detector::Limits;
 use crate::cpu::BlockOrder;
 use crate::kernels::mutant::{Mutant, Need};
 use crate::strategy::plan::Plan;
@@ -104,19 +105,6 @@ fn range_of(number: u64, beginnings: &[u64]) -> String {
         (first, Some(next)) => format!("{first} to {}", next - 1),
         (first, None) => format!("{first} and more"),
     }
-}
-
-/// How far a search goes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
-    /// The seed of the first case; the others follow.
-    pub first_seed: u64,
-    /// Schedules after which it ends.
-    pub schedules: u64,
-    /// Time after which it ends, whatever has been run.
-    pub time: Option<Duration>,
-    /// OS threads.
-    pub threads: usize,
 }
 
 /// Runs cases of consecutive seeds until one fails or a limit is reached. `progress` is told of schedules done.

@@ -1,96 +1,12 @@
 //! Which detector kills which mutant: the record of `lookback stress --mutants`.
 
+use super::detector::Cell;
+use super::detectors::DetectorName;
 use crate::kernels::mutant::{Kind, Mutant};
-use crate::names::named;
-use crate::text::short_seconds;
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-
-named! {
-    /// A detector, in the order of the table's columns.
-    pub enum DetectorName as "detector" {
-        /// Hostile schedules on the CPU device; every load returns the last value stored.
-        CpuSchedules = "cpu-schedules",
-        /// The same schedules over a model of weak memory.
-        WeakMemory = "weak-memory",
-        /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
-        ThreadSanitizer = "thread-sanitizer",
-        /// Every interleaving of a model of the protocol, by loom.
-        Loom = "loom",
-        /// Every execution of a model of the protocol that the PTX memory model allows.
-        PtxEnumerator = "ptx-enumerator",
-        /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
-        GpuStress = "gpu-stress",
-        /// NVIDIA's compute-sanitizer on a GPU.
-        ComputeSanitizer = "compute-sanitizer",
-    }
-}
-
-impl DetectorName {
-    /// The head of a column, at most 9 letters.
-    pub const fn short_name(self) -> &'static str {
-        match self {
-            Self::CpuSchedules => "schedules",
-            Self::WeakMemory => "weak",
-            Self::ThreadSanitizer => "TSan",
-            Self::Loom => "loom",
-            Self::PtxEnumerator => "PTX",
-            Self::GpuStress => "GPU",
-            Self::ComputeSanitizer => "sanitizer",
-        }
-    }
-
-    /// Whether it needs a GPU.
-    pub const fn needs_gpu(self) -> bool {
-        matches!(self, Self::GpuStress | Self::ComputeSanitizer)
-    }
-}
-
-/// What a detector says of a mutant, or of the kernels as they are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
-pub enum Cell {
-    /// It found the fault.
-    Killed {
-        /// The seed at which, if anything was drawn.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        seed: Option<u64>,
-        /// After how many runs: schedules, launches or executions.
-        runs: u64,
-        /// After how many seconds.
-        seconds: f64,
-        /// What it saw.
-        how: String,
-        /// The command that shows it again.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        reproduce: Option<String>,
-    },
-    /// It found nothing in so many runs and seconds.
-    Survived { runs: u64, seconds: f64 },
-    /// What the detector looks at does not hold the fault.
-    NotModelled { why: String },
-    /// It was not asked, or could not be.
-    NotRun { why: String },
-}
-
-impl Cell {
-    /// Whether the fault was found.
-    pub const fn is_killed(&self) -> bool {
-        matches!(self, Self::Killed { .. })
-    }
-
-    /// A few letters for a table.
-    pub fn short(&self) -> String {
-        match self {
-            Self::Killed { seconds, .. } => short_seconds(*seconds),
-            Self::Survived { .. } => "survived".to_owned(),
-            Self::NotModelled { .. } => "·".to_owned(),
-            Self::NotRun { .. } => "–".to_owned(),
-        }
-    }
-}
 
 /// What all detectors together say of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,7 +98,7 @@ impl KillTable {
             let date = other.date.get(..10).unwrap_or(&other.date);
             let commit = other.git_commit.as_deref().unwrap_or("unknown");
             self.machine
-                .entry(format!("column {}", detector.short_name()))
+                .entry(format!("column {}", detector.row().column))
                 .or_insert_with(|| format!("{}, {date}, commit {commit}", other.command));
             if let Some(cell) = other.unmutated.get(&detector) {
                 self.unmutated.insert(detector, cell.clone());
@@ -229,7 +145,7 @@ impl KillTable {
         let mut text = String::new();
         let _ = write!(text, "{:<names$}", "mutant");
         for detector in &self.detectors {
-            let _ = write!(text, " {:>9}", detector.short_name());
+            let _ = write!(text, " {:>9}", detector.row().column);
         }
         text.push('\n');
         let mut last = None;
@@ -313,7 +229,7 @@ impl KillTable {
     fn head(&self, text: &mut String, columns: &[&str; 2]) {
         let _ = write!(text, "| {} | {} |", columns[0], columns[1]);
         for detector in &self.detectors {
-            let _ = write!(text, " {} |", detector.short_name());
+            let _ = write!(text, " {} |", detector.row().column);
         }
         let _ = writeln!(text, "\n|---|---|{}", "--:|".repeat(self.detectors.len()));
     }

@@ -1,8 +1,7 @@
 //! The columns "schedules" and "weak": drawn cases on the CPU device.
 
-use super::Detector;
-use crate::lab::stress::search::{Limits, Search, search};
-use crate::lab::stress::table::Cell;
+use crate::lab::stress::detector::{Cell, Detector, Limits};
+use crate::lab::stress::search::{Search, search};
 use crate::lab::stress::{Memory, Mutant};
 
 /// Drawn cases on the CPU device.

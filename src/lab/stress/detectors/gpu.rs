@@ -1,13 +1,11 @@
 //! The column "GPU": each mutant in a process of its own.
 
-use super::{Detector, Facts};
 use crate::cuda::Compiler;
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
+use crate::lab::stress::detector::{Cell, Detector, Facts, Limits};
 use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child, compile};
-use crate::lab::stress::search::Limits;
-use crate::lab::stress::table::Cell;
 use std::path::PathBuf;
 
 /// Different configurations of kernels that a mutant is tried in.

@@ -1,78 +1,110 @@
-//! The detectors of the kill table behind one interface.
+//! The detectors of the kill table, one row each, and a file for what they do.
 
+#[cfg(feature = "cpu")]
 mod cpu;
-#[cfg(feature = "cuda")]
+#[cfg(all(feature = "cpu", feature = "cuda"))]
 pub mod gpu;
-#[cfg(feature = "cuda")]
+#[cfg(all(feature = "cpu", feature = "cuda"))]
 mod models;
-#[cfg(feature = "cuda")]
+#[cfg(all(feature = "cpu", feature = "cuda"))]
 mod sanitizer;
+#[cfg(feature = "cpu")]
+mod side_by_side;
+#[cfg(feature = "cpu")]
 pub mod thread_sanitizer;
 
-use super::search::Limits;
-use super::table::{Cell, DetectorName};
-use super::{Memory, Mutant};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+#[cfg(feature = "cpu")]
+use super::Memory;
+use super::detector::Detector;
+use crate::names::named;
 
-/// What a detector ran on: name and value.
-pub type Facts = Vec<(String, String)>;
-
-/// Looks for faults.
-pub trait Detector {
-    /// Looks at the kernels with a fault, or as they are.
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell;
-
-    /// What is better done for all mutants at once, before the first of them is examined.
-    ///
-    /// # Errors
-    /// When the detector cannot examine anything, with the reason.
-    fn prepare(&mut self, _: &[&'static Mutant], _: &Limits) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// What it ran on.
-    fn facts(&self) -> Facts {
-        Vec::new()
-    }
+/// What is known of a detector.
+#[derive(Debug)]
+pub struct DetectorRow {
+    /// The head of its column, at most 9 letters.
+    pub column: &'static str,
+    /// Whether it needs a GPU.
+    pub needs_gpu: bool,
+    /// Makes it, or says why this machine or this build has it not.
+    pub new: fn() -> Result<Box<dyn Detector>, String>,
 }
 
-impl dyn Detector {
-    /// The detector of this name.
-    ///
-    /// # Errors
-    /// When this machine or this build has it not, with the reason.
-    pub fn named(name: DetectorName) -> Result<Box<Self>, String> {
-        match name {
-            DetectorName::CpuSchedules => Ok(Box::new(cpu::OnCpu { memory: Memory::Strong })),
-            DetectorName::WeakMemory => Ok(Box::new(cpu::OnCpu { memory: Memory::Weak })),
-            DetectorName::ThreadSanitizer => Ok(Box::new(thread_sanitizer::Sanitized::new()?)),
-            #[cfg(feature = "cuda")]
-            DetectorName::Loom => Ok(Box::new(models::OnModel::new(models::Model::Loom)?)),
-            #[cfg(feature = "cuda")]
-            DetectorName::PtxEnumerator => Ok(Box::new(models::OnModel::new(models::Model::Ptx)?)),
-            #[cfg(feature = "cuda")]
-            DetectorName::GpuStress => Ok(Box::new(gpu::OnGpu::new()?)),
-            #[cfg(feature = "cuda")]
-            DetectorName::ComputeSanitizer => Ok(Box::new(sanitizer::UnderSanitizer::new()?)),
-            #[cfg(not(feature = "cuda"))]
-            _ => Err("not part of this build".to_owned()),
+/// Declares [`DetectorName`] and the table of its rows in one. A detector is made in a build with these features only.
+macro_rules! detectors {
+    ($($(#[$meta:meta])* $variant:ident = $name:literal {
+        column: $column:literal,
+        needs_gpu: $needs_gpu:literal,
+        new: if $features:meta { $new:expr },
+    })+) => {
+        named! {
+            /// A detector, in the order of the table's columns.
+            pub enum DetectorName as "detector" { $($(#[$meta])* $variant = $name,)+ }
         }
-    }
-}
-
-/// What `work` makes of each item, in no particular order, on so many threads.
-fn side_by_side<T: Copy + Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                while let Some(&item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = work(item);
-                    results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        static ROWS: &[DetectorRow] = &[$(DetectorRow {
+            column: $column,
+            needs_gpu: $needs_gpu,
+            new: || {
+                #[cfg($features)]
+                {
+                    Ok(Box::new($new))
                 }
-            });
-        }
-    });
-    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+                #[cfg(not($features))]
+                {
+                    Err("not part of this build".to_owned())
+                }
+            },
+        }),+];
+    };
+}
+
+detectors! {
+    /// Hostile schedules on the CPU device; every load returns the last value stored.
+    CpuSchedules = "cpu-schedules" {
+        column: "schedules",
+        needs_gpu: false,
+        new: if feature = "cpu" { cpu::OnCpu { memory: Memory::Strong } },
+    }
+    /// The same schedules over a model of weak memory.
+    WeakMemory = "weak-memory" {
+        column: "weak",
+        needs_gpu: false,
+        new: if feature = "cpu" { cpu::OnCpu { memory: Memory::Weak } },
+    }
+    /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
+    ThreadSanitizer = "thread-sanitizer" {
+        column: "TSan",
+        needs_gpu: false,
+        new: if feature = "cpu" { thread_sanitizer::Sanitized::new()? },
+    }
+    /// Every interleaving of a model of the protocol, by loom.
+    Loom = "loom" {
+        column: "loom",
+        needs_gpu: false,
+        new: if all(feature = "cpu", feature = "cuda") { models::OnModel::new(models::Model::Loom)? },
+    }
+    /// Every execution of a model of the protocol that the PTX memory model allows.
+    PtxEnumerator = "ptx-enumerator" {
+        column: "PTX",
+        needs_gpu: false,
+        new: if all(feature = "cpu", feature = "cuda") { models::OnModel::new(models::Model::Ptx)? },
+    }
+    /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
+    GpuStress = "gpu-stress" {
+        column: "GPU",
+        needs_gpu: true,
+        new: if all(feature = "cpu", feature = "cuda") { gpu::OnGpu::new()? },
+    }
+    /// NVIDIA's compute-sanitizer on a GPU.
+    ComputeSanitizer = "compute-sanitizer" {
+        column: "sanitizer",
+        needs_gpu: true,
+        new: if all(feature = "cpu", feature = "cuda") { sanitizer::UnderSanitizer::new()? },
+    }
+}
+
+impl DetectorName {
+    /// All that is known of it.
+    pub fn row(self) -> &'static DetectorRow {
+        &ROWS[self as usize]
+    }
 }

@@ -1,6 +1,5 @@
 //! The columns "loom" and "PTX": models of the protocol, made from the PTX of the very kernels.
 
-use super::{Detector, Facts};
 use crate::cuda::Architecture;
 use crate::cuda::compile::{Compiler, Variant};
 use crate::element::{ElementType, Instance, Operator};
@@ -8,8 +7,7 @@ use crate::kernels::mutant::Mutant;
 use crate::lab::axiomatic::extract::extract;
 use crate::lab::axiomatic::sequences::Sequences;
 use crate::lab::axiomatic::{loom_model, protocol};
-use crate::lab::stress::search::Limits;
-use crate::lab::stress::table::Cell;
+use crate::lab::stress::detector::{Cell, Detector, Facts, Limits};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Descriptor, Mode, ScanConfig, Strategy};
 use std::collections::HashMap;

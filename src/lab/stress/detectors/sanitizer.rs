@@ -1,11 +1,10 @@
 //! The column "sanitizer": compute-sanitizer over a few runs of each mutant.
 
 use super::gpu::OnGpu;
-use super::{Detector, Facts, side_by_side};
+use super::side_by_side::side_by_side;
 use crate::kernels::mutant::Mutant;
+use crate::lab::stress::detector::{Cell, Detector, Facts, Limits};
 use crate::lab::stress::gpu::sanitizer::{SanitizerReport, Tool, find, sanitize};
-use crate::lab::stress::search::Limits;
-use crate::lab::stress::table::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 

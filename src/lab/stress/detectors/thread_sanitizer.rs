@@ -1,9 +1,8 @@
 //! The column "TSan": drawn cases in a program that ThreadSanitizer watches.
 
-use super::{Detector, Facts, side_by_side};
+use super::side_by_side::side_by_side;
 use crate::lab::stress::Mutant;
-use crate::lab::stress::search::Limits;
-use crate::lab::stress::table::Cell;
+use crate::lab::stress::detector::{Cell, Detector, Facts, Limits};
 use crate::lab::stress::thread_sanitizer::{Search, ThreadSanitizer, ThreadSanitizerError, search};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::{Ending, Job, ThreadSanitizer, ThreadSanitizerError, beyond_reach};
 use crate::cpu::BlockOrder;
-use crate::lab::stress::search::Limits;
+use crate::lab::stress::detector::Limits;
 use crate::lab::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,0 +1,85 @@
+//! What is asked of a detector, and what it answers.
+
+use crate::kernels::mutant::Mutant;
+use crate::text::short_seconds;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What a detector ran on: name and value.
+pub type Facts = Vec<(String, String)>;
+
+/// Looks for faults.
+pub trait Detector {
+    /// Looks at the kernels with a fault, or as they are.
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell;
+
+    /// What is better done for all mutants at once, before the first of them is examined.
+    ///
+    /// # Errors
+    /// When the detector cannot examine anything, with the reason.
+    fn prepare(&mut self, _: &[&'static Mutant], _: &Limits) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What it ran on.
+    fn facts(&self) -> Facts {
+        Vec::new()
+    }
+}
+
+/// How far a search goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// The seed of the first case; the others follow.
+    pub first_seed: u64,
+    /// Schedules after which it ends.
+    pub schedules: u64,
+    /// Time after which it ends, whatever has been run.
+    pub time: Option<Duration>,
+    /// OS threads.
+    pub threads: usize,
+}
+
+/// What a detector says of a mutant, or of the kernels as they are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Cell {
+    /// It found the fault.
+    Killed {
+        /// The seed at which, if anything was drawn.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        seed: Option<u64>,
+        /// After how many runs: schedules, launches or executions.
+        runs: u64,
+        /// After how many seconds.
+        seconds: f64,
+        /// What it saw.
+        how: String,
+        /// The command that shows it again.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        reproduce: Option<String>,
+    },
+    /// It found nothing in so many runs and seconds.
+    Survived { runs: u64, seconds: f64 },
+    /// What the detector looks at does not hold the fault.
+    NotModelled { why: String },
+    /// It was not asked, or could not be.
+    NotRun { why: String },
+}
+
+impl Cell {
+    /// Whether the fault was found.
+    pub const fn is_killed(&self) -> bool {
+        matches!(self, Self::Killed { .. })
+    }
+
+    /// A few letters for a table.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Killed { seconds, .. } => short_seconds(*seconds),
+            Self::Survived { .. } => "survived".to_owned(),
+            Self::NotModelled { .. } => "·".to_owned(),
+            Self::NotRun { .. } => "–".to_owned(),
+        }
+    }
+}
