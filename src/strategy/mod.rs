@@ -3,6 +3,7 @@
 mod config;
 pub mod kernel;
 pub mod launch;
+mod look;
 pub mod plan;
 mod planner;
 mod shape;
@@ -18,8 +19,9 @@ pub use crate::names::UnknownName;
 pub(crate) use crate::names::named;
 pub use config::{ConfigError, ScanConfig};
 pub use kernel::Kernel;
+pub use look::Look;
 pub use shape::{Blocks, HelperWarps, Shape, Tiling};
-pub use table::{Limit, Look, Rounding, Strategy, StrategyRow, Stress, Windows};
+pub use table::{Limit, Rounding, Strategy, StrategyRow, Stress, Windows};
 
 /// A strategy by name, or what the tuning table of the GPU names for the size ([`crate::strategy::tuning`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! The strategies, one row each: what is known of a strategy stands here, what it does in its kernel's file in
 //! `cuda/scan`, and nothing of it anywhere else.
 
+use super::look::Look;
 use super::planner::Planner;
 use super::shape::{Blocks, HelperWarps, Shape, Tiling};
 use super::{Composition, Kernel, ScanConfig, named, suggestion};
@@ -26,6 +27,9 @@ pub struct StrategyRow {
     pub(super) suggested: fn(u32, u64) -> (u32, u32),
     /// How sums of floats are rounded.
     pub rounding: Rounding,
+    /// Whether every run combines the same partial results in the same order, whichever block is first: sums of floats
+    /// are then the same to the bit.
+    pub has_fixed_order: bool,
     /// What keeps it from large arrays.
     pub limit: Option<Limit>,
     /// Time by the time of a copy of as many elements on an H100, roughly, by the elements.
@@ -58,15 +62,6 @@ pub enum Limit {
     QuadraticWork,
     /// It uses one thread.
     OneThread,
-}
-
-/// Colour and marker of a strategy's line.
-#[derive(Debug, Clone, Copy)]
-pub struct Look {
-    /// Red, green, blue.
-    pub color: (u8, u8, u8),
-    /// Corners of the marker in pixels from its point.
-    pub marker: &'static [(i32, i32)],
 }
 
 /// What stress draws of a strategy.
@@ -108,6 +103,7 @@ const UNTILED: StrategyRow = StrategyRow {
     // One value a thread is the textbook's; a few hide the latency of the memory.
     suggested: |_, _| (4, 256),
     rounding: Rounding::Tree,
+    has_fixed_order: true,
     limit: None,
     time_by_copy: |_| 1.3,
     look: Look { color: (0, 0, 0), marker: &[] },
@@ -143,8 +139,6 @@ macro_rules! strategies {
     };
 }
 
-// Colours after Okabe and Ito, wine, indigo and olive of Tol's muted scheme; the two greys stand for the strategies that
-// serve as foils. Okabe and Ito's eighth is too light for a line on white, so look-ahead has another.
 strategies! {
     /// One thread, from front to back.
     Sequential = "sequential" {
@@ -159,7 +153,7 @@ strategies! {
         limit: Some(Limit::OneThread),
         // A copy of one element takes 2.8 ps at full rate, one thread takes about 15 ns.
         time_by_copy: |_| 5e3,
-        look: Look { color: (0x80, 0x80, 0x88), marker: &[(-5, -2), (5, -2), (5, 2), (-5, 2)] },
+        look: Look::GREY_BAR,
         ..UNTILED
     }
     /// Every thread sums its own prefix: O(n²) work.
@@ -175,12 +169,7 @@ strategies! {
         limit: Some(Limit::QuadraticWork),
         // Half of n² reads from a cache that serves about 2.5 · 10^12 of them a second.
         time_by_copy: |n| (0.5 * n * 0.4e-3 / 2.8e-3).max(1.0),
-        look: Look {
-            color: (0x9a, 0x7b, 0x4f),
-            marker: &[
-                (-3, -5), (0, -2), (3, -5), (5, -3), (2, 0), (5, 3), (3, 5), (0, 2), (-3, 5), (-5, 3), (-2, 0), (-5, -3),
-            ],
-        },
+        look: Look::BROWN_CROSS,
         ..UNTILED
     }
     /// Hillis & Steele (1986): ⌈log₂ n⌉ steps over the whole array.
@@ -195,12 +184,7 @@ strategies! {
         },
         plan: Planner::hillis_steele,
         time_by_copy: |n| 1.5 * n.log2().max(1.0),
-        look: Look {
-            color: (0x56, 0xb4, 0xe9),
-            marker: &[
-                (-5, -2), (-2, -2), (-2, -5), (2, -5), (2, -2), (5, -2), (5, 2), (2, 2), (2, 5), (-2, 5), (-2, 2), (-5, 2),
-            ],
-        },
+        look: Look::SKY_PLUS,
         ..UNTILED
     }
     /// Blelloch (1990): an up-sweep and a down-sweep over a tree of the whole array.
@@ -215,7 +199,7 @@ strategies! {
         },
         plan: Planner::blelloch,
         time_by_copy: |_| 5.0,
-        look: Look { color: (0xe6, 0x9f, 0x00), marker: &[(0, 5), (5, -4), (-5, -4)] },
+        look: Look::ORANGE_TRIANGLE,
         ..UNTILED
     }
     /// Tiles scan, their totals are scanned, the prefixes are added: 4n element-moves.
@@ -229,7 +213,7 @@ strategies! {
             ..Shape::TILED
         },
         time_by_copy: |_| 2.2,
-        look: Look { color: (0x00, 0x9e, 0x73), marker: &[(0, -5), (5, 4), (-5, 4)] },
+        look: Look::GREEN_TRIANGLE,
         stress: Stress { cpu_share: 4, gpu_share: 1, ..UNTILED.stress },
         ..THREE_PHASE
     }
@@ -243,7 +227,7 @@ strategies! {
             ..Shape::TILED
         },
         time_by_copy: |_| 1.7,
-        look: Look { color: (0x00, 0x7c, 0xc2), marker: &[(-4, -4), (4, -4), (4, 4), (-4, 4)] },
+        look: Look::BLUE_SQUARE,
         stress: Stress { cpu_share: 4, gpu_share: 2, ..UNTILED.stress },
         ..THREE_PHASE
     }
@@ -256,7 +240,7 @@ strategies! {
         },
         fault_without_waiting: Some("missing_prefix_ignored"),
         suggested: suggestion::look_back,
-        look: Look { color: (0xcc, 0x79, 0xa7), marker: &[(0, -6), (6, 0), (0, 6), (-6, 0)] },
+        look: Look::PINK_DIAMOND,
         stress: Stress { cpu_share: 8, gpu_share: 5, gpu_share_of_faults: 1, is_serial: true, ..UNTILED.stress },
         is_modelled: true,
         ..ONE_LAUNCH
@@ -270,10 +254,9 @@ strategies! {
         },
         fault_without_waiting: Some("does_not_wait"),
         suggested: suggestion::look_back,
-        look: Look {
-            color: (0xd5, 0x5e, 0x00),
-            marker: &[(-4, -2), (-2, -4), (2, -4), (4, -2), (4, 2), (2, 4), (-2, 4), (-4, 2)],
-        },
+        // A tile adds up whatever prefixes the tiles before it have by then.
+        has_fixed_order: false,
+        look: Look::VERMILION_OCTAGON,
         stress: Stress {
             cpu_share: 20,
             gpu_share: 9,
@@ -381,6 +364,11 @@ impl Strategy {
     /// Whether VT matters: the array is cut into tiles of block threads × VT.
     pub fn has_tiles(self) -> bool {
         self.row().shape.tiling != Tiling::Untiled
+    }
+
+    /// Whether the threads of a block matter.
+    pub fn has_blocks(self) -> bool {
+        self.row().limit != Some(Limit::OneThread)
     }
 
     /// Whether pattern and composition matter.

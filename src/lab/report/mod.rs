@@ -10,7 +10,7 @@ mod family;
 mod heat_map;
 mod html;
 mod kill_table;
-mod look;
+mod line_style;
 mod page;
 mod plots;
 mod source;

@@ -7,7 +7,7 @@ use super::chart::{Chart, Layout, Point, Series, places};
 use super::error::ReportError;
 use super::family::{Family, is_trusted, median, slug_of, subjects_of};
 use super::heat_map::{Cell, HeatMap};
-use super::look::Look;
+use super::line_style::LineStyle;
 use super::svg::{Plot, Refusal};
 use crate::element::{ElementType, Operator};
 use crate::lab::measure::point::Kind;
@@ -174,7 +174,11 @@ impl Renderer<'_> {
                     point.is_on_line = is_power(point);
                 }
             }
-            series.push(Series { label: subject.to_owned(), look: Look::of_subject(subject, &self.peers), points });
+            series.push(Series {
+                label: subject.to_owned(),
+                style: LineStyle::of_subject(subject, &self.peers),
+                points,
+            });
         }
         series
     }
@@ -326,7 +330,7 @@ impl Renderer<'_> {
         let mut series: Vec<Series> = Vec::new();
         for (index, (block, mut points)) in blocks.into_iter().enumerate() {
             points.sort_by(|left, right| left.x.total_cmp(&right.x));
-            series.push(Series { label: format!("{block} threads"), look: Look::of_index(index), points });
+            series.push(Series { label: format!("{block} threads"), style: LineStyle::of_index(index), points });
         }
         if places(&series) < 2 {
             return Ok(());
@@ -426,8 +430,8 @@ impl Renderer<'_> {
                     })
                     .collect();
                 if !points.is_empty() {
-                    let look = Look::of_subject(subject, &self.peers);
-                    series.push(Series { label: (*subject).to_owned(), look, points });
+                    let style = LineStyle::of_subject(subject, &self.peers);
+                    series.push(Series { label: (*subject).to_owned(), style, points });
                 }
             }
             if series.is_empty() {

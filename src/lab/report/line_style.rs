@@ -1,0 +1,111 @@
+//! Colours, markers and dashes: every strategy and every peer has its own in all pictures.
+
+use super::svg::{COPY, PEER};
+use crate::lab::measure::point::is_variant;
+use crate::strategy::{Look, StrategyChoice};
+use plotters::style::RGBColor;
+
+/// `auto` runs beside every strategy that it may have come to. The pink is of Tol's bright scheme.
+const AUTO: Look =
+    Look { color: (0xee, 0x33, 0x77), marker: &[(0, -6), (2, -2), (6, 0), (2, 2), (0, 6), (-2, 2), (-6, 0), (-2, -2)] };
+
+/// Lines of a kind that are neither strategies nor peers, in their order.
+const LINES: [Look; 8] = [
+    Look::BLUE_SQUARE,
+    Look::VERMILION_OCTAGON,
+    Look::GREEN_TRIANGLE,
+    Look::PINK_DIAMOND,
+    Look::ORANGE_TRIANGLE,
+    Look::SKY_PLUS,
+    Look::BROWN_CROSS,
+    Look::GREY_BAR,
+];
+
+/// Variants of peers. They stand in no picture with strategies other than lookback, so they have all looks but its own.
+const VARIANTS: [Look; 8] = [
+    Look::BLUE_SQUARE,
+    Look::GREEN_TRIANGLE,
+    Look::PINK_DIAMOND,
+    Look::ORANGE_TRIANGLE,
+    Look::SKY_PLUS,
+    Look::BROWN_CROSS,
+    Look::GREY_BAR,
+    Look::BLUE_SQUARE,
+];
+
+/// Markers of the other peers, which all have one colour.
+const PEER_MARKERS: [&[(i32, i32)]; 8] = [
+    Look::SKY_PLUS.marker,
+    Look::ORANGE_TRIANGLE.marker,
+    Look::GREEN_TRIANGLE.marker,
+    Look::BLUE_SQUARE.marker,
+    Look::PINK_DIAMOND.marker,
+    Look::VERMILION_OCTAGON.marker,
+    Look::GREY_BAR.marker,
+    Look::BROWN_CROSS.marker,
+];
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LineStyle {
+    pub(super) color: RGBColor,
+    pub(super) width: u32,
+    /// Length of dash and gap in pixels; solid without.
+    pub(super) dash: Option<(u32, u32)>,
+    /// Corners of the marker in pixels from its point; no marker without.
+    pub(super) marker: &'static [(i32, i32)],
+}
+
+impl LineStyle {
+    const fn new(look: Look, dash: Option<(u32, u32)>) -> Self {
+        let Look { color: (red, green, blue), marker } = look;
+        Self { color: RGBColor(red, green, blue), width: 2, dash, marker }
+    }
+
+    /// One of several lines of a kind, told apart by colour, marker and dashes.
+    pub(super) fn of_index(index: usize) -> Self {
+        Self::new(LINES[index % LINES.len()], dash_of_further(index / LINES.len()))
+    }
+
+    /// One of several lines of a strategy, or of `auto`, told apart by dashes; the first is solid.
+    pub(super) fn of_choice(choice: StrategyChoice, variant: usize) -> Self {
+        let look = match choice {
+            StrategyChoice::Named(strategy) => strategy.row().look,
+            StrategyChoice::Auto => AUTO,
+        };
+        Self::new(look, dash_of_further(variant))
+    }
+
+    /// The line of a subject: a strategy always has its own look, `peers` are told apart by their place in this list.
+    pub(super) fn of_subject(subject: &str, peers: &[String]) -> Self {
+        if let Ok(choice) = subject.parse::<StrategyChoice>() {
+            return Self::of_choice(choice, 0);
+        }
+        match peers.iter().position(|peer| peer == subject) {
+            Some(index) if is_variant(subject) => Self::new(VARIANTS[index % VARIANTS.len()], Some(dashes(index))),
+            Some(index) => Self {
+                color: PEER,
+                width: 2,
+                dash: dash_of_further(index),
+                marker: PEER_MARKERS[index % PEER_MARKERS.len()],
+            },
+            None if subject == "memcpy" => Self { color: COPY, width: 4, dash: None, marker: &[] },
+            None => Self { color: COPY, width: 2, dash: Some((3, 3)), marker: &[] },
+        }
+    }
+}
+
+/// The dashes of one of several lines that have a colour in common: the first is solid.
+fn dash_of_further(index: usize) -> Option<(u32, u32)> {
+    (index > 0).then(|| dashes(index))
+}
+
+/// Length of dash and gap in pixels.
+const fn dashes(variant: usize) -> (u32, u32) {
+    match variant % 4 {
+        1 => (8, 4),
+        2 => (3, 3),
+        3 => (12, 3),
+        _ => (5, 6),
+    }
+}
