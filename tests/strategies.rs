@@ -13,7 +13,9 @@ use lookback::lab::cpu_device::{CpuDevice, CpuSettings};
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Counters, Device, DeviceError, RunSettings};
 use lookback::strategy::plan::{Plan, ScanRequest};
-use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use lookback::strategy::{
+    Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -107,7 +109,9 @@ fn cpu_settings() -> impl Strategy_<Value = CpuSettings> {
 }
 
 /// The strategies whose tiles meet through descriptors.
-const WITH_DESCRIPTORS: [Strategy; 4] = [Strategy::Lookback, Strategy::Chained, Strategy::OneWave, Strategy::Lookahead];
+fn with_descriptors() -> impl Iterator<Item = Strategy> {
+    Strategy::ALL.iter().copied().filter(|strategy| strategy.is_single_pass())
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
@@ -120,7 +124,7 @@ proptest! {
 
     #[test]
     fn a_workspace_serves_one_launch_after_another(
-        launches in prop::collection::vec((configs(), 1..4000_u64, select(WITH_DESCRIPTORS.to_vec())), 2..6),
+        launches in prop::collection::vec((configs(), 1..4000_u64, select(with_descriptors().collect::<Vec<_>>())), 2..6),
         instance in select(Instance::all().collect::<Vec<_>>()),
         settings in cpu_settings(),
         seed in any::<u64>(),
@@ -328,12 +332,12 @@ fn single_cluster_is_right_round_every_boundary_of_a_round() {
 }
 
 #[test]
-fn float_sums_are_the_same_to_the_bit_whoever_runs_when_but_in_lookback() {
+fn float_sums_in_a_fixed_order_are_the_same_to_the_bit_whoever_runs_when() {
     let sums = instance(ElementType::F32, Operator::Sum);
     let n = 32 * 300 + 5;
     let dataset = Dataset::random(sums, n, 4);
     let mut device = CpuDevice::new(CpuSettings::default());
-    for &strategy in Strategy::ALL.iter().filter(|strategy| **strategy != Strategy::Lookback) {
+    for &strategy in Strategy::ALL.iter().filter(|strategy| strategy.row().has_fixed_order) {
         let request =
             request(sums, strategy, Mode::Inclusive, small_tile(1), if strategy == Strategy::Naive { 700 } else { n });
         let bytes = request.n as usize * 4;
@@ -379,13 +383,7 @@ fn every_bit_of_the_epoch_counts() {
 #[test]
 fn there_are_as_many_tiles_as_the_array_needs() {
     let config = small_tile(4);
-    for strategy in [
-        Strategy::ReduceThenScan,
-        Strategy::ScanThenPropagate,
-        Strategy::Chained,
-        Strategy::Lookback,
-        Strategy::OneWave,
-    ] {
+    for strategy in tiled().filter(|strategy| strategy.row().shape.blocks == Blocks::PerTile) {
         for (n, input_offset, tiles) in
             [(1, 0, 1), (128, 0, 1), (129, 0, 2), (256, 0, 2), (125, 12, 1), (126, 12, 2), (253, 12, 2), (254, 12, 3)]
         {
@@ -646,7 +644,7 @@ fn descriptors_survive_the_wrap_of_the_epoch() {
         (instance(ElementType::AffineMap, Operator::Affine), Descriptor::Split),
     ];
     for (instance, layout) in layouts {
-        for strategy in WITH_DESCRIPTORS {
+        for strategy in with_descriptors() {
             // Blocks that run apart, or nobody reads a descriptor before it is written.
             let mut device = CpuDevice::new(CpuSettings {
                 resident_blocks: 40,

@@ -322,7 +322,7 @@ impl<'a> Choices<'a> {
         let (tiles, patterned, single_pass) =
             (strategy.has_tiles(), strategy.has_patterns(), strategy.is_single_pass());
         let suggested = ([default.vt], [default.block_threads]);
-        let blocks = self.blocks.filter(|_| strategy != Strategy::Sequential).unwrap_or(&suggested.1);
+        let blocks = self.blocks.filter(|_| strategy.has_blocks()).unwrap_or(&suggested.1);
         let vts = vts.filter(|_| tiles).unwrap_or(&suggested.0);
         let patterns = if patterned { &self.patterns[..] } else { &[default.pattern] };
         let compositions = if patterned { &self.compositions[..] } else { &[default.composition] };

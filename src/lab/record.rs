@@ -213,7 +213,7 @@ impl Row {
             in_place: request.in_place,
             n: request.n,
             vt: tiles.then_some(config.vt),
-            block_threads: (request.strategy != Strategy::Sequential).then_some(config.block_threads),
+            block_threads: request.strategy.has_blocks().then_some(config.block_threads),
             pattern: tiles.then_some(config.pattern),
             composition: tiles.then_some(config.composition),
             descriptor: config.descriptor.filter(|_| request.strategy.is_single_pass()),

@@ -122,7 +122,7 @@ impl Group {
             if matters && !asked.is_empty() { asked.to_vec() } else { vec![default] }
         };
         let vts = list(&self.vts, default.vt, strategy.has_tiles());
-        let blocks = list(&self.blocks, default.block_threads, strategy != Strategy::Sequential);
+        let blocks = list(&self.blocks, default.block_threads, strategy.has_blocks());
         blocks
             .iter()
             .flat_map(|&block_threads| vts.iter().map(move |&vt| ScanConfig { vt, block_threads, ..default }))

@@ -46,7 +46,7 @@ pub use table::{Evidence, RowFault, RunnerUp, Times, TuningError, TuningHeader, 
 use crate::element::{ElementType, Instance, Operator};
 use crate::gpu::Architecture;
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Composition, Mode, ScanConfig, Strategy};
+use crate::strategy::{Blocks, Composition, Mode, ScanConfig, Strategy};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
@@ -205,7 +205,7 @@ impl Tuning {
         let fixed = if is_narrow { None } else { fixed };
         let config = configured(strategy, fixed, instance.element().bytes(), n);
         let tile = u64::from(config.vt) * u64::from(config.block_threads);
-        if n / tile >= i32::MAX as u64 && strategy != Strategy::SingleBlock {
+        if n / tile >= i32::MAX as u64 && strategy.row().shape.blocks != Blocks::Single {
             // More tiles than a grid has blocks: the largest tile there is.
             let config = ScanConfig { vt: 64, block_threads: 512, ..ScanConfig::default() };
             return Resolved { strategy: Strategy::Lookback, config };

@@ -9,13 +9,11 @@ use super::{Comparison, SUBJECT, SWEEP, TARGETS, Target};
 use crate::element::{ElementType, Operator};
 use crate::lab::statistics::{Difference, Summary};
 use crate::names::named;
-use crate::strategy::{Mode, Strategy};
+use crate::strategy::{Blocks, Mode, Strategy};
 use crate::text::{format_bytes, format_size};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// The subject whose sums of floats may differ from run to run.
-const NOT_DETERMINISTIC: &str = "lookback";
 /// The better of these at a point and figure is "CUB".
 const CUBS: [&str; 2] = ["cub-3.0.1", "cub-3.5.0"];
 const RUN_TO_RUN: &str = "cub-3.5.0-run-to-run";
@@ -26,12 +24,6 @@ pub const NEAR_BOUND: f64 = 0.05;
 /// The strategy that ran: that of the subject's name, or what it resolved to.
 pub fn resolved(row: &SweepRow) -> Option<Strategy> {
     row.chosen_strategy.or_else(|| row.subject.parse().ok())
-}
-
-/// Whether a strategy combines the same partial sums in the same order in every run. Look-back adds up whatever
-/// prefixes its neighbours have by then.
-pub fn is_deterministic(strategy: Strategy) -> bool {
-    strategy != Strategy::Lookback
 }
 
 /// A scan and a figure of it.
@@ -115,7 +107,7 @@ impl Finding {
 
     /// Whether there is no waiting that it could do without: one block has no other to wait for.
     pub fn waits_for_nothing(&self) -> bool {
-        self.strategy == Some(Strategy::SingleBlock)
+        self.strategy.is_some_and(|strategy| strategy.row().shape.blocks == Blocks::Single)
     }
 
     /// The place, and the strategy that ran there.
@@ -322,7 +314,10 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
             let n = place.n.saturating_mul(bytes).checked_next_multiple_of(16).unwrap_or(0) / bytes;
             rows.figure(SUBJECT, &Place { n, offsets: Offsets::default(), ..place })
         }
-        Comparison::NotDeterministic => rows.figure(NOT_DETERMINISTIC, &place),
+        Comparison::NotDeterministic => {
+            let strategies = Strategy::ALL.iter().filter(|strategy| !strategy.row().has_fixed_order);
+            fastest(strategies.filter_map(|strategy| rows.figure(strategy.name(), &place)))
+        }
     };
     let Some((reference, reference_ns)) = reference.and_then(|figure| Some((figure, median(figure)?))) else {
         return Some(finding.because(format!("there is no figure of {} beside it", target.comparison.of())));
@@ -342,7 +337,7 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
         finding.passed = samples != Difference::Slower;
     }
     if matches!(target.comparison, Comparison::RunToRun | Comparison::NotDeterministic)
-        && !resolved(row).is_some_and(is_deterministic)
+        && !resolved(row).is_some_and(|strategy| strategy.row().has_fixed_order)
     {
         return Some(finding.because("its sums of floats are not the same from run to run"));
     }

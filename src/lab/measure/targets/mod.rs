@@ -72,7 +72,7 @@ pub enum Comparison {
     Memcpy,
     /// The same with n rounded up to 16 bytes and both arrays at a boundary.
     Neighbour,
-    /// Our own look-back, whose sums of floats need not be the same from run to run.
+    /// Our own strategy whose sums of floats need not be the same from run to run: look-back.
     NotDeterministic,
     /// CUB, by the samples: a figure misses if it is slower beyond noise.
     NotSlower,
