@@ -5,20 +5,18 @@
 mod common;
 
 use assert_cmd::Command;
-use common::{FINISHED, H100, header, machine, recorder};
-use lookback::lab::device::DeviceError;
-use lookback::lab::measure::environment::Machine;
-use lookback::lab::measure::point::{Kind, Point, Subject};
+use common::laboratory::{MadeUp, MockLaboratory};
+use common::{FINISHED, H100, header, recorder};
+use lookback::lab::measure::point::{Kind, Subject};
 use lookback::lab::measure::record::{Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
-use lookback::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts, SweepError, run_sweep};
-use lookback::lab::measure::sampling::{Executor, Figure, Readiness, Sample};
+use lookback::lab::measure::run::{NotMeasured, SubjectFacts, SweepError, run_sweep};
+use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::recorder::RecordError;
 use lookback::lab::verify::Verification;
 use lookback::strategy::Strategy;
 use std::path::Path;
-use std::time::Duration;
 
 const SWEEP: &str = r#"
 name = "test"
@@ -35,120 +33,36 @@ strategies = ["lookback", "reduce-then-scan", "sequential"]
 peers = ["all"]
 "#;
 
-/// A machine of made-up times. `sequential` is always wrong, peers cannot be captured, reduce-then-scan
-/// cannot be launched at 1000 elements, and 2^20 elements of i64 do not fit.
-struct MockLaboratory {
-    machine: Machine,
-    point: Option<Point>,
-    now: Duration,
-    samples: u64,
-    /// The device fails when this many points were opened.
-    fails_at: usize,
-    opened: usize,
-}
-
-impl MockLaboratory {
-    fn new() -> Self {
-        let machine = machine(H100);
-        Self { machine, point: None, now: Duration::ZERO, samples: 0, fails_at: usize::MAX, opened: 0 }
-    }
-
-    fn subject(&self, index: usize) -> Subject {
-        self.point.as_ref().expect("a point is open").entries[index].subject.clone()
-    }
-}
-
-impl Executor for MockLaboratory {
-    type Error = DeviceError;
-
-    fn maximum_runs(&self, _: usize, figure: Figure) -> u32 {
-        if matches!(figure, Figure::Cold | Figure::Latency) { 1 } else { 1000 }
-    }
-
-    fn prepare(&mut self, subject: usize, figure: Figure, _: u32) -> Result<Readiness, DeviceError> {
-        let is_peer = matches!(self.subject(subject), Subject::Peer { .. });
-        Ok(if is_peer && figure == Figure::Graph {
-            Readiness::Unavailable("it waits".into())
-        } else {
-            Readiness::Ready
-        })
-    }
-
-    fn sample(&mut self, subject: usize, figure: Figure, runs: u32) -> Result<Sample, DeviceError> {
-        let n = self.point.as_ref().expect("a point is open").n as f64;
-        let factor = match self.subject(subject) {
+/// `sequential` is always wrong, reduce-then-scan cannot be launched at 1000 elements, and the peer takes no 2^20
+/// elements.
+const MADE_UP: MadeUp = MadeUp {
+    peers: &["peer"],
+    nanoseconds: |point, subject, figure, sample| {
+        let factor = match subject {
             Subject::Memcpy => 1.0,
             Subject::Copy16 => 1.02,
             Subject::Scan { strategy: Strategy::Lookback, .. } => 1.25,
             Subject::Bound { .. } => 1.2,
+            Subject::EmptyFrame => 2.0 / 3.0,
             _ => 1.6,
         };
-        let (n, factor) = if self.subject(subject) == Subject::EmptyFrame { (0.0, 2.0 / 3.0) } else { (n, factor) };
+        let n = if *subject == Subject::EmptyFrame { 0.0 } else { point.n as f64 };
         let overhead = if figure == Figure::Cold { 3000.0 } else { 1000.0 };
-        self.samples += 1;
-        let noise = 1.0 + 0.0004 * (self.samples * 7 % 11) as f64;
-        let nanoseconds = (overhead + 8.0 * n / 3000.0) * factor * noise;
-        self.now += Duration::from_nanos((nanoseconds * f64::from(runs)) as u64);
-        Ok(Sample { nanoseconds, clock_megahertz: Some(1980.0), is_late: false })
-    }
-
-    fn now(&self) -> Duration {
-        self.now
-    }
-}
-
-impl Laboratory for MockLaboratory {
-    fn machine(&self) -> Machine {
-        self.machine.clone()
-    }
-
-    fn peers(&self) -> Vec<String> {
-        vec!["peer".into()]
-    }
-
-    fn compile_ahead(&mut self, _: &[Point]) {}
-
-    fn warm_up(&mut self, _: Duration) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn open(&mut self, point: &Point, _: u64) -> Result<OpenedPoint, DeviceError> {
-        if self.opened == self.fails_at {
-            return Err(DeviceError::NoDataset);
+        let noise = 1.0 + 0.0004 * (sample * 7 % 11) as f64;
+        (overhead + 8.0 * n / 3000.0) * factor * noise
+    },
+    facts: |point, subject| match subject {
+        Subject::Scan { strategy: Strategy::ReduceThenScan, .. } if point.n == 1000 => {
+            Err(NotMeasured::NotLaunchable("too many registers".into()))
         }
-        self.opened += 1;
-        self.point = Some(point.clone());
-        let answers = point.entries.iter().map(|entry| match entry.subject {
-            Subject::Scan { strategy: Strategy::ReduceThenScan, .. } if point.n == 1000 => {
-                Err(NotMeasured::NotLaunchable("too many registers".into()))
-            }
-            Subject::Peer { .. } if point.n == 1 << 20 => Err(NotMeasured::Unsupported("too large".into())),
-            _ => Ok(SubjectFacts { access_bytes: Some(16), ..SubjectFacts::default() }),
-        });
-        Ok(OpenedPoint::Ready(answers.collect()))
-    }
-
-    fn verify(&mut self, entry: usize) -> Result<Result<Verification, NotMeasured>, DeviceError> {
-        let is_wrong = match self.subject(entry) {
-            Subject::Scan { strategy, .. } => strategy == Strategy::Sequential,
-            subject => matches!(subject, Subject::Bound { .. }),
-        };
-        let n = self.point.as_ref().expect("a point is open").n;
-        Ok(Ok(Verification { compared: n, mismatches: u64::from(is_wrong), first_mismatch: is_wrong.then_some(3) }))
-    }
-
-    fn executor(&mut self) -> &mut dyn Executor<Error = DeviceError> {
-        self
-    }
-
-    fn close(&mut self) {
-        self.point = None;
-    }
-
-    fn temperature_celsius(&self) -> Option<u32> {
-        None
-    }
-}
+        Subject::Peer { .. } if point.n == 1 << 20 => Err(NotMeasured::Unsupported("too large".into())),
+        _ => Ok(SubjectFacts { access_bytes: Some(16), ..SubjectFacts::default() }),
+    },
+    is_wrong: |subject| match subject {
+        Subject::Scan { strategy, .. } => *strategy == Strategy::Sequential,
+        _ => matches!(subject, Subject::Bound { .. }),
+    },
+};
 
 /// What [`SWEEP`] has not: arrays off a boundary, and strategies without their waiting.
 const OFF_A_BOUNDARY: &str = r#"
@@ -172,15 +86,15 @@ fn points_that_differ_in_offsets_stay_apart_and_bounds_are_timed_and_not_verifie
     let file = SweepFile::parse(OFF_A_BOUNDARY, "test".into()).unwrap_or_else(|error| panic!("{error}"));
     let folder = tempfile::tempdir().expect("a temporary folder");
     // The device fails at the second point, and the sweep is gone on with.
-    let mut laboratory = MockLaboratory { fails_at: 1, ..MockLaboratory::new() };
+    let mut laboratory = MockLaboratory::failing_at(1, MADE_UP);
     let head = header(H100, file.clone(), "lookback sweep test");
     let mut writer = recorder(folder.path(), &head, false);
     assert!(run_sweep(&mut laboratory, &file, &mut writer, &mut |_| {}).is_err());
     drop(writer);
     let mut writer = recorder(folder.path(), &head, true);
-    let mut laboratory = MockLaboratory::new();
+    let mut laboratory = MockLaboratory::new(MADE_UP);
     let summary = run_sweep(&mut laboratory, &file, &mut writer, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((laboratory.opened, summary.wrong), (1, 0));
+    assert_eq!((laboratory.opened.len(), summary.wrong), (1, 0));
     let path = writer.finish(FINISHED).unwrap_or_else(|error| panic!("{error}"));
     let record = SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(record.points.iter().map(|point| <[u32; 2]>::from(point.offsets)).collect::<Vec<_>>(), [[0, 0], [1, 3]]);
@@ -207,7 +121,7 @@ fn sweep() -> SweepFile {
 
 /// A whole sweep, and the file it left.
 fn run(folder: &Path) -> SweepRecord {
-    let mut laboratory = MockLaboratory::new();
+    let mut laboratory = MockLaboratory::new(MADE_UP);
     let mut recorder = recorder(folder, &header(H100, sweep(), "lookback sweep test"), false);
     run_sweep(&mut laboratory, &sweep(), &mut recorder, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let path = recorder.finish(FINISHED).unwrap_or_else(|error| panic!("{error}"));
@@ -283,7 +197,7 @@ fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
     };
     // The file of a run that the device ended after two points.
     let killed = tempfile::tempdir().expect("a temporary folder");
-    let mut laboratory = MockLaboratory { fails_at: 2, ..MockLaboratory::new() };
+    let mut laboratory = MockLaboratory::failing_at(2, MADE_UP);
     let head = header(H100, sweep(), "lookback sweep test");
     let mut writer = recorder(killed.path(), &head, false);
     let result = run_sweep(&mut laboratory, &sweep(), &mut writer, &mut |_| {});
@@ -294,11 +208,11 @@ fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
     let header_end = text.iter().position(|&byte| byte == b'\n').expect("a header") + 1;
     for cut in (header_end..=text.len()).step_by(997).chain([text.len()]) {
         std::fs::write(&path, &text[..cut]).expect("a file");
-        let mut laboratory = MockLaboratory::new();
+        let mut laboratory = MockLaboratory::new(MADE_UP);
         let mut writer = recorder(killed.path(), &head, true);
         let points_before = writer.record().points.len();
         run_sweep(&mut laboratory, &sweep(), &mut writer, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(laboratory.opened, 3 - points_before, "cut at {cut}");
+        assert_eq!(laboratory.opened.len(), 3 - points_before, "cut at {cut}");
         let compressed = writer.finish(FINISHED).unwrap_or_else(|error| panic!("{error}"));
         let record = SweepRecord::read(&compressed).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(keys(&record), keys(&whole), "cut at {cut}");

@@ -13,7 +13,7 @@ use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::targets::evaluation::{Evaluation, Outcome, TargetResult, evaluate};
-use lookback::lab::measure::targets::{Comparison, SUBJECT, SWEEP, TARGETS};
+use lookback::lab::measure::targets::{SUBJECT, SWEEP, TARGETS, Yardstick};
 use lookback::lab::statistics::Difference;
 use lookback::strategy::{Mode, Strategy};
 use std::path::{Path, PathBuf};
@@ -123,10 +123,10 @@ fn slower(figure: &mut FigureRecord, by: f64) {
     figure.samples_ns.iter_mut().for_each(|sample| *sample *= by);
 }
 
-fn outcome<'a>(evaluation: &'a Evaluation, place: &str, comparison: Comparison, figure: Figure) -> &'a Outcome {
+fn outcome<'a>(evaluation: &'a Evaluation, place: &str, yardstick: Yardstick, figure: Figure) -> &'a Outcome {
     let is_it = |outcome: &&Outcome| {
         let target = outcome.target;
-        target.place == place && target.comparison == comparison && target.figures.contains(&figure)
+        target.place == place && target.yardstick == yardstick && target.figures.contains(&figure)
     };
     evaluation.outcomes.iter().find(is_it).unwrap_or_else(|| panic!("there is no target at {place}"))
 }
@@ -146,14 +146,14 @@ fn a_record_that_reaches_everything_passes_and_every_target_has_figures() {
         assert!(!outcome.findings.is_empty(), "{}", outcome.target.place);
     }
     // Eight types, two modes, three figures; of 4 GiB there is one type.
-    let at = |place, comparison| outcome(&evaluation, place, comparison, Figure::Cold).findings.len();
-    assert_eq!(at("64 MiB", Comparison::Memcpy), 48);
-    assert_eq!(at(">= 1 GiB", Comparison::Memcpy), 48 + 6);
-    assert_eq!(at("<= 64 KiB", Comparison::Cub), 32);
-    assert_eq!(at("min, max, bitwise", Comparison::Memcpy), (5 + 2) * 6);
+    let at = |place, yardstick| outcome(&evaluation, place, yardstick, Figure::Cold).findings.len();
+    assert_eq!(at("64 MiB", Yardstick::Memcpy), 48);
+    assert_eq!(at(">= 1 GiB", Yardstick::Memcpy), 48 + 6);
+    assert_eq!(at("<= 64 KiB", Yardstick::Cub), 32);
+    assert_eq!(at("min, max, bitwise", Yardstick::Memcpy), (5 + 2) * 6);
     // Four types, three sizes, five ways to lie.
-    assert_eq!(at("any n, any offsets", Comparison::Neighbour), 4 * 3 * 5 * 6);
-    assert!(outcome(&evaluation, "4 MiB", Comparison::Cub, Figure::Graph).notes().join(" ").contains("reached"));
+    assert_eq!(at("any n, any offsets", Yardstick::Neighbour), 4 * 3 * 5 * 6);
+    assert!(outcome(&evaluation, "4 MiB", Yardstick::Cub, Figure::Graph).notes().join(" ").contains("reached"));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn one_figure_below_a_target_is_a_miss_that_names_it_and_its_bound() {
     change(&mut record, "one-wave-without-waiting", at, |figure| slower(figure, 3.5));
     let evaluation = evaluate(&record);
     assert_eq!(missed(&evaluation), ["4 MiB"]);
-    let missed = outcome(&evaluation, "4 MiB", Comparison::Cub, Figure::Stream);
+    let missed = outcome(&evaluation, "4 MiB", Yardstick::Cub, Figure::Stream);
     assert_eq!(missed.passed(), missed.findings.len() - 1);
     let worst = missed.worst().expect("it was measured");
     assert_eq!(worst.place.to_string(), "u16 sum, 4 MiB, exclusive, stream");
@@ -173,7 +173,7 @@ fn one_figure_below_a_target_is_a_miss_that_names_it_and_its_bound() {
     assert!((bound.share - 3.5 * 1.001 / (3.6 * 1.002)).abs() < 1e-6 && worst.is_near_bound());
     // The stretch of 1.5 is missed there and nowhere else.
     assert_eq!(missed.stretched(), Some(missed.findings.len() - 1));
-    assert_eq!(outcome(&evaluation, "4 MiB", Comparison::Cub, Figure::Graph).result, TargetResult::Pass);
+    assert_eq!(outcome(&evaluation, "4 MiB", Yardstick::Cub, Figure::Graph).result, TargetResult::Pass);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn the_better_cub_is_what_counts() {
     for (cub, misses) in [("cub-3.0.1", 1), ("cub-3.5.0", 1)] {
         change(&mut record, cub, at, |figure| slower(figure, 0.5));
         let missed = evaluate(&record);
-        let outcome = outcome(&missed, "16 MiB, u8", Comparison::Cub, Figure::Graph);
+        let outcome = outcome(&missed, "16 MiB, u8", Yardstick::Cub, Figure::Graph);
         assert_eq!(outcome.misses().count(), misses, "{cub}");
         change(&mut record, cub, at, |figure| slower(figure, 2.0));
     }
@@ -197,19 +197,19 @@ fn what_was_not_measured_is_a_miss_that_says_so() {
     record.rows.retain(|row| row.subject != SUBJECT || row.n * row.element.bytes() as u64 != 64 << 20);
     let evaluation = evaluate(&record);
     assert!(missed(&evaluation).contains(&"64 MiB"));
-    let outcome = outcome(&evaluation, "64 MiB", Comparison::Memcpy, Figure::Cold);
+    let outcome = outcome(&evaluation, "64 MiB", Yardstick::Memcpy, Figure::Cold);
     assert_eq!((outcome.passed(), outcome.findings.len()), (0, 48));
     assert!(outcome.notes().iter().any(|note| note.contains("it was not measured")), "{:?}", outcome.notes());
 
     // 64 MiB of every type, in every figure, aligned: 8 types, 2 modes, 3 figures.
-    let everywhere = self::outcome(&evaluation, "everywhere", Comparison::NotSlower, Figure::Cold);
+    let everywhere = self::outcome(&evaluation, "everywhere", Yardstick::NotSlower, Figure::Cold);
     assert_eq!((everywhere.result, everywhere.misses().count()), (TargetResult::Miss, 48));
 
     let mut incomplete = h100();
     incomplete.rows.retain(|row| row.subject != SUBJECT || row.offsets.is_aligned());
     let evaluation = evaluate(&incomplete);
-    for (place, comparison) in [("everywhere", Comparison::NotSlower), ("any n, any offsets", Comparison::Neighbour)] {
-        assert_eq!(self::outcome(&evaluation, place, comparison, Figure::Cold).result, TargetResult::Miss, "{place}");
+    for (place, yardstick) in [("everywhere", Yardstick::NotSlower), ("any n, any offsets", Yardstick::Neighbour)] {
+        assert_eq!(self::outcome(&evaluation, place, yardstick, Figure::Cold).result, TargetResult::Miss, "{place}");
     }
 
     record.rows.retain(|row| row.subject != SUBJECT);
@@ -228,7 +228,7 @@ fn a_figure_with_nothing_beside_it_or_a_wrong_result_is_a_miss() {
     without.rows.retain(|row| !row.subject.starts_with("cub"));
     let evaluation = evaluate(&without);
     assert!(missed(&evaluation).contains(&"everywhere") && missed(&evaluation).contains(&"4 MiB"));
-    assert_eq!(outcome(&evaluation, "256 MiB", Comparison::Memcpy, Figure::Cold).result, TargetResult::Pass);
+    assert_eq!(outcome(&evaluation, "256 MiB", Yardstick::Memcpy, Figure::Cold).result, TargetResult::Pass);
 
     let mut wrong = h100();
     let row = wrong.rows.iter_mut().find(|row| row.subject == SUBJECT && row.n == 1 << 26).expect("64 MiB of u8");
@@ -247,7 +247,7 @@ fn everywhere_is_judged_by_the_samples() {
             figure.is_trusted = is_trusted;
         });
         let evaluation = evaluate(&record);
-        let everywhere = outcome(&evaluation, "everywhere", Comparison::NotSlower, Figure::Cold);
+        let everywhere = outcome(&evaluation, "everywhere", Yardstick::NotSlower, Figure::Cold);
         let counts = [Difference::Same, Difference::Unclear, Difference::Slower]
             .map(|difference| everywhere.samples(difference));
         (everywhere.result, counts)
@@ -259,7 +259,7 @@ fn everywhere_is_judged_by_the_samples() {
     let mut record = h100();
     change(&mut record, SUBJECT, at, |figure| figure.samples_ns.clear());
     let evaluation = evaluate(&record);
-    let everywhere = outcome(&evaluation, "everywhere", Comparison::NotSlower, Figure::Cold);
+    let everywhere = outcome(&evaluation, "everywhere", Yardstick::NotSlower, Figure::Cold);
     assert_eq!((everywhere.result, everywhere.samples(Difference::Unclear)), (TargetResult::Miss, 0));
 }
 
@@ -273,7 +273,7 @@ fn the_copy_in_a_graph_is_no_slower_than_on_a_stream() {
     }
     change(&mut record, SUBJECT, at, |figure| slower(figure, 1.2));
     let evaluation = evaluate(&record);
-    assert_eq!(outcome(&evaluation, ">= 1 GiB", Comparison::Memcpy, Figure::Graph).misses().count(), 1);
+    assert_eq!(outcome(&evaluation, ">= 1 GiB", Yardstick::Memcpy, Figure::Graph).misses().count(), 1);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn arrays_off_a_boundary_are_compared_with_the_next_whole_vectors() {
     }
     let evaluation = evaluate(&record);
     assert_eq!(missed(&evaluation), ["any n, any offsets"]);
-    let outcome = outcome(&evaluation, "any n, any offsets", Comparison::Neighbour, Figure::Cold);
+    let outcome = outcome(&evaluation, "any n, any offsets", Yardstick::Neighbour, Figure::Cold);
     let misses: Vec<String> = outcome.misses().map(|finding| finding.place.to_string()).collect();
     let expected = ["", ", offsets 1,3"]
         .map(|offsets| ["inclusive", "exclusive"].map(|mode| format!("u16 sum, n = 2^23-1, {mode}, cold{offsets}")));

@@ -5,19 +5,17 @@
 mod common;
 
 use assert_cmd::cargo::cargo_bin;
-use common::{FINISHED, H100, machine, recorder};
+use common::laboratory::{MadeUp, MockLaboratory};
+use common::{FINISHED, H100, recorder};
 use lookback::element::{ElementType, Instance, Operator};
-use lookback::lab::device::DeviceError;
-use lookback::lab::measure::environment::Machine;
 use lookback::lab::measure::point::{Offsets, Point, Subject};
 use lookback::lab::measure::record::{FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow};
-use lookback::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint, SubjectFacts};
-use lookback::lab::measure::sampling::{Executor, Figure, Readiness, Sample};
+use lookback::lab::measure::run::SubjectFacts;
+use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::tune::derive::derive;
 use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, run_tuning};
-use lookback::lab::verify::Verification;
 use lookback::strategy::tuning::{Gpu, Tuning, TuningTable};
 use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
 use std::collections::BTreeSet;
@@ -41,97 +39,22 @@ fn microseconds(strategy: Strategy, config: &ScanConfig, bytes: f64) -> f64 {
     time * (1.0 + 0.01 * f64::from((config.vt * config.block_threads).abs_diff(4096).min(8192)) / 1024.0)
 }
 
-/// A device of made-up times. A configuration of 1024 threads spills, and `lookback` is wrong.
-struct MockLaboratory {
-    point: Option<Point>,
-    now: Duration,
-    /// Subjects of every point that was opened.
-    opened: Vec<usize>,
-    compiled_points: usize,
-}
-
-impl MockLaboratory {
-    const fn new() -> Self {
-        Self { point: None, now: Duration::ZERO, opened: Vec::new(), compiled_points: 0 }
-    }
-
-    fn subject(&self, index: usize) -> Subject {
-        self.point.as_ref().expect("a point is open").entries[index].subject.clone()
-    }
-}
-
-impl Executor for MockLaboratory {
-    type Error = DeviceError;
-
-    fn maximum_runs(&self, _: usize, figure: Figure) -> u32 {
-        if figure == Figure::Cold { 1 } else { 100 }
-    }
-
-    fn prepare(&mut self, _: usize, _: Figure, _: u32) -> Result<Readiness, DeviceError> {
-        Ok(Readiness::Ready)
-    }
-
-    fn sample(&mut self, subject: usize, figure: Figure, runs: u32) -> Result<Sample, DeviceError> {
-        let bytes = self.point.as_ref().expect("a point is open").input_bytes() as f64;
+/// A configuration of 1024 threads spills, and `lookback` is wrong.
+const MADE_UP: MadeUp = MadeUp {
+    peers: &[],
+    nanoseconds: |point, subject, figure, _| {
         let overhead = if figure == Figure::Cold { 2.0 } else { 0.5 };
-        let time = match self.subject(subject).scan() {
-            Some((strategy, _, config)) => overhead + microseconds(strategy, &config, bytes),
-            None => overhead,
-        };
-        self.now += Duration::from_nanos((1e3 * time * f64::from(runs)) as u64);
-        Ok(Sample { nanoseconds: 1e3 * time, clock_megahertz: Some(1980.0), is_late: false })
-    }
-
-    fn now(&self) -> Duration {
-        self.now
-    }
-}
-
-impl Laboratory for MockLaboratory {
-    fn machine(&self) -> Machine {
-        machine(H100)
-    }
-
-    fn peers(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn compile_ahead(&mut self, points: &[Point]) {
-        self.compiled_points += points.len();
-    }
-
-    fn warm_up(&mut self, _: Duration) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn open(&mut self, point: &Point, _: u64) -> Result<OpenedPoint, DeviceError> {
-        self.opened.push(point.entries.iter().filter(|entry| entry.subject.scan().is_some()).count());
-        self.point = Some(point.clone());
-        let facts = |subject: &Subject| {
-            let spills = subject.scan().is_some_and(|(_, _, config)| config.block_threads == 1024);
-            SubjectFacts { spill_bytes: Some(if spills { 8 } else { 0 }), ..SubjectFacts::default() }
-        };
-        Ok(OpenedPoint::Ready(point.entries.iter().map(|entry| Ok(facts(&entry.subject))).collect()))
-    }
-
-    fn verify(&mut self, entry: usize) -> Result<Result<Verification, NotMeasured>, DeviceError> {
-        let is_wrong = matches!(self.subject(entry).scan(), Some((Strategy::Lookback, ..)));
-        let n = self.point.as_ref().expect("a point is open").n;
-        Ok(Ok(Verification { compared: n, mismatches: u64::from(is_wrong), first_mismatch: is_wrong.then_some(3) }))
-    }
-
-    fn executor(&mut self) -> &mut dyn Executor<Error = DeviceError> {
-        self
-    }
-
-    fn close(&mut self) {
-        self.point = None;
-    }
-
-    fn temperature_celsius(&self) -> Option<u32> {
-        None
-    }
-}
+        let time = subject
+            .scan()
+            .map_or(0.0, |(strategy, _, config)| microseconds(strategy, &config, point.input_bytes() as f64));
+        1e3 * (overhead + time)
+    },
+    facts: |_, subject| {
+        let spills = subject.scan().is_some_and(|(_, _, config)| config.block_threads == 1024);
+        Ok(SubjectFacts { spill_bytes: Some(if spills { 8 } else { 0 }), ..SubjectFacts::default() })
+    },
+    is_wrong: |subject| matches!(subject.scan(), Some((Strategy::Lookback, ..))),
+};
 
 /// A row with the three figures in microseconds, graph first, and a standard error of that share.
 fn row(n: u64, (strategy, vt, block_threads): (Strategy, u32, u32), times: [f64; 3], error: f64) -> SweepRow {
@@ -513,7 +436,7 @@ fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
 fn the_best_few_of_each_point_are_measured_again_and_the_table_follows() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plan = TunePlan::new(&[ElementType::I32], 1000.0, true).unwrap_or_else(|error| panic!("{error}"));
-    let mut laboratory = MockLaboratory::new();
+    let mut laboratory = MockLaboratory::new(MADE_UP);
     let mut recorder = recorder(folder.path(), &header(plan.sweep.clone()), false);
     let summary =
         run_tuning(&mut laboratory, &plan, &mut recorder, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
@@ -548,7 +471,7 @@ fn a_budget_that_is_spent_leaves_points_for_later() {
     let plan = TunePlan::new(&[ElementType::I32], 1000.0, true).unwrap_or_else(|error| panic!("{error}"));
     let head = header(plan.sweep.clone());
     let spent = TunePlan { budget: Duration::ZERO, ..plan.clone() };
-    let mut laboratory = MockLaboratory::new();
+    let mut laboratory = MockLaboratory::new(MADE_UP);
     let mut first = recorder(folder.path(), &head, false);
     let summary =
         run_tuning(&mut laboratory, &spent, &mut first, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));

@@ -1,6 +1,9 @@
 //! What tests share: a compiler without a GPU, instances, a machine that nobody has, and the peers.
 #![allow(dead_code)] // No test needs all of it.
 
+#[cfg(feature = "cli")]
+pub mod laboratory;
+
 use lookback::element::{ElementType, Instance, Operator};
 #[cfg(feature = "cli")]
 use lookback::lab::measure::environment::{Machine, Program};

@@ -6,7 +6,7 @@ use super::clocks::Clocks;
 use super::environment::Machine;
 use super::point::{Entry, Point, Subject};
 use super::record::{FigureRecord, Finished, PointDone, Status, SweepRecorder, SweepRow};
-use super::sampling::{Compared, Executor, Figure, PATIENCE, sample_figure};
+use super::sampling::{Compared, Figure, PATIENCE, Sampler, sample_figure};
 use super::sweep::{Limits, SweepFile};
 use crate::lab::device::DeviceError;
 use crate::lab::recorder::{RecordError, Skipped};
@@ -77,7 +77,7 @@ pub trait Laboratory {
     fn verify(&mut self, entry: usize) -> Result<Result<Verification, NotMeasured>, DeviceError>;
 
     /// What takes samples of the open point's subjects.
-    fn executor(&mut self) -> &mut dyn Executor<Error = DeviceError>;
+    fn sampler(&mut self) -> &mut dyn Sampler<Error = DeviceError>;
 
     /// Lets go of the open point.
     fn close(&mut self);
@@ -323,7 +323,7 @@ pub fn measure_point(
         }
         let figure_seed = seed ^ (figure as u64 + 1);
         let compared = Compared { figure, subjects: &subjects, hint_nanoseconds: &hints, frame, seed: figure_seed };
-        let mut sampled = sample_figure(laboratory.executor(), &compared, &settings, clocks)?;
+        let mut sampled = sample_figure(laboratory.sampler(), &compared, &settings, clocks)?;
         if let Some(frame) = frame {
             empty_frame = Some(FigureRecord::new(sampled.remove(frame), 0, None));
         }

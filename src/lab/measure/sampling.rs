@@ -8,7 +8,7 @@
 //! 95 % of the run's median clock is discarded and counted, see [`Clocks`]. Sampling stops by noise, see
 //! [`StoppingRule`]; a time-out says which criterion was not met.
 //!
-//! The loop knows nothing of GPUs: it asks an [`Executor`], and the tests below ask one of their own with
+//! The loop knows nothing of GPUs: it asks a [`Sampler`], and the tests below ask one of their own with
 //! synthetic noise, drift, steps and throttling, whose clock is a number.
 
 use super::clocks::Clocks;
@@ -55,7 +55,7 @@ pub enum Readiness {
 }
 
 /// What takes samples: a GPU, or a mock.
-pub trait Executor {
+pub trait Sampler {
     /// What can go wrong.
     type Error;
 
@@ -187,7 +187,7 @@ const CALIBRATIONS: u32 = 4;
 pub struct Compared<'a> {
     /// The figure.
     pub figure: Figure,
-    /// The subjects, as the executor knows them.
+    /// The subjects, as the sampler knows them.
     pub subjects: &'a [usize],
     /// About what one run of each takes, where that is known: saves calibration.
     pub hint_nanoseconds: &'a [Option<f64>],
@@ -203,32 +203,32 @@ pub struct Compared<'a> {
 ///
 /// # Errors
 /// When the device failed.
-pub fn sample_figure<E: Executor + ?Sized>(
-    executor: &mut E,
+pub fn sample_figure<S: Sampler + ?Sized>(
+    sampler: &mut S,
     compared: &Compared<'_>,
     settings: &SamplingSettings,
     clocks: &mut Clocks,
-) -> Result<Vec<Measured>, E::Error> {
+) -> Result<Vec<Measured>, S::Error> {
     let Compared { figure, subjects, hint_nanoseconds, frame, seed } = *compared;
-    let start = executor.now();
+    let start = sampler.now();
     let time_out = settings.time_out_per_subject * u32::try_from(subjects.len()).unwrap_or(u32::MAX);
     let mut lanes = Vec::with_capacity(subjects.len());
     for (position, &subject) in subjects.iter().enumerate() {
         let hint = hint_nanoseconds.get(position).copied().flatten();
-        lanes.push(calibrate(executor, figure, subject, hint, settings)?);
+        lanes.push(calibrate(sampler, figure, subject, hint, settings)?);
     }
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut order: Vec<usize> = (0..lanes.len()).filter(|&lane| lanes[lane].unavailable.is_none()).collect();
-    let warm_up_end = executor.now() + settings.warm_up.min(time_out / 4);
+    let warm_up_end = sampler.now() + settings.warm_up.min(time_out / 4);
     'warm_up: while !order.is_empty() {
         for &lane in &order {
-            if executor.now() >= warm_up_end {
+            if sampler.now() >= warm_up_end {
                 break 'warm_up;
             }
-            executor.sample(lanes[lane].subject, figure, lanes[lane].runs)?;
+            sampler.sample(lanes[lane].subject, figure, lanes[lane].runs)?;
         }
     }
-    let step = executor.resolution_nanoseconds(figure);
+    let step = sampler.resolution_nanoseconds(figure);
     let offset = |lanes: &[Lane], clocks: &Clocks| {
         let frame = lanes.get(frame?)?.accepted(clocks);
         Summary::of(&frame).map(|summary| summary.median)
@@ -244,20 +244,20 @@ pub fn sample_figure<E: Executor + ?Sized>(
         shuffle(&mut order, &mut random);
         for &lane in &order {
             // The first round is whole, so that every subject has a sample.
-            let elapsed = executor.now() - start;
+            let elapsed = sampler.now() - start;
             let is_over = elapsed >= time_out && rounds >= settings.rule.minimum_samples;
             if rounds > 0 && (is_over || elapsed >= PATIENCE * time_out) {
                 timed_out = true;
                 break;
             }
-            let sample = executor.sample(lanes[lane].subject, figure, lanes[lane].runs)?;
+            let sample = sampler.sample(lanes[lane].subject, figure, lanes[lane].runs)?;
             if let Some(clock) = sample.clock_megahertz {
                 clocks.add(clock);
             }
             lanes[lane].samples.push(sample);
         }
         rounds += 1;
-        if timed_out || executor.now() - start >= time_out {
+        if timed_out || sampler.now() - start >= time_out {
             rule.minimum_samples = FEWEST_SAMPLES.min(settings.rule.minimum_samples);
         }
         // Long series are looked at now and then: each look is another chance to find little noise by luck.
@@ -282,14 +282,14 @@ pub fn sample_figure<E: Executor + ?Sized>(
 }
 
 /// Finds how many runs make a sample long enough.
-fn calibrate<E: Executor + ?Sized>(
-    executor: &mut E,
+fn calibrate<S: Sampler + ?Sized>(
+    sampler: &mut S,
     figure: Figure,
     subject: usize,
     hint_nanoseconds: Option<f64>,
     settings: &SamplingSettings,
-) -> Result<Lane, E::Error> {
-    let maximum = executor.maximum_runs(subject, figure).max(1);
+) -> Result<Lane, S::Error> {
+    let maximum = sampler.maximum_runs(subject, figure).max(1);
     let wanted_nanoseconds = settings.sample_time.as_nanos() as f64;
     let runs_for = |nanoseconds: f64| {
         let runs = (wanted_nanoseconds / nanoseconds.max(1.0)).ceil();
@@ -297,15 +297,15 @@ fn calibrate<E: Executor + ?Sized>(
     };
     let mut runs = hint_nanoseconds.map_or(1, runs_for);
     for calibration in 1..=CALIBRATIONS {
-        if let Readiness::Unavailable(reason) = executor.prepare(subject, figure, runs)? {
+        if let Readiness::Unavailable(reason) = sampler.prepare(subject, figure, runs)? {
             return Ok(Lane { subject, runs, samples: Vec::new(), unavailable: Some(reason) });
         }
         // A first run may load code or wake the clocks; it counts for nothing, in the calibration too.
-        executor.sample(subject, figure, runs)?;
+        sampler.sample(subject, figure, runs)?;
         if maximum == 1 || calibration == CALIBRATIONS {
             break;
         }
-        let better = runs_for(executor.sample(subject, figure, runs)?.nanoseconds);
+        let better = runs_for(sampler.sample(subject, figure, runs)?.nanoseconds);
         // Within a factor of two the sample is long enough, and a graph is not built anew.
         if u64::from(better) <= 2 * u64::from(runs) {
             break;
@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    impl Executor for Mock {
+    impl Sampler for Mock {
         type Error = std::convert::Infallible;
         fn maximum_runs(&self, _: usize, figure: Figure) -> u32 {
             if matches!(figure, Figure::Cold | Figure::Latency) { 1 } else { self.maximum_runs }

@@ -208,7 +208,7 @@ fn sample(
             frame: is_cold.then_some(frame),
             seed: seed ^ figure as u64,
         };
-        let measured = sample_figure(laboratory.executor(), &compared, &settings(), clocks)?;
+        let measured = sample_figure(laboratory.sampler(), &compared, &settings(), clocks)?;
         let mut sampled: Vec<Vec<f64>> = measured
             .into_iter()
             .map(|measured| match measured {

@@ -89,18 +89,18 @@ pub(super) fn main_tables(record: &SweepRecord) -> Vec<Table> {
 fn targets_reached(record: &SweepRecord) -> Table {
     let rows = targets::evaluation::evaluate(record).outcomes.into_iter().map(|outcome| {
         let target = outcome.target;
-        let show = |ratio: Option<f64>| or_dash(ratio.map(|ratio| target.comparison.show(ratio)));
+        let show = |ratio: Option<f64>| or_dash(ratio.map(|ratio| target.yardstick.show(ratio)));
         let worst = outcome.worst();
         let bound = worst.filter(|worst| !worst.passed).and_then(|worst| worst.bound);
         let bound =
-            bound.map(|bound| format!("{} ({:.0} % of it)", target.comparison.show(bound.ratio), 100.0 * bound.share));
+            bound.map(|bound| format!("{} ({:.0} % of it)", target.yardstick.show(bound.ratio), 100.0 * bound.share));
         let undecided = match outcome.samples(Difference::Unclear) {
             0 => String::new(),
             count => format!(", {count} of them undecided"),
         };
         let doubt = worst.filter(|worst| !worst.is_trusted).map_or(String::new(), |_| NOT_TRUSTED.to_string());
         let stretch = target.stretch.zip(outcome.stretched()).map(|(stretch, reached)| {
-            format!("{}: {reached} of {}", target.comparison.show(stretch), outcome.findings.len())
+            format!("{}: {reached} of {}", target.yardstick.show(stretch), outcome.findings.len())
         });
         vec![
             target.place.trim().to_owned(),

@@ -32,7 +32,7 @@ use crate::lab::device::DeviceError;
 use crate::lab::measure::environment::{self, Machine};
 use crate::lab::measure::point::{Offsets, Point, Subject};
 use crate::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint};
-use crate::lab::measure::sampling::{Executor, Figure, Readiness, Sample};
+use crate::lab::measure::sampling::{Figure, Readiness, Sample, Sampler};
 use crate::lab::peers;
 use crate::lab::verify::Verification;
 use crate::strategy::plan::{KernelKey, Plan};
@@ -157,7 +157,7 @@ impl GpuLaboratory {
     }
 }
 
-impl Executor for GpuLaboratory {
+impl Sampler for GpuLaboratory {
     type Error = DeviceError;
 
     fn maximum_runs(&self, subject: usize, figure: Figure) -> u32 {
@@ -266,7 +266,7 @@ impl Laboratory for GpuLaboratory {
         verified.map_err(|error| self.device_error(error))
     }
 
-    fn executor(&mut self) -> &mut dyn Executor<Error = DeviceError> {
+    fn sampler(&mut self) -> &mut dyn Sampler<Error = DeviceError> {
         self
     }
 

@@ -5,7 +5,7 @@ use super::super::point::{Kind, Offsets, bound_name};
 use super::super::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use super::super::sampling::Figure;
 use super::super::sweep::SweepFile;
-use super::{Comparison, SUBJECT, SWEEP, TARGETS, Target};
+use super::{SUBJECT, SWEEP, TARGETS, Target, Yardstick};
 use crate::element::{ElementType, Operator};
 use crate::lab::statistics::{Difference, Summary};
 use crate::names::named;
@@ -270,7 +270,7 @@ fn outcome(
         }
     }
     let found: HashSet<Place> = findings.iter().map(|finding| finding.place).collect();
-    let is_compared = |row: &&SweepRow| target.comparison != Comparison::NotSlower || row.operator == Operator::Sum;
+    let is_compared = |row: &&SweepRow| target.yardstick != Yardstick::NotSlower || row.operator == Operator::Sum;
     for row in promised.iter().filter(|row| target.covers(row)).filter(is_compared) {
         let places = target.figures.iter().filter_map(|&figure| Place::of(row, figure));
         let missing = places.filter(|place| !found.contains(place)).map(|place| Finding::new(place, None));
@@ -290,7 +290,7 @@ fn outcome(
 fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Option<Finding> {
     let mut finding = Finding::new(place, resolved(row));
     let cub = |place: &Place| fastest(CUBS.iter().filter_map(|name| rows.figure(name, place)));
-    if target.comparison == Comparison::NotSlower && place.operator != Operator::Sum && cub(&place).is_none() {
+    if target.yardstick == Yardstick::NotSlower && place.operator != Operator::Sum && cub(&place).is_none() {
         // The peers have sums of every type, and of the others what shows that the operator matters little.
         return None;
     }
@@ -301,26 +301,26 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
     let Some((ours, ours_ns)) = row.figure(place.figure).and_then(|figure| Some((figure, median(figure)?))) else {
         return Some(finding.because("the figure was not measured"));
     };
-    let reference = match target.comparison {
-        Comparison::Cub | Comparison::NotSlower => cub(&place),
-        Comparison::RunToRun => rows.figure(RUN_TO_RUN, &place),
-        Comparison::Memcpy => {
+    let reference = match target.yardstick {
+        Yardstick::Cub | Yardstick::NotSlower => cub(&place),
+        Yardstick::RunToRun => rows.figure(RUN_TO_RUN, &place),
+        Yardstick::Memcpy => {
             let on_stream = (place.figure == Figure::Graph).then_some(Place { figure: Figure::Stream, ..place });
             fastest([Some(place), on_stream].iter().flatten().filter_map(|place| rows.figure(MEMCPY, place)))
         }
-        Comparison::Neighbour => {
+        Yardstick::Neighbour => {
             let bytes = place.element.bytes() as u64;
             // A record that lies about n finds no neighbour.
             let n = place.n.saturating_mul(bytes).checked_next_multiple_of(16).unwrap_or(0) / bytes;
             rows.figure(SUBJECT, &Place { n, offsets: Offsets::default(), ..place })
         }
-        Comparison::NotDeterministic => {
+        Yardstick::NotDeterministic => {
             let strategies = Strategy::ALL.iter().filter(|strategy| !strategy.row().has_fixed_order);
             fastest(strategies.filter_map(|strategy| rows.figure(strategy.name(), &place)))
         }
     };
     let Some((reference, reference_ns)) = reference.and_then(|figure| Some((figure, median(figure)?))) else {
-        return Some(finding.because(format!("there is no figure of {} beside it", target.comparison.of())));
+        return Some(finding.because(format!("there is no figure of {} beside it", target.yardstick.of())));
     };
     let ratio = reference_ns / ours_ns;
     finding.ratio = Some(ratio);
@@ -328,7 +328,7 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
     finding.bound =
         bound(row, place, rows).map(|bound_ns| Bound { ratio: reference_ns / bound_ns, share: bound_ns / ours_ns });
     finding.passed = ratio >= target.threshold;
-    if target.comparison == Comparison::NotSlower {
+    if target.yardstick == Yardstick::NotSlower {
         if [reference, ours].iter().any(|figure| figure.samples_ns.is_empty()) {
             return Some(finding.because("a time without its samples cannot be told from another"));
         }
@@ -336,7 +336,7 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
         finding.samples = Some(samples);
         finding.passed = samples != Difference::Slower;
     }
-    if matches!(target.comparison, Comparison::RunToRun | Comparison::NotDeterministic)
+    if matches!(target.yardstick, Yardstick::RunToRun | Yardstick::NotDeterministic)
         && !resolved(row).is_some_and(|strategy| strategy.row().has_fixed_order)
     {
         return Some(finding.because("its sums of floats are not the same from run to run"));

@@ -37,9 +37,9 @@ pub struct Target {
     /// The figures.
     pub figures: &'static [Figure],
     /// What they are compared with.
-    pub comparison: Comparison,
+    pub yardstick: Yardstick,
     /// The least time of what it is compared with, by ours, that reaches the target. Of no use to
-    /// [`Comparison::NotSlower`].
+    /// [`Yardstick::NotSlower`].
     pub threshold: f64,
     /// What would be better still.
     pub stretch: Option<f64>,
@@ -62,7 +62,7 @@ pub enum Arrays {
 
 /// What a figure is compared with, always at the same point and in the same rounds, but for [`Self::Neighbour`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum Yardstick {
     /// The faster of CUB 3.0.1 and CUB 3.5.0.
     Cub,
     /// CUB 3.5.0 with `determinism::run_to_run`, and whether ours is the same from run to run.
@@ -78,7 +78,7 @@ pub enum Comparison {
     NotSlower,
 }
 
-impl Comparison {
+impl Yardstick {
     /// What stands behind the threshold.
     pub(super) const fn of(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ const SUMS: Target = Target {
     bytes: EVERY_SIZE,
     arrays: Arrays::Aligned,
     figures: TIMES,
-    comparison: Comparison::Cub,
+    yardstick: Yardstick::Cub,
     threshold: 1.0,
     stretch: None,
     gpu: "h100",
@@ -126,7 +126,7 @@ const UP_TO_64_KIB: Target = Target { place: "<= 64 KiB", bytes: (0, 64 * KIB), 
 const UP_TO_1_MIB: Target = Target { place: "256 KiB, 1 MiB", bytes: (256 * KIB, MIB), ..SUMS };
 const AT_4_MIB: Target = Target { place: "4 MiB", bytes: (4 * MIB, 4 * MIB), stretch: Some(1.5), ..SUMS };
 const AT_16_MIB: Target = Target { bytes: (16 * MIB, 16 * MIB), ..SUMS };
-const OF_MEMCPY: Target = Target { comparison: Comparison::Memcpy, ..SUMS };
+const OF_MEMCPY: Target = Target { yardstick: Yardstick::Memcpy, ..SUMS };
 const FROM_1_GIB: Target = Target { place: ">= 1 GiB", bytes: (GIB, u64::MAX), ..SUMS };
 
 /// All targets, in the order of the table.
@@ -144,7 +144,7 @@ pub const TARGETS: &[Target] = &[
     Target { place: "16 MiB, u8", types: &[ElementType::U8], threshold: 2.5, ..AT_16_MIB },
     Target { place: "64 MiB", bytes: (64 * MIB, 64 * MIB), threshold: 0.95, ..OF_MEMCPY },
     Target { place: "256 MiB", bytes: (256 * MIB, 256 * MIB), threshold: 0.98, ..OF_MEMCPY },
-    Target { comparison: Comparison::Memcpy, threshold: 0.99, ..FROM_1_GIB },
+    Target { yardstick: Yardstick::Memcpy, threshold: 0.99, ..FROM_1_GIB },
     Target { place: "  so u8", types: &[ElementType::U8], threshold: 2.8, decides: false, ..FROM_1_GIB },
     Target { place: "  so u16", types: &[ElementType::U16], threshold: 1.6, decides: false, ..FROM_1_GIB },
     Target {
@@ -165,13 +165,13 @@ pub const TARGETS: &[Target] = &[
         place: "everywhere",
         operators: Operator::OF_NUMBERS,
         arrays: Arrays::Any,
-        comparison: Comparison::NotSlower,
+        yardstick: Yardstick::NotSlower,
         ..SUMS
     },
     Target {
         place: ">= 1 GiB, H200",
         gpu: "h200",
-        comparison: Comparison::Memcpy,
+        yardstick: Yardstick::Memcpy,
         threshold: 0.96,
         stretch: Some(0.98),
         ..FROM_1_GIB
@@ -180,15 +180,15 @@ pub const TARGETS: &[Target] = &[
         place: "any n, any offsets",
         operators: Operator::OF_NUMBERS,
         arrays: Arrays::Odd,
-        comparison: Comparison::Neighbour,
+        yardstick: Yardstick::Neighbour,
         threshold: 1.0 / 1.03,
         ..SUMS
     },
-    Target { place: "deterministic floats", types: FLOATS, comparison: Comparison::RunToRun, threshold: 1.15, ..SUMS },
+    Target { place: "deterministic floats", types: FLOATS, yardstick: Yardstick::RunToRun, threshold: 1.15, ..SUMS },
     Target {
         place: "deterministic floats",
         types: FLOATS,
-        comparison: Comparison::NotDeterministic,
+        yardstick: Yardstick::NotDeterministic,
         threshold: 1.0 / 1.02,
         ..SUMS
     },
@@ -196,7 +196,7 @@ pub const TARGETS: &[Target] = &[
         place: "min, max, bitwise",
         types: &[ElementType::I32, ElementType::F32],
         operators: &[Operator::Min, Operator::Max, Operator::And, Operator::Or, Operator::Xor],
-        comparison: Comparison::Memcpy,
+        yardstick: Yardstick::Memcpy,
         threshold: 0.98,
         ..FROM_1_GIB
     },
@@ -209,9 +209,9 @@ impl Target {
             figures if figures == TIMES => String::new(),
             figures => format!("{}: ", figures.iter().map(|figure| figure.name()).collect::<Vec<_>>().join(", ")),
         };
-        match self.comparison {
-            Comparison::NotSlower => format!("{figures}not slower than CUB"),
-            comparison => format!("{figures}{} {}", comparison.show(self.threshold), comparison.of()),
+        match self.yardstick {
+            Yardstick::NotSlower => format!("{figures}not slower than CUB"),
+            yardstick => format!("{figures}{} {}", yardstick.show(self.threshold), yardstick.of()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The table of targets in 80 columns, and the figures that miss.
 
-use super::Comparison;
+use super::Yardstick;
 use super::evaluation::{Evaluation, Finding, NEAR_BOUND, Outcome, TargetResult};
 use crate::lab::statistics::Difference;
 use crate::text::wrapped;
@@ -19,7 +19,7 @@ impl Outcome {
             match worst.bound {
                 Some(bound) if !worst.passed => notes.push(format!(
                     "without waiting: {}, we reach {:.1} % of that",
-                    self.target.comparison.show(bound.ratio),
+                    self.target.yardstick.show(bound.ratio),
                     100.0 * bound.share
                 )),
                 None if !worst.passed && worst.waits_for_nothing() => {
@@ -56,9 +56,9 @@ impl Outcome {
         if let (Some(stretched), Some(stretch)) = (self.stretched(), self.target.stretch) {
             let all = self.findings.len();
             let reached = if stretched == all && all > 0 { "reached" } else { "not reached" };
-            notes.push(format!("stretch {}: {reached}, {stretched} of {all}", self.target.comparison.show(stretch)));
+            notes.push(format!("stretch {}: {reached}, {stretched} of {all}", self.target.yardstick.show(stretch)));
         }
-        if self.target.comparison == Comparison::NotSlower && !self.findings.is_empty() {
+        if self.target.yardstick == Yardstick::NotSlower && !self.findings.is_empty() {
             notes.push(format!(
                 "{} faster, {} within noise, {} undecided, {} slower",
                 self.samples(Difference::Faster),
@@ -85,7 +85,7 @@ impl Evaluation {
         );
         for outcome in &self.outcomes {
             let target = outcome.target;
-            let show = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| target.comparison.show(ratio));
+            let show = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| target.yardstick.show(ratio));
             let reached = format!("{}/{}", outcome.passed(), outcome.findings.len());
             let _ = writeln!(
                 text,
@@ -135,14 +135,14 @@ impl Evaluation {
                 .collect();
         }
         for (outcome, finding) in &shown {
-            let comparison = outcome.target.comparison;
+            let yardstick = outcome.target.yardstick;
             let found = match (&finding.problem, finding.ratio) {
                 (Some(problem), _) => problem.clone(),
-                (None, Some(ratio)) => format!("{} of {}", comparison.show(ratio), comparison.show_demand(outcome)),
+                (None, Some(ratio)) => format!("{} of {}", yardstick.show(ratio), yardstick.show_demand(outcome)),
                 (None, None) => "-".to_owned(),
             };
             let bound = finding.bound.map_or(String::new(), |bound| {
-                format!(", without waiting {} ({:.0} %)", comparison.show(bound.ratio), 100.0 * bound.share)
+                format!(", without waiting {} ({:.0} %)", yardstick.show(bound.ratio), 100.0 * bound.share)
             });
             for line in wrapped(&finding.title(), 78) {
                 let _ = writeln!(text, "  {line}");
@@ -157,7 +157,7 @@ impl Evaluation {
     }
 }
 
-impl Comparison {
+impl Yardstick {
     /// What a ratio had to reach.
     fn show_demand(self, outcome: &Outcome) -> String {
         if self == Self::NotSlower { "1.00 x".to_owned() } else { self.show(outcome.target.threshold) }
