@@ -52,6 +52,7 @@ pub enum Format {
 }
 
 /// `lookback compare`.
+// What says how strategies are run conflicts with --sweep, whose file says it for itself.
 #[derive(Debug, Clone, Args)]
 pub struct CompareArguments {
     /// Where to run: auto takes the GPU if there is one
@@ -59,59 +60,64 @@ pub struct CompareArguments {
         value_name = "auto|cpu|cuda", help_heading = "What to run")]
     pub device: DeviceChoice,
     /// Strategies, auto among them, or all [default: all]
-    #[arg(long, value_name = "LIST", help_heading = "What to run")]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub strategies: Option<Names<StrategyChoice>>,
     /// Element types, or all [default: u32, or the type of an operator with its own]
-    #[arg(long, value_name = "LIST", help_heading = "What to run")]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub types: Option<Names<ElementType>>,
     /// Operators, or all [default: sum, or the operator of a type with its own]
-    #[arg(long, value_name = "LIST", help_heading = "What to run")]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub operators: Option<Names<Operator>>,
     /// inclusive, exclusive, inclusive-minus-input, or all [default: inclusive]
-    #[arg(long, value_name = "LIST", help_heading = "What to run")]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub modes: Option<Names<Mode>>,
     /// Elements, as 1000, 1e6, 10M, 2^20, 2^16-1
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_size, help_heading = "What to run")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_size,
+        conflicts_with = "sweep", help_heading = "What to run")]
     pub sizes: Option<Vec<u64>>,
     /// Values per thread (VT), 1 to 64 [default: what is suggested for the size, and a
     /// sweep at one size]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_vt, help_heading = "What to run")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_vt,
+        conflicts_with = "sweep", help_heading = "What to run")]
     pub vts: Option<Vec<u32>>,
     /// Threads per block, multiples of 32 to 1024 [default: what is suggested for
     /// the size]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_block, help_heading = "What to run")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_block,
+        conflicts_with = "sweep", help_heading = "What to run")]
     pub blocks: Option<Vec<u32>>,
     /// What auto goes by: a tuning table [default: the one for the GPU]
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub tuning: Option<PathBuf>,
     /// Write the output over the input
-    #[arg(long, help_heading = "What to run")]
+    #[arg(long, conflicts_with = "sweep", help_heading = "What to run")]
     pub in_place: bool,
 
     /// Scans inside a warp or block, or all [default: shuffle]
-    #[arg(long, value_name = "LIST", help_heading = "Inside the kernels")]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "Inside the kernels")]
     pub pattern: Option<Names<Pattern>>,
     /// How a block composes its tile, or all [default: scan-then-propagate]
-    #[arg(long, value_name = "LIST", help_heading = "Inside the kernels")]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "Inside the kernels")]
     pub composition: Option<Names<Composition>>,
     /// Layouts of tile descriptors, or all [default: the smallest that fits]
-    #[arg(long, value_name = "LIST", help_heading = "Inside the kernels")]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "Inside the kernels")]
     pub descriptor: Option<Names<Descriptor>>,
     /// How blocks learn their tile, or all [default: ticket]
-    #[arg(long, value_name = "LIST", help_heading = "Inside the kernels")]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "Inside the kernels")]
     pub tile_order: Option<Names<TileOrder>>,
 
     /// Scan this .npy file, or raw binary of the one type in --types
-    #[arg(long, value_name = "FILE", conflicts_with = "sizes", help_heading = "Input")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sizes", "sweep"], help_heading = "Input")]
     pub input: Option<PathBuf>,
     /// Seed of the random input and of the CPU device's schedule
-    #[arg(long, value_name = "N", default_value_t = 42, help_heading = "Input")]
+    #[arg(long, value_name = "N", default_value_t = 42, conflicts_with = "sweep", help_heading = "Input")]
     pub seed: u64,
     /// Address of the input modulo 32
-    #[arg(long, value_name = "BYTES", default_value_t = 0, help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..32))]
+    #[arg(long, value_name = "BYTES", default_value_t = 0,
+        conflicts_with = "sweep", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..32))]
     pub input_offset: u32,
     /// Address of the output modulo 32 [default: 0, in place the input's]
-    #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..32))]
+    #[arg(long, value_name = "BYTES",
+        conflicts_with = "sweep", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..32))]
     pub output_offset: Option<u32>,
 
     /// Who runs next: a warp in turn, or one drawn from the seed
@@ -121,12 +127,13 @@ pub struct CompareArguments {
         default_value_t = ScheduleChoice::Random,
         hide_possible_values = true,
         value_name = "fair|random",
+        conflicts_with = "sweep",
         help_heading = "Schedule of the CPU device"
     )]
     pub schedule: ScheduleChoice,
     /// Probability of a switch wherever a thread may be interrupted, if random
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability,
-        help_heading = "Schedule of the CPU device")]
+        conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
     pub preemption: f64,
     /// In which order blocks start
     #[arg(
@@ -135,16 +142,17 @@ pub struct CompareArguments {
         default_value_t = BlockOrderChoice::InOrder,
         hide_possible_values = true,
         value_name = "in-order|reverse|random",
+        conflicts_with = "sweep",
         help_heading = "Schedule of the CPU device"
     )]
     pub block_order: BlockOrderChoice,
     /// Blocks that run at one time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024),
-        help_heading = "Schedule of the CPU device")]
+        conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
     pub resident_blocks: u32,
 
     /// Measure the sweep `targets` on a GPU instead, and say which targets it reaches
-    #[arg(long, value_name = "targets", conflicts_with_all = OF_RUNS, help_heading = "Targets")]
+    #[arg(long, value_name = "targets", help_heading = "Targets")]
     pub sweep: Option<String>,
     /// Judge this record of the sweep; no GPU is needed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "resume"], help_heading = "Targets")]
@@ -162,10 +170,10 @@ pub struct CompareArguments {
     pub output: Option<PathBuf>,
     /// What goes to stdout
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true,
-        value_name = "table|json|csv", help_heading = "Output")]
+        value_name = "table|json|csv", conflicts_with = "sweep", help_heading = "Output")]
     pub format: Format,
     /// Timed runs of each configuration on a GPU
-    #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Output")]
+    #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "sweep", help_heading = "Output")]
     pub samples: u32,
     /// No progress and no remarks on stderr
     #[arg(long, short, help_heading = "Output")]
@@ -190,32 +198,6 @@ impl CompareArguments {
         }
     }
 }
-
-/// Options that say how strategies are run, which a sweep's file says for itself.
-const OF_RUNS: [&str; 22] = [
-    "strategies",
-    "types",
-    "operators",
-    "modes",
-    "sizes",
-    "vts",
-    "blocks",
-    "in_place",
-    "pattern",
-    "composition",
-    "descriptor",
-    "tile_order",
-    "input",
-    "seed",
-    "input_offset",
-    "output_offset",
-    "schedule",
-    "preemption",
-    "block_order",
-    "resident_blocks",
-    "format",
-    "samples",
-];
 
 /// A list of names, separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -288,6 +270,7 @@ fn parse_block(text: &str) -> Result<u32, String> {
 mod tests {
     use super::*;
     use crate::strategy::Strategy;
+    use clap::error::ErrorKind;
 
     #[test]
     fn lists_keep_their_order_and_name_the_choices_of_a_wrong_word() {
@@ -297,5 +280,23 @@ mod tests {
         let error = "lookforward".parse::<Names<StrategyChoice>>().unwrap_err().to_string();
         let names_all = ["lookforward", "reduce-then-scan", "auto"].iter().all(|word| error.contains(word));
         assert!(names_all, "{error}");
+    }
+
+    #[test]
+    fn what_says_how_strategies_are_run_conflicts_with_a_sweep() {
+        const OF_SWEEPS: [&str; 7] = ["device", "tuning", "record", "resume", "verbose", "output", "quiet"];
+        let command = CompareArguments::augment_args(clap::Command::new("compare"));
+        for argument in command.get_arguments().filter(|argument| argument.get_id() != "sweep") {
+            let option = format!("--{}", argument.get_long().expect("all are long"));
+            let values = ["all", "1", "32", "fair", "random", "json", "cuda"];
+            let kinds: Vec<Option<ErrorKind>> = std::iter::once(option.clone())
+                .chain(values.iter().map(|value| format!("{option}={value}")))
+                .map(|word| ["compare".to_owned(), "--sweep=targets".to_owned(), word])
+                .map(|words| command.clone().try_get_matches_from(words).err().map(|error| error.kind()))
+                .collect();
+            let is_of_sweeps = OF_SWEEPS.contains(&argument.get_id().as_str());
+            assert_eq!(kinds.contains(&None), is_of_sweeps, "{option}: {kinds:?}");
+            assert_eq!(kinds.contains(&Some(ErrorKind::ArgumentConflict)), !is_of_sweeps, "{option}: {kinds:?}");
+        }
     }
 }
