@@ -22,7 +22,8 @@
 //! chooses one after the other and drops a choice as soon as an axiom is broken; all relations only grow, so nothing
 //! is lost by it. Coherence is kept as small as the axioms allow, since more of it only forbids more.
 
-use super::program::{Definition, Event, EventKind, Expression, Program, Register, Scope, Semantics, Skeleton};
+use super::program::{Expression, Program, Register, Scope, Semantics};
+use super::skeleton::{Definition, Event, EventKind, Skeleton};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 

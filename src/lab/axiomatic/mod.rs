@@ -3,7 +3,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`program`] | small concurrent programs, and the events of each way through them |
+//! | [`program`], [`skeleton`] | small concurrent programs, and the events of each way through them |
 //! | [`axioms`] | the axioms, and the search for all executions that keep them |
 //! | [`litmus`] | tests with published verdicts, which the search must reproduce |
 //! | `ptx`, `address` | the instructions of a kernel, and what their registers hold |
@@ -31,3 +31,4 @@ pub mod program;
 pub mod protocol;
 mod ptx;
 pub mod sequences;
+pub mod skeleton;

@@ -19,10 +19,11 @@
 use super::axioms::{self, Execution, ModelError, Statistics};
 use super::extract::{self, ExtractError};
 use super::program::{
-    Access, EventKind, Expression, Object, Operation, POISON, Place, Program, Register, Statement, Thread,
-    describe_sequence, sequence_of, sequence_up_to,
+    Access, Expression, Object, Operation, POISON, Place, Program, Register, Statement, Thread, describe_sequence,
+    sequence_of, sequence_up_to,
 };
 use super::sequences::{Counter, Layout, Role, Sequences, Status, Step, StepKind};
+use super::skeleton::EventKind;
 use crate::names::named;
 use std::fmt;
 use std::ops::ControlFlow;
