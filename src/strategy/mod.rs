@@ -3,7 +3,7 @@
 mod config;
 pub mod kernel;
 pub mod launch;
-mod look;
+pub mod look;
 pub mod plan;
 mod planner;
 mod shape;

@@ -1,7 +1,7 @@
 //! The strategies, one row each: what is known of a strategy stands here, what it does in its kernel's file in
 //! `cuda/scan`, and nothing of it anywhere else.
 
-use super::look::Look;
+use super::look::{self, Look};
 use super::planner::Planner;
 use super::shape::{Blocks, HelperWarps, Shape, Tiling};
 use super::{Composition, Kernel, ScanConfig, named, suggestion};
@@ -153,7 +153,7 @@ strategies! {
         limit: Some(Limit::OneThread),
         // A copy of one element takes 2.8 ps at full rate, one thread takes about 15 ns.
         time_by_copy: |_| 5e3,
-        look: Look::GREY_BAR,
+        look: look::GREY,
         ..UNTILED
     }
     /// Every thread sums its own prefix: O(n²) work.
@@ -169,7 +169,7 @@ strategies! {
         limit: Some(Limit::QuadraticWork),
         // Half of n² reads from a cache that serves about 2.5 · 10^12 of them a second.
         time_by_copy: |n| (0.5 * n * 0.4e-3 / 2.8e-3).max(1.0),
-        look: Look::BROWN_CROSS,
+        look: look::BROWN,
         ..UNTILED
     }
     /// Hillis & Steele (1986): ⌈log₂ n⌉ steps over the whole array.
@@ -184,7 +184,7 @@ strategies! {
         },
         plan: Planner::hillis_steele,
         time_by_copy: |n| 1.5 * n.log2().max(1.0),
-        look: Look::SKY_PLUS,
+        look: look::SKY,
         ..UNTILED
     }
     /// Blelloch (1990): an up-sweep and a down-sweep over a tree of the whole array.
@@ -199,7 +199,7 @@ strategies! {
         },
         plan: Planner::blelloch,
         time_by_copy: |_| 5.0,
-        look: Look::ORANGE_TRIANGLE,
+        look: look::ORANGE,
         ..UNTILED
     }
     /// Tiles scan, their totals are scanned, the prefixes are added: 4n element-moves.
@@ -213,7 +213,7 @@ strategies! {
             ..Shape::TILED
         },
         time_by_copy: |_| 2.2,
-        look: Look::GREEN_TRIANGLE,
+        look: look::GREEN,
         stress: Stress { cpu_share: 4, gpu_share: 1, ..UNTILED.stress },
         ..THREE_PHASE
     }
@@ -227,7 +227,7 @@ strategies! {
             ..Shape::TILED
         },
         time_by_copy: |_| 1.7,
-        look: Look::BLUE_SQUARE,
+        look: look::BLUE,
         stress: Stress { cpu_share: 4, gpu_share: 2, ..UNTILED.stress },
         ..THREE_PHASE
     }
@@ -240,7 +240,7 @@ strategies! {
         },
         fault_without_waiting: Some("missing_prefix_ignored"),
         suggested: suggestion::look_back,
-        look: Look::PINK_DIAMOND,
+        look: look::PINK,
         stress: Stress { cpu_share: 8, gpu_share: 5, gpu_share_of_faults: 1, is_serial: true, ..UNTILED.stress },
         is_modelled: true,
         ..ONE_LAUNCH
@@ -256,7 +256,7 @@ strategies! {
         suggested: suggestion::look_back,
         // A tile adds up whatever prefixes the tiles before it have by then.
         has_fixed_order: false,
-        look: Look::VERMILION_OCTAGON,
+        look: look::VERMILION,
         stress: Stress {
             cpu_share: 20,
             gpu_share: 9,

@@ -5,7 +5,7 @@
 
 use super::axis::Axis;
 use super::html::escaped;
-use super::line_style::LineStyle;
+use super::pen::Pen;
 use super::svg::{Area, GRID, INK, PAPER, Refusal, drawing, finish_svg, layer, plain_text, title_of};
 use plotters::prelude::*;
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub(super) struct Point {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series {
     pub(super) label: String,
-    pub(super) style: LineStyle,
+    pub(super) pen: Pen,
     /// Ascending in x.
     pub(super) points: Vec<Point>,
 }
@@ -159,7 +159,7 @@ impl Chart {
     }
 
     fn draw_series(&self, root: &Area<'_>, series: &Series) -> Result<(), Refusal> {
-        let LineStyle { color, width, dash, marker } = series.style;
+        let Pen { color, width, dash, marker } = series.pen;
         let (area, _) = self.split(root);
         let mut chart = self.axes(&area)?;
         let on_line: Vec<&Point> = series.points.iter().filter(|point| point.is_on_line).collect();
@@ -208,7 +208,7 @@ impl Chart {
 
     /// The entry of a series, the `place`th from the top.
     fn draw_legend(&self, root: &Area<'_>, series: &Series, place: i32) -> Result<(), Refusal> {
-        let LineStyle { color, width, dash, marker } = series.style;
+        let Pen { color, width, dash, marker } = series.pen;
         let (_, legend) = self.split(root);
         let y = 16 + self.layout.legend_line as i32 * place;
         if self.is_joined {

@@ -8,7 +8,7 @@
 use super::axis::Axis;
 use super::chart::{Chart, Layout, Point, Series, places};
 use super::error::ReportError;
-use super::line_style::LineStyle;
+use super::pen::Pen;
 use super::svg::{Plot, Refusal};
 use crate::lab::record::{Record, Row};
 use crate::strategy::{ScanConfig, StrategyChoice};
@@ -94,7 +94,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "distance-by-size",
         axis: DISTANCE,
-        title: "LineStyle-back distance by size",
+        title: "Pen-back distance by size",
         caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
         logarithmic: false,
         against_vt: false,
@@ -103,7 +103,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "distance-by-vt",
         axis: DISTANCE,
-        title: "LineStyle-back distance by values per thread",
+        title: "Pen-back distance by values per thread",
         caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
         logarithmic: false,
         against_vt: true,
@@ -205,8 +205,8 @@ fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
                 .or_else(|| of_size.find(|row| configuration(row) == chosen))?;
             Some((n as f64, (quantity.value)(row)?))
         });
-        let (label, style) = (strategy.name().to_owned(), LineStyle::of_choice(strategy, 0));
-        series.push(Series { label, style, points: in_order(points, quantity) });
+        let (label, pen) = (strategy.name().to_owned(), Pen::of_choice(strategy, 0));
+        series.push(Series { label, pen, points: in_order(points, quantity) });
     }
     finish(series, String::new())
 }
@@ -250,7 +250,7 @@ fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
             _ => {}
         }
         let variant = variants.entry(*strategy).or_insert(0);
-        series.push(Series { label, style: LineStyle::of_choice(*strategy, *variant), points });
+        series.push(Series { label, pen: Pen::of_choice(*strategy, *variant), points });
         *variant += 1;
     }
     finish(series, format!(", n = {}", format_power(n as f64)))

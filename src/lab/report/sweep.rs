@@ -7,11 +7,10 @@ use super::chart::{Chart, Layout, Point, Series, places};
 use super::error::ReportError;
 use super::family::{Family, is_trusted, median, slug_of, subjects_of};
 use super::heat_map::{Cell, HeatMap};
-use super::line_style::LineStyle;
+use super::pen::Pen;
 use super::svg::{Plot, Refusal};
 use crate::element::{ElementType, Operator};
-use crate::lab::measure::point::Kind;
-use crate::lab::measure::point::{Offsets, is_variant};
+use crate::lab::measure::point::{Kind, Offsets, is_variant};
 use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::targets;
@@ -174,11 +173,7 @@ impl Renderer<'_> {
                     point.is_on_line = is_power(point);
                 }
             }
-            series.push(Series {
-                label: subject.to_owned(),
-                style: LineStyle::of_subject(subject, &self.peers),
-                points,
-            });
+            series.push(Series { label: subject.to_owned(), pen: Pen::of_subject(subject, &self.peers), points });
         }
         series
     }
@@ -330,7 +325,7 @@ impl Renderer<'_> {
         let mut series: Vec<Series> = Vec::new();
         for (index, (block, mut points)) in blocks.into_iter().enumerate() {
             points.sort_by(|left, right| left.x.total_cmp(&right.x));
-            series.push(Series { label: format!("{block} threads"), style: LineStyle::of_index(index), points });
+            series.push(Series { label: format!("{block} threads"), pen: Pen::of_index(index), points });
         }
         if places(&series) < 2 {
             return Ok(());
@@ -430,8 +425,8 @@ impl Renderer<'_> {
                     })
                     .collect();
                 if !points.is_empty() {
-                    let style = LineStyle::of_subject(subject, &self.peers);
-                    series.push(Series { label: (*subject).to_owned(), style, points });
+                    let pen = Pen::of_subject(subject, &self.peers);
+                    series.push(Series { label: (*subject).to_owned(), pen, points });
                 }
             }
             if series.is_empty() {

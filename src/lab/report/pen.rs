@@ -2,52 +2,24 @@
 
 use super::svg::{COPY, PEER};
 use crate::lab::measure::point::is_variant;
-use crate::strategy::{Look, StrategyChoice};
+use crate::strategy::StrategyChoice;
+use crate::strategy::look::{BLUE, BROWN, GREEN, GREY, Look, ORANGE, PINK, SKY, VERMILION};
 use plotters::style::RGBColor;
 
 /// `auto` runs beside every strategy that it may have come to. The pink is of Tol's bright scheme.
 const AUTO: Look =
     Look { color: (0xee, 0x33, 0x77), marker: &[(0, -6), (2, -2), (6, 0), (2, 2), (0, 6), (-2, 2), (-6, 0), (-2, -2)] };
 
-/// Lines of a kind that are neither strategies nor peers, in their order.
-const LINES: [Look; 8] = [
-    Look::BLUE_SQUARE,
-    Look::VERMILION_OCTAGON,
-    Look::GREEN_TRIANGLE,
-    Look::PINK_DIAMOND,
-    Look::ORANGE_TRIANGLE,
-    Look::SKY_PLUS,
-    Look::BROWN_CROSS,
-    Look::GREY_BAR,
-];
-
+/// Lines that are neither strategies nor peers, in their order.
+const LINES: [Look; 8] = [BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BROWN, GREY];
 /// Variants of peers. They stand in no picture with strategies other than lookback, so they have all looks but its own.
-const VARIANTS: [Look; 8] = [
-    Look::BLUE_SQUARE,
-    Look::GREEN_TRIANGLE,
-    Look::PINK_DIAMOND,
-    Look::ORANGE_TRIANGLE,
-    Look::SKY_PLUS,
-    Look::BROWN_CROSS,
-    Look::GREY_BAR,
-    Look::BLUE_SQUARE,
-];
-
-/// Markers of the other peers, which all have one colour.
-const PEER_MARKERS: [&[(i32, i32)]; 8] = [
-    Look::SKY_PLUS.marker,
-    Look::ORANGE_TRIANGLE.marker,
-    Look::GREEN_TRIANGLE.marker,
-    Look::BLUE_SQUARE.marker,
-    Look::PINK_DIAMOND.marker,
-    Look::VERMILION_OCTAGON.marker,
-    Look::GREY_BAR.marker,
-    Look::BROWN_CROSS.marker,
-];
+const VARIANTS: [Look; 8] = [BLUE, GREEN, PINK, ORANGE, SKY, BROWN, GREY, BLUE];
+/// The other peers, which have the markers of these and one colour.
+const PEERS: [Look; 8] = [SKY, ORANGE, GREEN, BLUE, PINK, VERMILION, GREY, BROWN];
 
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LineStyle {
+pub(super) struct Pen {
     pub(super) color: RGBColor,
     pub(super) width: u32,
     /// Length of dash and gap in pixels; solid without.
@@ -56,7 +28,7 @@ pub(super) struct LineStyle {
     pub(super) marker: &'static [(i32, i32)],
 }
 
-impl LineStyle {
+impl Pen {
     const fn new(look: Look, dash: Option<(u32, u32)>) -> Self {
         let Look { color: (red, green, blue), marker } = look;
         Self { color: RGBColor(red, green, blue), width: 2, dash, marker }
@@ -83,12 +55,7 @@ impl LineStyle {
         }
         match peers.iter().position(|peer| peer == subject) {
             Some(index) if is_variant(subject) => Self::new(VARIANTS[index % VARIANTS.len()], Some(dashes(index))),
-            Some(index) => Self {
-                color: PEER,
-                width: 2,
-                dash: dash_of_further(index),
-                marker: PEER_MARKERS[index % PEER_MARKERS.len()],
-            },
+            Some(index) => Self { color: PEER, ..Self::new(PEERS[index % PEERS.len()], dash_of_further(index)) },
             None if subject == "memcpy" => Self { color: COPY, width: 4, dash: None, marker: &[] },
             None => Self { color: COPY, width: 2, dash: Some((3, 3)), marker: &[] },
         }
