@@ -9,9 +9,8 @@ use crate::strategy::plan::Plan;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A case that failed.

@@ -29,12 +29,11 @@ pub struct DetectorRow {
     pub new: fn() -> Result<Box<dyn Detector>, String>,
 }
 
-/// Declares [`DetectorName`] and the table of its rows in one. A detector is made in a build with these features only.
+/// Declares [`DetectorName`] and the table of its rows in one. A detector is made in a build with the CPU device and the
+/// feature before `=>`.
 macro_rules! detectors {
     ($($(#[$meta:meta])* $variant:ident = $name:literal {
-        column: $column:literal,
-        needs_gpu: $needs_gpu:literal,
-        new: if $features:meta { $new:expr },
+        column: $column:literal, needs_gpu: $needs_gpu:literal, new: $feature:literal => $new:expr
     })+) => {
         named! {
             /// A detector, in the order of the table's columns.
@@ -44,14 +43,10 @@ macro_rules! detectors {
             column: $column,
             needs_gpu: $needs_gpu,
             new: || {
-                #[cfg($features)]
-                {
-                    Ok(Box::new($new))
-                }
-                #[cfg(not($features))]
-                {
-                    Err("not part of this build".to_owned())
-                }
+                #[cfg(all(feature = "cpu", feature = $feature))]
+                return Ok(Box::new($new));
+                #[cfg(not(all(feature = "cpu", feature = $feature)))]
+                Err("not part of this build".to_owned())
             },
         }),+];
     };
@@ -60,45 +55,31 @@ macro_rules! detectors {
 detectors! {
     /// Hostile schedules on the CPU device; every load returns the last value stored.
     CpuSchedules = "cpu-schedules" {
-        column: "schedules",
-        needs_gpu: false,
-        new: if feature = "cpu" { cpu::OnCpu { memory: Memory::Strong } },
+        column: "schedules", needs_gpu: false, new: "cpu" => cpu::OnCpu { memory: Memory::Strong }
     }
     /// The same schedules over a model of weak memory.
     WeakMemory = "weak-memory" {
-        column: "weak",
-        needs_gpu: false,
-        new: if feature = "cpu" { cpu::OnCpu { memory: Memory::Weak } },
+        column: "weak", needs_gpu: false, new: "cpu" => cpu::OnCpu { memory: Memory::Weak }
     }
     /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
     ThreadSanitizer = "thread-sanitizer" {
-        column: "TSan",
-        needs_gpu: false,
-        new: if feature = "cpu" { thread_sanitizer::Sanitized::new()? },
+        column: "TSan", needs_gpu: false, new: "cpu" => thread_sanitizer::Sanitized::new()?
     }
     /// Every interleaving of a model of the protocol, by loom.
     Loom = "loom" {
-        column: "loom",
-        needs_gpu: false,
-        new: if all(feature = "cpu", feature = "cuda") { models::OnModel::new(models::Model::Loom)? },
+        column: "loom", needs_gpu: false, new: "cuda" => models::OnModel::new(models::Model::Loom)?
     }
     /// Every execution of a model of the protocol that the PTX memory model allows.
     PtxEnumerator = "ptx-enumerator" {
-        column: "PTX",
-        needs_gpu: false,
-        new: if all(feature = "cpu", feature = "cuda") { models::OnModel::new(models::Model::Ptx)? },
+        column: "PTX", needs_gpu: false, new: "cuda" => models::OnModel::new(models::Model::Ptx)?
     }
     /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
     GpuStress = "gpu-stress" {
-        column: "GPU",
-        needs_gpu: true,
-        new: if all(feature = "cpu", feature = "cuda") { gpu::OnGpu::new()? },
+        column: "GPU", needs_gpu: true, new: "cuda" => gpu::OnGpu::new()?
     }
     /// NVIDIA's compute-sanitizer on a GPU.
     ComputeSanitizer = "compute-sanitizer" {
-        column: "sanitizer",
-        needs_gpu: true,
-        new: if all(feature = "cpu", feature = "cuda") { sanitizer::UnderSanitizer::new()? },
+        column: "sanitizer", needs_gpu: true, new: "cuda" => sanitizer::UnderSanitizer::new()?
     }
 }
 

@@ -129,9 +129,7 @@ impl Detector for OnModel {
     }
 
     fn facts(&self) -> Facts {
-        vec![(
-            "CUDA compiler".to_owned(),
-            format!("NVRTC {}.{}", self.compiler.nvrtc().version().0, self.compiler.nvrtc().version().1),
-        )]
+        let (major, minor) = self.compiler.nvrtc().version();
+        vec![("CUDA compiler".to_owned(), format!("NVRTC {major}.{minor}"))]
     }
 }
