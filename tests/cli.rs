@@ -308,7 +308,6 @@ fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_rou
     assert_refused(&judge(&["--device", "cpu"]), 2, "leave out --device");
     assert_refused(&run(&["compare", "--sweep", "targets", "--resume"]), 2, "--output DIR");
     assert_refused(&run(&["compare", "--sweep", "targets", "--resident-blocks", "3"]), 2, "--resident-blocks");
-    assert_refused(&run(&["compare", "--sweep", "targets", "--block-order", "random"]), 2, "--block-order");
 }
 
 #[test]

@@ -261,12 +261,10 @@ fn single_block_meets_once_a_tile_and_takes_what_is_suggested_in_one_tile() {
     for &element in ElementType::NUMBERS {
         let bytes = element.bytes() as u64;
         // The block of bytes ends at 16 KiB: longer threads would hold more values than registers.
-        let one_tile = if bytes == 1 {
-            1 << 14
-        } else if bytes == 2 {
-            1 << 15
-        } else {
-            1 << 16
+        let one_tile = match bytes {
+            1 => 1 << 14,
+            2 => 1 << 15,
+            _ => 1 << 16,
         };
         for array_bytes in (4..=17).map(|power| 1_u64 << power) {
             let n = array_bytes / bytes;

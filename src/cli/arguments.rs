@@ -121,30 +121,16 @@ pub struct CompareArguments {
     pub output_offset: Option<u32>,
 
     /// Who runs next: a warp in turn, or one drawn from the seed
-    #[arg(
-        long,
-        value_enum,
-        default_value_t = ScheduleChoice::Random,
-        hide_possible_values = true,
-        value_name = "fair|random",
-        conflicts_with = "sweep",
-        help_heading = "Schedule of the CPU device"
-    )]
+    #[arg(long, value_enum, default_value_t = ScheduleChoice::Random, hide_possible_values = true,
+        value_name = "fair|random", conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
     pub schedule: ScheduleChoice,
     /// Probability of a switch wherever a thread may be interrupted, if random
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability,
         conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
     pub preemption: f64,
     /// In which order blocks start
-    #[arg(
-        long,
-        value_enum,
-        default_value_t = BlockOrderChoice::InOrder,
-        hide_possible_values = true,
-        value_name = "in-order|reverse|random",
-        conflicts_with = "sweep",
-        help_heading = "Schedule of the CPU device"
-    )]
+    #[arg(long, value_enum, default_value_t = BlockOrderChoice::InOrder, hide_possible_values = true,
+        value_name = "in-order|reverse|random", conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
     pub block_order: BlockOrderChoice,
     /// Blocks that run at one time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024),
@@ -287,13 +273,11 @@ mod tests {
         const OF_SWEEPS: [&str; 7] = ["device", "tuning", "record", "resume", "verbose", "output", "quiet"];
         let command = CompareArguments::augment_args(clap::Command::new("compare"));
         for argument in command.get_arguments().filter(|argument| argument.get_id() != "sweep") {
-            let option = format!("--{}", argument.get_long().expect("all are long"));
-            let values = ["all", "1", "32", "fair", "random", "json", "cuda"];
-            let kinds: Vec<Option<ErrorKind>> = std::iter::once(option.clone())
-                .chain(values.iter().map(|value| format!("{option}={value}")))
-                .map(|word| ["compare".to_owned(), "--sweep=targets".to_owned(), word])
-                .map(|words| command.clone().try_get_matches_from(words).err().map(|error| error.kind()))
-                .collect();
+            let option = argument.get_long().expect("all are long");
+            let kinds = ["", "=all", "=1", "=32", "=random", "=json", "=cuda"].map(|value| {
+                let words = ["compare", "--sweep=targets", &format!("--{option}{value}")];
+                command.clone().try_get_matches_from(words).err().map(|error| error.kind())
+            });
             let is_of_sweeps = OF_SWEEPS.contains(&argument.get_id().as_str());
             assert_eq!(kinds.contains(&None), is_of_sweeps, "{option}: {kinds:?}");
             assert_eq!(kinds.contains(&Some(ErrorKind::ArgumentConflict)), !is_of_sweeps, "{option}: {kinds:?}");

@@ -60,11 +60,9 @@ impl Sampler for MockLaboratory {
     }
 
     fn prepare(&mut self, subject: usize, figure: Figure, _: u32) -> Result<Readiness, DeviceError> {
-        let is_peer = matches!(self.subject(subject), Subject::Peer { .. });
-        Ok(if is_peer && figure == Figure::Graph {
-            Readiness::Unavailable("it waits".into())
-        } else {
-            Readiness::Ready
+        Ok(match self.subject(subject) {
+            Subject::Peer { .. } if figure == Figure::Graph => Readiness::Unavailable("it waits".into()),
+            _ => Readiness::Ready,
         })
     }
 
