@@ -1,8 +1,7 @@
 //! Colour and marker of a line in a picture.
 //!
 //! Colours are after Okabe and Ito, whose eighth is too light for a line on white; wine, indigo and olive are of Tol's
-//! muted scheme. Brown and grey stand for the strategies that serve as foils. A look has a name if other lines have it
-//! too.
+//! muted scheme. Brown and grey are the foils'. A look has a name if lines of something else than a strategy have it.
 
 /// Colour and marker of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
