@@ -75,9 +75,10 @@ struct packed_64 {
     const u64 word = MUTANT(packed_64_vector, "", "") ? memory::load_relaxed_vector(words + tile)
                                                       : memory::load_relaxed(words + tile);
     const u32 bits = static_cast<u32>(word);
+    const u32 status = descriptor_status(static_cast<u32>(word >> 32), epoch);
     published_type published;
     memcpy(&published, &bits, sizeof(published));
-    return {descriptor_status(static_cast<u32>(word >> 32), epoch), Problem::adopt(published)};
+    return {status, Problem::adopt(published)};
   }
 
   // Relaxed, pairs with the loads of later launches, which the stream orders behind.
@@ -107,9 +108,10 @@ struct packed_128 {
     // Relaxed, pairs with the store in `publish`.
     const word128 word = MUTANT(packed_128_vector, "", "") ? memory::load_relaxed_vector(words + tile)
                                                            : memory::load_relaxed(words + tile);
+    const u32 status = descriptor_status(static_cast<u32>(word.high), epoch);
     published_type published;
     memcpy(&published, &word.low, sizeof(published));
-    return {descriptor_status(static_cast<u32>(word.high), epoch), Problem::adopt(published)};
+    return {status, Problem::adopt(published)};
   }
 
   // Relaxed, as in `packed_64`.

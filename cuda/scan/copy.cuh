@@ -20,8 +20,9 @@ DEVICE void copy(Config config, const lookback_launch& launch) {
   for (u32 k = 0; k < config.vt; ++k) {
     const u64 i = first + static_cast<u64>(k) * config.block_threads + thread_index();
     if (i >= launch.n) continue;
+    auto* const place = output + i;
     const auto item = i < readable ? memory::load(input + i) : Problem::padding();
-    memory::store(output + i, Problem::store(Problem::load(item)));
+    memory::store(place, Problem::store(Problem::load(item)));
   }
 }
 
