@@ -1,5 +1,5 @@
-// The scan of numbers that are not the operator's own: C++ converts them when they are loaded, published and stored, and
-// what does not fit is lost. The operator's identity is 0, which every type has (`Problem::converting` in Rust).
+// The scan of numbers that are not the operator's own: C++ converts them when they are loaded, published and stored. The
+// operator's identity is 0, which every type has, and no float becomes an integer (`Problem::converting` in Rust).
 #pragma once
 
 #include "problem.cuh"

@@ -4,7 +4,7 @@
 //! names the launch it belongs to (its epoch), and the control block at the head of the same region counts
 //! those launches. That is sound as long as every word that a launch reads as a tag was written as a tag
 //! under the same control block. So there is one region, with a control block of its own, for each
-//! descriptor layout and element size; and a region that is too small is replaced by a fresh one, because
+//! descriptor layout and size of what is published; and a region that is too small is replaced by a fresh one, because
 //! the split layout places its slots by the capacity.
 //!
 //! Launches that may overlap in time must not share a region. A [`Workspace`] therefore belongs to one

@@ -12,7 +12,7 @@ pub struct Problem {
     output: ElementType,
 }
 
-/// Types that no kernel can be compiled for.
+/// Types that a scan cannot convert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchProblem {
     /// The tiles' totals are scanned as they are published.
@@ -21,11 +21,19 @@ pub enum NoSuchProblem {
     /// Numbers alone are converted.
     #[error("{0} is not a type of numbers: choose one, or give input, output and what is scanned one type")]
     NotANumber(ElementType),
-    /// Narrow values are scanned in the words in which they are loaded and stored.
+    /// What an integer makes of a large float is not defined.
+    #[error("{from} may be too large for {to}: keep floats in floats once they are loaded")]
+    FloatToInteger {
+        /// What is converted.
+        from: ElementType,
+        /// What it would become.
+        to: ElementType,
+    },
+    /// Kernels scan sums of narrow values in the words in which they load and store them.
     #[error("{0} has less than 4 bytes: scan values of 4 or 8 bytes, and load and store narrower ones")]
     NarrowState(ElementType),
     /// Where the array has no element stands the identity, which every type has if it is 0.
-    #[error("the identity of {0} is not 0, so it is not the same in every type: choose sum, or or xor")]
+    #[error("the identity of {0} is not 0, so other types may not have it: choose an operator such as 'sum' or 'xor'")]
     IdentityNotZero(Instance),
 }
 
@@ -36,10 +44,12 @@ impl Problem {
         Self { instance, input: element, published: element, output: element }
     }
 
-    /// The scan of other numbers: each is converted when it is loaded, published and stored, and loses what does not fit.
+    /// The scan of other numbers: each is converted when it is loaded, published and stored. Integers wrap, floats are
+    /// rounded.
     ///
     /// # Errors
-    /// When a type is not one of numbers, what is scanned has less than 4 bytes, the operator's identity is not 0, or the operator is not defined on `published`.
+    /// When a type is not one of numbers, a float would become an integer, what is scanned has less than 4 bytes, or the
+    /// operator's identity is not 0 in what is scanned and what is published.
     pub fn converting(
         instance: Instance,
         input: ElementType,
@@ -50,18 +60,24 @@ impl Problem {
         if problem == Self::plain(instance) {
             return Ok(problem);
         }
+        let state = instance.element();
         let is_number = |element: &ElementType| ElementType::NUMBERS.contains(element);
-        if let Some(&other) = [input, instance.element(), published, output].iter().find(|element| !is_number(element))
-        {
+        if let Some(&other) = [input, state, published, output].iter().find(|element| !is_number(element)) {
             return Err(NoSuchProblem::NotANumber(other));
         }
-        if instance.element().bytes() < 4 {
-            return Err(NoSuchProblem::NarrowState(instance.element()));
+        for (from, to) in [(input, state), (state, published), (published, state), (state, output)] {
+            if from.is_float() && to.is_integer() {
+                return Err(NoSuchProblem::FloatToInteger { from, to });
+            }
         }
-        if instance.identity_bytes().iter().any(|&byte| byte != 0) {
-            return Err(NoSuchProblem::IdentityNotZero(instance));
+        if state.bytes() < 4 {
+            return Err(NoSuchProblem::NarrowState(state));
         }
-        Instance::new(published, instance.operator())?;
+        for instance in [instance, Instance::new(published, instance.operator())?] {
+            if instance.identity_bytes().iter().any(|&byte| byte != 0) {
+                return Err(NoSuchProblem::IdentityNotZero(instance));
+            }
+        }
         Ok(problem)
     }
 
@@ -152,7 +168,7 @@ mod tests {
 
     #[test]
     fn types_that_no_kernel_could_convert_are_refused() {
-        use ElementType::{AffineMap, F32, U8, U16, U32};
+        use ElementType::{AffineMap, F32, F64, I32, U8, U16, U32};
         let sum = instance(U32, Operator::Sum);
         assert_eq!(Problem::converting(sum, U32, U32, U32), Ok(Problem::plain(sum)));
         assert_eq!(Problem::converting(sum, AffineMap, U32, U32), Err(NoSuchProblem::NotANumber(AffineMap)));
@@ -160,9 +176,16 @@ mod tests {
         assert_eq!(Problem::converting(bytes, U32, U8, U8), Err(NoSuchProblem::NarrowState(U8)));
         let least = instance(U32, Operator::Min);
         assert_eq!(Problem::converting(least, U8, U32, U32), Err(NoSuchProblem::IdentityNotZero(least)));
-        let or = instance(U32, Operator::Or);
-        let not_published = NoSuchInstance { operator: Operator::Or, element: F32 };
-        assert_eq!(Problem::converting(or, U8, F32, U32), Err(NoSuchProblem::NotPublishable(not_published)));
+        // The largest of nothing is 0 in u32 and not in i32.
+        let largest = instance(U32, Operator::Max);
+        let refused = Err(NoSuchProblem::IdentityNotZero(instance(I32, Operator::Max)));
+        assert_eq!(Problem::converting(largest, U32, I32, U32), refused);
+        let floats = instance(F32, Operator::Sum);
+        assert_eq!(
+            Problem::converting(floats, U8, F64, U32),
+            Err(NoSuchProblem::FloatToInteger { from: F32, to: U32 })
+        );
+        assert!(Problem::converting(floats, U8, F64, F64).is_ok());
 
         let widening = Problem::converting(sum, U8, U32, U16).unwrap();
         assert!(!widening.is_plain() && widening.canonical() == widening);

@@ -128,8 +128,8 @@ fn indices(bytes: Range<u64>) -> Range<usize> {
     bytes.start as usize..bytes.end as usize
 }
 
-/// Control block and descriptors, zeroed when made and kept by the kernels from then on. One for each
-/// descriptor layout and element size, so that what a launch reads as a tag was always written as one.
+/// Control block and descriptors, zeroed when made and kept by the kernels from then on. One for each descriptor layout and
+/// size of what is published, so that what a launch reads as a tag was always written as one.
 struct Workspace {
     control: Box<abi::lookback_control>,
     descriptors: AlignedBytes,
@@ -175,9 +175,9 @@ impl CpuDevice {
         }
     }
 
-    /// Completed launches of the workspace of a descriptor layout and element size, if there is one.
-    pub fn completed_epochs(&self, layout: Descriptor, element_bytes: usize) -> Option<u32> {
-        self.workspaces.get(&(layout, element_bytes)).map(|workspace| workspace.control.completed_epochs)
+    /// Completed launches of the workspace of a descriptor layout and size of what is published, if there is one.
+    pub fn completed_epochs(&self, layout: Descriptor, published_bytes: usize) -> Option<u32> {
+        self.workspaces.get(&(layout, published_bytes)).map(|workspace| workspace.control.completed_epochs)
     }
 
     /// Scans `input` into `output` once. In place, `input` is copied to where the output is to be.
@@ -202,14 +202,15 @@ impl CpuDevice {
 
     fn execute(&mut self, request: &ScanRequest, input: &[u8], seed: u64) -> Result<Scanned, DeviceError> {
         let plan = Plan::new(request)?;
-        let element_bytes = request.instance().element().bytes();
-        let bytes = request.n as usize * element_bytes;
+        let [input_bytes, output_bytes] =
+            [request.problem.input(), request.problem.output()].map(|element| request.n as usize * element.bytes());
         // An exclusive scan must do without the last element, so the kernels do not get it.
-        let readable = if request.mode == Mode::Exclusive { bytes.saturating_sub(element_bytes) } else { bytes };
-        assert!(input.len() == bytes || input.len() == readable, "the input has as many elements as the request");
+        let unread = if request.mode == Mode::Exclusive { request.problem.input().bytes() } else { 0 };
+        let readable = input_bytes.saturating_sub(unread);
+        assert!(input.len() == input_bytes || input.len() == readable, "the input has as many elements as the request");
 
         let output_offset = if request.in_place { request.input_offset } else { request.output_offset };
-        let mut output = GuardedArray::new(bytes, output_offset);
+        let mut output = GuardedArray::new(output_bytes, output_offset);
         let mut separate_input = (!request.in_place).then(|| GuardedArray::new(readable, request.input_offset));
         match &mut separate_input {
             Some(array) => array.contents_mut().copy_from_slice(&input[..readable]),
@@ -222,7 +223,7 @@ impl CpuDevice {
                 .iter()
                 .find(|step| step.uses_descriptors())
                 .map_or(Descriptor::Packed64, |step| step.config.descriptor),
-            element_bytes,
+            request.problem.published().bytes(),
         );
         if self.workspaces.get(&key).is_none_or(|workspace| workspace.capacity < plan.descriptors) {
             self.workspaces.insert(key, Workspace::new(plan.descriptors, plan.descriptor_bytes));
@@ -240,7 +241,7 @@ impl CpuDevice {
         };
         let array = |name, address: u64, bytes, writable| Array { name, address: address as usize, bytes, writable };
         let arrays = vec![
-            array("the output", addresses.output, bytes, true),
+            array("the output", addresses.output, output_bytes, true),
             array("the input", addresses.input, readable, request.in_place),
             array("the scratch memory", addresses.scratch, scratch.bytes().len(), true),
             array("the control block", addresses.control, size_of::<abi::lookback_control>(), true),

@@ -128,7 +128,7 @@ pub trait Device {
     fn load(&mut self, dataset: &Dataset) -> Result<(), DeviceError>;
 
     /// Poisons the output, runs the scan, verifies every element against the loaded dataset's reference,
-    /// then times it. `request.n` and `request.instance()` are those of the dataset.
+    /// then times it. `request.n` and the values that are scanned are those of the dataset, and loaded and stored as such.
     ///
     /// # Errors
     /// When the scan could not be run. A wrong result is no error: `verification` says so.

@@ -13,7 +13,7 @@ use crate::cuda::compile::Compiler;
 use crate::cuda::error::CudaError;
 use crate::cuda::launch::PreparedScan;
 use crate::cuda::memory::Buffer;
-use crate::element::Instance;
+use crate::element::{Instance, Problem};
 use crate::gpu::{Architecture, Gpu};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing};
@@ -144,11 +144,13 @@ impl CudaDevice {
         request: &ScanRequest,
         settings: &RunSettings,
     ) -> Result<Outcome, CudaError> {
-        if (loaded.instance, loaded.n) != (request.instance(), request.n) {
-            let text = |instance: Instance, n: u64| format!("{n} elements of {instance}");
+        // Arrays and reference are of the operator's own values.
+        let holds = Problem::plain(loaded.instance);
+        if (holds, loaded.n) != (request.problem, request.n) {
+            let text = |problem: Problem, n: u64| format!("{n} elements of {problem}");
             return Err(CudaError::DatasetMismatch {
-                requested: text(request.instance(), request.n),
-                loaded: text(loaded.instance, loaded.n),
+                requested: text(request.problem, request.n),
+                loaded: text(holds, loaded.n),
             });
         }
         gpu.bind()?;
