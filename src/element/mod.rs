@@ -3,11 +3,12 @@
 include!("table.rs");
 
 pub mod monoid;
+mod own;
 mod problem;
 
 use crate::names::named;
 use bytemuck::Pod;
-use monoid::{AffineMap, BicyclicPair, IndexInterval};
+use own::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
