@@ -1,6 +1,6 @@
 //! Words of the command line that need more than a name: lists, ranges, and the whole of `compare`.
 
-use super::CliError;
+use super::error::CliError;
 use crate::abi;
 use crate::element::{ElementType, Operator};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, StrategyChoice, TileOrder};

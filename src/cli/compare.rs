@@ -2,10 +2,10 @@
 
 use super::arguments::{CompareArguments, Format};
 use super::console::Console;
+use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use super::input::{self, Array};
 use super::jobs::{Job, Jobs, Scale};
 use super::table::{CPU_LEGEND, Table};
-use super::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Device, DeviceError, RunSettings};
 use crate::lab::record::{FORMAT, Header, Record, Row, to_csv};

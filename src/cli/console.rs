@@ -1,6 +1,6 @@
 //! stdout for results, stderr for progress and remarks.
 
-use super::CliError;
+use super::error::CliError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, Write};
 

@@ -1,10 +1,10 @@
 //! From `--device` to a device.
 
-use super::CliError;
 #[cfg(feature = "cpu")]
 use super::arguments::{BlockOrderChoice, ScheduleChoice};
 use super::arguments::{CompareArguments, DeviceChoice};
 use super::console::Console;
+use super::error::CliError;
 use crate::lab::device::Device;
 
 /// Opens the device of the command line; `auto` says why where it falls back to the CPU device.

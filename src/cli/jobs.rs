@@ -1,7 +1,7 @@
 //! From the command line to the list of configurations that run, and of those that do not and why.
 
-use super::CliError;
 use super::arguments::{CompareArguments, Names};
+use super::error::CliError;
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::recorder::Skipped;
 use crate::strategy::plan::ScanRequest;

@@ -4,6 +4,7 @@ pub mod arguments;
 pub mod compare;
 pub mod console;
 pub mod devices;
+pub mod error;
 pub mod info;
 pub mod input;
 pub mod jobs;
@@ -21,33 +22,17 @@ pub mod targets;
 pub mod tune;
 
 use crate::element::{ElementType, Operator};
-use crate::lab::device::DeviceError;
-use crate::lab::recorder::RecordError;
-use crate::lab::report::ReportError;
 #[cfg(feature = "cpu")]
 use crate::lab::stress::detectors::DetectorName;
-#[cfg(feature = "cpu")]
-use crate::lab::stress::thread_sanitizer::ThreadSanitizerError;
 use crate::strategy::{Composition, Descriptor, Pattern, StrategyChoice, TileOrder};
 use crate::text::wrapped;
 use anyhow::Context;
 use arguments::{Choice, CompareArguments};
 use clap::{Parser, Subcommand};
 use console::Console;
+use error::{CliError, EXIT_OK, EXIT_USAGE};
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Everything was right.
-pub const EXIT_OK: u8 = 0;
-/// A result was wrong, or a kernel failed.
-pub const EXIT_WRONG: u8 = 1;
-/// The command line, an input or an output folder is unusable; clap's own code too.
-pub const EXIT_USAGE: u8 = 2;
-/// The device or compiler that was asked for is not there.
-pub const EXIT_NO_DEVICE: u8 = 3;
-/// Every result was right, and a target of `compare --sweep targets` was missed.
-pub const EXIT_MISSED: u8 = 4;
 
 /// Compare prefix-scan strategies on an NVIDIA GPU, or on the CPU device that
 /// runs the very same kernels.
@@ -185,88 +170,6 @@ const STRESS_EXIT_CODES: &str = "\
 Exit codes: 0 nothing found (--mutants: every mutant killed), 1 a failure
 (--mutants: a survivor, or something harmless reported), 2 bad arguments,
 3 no device or no compiler.";
-
-/// What ends the program early.
-#[derive(Debug, thiserror::Error)]
-pub enum CliError {
-    /// Arguments that cannot be put together.
-    #[error("{0}")]
-    Usage(String),
-    /// `--input` is unusable.
-    #[error(transparent)]
-    Input(#[from] input::InputError),
-    /// A record cannot be read, written or gone on with.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// A plot could not be drawn.
-    #[error(transparent)]
-    Report(#[from] ReportError),
-    /// A sweep file is not to be found or unusable.
-    #[error(transparent)]
-    SweepFile(#[from] crate::lab::measure::sweep::SweepFileError),
-    /// A tuning table cannot be read, or does not fit the device.
-    #[error(transparent)]
-    Tuning(#[from] crate::strategy::tuning::TuningError),
-    /// Nothing to tune, or a record that makes no table.
-    #[error(transparent)]
-    Tune(#[from] crate::lab::measure::tune::TuneError),
-    /// A record from which no table can be made.
-    #[error("no table can be made from {}", path.display())]
-    RecordMakesNoTable { path: PathBuf, source: Box<crate::lab::measure::tune::TuneError> },
-    /// `tune` would put its table over a record.
-    #[error(
-        "--output {} names a record, the evidence of a table, which stays beside it; choose another name for the \
-         table, such as tuning.toml",
-        path.display()
-    )]
-    OutputIsRecord { path: PathBuf },
-    /// `tune` would put its table over something that it did not write.
-    #[error(
-        "{} is there and is no tuning table, so it is not replaced; choose another name for --output, or delete it",
-        path.display()
-    )]
-    OutputIsNoTable { path: PathBuf },
-    /// Measuring without a GPU.
-    #[error(
-        "{what} measures, so it needs an NVIDIA GPU with its driver and NVRTC (`lookback info` says what is missing); \
-         {instead}"
-    )]
-    NeedsGpu { what: &'static str, instead: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
-    /// A sweep ended early.
-    #[error(transparent)]
-    Sweep(#[from] crate::lab::measure::run::SweepError),
-    /// What was asked for is not part of this build.
-    #[error("this build of lookback has no {device} device; build it with the cargo feature '{feature}'")]
-    NotBuilt { device: &'static str, feature: &'static str },
-    /// The device is not there.
-    #[error(
-        "the {device} device cannot be used{}",
-        if *device == "CUDA" && cfg!(feature = "cpu") { "; --device cpu runs the kernels without a GPU" } else { "" }
-    )]
-    NoDevice { device: &'static str, source: DeviceError },
-    /// The device failed.
-    #[error(transparent)]
-    Device(DeviceError),
-    /// ThreadSanitizer is not there, or does not take the case.
-    #[cfg(feature = "cpu")]
-    #[error(transparent)]
-    ThreadSanitizer(#[from] ThreadSanitizerError),
-    /// stdout is gone for another reason than a reader that has read enough.
-    #[error("cannot write to stdout")]
-    Stdout(#[source] std::io::Error),
-}
-
-impl CliError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::NeedsGpu { .. } => EXIT_NO_DEVICE,
-            #[cfg(feature = "cpu")]
-            Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
-            Self::Device(_) | Self::Sweep(crate::lab::measure::run::SweepError::Device(_)) => EXIT_WRONG,
-            _ => EXIT_USAGE,
-        }
-    }
-}
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {

@@ -1,7 +1,7 @@
 //! `lookback report`.
 
 use super::console::Console;
-use super::{CliError, EXIT_OK, EXIT_WRONG};
+use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::record::Status;
 use crate::lab::record::Record;
 use crate::lab::recorder::write_atomically;

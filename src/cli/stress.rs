@@ -2,8 +2,8 @@
 
 use super::compare::command_line;
 use super::console::Console;
+use super::error::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use super::stress_arguments::{StressArguments, StressDevice, StressFormat};
-use super::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::environment::processor;
 use crate::lab::recorder::write_atomically;
 use crate::lab::stress::detector::{Cell, Detector, Limits};

@@ -2,8 +2,8 @@
 //! in a process of their own.
 
 use super::console::Console;
+use super::error::{CliError, EXIT_OK, EXIT_USAGE, EXIT_WRONG};
 use super::stress_arguments::{StressArguments, StressFormat};
-use super::{CliError, EXIT_OK, EXIT_USAGE, EXIT_WRONG};
 use crate::cuda::CudaError;
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::CudaDevice;

@@ -1,7 +1,7 @@
 //! `lookback sweep` and `lookback compare-records`.
 
 use super::console::Console;
-use super::{CliError, EXIT_OK, EXIT_WRONG};
+use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::compare::{THRESHOLD, compare_records};
 use crate::lab::measure::environment::{Program, processor};
 use crate::lab::measure::point::Point;

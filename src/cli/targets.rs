@@ -2,7 +2,8 @@
 
 use super::arguments::{CompareArguments, DeviceChoice};
 use super::console::Console;
-use super::{CliError, EXIT_MISSED, EXIT_OK, EXIT_WRONG, sweep};
+use super::error::{CliError, EXIT_MISSED, EXIT_OK, EXIT_WRONG};
+use super::sweep;
 use crate::lab::measure::record::{Status, SweepRecord};
 use crate::lab::measure::sweep::SweepFile;
 use crate::lab::measure::targets::SWEEP;

@@ -2,8 +2,8 @@
 
 use super::arguments::Names;
 use super::console::Console;
+use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use super::sweep::{in_a_sentence, in_words, open_laboratory, open_record, record_into};
-use super::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::element::ElementType;
 use crate::lab::measure::record::{Opened, SweepRecord};
 use crate::lab::measure::run::Laboratory;
