@@ -42,11 +42,12 @@ mod table;
 
 pub use crate::gpu::Gpu;
 pub use table::{Evidence, RowFault, RunnerUp, Times, TuningError, TuningHeader, TuningRow, TuningRule, TuningTable};
+use table::{Fixed, LARGE, configured};
 
 use crate::element::{ElementType, Instance, Operator};
 use crate::gpu::Architecture;
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Blocks, Composition, Mode, ScanConfig, Strategy};
+use crate::strategy::{Blocks, Mode, ScanConfig, Strategy};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
@@ -57,27 +58,6 @@ pub struct Resolved {
     pub strategy: Strategy,
     /// The choices inside it.
     pub config: ScanConfig,
-}
-
-/// Elements at which a row without a limit is tried.
-const LARGE: u64 = 1 << 32;
-
-/// What a row says of a configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fixed {
-    vt: u32,
-    block_threads: u32,
-    composition: Option<Composition>,
-}
-
-fn configured(strategy: Strategy, fixed: Option<Fixed>, element_bytes: usize, n: u64) -> ScanConfig {
-    let suggested = ScanConfig::suggested(strategy, element_bytes, n);
-    match fixed {
-        None => suggested,
-        Some(Fixed { vt, block_threads, composition }) => {
-            ScanConfig { vt, block_threads, composition: composition.unwrap_or(suggested.composition), ..suggested }
-        }
-    }
 }
 
 /// The tables in `tuning/`, by name.

@@ -1,6 +1,5 @@
 //! A tuning table as its file has it: reading, checking, writing.
 
-use super::{Fixed, LARGE, configured};
 use crate::element::{ElementType, Instance, Operator};
 use crate::gpu::{Architecture, Gpu};
 use crate::strategy::plan::{Plan, ScanRequest};
@@ -9,6 +8,27 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+
+/// Elements at which a row without a limit is tried.
+pub(super) const LARGE: u64 = 1 << 32;
+
+/// What a row says of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fixed {
+    vt: u32,
+    block_threads: u32,
+    composition: Option<Composition>,
+}
+
+pub(super) fn configured(strategy: Strategy, fixed: Option<Fixed>, element_bytes: usize, n: u64) -> ScanConfig {
+    let suggested = ScanConfig::suggested(strategy, element_bytes, n);
+    match fixed {
+        None => suggested,
+        Some(Fixed { vt, block_threads, composition }) => {
+            ScanConfig { vt, block_threads, composition: composition.unwrap_or(suggested.composition), ..suggested }
+        }
+    }
+}
 
 /// Where a table came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,21 @@
 //! From the text of a litmus test to its program and what is asked of it.
 
-use super::LitmusError;
-use crate::lab::axiomatic::axioms::Execution;
+use crate::lab::axiomatic::axioms::{Execution, ModelError};
 use crate::lab::axiomatic::program::{
     Access, Expression, Operation, Place, Program, Register, Scope, Semantics, Statement, Thread,
 };
 use std::collections::BTreeMap;
+
+/// A test that cannot be read or searched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LitmusError {
+    /// A part of its text is not in the form of this module.
+    #[error("'{text}' is not {expected}")]
+    Syntax { text: String, expected: &'static str },
+    /// Its program cannot be searched.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
 
 fn syntax(text: &str, expected: &'static str) -> LitmusError {
     LitmusError::Syntax { text: text.trim().to_owned(), expected }

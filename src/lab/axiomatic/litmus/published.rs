@@ -1,6 +1,6 @@
 //! The litmus tests, each with the verdict that was published.
 
-use super::{Litmus, Origin, Verdict};
+use super::test::{Litmus, Origin, Verdict};
 
 macro_rules! tests {
     ($($name:literal $verdict:ident $origin:ident $source:literal { $($thread:literal)* } $outcome:literal)*) => {

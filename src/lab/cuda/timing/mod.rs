@@ -38,7 +38,7 @@ use crate::lab::verify::Verification;
 use crate::strategy::plan::{KernelKey, Plan};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
-use subjects::{PreparedSubject, Work, request};
+use subjects::{Preparation, PreparedSubject, Work, request};
 use timer::Timer;
 use verification::{ChunkPrefixes, Input};
 
@@ -131,8 +131,9 @@ impl GpuLaboratory {
             Err(error @ CudaError::OutOfMemory { .. }) => return Ok(OpenedPoint::DoesNotFit(error.to_string())),
             prefixes => prefixes?,
         };
+        let preparation = Preparation { gpu, bounds: &self.bounds, resources: &self.resources };
         let mut prepared: Vec<Result<PreparedSubject, NotMeasured>> =
-            point.entries.iter().map(|entry| self.prepare_subject(point, &entry.subject)).collect();
+            point.entries.iter().map(|entry| preparation.subject(point, &entry.subject)).collect();
         let gpu = &mut self.timer.gpu;
         // Each pass may replace memory that an earlier subject was bound to; from the one on that replaces
         // nothing, every address stands. A pass that drops a subject for want of memory may shrink it again.

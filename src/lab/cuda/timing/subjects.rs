@@ -1,17 +1,17 @@
 //! What is measured: our scans, their bounds, peers, copies and the timer's own kernels, ready to run.
 
-use super::GpuLaboratory;
 use crate::cuda::compile::KernelResources;
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::launch::{PreparedScan, function};
+use crate::cuda::launch::{KernelSet, PreparedScan, function};
 use crate::lab::cuda::graph::Graph;
 use crate::lab::cuda::harness::{self, GpuHarness, THREADS};
 use crate::lab::measure::point::{Point, Subject};
 use crate::lab::measure::run::{NotMeasured, SubjectFacts};
 use crate::lab::peers::{self, PeerError, PreparedPeer};
-use crate::strategy::plan::{ScanRequest, Step};
+use crate::strategy::plan::{KernelKey, ScanRequest, Step};
 use crate::strategy::{Mode, ScanConfig, Strategy};
 use cudarc::driver::{CudaFunction, result};
+use std::collections::HashMap;
 
 /// Bytes that a block of the copy kernels moves, `COPY_THREADS · COPY_WORDS_PER_THREAD` words of 16 bytes.
 const COPY_TILE_BYTES: u64 = 256 * 4 * 16;
@@ -114,9 +114,18 @@ pub(super) fn request(point: &Point, strategy: Strategy, mode: Mode, config: Sca
     }
 }
 
-impl GpuLaboratory {
-    pub(super) fn prepare_subject(&self, point: &Point, subject: &Subject) -> Result<PreparedSubject, NotMeasured> {
-        let gpu = &self.timer.gpu;
+/// What subjects are prepared with.
+pub(super) struct Preparation<'a> {
+    pub(super) gpu: &'a GpuHarness,
+    /// The kernels without their waiting.
+    pub(super) bounds: &'a KernelSet,
+    /// Registers and spills of the kernels as they are, from `compile_ahead`.
+    pub(super) resources: &'a HashMap<KernelKey, KernelResources>,
+}
+
+impl Preparation<'_> {
+    pub(super) fn subject(&self, point: &Point, subject: &Subject) -> Result<PreparedSubject, NotMeasured> {
+        let gpu = self.gpu;
         let not_launchable = |error: CudaError| NotMeasured::NotLaunchable(error.to_string());
         let tool = |name: &str, work: &dyn Fn(CudaFunction) -> Work, access_bytes: Option<u32>| {
             let kernel = function(&gpu.tools, name).map_err(not_launchable)?;
@@ -142,7 +151,7 @@ impl GpuLaboratory {
             | Subject::Bound { strategy, mode, config } => {
                 let is_bound = matches!(subject, Subject::Bound { .. });
                 let request = request(point, *strategy, *mode, *config);
-                let kernels = if is_bound { &self.bounds } else { &gpu.kernels };
+                let kernels = if is_bound { self.bounds } else { &gpu.kernels };
                 let scan = PreparedScan::new(&request, kernels).map_err(not_launchable)?;
                 let facts = self.facts(&scan, is_bound);
                 let work = Work::Scan(Box::new(scan));
@@ -175,7 +184,6 @@ impl GpuLaboratory {
         }
     }
 
-    /// Registers and spills are those of the kernels as they are, from [`Self::compile_ahead`].
     fn facts(&self, scan: &PreparedScan, is_bound: bool) -> SubjectFacts {
         let steps = if is_bound { &[][..] } else { &scan.plan.steps };
         let resources = |step: &Step| self.resources.get(&step.key()).copied();

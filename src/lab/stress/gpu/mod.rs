@@ -21,10 +21,12 @@ pub mod child;
 mod lane;
 mod report;
 pub mod sanitizer;
+mod settings;
 
 pub use super::scan_case::CaseError;
 pub use case::{Launching, Scale, StressCase};
 pub use report::{Finding, GpuStressProgress, GpuStressReport, StressFailure, StressOutcome};
+pub use settings::GpuStressSettings;
 
 use crate::cuda::compile::{Compiler, Variant};
 use crate::cuda::error::{Context as _, CudaError};
@@ -50,64 +52,6 @@ const LOOK_RUNS: u64 = 256;
 const DATA_SETS: u64 = 3;
 /// Failures after which stress of the kernels as they are has seen enough.
 const MOST_FAILURES: usize = 5;
-
-/// What to run.
-#[derive(Debug, Clone)]
-pub struct GpuStressSettings {
-    /// The GPU's number.
-    pub device: usize,
-    /// Runs to make at least.
-    pub runs: u64,
-    /// Seconds after which no further case begins, compilation not counted.
-    pub seconds: Option<f64>,
-    /// What everything is drawn from.
-    pub seed: u64,
-    /// The fault that the kernels or the host are to have.
-    pub mutant: Option<&'static Mutant>,
-    /// Different configurations of kernels to compile.
-    pub palette: u64,
-    /// Whether a slow tool looks on: few small runs, no delays, patience.
-    pub is_small: bool,
-}
-
-impl Default for GpuStressSettings {
-    fn default() -> Self {
-        Self { device: 0, runs: 100_000, seconds: None, seed: 1, mutant: None, palette: 96, is_small: false }
-    }
-}
-
-impl GpuStressSettings {
-    fn pace(&self) -> Pace {
-        let pace = |scale, wait_ms, limit_s| Pace {
-            scale,
-            wait: Duration::from_millis(wait_ms),
-            limit: Duration::from_secs(limit_s),
-        };
-        match (self.is_small, self.mutant) {
-            (true, _) => pace(Scale::Small, 20_000, 300),
-            (false, Some(_)) => pace(Scale::Short, 50, 10),
-            (false, None) => pace(Scale::Full, 2_000, 60),
-        }
-    }
-
-    fn draw(&self, index: u64) -> StressCase {
-        StressCase::draw(self.seed, index, self.palette, self.mutant, self.pace().scale)
-    }
-
-    /// The cases that are drawn first: what their kernels are is what all later cases use.
-    pub fn palette_cases(&self) -> Vec<StressCase> {
-        (0..self.palette.max(1)).map(|index| self.draw(index)).collect()
-    }
-}
-
-/// How long things may take.
-struct Pace {
-    scale: Scale,
-    /// Until a tile that waits gives up.
-    wait: Duration,
-    /// For the launches between two looks.
-    limit: Duration,
-}
 
 /// Why stress did not run. What it finds is no error but a [`Finding`].
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! What stress on a GPU found, as it goes from one process to another.
 
-use super::GpuStressSettings;
+use super::settings::GpuStressSettings;
 use serde::{Deserialize, Serialize};
 
 /// What went wrong in a run.

@@ -3,8 +3,8 @@
 //! It is kept under the SHA-256 of its sources, the options and what the compiler says of itself, so a changed kernel
 //! never meets an old program.
 
+use super::job::{Job, ThreadSanitizerError};
 use super::report::{self, Ending};
-use super::{Job, ThreadSanitizerError};
 use crate::kernels::sources::for_host;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;

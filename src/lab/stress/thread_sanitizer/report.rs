@@ -1,6 +1,6 @@
 //! What the program says, as data.
 
-use super::ThreadSanitizerError;
+use super::job::ThreadSanitizerError;
 use std::collections::BTreeMap;
 use std::fmt;
 

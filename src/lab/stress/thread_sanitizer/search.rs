@@ -1,6 +1,7 @@
 //! Drawing jobs until one is not clean.
 
-use super::{Ending, Job, ThreadSanitizer, ThreadSanitizerError, beyond_reach};
+use super::job::beyond_reach;
+use super::{Ending, Job, ThreadSanitizer, ThreadSanitizerError};
 use crate::cpu::BlockOrder;
 use crate::lab::stress::detector::Limits;
 use crate::lab::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};

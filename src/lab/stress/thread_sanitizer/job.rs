@@ -1,0 +1,281 @@
+//! What the program is asked to run, and why it may not.
+
+use crate::abi;
+use crate::cpu::BlockOrder;
+use crate::element::{ElementType, Instance, Operator};
+use crate::lab::stress::{Case, Disturbance, Mutant, Need, WorkspaceStart, mutant_number};
+use crate::strategy::plan::{Place, Plan, ScanRequest, Step};
+use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadSanitizerError {
+    /// No compiler.
+    #[error("no C++ compiler for ThreadSanitizer (tried {tried}); install g++, or set CXX")]
+    NoCompiler { tried: String },
+    /// A compiler without the sanitizer's library.
+    #[error(
+        "'{compiler}' makes no program with -fsanitize=thread; install its library (Debian and Ubuntu: libtsan2 comes \
+         with g++, libclang-rt-dev for clang; Fedora: libtsan), or set CXX to another compiler: {output}"
+    )]
+    NoLibrary { compiler: String, output: String },
+    /// The program does not compile: a fault of ours, or a compiler too old for C++17.
+    #[error("'{compiler}' cannot compile {file}: {output}")]
+    Compile { compiler: String, file: String, output: String },
+    /// The compiled program cannot be written.
+    #[error("the ThreadSanitizer program cannot be kept in {}: {source}; set LOOKBACK_CACHE_DIR", folder.display())]
+    Folder { folder: PathBuf, source: std::io::Error },
+    /// ThreadSanitizer does not start here.
+    #[error(
+        "ThreadSanitizer does not run on this machine, neither as it is nor without address space randomisation \
+         (setarch -R; elsewhere: sysctl vm.mmap_rnd_bits=28): {output}"
+    )]
+    CannotRun { output: String },
+    /// The program could not be started, written to or waited for.
+    #[error("the ThreadSanitizer program: {0}")]
+    Process(#[from] std::io::Error),
+    /// The configuration cannot be launched.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The job is beyond this detector.
+    #[error("not for ThreadSanitizer: {0}")]
+    NotCovered(String),
+    /// A mutant that must be found was not.
+    #[error("ThreadSanitizer sees nothing here: it did not find the race of the canary (relaxed_tag_store)")]
+    Asleep,
+    /// An answer that is none.
+    #[error("the ThreadSanitizer program answered '{answer}'")]
+    Answer { answer: String },
+}
+
+/// One scan, under many schedules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// What is scanned and how. Blocks have up to [`Job::BLOCK_THREADS`] threads.
+    pub request: ScanRequest,
+    /// The fault that the kernels are to have ([`mutant_number`]), 0 for none.
+    pub mutant: u32,
+    /// One schedule a seed. Every fourth is the plain order: thread 0 first, each until it has to wait.
+    pub seeds: Range<u64>,
+    /// Blocks that may be started and not yet ended at one time.
+    pub resident_blocks: u32,
+    /// Scans of each schedule, one after the other in one workspace, each of another input.
+    pub launches: u32,
+    /// Probability that an access of the protocol switches to another thread.
+    pub preemption: f64,
+    /// Whether blocks start from the last to the first.
+    pub reverse: bool,
+    /// Whether the second launch is the one at the largest epoch. It scans a quarter of the elements, so that
+    /// descriptors of the first stay behind it.
+    pub wrap: bool,
+    /// Whether every launch is given the arguments of the first, as by a captured graph.
+    pub frozen: bool,
+    /// When the process is killed; of several jobs in one, the longest.
+    pub time_limit: Duration,
+}
+
+impl Job {
+    /// Threads of a block that the program takes.
+    pub const BLOCK_THREADS: u32 = 64;
+    /// Threads of all resident blocks: ThreadSanitizer keeps 256 apart and loses races of more without a word.
+    pub const THREADS_AT_ONCE: u32 = 248;
+    /// The completed epochs of a case whose second launch is the one at the largest epoch.
+    pub const EPOCHS_BEFORE_WRAP: u32 = abi::LOOKBACK_MAXIMUM_EPOCH - 1;
+    /// The instances that are compiled: values of 4, 8 and 16 bytes, and two operators that do not commute.
+    pub const INSTANCES: [(ElementType, Operator); 4] = [
+        (ElementType::U32, Operator::Sum),
+        (ElementType::U64, Operator::Sum),
+        (ElementType::AffineMap, Operator::Affine),
+        (ElementType::IndexInterval, Operator::Intervals),
+    ];
+
+    /// A hundred schedules of one launch without a fault, two resident blocks, a third of the accesses preempted.
+    pub fn new(request: ScanRequest) -> Self {
+        Self {
+            request,
+            mutant: 0,
+            seeds: 0..100,
+            resident_blocks: 2,
+            launches: 1,
+            preemption: 0.3,
+            reverse: false,
+            wrap: false,
+            frozen: false,
+            time_limit: Duration::from_secs(60),
+        }
+    }
+
+    /// Schedules of a case: those of its seed and the ones behind it. Only what [`draw`] gives is sure to be covered.
+    ///
+    /// # Errors
+    /// When the case is beyond this detector.
+    pub fn of_case(case: &Case, schedules: u64) -> Result<Self, ThreadSanitizerError> {
+        let beyond = |why: &str| Err(ThreadSanitizerError::NotCovered(why.to_owned()));
+        if case.disturbance != Disturbance::None {
+            return beyond("blocks are not paused or killed here, and launches neither ended nor interrupted");
+        }
+        if case.block_order == BlockOrder::Random {
+            return beyond("blocks start in order or in reverse order here");
+        }
+        let wrap = case.completed_epochs == Self::EPOCHS_BEFORE_WRAP;
+        if case.workspace != WorkspaceStart::Zeros || !(wrap || case.completed_epochs == 0) {
+            return beyond("a workspace is new here, and the second of three launches may be at the largest epoch");
+        }
+        let job = Self {
+            mutant: case.mutant.map_or(0, Mutant::number),
+            seeds: case.seed..case.seed.saturating_add(schedules),
+            resident_blocks: case.resident_blocks,
+            launches: case.launches,
+            preemption: f64::from(case.preemption.unwrap_or(0)) / 100.0,
+            reverse: case.block_order == BlockOrder::Reverse,
+            wrap,
+            frozen: case.mutant.is_some_and(|mutant| mutant.when.needs(Need::Frozen)),
+            ..Self::new(case.request)
+        };
+        job.check()?;
+        Ok(job)
+    }
+
+    /// The same with the mutant of this name.
+    #[must_use]
+    pub fn with_mutant(self, name: &str) -> Self {
+        Self { mutant: mutant_number(name), ..self }
+    }
+
+    /// Threads of a block: those that hold values, and any beside them.
+    fn threads(&self) -> u32 {
+        let ScanConfig { block_threads, composition, .. } = self.request.config;
+        block_threads + self.request.strategy.row().shape.kernels[0].helper_threads(composition)
+    }
+
+    fn check(&self) -> Result<(), ThreadSanitizerError> {
+        let request = &self.request;
+        let instance = request.instance().canonical();
+        let threads = self.threads();
+        let fault = if !Self::INSTANCES.contains(&(instance.element(), instance.operator())) {
+            format!("there are no kernels of {instance} in its program")
+        } else if let Some(why) = beyond_reach(request.strategy) {
+            why.to_owned()
+        } else if threads > Self::BLOCK_THREADS {
+            format!("{threads} threads a block, it takes up to {}", Self::BLOCK_THREADS)
+        } else if u64::from(threads) * u64::from(self.resident_blocks) > u64::from(Self::THREADS_AT_ONCE) {
+            format!(
+                "{} resident blocks of {threads} threads, it keeps up to {} threads apart",
+                self.resident_blocks,
+                Self::THREADS_AT_ONCE
+            )
+        } else if request.n == 0 || self.resident_blocks == 0 || self.launches == 0 || self.seeds.is_empty() {
+            String::from("there is nothing to run")
+        } else if !(0.0..=1.0).contains(&self.preemption) {
+            format!("the preemption probability is {}, must be in 0.0 ..= 1.0", self.preemption)
+        } else {
+            return Ok(());
+        };
+        Err(ThreadSanitizerError::NotCovered(fault))
+    }
+
+    /// What the program reads, see there.
+    pub(super) fn text(&self) -> Result<String, ThreadSanitizerError> {
+        self.check()?;
+        let request = &self.request;
+        let instance = request.instance().canonical();
+        let plan = Plan::new(request)?;
+        let mut text = String::new();
+        let mut line = |key: &str, value: u64| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{key} {value}");
+        };
+        let is_it = |&(element, operator)| (element, operator) == (instance.element(), instance.operator());
+        line("instance", Self::INSTANCES.iter().position(is_it).unwrap_or(Self::INSTANCES.len()) as u64);
+        line("mutant", u64::from(self.mutant));
+        line("first-seed", self.seeds.start);
+        line("seeds", self.seeds.end - self.seeds.start);
+        line("resident-blocks", u64::from(self.resident_blocks));
+        line("launches", u64::from(self.launches));
+        line("preemption", self.preemption_threshold());
+        line("reverse", u64::from(self.reverse));
+        line("wrap", u64::from(self.wrap));
+        line("frozen", u64::from(self.frozen));
+        line("mode", request.mode as u64);
+        line("n", request.n);
+        line("in-place", u64::from(request.in_place));
+        line("input-offset", u64::from(request.input_offset));
+        line("output-offset", u64::from(request.output_offset));
+        line("scratch-bytes", plan.scratch_bytes);
+        line("descriptors", plan.descriptors);
+        line("descriptor-bytes", plan.descriptor_bytes);
+        plan.steps.iter().for_each(|step| write_step(&mut text, "step", step));
+        if self.wrap {
+            let small = ScanRequest { n: request.n.div_ceil(4), ..*request };
+            let _ = writeln!(text, "small-n {}", small.n);
+            Plan::new(&small)?.steps.iter().for_each(|step| write_step(&mut text, "small-step", step));
+        }
+        let canary = self.canary()?;
+        let _ = writeln!(text, "canary-n {}", canary.n);
+        Plan::new(&canary)?.steps.iter().for_each(|step| write_step(&mut text, "canary-step", step));
+        text.push_str("run\n");
+        Ok(text)
+    }
+
+    /// The probability in 65536ths.
+    fn preemption_threshold(&self) -> u64 {
+        (self.preemption * 65536.0) as u64
+    }
+
+    /// A scan whose race must be found where this job is believed, in blocks of as many threads.
+    fn canary(&self) -> Result<ScanRequest, ThreadSanitizerError> {
+        let (block_threads, descriptor) = (self.threads(), Some(Descriptor::Split));
+        let config = ScanConfig { vt: 4, block_threads, descriptor, ..ScanConfig::default() };
+        let instance = Instance::new(ElementType::U32, Operator::Sum).map_err(ConfigError::from)?;
+        let n = 9 * u64::from(config.vt * config.block_threads);
+        Ok(ScanRequest::aligned(instance, Strategy::Lookback, Mode::Inclusive, config, n))
+    }
+}
+
+/// One line: a launch as the program reads it.
+fn write_step(text: &mut String, key: &str, step: &Step) {
+    let config = step.config.to_abi(0);
+    let place = |place| match place {
+        Place::None => -1,
+        Place::Input => -2,
+        Place::Output => -3,
+        Place::Scratch(offset) => offset.cast_signed(),
+    };
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "{key} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+        step.kernel as u32,
+        config.vt,
+        config.block_threads,
+        config.mode,
+        config.pattern,
+        config.composition,
+        config.descriptor,
+        config.tile_order,
+        step.grid_blocks,
+        place(step.input),
+        place(step.output),
+        place(step.spine),
+        step.n,
+        step.tiles,
+        step.stride,
+        step.lead,
+        step.block_threads()
+    );
+}
+
+/// Why the detector takes no scan of a strategy, where it takes none.
+pub(super) fn beyond_reach(strategy: Strategy) -> Option<&'static str> {
+    match strategy.row().shape.blocks {
+        Blocks::Persistent => {
+            Some("blocks with four warps more leave no room for a second one, and it has no asynchronous copies")
+        }
+        Blocks::Cluster => Some("it has no thread block clusters"),
+        Blocks::PerTile | Blocks::Single => None,
+    }
+}
