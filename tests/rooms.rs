@@ -1,11 +1,13 @@
-//! The rooms of the crate, read from its sources: no import leads from a lower room to a higher one, and files import
-//! each other in no circle, but for the state machine of the CPU executor.
+//! The rooms of the crate, read from its sources: no import leads from a room to one later in these tables, and files
+//! import each other in no circle, but for the state machine of the CPU executor. It reads `use` and all paths, those in
+//! macro calls too. It does not see methods and fields of what another module hands over, functions that a module calls
+//! by a name that it exports with `pub use`, and files that are included.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 
-/// Rooms from the lowest to the highest; those of one line stand beside each other and do not know each other.
+/// Rooms, each of which may import from earlier lines; those of one line do not know each other.
 const FLOORS: &[&[&str]] = &[
     &["abi", "gpu", "names", "text"],
     &["element"],
@@ -17,7 +19,8 @@ const FLOORS: &[&[&str]] = &[
     &["main"],
 ];
 
-/// Rooms inside the laboratory, likewise; what is not named here stands between `verify` and `record`.
+/// Rooms inside the laboratory, likewise, but those of one line may know each other. What is not named here has no
+/// floor: only circles are looked for.
 const FLOORS_OF_LAB: &[&[&str]] =
     &[&["dataset", "device", "verify"], &["record"], &["measure"], &["axiomatic"], &["stress"], &["report"]];
 
@@ -30,28 +33,31 @@ type Module = String;
 #[derive(Default)]
 struct Imports {
     module: Module,
-    /// Paths from the crate's root, and the names that modules re-export: name, path.
+    /// Paths from the crate's root.
     paths: BTreeSet<Vec<String>>,
+    /// What `use` gives a name, and what is exported under one.
+    names: BTreeMap<String, Vec<String>>,
     exports: Vec<(String, Vec<String>)>,
 }
 
 impl Imports {
-    fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
+    /// A path that begins with no keyword is one of the module's own names: an import, a child, or else something of
+    /// the module or of another crate, which leads to the module itself.
+    fn absolute(&self, path: &[String]) -> Vec<String> {
         let mut base: Vec<String> =
             self.module.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
         let mut rest = path;
-        match rest.first()?.as_str() {
-            "crate" => (base, rest) = (Vec::new(), &rest[1..]),
-            "self" => rest = &rest[1..],
-            "super" => {}
-            _ => return None,
+        match path[0].as_str() {
+            "crate" => (base, rest) = (Vec::new(), &path[1..]),
+            "self" => rest = &path[1..],
+            _ => {}
         }
         while rest.first().is_some_and(|part| part == "super") {
             base.pop();
             rest = &rest[1..];
         }
         base.extend_from_slice(rest);
-        Some(base)
+        base
     }
 
     fn tree(&mut self, tree: &syn::UseTree, before: &[String], is_public: bool) {
@@ -59,23 +65,22 @@ impl Imports {
         match tree {
             syn::UseTree::Path(path) => self.tree(&path.tree, &below(&path.ident), is_public),
             syn::UseTree::Group(group) => group.items.iter().for_each(|item| self.tree(item, before, is_public)),
-            syn::UseTree::Glob(_) => self.found(before.to_vec(), None),
-            syn::UseTree::Name(name) => {
-                let path = if name.ident == "self" { before.to_vec() } else { below(&name.ident) };
-                self.found(path, is_public.then(|| name.ident.to_string()));
+            syn::UseTree::Glob(_) => drop(self.paths.insert(self.absolute(before))),
+            syn::UseTree::Name(name) if name.ident == "self" => {
+                self.found(before, before.last().expect("a name before it"), is_public);
             }
-            syn::UseTree::Rename(name) => self.found(below(&name.ident), is_public.then(|| name.rename.to_string())),
+            syn::UseTree::Name(name) => self.found(&below(&name.ident), &name.ident.to_string(), is_public),
+            syn::UseTree::Rename(name) => self.found(&below(&name.ident), &name.rename.to_string(), is_public),
         }
     }
 
-    fn found(&mut self, path: Vec<String>, exported_as: Option<String>) {
-        // `pub use child::Name` in a module's own file.
-        let in_child = [&["self".to_owned()], path.as_slice()].concat();
-        let absolute = self.absolute(&path).or_else(|| exported_as.as_ref().and_then(|_| self.absolute(&in_child)));
-        match (absolute, exported_as) {
-            (Some(path), Some(name)) => self.exports.push((name, path)),
-            (Some(path), None) => drop(self.paths.insert(path)),
-            (None, _) => {}
+    fn found(&mut self, path: &[String], name: &str, is_public: bool) {
+        let path = self.absolute(path);
+        if is_public {
+            self.exports.push((name.to_owned(), path));
+        } else {
+            self.names.insert(self.absolute(&[name.to_owned()]).join("::"), path.clone());
+            self.paths.insert(path);
         }
     }
 }
@@ -106,12 +111,22 @@ impl<'ast> Visit<'ast> for Imports {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        if names.len() > 1
-            && let Some(path) = self.absolute(&names)
-        {
-            self.paths.insert(path);
+        // A single name is something that the module exports, or its own; in small letters it may be a variable too.
+        if names.len() > 1 || names[0].starts_with(char::is_uppercase) {
+            self.paths.insert(self.absolute(&names));
         }
         visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        let tokens = call.tokens.to_string().replace(" :: ", "::");
+        for path in tokens.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
+            let names: Vec<String> = path.split("::").map(str::to_owned).collect();
+            if names.len() > 1 && names.iter().all(|name| !name.is_empty()) {
+                self.paths.insert(self.absolute(&names));
+            }
+        }
+        visit::visit_macro(self, call);
     }
 }
 
@@ -167,11 +182,15 @@ fn imports() -> BTreeMap<Module, BTreeSet<Module>> {
         }
         (1..=path.len()).rev().map(|end| path[..end].join("::")).find(|module| modules.contains(module.as_str()))
     };
+    let imported = |imports: &Imports, path: &[String]| {
+        let own = (1..=path.len()).find_map(|end| Some((imports.names.get(&path[..end].join("::"))?, end)));
+        own.map_or_else(|| path.to_vec(), |(target, end)| [target.as_slice(), &path[end..]].concat())
+    };
     let arrows = |imports: &Imports| {
         imports
             .paths
             .iter()
-            .filter_map(|path| home(path))
+            .filter_map(|path| home(&imported(imports, path)))
             .filter(|to| *to != imports.module && !to.is_empty())
             .collect()
     };
@@ -203,7 +222,7 @@ fn no_import_leads_from_a_lower_room_to_a_higher_one() {
             }
         }
     }
-    assert!(wrong.is_empty(), "arrows that run up:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "imports from rooms later in the table:\n{}", wrong.join("\n"));
 }
 
 #[test]
