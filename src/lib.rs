@@ -1,7 +1,7 @@
 //! Decoupled look-back prefix scans on NVIDIA GPUs, beside every textbook strategy, and a CPU device
 //! that runs the very same kernels.
 //!
-//! Each room knows those above it in this table and none below; `tests/rooms.rs` reads the imports and says so.
+//! Each room knows those earlier in this table and none later in it; `tests/rooms.rs` reads the imports and says so.
 //!
 //! | room | what it is for |
 //! |---|---|

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 
 /// Rooms, each of which may import from earlier lines; those of one line do not know each other.
-const FLOORS: &[&[&str]] = &[
+const ROOMS: &[&[&str]] = &[
     &["abi", "gpu", "names", "text"],
     &["element"],
     &["strategy"],
@@ -20,8 +20,8 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// Rooms inside the laboratory, likewise, but those of one line may know each other. What is not named here has no
-/// floor: only circles are looked for.
-const FLOORS_OF_LAB: &[&[&str]] =
+/// place: only circles are looked for.
+const ROOMS_OF_LAB: &[&[&str]] =
     &[&["dataset", "device", "verify"], &["record"], &["measure"], &["axiomatic"], &["stress"], &["report"]];
 
 /// Files of the CPU executor that are one state machine: a coroutine's callbacks come back to the scheduler that runs it.
@@ -197,8 +197,8 @@ fn imports() -> BTreeMap<Module, BTreeSet<Module>> {
     read.iter().map(|imports| (imports.module.clone(), arrows(imports))).collect()
 }
 
-fn floor(floors: &[&[&str]], room: &str) -> Option<usize> {
-    floors.iter().position(|rooms| rooms.contains(&room))
+fn place(rooms: &[&[&str]], room: &str) -> Option<usize> {
+    rooms.iter().position(|rooms| rooms.contains(&room))
 }
 
 fn room(module: &str) -> &str {
@@ -206,18 +206,18 @@ fn room(module: &str) -> &str {
 }
 
 #[test]
-fn no_import_leads_from_a_lower_room_to_a_higher_one() {
+fn no_import_leads_to_a_room_later_in_the_table() {
     let mut wrong = Vec::new();
     for (from, targets) in imports() {
         for to in targets {
-            let up = |floors, from: &str, to: &str| match (floor(floors, from), floor(floors, to)) {
-                (Some(below), Some(above)) => above > below || above == below && from != to,
+            let is_later = |rooms, from: &str, to: &str| match (place(rooms, from), place(rooms, to)) {
+                (Some(own), Some(other)) => other > own || other == own && from != to,
                 _ => false,
             };
             let of_lab = |module: &'_ str| module.strip_prefix("lab::").map(|rest| room(rest).to_owned());
-            let inside = matches!((of_lab(&from), of_lab(&to)), (Some(a), Some(b)) if up(FLOORS_OF_LAB, &a, &b)
-                && floor(FLOORS_OF_LAB, &a) != floor(FLOORS_OF_LAB, &b));
-            if !from.is_empty() && up(FLOORS, room(&from), room(&to)) || inside {
+            let inside = matches!((of_lab(&from), of_lab(&to)), (Some(a), Some(b)) if is_later(ROOMS_OF_LAB, &a, &b)
+                && place(ROOMS_OF_LAB, &a) != place(ROOMS_OF_LAB, &b));
+            if !from.is_empty() && is_later(ROOMS, room(&from), room(&to)) || inside {
                 wrong.push(format!("{from} imports {to}"));
             }
         }
@@ -226,9 +226,9 @@ fn no_import_leads_from_a_lower_room_to_a_higher_one() {
 }
 
 #[test]
-fn every_room_has_a_floor() {
+fn every_room_has_a_place_in_the_table() {
     for module in imports().keys().filter(|module| !module.is_empty()) {
-        assert!(floor(FLOORS, room(module)).is_some(), "{module}: give its room a floor in this test");
+        assert!(place(ROOMS, room(module)).is_some(), "{module}: give its room a place in the table of this test");
     }
 }
 
