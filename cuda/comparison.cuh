@@ -17,6 +17,8 @@ struct alignas(16) bits128 {
   u64 high;
 };
 
+__device__ bool same(bits128 a, bits128 b) { return a.low == b.low && a.high == b.high; }
+
 __device__ u64 first_index() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ u64 index_stride() { return static_cast<u64>(gridDim.x) * blockDim.x; }
 

@@ -9,7 +9,7 @@
 // src/lab/measure/input.rs. So the input needs no second copy: whoever verifies makes it anew, and sees also
 // whether a kernel has changed it.
 //
-// - `hold`, `clock_probe`, `overwrite`, `spin`, `empty`: tools of the timer (src/lab/measure/sampling.rs).
+// - `hold`, `clock_probe`, `overwrite`, `spin`, `empty`: tools of the timer (src/lab/cuda/timing/timer.rs).
 // - `copy_16_*`: the floor, the same once more under another name, and one that is slower on purpose.
 // - `generate_*`: inputs. `check_*`: verdicts, added to one `comparison`, which the host sets to {0, ~0} before.
 

@@ -5,17 +5,7 @@
 // around it, fills both for the next run, and hands that run its seed. So a graph of many runs can be
 // replayed many times with other delays each time, and the host looks only every few hundred runs.
 #include "abi.h"
-
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef long long i64;
-
-struct alignas(16) bits128 {
-  u64 low;
-  u64 high;
-};
+#include "comparison.cuh"
 
 // What a lane has seen so far. `Tally` in src/lab/stress/gpu/lane.rs is the same.
 struct stress_tally {
@@ -44,10 +34,6 @@ struct stress_turn {
   lookback_stress* states[6];  // of its modules; null where there are fewer
 };
 
-__device__ u64 first_index() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
-__device__ u64 index_stride() { return static_cast<u64>(gridDim.x) * blockDim.x; }
-
-__device__ bool same(bits128 a, bits128 b) { return a.low == b.low && a.high == b.high; }
 template <class T>
 __device__ bool same(T a, T b) {
   return a == b;

@@ -1,5 +1,5 @@
 // Comparison of an output with its reference, on the device: at 2^32 elements the trip over the bus would
-// take longer than everything else. Not a kernel of the laboratory: plain loads, nothing measured.
+// take longer than everything else. Plain loads: nothing of this is measured.
 
 #include "comparison.cuh"
 #include "instances.h"
@@ -13,7 +13,6 @@ __device__ bool same(T a, T b) {
   memcpy(&bits_of_b, &b, sizeof(T));
   return (a != a && b != b) || bits_of_a == bits_of_b;
 }
-__device__ bool same(bits128 a, bits128 b) { return a.low == b.low && a.high == b.high; }
 
 // Element i of the output must be element i of the inclusive reference; of an exclusive scan
 // (`shift` 1) element i - 1, and the identity at the front.
