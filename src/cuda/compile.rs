@@ -311,7 +311,7 @@ impl Compiler {
     ) -> Result<CompiledKernel, CudaError> {
         check_clusters(kernel, architecture)?;
         let options = definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?);
-        let threads = config.block_threads + kernel.helper_threads(config.composition);
+        let threads = kernel.block_threads(config.block_threads, config.composition);
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
         // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only
         // where it spilled, because it costs occupancy.
@@ -349,7 +349,7 @@ impl Compiler {
             String::from("--std=c++17"),
             String::from("--device-as-default-execution-space"),
             String::from("--generate-line-info"),
-            format!("-DLOOKBACK_LAUNCH_BOUNDS={}", config.block_threads + kernel.helper_threads(config.composition)),
+            format!("-DLOOKBACK_LAUNCH_BOUNDS={}", kernel.block_threads(config.block_threads, config.composition)),
         ];
         options.extend(definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?));
         let failed = |log: String| CudaError::CompilationFailed {

@@ -6,9 +6,9 @@ use super::memory::RelaxedCapture;
 use super::workspace::{RegionKey, Workspace};
 use crate::abi;
 use crate::gpu::Architecture;
+use crate::strategy::ConfigError;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Kernel, KernelKey, Plan, ScanRequest, Step};
-use crate::strategy::{ConfigError, Descriptor};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, sys};
 use cudarc::nvrtc::Ptx;
@@ -183,7 +183,7 @@ pub(crate) fn launch_limits(
     function
         .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
         .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;
-    let threads = config.block_threads + kernel.helper_threads(config.composition);
+    let threads = kernel.block_threads(config.block_threads, config.composition);
     let resident = function
         .occupancy_max_active_blocks_per_multiprocessor(threads, bytes as usize, None)
         .during(|| String::from("asking how many blocks of a kernel run at one time"))?;
@@ -286,12 +286,8 @@ impl PreparedScan {
 
     /// Reserves what the launches need and keeps every address.
     pub(crate) fn bind(&mut self, input: u64, output: u64, workspace: &mut Workspace) -> Result<(), CudaError> {
-        let with_descriptors = self.plan.steps.iter().rfind(|step| step.uses_descriptors());
-        let region = RegionKey {
-            layout: with_descriptors.map_or(Descriptor::Packed64, |step| step.config.descriptor),
-            published_bytes: self.request.problem.published().bytes(),
-        };
-        let Plan { descriptors, descriptor_bytes, scratch_bytes, .. } = self.plan;
+        let Plan { descriptors, layout, descriptor_bytes, scratch_bytes, .. } = self.plan;
+        let region = RegionKey { layout, published_bytes: self.request.problem.published().bytes() };
         let reserved = workspace.reserve(region, descriptors, descriptor_bytes, scratch_bytes)?;
         self.addresses = Addresses { input, output, ..reserved };
         Ok(())

@@ -131,10 +131,8 @@ impl Dataset {
     pub fn expected_exactly(&self, mode: Mode, index: u64) -> Option<Vec<u8>> {
         let Reference::Exact(prefixes) = &self.reference else { return None };
         let bytes = self.instance.element().bytes();
-        let at = match mode {
-            Mode::Inclusive => index as usize,
-            Mode::Exclusive | Mode::InclusiveMinusInput if index == 0 => return Some(self.instance.identity_bytes()),
-            Mode::Exclusive | Mode::InclusiveMinusInput => index as usize - 1,
+        let Some(at) = (index as usize).checked_sub(mode.lag() as usize) else {
+            return Some(self.instance.identity_bytes());
         };
         prefixes.get(at * bytes..(at + 1) * bytes).map(<[u8]>::to_vec)
     }
@@ -143,15 +141,10 @@ impl Dataset {
     /// tests and small n.
     pub fn expected_output(&self, mode: Mode) -> Option<Vec<u8>> {
         let Reference::Exact(prefixes) = &self.reference else { return None };
-        Some(match mode {
-            Mode::Inclusive => prefixes.clone(),
-            Mode::Exclusive | Mode::InclusiveMinusInput if self.n == 0 => Vec::new(),
-            Mode::Exclusive | Mode::InclusiveMinusInput => {
-                let mut shifted = self.instance.identity_bytes();
-                shifted.extend_from_slice(&prefixes[..prefixes.len() - shifted.len()]);
-                shifted
-            }
-        })
+        let mut shifted = self.instance.identity_bytes().repeat(mode.lag() as usize);
+        shifted.extend_from_slice(prefixes);
+        shifted.truncate(prefixes.len());
+        Some(shifted)
     }
 }
 
@@ -231,7 +224,7 @@ fn sum_in_double_double(values: impl ExactSizeIterator<Item = f64>) -> Reference
 }
 
 /// Knuth's two-sum: `left + right` rounded, and exactly what the rounding lost.
-fn two_sum(left: f64, right: f64) -> (f64, f64) {
+pub(crate) fn two_sum(left: f64, right: f64) -> (f64, f64) {
     let sum = left + right;
     let right_share = sum - left;
     let left_share = sum - right_share;
@@ -239,7 +232,7 @@ fn two_sum(left: f64, right: f64) -> (f64, f64) {
 }
 
 /// Plateaus over which the range of random minima and maxima widens.
-const PLATEAUS: usize = 4096;
+pub(crate) const PLATEAUS: u64 = 4096;
 
 fn fill(instance: Instance, seed: u64, bytes: &mut [u8]) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -292,7 +285,7 @@ fn unit(random: &mut Pcg64Mcg) -> f64 {
 /// Values whose range widens downwards or upwards from plateau to plateau.
 fn fill_widening(falling: bool, element: ElementType, random: &mut Pcg64Mcg, bytes: &mut [u8]) {
     let element_bytes = element.bytes();
-    let plateau_bytes = (bytes.len() / element_bytes).div_ceil(PLATEAUS).max(1) * element_bytes;
+    let plateau_bytes = (bytes.len() / element_bytes).div_ceil(PLATEAUS as usize).max(1) * element_bytes;
     let plateaus = bytes.len().div_ceil(plateau_bytes) as u64;
     for (plateau, values) in bytes.chunks_mut(plateau_bytes).enumerate() {
         // A 64-bit fraction of the type's range; the first plateau has some of it already.

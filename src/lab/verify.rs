@@ -9,8 +9,8 @@
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Float, Instance};
 use crate::lab::dataset::{Dataset, Reference};
+use crate::strategy::Rounding;
 use crate::strategy::plan::ScanRequest;
-use crate::strategy::{Mode, Rounding};
 use serde::{Deserialize, Serialize};
 
 /// The verdict over all elements of one output.
@@ -35,10 +35,7 @@ impl Verification {
 /// `output` lacks, or has too many, count as mismatches.
 pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verification {
     let element_bytes = request.instance().element().bytes();
-    let shift = match request.mode {
-        Mode::Inclusive => 0,
-        Mode::Exclusive | Mode::InclusiveMinusInput => 1,
-    };
+    let shift = request.mode.lag() as usize;
     let n = dataset.n as usize;
     let found = output.len() / element_bytes;
     let mut tally = Tally::default();
@@ -185,7 +182,7 @@ impl InstanceVisitor for CompareExactly<'_> {
 mod tests {
     use super::*;
     use crate::element::{ElementType, Operator};
-    use crate::strategy::{ScanConfig, Strategy};
+    use crate::strategy::{Mode, ScanConfig, Strategy};
     use proptest::prelude::*;
 
     fn request(instance: Instance, mode: Mode, n: u64) -> ScanRequest {

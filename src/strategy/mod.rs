@@ -33,6 +33,16 @@ named! {
     }
 }
 
+impl Mode {
+    /// By how many elements the output lags behind the inclusive scan, before the input is taken off again.
+    pub const fn lag(self) -> u64 {
+        match self {
+            Self::Inclusive => 0,
+            Self::Exclusive | Self::InclusiveMinusInput => 1,
+        }
+    }
+}
+
 named! {
     /// The scan over one value a lane (or a thread of a block).
     pub enum Pattern as "scan pattern" {

@@ -61,6 +61,8 @@ pub struct Plan {
     pub scratch_bytes: u64,
     /// Tile descriptors that the plan's launches need, 0 if none.
     pub descriptors: u64,
+    /// How they are laid out.
+    pub layout: Descriptor,
     /// Bytes of one descriptor, flags and slots together.
     pub descriptor_bytes: u64,
     /// Widest access of a lane in bytes: the 16 of a vector, or less where VT is not a multiple.
@@ -89,10 +91,12 @@ impl Plan {
             return Err(ConfigError::TooManyBlocks { n: request.n, blocks: most });
         }
         let descriptors = planner.steps.iter().map(|step| step.descriptors).max();
+        let layout = planner.steps.iter().find(|step| step.uses_descriptors()).map(|step| step.config.descriptor);
         Ok(Plan {
             steps: planner.steps,
             scratch_bytes: planner.scratch_bytes,
             descriptors: descriptors.unwrap_or(0),
+            layout: layout.unwrap_or(Descriptor::Packed64),
             descriptor_bytes: Plan::descriptor_bytes(planner.config.descriptor, request.problem.published().bytes()),
             access_bytes,
         })

@@ -417,6 +417,11 @@ impl Kernel {
         self.strategy().row().shape.helper_threads(composition)
     }
 
+    /// Threads of a block as it is launched, of which so many hold values.
+    pub fn block_threads(self, with_values: u32, composition: Composition) -> u32 {
+        with_values + self.helper_threads(composition)
+    }
+
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).
     pub fn is_persistent(self) -> bool {
         self.strategy().row().shape.blocks == Blocks::Persistent

@@ -7,7 +7,7 @@
 //! and stay what earlier runs left, because that is what users' launches find.
 
 use super::harness::{
-    self, GpuHarness, Slot, TIME_LIMIT, driver_cuda, elapsed_ns, kernel_module_version, lag, on_all_cores,
+    self, GpuHarness, Slot, TIME_LIMIT, driver_cuda, elapsed_ns, kernel_module_version, on_all_cores,
 };
 use crate::cuda::compile::Compiler;
 use crate::cuda::error::CudaError;
@@ -17,6 +17,7 @@ use crate::element::{Instance, Problem};
 use crate::gpu::{Architecture, Gpu};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing};
+use crate::lab::statistics::Summary;
 use crate::lab::verify::{Verification, error_factor};
 use crate::strategy::plan::{Plan, ScanRequest};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -261,7 +262,8 @@ impl Run<'_> {
             .windows(2)
             .map(|pair| Ok(elapsed_ns(&pair[0], &pair[1])? / scans as f64))
             .collect::<Result<Vec<_>, CudaError>>()?;
-        Ok(Timing { median_ns: median(&samples_ns), samples_ns })
+        let median_ns = Summary::of(&samples_ns).map_or(0.0, |summary| summary.median);
+        Ok(Timing { median_ns, samples_ns })
     }
 
     /// Compares every output element, and checks that nothing else was written.
@@ -314,7 +316,7 @@ impl Run<'_> {
     /// The output against the reference.
     fn compare_output(&self, output: u64) -> Result<(), CudaError> {
         let (n, element) = (self.loaded.n, self.loaded.instance.element());
-        let (lag, result) = (lag(self.scan.request.mode), self.gpu.slot(Slot::Output));
+        let (lag, result) = (self.scan.request.mode.lag(), self.gpu.slot(Slot::Output));
         match &self.loaded.reference {
             LoadedReference::Exact(reference) => {
                 let name = match element.float() {
@@ -358,16 +360,6 @@ impl Device for CudaDevice {
     }
 }
 
-fn median(samples: &[f64]) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => sorted[count / 2],
-        count => f64::midpoint(sorted[count / 2 - 1], sorted[count / 2]),
-    }
-}
-
 /// The comparison bit for bit of elements of that many bytes.
 const fn exact_name(element_bytes: usize) -> &'static str {
     match element_bytes {
@@ -407,13 +399,6 @@ fn description(gpu: &GpuHarness) -> Result<DeviceDescription, CudaError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_the_middle_of_the_sorted_samples() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(&[]), 0.0);
-    }
 
     #[test]
     fn a_machine_without_a_driver_or_a_gpu_gets_a_typed_error() {

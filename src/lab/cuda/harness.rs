@@ -12,7 +12,6 @@ use crate::kernels::sources::tools_source;
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::device::DeviceError;
 use crate::lab::measure::point::Offsets;
-use crate::strategy::Mode;
 use crate::strategy::plan::ScanRequest;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUevent_flags};
@@ -436,14 +435,6 @@ pub(crate) fn kernel_module_version() -> String {
     let is_version = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
     let version = text.lines().next().and_then(|line| line.split_whitespace().find(is_version));
     version.map_or_else(|| String::from("unknown"), str::to_owned)
-}
-
-/// By how many elements the output lags behind the inclusive scan.
-pub(crate) const fn lag(mode: Mode) -> u64 {
-    match mode {
-        Mode::Inclusive => 0,
-        Mode::Exclusive | Mode::InclusiveMinusInput => 1,
-    }
 }
 
 /// A request in the words of messages.

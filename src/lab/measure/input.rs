@@ -5,8 +5,7 @@
 //! indices before anything is measured on it.
 
 use crate::element::{Distribution, ElementType, Float, Instance};
-
-const PLATEAUS: u64 = 4096;
+use crate::lab::dataset::PLATEAUS;
 
 /// Whether inputs of this instance can be made and verified on the device: numbers.
 pub fn is_supported(instance: Instance) -> bool {

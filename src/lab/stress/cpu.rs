@@ -347,8 +347,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
         return Err(failed(0)(broken("sums of floats have no exact reference".to_owned())));
     };
     let uses_descriptors = plan.steps.iter().any(|step| step.uses_descriptors());
-    let layout = plan.steps.iter().find(|step| step.uses_descriptors()).map(|step| step.config.descriptor);
-    let layout = layout.unwrap_or(Descriptor::Packed64);
+    let layout = plan.layout;
     // Room for more than is needed: a wrap must clear that too.
     let capacity = plan.descriptors + draw.below(8);
     let mut workspace = Workspace::new(capacity, layout, element_bytes);

@@ -4,7 +4,8 @@ use super::subjects::{PreparedSubject, Work};
 use crate::cuda::error::CudaError;
 use crate::cuda::memory::Buffer;
 use crate::element::{Distribution, Instance};
-use crate::lab::cuda::harness::{Comparisons, GpuHarness, Slot, lag};
+use crate::lab::cuda::harness::{Comparisons, GpuHarness, Slot};
+use crate::lab::dataset::two_sum;
 use crate::lab::measure::input;
 use crate::lab::measure::run::NotMeasured;
 use crate::lab::verify::{Verification, error_factor};
@@ -146,12 +147,12 @@ impl Input {
                 let mut identity = [0; 8];
                 let bytes = self.instance.identity_bytes();
                 identity[..bytes.len()].copy_from_slice(&bytes);
-                let words = [output, n, seed, made, lag(mode), u64::from_le_bytes(identity), result];
+                let words = [output, n, seed, made, mode.lag(), u64::from_le_bytes(identity), result];
                 gpu.launch_over(&format!("check_exact_{}", self.instance.identifier()), n, &words)?;
             }
             (Some(mode), Some(ChunkPrefixes { sums, chunk_length })) => {
                 let factor = subject.request.as_ref().map_or(0.0, error_factor).to_bits();
-                let words = [output, n, seed, made, *chunk_length, sums.address(), lag(mode), factor, result];
+                let words = [output, n, seed, made, *chunk_length, sums.address(), mode.lag(), factor, result];
                 gpu.launch_over(&format!("check_rounded_{element}"), n.div_ceil(*chunk_length), &words)?;
             }
         }
@@ -198,14 +199,6 @@ impl PreciseSum {
         (self.high, self.low) = two_sum(sum, error + self.low + other.low);
         self.magnitude += other.magnitude;
     }
-}
-
-/// Knuth's two-sum: `left + right` rounded, and exactly what the rounding lost.
-fn two_sum(left: f64, right: f64) -> (f64, f64) {
-    let sum = left + right;
-    let right_share = sum - left;
-    let left_share = sum - right_share;
-    (sum, (left - left_share) + (right - right_share))
 }
 
 #[cfg(test)]

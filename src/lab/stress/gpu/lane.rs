@@ -9,7 +9,7 @@ use crate::cuda::memory::{Buffer, DeviceMemory};
 use crate::gpu::Architecture;
 use crate::lab::arrays::FILLING;
 use crate::lab::cuda::graph::Graph;
-use crate::lab::cuda::harness::{lag, launch_words};
+use crate::lab::cuda::harness::launch_words;
 use crate::lab::stress::draw::Draw;
 use crate::lab::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT, workspace};
 use crate::strategy::launch::Addresses;
@@ -216,8 +216,9 @@ impl Lane {
         let nothing =
             Tally { run: 0, wrong_runs: 0, wrong_elements: 0, first_wrong: u64::MAX, finished_blocks: 0, is_wrong: 0 };
         tally.upload(0, bytemuck::bytes_of(&nothing), &stream)?;
-        let layout = case.request.config.descriptor.unwrap_or(Descriptor::Split);
-        let capacity = plans.iter().map(|plan| plan.descriptors).max().unwrap_or(0).next_multiple_of(4);
+        let largest = plans.iter().max_by_key(|plan| plan.descriptors);
+        let (layout, capacity) = largest.map_or((Descriptor::Packed64, 0), |plan| (plan.layout, plan.descriptors));
+        let capacity = capacity.next_multiple_of(4);
         let mut draw = Draw::for_purpose(case.seed, index);
         let workspace = match sharing {
             None if capacity > 0 => {
@@ -346,7 +347,7 @@ impl Lane {
                 n,
                 is_first: 0,
                 reference: data[set].reference.address(),
-                shift: lag(case.request.mode),
+                shift: case.request.mode.lag(),
                 identity: bytemuck::cast(identity),
                 next_input: if case.request.in_place { data[next_set].input.address() } else { 0 },
                 next_n: case.sizes[sizes[next]],
@@ -422,7 +423,7 @@ impl Lane {
                 let module = &self.modules[step.module];
                 let blocks = module.limits.blocks(step.grid_blocks);
                 let (kernel, _, config) = &module.key;
-                let threads = config.block_threads + kernel.helper_threads(config.composition);
+                let threads = kernel.block_threads(config.block_threads, config.composition);
                 // SAFETY: the addresses are of buffers that live as long as the lane. What a kernel with a fault does
                 // beyond them is the fault that is looked for: such kernels run in a process of their own.
                 unsafe { launch_scan(&module.function, (blocks, threads), module.limits, &step.launch, &self.stream) }?;

@@ -149,7 +149,7 @@ impl Job {
     /// Threads of a block: those that hold values, and any beside them.
     fn threads(&self) -> u32 {
         let ScanConfig { block_threads, composition, .. } = self.request.config;
-        block_threads + self.request.strategy.row().shape.kernels[0].helper_threads(composition)
+        self.request.strategy.row().shape.kernels[0].block_threads(block_threads, composition)
     }
 
     fn check(&self) -> Result<(), ThreadSanitizerError> {
