@@ -101,7 +101,8 @@ struct lookback_control {
 struct lookback_launch {
   const void* input;    // n elements (n - 1 suffice for an exclusive scan)
   void* output;         // n elements; may be the input itself, and must not overlap it otherwise
-  void* spine;          // one element a tile (three-phase strategies), or partial tree nodes (Blelloch)
+  void* spine;          // one element a tile (three phases); partial nodes of the tree, to finish the tree (Blelloch);
+                        // the input, to be subtracted in the last step (Hillis-Steele)
   struct lookback_control* control;
   void* descriptors;    // `capacity` descriptors
   lookback_u64 n;       // elements of the scan

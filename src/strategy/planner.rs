@@ -35,7 +35,7 @@ pub struct Step {
     pub input: Place,
     /// What it writes.
     pub output: Place,
-    /// The spine, where the kernel has one.
+    /// What the kernel has beside both, as `lookback_launch` says: totals of tiles, nodes or all of a tree, or the input.
     pub spine: Place,
     /// Elements of this step.
     pub n: u64,
@@ -180,6 +180,8 @@ struct Level {
     mode: Mode,
     /// [`Step::level`].
     level: u32,
+    /// Whether tiles are reduced first and scanned last, or scanned first and given their prefix last.
+    reduces_first: bool,
 }
 
 impl Planner {
@@ -355,32 +357,28 @@ impl Planner {
         (n + u64::from(lead)).div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
     }
 
-    pub(super) fn three_phases(&mut self) {
+    pub(super) fn scan_then_propagate(&mut self) {
+        self.three_phases(false);
+    }
+
+    pub(super) fn reduce_then_scan(&mut self) {
+        self.three_phases(true);
+    }
+
+    fn three_phases(&mut self, reduces_first: bool) {
         let lead = self.lead();
         let Self { problem, n, config: KernelConfig { mode, .. }, .. } = *self;
-        self.three_phase(Level { problem, input: Place::Input, output: Place::Output, n, lead, mode, level: 0 });
+        let (input, output, level) = (Place::Input, Place::Output, 0);
+        self.three_phase(Level { problem, input, output, n, lead, mode, level, reduces_first });
     }
 
     fn three_phase(&mut self, scan: Level) {
-        let Level { problem, input, output, n, lead, mode, level } = scan;
+        let Level { problem, input, output, n, lead, mode, level, reduces_first } = scan;
         let tiles = self.tiles(n, lead);
         let config = KernelConfig { mode, ..self.config.without_descriptors() };
-        let phase = |kernel, input, output, spine| Step {
-            kernel,
-            problem,
-            config,
-            grid_blocks: tiles,
-            input,
-            output,
-            spine,
-            n,
-            tiles,
-            stride: 0,
-            lead,
-            descriptors: 0,
-            helper_threads: 0,
-            level,
-        };
+        let any = self.step(Kernel::ScanTiles, config, input, output, tiles);
+        let any = Step { problem, n, tiles, lead, level, ..any };
+        let phase = |kernel, input, output, spine| Step { kernel, input, output, spine, ..any.clone() };
         if tiles == 1 {
             self.steps.push(phase(Kernel::ScanTiles, input, output, Place::None));
             return;
@@ -394,8 +392,9 @@ impl Planner {
             lead: 0,
             mode: Mode::Exclusive,
             level: level + 1,
+            reduces_first,
         };
-        if self.shape.kernels[0] == Kernel::ReduceTiles {
+        if reduces_first {
             let mut reduce = phase(Kernel::ReduceTiles, input, Place::None, spine);
             // Totals do not depend on the mode, but for the last element, which only an exclusive scan
             // must not read.

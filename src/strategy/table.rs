@@ -118,12 +118,8 @@ const UNTILED: StrategyRow = StrategyRow {
 };
 
 /// Tiles, their totals, the prefixes of these: three launches or more.
-const THREE_PHASE: StrategyRow = StrategyRow {
-    plan: Planner::three_phases,
-    suggested: suggestion::three_phase,
-    rounding: Rounding::Spine,
-    ..UNTILED
-};
+const THREE_PHASE: StrategyRow =
+    StrategyRow { suggested: suggestion::three_phase, rounding: Rounding::Spine, ..UNTILED };
 
 /// Tiles that meet inside one launch.
 const ONE_LAUNCH: StrategyRow = StrategyRow { rounding: Rounding::Chain, ..UNTILED };
@@ -212,6 +208,7 @@ strategies! {
             works_in_output: true,
             ..Shape::TILED
         },
+        plan: Planner::scan_then_propagate,
         time_by_copy: |_| 2.2,
         look: look::GREEN,
         stress: Stress { cpu_share: 4, gpu_share: 1, ..UNTILED.stress },
@@ -226,6 +223,7 @@ strategies! {
             kernels: &[Kernel::ReduceTiles, Kernel::ScanTiles],
             ..Shape::TILED
         },
+        plan: Planner::reduce_then_scan,
         time_by_copy: |_| 1.7,
         look: look::BLUE,
         stress: Stress { cpu_share: 4, gpu_share: 2, ..UNTILED.stress },
