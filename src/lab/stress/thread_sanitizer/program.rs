@@ -225,7 +225,7 @@ impl Compiler {
             add(text);
         }
         for unit in units() {
-            add(unit.name);
+            add(&unit.name);
             add(&unit.text);
         }
         hash.finalize().iter().fold(String::new(), |mut key, byte| {
@@ -260,7 +260,7 @@ impl Compiler {
         )?;
         let units = units();
         for unit in &units {
-            std::fs::write(root.join(unit.name), &unit.text).map_err(folder_error)?;
+            std::fs::write(root.join(&unit.name), &unit.text).map_err(folder_error)?;
         }
         let next = AtomicUsize::new(0);
         let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(units.len());
@@ -268,8 +268,8 @@ impl Compiler {
             let work = || -> Result<(), ThreadSanitizerError> {
                 while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let arguments: Vec<&str> =
-                        OPTIONS.iter().chain(unit.options).copied().chain(["-c", unit.name]).collect();
-                    self.execute(root, unit.name, &arguments)?;
+                        OPTIONS.iter().chain(unit.options).copied().chain(["-c", unit.name.as_str()]).collect();
+                    self.execute(root, &unit.name, &arguments)?;
                 }
                 Ok(())
             };
@@ -301,23 +301,22 @@ impl Compiler {
 
 /// One translation unit.
 struct Unit {
-    name: &'static str,
+    name: String,
     text: String,
     options: &'static [&'static str],
 }
 
 fn units() -> Vec<Unit> {
     // The longest to compile first.
-    let kernels = ["kernels_0.cpp", "kernels_1.cpp", "kernels_2.cpp", "kernels_3.cpp"];
     let mut units = Vec::new();
     let mut instances = String::from("#define LOOKBACK_INSTANCES(EACH)");
-    for (number, (name, (element, operator))) in kernels.into_iter().zip(Job::INSTANCES).enumerate() {
+    for (number, (element, operator)) in Job::INSTANCES.into_iter().enumerate() {
         let operator = operator.cuda_type(element);
         let text = format!(
             "{DEFINITION}#define LOOKBACK_PROBLEM ::lookback::plain<{operator}>\n#define LOOKBACK_BODIES lookback_bodies_{number}\n\
              #include \"cuda/host/instantiate.cpp\"\n"
         );
-        units.push(Unit { name, text, options: &KERNEL_OPTIONS });
+        units.push(Unit { name: format!("kernels_{number}.cpp"), text, options: &KERNEL_OPTIONS });
         instances += &format!(" EACH({operator}, lookback_bodies_{number})");
     }
     for (name, file) in [("program.cpp", "thread_sanitizer/program.cpp"), ("runtime.cpp", "runtime.cpp")] {
@@ -326,7 +325,7 @@ fn units() -> Vec<Unit> {
         let text = format!(
             "{DEFINITION}{instances}\n#define lookback lookback_uninstrumented\n#include \"cuda/host/{file}\"\n"
         );
-        units.push(Unit { name, text, options: &PROGRAM_OPTIONS });
+        units.push(Unit { name: name.to_owned(), text, options: &PROGRAM_OPTIONS });
     }
     units
 }
