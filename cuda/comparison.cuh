@@ -1,5 +1,5 @@
-// What the kernels beside the scans share: every one strides a one-dimensional grid over its array, and those that
-// compare add to one `comparison` in device memory, which the host sets to {0, ~0} before.
+// What the kernels beside the scans share: every one strides a one-dimensional grid over its array, and those of
+// `verify.cu` and `measure.cu` that compare add to one `comparison`, which the host sets to {0, ~0} before.
 #pragma once
 
 typedef unsigned char u8;
@@ -17,6 +17,15 @@ struct alignas(16) bits128 {
   u64 high;
 };
 
+// Bit for bit, but any NaN for any NaN: which payload survives an operator is nobody's promise.
+template <class T>
+__device__ bool same(T a, T b) {
+  u64 bits_of_a = 0;
+  u64 bits_of_b = 0;
+  memcpy(&bits_of_a, &a, sizeof(T));
+  memcpy(&bits_of_b, &b, sizeof(T));
+  return (a != a && b != b) || bits_of_a == bits_of_b;
+}
 __device__ bool same(bits128 a, bits128 b) { return a.low == b.low && a.high == b.high; }
 
 __device__ u64 first_index() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }

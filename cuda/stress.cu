@@ -34,11 +34,6 @@ struct stress_turn {
   lookback_stress* states[6];  // of its modules; null where there are fewer
 };
 
-template <class T>
-__device__ bool same(T a, T b) {
-  return a == b;
-}
-
 // The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
 __device__ u64 mix(u64 bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ull;

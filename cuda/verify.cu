@@ -4,16 +4,6 @@
 #include "comparison.cuh"
 #include "instances.h"
 
-// Bit for bit, but any NaN for any NaN: which payload survives an operator is nobody's promise.
-template <class T>
-__device__ bool same(T a, T b) {
-  u64 bits_of_a = 0;
-  u64 bits_of_b = 0;
-  memcpy(&bits_of_a, &a, sizeof(T));
-  memcpy(&bits_of_b, &b, sizeof(T));
-  return (a != a && b != b) || bits_of_a == bits_of_b;
-}
-
 // Element i of the output must be element i of the inclusive reference; of an exclusive scan
 // (`shift` 1) element i - 1, and the identity at the front.
 template <class T>
