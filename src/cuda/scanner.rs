@@ -48,7 +48,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// A number that kernels exist for: `u8`, `u16`, `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
+/// A number that kernels exist for: one of [`ElementType::NUMBERS`](crate::element::ElementType::NUMBERS).
 pub trait ScanElement: DeviceRepr + Element {}
 impl<T: DeviceRepr + Element> ScanElement for T {}
 
