@@ -410,14 +410,9 @@ impl Kernel {
         Strategy::ALL.iter().copied().find(has_it).unwrap_or(Strategy::Sequential)
     }
 
-    /// Threads of a block beside those that hold values.
-    pub fn helper_threads(self, composition: Composition) -> u32 {
-        self.strategy().row().shape.helper_threads(composition)
-    }
-
     /// Threads of a block as it is launched, of which so many hold values.
     pub fn block_threads(self, with_values: u32, composition: Composition) -> u32 {
-        with_values + self.helper_threads(composition)
+        with_values + self.strategy().row().shape.helper_threads(composition)
     }
 
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).

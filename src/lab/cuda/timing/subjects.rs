@@ -117,7 +117,6 @@ pub(super) fn request(point: &Point, strategy: Strategy, mode: Mode, config: Sca
 /// What subjects are prepared with.
 pub(super) struct Preparation<'a> {
     pub(super) gpu: &'a GpuHarness,
-    /// The kernels without their waiting.
     pub(super) bounds: &'a KernelSet,
     /// Registers and spills of the kernels as they are, from `compile_ahead`.
     pub(super) resources: &'a HashMap<KernelKey, KernelResources>,

@@ -77,8 +77,7 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
 
 /// The nearest case that the detector takes. Types and operators remain.
 fn within_reach(mut case: Case) -> Case {
-    let kernel = case.request.strategy.row().shape.kernels[0];
-    let beside = kernel.helper_threads(case.request.config.composition);
+    let beside = case.request.strategy.row().shape.helper_threads(case.request.config.composition);
     let config = &mut case.request.config;
     config.block_threads = match config.block_threads {
         // One warp leaves room for more blocks.
