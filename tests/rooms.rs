@@ -30,14 +30,17 @@ const STATE_MACHINE: &str = "cpu::";
 /// A module's path without `crate`: `strategy::plan`.
 type Module = String;
 
+/// Paths by the paths of other names for them.
+type Names = BTreeMap<String, Vec<String>>;
+
 #[derive(Default)]
 struct Imports {
     module: Module,
     /// Paths from the crate's root.
     paths: BTreeSet<Vec<String>>,
     /// What `use` gives a name, and what is exported under one.
-    names: BTreeMap<String, Vec<String>>,
-    exports: Vec<(String, Vec<String>)>,
+    names: Names,
+    exports: Names,
 }
 
 impl Imports {
@@ -75,12 +78,12 @@ impl Imports {
     }
 
     fn found(&mut self, path: &[String], name: &str, is_public: bool) {
-        let path = self.absolute(path);
+        let (path, name) = (self.absolute(path), self.absolute(&[name.to_owned()]).join("::"));
         if is_public {
-            self.exports.push((name.to_owned(), path));
+            self.exports.insert(name, path);
         } else {
-            self.names.insert(self.absolute(&[name.to_owned()]).join("::"), path.clone());
-            self.paths.insert(path);
+            self.paths.insert(path.clone());
+            self.names.insert(name, path);
         }
     }
 }
@@ -164,35 +167,25 @@ fn imports() -> BTreeMap<Module, BTreeSet<Module>> {
         read.push(imports);
     }
     let modules: BTreeSet<&str> = read.iter().map(|imports| imports.module.as_str()).collect();
-    let exports: BTreeMap<String, &Vec<String>> = read
-        .iter()
-        .flat_map(|imports| imports.exports.iter().map(|(name, path)| (format!("{}::{name}", imports.module), path)))
-        .collect();
-    // Where a name is defined: re-exports are followed, and what is left is cut down to the file.
-    let home = |path: &[String]| {
-        let mut path = path.to_vec();
+    let exports: Names = read.iter().flat_map(|imports| imports.exports.clone()).collect();
+    let followed = |names: &Names, path: &[String]| {
+        let known = (1..=path.len()).find_map(|end| Some((names.get(&path[..end].join("::"))?, end)));
+        known.map(|(target, end)| [target.as_slice(), &path[end..]].concat())
+    };
+    // Where a name is defined: imports and re-exports are followed, and what is left is cut down to the file.
+    let home = |imports: &Imports, path: &[String]| {
+        let mut path = followed(&imports.names, path).unwrap_or_else(|| path.to_vec());
         for _ in 0..8 {
-            let exported = (1..=path.len()).find_map(|end| {
-                exports.get(&path[..end].join("::")).map(|target| [target.as_slice(), &path[end..]].concat())
-            });
-            match exported {
+            match followed(&exports, &path) {
                 Some(target) if target != path => path = target,
                 _ => break,
             }
         }
         (1..=path.len()).rev().map(|end| path[..end].join("::")).find(|module| modules.contains(module.as_str()))
     };
-    let imported = |imports: &Imports, path: &[String]| {
-        let own = (1..=path.len()).find_map(|end| Some((imports.names.get(&path[..end].join("::"))?, end)));
-        own.map_or_else(|| path.to_vec(), |(target, end)| [target.as_slice(), &path[end..]].concat())
-    };
     let arrows = |imports: &Imports| {
-        imports
-            .paths
-            .iter()
-            .filter_map(|path| home(&imported(imports, path)))
-            .filter(|to| *to != imports.module && !to.is_empty())
-            .collect()
+        let homes = imports.paths.iter().filter_map(|path| home(imports, path));
+        homes.filter(|to| *to != imports.module && !to.is_empty()).collect()
     };
     read.iter().map(|imports| (imports.module.clone(), arrows(imports))).collect()
 }
@@ -210,14 +203,12 @@ fn no_import_leads_to_a_room_later_in_the_table() {
     let mut wrong = Vec::new();
     for (from, targets) in imports() {
         for to in targets {
-            let is_later = |rooms, from: &str, to: &str| match (place(rooms, from), place(rooms, to)) {
-                (Some(own), Some(other)) => other > own || other == own && from != to,
-                _ => false,
-            };
-            let of_lab = |module: &'_ str| module.strip_prefix("lab::").map(|rest| room(rest).to_owned());
-            let inside = matches!((of_lab(&from), of_lab(&to)), (Some(a), Some(b)) if is_later(ROOMS_OF_LAB, &a, &b)
-                && place(ROOMS_OF_LAB, &a) != place(ROOMS_OF_LAB, &b));
-            if !from.is_empty() && is_later(ROOMS, room(&from), room(&to)) || inside {
+            let places = |rooms, from: &str, to: &str| place(rooms, room(from)).zip(place(rooms, room(to)));
+            let outside = places(ROOMS, &from, &to);
+            let between = outside.is_some_and(|(own, other)| other > own || other == own && room(&from) != room(&to));
+            let of_lab = from.strip_prefix("lab::").zip(to.strip_prefix("lab::"));
+            let inside = of_lab.and_then(|(from, to)| places(ROOMS_OF_LAB, from, to));
+            if between || inside.is_some_and(|(own, other)| other > own) {
                 wrong.push(format!("{from} imports {to}"));
             }
         }
