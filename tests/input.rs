@@ -179,3 +179,33 @@ proptest! {
         let _ = parse_npy(npy(2, &text, &[]));
     }
 }
+
+/// A user's mistakes that must neither hang nor fill the memory: nothing is read of what is no file, and of a file nothing
+/// beyond what it says it holds.
+#[test]
+#[cfg(unix)]
+fn what_is_no_array_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [std::path::Path::new("/dev/zero"), folder.path(), &pipe] {
+        assert!(matches!(read(path, Some(ElementType::U8)), Err(InputError::Io { .. })), "{}", path.display());
+    }
+    let sparse = |name: &str, start: &[u8]| {
+        use std::io::Write as _;
+        let path = folder.path().join(name);
+        let mut file = std::fs::File::create(&path).unwrap();
+        file.write_all(start).unwrap();
+        file.set_len(100 << 40).unwrap();
+        path
+    };
+    let refused = read(&sparse("zeros.npy", b""), None);
+    assert!(matches!(refused, Err(InputError::Npy { problem: NpyError::Magic, .. })), "{refused:?}");
+    let refused = read(&sparse("raw", b""), Some(ElementType::U8));
+    assert!(matches!(refused, Err(InputError::TooLarge(_))), "{refused:?}");
+    let refused = read(&sparse("more.npy", &npy(1, &dictionary("<u4", "False", "(3,)"), &[0; 12])), None);
+    assert!(matches!(refused, Err(InputError::Npy { problem: NpyError::ExcessData { .. }, .. })), "{refused:?}");
+    let huge_header = [&b"\x93NUMPY\x02\x00"[..], &u32::MAX.to_le_bytes()].concat();
+    let refused = read(&sparse("header.npy", &huge_header), None);
+    assert!(matches!(refused, Err(InputError::Npy { problem: NpyError::Header(_), .. })), "{refused:?}");
+}

@@ -54,15 +54,27 @@ pub struct Array {
 /// How every file begins.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
+/// The most that a header may take: of a file that says more, nothing more is read.
+pub(super) const MOST_HEADER_BYTES: u64 = 1 << 20;
+
 /// Takes the bytes of a `.npy` file apart.
 ///
 /// # Errors
 /// When they are none, or an array that no scan takes.
 pub fn parse_npy(mut file: Vec<u8>) -> Result<Array, NpyError> {
+    let (element, data_start) = parse_start(&file, file.len() as u64)?;
+    file.drain(..data_start);
+    Ok(Array { element, bytes: file })
+}
+
+/// What a file of `file_bytes` holds, and where its elements begin, from its first [`MOST_HEADER_BYTES`].
+///
+/// # Errors
+/// As [`parse_npy`].
+pub(super) fn parse_start(file: &[u8], file_bytes: u64) -> Result<(ElementType, usize), NpyError> {
     if !file.starts_with(MAGIC) {
         return Err(NpyError::Magic);
     }
-    let file_bytes = file.len() as u64;
     let truncated = |expected: u64| NpyError::TruncatedHeader { found: file_bytes, expected };
     let &[major, minor] = file.get(6..8).and_then(|bytes| bytes.try_into().ok()).ok_or(truncated(8))?;
     let (header_start, header_bytes) = match (major, minor) {
@@ -77,7 +89,10 @@ pub fn parse_npy(mut file: Vec<u8>) -> Result<Array, NpyError> {
         _ => return Err(NpyError::Version { major, minor }),
     };
     let data_start = header_start as u64 + header_bytes;
-    if file_bytes < data_start {
+    if data_start > MOST_HEADER_BYTES {
+        return Err(NpyError::Header(format!("it takes {data_start} bytes, more than {MOST_HEADER_BYTES}")));
+    }
+    if (file.len() as u64) < data_start {
         return Err(truncated(data_start));
     }
     let data_start = data_start as usize;
@@ -106,8 +121,7 @@ pub fn parse_npy(mut file: Vec<u8>) -> Result<Array, NpyError> {
     if found > expected {
         return Err(NpyError::ExcessData { expected, found });
     }
-    file.drain(..data_start);
-    Ok(Array { element, bytes: file })
+    Ok((element, data_start))
 }
 
 /// The element type of a NumPy type string, for example `<u4`.

@@ -341,6 +341,6 @@ fn examine(detector: &mut Result<Box<dyn Detector>, String>, mutant: Option<&'st
 /// Reads the JSON of a table.
 pub(crate) fn read_table(path: &std::path::Path) -> Result<KillTable, CliError> {
     let text =
-        std::fs::read_to_string(path).map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
+        crate::file::read_text(path).map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
     serde_json::from_str(&text).map_err(|error| usage(format!("{} is no table of mutants: {error}", path.display())))
 }

@@ -5,6 +5,7 @@
 //! and can be made again at any time.
 
 use crate::element::{ElementType, Instance, Operator};
+use crate::file::{self, RECORD_BYTES};
 use crate::lab::device::{DeviceDescription, Outcome};
 use crate::lab::recorder::{
     Format, RecordError, Recorder, Skipped, check_version, io_error, parse, read_lines, write_atomically,
@@ -324,7 +325,7 @@ impl Record {
             return Ok(record);
         }
         let json = directory.join(JSON);
-        let Some(text) = if_there(fs::read(&json).map_err(io_error("read", &json)))? else {
+        let Some(text) = if_there(file::read(&json, RECORD_BYTES).map_err(io_error("read", &json)))? else {
             let what = "record: neither data.json nor data.partial.jsonl is there";
             return Err(RecordError::Missing { path: directory.to_owned(), what, command: "compare" });
         };

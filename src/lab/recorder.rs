@@ -4,13 +4,14 @@
 //! The lines are JSON, one object with one key each: `{"header": …}` first, then those of the [`Format`]. A last line
 //! without its end is where a run was killed, and is passed over; any other damage is an error that names the line.
 
+use crate::file::{self, RECORD_BYTES};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A record of one kind, in memory: made of its header, to which lines are added.
@@ -106,13 +107,12 @@ pub(super) fn parse<T: DeserializeOwned>(text: &[u8], path: &Path, line: usize) 
 /// # Errors
 /// When the file cannot be read, is damaged, or is of another version.
 pub fn read_lines<F: Format>(path: &Path) -> Result<F, RecordError> {
-    let bytes = fs::read(path).map_err(io_error("read", path))?;
+    let bytes = file::read(path, RECORD_BYTES).map_err(io_error("read", path))?;
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return from_lines(&bytes, path);
     }
-    let mut text = Vec::new();
-    match MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text) {
-        Ok(_) => from_lines(&text, path),
+    match file::read_up_to(MultiGzDecoder::new(&bytes[..]), RECORD_BYTES) {
+        Ok(text) => from_lines(&text, path),
         Err(source) => Err(RecordError::Compressed { path: path.to_owned(), source }),
     }
 }

@@ -226,7 +226,7 @@ impl SweepFile {
             return Self::parse(text, format!("the shipped sweep '{name}'"));
         }
         let path = Path::new(name);
-        match std::fs::read_to_string(path) {
+        match crate::file::read_text(path) {
             Ok(text) => Self::parse(&text, path.display().to_string()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(SweepFileError::Unknown {
                 name: name.to_owned(),

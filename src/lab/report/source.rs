@@ -1,6 +1,7 @@
 //! The records in a folder: of sweeps, and tables of mutants.
 
 use super::error::ReportError;
+use crate::file;
 use crate::lab::measure::record::{SweepRecord, stem};
 use crate::lab::recorder::RecordError;
 use crate::lab::stress::table::KillTable;
@@ -55,7 +56,7 @@ pub fn kill_tables(directory: &Path) -> Result<Vec<(String, KillTable)>, ReportE
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(stem) = name.strip_suffix(".json").filter(|stem| stem.starts_with(KILL_TABLE)) else { continue };
         let broken = |reason: String| ReportError::KillTable { path: path.clone(), reason };
-        let text = fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
+        let text = file::read_text(&path).map_err(|error| broken(error.to_string()))?;
         let table = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
         tables.push((stem.to_owned(), table));
     }

@@ -14,10 +14,10 @@ use super::source::{SweepSource, kill_tables};
 use super::sweep;
 use super::table::Table;
 use super::tables::main_tables;
+use crate::file;
 use crate::lab::stress::table::KillTable;
 use crate::strategy::Strategy;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 const BEGIN: &str = "<!-- lookback:begin ";
@@ -32,7 +32,7 @@ const STRATEGIES: &str = "strategies";
 /// When it cannot be read, or a marker is unknown or unpaired.
 pub fn splice(document: &Path, sources: &[SweepSource]) -> Result<Spliced, ReportError> {
     let read = |source| SpliceError::Read { path: document.to_owned(), source };
-    let present = fs::read_to_string(document).map_err(read)?;
+    let present = file::read_text(document).map_err(read)?;
     let mut filled = String::with_capacity(present.len());
     let mut open: Option<(usize, String)> = None;
     let mut tables = 0;

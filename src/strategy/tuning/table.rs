@@ -295,7 +295,7 @@ impl TuningTable {
     /// # Errors
     /// When it cannot be read, or as [`Self::parse`].
     pub fn open(path: &Path) -> Result<Self, TuningError> {
-        let text = std::fs::read_to_string(path).map_err(|source| TuningError::Io { path: path.to_owned(), source })?;
+        let text = crate::file::read_text(path).map_err(|source| TuningError::Io { path: path.to_owned(), source })?;
         Self::parse(&text, &path.display().to_string())
     }
 
