@@ -398,3 +398,36 @@ fn a_device_that_is_not_there_has_its_own_exit_code() {
     let output = run(&["compare", "--device", "cuda", "--sizes", "10"]);
     assert_refused(&output, 3, "CUDA");
 }
+
+#[test]
+fn what_compares_nothing_is_an_error_that_says_what_would_fit() {
+    let too_small = ["--strategies", "lookback", "--types", "u64", "--descriptor", "packed-64", "--sizes", "1000"];
+    let no_room = ["--strategies", "lookahead", "--types", "f64", "--vts", "64", "--blocks", "1024", "--sizes", "1000"];
+    let patterns = ["--strategies", "lookback", "--pattern", "shuffle", "--composition", "block", "--sizes", "1000"];
+    let folder = tempfile::tempdir().unwrap();
+    for (words, hint) in [
+        (&too_small[..], "'packed-128' or 'split'"),
+        (&no_room, "choose up to 896"),
+        (&patterns, "choose another pattern"),
+        (&["--strategies", "naive", "--sizes", "2^30"], "nothing is left to run"),
+    ] {
+        let output = folder.path().join("results");
+        for more in [&[][..], &["--output", output.to_str().unwrap()], &["--format", "json"]] {
+            assert_refused(&compare(&[words, more].concat()), 2, hint);
+        }
+        assert!(!output.join("data.json").exists());
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_name_of_any_bytes_is_a_name() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join(std::ffi::OsStr::from_bytes(b"results-\xff"));
+    let mut compare =
+        command(&["compare", "--device", "cpu", "--sizes", "100", "--strategies", "lookback", "--output"]);
+    let compared = compare.arg(&output).output().unwrap();
+    assert_eq!(compared.status.code(), Some(0), "{}", stderr(&compared));
+    assert_eq!(json(&output)["rows"].as_array().unwrap().len(), 1);
+}

@@ -4,7 +4,7 @@ use super::arguments::{CompareArguments, Format};
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use super::input::{self, Array};
-use super::jobs::{Job, Jobs, Scale};
+use super::jobs::{Job, Jobs, Scale, nothing_ran};
 use super::table::{CPU_LEGEND, Table};
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Device, DeviceError, RunSettings};
@@ -122,6 +122,9 @@ pub fn compare(
         }
     }
     console.end_progress();
+    if recorder.record().rows.is_empty() && fatal.is_none() {
+        return Err(nothing_ran(&recorder.discard_file()?.skipped));
+    }
     let record = recorder.finish()?;
     printer.end(&record, console)?;
     if let Some(directory) = &arguments.output {
@@ -219,9 +222,11 @@ fn cost(request: &ScanRequest) -> u64 {
 
 /// The command as a user would type it: the program by its name, words quoted where a shell needs it.
 pub(super) fn command_line() -> String {
-    let mut words = std::env::args();
+    // A word need not be UTF-8: a file's name may be any bytes.
+    let mut words = std::env::args_os();
     let program = words.next().unwrap_or_default();
     let program = Path::new(&program).file_name().map_or("lookback".into(), |name| name.to_string_lossy().into_owned());
+    let words = words.map(|word| word.to_string_lossy().into_owned());
     let quoted = words.map(|word| {
         let plain = |character: char| character.is_ascii_alphanumeric() || "-_./,^+=:@%".contains(character);
         if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }

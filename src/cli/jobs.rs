@@ -4,7 +4,7 @@ use super::arguments::{CompareArguments, Names};
 use super::error::CliError;
 use crate::element::{ElementType, Instance, Operator};
 use crate::lab::recorder::Skipped;
-use crate::strategy::plan::ScanRequest;
+use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{Composition, Descriptor, Limit, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
 use crate::text::format_size;
@@ -104,12 +104,16 @@ impl Jobs {
         }
         let jobs = jobs.jobs;
         if jobs.requests.is_empty() {
-            let reasons: Vec<_> =
-                jobs.skipped.iter().map(|skipped| format!("{}: {}", skipped.what, skipped.why)).collect();
-            return Err(CliError::Usage(format!("nothing is left to run. {}", reasons.join(". "))));
+            return Err(nothing_ran(&jobs.skipped));
         }
         Ok(jobs)
     }
+}
+
+/// The error of a comparison that compared nothing.
+pub(super) fn nothing_ran(skipped: &[Skipped]) -> CliError {
+    let reasons: Vec<_> = skipped.iter().map(|Skipped { what, why }| format!("\n  {what}: {why}")).collect();
+    CliError::Usage(format!("nothing is left to run:{}", reasons.concat()))
 }
 
 /// The jobs so far, and what decides about further ones.
@@ -243,6 +247,14 @@ impl Builder<'_> {
                         input_offset,
                         output_offset,
                     };
+                    if let Err(error) = Plan::new(&request) {
+                        let what = format!(
+                            "{strategy}, {instance} {mode}, VT {}, {} threads",
+                            config.vt, config.block_threads
+                        );
+                        self.skip(what, error.to_string());
+                        continue;
+                    }
                     let job = Job { choice: asked, request };
                     if !self.jobs.requests.contains(&job) {
                         self.jobs.requests.push(job);
@@ -332,7 +344,7 @@ impl<'a> Choices<'a> {
         configs = varied(configs, vts, |config, vt| config.vt = vt);
         configs = varied(configs, patterns, |config, pattern| config.pattern = pattern);
         configs = varied(configs, compositions, |config, composition| config.composition = composition);
-        // It does not exist. Asked for by name, the device refuses it and says why.
+        // It does not exist. Asked for by name, it is left out with the reason.
         let exists =
             |config: &ScanConfig| config.pattern != Pattern::Shuffle || config.composition != Composition::Block;
         configs.retain(|config| !self.all_patterns || exists(config));

@@ -47,16 +47,17 @@ pub enum ConfigError {
     #[error("threads per block is {0}; it must be a multiple of 32 from 32 to {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
     BlockThreads(u32),
     /// No room for the threads of the warps that a strategy adds to those that hold values.
-    #[error("threads per block is {block_threads}; {strategy} adds {added} to them, and a block has at most {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
+    #[error("threads per block is {block_threads}; {strategy} adds {added} to them, and a block has at most {max}: choose up to {}", max - added, max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
     HelperThreads { strategy: &'static str, block_threads: u32, added: u32 },
     /// Shuffles exchange values inside a warp only.
     #[error("the scan pattern 'shuffle' works inside a warp; with the composition 'block' choose another pattern")]
     ShuffleAcrossBlock,
-    /// The element does not fit the descriptor, which holds values of so many bytes.
+    /// The element does not fit the descriptor.
     #[error(
-        "the descriptor '{descriptor}' holds values of up to {holds} bytes, the element has {bytes}; choose 'split' or leave the choice out"
+        "the descriptor '{descriptor}' holds values of up to {} bytes, the element has {bytes}; choose {} or leave the choice out",
+        descriptor.holds(), Descriptor::that_hold(*bytes)
     )]
-    DescriptorTooSmall { descriptor: Descriptor, holds: usize, bytes: usize },
+    DescriptorTooSmall { descriptor: Descriptor, bytes: usize },
     /// 'inclusive minus input' needs an inverse.
     #[error("the mode 'inclusive-minus-input' exists for integer sums only, not for {0}; choose 'exclusive'")]
     NoInverse(String),

@@ -85,6 +85,23 @@ named! {
     }
 }
 
+impl Descriptor {
+    /// Bytes of the largest value that a descriptor holds.
+    pub const fn holds(self) -> usize {
+        match self {
+            Self::Packed64 => 4,
+            Self::Packed128 => 8,
+            Self::Split => usize::MAX,
+        }
+    }
+
+    /// The layouts for values of so many bytes, in words.
+    fn that_hold(bytes: usize) -> String {
+        let fitting = Self::ALL.iter().filter(|descriptor| descriptor.holds() >= bytes);
+        fitting.map(|descriptor| format!("'{descriptor}'")).collect::<Vec<_>>().join(" or ")
+    }
+}
+
 named! {
     /// How a block learns which tile is its own.
     pub enum TileOrder as "tile order" {

@@ -127,19 +127,10 @@ impl Plan {
             return Err(ConfigError::WorksInOutput { strategy: request.strategy.name(), problem: problem.to_string() });
         }
         let published_bytes = problem.published().bytes();
-        let smallest = match published_bytes {
-            0..=4 => Descriptor::Packed64,
-            5..=8 => Descriptor::Packed128,
-            _ => Descriptor::Split,
-        };
-        let descriptor = descriptor.unwrap_or(smallest);
-        let holds = match descriptor {
-            Descriptor::Packed64 => 4,
-            Descriptor::Packed128 => 8,
-            Descriptor::Split => usize::MAX,
-        };
-        if published_bytes > holds {
-            return Err(ConfigError::DescriptorTooSmall { descriptor, holds, bytes: published_bytes });
+        let mut fitting = Descriptor::ALL.iter().filter(|descriptor| descriptor.holds() >= published_bytes);
+        let descriptor = descriptor.unwrap_or(*fitting.clone().next().unwrap_or(&Descriptor::Split));
+        if !fitting.any(|&fits| fits == descriptor) {
+            return Err(ConfigError::DescriptorTooSmall { descriptor, bytes: published_bytes });
         }
         let config =
             KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
