@@ -56,7 +56,7 @@ pub struct CompareRecordsArguments {
     /// The records now
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
-    /// Exit with 1 if anything is slower, or right no more
+    /// Exit with 1 if anything is slower, right no more, or measured no more
     #[arg(long)]
     pub fail_on_regression: bool,
     /// Differences up to this many percent are of no consequence
@@ -222,9 +222,19 @@ pub(super) fn record_into<T>(
 /// When a record cannot be read.
 pub fn compare(arguments: &CompareRecordsArguments) -> Result<u8, CliError> {
     let (old, new) = (SweepRecord::read_all(&arguments.old)?, SweepRecord::read_all(&arguments.new)?);
-    let comparison = compare_records(&old, &new, arguments.threshold / 100.0);
     let mut console = Console::new(false);
-    console.print(&comparison.table(arguments.all))?;
+    console.start_progress(old.iter().map(|record| record.rows.len() as u64).sum());
+    let comparison = compare_records(&old, &new, arguments.threshold / 100.0, &mut |done, all| {
+        console.show_progress(format!("{done} of {all} configurations are compared"));
+        console.advance(1);
+    });
+    console.end_progress();
+    if comparison.changes.is_empty() {
+        let text = "the two records have no configuration in common, so nothing was compared; `lookback report FILE` shows \
+                    what is in each";
+        return Err(CliError::Usage(text.to_owned()));
+    }
+    console.print(&comparison.text(arguments.all))?;
     Ok(if arguments.fail_on_regression && comparison.has_regression() { EXIT_WRONG } else { EXIT_OK })
 }
 

@@ -8,6 +8,7 @@
 use super::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use super::sampling::Figure;
 use crate::lab::statistics::{self, Difference, Ratio};
+use crate::text::{format_size, wrapped};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -19,7 +20,11 @@ pub const THRESHOLD: f64 = 0.01;
 pub struct Change {
     /// The configuration, from [`SweepRow::key`].
     pub key: String,
-    /// The figure, or none where a whole row is gone or wrong.
+    /// Whose it is, and at how many elements.
+    pub subject: String,
+    /// Elements.
+    pub n: u64,
+    /// The figure, or none where a whole row is wrong or right anew.
     pub figure: Option<Figure>,
     /// Which is faster.
     pub difference: Difference,
@@ -29,20 +34,15 @@ pub struct Change {
     pub remark: Option<String>,
 }
 
-impl Change {
-    /// Whether something that was right and fast is so no more.
-    pub fn is_regression(&self) -> bool {
-        self.difference == Difference::Slower
-    }
-}
-
 /// All configurations of two records.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
-    /// In the order of the configurations' names.
+    /// What is in both, in the order of the configurations' names.
     pub changes: Vec<Change>,
     /// What makes the two records hard to compare: another GPU, another driver.
     pub remarks: Vec<String>,
+    /// Configurations that were measured, and are not in the new record.
+    pub gone: Vec<String>,
     /// Configurations in the new record alone.
     pub only_new: usize,
 }
@@ -53,48 +53,87 @@ impl Comparison {
         self.changes.iter().filter(|change| change.difference == difference).count()
     }
 
-    /// Whether anything is slower, or right no more.
+    /// Whether anything is slower, right no more, or measured no more.
     pub fn has_regression(&self) -> bool {
-        self.changes.iter().any(Change::is_regression)
+        self.count(Difference::Slower) > 0 || !self.gone.is_empty()
     }
 
-    /// The table on stdout. Figures that stayed the same are counted, and listed only if `all` are asked for.
-    pub fn table(&self, all: bool) -> String {
+    /// What is printed: what came out first, then what is slower, unclear or faster, the worst first. Figures that stayed
+    /// the same are listed only if `all` are asked for. Lines of up to 80 columns, but for long names.
+    pub fn text(&self, all: bool) -> String {
         let mut text = String::new();
         for remark in &self.remarks {
             let _ = writeln!(text, "note: {remark}");
         }
-        if !self.remarks.is_empty() {
-            text.push('\n');
+        let _ = writeln!(
+            text,
+            "{} faster, {} slower, {} same, {} unclear; {} configurations are gone, {} new",
+            self.count(Difference::Faster),
+            self.count(Difference::Slower),
+            self.count(Difference::Same),
+            self.count(Difference::Unclear),
+            self.gone.len(),
+            self.only_new
+        );
+        text.push_str(&self.means("subject", |change| (change.subject.clone(), 0)));
+        text.push_str(&self.means("elements", |change| (format_size(change.n), change.n)));
+        for key in &self.gone {
+            let _ = writeln!(text, "\ngone: {}", wrapped(key, 72).join("\n      "));
         }
-        let shown: Vec<&Change> =
+        let mut shown: Vec<&Change> =
             self.changes.iter().filter(|change| all || change.difference != Difference::Same).collect();
+        let badness = |change: &Change| change.ratio.map_or(f64::INFINITY, |ratio| ratio.ratio);
+        let place =
+            |change: &Change| [Difference::Slower, Difference::Unclear].iter().position(|it| *it == change.difference);
+        shown.sort_by(|left, right| {
+            let place = |change| place(change).unwrap_or(usize::MAX);
+            place(left).cmp(&place(right)).then(badness(right).total_cmp(&badness(left)))
+        });
         if !shown.is_empty() {
-            let _ = writeln!(text, "{:<8} {:<8} {:>22}  configuration", "verdict", "figure", "new / old (99 %)");
+            let _ = writeln!(text, "\n{:<8} {:<8} new / old (99 % interval)", "verdict", "figure");
         }
         for change in shown {
             let ratio = change
                 .ratio
                 .map_or("-".to_owned(), |ratio| format!("{:.3} ({:.3} to {:.3})", ratio.ratio, ratio.low, ratio.high));
-            let remark = change.remark.as_ref().map_or(String::new(), |remark| format!("  [{remark}]"));
             let figure = change.figure.map_or("-", Figure::name);
-            let _ = writeln!(text, "{:<8} {figure:<8} {ratio:>22}  {}{remark}", change.difference.name(), change.key);
+            let remark = change.remark.as_ref().map_or(String::new(), |remark| format!("  {remark}"));
+            let _ = writeln!(text, "{:<8} {figure:<8} {ratio}{remark}", change.difference.name());
+            for line in wrapped(&change.key, 72) {
+                let _ = writeln!(text, "         {line}");
+            }
         }
-        let _ = writeln!(
-            text,
-            "{} faster, {} slower, {} same, {} unclear; {} configurations are new",
-            self.count(Difference::Faster),
-            self.count(Difference::Slower),
-            self.count(Difference::Same),
-            self.count(Difference::Unclear),
-            self.only_new
-        );
+        text
+    }
+
+    /// Geometric means of the ratios of groups, in the order of what stands behind their names.
+    fn means(&self, heading: &str, group: impl Fn(&Change) -> (String, u64)) -> String {
+        let mut groups: BTreeMap<(u64, String), Vec<f64>> = BTreeMap::new();
+        for change in &self.changes {
+            let (name, order) = group(change);
+            groups.entry((order, name)).or_default().extend(change.ratio.map(|ratio| ratio.ratio.ln()));
+        }
+        groups.retain(|_, logarithms| !logarithms.is_empty());
+        if groups.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("\n{heading:<32} {:>7}  new / old, geometric mean\n", "figures");
+        for ((_, name), logarithms) in groups {
+            let mean = (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp();
+            let _ = writeln!(text, "{name:<32} {:>7}  {mean:.3}", logarithms.len());
+        }
         text
     }
 }
 
-/// Compares the configurations of two sets of records; those of the new set alone are counted.
-pub fn compare_records(old: &[SweepRecord], new: &[SweepRecord], threshold: f64) -> Comparison {
+/// Compares the configurations of two sets of records; those of the new set alone are counted. `progress` is told how many
+/// configurations of how many are done.
+pub fn compare_records(
+    old: &[SweepRecord],
+    new: &[SweepRecord],
+    threshold: f64,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Comparison {
     let mut comparison = Comparison::default();
     let (old_rows, new_rows) = (rows(old), rows(new));
     let of = |records: &[SweepRecord], fact: fn(&SweepRecord) -> String| {
@@ -116,10 +155,23 @@ pub fn compare_records(old: &[SweepRecord], new: &[SweepRecord], threshold: f64)
         }
     }
     comparison.only_new = new_rows.keys().filter(|key| !old_rows.contains_key(*key)).count();
-    for (key, before) in &old_rows {
+    for (index, (key, before)) in old_rows.iter().enumerate() {
+        progress(index, old_rows.len());
         let Some(after) = new_rows.get(key) else {
-            comparison.changes.push(whole(key, Difference::Unclear, "not in the new record"));
+            // What never ran is no loss.
+            if before.status != Status::NotLaunchable {
+                comparison.gone.push(key.clone());
+            }
             continue;
+        };
+        let whole = |difference, remark: &str| Change {
+            key: key.clone(),
+            subject: before.subject.clone(),
+            n: before.n,
+            figure: None,
+            difference,
+            ratio: None,
+            remark: Some(remark.to_owned()),
         };
         match (before.status, after.status) {
             // Bounds, too: what a kernel takes without its waiting can become slower as well.
@@ -129,13 +181,13 @@ pub fn compare_records(old: &[SweepRecord], new: &[SweepRecord], threshold: f64)
                 }
             }
             (Status::Measured, Status::Wrong) => {
-                comparison.changes.push(whole(key, Difference::Slower, "its result is wrong now"));
+                comparison.changes.push(whole(Difference::Slower, "its result is wrong now"));
             }
             (Status::Measured, Status::NotLaunchable) => {
-                comparison.changes.push(whole(key, Difference::Slower, "it cannot be launched any more"));
+                comparison.changes.push(whole(Difference::Slower, "it cannot be launched any more"));
             }
             (_, Status::Measured) => {
-                comparison.changes.push(whole(key, Difference::Faster, "it works now and did not before"));
+                comparison.changes.push(whole(Difference::Faster, "it works now and did not before"));
             }
             _ => {}
         }
@@ -154,12 +206,14 @@ fn rows(records: &[SweepRecord]) -> BTreeMap<String, &SweepRow> {
     rows
 }
 
-fn whole(key: &str, difference: Difference, remark: &str) -> Change {
-    Change { key: key.to_owned(), figure: None, difference, ratio: None, remark: Some(remark.to_owned()) }
-}
-
-fn compare_figure(key: &str, before: &SweepRow, after: &SweepRow, figure: Figure, threshold: f64) -> Option<Change> {
-    let (before, after) = (before.figure(figure)?, after.figure(figure)?);
+fn compare_figure(
+    key: &str,
+    before_row: &SweepRow,
+    after_row: &SweepRow,
+    figure: Figure,
+    threshold: f64,
+) -> Option<Change> {
+    let (before, after) = (before_row.figure(figure)?, after_row.figure(figure)?);
     if before.unavailable.is_some() && after.unavailable.is_some() {
         return None;
     }
@@ -176,7 +230,8 @@ fn compare_figure(key: &str, before: &SweepRow, after: &SweepRow, figure: Figure
         remark = Some("a noise criterion was not met".to_owned());
     }
     let difference = believed(difference, before, after);
-    Some(Change { key: key.to_owned(), figure: Some(figure), difference, ratio, remark })
+    let (key, subject) = (key.to_owned(), before_row.subject.clone());
+    Some(Change { key, subject, n: before_row.n, figure: Some(figure), difference, ratio, remark })
 }
 
 /// What the samples of two figures of one record say: whether `after` takes longer or shorter than `before`.
@@ -217,6 +272,10 @@ mod tests {
         FigureRecord::new(Measured::Series(series), 1000, None)
     }
 
+    fn compare(old: &[SweepRecord], new: &[SweepRecord]) -> Comparison {
+        compare_records(old, new, THRESHOLD, &mut |_, _| {})
+    }
+
     fn record(gpu: &str, times: &[(u64, f64)]) -> SweepRecord {
         let sweep = SweepFile::open("quick").unwrap();
         let program = Program { version: "0".into(), git_commit: None, git_dirty: None, kernels_sha256: String::new() };
@@ -246,24 +305,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_gone_is_a_regression_though_nothing_is_slower() {
+        let old = [record("A", &[(1, 100.0), (2, 100.0)])];
+        assert!(compare(&old, &old[..0]).has_regression());
+        assert!(compare(&old, &[record("A", &[(1, 100.0)])]).has_regression());
+    }
+
+    #[test]
     fn each_configuration_is_judged_by_its_own_samples() {
         let old = [record("A", &[(1, 100.0), (2, 100.0), (3, 100.0), (4, 100.0)])];
         let new = [record("A", &[(1, 106.0), (2, 100.1), (3, 94.0), (5, 1.0)])];
-        let comparison = compare_records(&old, &new, THRESHOLD);
+        let comparison = compare(&old, &new);
         let verdicts: Vec<Difference> = comparison.changes.iter().map(|change| change.difference).collect();
-        assert_eq!(verdicts, [Difference::Slower, Difference::Same, Difference::Faster, Difference::Unclear]);
+        assert_eq!(verdicts, [Difference::Slower, Difference::Same, Difference::Faster]);
         assert!(comparison.has_regression());
-        assert_eq!(comparison.only_new, 1);
+        assert_eq!((comparison.gone.len(), comparison.only_new), (1, 1));
         assert!(comparison.remarks.is_empty());
-        let table = comparison.table(false);
-        assert!(table.contains("1 faster, 1 slower, 1 same, 1 unclear"), "{table}");
-        assert!(table.contains("not in the new record"), "{table}");
+        let text = comparison.text(false);
+        assert!(text.starts_with("1 faster, 1 slower, 1 same, 0 unclear; 1 configurations are gone, 1 new"), "{text}");
+        assert!(text.contains("gone: quick: i32 sum n=4"), "{text}");
+        let verdicts: Vec<&str> = text.lines().filter(|line| line.contains("graph")).map(|line| &line[..6]).collect();
+        assert_eq!(verdicts, ["slower", "faster"], "{text}");
+        let mean = (1.06f64 * 1.001 * 0.94).cbrt();
+        let of_subject = format!("{:<32} {:>7}  {mean:.3}", "lookback", 3);
+        assert!(text.contains(&of_subject), "{of_subject} in {text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 81), "{text}");
     }
 
     #[test]
     fn a_record_compared_with_itself_is_the_same_throughout() {
         let record = [record("A", &[(1, 100.0), (2, 5.0)])];
-        let comparison = compare_records(&record, &record, THRESHOLD);
+        let comparison = compare(&record, &record);
         assert_eq!(comparison.count(Difference::Same), comparison.changes.len());
         assert!(!comparison.has_regression());
     }
@@ -275,14 +347,14 @@ mod tests {
         if let Some(graph) = &mut new[0].rows[0].graph {
             graph.empty_frame_ns = Some(2000.0);
         }
-        let comparison = compare_records(&old, &new, THRESHOLD);
+        let comparison = compare(&old, &new);
         assert_eq!(comparison.changes[0].difference, Difference::Same, "{:?}", comparison.changes);
-        assert_eq!(compare_records(&new, &new, THRESHOLD).changes[0].remark, None);
+        assert_eq!(compare(&new, &new).changes[0].remark, None);
     }
 
     #[test]
     fn another_gpu_is_remarked() {
-        let comparison = compare_records(&[record("A", &[])], &[record("B", &[])], THRESHOLD);
+        let comparison = compare(&[record("A", &[])], &[record("B", &[])]);
         assert_eq!(comparison.remarks.len(), 1);
     }
 
@@ -291,8 +363,8 @@ mod tests {
         let old = [record("A", &[(1, 100.0)])];
         let mut new = [record("A", &[(1, 10.0)])];
         new[0].rows[0].status = Status::Wrong;
-        assert!(compare_records(&old, &new, THRESHOLD).has_regression());
-        assert!(!compare_records(&new, &old, THRESHOLD).has_regression());
+        assert!(compare(&old, &new).has_regression());
+        assert!(!compare(&new, &old).has_regression());
     }
 
     #[test]
@@ -300,7 +372,7 @@ mod tests {
         let old = [record("A", &[(1, 100.0)])];
         let mut new = [record("A", &[(1, 150.0)])];
         new[0].rows[0].graph = Some(figure(150.0, Stop::ReducedClock));
-        let comparison = compare_records(&old, &new, THRESHOLD);
+        let comparison = compare(&old, &new);
         assert_eq!(comparison.changes[0].difference, Difference::Unclear);
     }
 }
