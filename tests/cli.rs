@@ -177,9 +177,6 @@ fn a_combination_that_cannot_run_is_skipped_with_its_reason() {
     let output = compare(&words);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("works inside a warp"), "{}", stdout(&output));
-    let words = ["--types", "u64", "--sizes", "100", "--strategies", "lookback,chained", "--descriptor", "packed-64"];
-    let output = compare(&words);
-    assert!(stdout(&output).contains("choose 'split'"), "{}", stdout(&output));
 }
 
 #[test]
@@ -289,8 +286,6 @@ fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_rou
     for size in [&["--sizes", "10"][..], &[]] {
         for (words, says) in [
             (&["--verbose"][..], "--verbose lists the figures"),
-            (&["--resume"], "--resume goes on with an interrupted sweep"),
-            (&["--resume", "--output", "none-such-folder"], "--resume goes on with an interrupted sweep"),
             (&["--record", "x"], "--record FILE is judged by targets"),
         ] {
             let output = compare(&[&["--strategies", "lookback"], size, words].concat());
@@ -430,4 +425,53 @@ fn a_name_of_any_bytes_is_a_name() {
     let compared = compare.arg(&output).output().unwrap();
     assert_eq!(compared.status.code(), Some(0), "{}", stderr(&compared));
     assert_eq!(json(&output)["rows"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn no_run_takes_rows_from_another_or_overwrites_what_it_did_not_make() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let run_into = |folder: &Path, words: &[&str]| {
+        compare(&[&["--strategies", "lookback", "--output", folder.to_str().unwrap()], words].concat())
+    };
+    let rows = |folder: &Path| json(folder)["rows"].as_array().unwrap().len();
+
+    // A whole record stays, and is gone on with if it is asked for.
+    let results = at("results");
+    assert_eq!(run_into(&results, &["--sizes", "100,200"]).status.code(), Some(0));
+    assert_refused(&run_into(&results, &["--sizes", "100"]), 2, "--resume");
+    assert_eq!(rows(&results), 2);
+    let resumed = run_into(&results, &["--sizes", "100,200,300", "--resume"]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
+    assert_eq!(rows(&results), 3);
+    assert_refused(&run_into(&results, &["--sizes", "400", "--resume", "--seed", "7"]), 2, "seed");
+    assert_refused(&compare(&["--sizes", "100", "--resume"]), 2, "--output");
+
+    // So does what an interrupted run left: even nothing.
+    let partial = results.join("data.partial.jsonl");
+    fs::write(&partial, "").unwrap();
+    assert_eq!(run(&["report", results.to_str().unwrap()]).status.code(), Some(0));
+    assert_eq!(rows(&results), 3);
+    let header = serde_json::json!({ "header": json(&results)["header"] });
+    fs::write(&partial, format!("{header}\n")).unwrap();
+    assert_refused(&run(&["report", results.to_str().unwrap()]), 2, "two runs");
+    assert!(partial.exists() && rows(&results) == 3);
+
+    // The files of others.
+    for name in ["index.html", "data.csv"] {
+        let folder = at(&format!("others-{name}"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join(name), "mine").unwrap();
+        assert_refused(&run_into(&folder, &["--sizes", "100"]), 2, "choose another folder");
+        assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), "mine");
+    }
+
+    // Two at once.
+    let busy = at("busy");
+    fs::create_dir(&busy).unwrap();
+    let lock = fs::File::open(&busy).unwrap();
+    lock.lock().unwrap();
+    assert_refused(&run_into(&busy, &["--sizes", "100"]), 2, "another lookback");
+    drop(lock);
+    assert_eq!(run_into(&busy, &["--sizes", "100"]).status.code(), Some(0));
 }

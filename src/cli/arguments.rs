@@ -143,9 +143,6 @@ pub struct CompareArguments {
     /// Judge this record of the sweep; no GPU is needed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "resume"], help_heading = "Targets")]
     pub record: Option<PathBuf>,
-    /// Go on where an interrupted sweep in the folder of --output stopped
-    #[arg(long, help_heading = "Targets")]
-    pub resume: bool,
     /// List every figure that misses a target
     #[arg(long, short, help_heading = "Targets")]
     pub verbose: bool,
@@ -154,6 +151,9 @@ pub struct CompareArguments {
     /// --sweep the record and the verdicts
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// Go on with the run in the folder of --output: what it has is not run again
+    #[arg(long, help_heading = "Output")]
+    pub resume: bool,
     /// What goes to stdout
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true,
         value_name = "table|json|csv", conflicts_with = "sweep", help_heading = "Output")]
@@ -172,7 +172,6 @@ impl CompareArguments {
     pub(super) fn check_without_sweep(&self) -> Result<(), CliError> {
         let found = [
             (self.record.is_some(), "--record FILE is judged by targets"),
-            (self.resume, "--resume goes on with an interrupted sweep of targets, in the folder of --output"),
             (self.verbose, "--verbose lists the figures that miss a target"),
         ];
         match found.into_iter().find(|(is_there, _)| *is_there) {
@@ -180,6 +179,9 @@ impl CompareArguments {
                 "{meaning}, and has no meaning for strategies that are run; leave it out, or write --sweep targets in \
                  place of what says how strategies are run"
             ))),
+            None if self.resume && self.output.is_none() => {
+                Err(CliError::Usage("--resume goes on with the run in a folder: name it by --output".to_owned()))
+            }
             None => Ok(()),
         }
     }

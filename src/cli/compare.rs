@@ -62,7 +62,7 @@ pub fn compare(
         input: source(arguments),
         device: description.clone(),
     };
-    let mut recorder = Recorder::start(arguments.output.as_deref(), header)?;
+    let mut recorder = Recorder::start(arguments.output.as_deref(), header, arguments.resume)?;
     for skipped in jobs.skipped {
         recorder.skipped(skipped)?;
     }
@@ -82,29 +82,33 @@ pub fn compare(
     let mut fatal = None;
     let mut device_is_lost = false;
     for Job { choice, request } in &jobs.requests {
+        if recorder.has(*choice, request) {
+            console.advance(cost(request));
+            continue;
+        }
         console.show_progress(format!("{choice} {}", format_size(request.n)));
         if input.replace((request.instance(), request.n)) != Some((request.instance(), request.n)) {
             let loaded = device.load(&dataset(request, file.as_ref(), arguments)?);
             is_loaded = loaded.is_ok();
-            match loaded.map_err(Problem::of) {
+            match loaded.map_err(Consequence::of) {
                 Ok(()) => {}
-                Err(Problem::Impossible(why)) => {
+                Err(Consequence::Impossible(why)) => {
                     let what = format!("{} at n = {}", request.instance(), format_size(request.n));
                     recorder.skipped(Skipped { what, why })?;
                 }
-                Err(Problem::Failure { error, .. } | Problem::Absence(error)) => fatal = Some(error),
+                Err(Consequence::Failure { error, .. } | Consequence::Absence(error)) => fatal = Some(error),
             }
         }
         if is_loaded {
             let mut row = None;
-            match device.run(request, &settings).map_err(Problem::of) {
+            match device.run(request, &settings).map_err(Consequence::of) {
                 Ok(outcome) => row = Some(Row::of_outcome(request, &outcome)),
-                Err(Problem::Impossible(why)) => recorder.skipped(Skipped { what: describe(request), why })?,
-                Err(Problem::Failure { error, goes_on }) => {
+                Err(Consequence::Impossible(why)) => recorder.skipped(Skipped { what: describe(request), why })?,
+                Err(Consequence::Failure { error, goes_on }) => {
                     row = Some(Row::of_failure(request, error.to_string()));
                     device_is_lost = !goes_on;
                 }
-                Err(Problem::Absence(error)) => fatal = Some(error),
+                Err(Consequence::Absence(error)) => fatal = Some(error),
             }
             if let Some(row) = row {
                 let row = if *choice == StrategyChoice::Auto { row.chosen_by_auto() } else { row };
@@ -123,9 +127,10 @@ pub fn compare(
     }
     console.end_progress();
     if recorder.record().rows.is_empty() && fatal.is_none() {
-        return Err(nothing_ran(&recorder.discard_file()?.skipped));
+        return Err(nothing_ran(&recorder.discard_file()?.0.skipped));
     }
-    let record = recorder.finish()?;
+    // Nobody else writes into the folder until the page is there, too.
+    let (record, _lock) = recorder.finish()?;
     printer.end(&record, console)?;
     if let Some(directory) = &arguments.output {
         let page = report::write(&record, directory)?;
@@ -161,7 +166,7 @@ fn device_word(kind: &str) -> &'static str {
 }
 
 /// What an error of a device means for the run.
-enum Problem {
+enum Consequence {
     /// This configuration does not exist here; the run goes on.
     Impossible(String),
     /// A kernel did wrong; `goes_on` says whether the device can be used further.
@@ -171,7 +176,7 @@ enum Problem {
     Absence(DeviceError),
 }
 
-impl Problem {
+impl Consequence {
     fn of(error: DeviceError) -> Self {
         match error {
             DeviceError::Config(_) | DeviceError::OutOfMemory { .. } => Self::Impossible(error.to_string()),

@@ -4,7 +4,7 @@ use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::record::Status;
 use crate::lab::record::Record;
-use crate::lab::recorder::write_atomically;
+use crate::lab::recorder::{lock_folder, write_atomically};
 use crate::lab::report::{self, SweepSource};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, CliError> {
 }
 
 fn comparison(directory: &Path, console: &mut Console) -> Result<bool, CliError> {
+    let _lock = lock_folder(directory)?;
     let record = Record::read(directory)?;
     record.write(directory)?;
     let page = report::write(&record, directory)?;

@@ -8,7 +8,8 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::file::{self, RECORD_BYTES};
 use crate::lab::device::{DeviceDescription, Outcome};
 use crate::lab::recorder::{
-    Format, RecordError, Recorder, Skipped, check_version, io_error, parse, read_lines, write_atomically,
+    Format, Lock, RecordError, Recorder, Skipped, check_version, io_error, lock_folder, parse, read_lines,
+    write_atomically,
 };
 use crate::lab::statistics::Summary;
 use crate::strategy::plan::ScanRequest;
@@ -132,6 +133,14 @@ impl Row {
         self.chosen_strategy = self.strategy_that_ran();
         self.strategy = StrategyChoice::Auto;
         self
+    }
+
+    /// What was run, without what came of it.
+    fn configuration(&self) -> impl PartialEq {
+        let instance = (self.element, self.operator, self.mode, self.n, self.in_place);
+        let kernel = (self.vt, self.block_threads, self.pattern, self.composition, self.descriptor, self.tile_order);
+        let offsets = (self.input_offset_bytes, self.output_offset_bytes);
+        (self.strategy, self.chosen_strategy, instance, kernel, offsets)
     }
 
     /// The strategy that ran, by whatever name it was asked for; `None` if a damaged record does not say it.
@@ -306,6 +315,8 @@ impl Format for Record {
 const JSON: &str = "data.json";
 const CSV: &str = "data.csv";
 const PARTIAL: &str = "data.partial.jsonl";
+/// The page of a record, which `report` writes.
+pub const PAGE: &str = "index.html";
 
 fn if_there<T>(found: Result<T, RecordError>) -> Result<Option<T>, RecordError> {
     match found {
@@ -320,17 +331,35 @@ impl Record {
     /// # Errors
     /// When there is none, it cannot be read, or it is damaged.
     pub fn read(directory: &Path) -> Result<Self, RecordError> {
-        // A partial record is newer than a whole one beside it: the whole one's run ended by removing it.
-        if let Some(record) = if_there(read_lines(&directory.join(PARTIAL)))? {
-            return Ok(record);
+        match (Self::read_partial(directory)?, Self::read_whole(directory)?) {
+            // A run that goes on with a whole record begins with all of it.
+            (Some(partial), Some(whole)) if partial.rows.len() < whole.rows.len() => {
+                Err(RecordError::TwoRuns { path: directory.to_owned(), whole: JSON, partial: PARTIAL })
+            }
+            (Some(record), _) | (None, Some(record)) => Ok(record),
+            (None, None) => {
+                let what = "record: neither data.json nor data.partial.jsonl is there";
+                Err(RecordError::Missing { path: directory.to_owned(), what, command: "compare" })
+            }
         }
+    }
+
+    /// What an interrupted run left; nothing where it was killed before it had written a line.
+    fn read_partial(directory: &Path) -> Result<Option<Self>, RecordError> {
+        let path = directory.join(PARTIAL);
+        if if_there(file::open(&path).map_err(io_error("read", &path)))?.is_none_or(|(_, bytes)| bytes == 0) {
+            return Ok(None);
+        }
+        read_lines(&path).map(Some)
+    }
+
+    fn read_whole(directory: &Path) -> Result<Option<Self>, RecordError> {
         let json = directory.join(JSON);
         let Some(text) = if_there(file::read(&json, RECORD_BYTES).map_err(io_error("read", &json)))? else {
-            let what = "record: neither data.json nor data.partial.jsonl is there";
-            return Err(RecordError::Missing { path: directory.to_owned(), what, command: "compare" });
+            return Ok(None);
         };
         check_version::<Self>(&text, &json)?;
-        parse(&text, &json, 1)
+        parse(&text, &json, 1).map(Some)
     }
 
     /// Writes `data.json` and `data.csv`, each whole or not at all, and removes what an interrupted run left.
@@ -385,12 +414,54 @@ pub fn to_csv(rows: &[Row], column_names: bool, has_choices: bool, path: &Path) 
 }
 
 impl Recorder<Record> {
-    /// Starts a record in `directory`, which is made if need be; without one, in memory only.
+    /// Starts a record in `directory`, which is made if need be, or goes on with the one that is there; without a directory
+    /// in memory only.
     ///
     /// # Errors
-    /// When the folder cannot be made or written.
-    pub fn start(directory: Option<&Path>, header: Header) -> Result<Self, RecordError> {
-        Self::create(directory.map(|directory| directory.join(PARTIAL)), header)
+    /// When the folder cannot be made or written, has a record and this is not to `resume` it, holds files of something
+    /// else under the names of a record's, or another process writes there.
+    pub fn start(directory: Option<&Path>, header: Header, resume: bool) -> Result<Self, RecordError> {
+        let Some(directory) = directory else { return Ok(Self::in_memory(header)) };
+        let lock = lock_folder(directory)?;
+        let path = directory.join(PARTIAL);
+        let whole = Some(directory.join(JSON)).filter(|path| path.exists());
+        let found = Some(&path).filter(|path| path.metadata().is_ok_and(|file| file.len() > 0)).or(whole.as_ref());
+        let Some(found) = found else {
+            let taken = [CSV, PAGE].into_iter().map(|name| directory.join(name)).find(|path| path.exists());
+            return match taken {
+                Some(path) => Err(RecordError::NotOurs { path, command: "compare" }),
+                None => Self::create(&path, lock, header),
+            };
+        };
+        if !resume {
+            return Err(RecordError::Exists { path: found.clone() });
+        }
+        let Record { header: recorded, rows, skipped } = Record::read(directory)?;
+        type Fact = fn(&Header) -> String;
+        let facts: [(&str, Fact); 5] = [
+            ("device", |header| header.device.name.clone()),
+            ("version", |header| header.tool_version.clone()),
+            ("commit", |header| header.git_commit.clone().unwrap_or_default()),
+            ("input", |header| header.input.clone()),
+            ("seed", |header| header.seed.to_string()),
+        ];
+        for (what, fact) in facts {
+            let (recorded, present) = (fact(&recorded), fact(&header));
+            if recorded != present {
+                return Err(RecordError::CannotResume { path: found.clone(), what, recorded, present });
+            }
+        }
+        let rows = rows.into_iter().map(|row| Line::Row(Box::new(row)));
+        Self::replace(&path, lock, recorded, rows.chain(skipped.into_iter().map(Line::Skipped)).collect())
+    }
+
+    /// Whether the row of a configuration is there, from an earlier run.
+    pub fn has(&self, choice: StrategyChoice, request: &ScanRequest) -> bool {
+        let mut wanted = Row::of_request(request);
+        if choice == StrategyChoice::Auto {
+            wanted = wanted.chosen_by_auto();
+        }
+        self.record().rows.iter().any(|row| row.configuration() == wanted.configuration())
     }
 
     /// Keeps a row.
@@ -406,14 +477,14 @@ impl Recorder<Record> {
     /// # Errors
     /// When the disk refuses it.
     pub fn skipped(&mut self, skipped: Skipped) -> Result<(), RecordError> {
-        self.keep(Line::Skipped(skipped))
+        if self.record().skipped.contains(&skipped) { Ok(()) } else { self.keep(Line::Skipped(skipped)) }
     }
 
-    /// Ends the record and returns it.
+    /// Ends the record and returns it, and what keeps others out of its folder.
     ///
     /// # Errors
     /// When the disk refuses it.
-    pub fn finish(self) -> Result<Record, RecordError> {
+    pub fn finish(self) -> Result<(Record, Option<Lock>), RecordError> {
         if let Some(directory) = self.path().parent() {
             self.record().write(directory)?;
         }
@@ -470,7 +541,7 @@ pub(crate) mod tests {
     }
 
     fn small_record(directory: &Path) -> Recorder<Record> {
-        let mut recorder = Recorder::start(Some(directory), header("cpu")).unwrap();
+        let mut recorder = Recorder::start(Some(directory), header("cpu"), false).unwrap();
         for n in [1, 1000] {
             let request = request(Strategy::Lookback, n, 32);
             recorder.row(Row::of_outcome(&request, &outcome(n, n == 1))).unwrap();
@@ -484,7 +555,7 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let recorder = small_record(directory.path());
         let partial = Record::read(directory.path()).unwrap();
-        let whole = recorder.finish().unwrap();
+        let whole = recorder.finish().unwrap().0;
         assert_eq!(partial, whole);
         assert_eq!(Record::read(directory.path()).unwrap(), whole);
         assert!(!directory.path().join(PARTIAL).exists());
@@ -507,7 +578,7 @@ pub(crate) mod tests {
             assert_eq!(&Record::read(directory.path()).unwrap(), record);
             fs::read_to_string(directory.path().join(CSV)).unwrap()
         };
-        let mut record = small_record(directory.path()).finish().unwrap();
+        let mut record = small_record(directory.path()).finish().unwrap().0;
         let without = csv(&record);
         assert!(!without.contains("chosen") && !record.to_json().contains("chosen"));
         record.rows.push(record.rows[0].clone().chosen_by_auto());
@@ -540,7 +611,7 @@ pub(crate) mod tests {
     fn damaged_records_are_typed_errors() {
         let directory = tempfile::tempdir().unwrap();
         assert!(matches!(Record::read(directory.path()), Err(RecordError::Missing { .. })));
-        let record = small_record(directory.path()).finish().unwrap();
+        let record = small_record(directory.path()).finish().unwrap().0;
         let json = directory.path().join(JSON);
         fs::write(&json, &record.to_json()[..200]).unwrap();
         assert!(matches!(Record::read(directory.path()), Err(RecordError::Damaged { .. })));

@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -57,6 +57,15 @@ pub enum RecordError {
     /// A record is there already.
     #[error("{} is there already; go on with it by --resume, or choose another folder", path.display())]
     Exists { path: PathBuf },
+    /// Two would overwrite each other's rows.
+    #[error("another lookback writes into {}; wait until it is done, or choose another folder", path.display())]
+    Busy { path: PathBuf },
+    /// A file that this program did not make stands where it would write.
+    #[error("{} is of something else than `lookback {command}`; choose another folder", path.display())]
+    NotOurs { path: PathBuf, command: &'static str },
+    /// Which of them is meant is not known.
+    #[error("{}: {partial} has fewer rows than {whole}, so they are of two runs; move one of them away", path.display())]
+    TwoRuns { path: PathBuf, whole: &'static str, partial: &'static str },
     /// Rows of two machines or programs do not belong into one record: `what` is "GPU", "driver", "commit", ….
     #[error("{} was begun with {what} '{recorded}', now it is '{present}'; start anew in another folder", path.display())]
     CannotResume { path: PathBuf, what: &'static str, recorded: String, present: String },
@@ -155,6 +164,28 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
     Ok(())
 }
 
+/// Keeps every other process of this program out of a folder, which is made if need be, until it is dropped or the process
+/// ends in whatever way.
+///
+/// # Errors
+/// When the folder cannot be made, or another process is there.
+pub fn lock_folder(folder: &Path) -> Result<Lock, RecordError> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    fs::create_dir_all(folder).map_err(io_error("make the folder", folder))?;
+    // Where a system cannot lock a folder, nothing keeps two apart.
+    let Ok(file) = File::open(folder) else { return Ok(Lock { _file: None }) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: folder.to_owned() }),
+        _ => Ok(Lock { _file: Some(file) }),
+    }
+}
+
+/// What [`lock_folder`] has locked.
+#[derive(Debug)]
+pub struct Lock {
+    _file: Option<File>,
+}
+
 /// A record that grows on disk while the run goes on.
 #[derive(Debug)]
 pub struct Recorder<F> {
@@ -162,34 +193,38 @@ pub struct Recorder<F> {
     path: PathBuf,
     /// `None` if the record is kept in memory only.
     file: Option<File>,
+    lock: Option<Lock>,
 }
 
 impl<F: Format> Recorder<F> {
-    /// Starts a record in a file, whose folder is made if need be; without a path, in memory only.
-    ///
-    /// # Errors
-    /// When the folder cannot be made or written.
-    pub fn create(path: Option<PathBuf>, header: F::Header) -> Result<Self, RecordError> {
-        let mut recorder = Self { record: header.clone().into(), path: path.unwrap_or_default(), file: None };
-        if let Some(folder) = recorder.path.parent() {
-            fs::create_dir_all(folder).map_err(io_error("make the folder", folder))?;
-            recorder.file = Some(File::create(&recorder.path).map_err(io_error("write", &recorder.path))?);
-            recorder.write(&First::Header(header))?;
-        }
-        Ok(recorder)
+    /// A record that is kept in memory only.
+    pub fn in_memory(header: F::Header) -> Self {
+        Self { record: header.into(), path: PathBuf::new(), file: None, lock: None }
     }
 
-    /// Goes on with a record: this header and these lines replace what is in the file.
+    /// Starts a record in a file of a folder that is locked.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn replace(path: &Path, header: F::Header, lines: Vec<F::Line>) -> Result<Self, RecordError> {
+    pub fn create(path: &Path, lock: Lock, header: F::Header) -> Result<Self, RecordError> {
+        let file = File::create(path).map_err(io_error("write", path))?;
+        let record = header.clone().into();
+        let mut recorder = Self { record, path: path.to_owned(), file: Some(file), lock: Some(lock) };
+        recorder.write(&First::Header(header))?;
+        Ok(recorder)
+    }
+
+    /// Goes on with a record: this header and these lines replace what is in the file, if it is there.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn replace(path: &Path, lock: Lock, header: F::Header, lines: Vec<F::Line>) -> Result<Self, RecordError> {
         let text: String = lines.iter().map(text_of).collect();
         write_atomically(path, (text_of(&First::Header(header.clone())) + &text).as_bytes())?;
         let file = OpenOptions::new().append(true).open(path).map_err(io_error("write", path))?;
         let mut record = F::from(header);
         lines.into_iter().for_each(|line| record.add(line));
-        Ok(Self { record, path: path.to_owned(), file: Some(file) })
+        Ok(Self { record, path: path.to_owned(), file: Some(file), lock: Some(lock) })
     }
 
     /// Keeps a line.
@@ -212,16 +247,16 @@ impl<F: Format> Recorder<F> {
         &self.path
     }
 
-    /// Ends the record, its file removed.
+    /// Ends the record, its file removed; its folder stays locked as long as the lock is kept.
     ///
     /// # Errors
     /// When the disk refuses it.
-    pub fn discard_file(self) -> Result<F, RecordError> {
+    pub fn discard_file(self) -> Result<(F, Option<Lock>), RecordError> {
         match fs::remove_file(&self.path) {
             Err(error) if self.file.is_some() && error.kind() != io::ErrorKind::NotFound => {
                 Err(io_error("remove", &self.path)(error))
             }
-            _ => Ok(self.record),
+            _ => Ok((self.record, self.lock)),
         }
     }
 

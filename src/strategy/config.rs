@@ -47,7 +47,7 @@ pub enum ConfigError {
     #[error("threads per block is {0}; it must be a multiple of 32 from 32 to {max}", max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
     BlockThreads(u32),
     /// No room for the threads of the warps that a strategy adds to those that hold values.
-    #[error("threads per block is {block_threads}; {strategy} adds {added} to them, and a block has at most {max}: choose up to {}", max - added, max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
+    #[error("threads per block is {block_threads}; {strategy} adds {added} to them, and a block has at most {max}: choose up to {}", abi::LOOKBACK_MAXIMUM_BLOCK_THREADS - added, max = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)]
     HelperThreads { strategy: &'static str, block_threads: u32, added: u32 },
     /// Shuffles exchange values inside a warp only.
     #[error("the scan pattern 'shuffle' works inside a warp; with the composition 'block' choose another pattern")]

@@ -51,7 +51,7 @@ use super::stopping::Stop;
 use super::sweep::SweepFile;
 use crate::element::{ElementType, Operator};
 use crate::lab::record::rounded;
-use crate::lab::recorder::{Format, RecordError, Recorder, Skipped, io_error, read_lines};
+use crate::lab::recorder::{Format, Lock, RecordError, Recorder, Skipped, io_error, lock_folder, read_lines};
 use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
@@ -530,7 +530,7 @@ impl SweepRecorder {
     /// When the folder cannot be written; a record is there and `resume` was not asked for; or it was begun
     /// on another GPU, driver or compiler, by another commit, or from another sweep file.
     pub fn open(folder: &Path, header: &SweepHeader, resume: bool) -> Result<Opened, RecordError> {
-        fs::create_dir_all(folder).map_err(io_error("make the folder", folder))?;
+        let lock = lock_folder(folder)?;
         let name = format!("{}-{}", header.sweep.name, header.machine.gpu_slug());
         let path = folder.join(format!("{name}.jsonl"));
         let compressed = folder.join(format!("{name}.jsonl.gz"));
@@ -547,13 +547,13 @@ impl SweepRecorder {
             // The record of another GPU has another name, and is what the user means all the same.
             let found = if path.exists() { Some(path.clone()) } else { unfinished(folder, &header.sweep.name)? };
             if let Some(found) = found {
-                return Ok(Opened::Recorder(Box::new(Self::resume(&found, header)?)));
+                return Ok(Opened::Recorder(Box::new(Self::resume(&found, lock, header)?)));
             }
         }
-        Ok(Opened::Recorder(Box::new(Self::create(Some(path), header.clone())?)))
+        Ok(Opened::Recorder(Box::new(Self::create(&path, lock, header.clone())?)))
     }
 
-    fn resume(path: &Path, header: &SweepHeader) -> Result<Self, RecordError> {
+    fn resume(path: &Path, lock: Lock, header: &SweepHeader) -> Result<Self, RecordError> {
         let record = SweepRecord::read(path)?;
         check_same_origin(&record.header, header, path)?;
         // Each point's rows stand right above its line again.
@@ -565,7 +565,7 @@ impl SweepRecorder {
         lines.extend(record.skipped.into_iter().map(Line::Skipped));
         lines.extend(record.resumed.into_iter().map(Line::Resumed));
         lines.push(Line::Resumed(Resumed { date: header.date.clone(), command: header.command.clone() }));
-        Self::replace(path, record.header, lines)
+        Self::replace(path, lock, record.header, lines)
     }
 
     /// Whether the rows of a point are there from an earlier run.

@@ -27,7 +27,7 @@ pub use source::{SweepSource, kill_tables};
 pub use splice::{Spliced, splice};
 pub use svg::Plot;
 
-use crate::lab::record::Record;
+use crate::lab::record::{PAGE, Record};
 use crate::lab::recorder::{RecordError, write_atomically};
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +42,7 @@ pub fn write(record: &Record, directory: &Path) -> Result<PathBuf, ReportError> 
     let plots = plots(record)?;
     let starts: Vec<String> = plots::QUANTITIES.iter().map(|quantity| quantity.kind.to_owned()).collect();
     write_plots(&plots, directory, &starts)?;
-    let page = directory.join("index.html");
+    let page = directory.join(PAGE);
     write_atomically(&page, page::html(record, &plots).as_bytes())?;
     Ok(page)
 }
