@@ -312,7 +312,7 @@ fn committed_reports_are_reproduced_byte_for_byte() {
             assert!(drawn[&name].0 == committed[&name].0, "{name} differs; render it anew: lookback report {reports}");
         }
     }
-    for document in ["README.md", "reports/README.md"] {
+    for document in ["docs/strategies.md", "reports/README.md"] {
         let (document, records) = (root.join(document), root.join("reports"));
         run_well(&["report", "--splice", document.to_str().unwrap(), records.to_str().unwrap(), "--check"]);
     }
