@@ -5,6 +5,7 @@ use crate::abi;
 pub use crate::abi::lookback_counters as Counters;
 use crate::names::named;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 named! {
     /// In which order blocks start.
@@ -31,6 +32,15 @@ pub enum Schedule {
     /// A warp drawn from the seed goes on, with a lane drawn from the seed, wherever a thread waits, and with the
     /// probability `preemption`, `0.0 ..= 1.0`, at every scheduling point too.
     Random { preemption: f64 },
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fair => formatter.write_str("fair"),
+            Self::Random { preemption } => write!(formatter, "random, preemption {preemption}"),
+        }
+    }
 }
 
 /// A launch or a block that dies in the middle.

@@ -384,8 +384,8 @@ impl Device for CpuDevice {
             facts: vec![
                 ("host compiler".to_owned(), env!("LOOKBACK_HOST_COMPILER").to_owned()),
                 ("resident blocks".to_owned(), self.settings.resident_blocks.to_string()),
-                ("block order".to_owned(), format!("{:?}", self.settings.block_order)),
-                ("schedule".to_owned(), format!("{:?}", self.settings.schedule)),
+                ("block order".to_owned(), self.settings.block_order.to_string()),
+                ("schedule".to_owned(), self.settings.schedule.to_string()),
             ],
         }
     }
