@@ -109,7 +109,7 @@ impl Job {
         }
     }
 
-    /// Schedules of a case: those of its seed and the ones behind it. Only what [`draw`] gives is sure to be covered.
+    /// Schedules of a case: those of its seed and the ones behind it. Only what `draw` of the search gives is sure to be covered.
     ///
     /// # Errors
     /// When the case is beyond this detector.
