@@ -77,9 +77,9 @@ mod tests {
         assert_eq!(read(&small, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert!(read(folder.path(), 5).unwrap_err().to_string().contains("a folder"));
         assert_eq!(read_up_to(io::repeat(0), 100).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        // 10 TB that take no room.
+        // A TiB that takes no room.
         let sparse = folder.path().join("sparse");
-        File::create(&sparse).unwrap().set_len(10 << 40).unwrap();
+        File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&sparse, RECORD_BYTES).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         fs::write(&small, b"\xff").unwrap();
         assert_eq!(read_text(&small).unwrap_err().kind(), io::ErrorKind::InvalidData);

@@ -16,9 +16,15 @@ use lookback::lab::device::{Device, RunSettings};
 use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::tuning::TuningTable;
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const VERIFY: RunSettings = RunSettings { seed: 0, samples: 0 };
+
+/// One test after the other has the GPU: while one captures a stream, the driver refuses others what waits for the context.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The first GPU; nothing, with a word, where something is missing. A failure is a failure.
 fn device(test: &str) -> Option<CudaDevice> {
@@ -67,6 +73,7 @@ fn report(failures: &[String]) {
 
 #[test]
 fn every_strategy_is_right_on_every_instance_mode_and_placement() {
+    let _turn = turn();
     let Some(mut device) = device("every_strategy_is_right_on_every_instance_mode_and_placement") else { return };
     let requests = |instance: Instance, n: u64| {
         let bytes = instance.element().bytes() as u32;
@@ -104,6 +111,7 @@ fn every_strategy_is_right_on_every_instance_mode_and_placement() {
 
 #[test]
 fn every_alignment_of_both_arrays_is_right() {
+    let _turn = turn();
     let Some(mut device) = device("every_alignment_of_both_arrays_is_right") else { return };
     let mut failures = Vec::new();
     for element in [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::F64] {
@@ -131,6 +139,7 @@ fn every_alignment_of_both_arrays_is_right() {
 
 #[test]
 fn every_choice_inside_lookback_is_right() {
+    let _turn = turn();
     let Some(mut device) = device("every_choice_inside_lookback_is_right") else { return };
     let mut failures = Vec::new();
     for (element, operator) in [
@@ -171,6 +180,7 @@ fn every_choice_inside_lookback_is_right() {
 
 #[test]
 fn launches_across_the_epochs_wrap_are_right_and_restart_at_one() {
+    let _turn = turn();
     let Some(mut device) = device("launches_across_the_epochs_wrap_are_right_and_restart_at_one") else { return };
     let mut failures = Vec::new();
     for layout in [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split] {
@@ -206,6 +216,7 @@ fn device_again(device: &mut CudaDevice) -> &mut CudaDevice {
 
 #[test]
 fn a_wrong_dataset_is_refused_and_timing_gives_as_many_samples_as_asked_for() {
+    let _turn = turn();
     let Some(mut device) = device("a_wrong_dataset_is_refused_and_timing_gives_as_many_samples_as_asked_for") else {
         return;
     };
@@ -259,6 +270,7 @@ fn exclusive(input: &[u32]) -> Vec<u32> {
 
 #[test]
 fn the_scanner_scans_slices_views_and_in_place() {
+    let _turn = turn();
     let Some((scanner, _context, stream)) = scanner("the_scanner_scans_slices_views_and_in_place") else { return };
     let mut output: CudaSlice<u32> = stream.alloc_zeros(200_001).expect("memory");
     for n in [0, 1, 33, 8193, 200_000] {
@@ -280,6 +292,7 @@ fn the_scanner_scans_slices_views_and_in_place() {
 
 #[test]
 fn the_scanner_is_right_on_both_sides_of_a_change_of_strategy_and_by_a_table_of_ones_own() {
+    let _turn = turn();
     let name = "the_scanner_is_right_on_both_sides_of_a_change_of_strategy_and_by_a_table_of_ones_own";
     let Some((mut scanner, _context, stream)) = scanner(name) else { return };
     let row = |rest: &str| format!("[[row]]\nelement = \"u32\"\noperator = \"sum\"\n{rest}\n");
@@ -300,6 +313,7 @@ fn the_scanner_is_right_on_both_sides_of_a_change_of_strategy_and_by_a_table_of_
 
 #[test]
 fn the_scanner_refuses_what_does_not_fit_together() {
+    let _turn = turn();
     let Some((scanner, _context, stream)) = scanner("the_scanner_refuses_what_does_not_fit_together") else { return };
     let four = stream.alloc_zeros::<u32>(4).expect("memory");
     let mut three = stream.alloc_zeros::<u32>(3).expect("memory");
@@ -319,6 +333,7 @@ fn the_scanner_refuses_what_does_not_fit_together() {
 
 #[test]
 fn two_streams_and_two_threads_scan_at_once() {
+    let _turn = turn();
     let Some((scanner, context, _)) = scanner("two_streams_and_two_threads_scan_at_once") else { return };
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -346,6 +361,7 @@ fn two_streams_and_two_threads_scan_at_once() {
 
 #[test]
 fn a_captured_scan_replays_rightly_beside_launches_on_its_stream() {
+    let _turn = turn();
     let Some((scanner, context, stream)) = scanner("a_captured_scan_replays_rightly_beside_launches_on_its_stream")
     else {
         return;
@@ -383,6 +399,7 @@ fn a_captured_scan_replays_rightly_beside_launches_on_its_stream() {
 #[test]
 #[ignore = "takes tens of GiB of memory on both sides"]
 fn more_than_2_to_the_32_bytes_are_right() {
+    let _turn = turn();
     let Some(mut device) = device("more_than_2_to_the_32_bytes_are_right") else { return };
     let instance = instance(ElementType::U8, Operator::Sum);
     let n = (1 << 32) + 5;
@@ -399,6 +416,7 @@ fn more_than_2_to_the_32_bytes_are_right() {
 #[cfg(feature = "cpu")]
 #[test]
 fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
+    let _turn = turn();
     use lookback::kernels::mutant::Mutant;
     use lookback::lab::stress::gpu::{GpuStressSettings, StressOutcome, reproduce, stress};
     if device("stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again").is_none() {
