@@ -62,29 +62,27 @@ DEVICE cut_vectors tile<Problem, Config>::cuts(u64 count) const {
   return cut;
 }
 
-// Narrow vectors element by element, where they are cut. Of wide ones, whole vectors are loaded as in a whole tile; the
-// elements of a cut one are loaded by a lane each and handed to its lane through shared memory.
+// A vector at `element`, with padding for what is not among the first `count` elements of the input.
+template <class Problem, class Config>
+template <u32 width>
+DEVICE void tile<Problem, Config>::load_guarded_vector(const input_type* input, i64 element, u64 count,
+                                                       input_type (&vector)[width]) const {
+  if (element >= 0 && static_cast<u64>(element) + width <= count) {
+    memory::load_vector<width>(input + element, vector);
+    return;
+  }
+  LOOKBACK_UNROLL
+  for (u32 j = 0; j < width; ++j) {
+    const i64 index = element + j;
+    vector[j] = index >= 0 && static_cast<u64>(index) < count ? memory::load(input + index) : padding(input);
+  }
+}
+
+// Whole vectors as in a whole tile. The elements of a cut one are loaded by a lane each and handed to its lane through
+// shared memory.
 template <class Problem, class Config>
 template <u32 width>
 DEVICE void tile<Problem, Config>::load_cut_tile(const input_type* input, u64 count) {
-  if constexpr (width <= elements_of_one_lane) {
-    LOOKBACK_UNROLL
-    for (u32 row = 0; row < config.vt / width; ++row) {
-      const i64 element = first + row_offset<width>(row);
-      input_type vector[width];
-      if (element >= 0 && static_cast<u64>(element) + width <= count) {
-        memory::load_vector<width>(input + element, vector);
-      } else {
-        LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) {
-          const i64 index = element + j;
-          vector[j] = index >= 0 && static_cast<u64>(index) < count ? memory::load(input + index) : padding(input);
-        }
-      }
-      items.load(row * width, vector);
-    }
-    return;
-  }
   LOOKBACK_UNROLL
   for (u32 row = 0; row < config.vt / width; ++row) {
     const u32 offset = row_offset<width>(row);

@@ -131,13 +131,25 @@ struct tile {
     const bool whole = lies_within(count);
     with_access_width<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      if (!whole) return load_cut_tile<width>(input, count);
-      const input_type* const from = input + first;
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < config.vt / width; ++row) {
-        input_type vector[width];
-        memory::load_vector<width>(from + row_offset<width>(row), vector);
-        items.load(row * width, vector);
+      if (whole) {
+        const input_type* const from = input + first;
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          input_type vector[width];
+          memory::load_vector<width>(from + row_offset<width>(row), vector);
+          items.load(row * width, vector);
+        }
+      } else {
+        if constexpr (width <= elements_of_one_lane) {
+          LOOKBACK_UNROLL
+          for (u32 row = 0; row < config.vt / width; ++row) {
+            input_type vector[width];
+            load_guarded_vector<width>(input, first + row_offset<width>(row), count, vector);
+            items.load(row * width, vector);
+          }
+        } else {
+          load_cut_tile<width>(input, count);
+        }
       }
     });
   }
@@ -402,6 +414,8 @@ struct tile {
   DEVICE u32 warp_of(u32 offset) const;
   template <u32 width, bool may_lead = false>
   DEVICE cut_vectors cuts(u64 count) const;
+  template <u32 width>
+  DEVICE void load_guarded_vector(const input_type* input, i64 element, u64 count, input_type (&vector)[width]) const;
   template <u32 width>
   DEVICE void load_cut_tile(const input_type* input, u64 count);
   template <u32 width, bool from_stage>
