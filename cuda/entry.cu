@@ -1,4 +1,4 @@
-// The translation unit that NVRTC compiles: one kernel, one instance, one configuration, all of them from the command
+// The translation unit that NVRTC compiles: one kernel, one problem, one configuration, all of them from the command
 // line. LOOKBACK_KERNEL is the kernel's function, whose file stands in front of this one; LOOKBACK_PROBLEM is the
 // problem's type (`src/element/problem.rs`).
 #include "abi.h"

@@ -8,7 +8,7 @@
 //! | [`abi`] | the contract with the kernels, generated from `cuda/abi.h` |
 //! | [`names`] | enums that people call by name |
 //! | [`text`] | sizes, numbers and lines as people write and read them |
-//! | [`mod@file`] | files that a user names, read only if they are some |
+//! | [`mod@file`] | files that a user names: a device or what is too large is refused unread |
 //! | [`gpu`] | architecture and limits of a GPU |
 //! | [`element`] | element types, operators, and reference scans of them |
 //! | [`strategy`] | one row a strategy; its configuration, its plan of launches, tuning tables |

@@ -220,6 +220,9 @@ fn unusable_folders_are_refused() {
     let below = file.join("folder");
     assert_refused(&compare(&["--sizes", "10", "--output", below.to_str().unwrap()]), 2, "cannot make the folder");
     assert_refused(&run(&["report", directory.path().to_str().unwrap()]), 2, "holds no record");
+    let none_such = directory.path().join("none-such");
+    assert_refused(&run(&["report", none_such.to_str().unwrap()]), 2, "cannot read");
+    assert!(!none_such.exists(), "a folder that is read is not made");
     fs::write(directory.path().join("data.json"), "{\"header\": {\"format\": 1}, \"rows\"").unwrap();
     assert_refused(&run(&["report", directory.path().to_str().unwrap()]), 2, "damaged");
 }

@@ -62,10 +62,9 @@ pub fn read(path: &Path, asked: Option<ElementType>) -> Result<Array, InputError
         (element, 0)
     };
     let data_bytes = file_bytes - data_start as u64;
-    // The reference takes most beside a sum.
-    if let Some(instance) = Instance::all().find(|instance| instance.element() == element) {
-        Dataset::fits(instance, data_bytes / element.bytes() as u64)?;
-    }
+    // With the reference of whatever operator: which one is scanned is not known here.
+    let mut instances = Instance::all().filter(|instance| instance.element() == element);
+    instances.try_for_each(|instance| Dataset::fits(instance, data_bytes / element.bytes() as u64))?;
     let rest = file::read_up_to(file, file_bytes - bytes.len() as u64).map_err(io_error)?;
     bytes.drain(..data_start);
     bytes.extend(rest);

@@ -1,6 +1,6 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
-use super::{ElementType, Instance, NoSuchInstance};
+use super::{ElementType, Instance};
 use std::fmt;
 
 /// An operator on the type that is scanned, and the types that are loaded, published to other blocks and stored.
@@ -15,9 +15,6 @@ pub struct Problem {
 /// Types that a scan cannot convert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchProblem {
-    /// The tiles' totals are scanned as they are published.
-    #[error(transparent)]
-    NotPublishable(#[from] NoSuchInstance),
     /// Numbers alone are converted.
     #[error("{0} is not a type of numbers: choose one, or give input, output and what is scanned one type")]
     NotANumber(ElementType),
@@ -73,7 +70,7 @@ impl Problem {
         if state.bytes() < 4 {
             return Err(NoSuchProblem::NarrowState(state));
         }
-        for instance in [instance, Instance::new(published, instance.operator())?] {
+        for instance in [instance, problem.of_spine().instance] {
             if instance.identity_bytes().iter().any(|&byte| byte != 0) {
                 return Err(NoSuchProblem::IdentityNotZero(instance));
             }
@@ -121,7 +118,7 @@ impl Problem {
     /// The scan of the tiles' totals.
     pub fn of_spine(self) -> Self {
         let Self { instance, published, .. } = self;
-        // `converting` made sure that there is one.
+        // There is one: what is scanned and what is published are both integers, or both floats.
         Instance::new(published, instance.operator()).map_or(self, Self::plain)
     }
 

@@ -218,13 +218,7 @@ impl CpuDevice {
         }
         let mut scratch = AlignedBytes::new(plan.scratch_bytes as usize, FILLING);
 
-        let key = (
-            plan.steps
-                .iter()
-                .find(|step| step.uses_descriptors())
-                .map_or(Descriptor::Packed64, |step| step.config.descriptor),
-            request.problem.published().bytes(),
-        );
+        let key = (plan.layout, request.problem.published().bytes());
         if self.workspaces.get(&key).is_none_or(|workspace| workspace.capacity < plan.descriptors) {
             self.workspaces.insert(key, Workspace::new(plan.descriptors, plan.descriptor_bytes));
         }

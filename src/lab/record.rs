@@ -8,7 +8,7 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::file::{self, RECORD_BYTES};
 use crate::lab::device::{DeviceDescription, Outcome};
 use crate::lab::recorder::{
-    Format, Lock, RecordError, Recorder, Skipped, check_version, io_error, lock_folder, parse, read_lines,
+    Format, Lock, RecordError, Recorder, Skipped, check_version, claim_folder, io_error, parse, read_lines,
     write_atomically,
 };
 use crate::lab::statistics::Summary;
@@ -422,7 +422,7 @@ impl Recorder<Record> {
     /// else under the names of a record's, or another process writes there.
     pub fn start(directory: Option<&Path>, header: Header, resume: bool) -> Result<Self, RecordError> {
         let Some(directory) = directory else { return Ok(Self::in_memory(header)) };
-        let lock = lock_folder(directory)?;
+        let lock = claim_folder(directory)?;
         let path = directory.join(PARTIAL);
         let whole = Some(directory.join(JSON)).filter(|path| path.exists());
         let found = Some(&path).filter(|path| path.metadata().is_ok_and(|file| file.len() > 0)).or(whole.as_ref());

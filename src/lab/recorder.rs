@@ -61,7 +61,7 @@ pub enum RecordError {
     #[error("another lookback writes into {}; wait until it is done, or choose another folder", path.display())]
     Busy { path: PathBuf },
     /// A file that this program did not make stands where it would write.
-    #[error("{} is of something else than `lookback {command}`; choose another folder", path.display())]
+    #[error("{} was not made by `lookback {command}`, so it is not replaced; choose another folder", path.display())]
     NotOurs { path: PathBuf, command: &'static str },
     /// Which of them is meant is not known.
     #[error("{}: {partial} has fewer rows than {whole}, so they are of two runs; move one of them away", path.display())]
@@ -164,15 +164,23 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Keeps every other process of this program out of a folder, which is made if need be, until it is dropped or the process
-/// ends in whatever way.
+/// Makes a folder if need be, and locks it.
 ///
 /// # Errors
-/// When the folder cannot be made, or another process is there.
+/// When it cannot be made, or as [`lock_folder`].
+pub fn claim_folder(folder: &Path) -> Result<Lock, RecordError> {
+    fs::create_dir_all(folder).map_err(io_error("make the folder", folder))?;
+    lock_folder(folder)
+}
+
+/// Keeps every other process of this program out of a folder until the lock is dropped, or the process ends in whatever
+/// way.
+///
+/// # Errors
+/// When another process is there.
 pub fn lock_folder(folder: &Path) -> Result<Lock, RecordError> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    fs::create_dir_all(folder).map_err(io_error("make the folder", folder))?;
-    // Where a system cannot lock a folder, nothing keeps two apart.
+    // A folder that is not there says so when it is read. Where a system cannot lock folders, nothing keeps two apart.
     let Ok(file) = File::open(folder) else { return Ok(Lock { _file: None }) };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: folder.to_owned() }),

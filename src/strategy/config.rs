@@ -55,7 +55,7 @@ pub enum ConfigError {
     /// The element does not fit the descriptor.
     #[error(
         "the descriptor '{descriptor}' holds values of up to {} bytes, the element has {bytes}; choose {} or leave the choice out",
-        descriptor.holds(), Descriptor::that_hold(*bytes)
+        descriptor.holds(), Descriptor::that_hold(*bytes).map(|fits| format!("'{fits}'")).collect::<Vec<_>>().join(" or ")
     )]
     DescriptorTooSmall { descriptor: Descriptor, bytes: usize },
     /// 'inclusive minus input' needs an inverse.

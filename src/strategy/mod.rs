@@ -95,10 +95,9 @@ impl Descriptor {
         }
     }
 
-    /// The layouts for values of so many bytes, in words.
-    fn that_hold(bytes: usize) -> String {
-        let fitting = Self::ALL.iter().filter(|descriptor| descriptor.holds() >= bytes);
-        fitting.map(|descriptor| format!("'{descriptor}'")).collect::<Vec<_>>().join(" or ")
+    /// The layouts for values of so many bytes, the smallest first.
+    fn that_hold(bytes: usize) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |descriptor| descriptor.holds() >= bytes)
     }
 }
 

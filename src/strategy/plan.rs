@@ -127,9 +127,9 @@ impl Plan {
             return Err(ConfigError::WorksInOutput { strategy: request.strategy.name(), problem: problem.to_string() });
         }
         let published_bytes = problem.published().bytes();
-        let mut fitting = Descriptor::ALL.iter().filter(|descriptor| descriptor.holds() >= published_bytes);
-        let descriptor = descriptor.unwrap_or(*fitting.clone().next().unwrap_or(&Descriptor::Split));
-        if !fitting.any(|&fits| fits == descriptor) {
+        let smallest = Descriptor::that_hold(published_bytes).next().unwrap_or(Descriptor::Split);
+        let descriptor = descriptor.unwrap_or(smallest);
+        if descriptor.holds() < published_bytes {
             return Err(ConfigError::DescriptorTooSmall { descriptor, bytes: published_bytes });
         }
         let config =

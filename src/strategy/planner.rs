@@ -376,9 +376,9 @@ impl Planner {
         let Level { problem, input, output, n, lead, mode, level, reduces_first } = scan;
         let tiles = self.tiles(n, lead);
         let config = KernelConfig { mode, ..self.config.without_descriptors() };
-        let any = self.step(Kernel::ScanTiles, config, input, output, tiles);
-        let any = Step { problem, n, tiles, lead, level, ..any };
-        let phase = |kernel, input, output, spine| Step { kernel, input, output, spine, ..any.clone() };
+        let of_array = self.step(Kernel::ScanTiles, config, input, output, tiles);
+        let of_level = Step { problem, n, tiles, lead, level, ..of_array };
+        let phase = |kernel, input, output, spine| Step { kernel, input, output, spine, ..of_level.clone() };
         if tiles == 1 {
             self.steps.push(phase(Kernel::ScanTiles, input, output, Place::None));
             return;

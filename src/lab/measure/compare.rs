@@ -20,7 +20,7 @@ pub const THRESHOLD: f64 = 0.01;
 pub struct Change {
     /// The configuration, from [`SweepRow::key`].
     pub key: String,
-    /// Whose it is, and at how many elements.
+    /// Whose it is.
     pub subject: String,
     /// Elements.
     pub n: u64,
@@ -61,13 +61,15 @@ impl Comparison {
     /// What is printed: what came out first, then what is slower, unclear or faster, the worst first. Figures that stayed
     /// the same are listed only if `all` are asked for. Lines of up to 80 columns, but for long names.
     pub fn text(&self, all: bool) -> String {
+        const WORST_FIRST: [Difference; 4] =
+            [Difference::Slower, Difference::Unclear, Difference::Faster, Difference::Same];
         let mut text = String::new();
         for remark in &self.remarks {
             let _ = writeln!(text, "note: {remark}");
         }
         let _ = writeln!(
             text,
-            "{} faster, {} slower, {} same, {} unclear; {} configurations are gone, {} new",
+            "{} faster, {} slower, {} same, {} unclear; {} configurations gone, {} new",
             self.count(Difference::Faster),
             self.count(Difference::Slower),
             self.count(Difference::Same),
@@ -82,13 +84,9 @@ impl Comparison {
         }
         let mut shown: Vec<&Change> =
             self.changes.iter().filter(|change| all || change.difference != Difference::Same).collect();
-        let badness = |change: &Change| change.ratio.map_or(f64::INFINITY, |ratio| ratio.ratio);
-        let place =
-            |change: &Change| [Difference::Slower, Difference::Unclear].iter().position(|it| *it == change.difference);
-        shown.sort_by(|left, right| {
-            let place = |change| place(change).unwrap_or(usize::MAX);
-            place(left).cmp(&place(right)).then(badness(right).total_cmp(&badness(left)))
-        });
+        let verdict = |change: &Change| WORST_FIRST.iter().position(|it| *it == change.difference);
+        let ratio = |change: &Change| change.ratio.map_or(f64::INFINITY, |ratio| ratio.ratio);
+        shown.sort_by(|left, right| verdict(left).cmp(&verdict(right)).then(ratio(right).total_cmp(&ratio(left))));
         if !shown.is_empty() {
             let _ = writeln!(text, "\n{:<8} {:<8} new / old (99 % interval)", "verdict", "figure");
         }
@@ -106,7 +104,7 @@ impl Comparison {
         text
     }
 
-    /// Geometric means of the ratios of groups, in the order of what stands behind their names.
+    /// Geometric means of the ratios of groups, in the order of the number that `group` gives beside the name.
     fn means(&self, heading: &str, group: impl Fn(&Change) -> (String, u64)) -> String {
         let mut groups: BTreeMap<(u64, String), Vec<f64>> = BTreeMap::new();
         for change in &self.changes {
@@ -322,7 +320,7 @@ mod tests {
         assert_eq!((comparison.gone.len(), comparison.only_new), (1, 1));
         assert!(comparison.remarks.is_empty());
         let text = comparison.text(false);
-        assert!(text.starts_with("1 faster, 1 slower, 1 same, 0 unclear; 1 configurations are gone, 1 new"), "{text}");
+        assert!(text.starts_with("1 faster, 1 slower, 1 same, 0 unclear; 1 configurations gone, 1 new"), "{text}");
         assert!(text.contains("gone: quick: i32 sum n=4"), "{text}");
         let verdicts: Vec<&str> = text.lines().filter(|line| line.contains("graph")).map(|line| &line[..6]).collect();
         assert_eq!(verdicts, ["slower", "faster"], "{text}");

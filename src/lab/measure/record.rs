@@ -51,7 +51,7 @@ use super::stopping::Stop;
 use super::sweep::SweepFile;
 use crate::element::{ElementType, Operator};
 use crate::lab::record::rounded;
-use crate::lab::recorder::{Format, Lock, RecordError, Recorder, Skipped, io_error, lock_folder, read_lines};
+use crate::lab::recorder::{Format, Lock, RecordError, Recorder, Skipped, claim_folder, io_error, read_lines};
 use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
@@ -530,7 +530,7 @@ impl SweepRecorder {
     /// When the folder cannot be written; a record is there and `resume` was not asked for; or it was begun
     /// on another GPU, driver or compiler, by another commit, or from another sweep file.
     pub fn open(folder: &Path, header: &SweepHeader, resume: bool) -> Result<Opened, RecordError> {
-        let lock = lock_folder(folder)?;
+        let lock = claim_folder(folder)?;
         let name = format!("{}-{}", header.sweep.name, header.machine.gpu_slug());
         let path = folder.join(format!("{name}.jsonl"));
         let compressed = folder.join(format!("{name}.jsonl.gz"));
