@@ -86,6 +86,8 @@ mod with_peers {
             let name = peer.name();
             if name.ends_with("-run-to-run") {
                 expect(&[ElementType::F32, ElementType::F64], Operator::Sum, &both);
+            } else if name.ends_with("-narrow-sum") {
+                expect(&[ElementType::U8, ElementType::U16], Operator::Sum, &both);
             } else if name.starts_with("cub-") {
                 expect(ElementType::NUMBERS, Operator::Sum, &both);
                 expect(&[ElementType::I32, ElementType::U32, ElementType::F32], Operator::Max, &both);

@@ -137,11 +137,15 @@ fn record(folder: &Path, sweep: &str) -> PathBuf {
     for point in points {
         let mut copies = BTreeMap::new();
         for entry in &point.entries {
-            // Thrust has an exclusive scan only, CUB's fixed order is for floats.
+            // Thrust has an exclusive scan only, CUB's fixed order is for floats, sums in a narrow type for narrow ones.
             let mode = entry.subject.mode().map(|mode| mode.to_string()).unwrap_or_default();
             let name = entry.subject.name();
             let is_float = matches!(point.instance.element(), ElementType::F32 | ElementType::F64);
-            if (name.starts_with("thrust") && mode != "exclusive") || (name.ends_with("run-to-run") && !is_float) {
+            let is_narrow = point.instance.element().bytes() < 4;
+            if (name.starts_with("thrust") && mode != "exclusive")
+                || (name.ends_with("run-to-run") && !is_float)
+                || (name.ends_with("narrow-sum") && !is_narrow)
+            {
                 continue;
             }
             recorder.row(row(&point, &entry.subject, &entry.figures, &mut copies)).unwrap();

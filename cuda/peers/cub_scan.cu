@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <cuda/functional>
+#include <cuda/std/functional>
 #include <limits>
 #include <new>
 #include <type_traits>
@@ -37,7 +38,9 @@ using DeviceScan = CUB_NS_QUALIFIER::DeviceScan;
 
 using Element = LOOKBACK_PEER_ELEMENT_TYPE;
 
-enum Operation { SUM, MAXIMUM };
+// NARROW_SUM adds up in the element's own type. The other sums leave the type to CUB, which takes that of `x + x`: int for
+// 8 and 16 bits.
+enum Operation { SUM, NARROW_SUM, MAXIMUM };
 // lookback_mode in ../abi.h.
 enum Mode : std::uint32_t { INCLUSIVE = 0, EXCLUSIVE = 1 };
 
@@ -57,6 +60,11 @@ struct Scan {
       return DeviceScan::InclusiveSum(temporary, bytes, input, output, n, stream);
     } else if constexpr (operation == SUM) {
       return DeviceScan::ExclusiveSum(temporary, bytes, input, output, n, stream);
+    } else if constexpr (operation == NARROW_SUM && mode == INCLUSIVE) {
+      return DeviceScan::InclusiveScan(temporary, bytes, input, output, ::cuda::std::plus<Element>{}, n, stream);
+    } else if constexpr (operation == NARROW_SUM) {
+      return DeviceScan::ExclusiveScan(temporary, bytes, input, output, ::cuda::std::plus<Element>{}, Element{0}, n,
+                                       stream);
     } else if constexpr (mode == INCLUSIVE) {
       return DeviceScan::InclusiveScan(temporary, bytes, input, output, ::cuda::maximum<>{}, n, stream);
     } else {
@@ -80,7 +88,7 @@ struct Scan {
             CUB_VERSION,
             LOOKBACK_PEER_SCAN,
             LOOKBACK_PEER_ELEMENT,
-            operation == SUM ? "sum" : "max",
+            operation == MAXIMUM ? "max" : "sum",
             mode,
             1,
             std::numeric_limits<Count>::max(),
@@ -162,6 +170,7 @@ struct RunToRunSum {
 
 constexpr const char *NAME_32 = "cub-" LOOKBACK_CUB_VERSION_TEXT;
 constexpr const char *NAME_64 = "cub-" LOOKBACK_CUB_VERSION_TEXT "-64-bit-count";
+constexpr const char *NAME_NARROW = "cub-" LOOKBACK_CUB_VERSION_TEXT "-narrow-sum";
 
 // Maxima for three types stand for all: they show what another operator costs, at the price of compiling them.
 constexpr bool HAS_MAXIMUM =
@@ -174,6 +183,10 @@ std::size_t fill(Entries &entries) {
   entries[count++] = Scan<SUM, EXCLUSIVE, std::uint32_t>::entry(NAME_32);
   entries[count++] = Scan<SUM, INCLUSIVE, std::uint64_t>::entry(NAME_64);
   entries[count++] = Scan<SUM, EXCLUSIVE, std::uint64_t>::entry(NAME_64);
+  if constexpr (!std::is_same_v<decltype(Element{} + Element{}), Element>) {
+    entries[count++] = Scan<NARROW_SUM, INCLUSIVE, std::uint32_t>::entry(NAME_NARROW);
+    entries[count++] = Scan<NARROW_SUM, EXCLUSIVE, std::uint32_t>::entry(NAME_NARROW);
+  }
   if constexpr (HAS_MAXIMUM) {
     entries[count++] = Scan<MAXIMUM, INCLUSIVE, std::uint32_t>::entry(NAME_32);
     entries[count++] = Scan<MAXIMUM, EXCLUSIVE, std::uint32_t>::entry(NAME_32);

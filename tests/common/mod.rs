@@ -45,11 +45,13 @@ pub fn intervals() -> Instance {
 }
 
 /// The scans of other libraries, as a build with the feature `peers` names them.
-pub const PEER_SCANS: [&str; 9] = [
+pub const PEER_SCANS: [&str; 11] = [
     "cub-3.0.1",
     "cub-3.0.1-64-bit-count",
+    "cub-3.0.1-narrow-sum",
     "cub-3.5.0",
     "cub-3.5.0-64-bit-count",
+    "cub-3.5.0-narrow-sum",
     "cub-3.5.0-run-to-run",
     "thrust-3.0.1",
     "thrust-3.0.1-synchronous",

@@ -90,7 +90,9 @@ pub enum Subject {
 /// Whether a subject is a peer in another variant than the one its users call: a 64-bit count, a fixed order, a call
 /// that waits.
 pub fn is_variant(subject: &str) -> bool {
-    ["-64-bit-count", "-synchronous", "-run-to-run", "copy-16-byte"].iter().any(|part| subject.contains(part))
+    ["-64-bit-count", "-narrow-sum", "-synchronous", "-run-to-run", "copy-16-byte"]
+        .iter()
+        .any(|part| subject.contains(part))
 }
 
 impl Subject {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `cub-3.0.1`, `cub-3.5.0` | `cub::DeviceScan` with a count of 32 bits: the call as CUB documents it (`int num_items`), kernels with 32-bit offsets |
 //! | `…-64-bit-count` | the same with a count of 64 bits (`size_t`), kernels with 64-bit offsets |
+//! | `…-narrow-sum` | sums of 8 and 16 bits that are added up in their own type (`cuda::std::plus<T>`); the calls without an operator add them up in `int` |
 //! | `cub-3.5.0-run-to-run` | sums of floats whose order of additions is fixed (`execution::determinism::run_to_run`) |
 //! | `thrust-3.0.1`, `thrust-3.5.0` | `thrust::exclusive_scan` with `par_nosync` and memory that was allocated before |
 //! | `…-synchronous` | the same with `par`: allocates, waits and frees in each call, as `thrust::device` does |

@@ -11,11 +11,9 @@ use crate::lab::statistics::{Difference, Summary};
 use crate::names::named;
 use crate::strategy::{Blocks, Mode, Strategy};
 use crate::text::{format_bytes, format_size};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-/// The better of these at a point and figure is "CUB".
-const CUBS: [&str; 2] = ["cub-3.0.1", "cub-3.5.0"];
 const RUN_TO_RUN: &str = "cub-3.5.0-run-to-run";
 const MEMCPY: &str = "memcpy";
 /// A miss within this share of its bound is as near as can be asked for.
@@ -194,6 +192,8 @@ pub struct Evaluation {
 /// The measured rows of a record by what tells them apart.
 struct Rows<'a> {
     rows: HashMap<RowKey<'a>, Vec<&'a SweepRow>>,
+    /// Names of other people's scans.
+    peers: BTreeSet<&'a str>,
 }
 
 type RowKey<'a> = (&'a str, ElementType, Operator, u64, Offsets, Option<Mode>);
@@ -201,11 +201,12 @@ type RowKey<'a> = (&'a str, ElementType, Operator, u64, Offsets, Option<Mode>);
 impl<'a> Rows<'a> {
     fn new(record: &'a SweepRecord) -> Self {
         let mut rows: HashMap<_, Vec<&SweepRow>> = HashMap::new();
+        let peers = record.rows.iter().filter(|row| row.kind == Kind::Peer).map(|row| row.subject.as_str()).collect();
         for row in record.rows.iter().filter(|row| matches!(row.status, Status::Measured | Status::NotVerified)) {
             let key = (row.subject.as_str(), row.element, row.operator, row.n, row.offsets, row.mode);
             rows.entry(key).or_default().push(row);
         }
-        Self { rows }
+        Self { rows, peers }
     }
 
     /// The rows of a subject at a place, in all their configurations.
@@ -219,6 +220,11 @@ impl<'a> Rows<'a> {
     fn figure(&self, subject: &str, place: &Place) -> Option<&'a FigureRecord> {
         let figures = self.at(subject, place).filter_map(|row| row.figure(place.figure));
         fastest(figures)
+    }
+
+    /// The fastest of other people's scans at a place, of any version, width of the count and way of adding up.
+    fn best_peer(&self, place: &Place) -> Option<&'a FigureRecord> {
+        fastest(self.peers.iter().filter_map(|peer| self.figure(peer, place)))
     }
 }
 
@@ -289,8 +295,7 @@ fn outcome(
 /// What a row of ours says of a target by one figure; `None` where there is nothing to compare it with and need not be.
 fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Option<Finding> {
     let mut finding = Finding::new(place, resolved(row));
-    let cub = |place: &Place| fastest(CUBS.iter().filter_map(|name| rows.figure(name, place)));
-    if target.yardstick == Yardstick::NotSlower && place.operator != Operator::Sum && cub(&place).is_none() {
+    if target.yardstick == Yardstick::NotSlower && place.operator != Operator::Sum && rows.best_peer(&place).is_none() {
         // The peers have sums of every type, and of the others what shows that the operator matters little.
         return None;
     }
@@ -302,7 +307,7 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
         return Some(finding.because("the figure was not measured"));
     };
     let reference = match target.yardstick {
-        Yardstick::Cub | Yardstick::NotSlower => cub(&place),
+        Yardstick::Cub | Yardstick::NotSlower => rows.best_peer(&place),
         Yardstick::RunToRun => rows.figure(RUN_TO_RUN, &place),
         Yardstick::Memcpy => {
             let on_stream = (place.figure == Figure::Graph).then_some(Place { figure: Figure::Stream, ..place });
