@@ -1,7 +1,10 @@
 //! The program end to end, on the CPU device.
 #![cfg(all(feature = "cli", feature = "cpu"))]
 
+mod common;
+
 use assert_cmd::cargo::cargo_bin;
+use common::committed;
 use lookback::lab::measure::record::{Opened, Status, SweepRecord, SweepRecorder};
 use lookback::strategy::StrategyChoice;
 use std::collections::BTreeMap;
@@ -296,7 +299,7 @@ fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_rou
             assert!(stderr(&output).contains("--sweep targets") && !stderr(&output).contains("Usage"));
         }
     }
-    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+    let Some(record) = committed("reports/targets-h100.jsonl.gz") else { return };
     let judge = |words: &[&str]| {
         let start = ["compare", "--sweep", "targets", "--record", record.to_str().unwrap()];
         run(&[&start[..], words].concat())
@@ -310,7 +313,7 @@ fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_rou
 
 #[test]
 fn a_wrong_result_weighs_more_than_a_missed_target() {
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+    let Some(committed) = committed("reports/targets-h100.jsonl.gz") else { return };
     let mut record = SweepRecord::read(&committed).unwrap();
     // So that targets are missed for certain.
     record.rows.retain(|row| row.subject != "auto" || row.n > 1 << 20);
@@ -361,7 +364,7 @@ fn a_file_that_cannot_be_written_is_named_as_the_user_named_it() {
     use std::os::unix::fs::PermissionsExt;
     // A folder whose own name does not look like a temporary file's.
     let folder = tempfile::Builder::new().prefix("folder").tempdir().unwrap();
-    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/tune-h100.jsonl.gz");
+    let Some(record) = committed("tuning/tune-h100.jsonl.gz") else { return };
     // Not there, which stops the superuser, too.
     let missing = folder.path().join("none-such/table.toml");
     let output = run(&["tune", "--from", record.to_str().unwrap(), "--output", missing.to_str().unwrap()]);

@@ -5,7 +5,7 @@
 mod common;
 
 use assert_cmd::cargo::cargo_bin;
-use common::{H100, PEER_SCANS};
+use common::{H100, PEER_SCANS, committed};
 use lookback::element::{ElementType, Operator};
 use lookback::lab::measure::environment::{Machine, NvmlFacts};
 use lookback::lab::measure::point::{Kind, Point, Subject};
@@ -294,15 +294,18 @@ fn rendering_again_changes_no_file_and_removes_pictures_that_are_no_more() {
 /// depended on a machine, a build or a past would differ here.
 #[test]
 fn committed_reports_are_reproduced_byte_for_byte() {
+    if committed("reports").is_none() {
+        return;
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
     let is_data = |name: &str| name.ends_with(".jsonl.gz") || name.ends_with(".json");
     let is_drawn = |name: &str| name.ends_with(".svg") || name.ends_with(".html");
     for reports in ["reports", "reports/compare-h100"] {
-        let committed = files(&root.join(reports));
+        let kept = files(&root.join(reports));
         let copy = folder.path().join(reports);
         fs::create_dir_all(&copy).unwrap();
-        for (name, (bytes, _)) in committed.iter().filter(|(name, _)| is_data(name)) {
+        for (name, (bytes, _)) in kept.iter().filter(|(name, _)| is_data(name)) {
             fs::write(copy.join(name), bytes).unwrap();
         }
         run_well(&["report", copy.to_str().unwrap()]);
@@ -311,9 +314,9 @@ fn committed_reports_are_reproduced_byte_for_byte() {
             files.keys().filter(|name| is_drawn(name)).cloned().collect::<Vec<_>>()
         };
         assert!(!names(&drawn).is_empty());
-        assert_eq!(names(&drawn), names(&committed), "render them anew: lookback report {reports}");
+        assert_eq!(names(&drawn), names(&kept), "render them anew: lookback report {reports}");
         for name in names(&drawn) {
-            assert!(drawn[&name].0 == committed[&name].0, "{name} differs; render it anew: lookback report {reports}");
+            assert!(drawn[&name].0 == kept[&name].0, "{name} differs; render it anew: lookback report {reports}");
         }
     }
     for document in ["docs/strategies.md", "reports/README.md"] {

@@ -6,7 +6,7 @@ mod common;
 
 use assert_cmd::cargo::cargo_bin;
 use common::laboratory::{MadeUp, MockLaboratory};
-use common::{FINISHED, H100, recorder};
+use common::{FINISHED, H100, committed, recorder};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::lab::measure::point::{Offsets, Point, Subject};
 use lookback::lab::measure::record::{FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow};
@@ -610,7 +610,7 @@ mod command_line {
     fn a_record_of_another_sweep_or_a_damaged_one_is_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let output = folder.path().join("table.toml");
-        let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/targets-h100.jsonl.gz");
+        let Some(targets) = committed("reports/targets-h100.jsonl.gz") else { return };
         assert_refused(
             &tune_from(&targets, &output),
             2,

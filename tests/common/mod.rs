@@ -11,8 +11,21 @@ use lookback::lab::measure::environment::{Machine, Program};
 use lookback::lab::measure::record::{FORMAT, Finished, Opened, SweepHeader, SweepRecorder};
 #[cfg(feature = "cli")]
 use lookback::lab::measure::sweep::SweepFile;
-#[cfg(feature = "cli")]
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A committed file by its path in the repository. The packed crate leaves records and pages out, so there, with a word,
+/// nothing.
+pub fn committed(path: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = root.join(path);
+    if file.exists() {
+        return Some(file);
+    }
+    // Cargo writes this one when it packs.
+    assert!(root.join("Cargo.toml.orig").exists(), "{} is committed, and not there", file.display());
+    println!("skipped: the packed crate has no {path}");
+    None
+}
 
 /// The compiler without a cache, so that a test compiles what it says; nothing, with a word, where there is none.
 #[cfg(feature = "cuda")]
