@@ -25,14 +25,19 @@ fn mutants() -> &'static [Mutant] {
 #[test]
 fn every_mutant_is_killed_and_no_harmless_variant_is() {
     for mutant in mutants() {
-        for memory in [Memory::Strong, Memory::Weak] {
-            let found = search(Some(mutant), &[memory], limits(if mutant.is_harmless() { 150 } else { 400 }), &|_| {});
-            match (found.found, mutant.kind, memory) {
-                (Some(found), Kind::Harmless, _) => panic!("{mutant} is harmless: {}\n{}", found.failure, found.case),
-                // What only orders memory shows only where memory is weak.
-                (_, Kind::Ordering, Memory::Strong) | (None, Kind::Harmless, _) => {}
-                (None, ..) => panic!("{mutant} survived {memory:?} memory"),
-                (Some(found), ..) => assert_eq!(run(&found.case), Err(found.failure), "{}", found.case),
+        // What only orders memory shows only where memory is weak.
+        let memories = match mutant.kind {
+            Kind::Ordering => &[Memory::Weak][..],
+            _ => &[Memory::Strong, Memory::Weak],
+        };
+        for &memory in memories {
+            let found = search(Some(mutant), &[memory], limits(if mutant.is_harmless() { 100 } else { 400 }), &|_| {});
+            match found.found {
+                Some(found) if mutant.is_harmless() => {
+                    panic!("{mutant} is harmless: {}\n{}", found.failure, found.case)
+                }
+                Some(found) => assert_eq!(run(&found.case), Err(found.failure), "{}", found.case),
+                None => assert!(mutant.is_harmless(), "{mutant} survived {memory:?} memory"),
             }
         }
     }
@@ -50,11 +55,11 @@ fn weak_memory_kills_the_ordering_mutants_at_almost_every_seed() {
 
 #[test]
 fn the_kernels_as_they_are_pass() {
-    let found = search(None, &[Memory::Weak, Memory::Strong], limits(4000), &|_| {});
+    let found = search(None, &[Memory::Weak, Memory::Strong], limits(1500), &|_| {});
     if let Some(found) = found.found {
         panic!("{}\nlookback stress --replay '{}'", found.failure, found.case);
     }
-    assert!(found.passed.schedules >= 4000);
+    assert!(found.passed.schedules >= 1500);
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn by_size<'a>(record: &SweepRecord, families: &[Family<'a>]) -> Option<Table> {
     let subjects_of = |family: &Family<'a>| {
         let present = family.subjects();
         let mut subjects: Vec<&'a str> = Vec::new();
-        subjects.extend(["reduce-then-scan", "lookback"].iter().filter(|name| present.contains(name)));
+        subjects.extend(["auto", "reduce-then-scan", "lookback"].iter().filter(|name| present.contains(name)));
         let is_main_cub = |name: &&str| name.starts_with("cub-") && !is_variant(name);
         let mut cubs: Vec<&str> = present.iter().copied().filter(is_main_cub).collect();
         cubs.sort_unstable();
@@ -140,10 +140,13 @@ fn by_size<'a>(record: &SweepRecord, families: &[Family<'a>]) -> Option<Table> {
         subjects.extend(present.contains(&"memcpy").then_some("memcpy"));
         subjects
     };
-    // The mode that most of them have, since Thrust has one only; the first of several such.
-    let most = families.iter().map(|family| subjects_of(family).len()).max()?;
-    let (family, subjects) =
-        families.iter().map(|family| (family, subjects_of(family))).find(|(_, subjects)| subjects.len() == most)?;
+    // The scan with the most to show: few subjects have both modes, and few modes all sizes. The first of several such.
+    let cells = |family: &Family<'a>| {
+        let subjects = subjects_of(family);
+        family.measured().filter(|row| TABLE_SIZES.contains(&row.n) && subjects.contains(&row.subject.as_str())).count()
+    };
+    let family = families.iter().rev().max_by_key(|family| cells(family))?;
+    let subjects = subjects_of(family);
     let mut rows = Vec::new();
     for n in TABLE_SIZES {
         for figure in [Figure::Cold, Figure::Stream, Figure::Graph] {
