@@ -1,48 +1,113 @@
 //! Sizes, numbers and lines of text as people write and read them.
 
+use std::str::FromStr;
+
 /// The most elements of an array: what can be counted and indexed everywhere.
 pub const LARGEST_SIZE: u64 = 1 << 44;
 
-/// A number of elements that cannot be read.
+/// A size that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
-    /// It is no number of elements.
-    #[error("write a size as 1000, 1_000, 1e6, 10K, 10M, 1G, 64Ki, 16Mi, 1Gi, 2^20 or 2^16-1")]
+    /// It is no size.
+    #[error(
+        "write a size as 1000, 1_000, 1e6, 10^6, 10K, 10M, 8Ki, 16Mi, 2^20 or 2^16-1; in bytes as 64KiB or 10MiB-1"
+    )]
     Form,
     /// There are more than an array has.
     #[error("a size is at most 2^44 elements; choose a smaller one")]
     TooLarge,
+    /// More is taken off than there is.
+    #[error("a size is at least 0 elements; take off fewer")]
+    Negative,
 }
 
-/// Reads a number of elements.
+/// The size of an array as people write it: a number of elements (10M, 8Ki, 2^20) or the bytes that they take (64KiB),
+/// either with some elements more or less (2^16-1, 10MiB-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArraySize {
+    amount: u64,
+    is_bytes: bool,
+    /// Elements more, or less.
+    change: i64,
+}
+
+impl ArraySize {
+    /// How many elements of so many bytes. What is left of bytes that are no whole number of elements is left out.
+    ///
+    /// # Errors
+    /// When there are more than an array has, or more are taken off than there are.
+    pub fn elements(self, element_bytes: usize) -> Result<u64, SizeError> {
+        let whole = if self.is_bytes { self.amount / element_bytes as u64 } else { self.amount };
+        match whole.checked_add_signed(self.change) {
+            Some(elements) if elements <= LARGEST_SIZE => Ok(elements),
+            None if self.change < 0 => Err(SizeError::Negative),
+            _ => Err(SizeError::TooLarge),
+        }
+    }
+}
+
+impl FromStr for ArraySize {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        let text = text.trim();
+        let (amount, change) = match text.rfind(['+', '-']) {
+            Some(at) => {
+                let change = i64::try_from(digits(&text[at + 1..])?).map_err(|_| SizeError::TooLarge)?;
+                (&text[..at], if text[at..].starts_with('-') { -change } else { change })
+            }
+            None => (text, 0),
+        };
+        let in_bytes = UNITS.iter().find_map(|&(name, unit)| Some((amount.strip_suffix(name)?, unit)));
+        let size = match in_bytes {
+            Some((count, unit)) => Self { amount: scaled(count.trim_end(), unit)?, is_bytes: true, change },
+            None => Self { amount: number(amount)?, is_bytes: false, change },
+        };
+        // What no array of the smallest elements is.
+        size.elements(1).map(|_| size)
+    }
+}
+
+/// Reads the number of elements of so many bytes; see [`ArraySize`].
+///
+/// # Errors
+/// As [`ArraySize::elements`], or when it is no size.
+pub fn parse_array_size(text: &str, element_bytes: usize) -> Result<u64, SizeError> {
+    text.parse::<ArraySize>()?.elements(element_bytes)
+}
+
+/// Reads a number, written as a number of elements is.
 ///
 /// # Errors
 /// When it is none, or more than an address space holds.
-pub fn parse_size(text: &str) -> Result<u64, SizeError> {
-    let text = text.trim();
-    let after_base = text.strip_prefix("2^");
-    let size = if let Some((power, addend)) = after_base.and_then(|rest| rest.split_once('+')) {
-        let (power, addend) = (power_of_two(power), digits(addend)?);
-        power?.checked_add(addend).ok_or(SizeError::TooLarge)?
-    } else if let Some((power, subtrahend)) = after_base.and_then(|rest| rest.split_once('-')) {
-        let (power, subtrahend) = (power_of_two(power), digits(subtrahend)?);
-        power?.checked_sub(subtrahend).ok_or(SizeError::Form)?
-    } else if let Some(power) = after_base {
-        power_of_two(power)?
-    } else if let Some((mantissa, exponent)) = text.split_once(['e', 'E']) {
+pub fn parse_count(text: &str) -> Result<u64, SizeError> {
+    let size: ArraySize = text.parse()?;
+    if size.is_bytes { Err(SizeError::Form) } else { size.elements(1) }
+}
+
+/// A number without what is added to it or taken off.
+fn number(text: &str) -> Result<u64, SizeError> {
+    if let Some((base, exponent)) = text.split_once('^') {
+        let base: u64 = match base {
+            "2" => 2,
+            "10" => 10,
+            _ => return Err(SizeError::Form),
+        };
+        let exponent = u32::try_from(digits(exponent)?).map_err(|_| SizeError::TooLarge)?;
+        return base.checked_pow(exponent).ok_or(SizeError::TooLarge);
+    }
+    if let Some((mantissa, exponent)) = text.split_once(['e', 'E']) {
         let factor = u32::try_from(digits(exponent)?).ok().and_then(|exponent| 10u64.checked_pow(exponent));
-        match factor {
-            Some(factor) => scaled(mantissa, factor)?,
+        return match factor {
+            Some(factor) => scaled(mantissa, factor),
             // A mantissa that is none is what is wrong first.
-            None => return Err(scaled(mantissa, LARGEST_SIZE).err().unwrap_or(SizeError::TooLarge)),
-        }
-    } else {
-        let factors = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("K", 1_000), ("k", 1_000)];
-        let factors = factors.into_iter().chain([("M", 1_000_000), ("G", 1_000_000_000), ("", 1)]);
-        let mut found = factors.filter_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
-        found.next().map_or(Err(SizeError::Form), |(mantissa, factor)| scaled(mantissa, factor))?
-    };
-    if size <= LARGEST_SIZE { Ok(size) } else { Err(SizeError::TooLarge) }
+            None => Err(scaled(mantissa, LARGEST_SIZE).err().unwrap_or(SizeError::TooLarge)),
+        };
+    }
+    let factors = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("K", 1_000), ("k", 1_000)];
+    let factors = factors.into_iter().chain([("M", 1_000_000), ("G", 1_000_000_000), ("", 1)]);
+    let mut found = factors.filter_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
+    found.next().map_or(Err(SizeError::Form), |(mantissa, factor)| scaled(mantissa.trim_end(), factor))
 }
 
 fn digits(text: &str) -> Result<u64, SizeError> {
@@ -54,11 +119,6 @@ fn digits(text: &str) -> Result<u64, SizeError> {
     } else {
         Err(SizeError::Form)
     }
-}
-
-fn power_of_two(exponent: &str) -> Result<u64, SizeError> {
-    let exponent = u32::try_from(digits(exponent)?).map_err(|_| SizeError::TooLarge)?;
-    1u64.checked_shl(exponent).ok_or(SizeError::TooLarge)
 }
 
 /// `mantissa` × `factor`, where the mantissa may have a fraction that the factor makes whole: 1.5M.
@@ -76,51 +136,22 @@ fn scaled(mantissa: &str, factor: u64) -> Result<u64, SizeError> {
     whole.checked_add(fraction / denominator).ok_or(SizeError::TooLarge)
 }
 
-/// A size as people write it: 2^20, 2^16-1, 1000.
+/// A number of elements as people write it: 2^20, 2^16-1, 10^8, 1000. [`ArraySize`] reads it back.
 pub fn format_size(n: u64) -> String {
     let near = [0i64, 1, -1, 5, -5].into_iter().find_map(|difference| {
         let power = n.checked_add_signed(difference).filter(|power| power.is_power_of_two() && *power >= 1024)?;
         Some((power.trailing_zeros(), -difference))
     });
-    match near {
-        None => n.to_string(),
-        Some((exponent, 0)) => format!("2^{exponent}"),
-        Some((exponent, addend)) => format!("2^{exponent}{addend:+}"),
+    match (near, n.checked_ilog10()) {
+        (Some((exponent, 0)), _) => format!("2^{exponent}"),
+        (Some((exponent, addend)), _) => format!("2^{exponent}{addend:+}"),
+        (None, Some(exponent)) if exponent >= 4 && n == 10u64.pow(exponent) => format!("10^{exponent}"),
+        (None, _) => n.to_string(),
     }
 }
 
 /// Binary units of bytes, the largest first.
 const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-
-/// Reads a number of elements as sweep files have it: as [`parse_size`], or 10^8, or the bytes of an array of elements
-/// of `element_bytes` bytes, with some elements more or less: 64KiB, 1MiB-1. `None` if it is none of these.
-pub fn parse_array_size(text: &str, element_bytes: usize) -> Option<u64> {
-    let text = text.trim();
-    if let Some(exponent) = text.strip_prefix("10^") {
-        return exponent.parse().ok().and_then(|exponent| 10u64.checked_pow(exponent));
-    }
-    let in_bytes = UNITS.iter().find_map(|&(name, unit)| Some((text.split_once(name)?, unit)));
-    let Some(((count, change), unit)) = in_bytes else { return parse_size(text).ok() };
-    let count = count.trim_end();
-    if !count.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let elements = count.parse::<u64>().ok()?.checked_mul(unit)? / element_bytes as u64;
-    match change.as_bytes() {
-        [] => Some(elements),
-        // `parse` takes a sign, but not two.
-        [b'+' | b'-', digit, ..] if digit.is_ascii_digit() => elements.checked_add_signed(change.parse().ok()?),
-        _ => None,
-    }
-}
-
-/// 2^20 and 10^8, which are easier read than their digits; otherwise as [`format_size`].
-pub fn format_round_size(n: u64) -> String {
-    match n.checked_ilog10() {
-        Some(exponent) if exponent >= 3 && n == 10u64.pow(exponent) => format!("10^{exponent}"),
-        _ => format_size(n),
-    }
-}
 
 /// 1024 as 2¹⁰; what is no power of two as it is.
 pub fn format_power(value: f64) -> String {
@@ -197,6 +228,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn elements(text: &str) -> Result<u64, SizeError> {
+        parse_array_size(text, 1)
+    }
+
     #[test]
     fn sizes_are_read_as_people_write_them() {
         for (text, size) in [
@@ -204,33 +239,47 @@ mod tests {
             ("1000", 1000),
             ("1_000_000", 1_000_000),
             ("1e6", 1_000_000),
+            ("1e6-1", 999_999),
             ("2.5e6", 2_500_000),
+            ("10^4", 10_000),
+            ("10^8+1", 100_000_001),
             ("10K", 10_000),
             ("10M", 10_000_000),
+            ("10M-1", 9_999_999),
             ("1.5G", 1_500_000_000),
-            ("64Ki", 65_536),
+            ("8Ki", 8192),
+            ("8 Ki", 8192),
+            ("64Ki+1", 65_537),
             ("16Mi", 1 << 24),
             ("2^0", 1),
             ("2^20", 1 << 20),
             ("2^16-1", 65_535),
             ("2^32+5", (1 << 32) + 5),
+            ("7-7", 0),
             (" 7 ", 7),
         ] {
-            assert_eq!(parse_size(text), Ok(size), "{text}");
+            assert_eq!(elements(text), Ok(size), "{text}");
+            assert_eq!(parse_count(text), Ok(size), "{text}");
         }
         for text in [
-            "", "-1", "+1", "1.5", "1.0001K", "2^", "2^3-9", "2^99+x", "M", "ten", "3^2", "1e", "e6", "e99", "xe99",
-            ".",
+            "", "-1", "+1", "1.5", "1.0001K", "2^", "2^99+x", "M", "ten", "3^2", "1e", "e6", "e99", "xe99", ".",
+            "1e-5", "2^-1", "KiB", "-1KiB", "1KiB1", "1KiB-+1", "1KiB-", "8KB", "8kib", "2^10KiB", "1e3KiB",
         ] {
-            assert_eq!(parse_size(text), Err(SizeError::Form), "{text}");
+            assert_eq!(elements(text), Err(SizeError::Form), "{text}");
         }
-        assert_eq!(parse_size("2^44"), Ok(1 << 44));
+        assert_eq!(elements("2^44"), Ok(1 << 44));
+        assert_eq!(parse_count("8KiB"), Err(SizeError::Form));
+        for text in ["2^3-9", "1KiB-2000", "0-1"] {
+            assert_eq!(elements(text), Err(SizeError::Negative), "{text}");
+        }
         for text in [
             "2^44+1",
             "2^45",
             "2^63",
             "2^64",
             "2^99",
+            "10^14",
+            "10^99",
             "2^99999999999",
             "1e14",
             "1e99",
@@ -238,50 +287,60 @@ mod tests {
             "17592186044417",
             "99999999G",
             "2^63+99999999999999999999",
+            "1-99999999999999999999",
+            "99999999999999GiB",
         ] {
-            assert_eq!(parse_size(text), Err(SizeError::TooLarge), "{text}");
+            assert_eq!(elements(text), Err(SizeError::TooLarge), "{text}");
         }
         assert!(SizeError::TooLarge.to_string().contains(&format_size(LARGEST_SIZE)));
+    }
+
+    #[test]
+    fn every_form_that_an_error_names_is_one() {
+        let text = SizeError::Form.to_string();
+        let words = text.split([' ', ',', ';']).filter(|word| word.starts_with(|start: char| start.is_ascii_digit()));
+        assert_eq!(words.inspect(|word| assert!(elements(word).is_ok(), "{word}")).count(), 12);
     }
 
     proptest! {
         #[test]
         fn a_size_shown_reads_back(n in 0u64..1 << 40) {
-            prop_assert_eq!(parse_size(&format_size(n)), Ok(n));
+            prop_assert_eq!(elements(&format_size(n)), Ok(n));
         }
 
         #[test]
-        fn a_size_near_a_power_of_two_reads_back(exponent in 0u32..40, difference in -6i64..7) {
-            let n = (1u64 << exponent).saturating_add_signed(difference);
-            prop_assert_eq!(parse_size(&format_size(n)), Ok(n));
+        fn a_size_near_a_round_number_reads_back(exponent in 0u32..40, difference in -6i64..7) {
+            for round in [1u64 << exponent, 10u64.pow(exponent / 4)] {
+                let n = round.saturating_add_signed(difference);
+                prop_assert_eq!(elements(&format_size(n)), Ok(n));
+            }
         }
 
         #[test]
-        fn no_text_makes_the_reader_panic(text in "[0-9KMGi^+e._-]{0,12}") {
-            let _ = parse_size(&text);
+        fn no_text_makes_the_reader_panic(text in "[0-9KMGiB^+e._ -]{0,12}", bytes in 1usize..17) {
+            let _ = parse_array_size(&text, bytes);
         }
     }
 
     #[test]
     fn sizes_in_bytes_are_as_many_elements_as_fit() {
         for (text, element_bytes, elements) in [
-            ("4KiB", 1, Some(4096)),
-            ("64 KiB", 2, Some(32_768)),
-            ("1MiB-1", 8, Some((1 << 17) - 1)),
-            ("1MiB+3", 4, Some((1 << 18) + 3)),
-            ("4GiB", 4, Some(1 << 30)),
-            ("64Ki", 8, Some(65_536)),
-            ("2^16+1", 8, Some(65_537)),
-            ("10^4", 8, Some(10_000)),
-            ("KiB", 1, None),
-            ("-1KiB", 1, None),
-            ("1KiB1", 1, None),
-            ("1KiB-+1", 1, None),
-            ("1KiB-2000", 1, None),
-            ("99999999999999GiB", 1, None),
+            ("4KiB", 1, Ok(4096)),
+            ("8KiB", 4, Ok(2048)),
+            ("64 KiB", 2, Ok(32_768)),
+            ("1MiB-1", 8, Ok((1 << 17) - 1)),
+            ("1MiB+3", 4, Ok((1 << 18) + 3)),
+            ("1.5KiB", 16, Ok(96)),
+            ("0.0009765625KiB", 4, Ok(0)),
+            ("4GiB", 4, Ok(1 << 30)),
+            ("64Ki", 8, Ok(65_536)),
+            ("2^16+1", 8, Ok(65_537)),
+            ("10^4", 8, Ok(10_000)),
+            ("1KiB-1000", 8, Err(SizeError::Negative)),
         ] {
             assert_eq!(parse_array_size(text, element_bytes), elements, "{text} of {element_bytes}");
         }
+        assert_eq!([1, 10_000, 9999, 10_001, 1 << 20].map(format_size), ["1", "10^4", "9999", "10001", "2^20"]);
     }
 
     #[test]

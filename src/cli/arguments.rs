@@ -4,7 +4,7 @@ use super::error::CliError;
 use crate::abi;
 use crate::element::{ElementType, Operator};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, StrategyChoice, TileOrder};
-use crate::text::parse_size;
+use crate::text::ArraySize;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -71,10 +71,9 @@ pub struct CompareArguments {
     /// inclusive, exclusive, inclusive-minus-input, or all [default: inclusive]
     #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub modes: Option<Names<Mode>>,
-    /// Elements, as 1000, 1e6, 10M, 2^20, 2^16-1
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_size,
-        conflicts_with = "sweep", help_heading = "What to run")]
-    pub sizes: Option<Vec<u64>>,
+    /// Elements, as 1000, 10M, 8Ki, 2^16-1, or bytes, as 64KiB, 10MiB-1
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "sweep", help_heading = "What to run")]
+    pub sizes: Option<Vec<ArraySize>>,
     /// Values per thread (VT), 1 to 64 [default: what is suggested for the size, and a
     /// sweep at one size]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_vt,

@@ -83,7 +83,7 @@ impl Jobs {
     /// elements of `--input`, `tuning` what `auto` goes by.
     ///
     /// # Errors
-    /// When nothing is left to run.
+    /// When nothing is left to run, or a size is none for a type.
     pub fn new(
         arguments: &CompareArguments,
         scale: &Scale,
@@ -92,7 +92,7 @@ impl Jobs {
     ) -> Result<Self, CliError> {
         let mut jobs = Builder { arguments, scale, choice: Choices::new(arguments, tuning), jobs: Self::default() };
         for instance in jobs.instances(file.map(|(element, _)| element)) {
-            jobs.add_instance(instance, file.map(|(_, n)| n));
+            jobs.add_instance(instance, file.map(|(_, n)| n))?;
         }
         let defaults_only = arguments.types.is_none() && arguments.operators.is_none() && arguments.modes.is_none();
         if defaults_only && arguments.sizes.is_none() && file.is_none() {
@@ -162,12 +162,17 @@ impl Builder<'_> {
         instances
     }
 
-    fn add_instance(&mut self, instance: Instance, file_size: Option<u64>) {
+    fn add_instance(&mut self, instance: Instance, file_size: Option<u64>) -> Result<(), CliError> {
         let (arguments, scale) = (self.arguments, self.scale);
         let modes = self.modes(instance);
-        let mut sizes = match file_size {
-            Some(n) => vec![n],
-            None => arguments.sizes.clone().unwrap_or_else(|| scale.sizes.to_vec()),
+        let mut sizes = match (file_size, &arguments.sizes) {
+            (Some(n), _) => vec![n],
+            (None, None) => scale.sizes.to_vec(),
+            (None, Some(sizes)) => sizes
+                .iter()
+                .map(|size| size.elements(instance.element().bytes()))
+                .collect::<Result<_, _>>()
+                .map_err(|error| CliError::Usage(format!("--sizes of {instance}: {error}")))?,
         };
         if arguments.vts.is_some() && arguments.sizes.is_none() && file_size.is_none() {
             sizes = vec![scale.sweep_size];
@@ -197,6 +202,7 @@ impl Builder<'_> {
                 self.add(instance, &modes, n, &[strategy], Some(&vts));
             }
         }
+        Ok(())
     }
 
     fn modes(&mut self, instance: Instance) -> Vec<Mode> {

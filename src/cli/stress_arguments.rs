@@ -102,7 +102,7 @@ pub struct StressArguments {
 }
 
 fn parse_runs(text: &str) -> Result<u64, String> {
-    match crate::text::parse_size(text).map_err(|error| error.to_string())? {
+    match crate::text::parse_count(text).map_err(|error| error.to_string())? {
         0 => Err("no run shows nothing; at least 1".to_owned()),
         runs => Ok(runs),
     }

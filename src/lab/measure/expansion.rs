@@ -52,7 +52,7 @@ impl SweepFile {
                     skip(instance.to_string(), "measured inputs are numbers");
                     continue;
                 }
-                let sizes = group.sizes.iter().filter_map(|text| parse_array_size(text, element.bytes()));
+                let sizes = group.sizes.iter().filter_map(|text| parse_array_size(text, element.bytes()).ok());
                 for (n, &offsets) in sizes.flat_map(|n| group.offsets.iter().map(move |offsets| (n, offsets))) {
                     let figures: Vec<Figure> = group
                         .figures

@@ -32,7 +32,7 @@ use super::stopping::StoppingRule;
 use crate::element::{ElementType, Operator};
 use crate::strategy::tuning::{TuningError, TuningTable};
 use crate::strategy::{Mode, StrategyChoice};
-use crate::text::parse_array_size;
+use crate::text::{SizeError, parse_array_size};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -126,7 +126,7 @@ pub struct Group {
     /// Modes.
     #[serde(default = "default_modes")]
     pub modes: Vec<Mode>,
-    /// Sizes as on the command line, 10^k, and bytes of the input as 64KiB, 1MiB or 1MiB-1.
+    /// Sizes as on the command line.
     pub sizes: Vec<String>,
     /// Where input and output begin.
     #[serde(default = "default_offsets", skip_serializing_if = "is_aligned")]
@@ -211,7 +211,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("targets", include_str!("../../../sweeps/targets.toml")),
 ];
 
-pub(super) fn parse_latency_limit(text: &str) -> Option<u64> {
+pub(super) fn parse_latency_limit(text: &str) -> Result<u64, SizeError> {
     // Of elements of one byte: bytes are elements.
     parse_array_size(text, 1)
 }
@@ -276,19 +276,15 @@ impl SweepFile {
         if !(limits.relative_standard_error > 0.0 && limits.relative_standard_error < 1.0) {
             return wrong("relative_standard_error must lie between 0 and 1".to_owned());
         }
-        if parse_latency_limit(&limits.latency_up_to).is_none() {
-            return wrong(format!("latency_up_to '{}' is no number of elements", limits.latency_up_to));
+        if let Err(error) = parse_latency_limit(&limits.latency_up_to) {
+            return wrong(format!("latency_up_to is '{}': {error}", limits.latency_up_to));
         }
         for group in &self.groups {
             for (text, &element) in group.sizes.iter().flat_map(|text| group.types.iter().map(move |of| (text, of))) {
                 match parse_array_size(text, element.bytes()) {
-                    None => {
-                        return wrong(format!(
-                            "'{text}' is no size up to 2^44; write 2^20, 10^8, 2^16+1, 1000, 64KiB or 1MiB-1"
-                        ));
-                    }
-                    Some(0) => return wrong("a size of 0 takes no time".to_owned()),
-                    Some(_) => {}
+                    Err(error) => return wrong(format!("the size '{text}' of {element}: {error}")),
+                    Ok(0) => return wrong(format!("the size '{text}' of {element} is 0 elements, which take no time")),
+                    Ok(_) => {}
                 }
             }
             if group.offsets.is_empty() {

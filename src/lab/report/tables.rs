@@ -9,7 +9,7 @@ use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::stopping::Stop;
 use crate::lab::measure::targets;
 use crate::lab::statistics::Difference;
-use crate::text::{NONE, format_round_size, or_dash, significant};
+use crate::text::{NONE, format_size, or_dash, significant};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -162,7 +162,7 @@ fn by_size<'a>(record: &SweepRecord, families: &[Family<'a>]) -> Option<Table> {
                 })
                 .collect();
             if cells.iter().any(Option::is_some) {
-                let mut row = vec![format_round_size(n), figure.to_string()];
+                let mut row = vec![format_size(n), figure.to_string()];
                 row.extend(cells.into_iter().map(or_dash));
                 rows.push(row);
             }
@@ -200,7 +200,7 @@ fn one_size(record: &SweepRecord, family: &Family<'_>) -> Table {
     let columns = ["subject", "cold, µs", "stream, µs", "graph, µs", &of_thrust, "cold, % of copy"];
     let caption = format!(
         "Median µs a scan of n = {} elements, {}, and how many times as long as {against} it takes: {}.",
-        format_round_size(n),
+        format_size(n),
         family.title(),
         origin(record)
     );
@@ -227,7 +227,7 @@ fn best_vts(record: &SweepRecord, families: &[Family<'_>]) -> Table {
                 for figure in [Figure::Cold, Figure::Graph] {
                     let Some(row) = family.row(subject, n, figure).filter(|row| row.vt.is_some()) else { continue };
                     let gigabytes = median(row, figure).map(|time| significant(row.bytes as f64 / time, 12));
-                    let mut cells = vec![subject.to_owned(), figure.to_string(), format_round_size(n)];
+                    let mut cells = vec![subject.to_owned(), figure.to_string(), format_size(n)];
                     cells.extend(CONFIGURATION.iter().map(|(_, cell)| cell(row)));
                     let percent = row.figure(figure).and_then(percent);
                     cells.extend([microseconds(row, figure), gigabytes, percent].map(or_dash));
@@ -255,7 +255,7 @@ fn percent_by_type(record: &SweepRecord, families: &[Family<'_>]) -> Table {
             let cell = |subject: &&str| percent(family.row(subject, n, Figure::Cold)?.cold.as_ref()?);
             let cells: Vec<Option<String>> = subjects.iter().map(cell).collect();
             if cells.iter().any(Option::is_some) {
-                let mut row = vec![family.title(), format_round_size(n)];
+                let mut row = vec![family.title(), format_size(n)];
                 row.extend(cells.into_iter().map(or_dash));
                 rows.push(row);
             }
@@ -272,7 +272,7 @@ const SCAN: [Column; 3] = [
         let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
         format!("{} {}, {mode}{offsets}", row.element, row.operator)
     }),
-    ("n", |row| format_round_size(row.n)),
+    ("n", |row| format_size(row.n)),
 ];
 
 const MEDIANS: [Column; 7] = [

@@ -112,7 +112,7 @@ fn planned(sweep: &SweepFile) -> BTreeMap<Kept, BTreeSet<u64>> {
     for group in sweep.groups.iter().filter(|group| group.offsets.iter().any(Offsets::is_aligned)) {
         for &element in &group.types {
             for &operator in &group.operators {
-                let sizes = group.sizes.iter().filter_map(|text| parse_array_size(text, element.bytes()));
+                let sizes = group.sizes.iter().filter_map(|text| parse_array_size(text, element.bytes()).ok());
                 planned.entry((element, operator)).or_default().extend(sizes);
             }
         }

@@ -111,7 +111,7 @@ impl TunePlan {
             return Err(broken(format!("{other} is no number; choose among {}", numbers.join(", "))));
         }
         let candidates: Candidates = toml::from_str(CANDIDATES).map_err(|error| broken(error.to_string()))?;
-        let bytes = |text: &String| parse_array_size(text, 1).ok_or_else(|| broken(format!("'{text}' is no size")));
+        let bytes = |text: &String| parse_array_size(text, 1).map_err(|error| broken(format!("'{text}': {error}")));
         let sizes = if quick { &candidates.quick_sizes } else { &candidates.sizes };
         let sizes = sizes.iter().map(bytes).collect::<Result<Vec<u64>, _>>()?;
         let mut groups = Vec::new();
