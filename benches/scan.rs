@@ -157,7 +157,7 @@ fn on_cpu(criterion: &mut Criterion<DeviceTime>) {
             let request = ScanRequest::aligned(instance(), strategy, Mode::Inclusive, config, n);
             group.bench_function(BenchmarkId::new(choice.name(), n), |bencher| {
                 bencher.iter_custom(|runs| {
-                    let settings = RunSettings { seed: SEED, samples: 0 };
+                    let settings = RunSettings { seed: SEED, ..RunSettings::default() };
                     let mut nanoseconds = 0.0;
                     for _ in 0..runs {
                         let outcome = device.run(&request, &settings).unwrap_or_else(|error| panic!("{error}"));

@@ -11,6 +11,20 @@ pub const TEXT_BYTES: u64 = 64 << 20;
 /// Records of a run, as they lie on the disk and when they are decompressed.
 pub const RECORD_BYTES: u64 = 4 << 30;
 
+/// Why the operating system refused, in plain words and without its number: "permission denied".
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split_once(" (os error ").map_or(text.as_str(), |(words, _)| words);
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
+        // An abbreviation stays as it is.
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().to_string() + &text[first.len_utf8()..]
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// Opens a file and says how many bytes it has.
 ///
 /// # Errors
@@ -67,6 +81,20 @@ fn check_size(bytes: u64, most: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_words() {
+        for kind in [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied] {
+            assert_eq!(reason(&io::Error::from(kind)), kind.to_string());
+        }
+        assert_eq!(reason(&io::Error::other("UTF-8 it is not")), "UTF-8 it is not");
+        #[cfg(target_os = "linux")]
+        for (number, words) in
+            [(2, "no such file or directory"), (28, "no space left on device"), (22, "invalid argument")]
+        {
+            assert_eq!(reason(&io::Error::from_raw_os_error(number)), words);
+        }
+    }
 
     #[test]
     fn what_is_no_file_or_too_large_is_refused_before_it_is_read() {

@@ -223,6 +223,22 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Text whose lines have at most `width` characters, broken at blanks: the rest of a line that is too long stands below,
+/// two columns further in than it begins.
+pub fn fitted(text: &str, width: usize) -> String {
+    let fit = |line: &str| {
+        if line.chars().count() <= width {
+            return line.to_owned();
+        }
+        let start = line.len() - line.trim_start().len();
+        let below = " ".repeat(start + 2);
+        // The first line has room for two more, which are lost: it is indented as all are.
+        let lines = wrapped(line, width.saturating_sub(start + 2).max(1));
+        format!("{}{}", &line[..start], lines.join(&format!("\n{below}")))
+    };
+    text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,6 +357,13 @@ mod tests {
             assert_eq!(parse_array_size(text, element_bytes), elements, "{text} of {element_bytes}");
         }
         assert_eq!([1, 10_000, 9999, 10_001, 1 << 20].map(format_size), ["1", "10^4", "9999", "10001", "2^20"]);
+    }
+
+    #[test]
+    fn lines_fit_and_keep_where_they_begin() {
+        let text = "short\n  one two three four\n\nunbreakablylongword end\n";
+        assert_eq!(fitted(text, 12), "short\n  one two\n    three\n    four\n\nunbreakablylongword\n  end\n");
+        assert_eq!(fitted(text, 80), text);
     }
 
     #[test]

@@ -139,6 +139,18 @@ fn machine_formats_are_alone_on_stdout() {
 }
 
 #[test]
+fn sizes_are_bytes_where_they_are_written_in_bytes() {
+    let words = ["--strategies", "sequential", "--types", "u16,f64", "--sizes", "8KiB,8Ki,2KiB-1,10^3"];
+    let record = compared(&words);
+    let of = |element: &str| -> Vec<u64> {
+        let rows = record["rows"].as_array().unwrap().iter().filter(|row| row["element"] == element);
+        rows.map(|row| row["n"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(of("u16"), [1000, 1023, 4096, 8192]);
+    assert_eq!(of("f64"), [255, 1000, 1024, 8192]);
+}
+
+#[test]
 fn a_seed_gives_one_result() {
     let rows = || {
         let mut record = compared(&["--sizes", "5000", "--vts", "1", "--seed", "7"]);
@@ -162,13 +174,16 @@ fn what_is_left_out_is_said() {
 fn bad_arguments_are_refused_with_the_choices() {
     assert_refused(&compare(&["--strategies", "lookforward"]), 2, "reduce-then-scan");
     assert_refused(&compare(&["--sizes", "2^x"]), 2, "write a size as");
+    assert_refused(&compare(&["--sizes", "8KiB-2000", "--types", "u64"]), 2, "at least 0 elements");
     for size in ["2^45", "2^99", "1e30"] {
         assert_refused(&compare(&["--sizes", size]), 2, "at most 2^44 elements");
     }
     assert_refused(&compare(&["--vts", "65"]), 2, "from 1 to 64");
     assert_refused(&compare(&["--blocks", "33"]), 2, "multiple of 32");
     assert_refused(&compare(&["--types", "f32", "--operators", "and"]), 2, "not defined on f32");
-    assert_refused(&run(&["compare", "--device", "abacus"]), 2, "cpu");
+    for word in ["auto", "cpu", "cuda"] {
+        assert_refused(&run(&["compare", "--device", "abacus"]), 2, word);
+    }
     assert_refused(&compare(&["--input", "x.npy", "--sizes", "5"]), 2, "--sizes");
     assert_refused(&run(&[]), 2, "Usage");
 }
@@ -213,6 +228,55 @@ fn files_are_scanned() {
     assert_eq!(compare(&["--input", &at("raw.bin"), "--types", "u64"]).status.code(), Some(0));
     fs::write(at("empty.bin"), []).unwrap();
     assert_eq!(compare(&["--input", &at("empty.bin"), "--types", "u8"]).status.code(), Some(0));
+}
+
+#[test]
+fn the_scanned_array_is_saved_where_one_configuration_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    fs::write(at("input.bin"), [3_u32, 1, 4, 1, 5].map(u32::to_le_bytes).concat()).unwrap();
+    let words = ["--input", &at("input.bin"), "--types", "u32", "--strategies", "lookback", "--save-output"];
+    let read = |name: &str| {
+        let array = lookback::cli::input::read(Path::new(&at(name)), None).unwrap();
+        array.bytes.chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect::<Vec<_>>()
+    };
+    let save = |name: &str, more: &[&str]| compare(&[&words[..], &[&at(name)], more].concat());
+    for (name, more, saved) in [
+        ("inclusive.npy", &[][..], [3, 4, 8, 9, 14]),
+        ("exclusive.npy", &["--modes", "exclusive"], [0, 3, 4, 8, 9]),
+        ("in-place.npy", &["--in-place", "--operators", "max"], [3, 3, 4, 4, 5]),
+    ] {
+        let output = save(name, more);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).contains(name));
+        assert_eq!(read(name), saved);
+    }
+    // What is there stays, whatever is asked for.
+    assert_refused(&save("inclusive.npy", &["--modes", "exclusive"]), 2, "is there already");
+    assert_eq!(read("inclusive.npy"), [3, 4, 8, 9, 14]);
+    assert_refused(&save("input.bin", &[]), 2, "let it end in .npy");
+    assert_refused(
+        &save("more.npy", &["--modes", "inclusive,exclusive"]),
+        2,
+        "takes one configuration, and 2 would run",
+    );
+    assert_refused(&save("none/more.npy", &[]), 2, "cannot write into");
+    assert_refused(&save("more.npy", &["--resume", "--output", &at("results")]), 2, "--resume");
+    let intervals = ["--operators", "intervals", "--strategies", "lookback", "--sizes", "10", "--save-output"];
+    assert_refused(&compare(&[&intervals[..], &[&at("more.npy")]].concat()), 2, "choose a type of numbers");
+    assert_refused(&run(&["compare", "--sweep", "targets", "--save-output", &at("more.npy")]), 2, "--save-output");
+    assert!(!Path::new(&at("more.npy")).exists());
+}
+
+#[test]
+fn patterns_and_compositions_are_columns_of_one_table() {
+    let words = ["--pattern", "all", "--composition", "all", "--sizes", "1000", "--strategies", "lookback,sequential"];
+    let output = compare(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let headings = stdout(&output).lines().filter(|line| line.starts_with("pattern       composition"));
+    assert_eq!(headings.count(), 2, "{}", stdout(&output));
+    assert!(stdout(&output).lines().all(|line| line.chars().count() <= 80), "{}", stdout(&output));
+    assert!(stdout(&output).contains("\nbrent-kung    reduce-then-scan "), "{}", stdout(&output));
 }
 
 #[test]
@@ -309,6 +373,88 @@ fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_rou
     assert_refused(&judge(&["--device", "cpu"]), 2, "leave out --device");
     assert_refused(&run(&["compare", "--sweep", "targets", "--resume"]), 2, "--output DIR");
     assert_refused(&run(&["compare", "--sweep", "targets", "--resident-blocks", "3"]), 2, "--resident-blocks");
+}
+
+#[test]
+fn an_option_that_has_no_effect_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let x = directory.path().join("x");
+    let x = x.to_str().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["compare", "--device", "cpu", "--schedule", "fair", "--preemption", "0.5"], "no warp is interrupted"),
+        (&["compare", "--device", "cpu", "--samples", "3"], "--samples has no effect here"),
+        (&["compare", "--device", "cuda", "--schedule", "random"], "--device cpu goes by it"),
+        (&["compare", "--device", "gpu", "--preemption", "0.5"], "--preemption has no effect here"),
+        (&["compare", "--device", "cuda", "--block-order", "reverse"], "--block-order has no effect here"),
+        (&["compare", "--device", "cuda", "--resident-blocks", "3"], "--resident-blocks has no effect here"),
+        (&["compare", "--device", "cuda", "--input", "x.npy", "--seed", "3"], "--seed has no effect here"),
+        (&["compare", "--strategies", "lookback,naive", "--tuning", "x"], "only auto goes by a table"),
+        (&["compare", "--strategies", "auto", "--vts", "8"], "auto takes what its tuning table says"),
+        (&["compare", "--strategies", "naive,sequential", "--vts", "8"], "--vts has no effect here"),
+        (&["compare", "--strategies", "sequential", "--blocks", "64"], "--blocks has no effect here"),
+        (&["compare", "--strategies", "naive", "--pattern", "all"], "--pattern has no effect here"),
+        (&["compare", "--strategies", "auto", "--composition", "all"], "--composition has no effect here"),
+        (&["compare", "--strategies", "reduce-then-scan", "--descriptor", "split"], "--descriptor has no effect here"),
+        (&["compare", "--strategies", "blelloch", "--tile-order", "static"], "--tile-order has no effect here"),
+        (&["sweep", "--output", x], "NAME|FILE"),
+        (&["sweep", "--tuning", x], "NAME|FILE"),
+        (&["sweep", "--dry-run"], "NAME|FILE"),
+        (&["sweep", "--ordinal", "1"], "NAME|FILE"),
+        (&["sweep", "quick", "--resume"], "--output"),
+        (&["sweep", "quick", "--dry-run", "--output", x], "--output"),
+        (&["sweep", "quick", "--dry-run", "--ordinal", "1"], "--ordinal"),
+        (&["sweep", "selftest", "--output", x], "--output has no effect here"),
+        (&["sweep", "selftest", "--dry-run"], "--dry-run has no effect here"),
+        (&["sweep", "selftest", "--tuning", x], "--tuning has no effect here"),
+        (&["sweep", "seeds", "--dry-run", "--tuning", x], "the sweep has none"),
+        (&["stress", "--list-mutants", "--runs", "5"], "--runs"),
+        (&["stress", "--list-mutants", "--format", "json"], "--format"),
+        (&["stress", "--replay", "x", "--runs", "5"], "--runs"),
+        (&["stress", "--replay", "x", "--mutants"], "--mutants"),
+        (&["stress", "--replay", "x", "--device", "cuda"], "--device has no effect here"),
+        (&["stress", "--replay", "x", "--seconds", "1"], "--seconds has no effect here"),
+        (&["stress", "--replay", "x", "--format", "json"], "--format has no effect here"),
+        (&["stress", "--replay", "gpu-stress-1", "--replay-lines", "5"], "--replay-lines has no effect here"),
+        (&["stress", "--replay-lines", "5"], "--replay"),
+        (&["stress", "--device", "cuda", "--memory", "both"], "--memory has no effect here"),
+        (&["stress", "--device", "gpu", "--threads", "2"], "--threads has no effect here"),
+        (&["stress", "--mutants", "--memory", "weak"], "--memory"),
+        (&["stress", "--mutants", "--detectors", "weak-memory", "--device", "cuda"], "--device"),
+        (&["report", "--check", x], "--splice"),
+        (&["tune", "--from", x, "--output", "y", "--quick"], "--quick"),
+    ];
+    for (words, says) in cases {
+        assert_refused(&run(words), 2, says);
+    }
+    assert!(!Path::new(x).exists());
+}
+
+/// The operating system's numbers and the names of Rust's errors are no reasons.
+#[test]
+#[cfg(unix)]
+fn what_the_operating_system_refuses_is_said_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("file"), "in the way").unwrap();
+    for (words, says) in [
+        (&["compare", "--input", &path("none")][..], "cannot read"),
+        (&["compare", "--device", "cpu", "--output", &path("file/below")], "cannot make the folder"),
+        (&["compare", "--device", "cpu", "--output", "/proc/none/below"], "cannot make the folder"),
+        (&["compare", "--device", "cpu", "--tuning", &path("none")], "no such file or directory"),
+        (&["report", &path("none")], "no such file or directory"),
+        (&["report", &path("file/below")], "not a directory"),
+        (&["report", "--splice", &path("none")], "no such file or directory"),
+        (&["sweep", &path("file/below")], "not a directory"),
+        (&["tune", "--from", &path("none"), "--output", &path("table.toml")], "no such file or directory"),
+        (&["stress", "--mutants", "--add", &path("none")], "no such file or directory"),
+        (&["compare-records", &path("none"), &path("none")], "no such file or directory"),
+    ] {
+        let output = run(words);
+        assert_refused(&output, 2, says);
+        for word in ["os error", "uncategorized", ".tmp"] {
+            assert!(!stderr(&output).contains(word), "{words:?}: {}", stderr(&output));
+        }
+    }
 }
 
 #[test]

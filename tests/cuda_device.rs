@@ -18,7 +18,7 @@ use lookback::strategy::tuning::TuningTable;
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-const VERIFY: RunSettings = RunSettings { seed: 0, samples: 0 };
+const VERIFY: RunSettings = RunSettings { seed: 0, samples: 0, keeps_output: false };
 
 /// One test after the other has the GPU: while one captures a stream, the driver refuses others what waits for the context.
 fn turn() -> MutexGuard<'static, ()> {
@@ -228,7 +228,7 @@ fn a_wrong_dataset_is_refused_and_timing_gives_as_many_samples_as_asked_for() {
     device.load(&Dataset::random(instance, 1 << 20, 1)).expect("a small dataset fits");
     for in_place in [false, true] {
         let outcome = device
-            .run(&ScanRequest { in_place, ..asked }, &RunSettings { seed: 0, samples: 11 })
+            .run(&ScanRequest { in_place, ..asked }, &RunSettings { samples: 11, ..VERIFY })
             .expect("the scan runs");
         assert!(outcome.verification.passed(), "{:?}", outcome.verification);
         let timing = outcome.timing.expect("samples were asked for");

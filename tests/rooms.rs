@@ -251,3 +251,21 @@ fn files_import_each_other_in_no_circle() {
         .collect();
     assert!(circles.is_empty(), "on circles:\n{}", circles.join("\n"));
 }
+
+/// What `{:?}` writes is made for whoever reads the source: `InOrder`, `Random { preemption: 0.0 }`.
+#[test]
+fn no_text_for_users_is_made_by_debug() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 100, "the sources were not read");
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let program = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let is_for_users =
+            |line: &&str| !["assert", "panic!", "unreachable!", "//"].iter().any(|word| line.contains(word));
+        for line in program.lines().filter(is_for_users) {
+            assert!(!line.contains(":?}") && !line.contains(":#?}"), "{}: {line}", file.display());
+        }
+    }
+}

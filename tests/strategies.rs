@@ -31,7 +31,8 @@ fn small_tile(vt: u32) -> ScanConfig {
 fn run(device: &mut CpuDevice, request: &ScanRequest, seed: u64) -> Result<Counters, String> {
     let dataset = Dataset::random(request.instance(), request.n, seed);
     device.load(&dataset).map_err(|error| error.to_string())?;
-    let outcome = device.run(request, &RunSettings { seed, samples: 0 }).map_err(|error| error.to_string())?;
+    let outcome =
+        device.run(request, &RunSettings { seed, ..RunSettings::default() }).map_err(|error| error.to_string())?;
     match outcome.verification.first_mismatch {
         None if outcome.verification.passed() => outcome.counters.ok_or_else(|| "no counters".to_owned()),
         first => Err(format!("{} wrong elements, the first at {first:?}", outcome.verification.mismatches)),
@@ -683,7 +684,7 @@ fn tickets_need_one_resident_block_and_static_ids_need_order() {
         run(&mut checking_device(), &with_static_ids, 5).expect("blocks start in order");
         let mut device = CpuDevice::new(settings);
         device.load(&Dataset::random(intervals(), 1000, 5)).expect("the CPU device takes any dataset");
-        let error = device.run(&with_static_ids, &RunSettings { seed: 5, samples: 0 });
+        let error = device.run(&with_static_ids, &RunSettings { seed: 5, ..RunSettings::default() });
         let Err(DeviceError::Execution(ExecutionError::LostProgress { parties, waiting_blocks })) = error else {
             panic!("{strategy}: the last tile waits for tiles that cannot start: {error:?}");
         };

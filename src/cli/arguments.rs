@@ -3,7 +3,7 @@
 use super::error::CliError;
 use crate::abi;
 use crate::element::{ElementType, Operator};
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, StrategyChoice, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
 use crate::text::ArraySize;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -17,7 +17,19 @@ pub enum DeviceChoice {
     /// The kernels compiled for the host.
     Cpu,
     /// The first CUDA device.
+    #[value(alias = "gpu")]
     Cuda,
+}
+
+impl DeviceChoice {
+    /// What a description of the device calls its kind, if it is known before one is looked for.
+    pub(super) const fn kind(self) -> Option<&'static str> {
+        match self {
+            Self::Auto => None,
+            Self::Cpu => Some("cpu"),
+            Self::Cuda => Some("cuda"),
+        }
+    }
 }
 
 /// In which order the CPU device starts blocks.
@@ -107,9 +119,9 @@ pub struct CompareArguments {
     /// Scan this .npy file, or raw binary of the one type in --types
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sizes", "sweep"], help_heading = "Input")]
     pub input: Option<PathBuf>,
-    /// Seed of the random input and of the CPU device's schedule
-    #[arg(long, value_name = "N", default_value_t = 42, conflicts_with = "sweep", help_heading = "Input")]
-    pub seed: u64,
+    /// Seed of the random input and of the CPU device's schedule [default: 42]
+    #[arg(long, value_name = "N", conflicts_with = "sweep", help_heading = "Input")]
+    pub seed: Option<u64>,
     /// Address of the input modulo 32
     #[arg(long, value_name = "BYTES", default_value_t = 0,
         conflicts_with = "sweep", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..32))]
@@ -119,22 +131,35 @@ pub struct CompareArguments {
         conflicts_with = "sweep", help_heading = "Input", value_parser = clap::value_parser!(u32).range(0..32))]
     pub output_offset: Option<u32>,
 
-    /// Who runs next: a warp in turn, or one drawn from the seed
-    #[arg(long, value_enum, default_value_t = ScheduleChoice::Random, hide_possible_values = true,
-        value_name = "fair|random", conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
-    pub schedule: ScheduleChoice,
+    /// Who runs next: a warp in turn, or one drawn from the seed [default: random]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "fair|random",
+        conflicts_with = "sweep",
+        help_heading = "Schedule of the CPU device"
+    )]
+    pub schedule: Option<ScheduleChoice>,
     /// Probability of a switch wherever a thread may be interrupted, if random
-    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability,
+    /// [default: 0]
+    #[arg(long, value_name = "P", value_parser = parse_probability,
         conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
-    pub preemption: f64,
-    /// In which order blocks start
-    #[arg(long, value_enum, default_value_t = BlockOrderChoice::InOrder, hide_possible_values = true,
-        value_name = "in-order|reverse|random", conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
-    pub block_order: BlockOrderChoice,
-    /// Blocks that run at one time
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024),
+    pub preemption: Option<f64>,
+    /// In which order blocks start [default: in-order]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "in-order|reverse|random",
+        conflicts_with = "sweep",
+        help_heading = "Schedule of the CPU device"
+    )]
+    pub block_order: Option<BlockOrderChoice>,
+    /// Blocks that run at one time [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024),
         conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
-    pub resident_blocks: u32,
+    pub resident_blocks: Option<u32>,
 
     /// Measure the sweep `targets` on a GPU instead, and say which targets it reaches
     #[arg(long, value_name = "targets", help_heading = "Targets")]
@@ -150,6 +175,9 @@ pub struct CompareArguments {
     /// --sweep the record and the verdicts
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// Save the scanned array as this .npy file, where one configuration runs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sweep", "resume"], help_heading = "Output")]
+    pub save_output: Option<PathBuf>,
     /// Go on with the run in the folder of --output: what it has is not run again
     #[arg(long, help_heading = "Output")]
     pub resume: bool,
@@ -157,17 +185,25 @@ pub struct CompareArguments {
     #[arg(long, value_enum, default_value_t = Format::Table, hide_possible_values = true,
         value_name = "table|json|csv", conflicts_with = "sweep", help_heading = "Output")]
     pub format: Format,
-    /// Timed runs of each configuration on a GPU
-    #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "sweep", help_heading = "Output")]
-    pub samples: u32,
+    /// Timed runs of each configuration on a GPU [default: 30]
+    #[arg(long, value_name = "N", conflicts_with = "sweep", help_heading = "Output")]
+    pub samples: Option<u32>,
     /// No progress and no remarks on stderr
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
 }
 
 impl CompareArguments {
-    /// Refuses options of targets where strategies are run. clap's `requires` would not do: it is ignored where an
-    /// option that conflicts with --sweep is given, such as --sizes.
+    /// The seed, where the user says nothing the same always.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(42)
+    }
+
+    /// Refuses options of targets where strategies are run, and those that have no effect beside the others. clap's
+    /// `requires` would not do: it is ignored where an option that conflicts with --sweep is given, such as --sizes.
+    ///
+    /// # Errors
+    /// When there is one.
     pub(super) fn check_without_sweep(&self) -> Result<(), CliError> {
         let found = [
             (self.record.is_some(), "--record FILE is judged by targets"),
@@ -181,8 +217,60 @@ impl CompareArguments {
             None if self.resume && self.output.is_none() => {
                 Err(CliError::Usage("--resume goes on with the run in a folder: name it by --output".to_owned()))
             }
-            None => Ok(()),
+            None => self.check_effects(),
         }
+    }
+
+    /// Refuses what has no effect on the strategies that run.
+    fn check_effects(&self) -> Result<(), CliError> {
+        let chosen = self.strategies.as_ref().map_or(StrategyChoice::ALL, |names| &names.choices);
+        let some = |has: fn(Strategy) -> bool| {
+            chosen.iter().any(|choice| matches!(choice, StrategyChoice::Named(strategy) if has(*strategy)))
+        };
+        let of_tiles = "none of the strategies has tiles of a chosen size (auto takes what its tuning table says)";
+        let of_blocks = "none of the strategies has blocks of a chosen size (auto takes what its tuning table says)";
+        let inside = "none of the strategies has a choice inside its blocks (auto takes what its tuning table says)";
+        let of_passes = "none of the strategies has tile descriptors to choose (auto takes what its tuning table says)";
+        let fair = self.schedule == Some(ScheduleChoice::Fair);
+        refuse_idle([
+            ("--preemption", self.preemption.is_some(), !fair, "with --schedule fair no warp is interrupted"),
+            ("--tuning", self.tuning.is_some(), chosen.contains(&StrategyChoice::Auto), "only auto goes by a table"),
+            ("--vts", self.vts.is_some(), some(Strategy::has_tiles), of_tiles),
+            ("--blocks", self.blocks.is_some(), some(Strategy::has_blocks), of_blocks),
+            ("--pattern", self.pattern.is_some(), some(Strategy::has_patterns), inside),
+            ("--composition", self.composition.is_some(), some(Strategy::has_patterns), inside),
+            ("--descriptor", self.descriptor.is_some(), some(Strategy::is_single_pass), of_passes),
+            ("--tile-order", self.tile_order.is_some(), some(Strategy::is_single_pass), of_passes),
+        ])
+    }
+
+    /// Refuses what has no effect on a device of a kind, as its description names it.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub(super) fn check_device(&self, kind: &str) -> Result<(), CliError> {
+        let (on_cpu, is_drawn) = (kind != "cuda", self.input.is_none());
+        let of_cpu = "a GPU schedules by itself; --device cpu goes by it";
+        refuse_idle([
+            ("--schedule", self.schedule.is_some(), on_cpu, of_cpu),
+            ("--preemption", self.preemption.is_some(), on_cpu, of_cpu),
+            ("--block-order", self.block_order.is_some(), on_cpu, of_cpu),
+            ("--resident-blocks", self.resident_blocks.is_some(), on_cpu, of_cpu),
+            ("--seed", self.seed.is_some(), on_cpu || is_drawn, "on a GPU it draws the input, which is --input's"),
+            ("--samples", self.samples.is_some(), !on_cpu, "the CPU device counts and is not timed; a GPU is"),
+        ])
+    }
+}
+
+/// Refuses the first option of a list that is given and has no effect: its name, whether it is given, whether it has an
+/// effect, and why it has none.
+///
+/// # Errors
+/// When there is one.
+pub(super) fn refuse_idle<const N: usize>(options: [(&str, bool, bool, &str); N]) -> Result<(), CliError> {
+    match options.into_iter().find(|(_, is_given, has_effect, _)| *is_given && !has_effect) {
+        Some((option, _, _, why)) => Err(CliError::Usage(format!("{option} has no effect here: {why}; leave it out"))),
+        None => Ok(()),
     }
 }
 
@@ -256,7 +344,6 @@ fn parse_block(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::Strategy;
     use clap::error::ErrorKind;
 
     #[test]

@@ -3,18 +3,20 @@
 use super::arguments::{CompareArguments, Format};
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
-use super::input::{self, Array};
+use super::input::{self, Array, npy_file};
 use super::jobs::{Job, Jobs, Scale, nothing_ran};
 use super::table::{CPU_LEGEND, Table};
+use crate::element::ElementType;
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Device, DeviceError, RunSettings};
+use crate::lab::ranking::Ranking;
 use crate::lab::record::{FORMAT, Header, Record, Row, to_csv};
-use crate::lab::recorder::{Recorder, Skipped};
+use crate::lab::recorder::{Recorder, Skipped, write_anew};
 use crate::lab::report;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Tuning, TuningTable};
 use crate::strategy::{Limit, Rounding, StrategyChoice};
-use crate::text::format_size;
+use crate::text::{fitted, format_size, wrapped};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -44,6 +46,8 @@ pub fn compare(
     console: &mut Console,
 ) -> Result<u8, CliError> {
     let description = device.description();
+    // The device that `auto` came to.
+    arguments.check_device(&description.kind)?;
     let scale = Scale::of_kind(&description.kind);
     let timed = description.kind == "cuda";
     let file_size = file.as_ref().map(|array| (array.element, (array.bytes.len() / array.element.bytes()) as u64));
@@ -52,23 +56,26 @@ pub fn compare(
         None => Tuning::committed(device.gpu()),
     };
     let jobs = Jobs::new(arguments, &scale, file_size, &tuning)?;
+    if let Some(path) = &arguments.save_output {
+        check_saved(path, jobs.only("--save-output")?.request.instance().element())?;
+    }
     let header = Header {
         format: FORMAT,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         git_commit: option_env!("LOOKBACK_GIT_COMMIT").map(str::to_owned),
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         command: command_line(),
-        seed: arguments.seed,
+        seed: arguments.seed(),
         input: source(arguments),
         device: description.clone(),
     };
     let mut recorder = Recorder::start(arguments.output.as_deref(), header, arguments.resume)?;
+    let table = Table::new(jobs.has_patterns());
     for skipped in jobs.skipped {
         recorder.skipped(skipped)?;
     }
     let has_choices = jobs.requests.iter().any(|job| job.choice == StrategyChoice::Auto);
-    let mut printer =
-        Printer { format: arguments.format, table: Table::default(), timed, columns_printed: false, has_choices };
+    let mut printer = Printer { format: arguments.format, table, timed, columns_printed: false, has_choices };
     if arguments.format == Format::Table {
         let by = if tuning.is_measured() { "" } else { ", which is not measured" };
         let auto =
@@ -76,7 +83,12 @@ pub fn compare(
         console.print(&format!("{}\n{auto}\n", description.name))?;
     }
     console.start_progress(jobs.requests.iter().map(|job| cost(&job.request)).sum());
-    let settings = RunSettings { seed: arguments.seed, samples: arguments.samples };
+    let settings = RunSettings {
+        seed: arguments.seed(),
+        samples: arguments.samples.unwrap_or(30),
+        keeps_output: arguments.save_output.is_some(),
+    };
+    let mut output = None;
     let mut input = None;
     let mut is_loaded = false;
     let mut fatal = None;
@@ -102,7 +114,10 @@ pub fn compare(
         if is_loaded {
             let mut row = None;
             match device.run(request, &settings).map_err(Consequence::of) {
-                Ok(outcome) => row = Some(Row::of_outcome(request, &outcome)),
+                Ok(mut outcome) => {
+                    output = outcome.output.take().filter(|_| outcome.verification.passed());
+                    row = Some(Row::of_outcome(request, &outcome));
+                }
                 Err(Consequence::Impossible(why)) => recorder.skipped(Skipped { what: describe(request), why })?,
                 Err(Consequence::Failure { error, goes_on }) => {
                     row = Some(Row::of_failure(request, error.to_string()));
@@ -132,6 +147,15 @@ pub fn compare(
     // Nobody else writes into the folder until the page is there, too.
     let (record, _lock) = recorder.finish()?;
     printer.end(&record, console)?;
+    if let Some(path) = &arguments.save_output {
+        match (output, record.rows.first()) {
+            (Some(bytes), Some(row)) => {
+                write_anew(path, &npy_file(&Array { element: row.element, bytes }))?;
+                console.remark(&format!("the scanned array: {}", path.display()));
+            }
+            _ => console.remark("the result is not right, so it is not saved"),
+        }
+    }
     if let Some(directory) = &arguments.output {
         let page = report::write(&record, directory)?;
         console.remark(&format!("data, plots and page: {}", page.display()));
@@ -143,6 +167,20 @@ pub fn compare(
     Ok(if record.rows.iter().all(|row| row.verified) { EXIT_OK } else { EXIT_WRONG })
 }
 
+/// Refuses a place where a result cannot be saved, before anything runs.
+fn check_saved(path: &Path, element: ElementType) -> Result<(), CliError> {
+    let reason = if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
+        "is no name of a .npy file, which is what is written; let it end in .npy".to_owned()
+    } else if path.symlink_metadata().is_ok() {
+        "is there already and is not replaced; choose another name, or delete it".to_owned()
+    } else if !ElementType::NUMBERS.contains(&element) {
+        format!("cannot hold {element}, for which NumPy has no type; choose a type of numbers")
+    } else {
+        return Ok(());
+    };
+    Err(CliError::Usage(format!("--save-output: {} {reason}", path.display())))
+}
+
 /// What a configuration scans: the elements of `--input`, or drawn ones.
 fn dataset(request: &ScanRequest, file: Option<&Array>, arguments: &CompareArguments) -> Result<Dataset, CliError> {
     match file {
@@ -151,7 +189,7 @@ fn dataset(request: &ScanRequest, file: Option<&Array>, arguments: &CompareArgum
             .map_err(|error| CliError::Usage(error.to_string())),
         None => {
             Dataset::fits(request.instance(), request.n).map_err(|error| CliError::Usage(error.to_string()))?;
-            Ok(Dataset::random(request.instance(), request.n, arguments.seed))
+            Ok(Dataset::random(request.instance(), request.n, arguments.seed()))
         }
     }
 }
@@ -270,8 +308,9 @@ impl Printer {
                     text.push_str(CPU_LEGEND);
                 }
                 for Skipped { what, why } in &record.skipped {
-                    text.push_str(&format!("skipped {what}: {why}\n"));
+                    text.push_str(&console.fitted(&format!("skipped {what}: {why}\n")));
                 }
+                text.push_str(&ranking(record, console.width()));
                 let results = record.rows.len();
                 text.push_str(&match wrong {
                     0 => format!("{results} results, each verified in every element: all right\n"),
@@ -288,6 +327,27 @@ impl Printer {
             }
         }
     }
+}
+
+/// What came out, in lines of up to `width` characters; nothing where nothing was compared.
+fn ranking(record: &Record, width: usize) -> String {
+    let rankings = Ranking::all(record);
+    if rankings.is_empty() {
+        return String::new();
+    }
+    let mut text = fitted(&format!("\nRanking: {}\n", Ranking::yardstick(record)), width);
+    for Ranking { scan, sizes } in &rankings {
+        text += &fitted(&format!("\n{scan}\n"), width);
+        for place in sizes {
+            let size = format!("{:>8}  ", format_size(place.n));
+            let lines = wrapped(&place.to_string(), width.saturating_sub(size.len()).max(20));
+            text += &format!("{size}{}\n", lines.join(&format!("\n{:1$}", "", size.len())));
+            if !place.not_right.is_empty() {
+                text += &format!("{:1$}{2}\n", "", size.len(), place.without_rank());
+            }
+        }
+    }
+    text + "\n"
 }
 
 #[cfg(test)]
@@ -364,6 +424,51 @@ mod tests {
         assert_eq!(result.unwrap(), EXIT_WRONG);
         assert!(text.contains("3 of 100 elements are wrong, the first at index 7"), "{text}");
         assert!(text.contains("1 WRONG or failed"), "{text}");
+    }
+
+    #[test]
+    fn the_end_says_what_came_out() {
+        let run = |request: &ScanRequest| {
+            let mut outcome = outcome(request.n, false);
+            let counters = outcome.counters.as_mut().unwrap();
+            counters.element_reads *= if request.strategy == Strategy::ReduceThenScan { 2 } else { 1 };
+            outcome.verification.mismatches = u64::from(request.strategy == Strategy::Chained);
+            Ok(outcome)
+        };
+        let words = ["--sizes", "100,2^20", "--strategies", "reduce-then-scan,chained,lookback,lookahead"];
+        let (_, text) = play(&words, Puppet { load: |_| Ok(()), run });
+        let end = text.split("Ranking: ").nth(1).unwrap();
+        let ranks = "1.00 lookback, lookahead; 1.50 reduce-then-scan\n          WRONG or FAILED: chained\n";
+        for size in [" 100", "2^20"] {
+            assert!(end.contains(&format!("    {size}  {ranks}")), "{end}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let (_, text) = play(&["--sizes", "100", "--strategies", "lookback"], Puppet { load: |_| Ok(()), run: right });
+        assert!(!text.contains("Ranking"), "nothing was compared: {text}");
+    }
+
+    #[test]
+    fn a_result_that_is_not_right_is_not_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("output.npy");
+        let words = ["--sizes", "3", "--strategies", "lookback", "--save-output", path.to_str().unwrap()];
+        let mut puppet = Puppet {
+            load: |_| Ok(()),
+            run: |request| {
+                let mut outcome = outcome(request.n, false);
+                outcome.output = Some(vec![7; 12]);
+                outcome.verification.mismatches = 1;
+                Ok(outcome)
+            },
+        };
+        assert_eq!(play(&words, puppet).0.unwrap(), EXIT_WRONG);
+        assert!(!path.exists());
+        puppet = Puppet {
+            load: |_| Ok(()),
+            run: |request| Ok(Outcome { output: Some(vec![7; 12]), ..outcome(request.n, false) }),
+        };
+        assert_eq!(play(&words, puppet).0.unwrap(), EXIT_OK);
+        assert_eq!(input::read(&path, None).unwrap().bytes, [7; 12]);
     }
 
     #[test]

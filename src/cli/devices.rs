@@ -31,15 +31,15 @@ fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
     use crate::cpu::{BlockOrder, Schedule};
     use crate::lab::cpu_device::{CpuDevice, CpuSettings};
     let settings = CpuSettings {
-        resident_blocks: arguments.resident_blocks,
+        resident_blocks: arguments.resident_blocks.unwrap_or(64),
         block_order: match arguments.block_order {
-            BlockOrderChoice::InOrder => BlockOrder::InOrder,
-            BlockOrderChoice::Reverse => BlockOrder::Reverse,
-            BlockOrderChoice::Random => BlockOrder::Random,
+            None | Some(BlockOrderChoice::InOrder) => BlockOrder::InOrder,
+            Some(BlockOrderChoice::Reverse) => BlockOrder::Reverse,
+            Some(BlockOrderChoice::Random) => BlockOrder::Random,
         },
         schedule: match arguments.schedule {
-            ScheduleChoice::Fair => Schedule::Fair,
-            ScheduleChoice::Random => Schedule::Random { preemption: arguments.preemption },
+            Some(ScheduleChoice::Fair) => Schedule::Fair,
+            None | Some(ScheduleChoice::Random) => Schedule::Random { preemption: arguments.preemption.unwrap_or(0.0) },
         },
         ..CpuSettings::default()
     };

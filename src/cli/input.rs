@@ -2,6 +2,7 @@
 
 pub use super::npy::{Array, NpyError, parse_npy};
 
+pub(super) use super::npy::npy_file;
 use super::npy::{MAGIC, MOST_HEADER_BYTES, parse_start};
 use crate::element::{ElementType, Instance};
 use crate::file;

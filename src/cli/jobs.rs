@@ -110,6 +110,32 @@ impl Jobs {
     }
 }
 
+impl Jobs {
+    /// Whether more than one scan pattern or composition runs.
+    pub fn has_patterns(&self) -> bool {
+        let patterned = self.requests.iter().filter(|job| job.request.strategy.has_patterns());
+        let mut choices = patterned
+            .filter(|job| job.choice != StrategyChoice::Auto)
+            .map(|job| (job.request.config.pattern, job.request.config.composition));
+        let first = choices.next();
+        choices.any(|choice| Some(choice) != first)
+    }
+
+    /// The one that runs, for an option that takes no more.
+    ///
+    /// # Errors
+    /// When there are several.
+    pub fn only(&self, option: &str) -> Result<&Job, CliError> {
+        match &self.requests[..] {
+            [job] => Ok(job),
+            jobs => Err(CliError::Usage(format!(
+                "{option} takes one configuration, and {} would run; name one strategy, type, operator, mode, size and VT",
+                jobs.len()
+            ))),
+        }
+    }
+}
+
 /// The error of a comparison that compared nothing.
 pub(super) fn nothing_ran(skipped: &[Skipped]) -> CliError {
     let reasons: Vec<_> = skipped.iter().map(|Skipped { what, why }| format!("\n  {what}: {why}")).collect();
@@ -348,14 +374,16 @@ impl<'a> Choices<'a> {
         let tile_orders = if single_pass { &self.tile_orders[..] } else { &[default.tile_order] };
         let mut configs = varied(vec![default], blocks, |config, threads| config.block_threads = threads);
         configs = varied(configs, vts, |config, vt| config.vt = vt);
+        configs = varied(configs, descriptors, |config, descriptor| config.descriptor = descriptor);
+        configs = varied(configs, tile_orders, |config, tile_order| config.tile_order = tile_order);
+        // Last, because they are the columns of a table.
         configs = varied(configs, patterns, |config, pattern| config.pattern = pattern);
         configs = varied(configs, compositions, |config, composition| config.composition = composition);
         // It does not exist. Asked for by name, it is left out with the reason.
         let exists =
             |config: &ScanConfig| config.pattern != Pattern::Shuffle || config.composition != Composition::Block;
         configs.retain(|config| !self.all_patterns || exists(config));
-        configs = varied(configs, descriptors, |config, descriptor| config.descriptor = descriptor);
-        varied(configs, tile_orders, |config, tile_order| config.tile_order = tile_order)
+        configs
     }
 }
 

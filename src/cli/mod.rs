@@ -22,6 +22,7 @@ pub mod targets;
 pub mod tune;
 
 use crate::element::{ElementType, Operator};
+use crate::file::reason;
 #[cfg(feature = "cpu")]
 use crate::lab::stress::detectors::DetectorName;
 use crate::strategy::{Composition, Descriptor, Pattern, StrategyChoice, TileOrder};
@@ -29,7 +30,7 @@ use crate::text::wrapped;
 use anyhow::Context;
 use arguments::{Choice, CompareArguments};
 use clap::{Parser, Subcommand};
-use console::Console;
+use console::{Console, for_stderr};
 use error::{CliError, EXIT_OK, EXIT_USAGE};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -178,11 +179,20 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // Nobody may read stderr any more; the exit code says that something failed all the same.
-            let _ = writeln!(io::stderr(), "error: {error:#}");
+            let _ = writeln!(io::stderr(), "{}", for_stderr(&format!("error: {}", in_words(&error))));
             let code = error.downcast_ref::<CliError>().map_or(EXIT_USAGE, CliError::exit_code);
             ExitCode::from(code)
         }
     }
+}
+
+/// An error with what is behind it.
+fn in_words(error: &anyhow::Error) -> String {
+    let text = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(refusal) => reason(refusal),
+        None => cause.to_string(),
+    };
+    error.chain().map(text).collect::<Vec<_>>().join(": ")
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<u8> {
@@ -193,6 +203,9 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
                 return Ok(targets::targets(name, &arguments, &mut console)?);
             }
             arguments.check_without_sweep()?;
+            if let Some(kind) = arguments.device.kind() {
+                arguments.check_device(kind)?;
+            }
             let file = arguments.input.as_deref().map(|path| compare::read_input(&arguments, path)).transpose();
             let file = file.context("--input")?;
             let mut device = devices::open(&arguments, &console)?;

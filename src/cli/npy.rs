@@ -67,6 +67,21 @@ pub fn parse_npy(mut file: Vec<u8>) -> Result<Array, NpyError> {
     Ok(Array { element, bytes: file })
 }
 
+/// The `.npy` file of an array of numbers, of one dimension.
+pub(super) fn npy_file(array: &Array) -> Vec<u8> {
+    const START: usize = MAGIC.len() + 4;
+    let Array { element, bytes } = array;
+    // NumPy says of single bytes that they have no order.
+    let order = if element.bytes() == 1 { '|' } else { '<' };
+    let (name, length) = (numpy_name(*element), bytes.len() / element.bytes());
+    let header = format!("{{'descr': '{order}{name}', 'fortran_order': False, 'shape': ({length},), }}");
+    // The elements begin at a multiple of 64, behind a line's end.
+    let header_bytes = (START + header.len() + 1).next_multiple_of(64) - START;
+    let header = format!("{header:<width$}\n", width = header_bytes - 1);
+    let length = u16::try_from(header_bytes).expect("a header of one dimension is short");
+    [MAGIC, &[1, 0], &length.to_le_bytes(), header.as_bytes(), bytes].concat()
+}
+
 /// What a file of `file_bytes` holds, and where its elements begin, from its first [`MOST_HEADER_BYTES`].
 ///
 /// # Errors
@@ -104,7 +119,8 @@ pub(super) fn parse_start(file: &[u8], file_bytes: u64) -> Result<(ElementType, 
     if header.fortran_order && header.shape.iter().filter(|&&length| length != 1).count() > 1 {
         return Err(NpyError::FortranOrder);
     }
-    let overflow = || NpyError::ShapeOverflow(format!("{:?}", header.shape));
+    let lengths = || header.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let overflow = || NpyError::ShapeOverflow(format!("({})", lengths()));
     let elements = if header.shape.contains(&0) {
         0
     } else {
@@ -269,5 +285,23 @@ impl Cursor<'_> {
             }
         }
         Ok(lengths)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back_and_begins_at_a_multiple_of_64() {
+        for &element in ElementType::NUMBERS {
+            for length in [0, 1, 1000, 123_456] {
+                let bytes = (0..length * element.bytes()).map(|byte| byte as u8).collect();
+                let array = Array { element, bytes };
+                let file = npy_file(&array);
+                assert_eq!((file.len() - array.bytes.len()) % 64, 0);
+                assert_eq!(parse_npy(file), Ok(array));
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::compare::command_line;
 use super::console::Console;
 use super::error::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
-use super::stress_arguments::{StressArguments, StressDevice, StressFormat};
+use super::stress_arguments::{MemoryChoice, Replayed, StressArguments, StressDevice, StressFormat};
 use crate::lab::measure::environment::processor;
 use crate::lab::recorder::write_atomically;
 use crate::lab::stress::detector::{Cell, Detector, Limits};
@@ -23,6 +23,8 @@ const SHRINKING: Duration = Duration::from_secs(10);
 /// What a detector that draws may take for a mutant.
 const SECONDS_A_MUTANT: Duration = Duration::from_secs(6);
 const RUNS_A_MUTANT: u64 = 3000;
+/// Accesses of each launch that a replay shows.
+const REPLAYED_LINES: usize = 200;
 
 /// Runs `lookback stress` and returns the exit code.
 ///
@@ -35,13 +37,17 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
     }
     if let Some(text) = &arguments.replay {
         return if text.starts_with(GPU_CASE) {
+            arguments.check(Some(Replayed::OnGpu))?;
             gpu_replay(text, arguments, &mut console)
         } else if let Some(case) = text.strip_prefix(THREAD_SANITIZER_CASE) {
+            arguments.check(Some(Replayed::Watched))?;
             replay_under_thread_sanitizer(case, &mut console)
         } else {
-            replay_case(text, arguments.replay_lines, &mut console)
+            arguments.check(Some(Replayed::Told))?;
+            replay_case(text, arguments.replay_lines.unwrap_or(REPLAYED_LINES), &mut console)
         };
     }
+    arguments.check(None)?;
     let mutant = arguments.mutant.as_deref().map(Mutant::named).transpose().map_err(usage)?;
     let mutants = Mutant::all().map_err(usage)?;
     if let Some(mutant) = mutants.iter().find(|mutant| !Case::can_draw(mutant)) {
@@ -122,7 +128,7 @@ fn campaign(
         threads: threads(arguments),
     };
     console.start_progress(arguments.runs);
-    let found = search(mutant, arguments.memory.memories(), limits, &console.advancer());
+    let found = search(mutant, arguments.memory.unwrap_or(MemoryChoice::Both).memories(), limits, &console.advancer());
     console.end_progress();
     let Search { found, cases, passed, census, elapsed } = found;
     let seconds = elapsed.as_secs_f64();
@@ -340,7 +346,7 @@ fn examine(detector: &mut Result<Box<dyn Detector>, String>, mutant: Option<&'st
 
 /// Reads the JSON of a table.
 pub(crate) fn read_table(path: &std::path::Path) -> Result<KillTable, CliError> {
-    let text =
-        crate::file::read_text(path).map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
+    let text = crate::file::read_text(path)
+        .map_err(|error| usage(format!("cannot read {}: {}", path.display(), crate::file::reason(&error))))?;
     serde_json::from_str(&text).map_err(|error| usage(format!("{} is no table of mutants: {error}", path.display())))
 }

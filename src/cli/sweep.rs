@@ -1,5 +1,6 @@
 //! `lookback sweep` and `lookback compare-records`.
 
+use super::arguments::refuse_idle;
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::compare::{THRESHOLD, compare_records};
@@ -11,6 +12,7 @@ use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::selftest::selftest;
 use crate::lab::measure::stopping::Stop;
 use crate::lab::measure::sweep::{SHIPPED, SweepFile};
+use crate::strategy::StrategyChoice;
 use crate::strategy::tuning::{Gpu, TuningTable};
 use crate::text::format_size;
 use clap::Args;
@@ -28,19 +30,19 @@ pub struct SweepArguments {
     #[arg(value_name = "NAME|FILE")]
     pub name: Option<String>,
     /// Folder of the record, which is named by sweep and GPU: size-h100.jsonl.gz
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "name")]
     pub output: Option<PathBuf>,
     /// Go on where an interrupted sweep in DIR stopped; same GPU, driver and commit only
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     pub resume: bool,
     /// Say what would be measured and how long it takes; no GPU is needed
-    #[arg(long)]
+    #[arg(long, requires = "name", conflicts_with_all = ["output", "ordinal"])]
     pub dry_run: bool,
     /// What auto goes by: a tuning table [default: the one for the GPU]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "name")]
     pub tuning: Option<PathBuf>,
     /// Which GPU, as CUDA counts
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "name")]
     pub ordinal: usize,
     /// No table, no progress and no remarks
     #[arg(long, short)]
@@ -85,6 +87,12 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         return Ok(EXIT_OK);
     };
     if name == SELF_TEST {
+        let why = "selftest measures the timer alone, and keeps no record";
+        refuse_idle([
+            ("--output", arguments.output.is_some(), false, why),
+            ("--dry-run", arguments.dry_run, false, why),
+            ("--tuning", arguments.tuning.is_some(), false, why),
+        ])?;
         let mut laboratory = open_laboratory(arguments.ordinal, "sweep", INSTEAD)?;
         console.remark("measuring kernels of known time, and copies against copies; about a minute");
         let test = selftest(laboratory.as_mut(), 42).map_err(|error| CliError::Sweep(error.into()))?;
@@ -94,6 +102,13 @@ pub fn sweep(arguments: &SweepArguments) -> Result<u8, CliError> {
         return Ok(if test.passed { EXIT_OK } else { EXIT_WRONG });
     }
     let mut file = SweepFile::open(name)?;
+    let has_auto = file.groups.iter().any(|group| group.strategies.contains(&StrategyChoice::Auto));
+    refuse_idle([(
+        "--tuning",
+        arguments.tuning.is_some(),
+        has_auto,
+        "only auto goes by a table, and the sweep has none",
+    )])?;
     if let Some(path) = &arguments.tuning {
         file.tuning = Some(TuningTable::open(path)?.without_evidence());
     }

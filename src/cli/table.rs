@@ -1,37 +1,57 @@
 //! The table on stdout: 80 columns, a line a configuration, as it finishes.
 
 use crate::lab::record::Row;
-use crate::strategy::{ScanConfig, Strategy};
-use crate::text::{format_size, significant};
+use crate::strategy::{Composition, Pattern, ScanConfig, Strategy};
+use crate::text::{fitted, format_size, significant};
 use std::fmt::Write;
 
 /// Turns rows into lines, with a heading wherever another scan begins.
 #[derive(Debug, Default)]
 pub struct Table {
+    /// Whether scan pattern and composition are columns; strategy, size, VT and threads then stand in the heading.
+    has_patterns: bool,
     heading: Option<String>,
     choices: String,
 }
 
 impl Table {
+    /// An empty table; `has_patterns` says whether several scan patterns or compositions run.
+    pub fn new(has_patterns: bool) -> Self {
+        Self { has_patterns, ..Self::default() }
+    }
+
     /// The lines of `row`, each ended.
     pub fn lines(&mut self, row: &Row, timed: bool) -> String {
         let mut lines = String::new();
-        let heading = heading(row);
+        let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
+        let mut heading = row.scan_and_offsets();
+        if self.has_patterns {
+            let _ = write!(heading, ": {}, n = {}", row.strategy_with_choice(), format_size(row.n));
+            heading += &row.vt.map_or(String::new(), |vt| format!(", VT {vt}"));
+            heading += &row.block_threads.map_or(String::new(), |threads| format!(", {threads} threads a block"));
+        }
         // A strategy without tiles has no choices, so it stands under the heading that is there.
         let ran = row.strategy_that_ran();
-        let choices = if ran.is_some_and(Strategy::has_tiles) { choices(row) } else { self.choices.clone() };
+        let choices =
+            if ran.is_some_and(Strategy::has_tiles) { choices(row, self.has_patterns) } else { self.choices.clone() };
         if self.heading.as_ref() != Some(&heading) || self.choices != choices {
             if self.heading.is_some() {
                 lines.push('\n');
             }
-            let _ = writeln!(lines, "{heading}{choices}");
-            lines.push_str(if timed { GPU_COLUMNS } else { CPU_COLUMNS });
+            let _ = writeln!(lines, "{}", fitted(&format!("{heading}{choices}"), 80));
+            let start = if self.has_patterns { PATTERN_COLUMNS } else { NAME_COLUMNS };
+            let _ = writeln!(lines, "{start}{}", if timed { GPU_COLUMNS } else { CPU_COLUMNS });
             self.heading = Some(heading);
             self.choices = choices;
         }
-        let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
-        let name = name_and_size(&row.strategy_with_choice(), &format_size(row.n));
-        let start = format!("{name} {:>2} {:>5}", number(row.vt), number(row.block_threads));
+        let start = if self.has_patterns {
+            let name = |name: Option<&'static str>| name.unwrap_or("-");
+            let (pattern, composition) = (row.pattern.map(Pattern::name), row.composition.map(Composition::name));
+            format!("{:<13} {:<19}", name(pattern), name(composition))
+        } else {
+            let name = name_and_size(&row.strategy_with_choice(), &format_size(row.n));
+            format!("{name} {:>2} {:>5}", number(row.vt), number(row.block_threads))
+        };
         let verdict = match (&row.failure, row.verified) {
             (Some(_), _) => "FAILED",
             (None, true) => "ok",
@@ -55,7 +75,7 @@ impl Table {
         let _ = writeln!(lines, "{}", line.trim_end());
         if let Some(failure) = &row.failure {
             for line in failure.lines() {
-                let _ = writeln!(lines, "  {line}");
+                let _ = writeln!(lines, "{}", fitted(&format!("  {line}"), 80));
             }
         } else if !row.verified {
             let first = row.first_mismatch.map_or("?".to_owned(), |first| first.to_string());
@@ -67,8 +87,10 @@ impl Table {
 
 /// Columns of the strategy's name and of the size, with the space between.
 const NAME_AND_SIZE_COLUMNS: usize = 30;
-const CPU_COLUMNS: &str = "strategy                     n VT block moves/n  work/n  behind     span  result\n";
-const GPU_COLUMNS: &str = "strategy                     n VT block launches         µs     GB/s  result\n";
+const NAME_COLUMNS: &str = "strategy                     n VT block";
+const PATTERN_COLUMNS: &str = "pattern       composition        ";
+const CPU_COLUMNS: &str = " moves/n  work/n  behind     span  result";
+const GPU_COLUMNS: &str = " launches         µs     GB/s  result";
 
 /// What the columns mean; printed once, below the table.
 pub const CPU_LEGEND: &str = "\
@@ -85,19 +107,12 @@ fn name_and_size(name: &str, size: &str) -> String {
     if size.len() < free { format!("{name}{size:>free$}") } else { format!("{name}\n{size:>NAME_AND_SIZE_COLUMNS$}") }
 }
 
-fn heading(row: &Row) -> String {
-    let mut heading = row.scan();
-    if row.input_offset_bytes != 0 || row.output_offset_bytes != 0 {
-        let _ = write!(heading, ", {} and {} bytes off 16", row.input_offset_bytes, row.output_offset_bytes);
-    }
-    heading
-}
-
-/// The choices inside the kernels that are not the defaults.
-fn choices(row: &Row) -> String {
+/// The choices inside the kernels that are not the defaults; those that are columns are left out.
+fn choices(row: &Row, has_patterns: bool) -> String {
     let default = ScanConfig::default();
     let mut choices = String::new();
     if let (Some(pattern), Some(composition)) = (row.pattern, row.composition)
+        && !has_patterns
         && (pattern != default.pattern || composition != default.composition)
     {
         let _ = write!(choices, ", {pattern} in {composition}");
@@ -116,6 +131,38 @@ mod tests {
     use super::*;
     use crate::lab::record::tests::{outcome, request};
     use crate::strategy::StrategyChoice;
+
+    #[test]
+    fn patterns_and_compositions_are_columns_of_one_table() {
+        for timed in [false, true] {
+            let mut table = Table::new(true);
+            let mut text = String::new();
+            for &pattern in Pattern::ALL {
+                for &composition in Composition::ALL {
+                    let mut request = request(Strategy::ReduceThenScan, (1 << 32) + 17, 64);
+                    request.config = ScanConfig { pattern, composition, ..request.config };
+                    text += &table.lines(&Row::of_outcome(&request, &outcome(7, timed)), timed);
+                }
+            }
+            assert_eq!(text.lines().count(), 2 + Pattern::ALL.len() * Composition::ALL.len(), "{text}");
+            assert_eq!(
+                text.lines().next(),
+                Some("u32 sum, inclusive: reduce-then-scan, n = 4294967313, VT 64, 256 threads a block")
+            );
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            let heads = text.lines().nth(1).unwrap();
+            let columns = heads.trim_end_matches("result").chars().count() + "ok".len();
+            let is_below = |line: &str| line.ends_with("  ok") && line.chars().count() == columns;
+            assert!(text.lines().skip(2).all(is_below), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_failures_are_wrapped() {
+        let failed = Row::of_failure(&request(Strategy::Lookback, 10, 1), "word ".repeat(60));
+        let text = Table::default().lines(&failed, false);
+        assert!(text.lines().count() > 5 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 
     #[test]
     fn the_widest_row_fits_80_columns() {

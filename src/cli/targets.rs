@@ -67,8 +67,9 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
         Some(folder) => folder.as_path(),
         None => {
             console.remark("the record is not kept; --output DIR keeps it");
-            temporary = tempfile::tempdir()
-                .map_err(|error| CliError::Usage(format!("there is no place for a temporary record: {error}")))?;
+            temporary = tempfile::tempdir().map_err(|error| {
+                CliError::Usage(format!("there is no place for a temporary record: {}", crate::file::reason(&error)))
+            })?;
             temporary.path()
         }
     };

@@ -277,7 +277,9 @@ pub enum ExecutionError {
     #[error("invalid launch settings: {fault}")]
     InvalidSettings { fault: String },
     /// No memory for the stacks of the coroutines.
-    #[error("no memory for {stacks} coroutine stacks ({message}); lower resident_blocks or block_threads")]
+    #[error(
+        "no memory for {stacks} coroutine stacks ({message}); let fewer blocks be resident, or choose fewer threads per block"
+    )]
     Stacks { stacks: usize, message: String },
 }
 

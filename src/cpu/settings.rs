@@ -127,19 +127,19 @@ impl LaunchSettings {
 
     pub(super) fn check(&self) -> Result<(), ExecutionError> {
         let fault = if self.block_threads == 0 || self.block_threads > 1024 || !self.block_threads.is_multiple_of(32) {
-            Some(format!("block_threads is {}, must be a multiple of 32 in 32 ..= 1024", self.block_threads))
+            Some(format!("threads per block is {}; it must be a multiple of 32 from 32 to 1024", self.block_threads))
         } else if self.resident_blocks == 0 {
-            Some("resident_blocks is 0, at least one block must be resident".to_owned())
+            Some("no block may be resident; at least one must be".to_owned())
         } else if self.is_cluster && self.grid_blocks > u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS) {
             Some(format!(
-                "grid_blocks is {}, a cluster has at most {}",
+                "a cluster of {} blocks; it has at most {}",
                 self.grid_blocks,
                 abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS
             ))
         } else {
             match self.schedule {
                 Schedule::Random { preemption } if !(0.0..=1.0).contains(&preemption) => {
-                    Some(format!("the preemption probability is {preemption}, must be in 0.0 ..= 1.0"))
+                    Some(format!("the probability of preemption is {preemption}; it must be from 0 to 1"))
                 }
                 _ => None,
             }

@@ -409,6 +409,7 @@ impl Device for CpuDevice {
                 access_bytes: scanned.plan.access_bytes,
                 registers: None,
                 local_bytes: None,
+                output: settings.keeps_output.then(|| scanned.output.contents().to_vec()),
             }
         });
         self.dataset = Some(dataset);

@@ -100,15 +100,19 @@ pub struct Outcome {
     pub registers: Option<u32>,
     /// Bytes of local memory a thread of the main kernel (CUDA device): 0 unless registers spill.
     pub local_bytes: Option<u32>,
+    /// The bytes of the output, where they are asked for.
+    pub output: Option<Vec<u8>>,
 }
 
 /// How a run is measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RunSettings {
     /// Seed of the CPU device's schedule.
     pub seed: u64,
     /// Samples to time on a GPU after warm-up; 0 verifies only.
     pub samples: u32,
+    /// Whether the output is handed back.
+    pub keeps_output: bool,
 }
 
 /// A device on which scans run.

@@ -14,6 +14,7 @@ pub mod dataset;
 pub mod device;
 pub mod measure;
 pub mod peers;
+pub mod ranking;
 pub mod record;
 pub mod recorder;
 pub mod report;

@@ -164,6 +164,14 @@ impl Row {
         format!("{}, {}{}", self.instance_name(), self.mode, if self.in_place { ", in place" } else { "" })
     }
 
+    /// What is computed, and where the arrays begin if not at a boundary of 32 bytes.
+    pub fn scan_and_offsets(&self) -> String {
+        match (self.input_offset_bytes, self.output_offset_bytes) {
+            (0, 0) => self.scan(),
+            (input, output) => format!("{}, {input} and {output} bytes off 32", self.scan()),
+        }
+    }
+
     /// Whether tiles met through descriptors in one launch.
     pub fn is_single_pass(&self) -> bool {
         self.strategy_that_ran().is_some_and(Strategy::is_single_pass)
@@ -537,6 +545,7 @@ pub(crate) mod tests {
             access_bytes: 16,
             registers: None,
             local_bytes: None,
+            output: None,
         }
     }
 

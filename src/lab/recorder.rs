@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// A record of one kind, in memory: made of its header, to which lines are added.
 pub trait Format: From<Self::Header> {
@@ -148,20 +149,30 @@ pub(super) fn from_lines<F: Format>(text: &[u8], path: &Path) -> Result<F, Recor
 /// # Errors
 /// When the folder cannot be written.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
-    let directory = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The library's errors name the temporary file, which says nothing to whoever named `path`.
-    let unnamed = |error: io::Error| io::Error::from(error.kind());
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any file a program makes; the operating system takes off what the user's mask forbids.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(directory).map_err(|error| io_error("write into", directory)(unnamed(error)))?;
-    file.write_all(bytes).map_err(|error| io_error("write", path)(unnamed(error)))?;
-    file.persist(path).map_err(|error| io_error("write", path)(unnamed(error.error)))?;
+    let file = written_beside(path, bytes)?;
+    file.persist(path).map_err(|error| io_error("write", path)(error.error))?;
     Ok(())
+}
+
+/// The same where nothing is yet: a file that is there stays.
+///
+/// # Errors
+/// When the folder cannot be written, or the file is there.
+pub fn write_anew(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+    let file = written_beside(path, bytes)?;
+    file.persist_noclobber(path).map_err(|error| io_error("write", path)(error.error))?;
+    Ok(())
+}
+
+/// A temporary file with these bytes in the folder of `path`.
+fn written_beside(path: &Path, bytes: &[u8]) -> Result<NamedTempFile, RecordError> {
+    let directory = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Made as any file a program makes: the operating system takes off what the user's mask forbids. Made and written
+    // here, because the library's errors name the temporary file, which says nothing to whoever named `path`.
+    let create = |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    let mut file = tempfile::Builder::new().make_in(directory, create).map_err(io_error("write into", directory))?;
+    file.as_file_mut().write_all(bytes).map_err(io_error("write", path))?;
+    Ok(file)
 }
 
 /// Makes a folder if need be, and locks it.

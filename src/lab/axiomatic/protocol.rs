@@ -525,7 +525,7 @@ impl<'a> Model<'a> {
         let steps = if counter == Counter::Ticket { &sequences.start } else { &sequences.finish };
         let step = steps.iter().find(|step| step.kind == StepKind::Update && step.role == Role::Counter(counter))?;
         let mut model = Self::new(sequences);
-        let object = model.object(format!("{counter:?}").to_lowercase(), &[(0, Meaning::Number)]);
+        let object = model.object(counter.to_string(), &[(0, Meaning::Number)]);
         let registers: Vec<Register> = (0..blocks)
             .map(|block| {
                 let register = model.program.register();

@@ -1,6 +1,7 @@
 //! The protocol of one kernel as sequences of steps: what [`super::extract`] finds and [`super::protocol`] checks.
 
 use super::program::{Scope, Semantics};
+use crate::names::named;
 use std::fmt;
 
 /// How tiles hear of each other: one row for each kernel that is understood.
@@ -92,15 +93,16 @@ impl Status {
     }
 }
 
-/// A word of the workspace that all blocks share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Counter {
-    /// The next tile to hand out.
-    Ticket,
-    /// Blocks that are done.
-    Finished,
-    /// Launches that are done.
-    Epochs,
+named! {
+    /// A word of the workspace that all blocks share.
+    pub enum Counter as "counter" {
+        /// The next tile to hand out.
+        Ticket = "ticket",
+        /// Blocks that are done.
+        Finished = "finished",
+        /// Launches that are done.
+        Epochs = "epochs",
+    }
 }
 
 /// What a step touches.
@@ -173,7 +175,7 @@ impl fmt::Display for Step {
             Role::Value { .. } => String::from(" slot of the status"),
             Role::Word { first, halves: 1, .. } => String::from(if first == 0 { " value half" } else { " tag half" }),
             Role::Word { .. } => String::from(" word"),
-            Role::Counter(counter) => format!(" {counter:?}").to_lowercase(),
+            Role::Counter(counter) => format!(" {counter}"),
             Role::Shared => String::from(" shared"),
             Role::Nothing => String::new(),
         };

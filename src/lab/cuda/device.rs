@@ -176,6 +176,7 @@ impl CudaDevice {
             }
             verification = run.verify()?;
         }
+        let output = settings.keeps_output.then(|| run.output()).transpose()?;
         // The kernel that does the scan proper is the last over the user's array.
         let resources = scan.kernels.last().map(|(kernel, _)| kernel.thread_resources()).transpose()?;
         Ok(Outcome {
@@ -187,6 +188,7 @@ impl CudaDevice {
             access_bytes: scan.plan.access_bytes,
             registers: resources.map(|(registers, _)| registers),
             local_bytes: resources.map(|(_, bytes)| bytes),
+            output,
         })
     }
 }
@@ -311,6 +313,15 @@ impl Run<'_> {
             mismatches: output.mismatches,
             first_mismatch: (output.mismatches > 0).then_some(output.first),
         })
+    }
+
+    /// The bytes of the output.
+    fn output(&self) -> Result<Vec<u8>, CudaError> {
+        let request = &self.scan.request;
+        let array = if request.in_place { &self.gpu.input } else { &self.gpu.output };
+        let mut bytes = vec![0; request.n as usize * request.instance().element().bytes()];
+        array.download(0, &mut bytes, &self.gpu.stream)?;
+        Ok(bytes)
     }
 
     /// The output against the reference.

@@ -292,8 +292,9 @@ impl SweepFile {
             }
             if let Some(far) = group.offsets.iter().find(|offsets| offsets.input.max(offsets.output) > Offsets::MOST) {
                 return wrong(format!(
-                    "the offsets {:?} are more than {} elements, which repeats smaller ones",
-                    <[u32; 2]>::from(*far),
+                    "the offsets [{}, {}] are more than {} elements, which repeats smaller ones",
+                    far.input,
+                    far.output,
                     Offsets::MOST
                 ));
             }

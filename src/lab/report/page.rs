@@ -2,6 +2,7 @@
 
 use super::html::{END, cell, escaped, facts, head, list, table};
 use super::svg::Plot;
+use crate::lab::ranking::Ranking;
 use crate::lab::record::{Record, Row};
 use crate::text::{format_size, or_dash, significant};
 use std::fmt::Write;
@@ -18,6 +19,7 @@ pub fn html(record: &Record, plots: &[Plot]) -> String {
              The counts are those of the algorithms; the time it takes is its own and says nothing about a GPU.</p>\n",
         );
     }
+    page.push_str(&ranking(record));
     if plots.is_empty() {
         page.push_str("<p class=\"note\">No plots: a plot takes at least two sizes, or two VTs at one size.</p>\n");
     }
@@ -51,6 +53,32 @@ fn summary(record: &Record) -> String {
     };
     let results = record.rows.len();
     format!("{results} results, every element of each compared with a sequential reference: {verdict}.")
+}
+
+/// What came out: at each size the strategies from the best on.
+fn ranking(record: &Record) -> String {
+    let rankings = Ranking::all(record);
+    if rankings.is_empty() {
+        return String::new();
+    }
+    // Names in lines below each other, not in one line beside the page.
+    const TEXT: &str = " style=\"text-align:left;white-space:normal\"";
+    let rows = rankings.iter().flat_map(|ranking| ranking.sizes.iter().map(move |size| (&ranking.scan, size)));
+    let rows = rows.map(|(scan, size)| {
+        let mut cells = cell("td", "", scan) + &cell("td", "", &format_size(size.n));
+        cells += &cell("td", TEXT, &size.ranks[0].names.join(", "));
+        let others: Vec<String> =
+            size.ranks[1..].iter().map(|rank| format!("{} {}", rank.ratio, rank.names.join(", "))).collect();
+        let others = escaped(&others.join("; "));
+        let bad = match size.not_right.is_empty() {
+            true => String::new(),
+            false => cell("div", " class=\"bad\"", &size.without_rank()),
+        };
+        cells + &format!("<td{TEXT}>{others}{bad}</td>")
+    });
+    let head = cell("th", "", "scan") + &cell("th", "", "n") + &cell("th", TEXT, "best") + &cell("th", TEXT, "then");
+    let note = escaped(Ranking::yardstick(record));
+    format!("<h2>Ranking</h2>\n<p class=\"note\">At each size {note}.</p>\n{}", table(&head, rows))
 }
 
 type Column = (&'static str, fn(&Row) -> String);
@@ -117,6 +145,23 @@ mod tests {
         record.rows.push(Row::of_failure(&request(Strategy::Lookback, 10, 1), "a <barrier> & \"more\"".to_owned()));
         let page = html(&record, &[]);
         assert!(page.contains("1 wrong") && page.contains("&lt;barrier&gt; &amp; &quot;more&quot;"), "{page}");
+    }
+
+    #[test]
+    fn the_page_begins_with_what_came_out() {
+        let mut record = Record::from(header("cuda"));
+        for (strategy, time) in [(Strategy::ReduceThenScan, 3.0), (Strategy::Lookback, 2.0), (Strategy::Naive, 1.0)] {
+            let row = Row::of_outcome(&request(strategy, 1 << 20, 8), &outcome(1 << 20, true));
+            record.rows.push(Row { time_us: Some(time), verified: strategy != Strategy::Naive, ..row });
+        }
+        let page = html(&record, &[]);
+        assert!(page.find("<h2>Ranking").unwrap() < page.find("<h2>How this came about").unwrap());
+        assert!(
+            page.contains(">lookback</td>")
+                && page.contains(">1.50 reduce-then-scan<div class=\"bad\">WRONG or FAILED: naive<")
+        );
+        record.rows.truncate(1);
+        assert!(!html(&record, &[]).contains("Ranking"));
     }
 
     #[test]

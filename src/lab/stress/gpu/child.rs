@@ -48,7 +48,8 @@ pub fn stress_in_child(
     settings: &GpuStressSettings,
     replay: Option<&str>,
 ) -> Result<GpuStressReport, StressError> {
-    let failed = |what: &str, error: &std::io::Error| StressError::Process(format!("{what}: {error}"));
+    let failed =
+        |what: &str, error: &std::io::Error| StressError::Process(format!("{what}: {}", crate::file::reason(error)));
     // Files, not pipes: nobody reads while the process is waited for.
     let folder = tempfile::tempdir().map_err(|error| failed("no temporary folder", &error))?;
     let create =

@@ -171,7 +171,7 @@ impl Job {
         } else if request.n == 0 || self.resident_blocks == 0 || self.launches == 0 || self.seeds.is_empty() {
             String::from("there is nothing to run")
         } else if !(0.0..=1.0).contains(&self.preemption) {
-            format!("the preemption probability is {}, must be in 0.0 ..= 1.0", self.preemption)
+            format!("the probability of preemption is {}; it must be from 0 to 1", self.preemption)
         } else {
             return Ok(());
         };
