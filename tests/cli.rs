@@ -433,7 +433,8 @@ fn an_option_that_has_no_effect_is_refused() {
 #[test]
 #[cfg(unix)]
 fn what_the_operating_system_refuses_is_said_in_words() {
-    let folder = tempfile::tempdir().unwrap();
+    // A folder whose own name does not look like a temporary file's.
+    let folder = tempfile::Builder::new().prefix("folder").tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("file"), "in the way").unwrap();
     for (words, says) in [

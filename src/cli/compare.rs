@@ -340,8 +340,10 @@ fn ranking(record: &Record, width: usize) -> String {
         text += &fitted(&format!("\n{scan}\n"), width);
         for place in sizes {
             let size = format!("{:>8}  ", format_size(place.n));
-            let lines = wrapped(&place.to_string(), width.saturating_sub(size.len()).max(20));
-            text += &format!("{size}{}\n", lines.join(&format!("\n{:1$}", "", size.len())));
+            // A ratio stays beside the name behind it.
+            let ranks = place.ranks.iter().map(|rank| rank.to_string().replacen(' ', "\0", 1)).collect::<Vec<_>>();
+            let lines = wrapped(&ranks.join("; "), width.saturating_sub(size.len()).max(20)).join("\n");
+            text += &format!("{size}{}\n", lines.replace('\0', " ").replace('\n', &format!("\n{:1$}", "", size.len())));
             if !place.not_right.is_empty() {
                 text += &format!("{:1$}{2}\n", "", size.len(), place.without_rank());
             }

@@ -204,7 +204,8 @@ impl Builder<'_> {
             sizes = vec![scale.sweep_size];
         }
         let sweep_size = file_size.unwrap_or(scale.sweep_size);
-        let sweep = arguments.vts.is_none() && arguments.sizes.is_none();
+        // Of one result there is one VT.
+        let sweep = arguments.vts.is_none() && arguments.sizes.is_none() && arguments.save_output.is_none();
         if sweep && !sizes.contains(&sweep_size) {
             sizes.push(sweep_size);
         }

@@ -125,10 +125,9 @@ impl SizeRanking {
     }
 }
 
-impl fmt::Display for SizeRanking {
+impl fmt::Display for Rank {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ranks = self.ranks.iter().map(|rank| format!("{} {}", rank.ratio, rank.names.join(", ")));
-        formatter.write_str(&ranks.collect::<Vec<_>>().join("; "))
+        write!(formatter, "{} {}", self.ratio, self.names.join(", "))
     }
 }
 
@@ -161,6 +160,10 @@ mod tests {
         Row { time_us: Some(time_us), ..row }
     }
 
+    fn told(size: &SizeRanking) -> String {
+        size.ranks.iter().map(Rank::to_string).collect::<Vec<_>>().join("; ")
+    }
+
     #[test]
     fn strategies_are_ranked_by_time_on_a_gpu_each_by_its_best_configuration() {
         let mut record = Record::from(header("cuda"));
@@ -187,7 +190,7 @@ mod tests {
         } else {
             "chained, lookback (VT 16), auto: one-wave"
         };
-        assert_eq!(size.to_string(), format!("1.00 {best}; 2.50 reduce-then-scan; 200 naive"));
+        assert_eq!(told(size), format!("1.00 {best}; 2.50 reduce-then-scan; 200 naive"));
         assert_eq!(size.not_right, ["blelloch"]);
     }
 
@@ -206,7 +209,7 @@ mod tests {
             }
         }
         let rankings = Ranking::all(&record);
-        assert_eq!(rankings[0].sizes[0].to_string(), "1.00 sequential, lookback; 1.56 reduce-then-scan (VT 8)");
+        assert_eq!(told(&rankings[0].sizes[0]), "1.00 sequential, lookback; 1.56 reduce-then-scan (VT 8)");
         assert!(Ranking::yardstick(&record).contains("moves") && !Ranking::yardstick(&record).contains("fastest"));
         record.rows.retain(|row| row.strategy == StrategyChoice::Named(Strategy::Lookback));
         assert_eq!(Ranking::all(&record), []);

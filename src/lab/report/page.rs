@@ -67,8 +67,7 @@ fn ranking(record: &Record) -> String {
     let rows = rows.map(|(scan, size)| {
         let mut cells = cell("td", "", scan) + &cell("td", "", &format_size(size.n));
         cells += &cell("td", TEXT, &size.ranks[0].names.join(", "));
-        let others: Vec<String> =
-            size.ranks[1..].iter().map(|rank| format!("{} {}", rank.ratio, rank.names.join(", "))).collect();
+        let others: Vec<String> = size.ranks[1..].iter().map(ToString::to_string).collect();
         let others = escaped(&others.join("; "));
         let bad = match size.not_right.is_empty() {
             true => String::new(),
