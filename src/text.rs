@@ -170,6 +170,12 @@ pub fn format_bytes(bytes: u64) -> Option<String> {
     Some(format!("{} {name}", bytes / unit))
 }
 
+/// The bytes of an array of `n` elements as 4 KiB, or `n` where they are no whole KiB.
+pub fn format_array_size(n: u64, element_bytes: usize) -> String {
+    let bytes = n.saturating_mul(element_bytes as u64);
+    format_bytes(bytes).unwrap_or_else(|| format!("n = {}", format_size(n)))
+}
+
 /// About four significant digits in at most `width` characters.
 pub fn significant(value: f64, width: usize) -> String {
     let digits = match value.abs() {

@@ -106,7 +106,7 @@ const UNTILED: StrategyRow = StrategyRow {
     has_fixed_order: true,
     limit: None,
     time_by_copy: |_| 1.3,
-    look: Look { color: (0, 0, 0), marker: &[] },
+    look: Look { color: (0, 0, 0), dark_color: (0, 0, 0), marker: &[] },
     stress: Stress {
         cpu_share: 1,
         gpu_share: 0,
@@ -276,7 +276,11 @@ strategies! {
         suggested: suggestion::single_block,
         // One multiprocessor moves some 100 GB/s.
         time_by_copy: |n| if n > 65536.0 { 30.0 } else { 1.3 },
-        look: Look { color: (0x88, 0x22, 0x55), marker: &[(-2, -5), (2, -5), (2, 5), (-2, 5)] },
+        look: Look {
+            color: (0x88, 0x22, 0x55),
+            dark_color: (0xc4, 0x52, 0x7f),
+            marker: &[(-2, -5), (2, -5), (2, 5), (-2, 5)],
+        },
         stress: Stress { gpu_share: 1, is_serial: true, ..UNTILED.stress },
         ..ONE_LAUNCH
     }
@@ -294,7 +298,11 @@ strategies! {
         },
         fault_without_waiting: Some("counts_missing_as_nothing"),
         suggested: suggestion::one_wave,
-        look: Look { color: (0x33, 0x22, 0x88), marker: &[(-5, 0), (4, -5), (4, 5)] },
+        look: Look {
+            color: (0x33, 0x22, 0x88),
+            dark_color: (0x8f, 0x80, 0xe8),
+            marker: &[(-5, 0), (4, -5), (4, 5)],
+        },
         stress: Stress {
             cpu_share: 6,
             gpu_share: 4,
@@ -323,6 +331,7 @@ strategies! {
         suggested: suggestion::look_ahead,
         look: Look {
             color: (0x7b, 0x4f, 0xd0),
+            dark_color: (0xb7, 0x9b, 0xff),
             marker: &[(-5, -4), (0, -2), (5, -4), (3, 0), (5, 4), (0, 2), (-5, 4), (-3, 0)],
         },
         stress: Stress {
@@ -347,7 +356,11 @@ strategies! {
         suggested: suggestion::single_cluster,
         // A cluster has at most 16 multiprocessors.
         time_by_copy: |n| if n > 1e6 { 2.0 } else { 1.3 },
-        look: Look { color: (0x99, 0x99, 0x33), marker: &[(5, 0), (-4, -5), (-4, 5)] },
+        look: Look {
+            color: (0x85, 0x85, 0x1a),
+            dark_color: (0xbc, 0xbc, 0x4a),
+            marker: &[(5, 0), (-4, -5), (-4, 5)],
+        },
         stress: Stress { cpu_share: 2, gpu_share: 1, ..UNTILED.stress },
         ..ONE_LAUNCH
     }
@@ -457,6 +470,7 @@ mod tests {
             for other in &Strategy::ALL[..index] {
                 let (one_look, other_look) = (one.row().look, other.row().look);
                 assert!(one_look.color != other_look.color && one_look.marker != other_look.marker, "{one}, {other}");
+                assert_ne!(one_look.dark_color, other_look.dark_color, "{one}, {other}");
             }
         }
     }

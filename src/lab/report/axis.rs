@@ -1,6 +1,6 @@
 //! Axes with exactly the ticks that are asked for: powers of two, steps from zero, or names.
 
-use crate::text::format_power;
+use crate::text::{format_bytes, format_power};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
@@ -11,6 +11,11 @@ fn plain_label(value: f64) -> String {
     } else {
         value.to_string()
     }
+}
+
+/// 1024 as 1 KiB, 512 as 512 B.
+fn bytes_label(value: f64) -> String {
+    format_bytes(value as u64).unwrap_or_else(|| format!("{value} B"))
 }
 
 /// An axis with exactly these ticks. If `logarithmic`, values stand at the places of their logarithms.
@@ -45,12 +50,29 @@ impl Axis {
         }
     }
 
+    /// Bytes from below the smallest to above the largest value, with ticks at 4 KiB, 64 KiB, 1 MiB and so on.
+    pub(super) fn bytes(values: impl Iterator<Item = f64> + Clone) -> Self {
+        const EXPONENTS: i32 = 4;
+        let axis = Self::powers(values, i32::MAX);
+        let is_round = |tick: &f64| (tick.log2().round() as i32).rem_euclid(EXPONENTS) == 0;
+        let round: Vec<f64> = axis.ticks.iter().copied().filter(is_round).collect();
+        // A few sizes close together have a tick each.
+        let ticks = if round.len() < 2 { axis.ticks } else { round };
+        Self { ticks, label: bytes_label, ..axis }
+    }
+
+    /// The same axis with every second tick, or every third, so that there are at most so many. Names stay.
+    pub(super) fn thinned(&self, most: usize) -> Self {
+        let step = if self.names.is_empty() { self.ticks.len().div_ceil(most).max(1) } else { 1 };
+        Self { ticks: self.ticks.iter().copied().step_by(step).collect(), ..self.clone() }
+    }
+
     /// From zero to a little above the largest value, with steps of 1, 2 or 5 times a power of ten.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Self {
         let high = values.fold(0.0, f64::max);
         let high = if high > 0.0 { high } else { 1.0 };
         let decade = 10f64.powf((high / 5.0).log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| high / step <= 5.0);
+        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| high / step <= 7.0);
         let step = step.unwrap_or(10.0 * decade);
         // The axis ends before the next tick, which could leave half of the picture empty.
         let end = high * 1.04;
@@ -117,6 +139,19 @@ mod tests {
         for (value, label) in [(1.0, "1"), (64.0, "64"), (0.25, "1/4"), (0.0, "0"), (1.5, "1.5")] {
             assert_eq!(plain_label(value), label);
         }
+    }
+
+    #[test]
+    fn bytes_have_round_ticks_and_thinning_keeps_the_range() {
+        let labels = |axis: &Axis| axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect::<Vec<_>>();
+        let axis = Axis::bytes([4096.0, 4.0 * 1024f64.powi(3)].into_iter());
+        assert_eq!(labels(&axis), ["4 KiB", "64 KiB", "1 MiB", "16 MiB", "256 MiB", "4 GiB"]);
+        let thinned = axis.thinned(3);
+        assert_eq!(labels(&thinned), ["4 KiB", "1 MiB", "256 MiB"]);
+        assert_eq!(thinned.range(), axis.range());
+        assert_eq!(labels(&Axis::bytes([256.0, 600.0].into_iter())), ["256 B", "512 B", "1 KiB"]);
+        let names = Axis::of_names(["u8", "u16", "f64"].map(str::to_owned).to_vec());
+        assert_eq!(labels(&names.thinned(2)), ["u8", "u16", "f64"]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Rows of a sweep's record that compute the same, and their figures.
 
+use super::chart::{Point, Standing};
 use crate::element::{ElementType, Operator};
 use crate::lab::measure::point::Kind;
 use crate::lab::measure::point::Offsets;
-use crate::lab::measure::record::{Status, SweepRecord, SweepRow};
+use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::strategy::Mode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,8 +48,13 @@ impl<'a> Family<'a> {
 
     /// "i32 sum, exclusive", and "i32 sum, exclusive, offsets 1,3" where the arrays begin at no boundary.
     pub(super) fn title(&self) -> String {
+        format!("{} {}, {}", self.element, self.operator, self.rest())
+    }
+
+    /// What the title says behind type and operator.
+    pub(super) fn rest(&self) -> String {
         let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
-        format!("{} {}, {}{offsets}", self.element, self.operator, self.mode)
+        format!("{}{offsets}", self.mode)
     }
 
     pub(super) fn slug(&self) -> String {
@@ -110,4 +116,19 @@ pub(super) fn subjects_of<'a>(rows: impl Iterator<Item = &'a SweepRow>) -> Vec<&
 /// Whether a noise criterion was met.
 pub(super) fn is_trusted(row: &SweepRow, figure: Figure) -> bool {
     row.figure(figure).is_some_and(|figure| figure.is_trusted)
+}
+
+/// Median and quartiles of a figure through `value`, if all of them have one.
+pub(super) fn point(
+    x: f64,
+    what: String,
+    row: &SweepRow,
+    figure: &FigureRecord,
+    value: &impl Fn(&SweepRow, f64) -> Option<f64>,
+) -> Option<Point> {
+    let of = |nanoseconds: Option<f64>| value(row, nanoseconds.filter(|&nanoseconds| nanoseconds > 0.0)?);
+    let y = of(figure.median_ns)?;
+    let lower = of(figure.lower_quartile_ns).unwrap_or(y);
+    let upper = of(figure.upper_quartile_ns).unwrap_or(y);
+    Some(Point { x, y, lower, upper, standing: Standing::OnLine, is_trusted: figure.is_trusted, what })
 }

@@ -74,7 +74,7 @@ impl HeatMap {
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
         let share = |value: f64| if high > low { (value - low) / (high - low) } else { 1.0 };
-        drawing(size, &self.title, &|root| {
+        drawing(size, &self.title, |root| {
             title_of(root, &self.title)?;
             for (row, cells) in self.cells.iter().enumerate() {
                 let y = TOP + CELL_HEIGHT * row as i32;

@@ -25,7 +25,7 @@ pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
     let groups = table.mutants.chunk_by(|left, right| left.kind == right.kind).count() as i32;
     let width = LEFT + COLUMN * table.detectors.len() as i32 + 24;
     let height = TOP + ROW * (table.mutants.len() as i32 + 2 * groups + 4) + 30;
-    drawing((width as u32, height as u32), "Which detector kills which mutant", &|root| {
+    drawing((width as u32, height as u32), "Which detector kills which mutant", |root| {
         root.fill(&PAPER)?;
         let title = "Which detector kills which mutant, and after how long";
         root.draw(&Text::new(title, (16, 24), text(17, INK, HPos::Left)))?;

@@ -5,6 +5,7 @@
 
 mod axis;
 mod chart;
+mod contest;
 mod error;
 mod family;
 mod heat_map;

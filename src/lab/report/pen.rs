@@ -1,14 +1,19 @@
 //! Colours, markers and dashes: every strategy and every peer has its own in all pictures.
 
-use super::svg::{COPY, PEER};
 use crate::lab::measure::point::is_variant;
 use crate::strategy::StrategyChoice;
 use crate::strategy::look::{BLUE, BROWN, GREEN, GREY, Look, ORANGE, PINK, SKY, VERMILION};
-use plotters::style::RGBColor;
 
-/// `auto` runs beside every strategy that it may have come to. The pink is of Tol's bright scheme.
-const AUTO: Look =
-    Look { color: (0xee, 0x33, 0x77), marker: &[(0, -6), (2, -2), (6, 0), (2, 2), (0, 6), (-2, 2), (-6, 0), (-2, -2)] };
+/// `auto` runs beside every strategy that it may have come to. The pink is near that of Tol's bright scheme.
+const AUTO: Look = Look {
+    color: (0xe0, 0x20, 0x6a),
+    dark_color: (0xff, 0x5c, 0x93),
+    marker: &[(0, -6), (2, -2), (6, 0), (2, 2), (0, 6), (-2, 2), (-6, 0), (-2, -2)],
+};
+/// Okabe and Ito's black, for what is not this crate's; near white on dark pages.
+const PEER: Look = Look { color: (0x11, 0x11, 0x13), dark_color: (0xe6, 0xe6, 0xe6), marker: &[] };
+/// The copy: no contender but the roof.
+const COPY: Look = Look { color: (0x8c, 0x8c, 0x8c), dark_color: (0x8c, 0x8c, 0x8c), marker: &[] };
 
 /// Lines that are neither strategies nor peers, in their order.
 const LINES: [Look; 8] = [BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BROWN, GREY];
@@ -20,18 +25,16 @@ const PEERS: [Look; 8] = [SKY, ORANGE, GREEN, BLUE, PINK, VERMILION, GREY, BROWN
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pen {
-    pub(super) color: RGBColor,
+    /// Its marker may have no corners: then points have none.
+    pub(super) look: Look,
     pub(super) width: u32,
     /// Length of dash and gap in pixels; solid without.
     pub(super) dash: Option<(u32, u32)>,
-    /// Corners of the marker in pixels from its point; no marker without.
-    pub(super) marker: &'static [(i32, i32)],
 }
 
 impl Pen {
     const fn new(look: Look, dash: Option<(u32, u32)>) -> Self {
-        let Look { color: (red, green, blue), marker } = look;
-        Self { color: RGBColor(red, green, blue), width: 2, dash, marker }
+        Self { look, width: 2, dash }
     }
 
     /// One of several lines of a kind, told apart by colour, marker and dashes.
@@ -55,10 +58,30 @@ impl Pen {
         }
         match peers.iter().position(|peer| peer == subject) {
             Some(index) if is_variant(subject) => Self::new(VARIANTS[index % VARIANTS.len()], Some(dashes(index))),
-            Some(index) => Self { color: PEER, ..Self::new(PEERS[index % PEERS.len()], dash_of_further(index)) },
-            None if subject == "memcpy" => Self { color: COPY, width: 4, dash: None, marker: &[] },
-            None => Self { color: COPY, width: 2, dash: Some((3, 3)), marker: &[] },
+            Some(index) => Self::of_peer(PEERS[index % PEERS.len()], dash_of_further(index)),
+            None if subject == "memcpy" => Self { width: 4, ..Self::of_copy() },
+            None => Self::new(COPY, Some((3, 3))),
         }
+    }
+
+    /// A peer has the marker of a look, and the colour that all peers have.
+    const fn of_peer(look: Look, dash: Option<(u32, u32)>) -> Self {
+        Self::new(Look { marker: look.marker, ..PEER }, dash)
+    }
+
+    /// The thin line of the copy, and of signs that belong to no line.
+    pub(super) const fn of_copy() -> Self {
+        Self::new(COPY, None)
+    }
+
+    /// The line of the best of several peers.
+    pub(super) const fn of_best_peer() -> Self {
+        Self::of_peer(GREEN, None)
+    }
+
+    /// The same with the dashes of the `index`th line of a picture; the first is solid.
+    pub(super) fn dashed(self, index: usize) -> Self {
+        Self { dash: dash_of_further(index), ..self }
     }
 }
 
@@ -74,5 +97,35 @@ const fn dashes(variant: usize) -> (u32, u32) {
         2 => (3, 3),
         3 => (12, 3),
         _ => (5, 6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::svg::{DARK_PAPER, PAPER, contrast};
+    use super::*;
+
+    #[test]
+    fn every_line_can_be_seen_on_white_and_on_dark_paper() {
+        let strategies = StrategyChoice::ALL.iter().map(|&choice| Pen::of_choice(choice, 0).look);
+        let others = [LINES, VARIANTS, PEERS].concat().into_iter().chain([PEER, COPY]);
+        for look in strategies.chain(others) {
+            for (color, paper) in [(look.color, PAPER), (look.dark_color, DARK_PAPER)] {
+                let contrast = contrast(color, (paper.0, paper.1, paper.2));
+                assert!(contrast >= 3.0, "{color:02x?} has {contrast:.2} to 1 on {paper:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn contrast_is_that_of_the_guidelines() {
+        for (one, other, expected) in [
+            ((0, 0, 0), (255, 255, 255), 21.0),
+            ((255, 255, 255), (0, 0, 0), 21.0),
+            ((0x77, 0x77, 0x77), (255, 255, 255), 4.48),
+            ((0x33, 0x22, 0x88), (0x0d, 0x11, 0x17), 1.55),
+        ] {
+            assert!((contrast(one, other) - expected).abs() < 0.01, "{one:?} {other:?}: {}", contrast(one, other));
+        }
     }
 }

@@ -6,13 +6,13 @@
 //! marked with classes, so that one file serves light and dark pages.
 
 use super::axis::Axis;
-use super::chart::{Chart, Layout, Point, Series, places};
+use super::chart::{Chart, Point, QUARTILES, Series, Standing, places};
 use super::error::ReportError;
 use super::pen::Pen;
-use super::svg::{Plot, Refusal};
+use super::svg::{Drawing, Plot, Refusal};
 use crate::lab::record::{Record, Row};
 use crate::strategy::{ScanConfig, StrategyChoice};
-use crate::text::format_power;
+use crate::text::{format_power, format_size};
 use std::collections::BTreeMap;
 
 /// A quantity on the vertical axis.
@@ -21,6 +21,8 @@ pub(super) struct Quantity {
     pub(super) kind: &'static str,
     /// The axis, with its unit.
     axis: &'static str,
+    /// What stands behind a figure.
+    unit: &'static str,
     /// What it is, in a title.
     title: &'static str,
     /// What to know when reading it.
@@ -40,6 +42,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "throughput-by-size",
         axis: GIGABYTES,
+        unit: "GB/s",
         title: "Throughput by size",
         caption: "Median of the timed runs. Each element counts once read and once written, whatever a strategy moves in truth.",
         logarithmic: true,
@@ -49,6 +52,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "throughput-by-vt",
         axis: GIGABYTES,
+        unit: "GB/s",
         title: "Throughput by values per thread",
         caption: "Median of the timed runs. Where VT is not a multiple of a 16-byte vector, accesses are narrower too.",
         logarithmic: false,
@@ -58,6 +62,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "time-by-size",
         axis: "µs a scan",
+        unit: "µs",
         title: "Time by size",
         caption: "Median of the timed runs: what a scan costs where launches, not memory, take the time.",
         logarithmic: true,
@@ -67,6 +72,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "moves-by-size",
         axis: MOVES,
+        unit: "moves per element",
         title: "Element-moves by size",
         caption: "Reads and writes of the array's elements, counted by the CPU device: 2 is the least, one read and one write.",
         logarithmic: true,
@@ -76,6 +82,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "moves-by-vt",
         axis: "moves per element, with spines",
+        unit: "moves per element",
         title: "Element-moves by values per thread",
         caption: "Reads and writes of the array's elements and of the spines, counted by the CPU device: small tiles make long spines.",
         logarithmic: false,
@@ -85,6 +92,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "work-by-size",
         axis: "operator applications per element",
+        unit: "applications per element",
         title: "Work by size",
         caption: "Operator applications, counted by the CPU device: a sequential scan makes one an element.",
         logarithmic: true,
@@ -94,7 +102,8 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "distance-by-size",
         axis: DISTANCE,
-        title: "Pen-back distance by size",
+        unit: "tiles",
+        title: "Look-back distance by size",
         caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
         logarithmic: false,
         against_vt: false,
@@ -103,7 +112,8 @@ pub(super) const QUANTITIES: &[Quantity] = &[
     Quantity {
         kind: "distance-by-vt",
         axis: DISTANCE,
-        title: "Pen-back distance by values per thread",
+        unit: "tiles",
+        title: "Look-back distance by values per thread",
         caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
         logarithmic: false,
         against_vt: true,
@@ -206,7 +216,8 @@ fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
             Some((n as f64, (quantity.value)(row)?))
         });
         let (label, pen) = (strategy.name().to_owned(), Pen::of_choice(strategy, 0));
-        series.push(Series { label, pen, points: in_order(points, quantity) });
+        let points = in_order(points, quantity, |n| format!("{label}, n = {}", format_size(n as u64)));
+        series.push(Series { label, pen, points });
     }
     finish(series, String::new())
 }
@@ -239,15 +250,15 @@ fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
     let mut variants = BTreeMap::new();
     for ((strategy, block, names), rows) in &groups {
         let points = rows.iter().filter_map(|row| Some((f64::from(row.vt?), (quantity.value)(row)?)));
-        let points = in_order(points, quantity);
-        if points.len() < 2 {
-            continue;
-        }
         let mut label = strategy.name().to_owned();
         match block {
             Some(block) if blocks_differ(*strategy) => label.push_str(&format!(", {block} threads")),
             _ if several(*strategy) => label.push_str(&format!(", {}", names.join(", "))),
             _ => {}
+        }
+        let points = in_order(points, quantity, |vt| format!("{label}, VT {vt}"));
+        if points.len() < 2 {
+            continue;
         }
         let variant = variants.entry(*strategy).or_insert(0);
         series.push(Series { label, pen: Pen::of_choice(*strategy, *variant), points });
@@ -256,13 +267,16 @@ fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
     finish(series, format!(", n = {}", format_power(n as f64)))
 }
 
-/// Points in the order of x, one an x, and none that the axes cannot hold.
-fn in_order(points: impl Iterator<Item = (f64, f64)>, quantity: &Quantity) -> Vec<Point> {
+/// Points in the order of x, one an x, and none that the axes cannot hold; `what` names the one at an x.
+fn in_order(points: impl Iterator<Item = (f64, f64)>, quantity: &Quantity, what: impl Fn(f64) -> String) -> Vec<Point> {
     let fits = |&(x, y): &(f64, f64)| x > 0.0 && y.is_finite() && if quantity.logarithmic { y > 0.0 } else { y >= 0.0 };
     let mut points: Vec<_> = points.filter(fits).collect();
     points.sort_by(|left, right| left.0.total_cmp(&right.0));
     points.dedup_by(|next, first| next.0 == first.0);
-    let exact = |(x, y)| Point { x, y, lower: y, upper: y, is_on_line: true, is_trusted: true };
+    let exact = |(x, y)| {
+        let (standing, what) = (Standing::OnLine, what(x));
+        Point { x, y, lower: y, upper: y, standing, is_trusted: true, what }
+    };
     points.into_iter().map(exact).collect()
 }
 
@@ -271,22 +285,23 @@ fn finish(mut series: Vec<Series>, where_: String) -> Option<Data> {
     (places(&series) >= 2).then_some(Data { series, where_ })
 }
 
-fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<String, Refusal> {
+fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<Drawing, Refusal> {
     let points = || data.series.iter().flat_map(|series| &series.points);
     let x = Axis::powers(points().map(|point| point.x), 12);
     let ys = points().map(|point| point.y);
     let chart = Chart {
-        layout: Layout::COMPARED,
         title: title.to_owned(),
         x_description: if quantity.against_vt { "VT, values per thread" } else { "n, elements" },
         y_description: quantity.axis.to_owned(),
+        unit: quantity.unit,
         x,
         y: if quantity.logarithmic { Axis::powers(ys, 9) } else { Axis::from_zero(ys) },
         series: data.series,
+        band: QUARTILES,
         reference: None,
         is_joined: true,
     };
-    chart.svg()
+    chart.drawing()
 }
 
 #[cfg(test)]

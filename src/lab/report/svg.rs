@@ -17,6 +17,14 @@ pub struct Plot {
     pub caption: String,
     /// The drawing.
     pub svg: String,
+    /// The same for a narrow page, if it has a layout of its own there.
+    pub narrow_svg: Option<String>,
+}
+
+/// A picture in its layouts.
+pub(super) struct Drawing {
+    pub(super) wide: String,
+    pub(super) narrow: Option<String>,
 }
 
 impl Plot {
@@ -30,19 +38,32 @@ impl Plot {
         name: String,
         title: String,
         caption: String,
-        draw: impl FnOnce() -> Result<String, Refusal>,
+        draw: impl FnOnce() -> Result<Drawing, Refusal>,
     ) -> Result<Self, ReportError> {
         match draw() {
-            Ok(svg) => Ok(Self { name, title, caption, svg }),
+            Ok(Drawing { wide, narrow }) => Ok(Self { name, title, caption, svg: wide, narrow_svg: narrow }),
             Err(refusal) => Err(ReportError::Drawing { plot: name, reason: refusal.to_string() }),
         }
     }
 
-    /// The plot in a page; `source` continues its caption and is HTML.
+    /// The plot in a page, with both layouts; `source` continues its caption and is HTML.
     pub(super) fn figure(&self, source: &str) -> String {
-        let (svg, caption) = (self.svg.trim_end(), escaped(&self.caption));
-        format!("<figure>\n{svg}\n<figcaption>{caption} {source}</figcaption>\n</figure>\n")
+        let caption = escaped(&self.caption);
+        let pictures = match &self.narrow_svg {
+            Some(narrow) => format!(
+                "<div class=\"wide\">\n{}\n</div>\n<div class=\"narrow\">\n{}\n</div>",
+                self.svg.trim_end(),
+                narrow.trim_end()
+            ),
+            None => scrolled(&self.svg),
+        };
+        format!("<figure>\n{pictures}\n<figcaption>{caption} {source}</figcaption>\n</figure>\n")
     }
+}
+
+/// A picture in a page that has only its wide layout: what does not fit is scrolled to.
+pub(super) fn scrolled(svg: &str) -> String {
+    format!("<div class=\"scroll\">\n{}\n</div>", svg.trim_end())
 }
 
 /// What the drawing library says when it refuses.
@@ -51,14 +72,12 @@ pub(super) type Refusal = Box<dyn std::error::Error + Send + Sync>;
 /// What is drawn on.
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-// `finish_svg` gives these colours classes, so no series may have them.
+// `finish_svg` gives these colours classes, so nothing else may have them.
 pub(super) const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
-/// Okabe and Ito's black, for what is not this crate's; near white on dark pages.
-pub(super) const PEER: RGBColor = RGBColor(0x11, 0x11, 0x13);
-/// The copy: no contender but the roof.
-pub(super) const COPY: RGBColor = RGBColor(0x8c, 0x8c, 0x8c);
 pub(super) const GRID: RGBColor = RGBColor(0xd8, 0xde, 0xe4);
 pub(super) const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xfe);
+/// What the paper is on a dark page.
+pub(super) const DARK_PAPER: RGBColor = RGBColor(0x0d, 0x11, 0x17);
 // Text on a coloured field, apart from `PAPER` and `INK`, because a field keeps its colour on a dark page.
 pub(super) const ON_DARK: RGBColor = RGBColor(0xff, 0xff, 0xff);
 pub(super) const ON_LIGHT: RGBColor = RGBColor(0x10, 0x10, 0x10);
@@ -80,62 +99,91 @@ pub(super) fn title_of(root: &Area<'_>, title: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-type Draw<'d> = &'d dyn for<'a> Fn(&Area<'a>) -> Result<(), Refusal>;
-
-/// A drawing as plotters writes it.
-fn raw(size: (u32, u32), draw: Draw<'_>) -> Result<String, Refusal> {
+/// A drawing as plotters writes it, and what `draw` gives back.
+fn raw<T>(
+    size: (u32, u32),
+    draw: impl for<'a> FnOnce(&Area<'a>) -> Result<T, Refusal>,
+) -> Result<(String, T), Refusal> {
     let mut svg = String::new();
-    {
+    let drawn = {
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        draw(&root)?;
+        let drawn = draw(&root)?;
         root.present()?;
-    }
-    Ok(svg)
-}
-
-/// The elements of a drawing without the `<svg>` around them, and its first line.
-pub(super) fn layer(size: (u32, u32), draw: Draw<'_>) -> Result<(String, String), Refusal> {
-    let svg = raw(size, draw)?;
-    let start = svg.find('>').map_or(0, |end| end + 1);
-    let end = svg.rfind("</svg>").unwrap_or(svg.len());
-    Ok((svg[..start].to_owned(), svg[start..end].trim_start_matches('\n').to_owned()))
+        drawn
+    };
+    Ok((svg, drawn))
 }
 
 /// A whole drawing; `title` is for screen readers.
-pub(super) fn drawing(size: (u32, u32), title: &str, draw: Draw<'_>) -> Result<String, Refusal> {
-    Ok(finish_svg(&raw(size, draw)?, title))
+pub(super) fn drawing(
+    size: (u32, u32),
+    title: &str,
+    draw: impl for<'a> FnOnce(&Area<'a>) -> Result<(), Refusal>,
+) -> Result<String, Refusal> {
+    Ok(finish_svg(&raw(size, draw)?.0, title))
 }
 
-/// Colours of the dark page; the attributes in the drawing are those of the light one.
-const STYLE: &str = "<style>\
-text{font-family:system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}\
-@media(prefers-color-scheme:dark){\
-.ink-fill{fill:#d7dde3}.ink-line{stroke:#8b949e}.grid-line{stroke:#30363d}.paper-fill{fill:#0d1117}}\
-</style>";
+/// A whole drawing below whose end `draw` adds elements that the drawing library has not.
+pub(super) fn drawing_with(
+    size: (u32, u32),
+    title: &str,
+    draw: impl for<'a> FnOnce(&Area<'a>) -> Result<String, Refusal>,
+) -> Result<String, Refusal> {
+    let (svg, elements) = raw(size, draw)?;
+    let end = svg.rfind("</svg>").unwrap_or(svg.len());
+    Ok(finish_svg(&format!("{}{elements}</svg>\n", &svg[..end]), title))
+}
 
-/// What is added where peers are drawn.
-const PEER_STYLE: &str = "<style>\
-@media(prefers-color-scheme:dark){.peer-fill{fill:#e6e6e6}.peer-line{stroke:#e6e6e6}}\
-</style>";
+/// #24292F
+pub(super) fn hexadecimal((red, green, blue): (u8, u8, u8)) -> String {
+    format!("#{red:02X}{green:02X}{blue:02X}")
+}
 
-/// Adds a title for screen readers, the style, and classes where colours follow the page.
-pub(super) fn finish_svg(svg: &str, title: &str) -> String {
-    let attribute = |name: &str, color: RGBColor| format!("{name}=\"#{:02X}{:02X}{:02X}\"", color.0, color.1, color.2);
+/// Colours of the dark page; the attributes in the drawing are those of the light one. A pen brings its own.
+fn style() -> String {
+    let RGBColor(red, green, blue) = DARK_PAPER;
+    let paper = hexadecimal((red, green, blue));
+    format!(
+        "<style>\
+         text{{font-family:system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}}\
+         @media(prefers-color-scheme:dark){{\
+         .ink-fill{{fill:#d7dde3}}.ink-line{{stroke:#8b949e}}.grid-line{{stroke:#30363d}}.paper-fill{{fill:{paper}}}\
+         .pen{{color:var(--dark)}}}}\
+         </style>"
+    )
+}
+
+/// Adds a title for screen readers, the style, and classes where colours follow the page. Leaves out what an attribute
+/// is by itself.
+fn finish_svg(svg: &str, title: &str) -> String {
     let mut svg = svg.to_owned();
+    for default in [" opacity=\"1\"", " stroke-width=\"1\"", " font-family=\"sans-serif\"", " stroke=\"none\""] {
+        svg = svg.replace(default, "");
+    }
     for (name, color, class) in [
         ("fill", INK, "ink-fill"),
         ("stroke", INK, "ink-line"),
-        ("fill", PEER, "peer-fill"),
-        ("stroke", PEER, "peer-line"),
         ("stroke", GRID, "grid-line"),
         ("fill", PAPER, "paper-fill"),
     ] {
-        let plain = attribute(name, color);
+        let plain = format!("{name}=\"{}\"", hexadecimal((color.0, color.1, color.2)));
         svg = svg.replace(&plain, &format!("{plain} class=\"{class}\""));
     }
     let head_end = svg.find('>').map_or(0, |end| end + 1);
     let (head, rest) = svg.split_at(head_end);
     let head = head.replacen("<svg ", "<svg role=\"img\" ", 1);
-    let peer_style = if rest.contains("class=\"peer-") { PEER_STYLE } else { "" };
-    format!("{head}\n<title>{}</title>{STYLE}{peer_style}{rest}", escaped(title))
+    format!("{head}\n<title>{}</title>{}{rest}", escaped(title), style())
+}
+
+/// The contrast of two colours, from 1 to 21 (WCAG 2).
+#[cfg(test)]
+pub(super) fn contrast(one: (u8, u8, u8), other: (u8, u8, u8)) -> f64 {
+    let linear = |part: u8| match f64::from(part) / 255.0 {
+        part if part <= 0.04045 => part / 12.92,
+        part => ((part + 0.055) / 1.055).powf(2.4),
+    };
+    let luminance =
+        |(red, green, blue): (u8, u8, u8)| 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }

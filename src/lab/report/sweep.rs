@@ -3,23 +3,26 @@
 //! were wrong or could not be launched.
 
 use super::axis::Axis;
-use super::chart::{Chart, Layout, Point, Series, places};
+use super::chart::{Chart, Point, QUARTILES, Series, Standing, places};
+use super::contest::{self, Contest};
 use super::error::ReportError;
-use super::family::{Family, is_trusted, median, slug_of, subjects_of};
+use super::family::{Family, is_trusted, median, point, slug_of, subjects_of};
 use super::heat_map::{Cell, HeatMap};
 use super::pen::Pen;
-use super::svg::{Plot, Refusal};
+use super::svg::{Drawing, Plot, Refusal};
 use crate::element::{ElementType, Operator};
 use crate::lab::measure::point::{Kind, Offsets, is_variant};
-use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
+use crate::lab::measure::record::{Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::targets;
 use crate::strategy::{Mode, Strategy, StrategyChoice};
-use crate::text::{format_power, format_size};
+use crate::text::{format_power, format_round_size, format_size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands behind the record's name in the file names of its pictures.
-pub(super) const KINDS: [&str; 10] = [
+pub(super) const KINDS: [&str; 12] = [
+    contest::COPY,
+    contest::RELATIVE,
     "throughput",
     "peers",
     "time-stream",
@@ -70,6 +73,7 @@ struct BySize {
     what: &'static str,
     figure: Figure,
     y_description: &'static str,
+    unit: &'static str,
     caption: String,
     /// Where the subjects are as fast as what they are compared with.
     reference: Option<f64>,
@@ -96,9 +100,13 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
         return Ok(Vec::new());
     }
     let families = Family::all(record);
+    let copies = contest::copies(record);
     for family in &families {
         let has_vts = renderer.by_vt(family)?;
         if !has_vts && family.sizes().len() >= FEWEST_SIZES {
+            for Contest { kind, caption, chart } in contest::contests(family, &copies, &renderer.gpu) {
+                renderer.add_chart(kind, &family.slug(), caption, &chart)?;
+            }
             renderer.by_size(family)?;
         }
     }
@@ -130,7 +138,7 @@ impl Renderer<'_> {
         slug: &str,
         title: &str,
         caption: String,
-        draw: impl FnOnce() -> Result<String, Refusal>,
+        draw: impl FnOnce() -> Result<Drawing, Refusal>,
     ) -> Result<(), ReportError> {
         debug_assert!(KINDS.contains(&kind));
         let name = format!("{}-{kind}-{slug}", self.stem);
@@ -138,11 +146,8 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    fn add_chart(&mut self, kind: &str, slug: &str, mut caption: String, chart: &Chart) -> Result<(), ReportError> {
-        if chart.series.iter().flat_map(|series| &series.points).any(|point| !point.is_trusted) {
-            caption.push_str(" Hollow markers: no noise criterion was met.");
-        }
-        self.add(kind, slug, &chart.title, caption, || chart.svg())
+    fn add_chart(&mut self, kind: &str, slug: &str, caption: String, chart: &Chart) -> Result<(), ReportError> {
+        self.add(kind, slug, &chart.title, caption, || chart.drawing())
     }
 
     /// One line a subject, of the given value with its quartiles. Lines go through powers of two, if there are
@@ -161,7 +166,8 @@ impl Renderer<'_> {
                 .into_iter()
                 .filter_map(|n| {
                     let row = family.row(subject, n, figure).filter(|row| is_shown(row))?;
-                    point(n as f64, row, row.figure(figure)?, &value)
+                    let what = format!("{}, n = {}", row.subject_with_choice(), format_round_size(n));
+                    point(n as f64, what, row, row.figure(figure)?, &value)
                 })
                 .collect();
             if points.is_empty() {
@@ -170,7 +176,7 @@ impl Renderer<'_> {
             let is_power = |point: &Point| (point.x as u64).is_power_of_two();
             if points.iter().filter(|point| is_power(point)).count() >= 2 {
                 for point in &mut points {
-                    point.is_on_line = is_power(point);
+                    point.standing = if is_power(point) { Standing::OnLine } else { Standing::Beside };
                 }
             }
             series.push(Series { label: subject.to_owned(), pen: Pen::of_subject(subject, &self.peers), points });
@@ -181,7 +187,7 @@ impl Renderer<'_> {
     fn by_size(&mut self, family: &Family<'_>) -> Result<(), ReportError> {
         let throughput = |row: &SweepRow, nanoseconds: f64| Some(row.bytes as f64 / nanoseconds);
         let microseconds = |_: &SweepRow, nanoseconds: f64| Some(nanoseconds / 1e3);
-        let band = "Medians, the quartiles as a band; lines join powers of two, other sizes are small markers.";
+        let band = "Medians; lines join powers of two.";
         let is_main = |row: &SweepRow| !is_variant(&row.subject);
         let is_peer = |row: &SweepRow| {
             row.kind == Kind::Peer
@@ -197,6 +203,7 @@ impl Renderer<'_> {
             what: "Throughput by size",
             figure: Figure::Cold,
             y_description: GIGABYTES,
+            unit: "GB/s",
             caption,
             reference: None,
         };
@@ -221,6 +228,7 @@ impl Renderer<'_> {
                 what: "Percent of copy by size",
                 figure: Figure::Cold,
                 y_description: PERCENT,
+                unit: "%",
                 caption,
                 reference: Some(100.0),
             };
@@ -232,8 +240,8 @@ impl Renderer<'_> {
             let is_shown = |row: &SweepRow| is_main(row) && row.n <= SMALL;
             let series = self.lines(family, figure, is_shown, microseconds);
             let caption = format!("{} {band}", self.explain(figure));
-            let time =
-                BySize { kind, what: "Time at small n", figure, y_description: "µs a scan", caption, reference: None };
+            let (what, y_description) = ("Time at small n", "µs a scan");
+            let time = BySize { kind, what, figure, y_description, unit: "µs", caption, reference: None };
             self.by_size_chart(family, time, series)?;
         }
         for (kind, figure) in [("speed-up-cold", Figure::Cold), ("speed-up-graph", Figure::Graph)] {
@@ -255,6 +263,7 @@ impl Renderer<'_> {
                 what: "Speed-up over the best CUB",
                 figure,
                 y_description: "times as fast as the best CUB",
+                unit: "×",
                 caption,
                 reference: Some(1.0),
             };
@@ -275,13 +284,14 @@ impl Renderer<'_> {
             None => Axis::powers(ys, 11),
         };
         let chart = Chart {
-            layout: Layout::SWEPT,
             title: format!("{}, {}: {}, {}", of.what, describe(of.figure), family.title(), self.gpu),
             x_description: "n, elements",
             y_description: of.y_description.to_owned(),
+            unit: of.unit,
             x,
             y,
             series,
+            band: QUARTILES,
             reference: of.reference,
             is_joined: true,
         };
@@ -318,7 +328,8 @@ impl Renderer<'_> {
         for row in rows.iter().filter(|row| row.status == Status::Measured) {
             let value = |row: &SweepRow, nanoseconds: f64| Some(row.bytes as f64 / nanoseconds);
             let (Some(vt), Some(figure)) = (row.vt, row.figure(figure)) else { continue };
-            if let Some(point) = point(f64::from(vt), row, figure, &value) {
+            let what = format!("VT {vt}, {} threads", row.block_threads.unwrap_or(0));
+            if let Some(point) = point(f64::from(vt), what, row, figure, &value) {
                 blocks.entry(row.block_threads.unwrap_or(0)).or_default().push(point);
             }
         }
@@ -332,18 +343,19 @@ impl Renderer<'_> {
         }
         let points = || series.iter().flat_map(|series| &series.points);
         let caption = format!(
-            "{} Medians, the quartiles as a band. Where VT is not a multiple of a 16-byte vector, accesses are \
+            "{} Medians. Where VT is not a multiple of a 16-byte vector, accesses are \
              narrower: the map beside it names each width.",
             self.explain(figure)
         );
         let chart = Chart {
-            layout: Layout::SWEPT,
             title: format!("Throughput by VT: {place}"),
             x_description: "VT, values per thread",
             y_description: GIGABYTES.to_owned(),
+            unit: "GB/s",
             x: Axis::powers(points().map(|point| point.x), 12),
             y: Axis::from_zero(points().map(|point| point.upper.max(point.lower))),
             series,
+            band: QUARTILES,
             reference: None,
             is_joined: true,
         };
@@ -385,13 +397,14 @@ impl Renderer<'_> {
             unit: "GB/s",
             mark: "below each figure: widest access of a lane · ◤ registers spill · grey: cannot be launched · frame: the best",
         };
-        self.add("vt-map", slug, &title, caption, || map.svg())
+        self.add("vt-map", slug, &title, caption, || Ok(Drawing { wide: map.svg()?, narrow: None }))
     }
 
-    /// Percent of copy by type, a picture for each n, operator and mode with several types.
+    /// Percent of copy by type, a picture for each n, operator and mode with several types. Types with pictures by size
+    /// have said it there.
     fn by_type(&mut self, families: &[Family<'_>]) -> Result<(), ReportError> {
         let mut groups: BTreeMap<(Operator, Mode, u64, Offsets), Vec<&Family<'_>>> = BTreeMap::new();
-        for family in families {
+        for family in families.iter().filter(|family| family.sizes().len() < FEWEST_SIZES) {
             for n in family.sizes() {
                 groups.entry((family.operator, family.mode, n, family.offsets)).or_default().push(family);
             }
@@ -419,7 +432,8 @@ impl Renderer<'_> {
                         let copy_ns = median(copy, figure)?;
                         let row = family.row(subject, n, figure)?;
                         let percent = |_: &SweepRow, nanoseconds: f64| Some(100.0 * copy_ns / nanoseconds);
-                        let mut point = point(place as f64 + offset, row, row.figure(figure)?, &percent)?;
+                        let what = format!("{}, {element}", row.subject_with_choice());
+                        let mut point = point(place as f64 + offset, what, row, row.figure(figure)?, &percent)?;
                         point.is_trusted &= is_trusted(copy, figure);
                         Some(point)
                     })
@@ -446,13 +460,14 @@ impl Renderer<'_> {
             );
             let uppers = series.iter().flat_map(|series| &series.points).map(|point| point.upper.max(point.lower));
             let chart = Chart {
-                layout: Layout::SWEPT,
                 title,
                 x_description: "element type",
                 y_description: PERCENT.to_owned(),
+                unit: "%",
                 x: Axis::of_names(types.iter().map(ToString::to_string).collect()),
                 y: Axis::from_zero(uppers.chain([100.0])),
                 series,
+                band: QUARTILES,
                 reference: Some(100.0),
                 is_joined: false,
             };
@@ -461,20 +476,6 @@ impl Renderer<'_> {
         }
         Ok(())
     }
-}
-
-/// Median and quartiles of a figure through `value`, if all of them have one.
-fn point(
-    x: f64,
-    row: &SweepRow,
-    figure: &FigureRecord,
-    value: &impl Fn(&SweepRow, f64) -> Option<f64>,
-) -> Option<Point> {
-    let of = |nanoseconds: Option<f64>| value(row, nanoseconds.filter(|&nanoseconds| nanoseconds > 0.0)?);
-    let y = of(figure.median_ns)?;
-    let lower = of(figure.lower_quartile_ns).unwrap_or(y);
-    let upper = of(figure.upper_quartile_ns).unwrap_or(y);
-    Some(Point { x, y, lower, upper, is_on_line: true, is_trusted: figure.is_trusted })
 }
 
 /// A ratio by size is worth no more than what it is the ratio to.

@@ -10,7 +10,7 @@ use crate::element::{ElementType, Operator};
 use crate::lab::statistics::{Difference, Summary};
 use crate::names::named;
 use crate::strategy::{Blocks, Mode, Strategy};
-use crate::text::{format_bytes, format_size};
+use crate::text::format_array_size;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
@@ -47,10 +47,8 @@ impl Place {
         Some(Self { element, operator, n, offsets, mode: row.mode?, figure })
     }
 
-    /// Bytes as 4 KiB, or the number of elements where they are no whole KiB.
     fn size(&self) -> String {
-        let bytes = self.n.saturating_mul(self.element.bytes() as u64);
-        format_bytes(bytes).unwrap_or_else(|| format!("n = {}", format_size(self.n)))
+        format_array_size(self.n, self.element.bytes())
     }
 }
 
