@@ -510,6 +510,98 @@ fn a_record_without_rows_has_a_page_and_no_pictures() {
     assert!(pictures == 0 && page.contains("interrupted"));
 }
 
+/// Where a part of a page begins.
+#[track_caller]
+fn place(page: &str, part: &str) -> usize {
+    page.find(part).unwrap_or_else(|| panic!("{part} is not on the page"))
+}
+
+#[test]
+fn a_page_begins_with_what_came_out_and_folds_what_few_ask_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    for name in ["targets-h100.jsonl.gz", "seeds-h100.jsonl.gz", "mutants-h100.json"] {
+        fs::copy(reports.join(name), folder.path().join(name)).unwrap();
+    }
+    let contest = contest(folder.path(), "\"i32\"", QUARTERS, |_, bytes| 2000.0 + bytes as f64);
+    let mut sources = SweepSource::read_all(folder.path()).unwrap();
+    sources.retain(|source| source.stem != contest.stem);
+    sources.push(contest);
+    let page = folder.path().join("index.html");
+    write_sweeps(&sources, &page).unwrap();
+    let page = fs::read_to_string(page).unwrap();
+
+    // Conclusion, contents, targets, what pictures answer, the rest: not by the alphabet.
+    let order = [
+        "<h2>What came out</h2>",
+        "<h2>Contents</h2>",
+        "<h2 id=\"targets-h100\">",
+        "<h2 id=\"contest-h100\">",
+        "<h2 id=\"seeds-h100\">",
+    ];
+    let places = order.map(|part| place(&page, part));
+    assert!(places.is_sorted(), "{places:?}");
+    let (conclusion, contents) = (&page[places[0]..places[1]], &page[places[1]..places[2]]);
+    for part in [
+        "<span class=\"bad\">12 of 19 targets reached",
+        "<br>Missed: 16 MiB, u8",
+        ": auto reaches at least 99 % of cudaMemcpy's rate at every size",
+        "70 of 70 mutants killed",
+    ] {
+        assert!(conclusion.contains(part), "{part} is not in {conclusion}");
+    }
+    for part in ["#targets-h100", "#contest-h100", "#seeds-h100", "mutants-h100.html"] {
+        assert!(contents.contains(&format!("href=\"{part}\"")), "{part} is not in {contents}");
+    }
+    // Every place that is linked to is there.
+    for link in page.split("href=\"#").skip(1) {
+        let id = link.split('"').next().unwrap();
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    for source in &sources {
+        assert!(page.contains(&format!("href=\"{}\"", source.file_name)), "a link to {}", source.file_name);
+    }
+    // The verdict stands beside the target, in colour.
+    assert!(page.contains("<th>target</th><th>verdict</th>"));
+    assert!(page.contains("<td class=\"good\">pass</td>") && page.contains("<td class=\"bad\">MISS</td>"));
+    // Long tables are folded, and so are all but the pictures that answer.
+    let all_rows = place(&page, "<summary>All 1820 rows</summary>");
+    let opened = page[..all_rows].matches("<details>").count();
+    assert_eq!(opened, page[..all_rows].matches("</details>").count() + 1);
+    let mut open_rows = 0;
+    let mut depth = 0;
+    for line in page.lines() {
+        depth += line.matches("<details").count();
+        depth -= line.matches("</details>").count();
+        open_rows += usize::from(depth == 0 && line.starts_with("<tr>"));
+    }
+    assert!(open_rows < 80, "{open_rows} rows are open");
+    let more = place(&page, "more pictures</summary>");
+    assert!(place(&page, "<figure id=\"contest-h100-relative") < more);
+    assert!(place(&page, "<figure id=\"contest-h100-throughput") > more);
+}
+
+#[test]
+fn a_page_has_a_narrow_layout_and_shows_values_on_hover() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pictures, page) = draw(source(folder.path(), "quick"));
+    assert_eq!(page.matches("<div class=\"wide\">").count(), pictures);
+    assert_eq!(page.matches("<div class=\"narrow\">").count(), pictures);
+    // A telephone of 420 pixels has 388 between its margins.
+    for narrow in page.split("<div class=\"narrow\">").skip(1) {
+        let (_, rest) = narrow.split_once("width=\"").unwrap();
+        assert!(rest.split('"').next().unwrap().parse::<u32>().unwrap() <= 386);
+    }
+    assert!(page.contains("@media(max-width:640px){.wide{display:none}.narrow{display:block}}"));
+    assert!(page.contains("<title>lookback, n = 2^20: "), "{}", folder.path().display());
+    // What is committed is wide and by itself.
+    for (name, (bytes, _)) in files(folder.path()).iter().filter(|(name, _)| name.ends_with(".svg")) {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert!(text.contains("<svg role=\"img\" width=\"900\""), "{name}");
+        assert!(text.contains("prefers-color-scheme:dark") && text.contains("--dark:#"), "{name}");
+    }
+}
+
 #[test]
 fn one_file_has_a_page_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

@@ -35,6 +35,9 @@ pub fn read_input(arguments: &CompareArguments, path: &Path) -> Result<Array, Cl
     Ok(input::read(path, asked)?)
 }
 
+/// Schedules of the CPU device whose look-back distances make one point of a picture.
+const SCHEDULES: u64 = 20;
+
 /// Runs what `arguments` ask for and returns the exit code.
 ///
 /// # Errors
@@ -116,7 +119,15 @@ pub fn compare(
             match device.run(request, &settings).map_err(Consequence::of) {
                 Ok(mut outcome) => {
                     output = outcome.output.take().filter(|_| outcome.verification.passed());
-                    row = Some(Row::of_outcome(request, &outcome));
+                    // What only a picture shows is counted only where one is drawn and there is something to count.
+                    let looked_back = outcome.counters.is_some_and(|counters| counters.lookback_tiles > 0);
+                    let is_drawn = arguments.output.is_some() && looked_back && outcome.verification.passed();
+                    let seeds = arguments.seed..arguments.seed.saturating_add(SCHEDULES);
+                    let distances = if is_drawn { device.lookback_distances(request, seeds) } else { Ok(Vec::new()) };
+                    row = Some(match distances {
+                        Ok(distances) => Row::of_outcome(request, &outcome).with_schedules(&distances),
+                        Err(error) => Row::of_failure(request, error.to_string()),
+                    });
                 }
                 Err(Consequence::Impossible(why)) => recorder.skipped(Skipped { what: describe(request), why })?,
                 Err(Consequence::Failure { error, goes_on }) => {

@@ -305,6 +305,9 @@ impl CpuSettings {
     }
 }
 
+/// Arrays that are scanned in many schedules are no larger, since every further schedule takes as long as the first.
+const LARGEST_OF_SCHEDULES: u64 = 1 << 18;
+
 /// Blocks of a launch whose blocks take one tile after the other: more than some settings let be resident, so that a
 /// block may come when all tiles are taken.
 const BLOCKS_THAT_TAKE_TILES: u64 = 6;
@@ -414,6 +417,17 @@ impl Device for CpuDevice {
         });
         self.dataset = Some(dataset);
         outcome
+    }
+
+    fn lookback_distances(&mut self, request: &ScanRequest, seeds: Range<u64>) -> Result<Vec<f64>, DeviceError> {
+        if !request.strategy.is_single_pass() || request.n > LARGEST_OF_SCHEDULES {
+            return Ok(Vec::new());
+        }
+        let dataset = self.dataset.take().ok_or(DeviceError::NoDataset)?;
+        let distance = |seed| Ok(self.execute(request, &dataset.input, seed)?.counters.mean_lookback_distance());
+        let distances = seeds.map(distance).collect::<Result<Vec<_>, DeviceError>>();
+        self.dataset = Some(dataset);
+        Ok(distances?.into_iter().flatten().collect())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::strategy::ConfigError;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::Gpu;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::time::Duration;
 
 /// Why a device could not do what it was asked.
@@ -70,6 +71,13 @@ pub struct Counters {
     pub spin_polls: u64,
     /// Kernel launches.
     pub launches: u64,
+}
+
+impl Counters {
+    /// Tiles looked back over, mean of the tiles that looked back, if any did.
+    pub fn mean_lookback_distance(&self) -> Option<f64> {
+        (self.lookback_tiles > 0).then(|| self.lookback_distance as f64 / self.lookback_tiles as f64)
+    }
 }
 
 /// How long a scan took on a GPU.
@@ -137,4 +145,13 @@ pub trait Device {
     /// # Errors
     /// When the scan could not be run. A wrong result is no error: `verification` says so.
     fn run(&mut self, request: &ScanRequest, settings: &RunSettings) -> Result<Outcome, DeviceError>;
+
+    /// Runs the scan in a schedule for each seed and returns the tiles looked back over in each, the mean of those that
+    /// looked back. Nothing where none did, where it would take too long, or where the device does not count them.
+    ///
+    /// # Errors
+    /// When the scan could not be run.
+    fn lookback_distances(&mut self, _: &ScanRequest, _: Range<u64>) -> Result<Vec<f64>, DeviceError> {
+        Ok(Vec::new())
+    }
 }

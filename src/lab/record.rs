@@ -117,6 +117,18 @@ pub struct Row {
     pub lookback_rounds_per_tile: Option<f64>,
     /// Tiles looked back over, mean of the tiles that looked back.
     pub lookback_distance_tiles: Option<f64>,
+    /// Schedules, one a seed, over which the distance was counted for a picture: one alone is no trend.
+    #[serde(default)]
+    pub lookback_schedules: Option<u64>,
+    /// Median of that mean over these schedules.
+    #[serde(default)]
+    pub lookback_distance_median_tiles: Option<f64>,
+    /// A quarter of these schedules had no more.
+    #[serde(default)]
+    pub lookback_distance_lower_quartile_tiles: Option<f64>,
+    /// Three quarters of these schedules had no more.
+    #[serde(default)]
+    pub lookback_distance_upper_quartile_tiles: Option<f64>,
     /// Wall time of the CPU device's executor; says nothing about a GPU.
     pub executor_seconds: Option<f64>,
     /// Why there is no result, if the kernel failed.
@@ -205,14 +217,25 @@ impl Row {
             row.barriers = Some(counters.barriers);
             row.protocol_accesses = Some(counters.protocol_accesses);
             row.spin_polls = Some(counters.spin_polls);
-            if counters.lookback_tiles > 0 {
-                let per_tile = |count: u64| Some(rounded(count as f64 / counters.lookback_tiles as f64, 6));
-                row.lookback_rounds_per_tile = per_tile(counters.lookback_rounds);
-                row.lookback_distance_tiles = per_tile(counters.lookback_distance);
-            }
+            let tiles = counters.lookback_tiles;
+            row.lookback_rounds_per_tile =
+                (tiles > 0).then(|| rounded(counters.lookback_rounds as f64 / tiles as f64, 6));
+            row.lookback_distance_tiles = counters.mean_lookback_distance().map(|distance| rounded(distance, 6));
         }
         row.executor_seconds = outcome.executor_time.map(|time| rounded(time.as_secs_f64(), 6));
         row
+    }
+
+    /// The same row with what several schedules came to: the tiles looked back over in each, the mean of those that did.
+    #[must_use]
+    pub fn with_schedules(mut self, distances: &[f64]) -> Self {
+        let summary = Summary::of(distances);
+        let of = |value: fn(&Summary) -> f64| summary.as_ref().map(|summary| rounded(value(summary), 6));
+        self.lookback_schedules = summary.as_ref().map(|summary| summary.count as u64);
+        self.lookback_distance_median_tiles = of(|summary| summary.median);
+        self.lookback_distance_lower_quartile_tiles = of(|summary| summary.lower_quartile);
+        self.lookback_distance_upper_quartile_tiles = of(|summary| summary.upper_quartile);
+        self
     }
 
     /// The row of a kernel that failed.
@@ -259,6 +282,10 @@ impl Row {
             spin_polls: None,
             lookback_rounds_per_tile: None,
             lookback_distance_tiles: None,
+            lookback_schedules: None,
+            lookback_distance_median_tiles: None,
+            lookback_distance_lower_quartile_tiles: None,
+            lookback_distance_upper_quartile_tiles: None,
             executor_seconds: None,
             failure: None,
             chosen_strategy: None,

@@ -10,19 +10,22 @@ pub(super) fn escaped(text: &str) -> String {
 
 /// The style of every page.
 const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#24292f;--paper:#fffffe;--muted:#57606a;--line:#d8dee4;--bad:#b3261e;--good:#1a7f37}
-@media(prefers-color-scheme:dark){:root{--ink:#d7dde3;--paper:#0d1117;--muted:#8b949e;--line:#30363d;--bad:#ff8a80;--good:#56d364}}
-body{font:16px/1.5 system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif;color:var(--ink);background:var(--paper);max-width:900px;margin:2rem auto;padding:0 1rem}
+:root{color-scheme:light dark;--ink:#24292f;--paper:#fffffe;--muted:#57606a;--line:#d8dee4;--bad:#b3261e;--good:#1a7f37;--link:#0550ae}
+@media(prefers-color-scheme:dark){:root{--ink:#d7dde3;--paper:#0d1117;--muted:#8b949e;--line:#30363d;--bad:#ff8a80;--good:#56d364;--link:#79b8ff}}
+body{font:16px/1.5 system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif;color:var(--ink);background:var(--paper);max-width:900px;margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}
+a{color:var(--link)}
 code,pre{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:.9em}
 pre{border:1px solid var(--line);border-radius:6px;padding:.6rem .8rem;overflow-x:auto}
 figure{margin:1.6rem 0}figure svg{max-width:100%;height:auto;border:1px solid var(--line);border-radius:6px}
 figcaption,.note{color:var(--muted);font-size:.9rem}
-.scroll{overflow-x:auto}
-table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
+summary{cursor:pointer;color:var(--muted)}
+.scroll{overflow-x:auto}figure .scroll svg{max-width:none}
+.narrow{display:none}@media(max-width:640px){.wide{display:none}.narrow{display:block}}
+table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums;overflow-wrap:normal}
 th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}thead th{color:var(--muted);font-weight:600}
-.facts th{text-align:left;color:var(--muted);font-weight:400}.facts td{text-align:left;white-space:normal}
+.facts{overflow-wrap:anywhere}.facts th{text-align:left;color:var(--muted);font-weight:400}.facts td{text-align:left;white-space:normal}
 .good{color:var(--good)}.bad{color:var(--bad);font-weight:600}
 ";
 
@@ -47,14 +50,37 @@ pub(super) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> S
     text + "</table>\n"
 }
 
+/// A link to a file beside the page, or to a place in it.
+pub(super) fn link(target: &str, text: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", escaped(target), escaped(text))
+}
+
+/// What is read only by who asks for it; `summary` is text, `content` HTML.
+pub(super) fn folded(summary: &str, content: &str) -> String {
+    format!("<details><summary>{}</summary>\n{content}</details>\n", escaped(summary))
+}
+
+/// A longer table is folded.
+const MOST_OPEN_ROWS: usize = 24;
+
+/// A table that is folded if it is long.
+pub(super) fn folded_if_long(summary: &str, rows: usize, table: String) -> String {
+    if rows > MOST_OPEN_ROWS { folded(&format!("{summary} ({rows} rows)"), &table) } else { table }
+}
+
+/// Good or bad, in colour; `verdict` is text.
+pub(super) fn judged(is_good: bool, verdict: &str) -> String {
+    format!("<span class=\"{}\">{}</span>", if is_good { "good" } else { "bad" }, escaped(verdict))
+}
+
 /// A cell of a table; `attributes` begins with a blank if there are any.
 pub(super) fn cell(tag: &str, attributes: &str, text: &str) -> String {
     format!("<{tag}{attributes}>{}</{tag}>", escaped(text))
 }
 
-/// A table of the cells of its head and of its rows.
-pub(super) fn table(head: &str, rows: impl Iterator<Item = String>) -> String {
-    let mut text = format!("<div class=\"scroll\">\n<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n");
+/// A table of the cells of its head and of its rows; `attributes` as those of a cell.
+pub(super) fn table(attributes: &str, head: &str, rows: impl Iterator<Item = String>) -> String {
+    let mut text = format!("<div class=\"scroll\">\n<table{attributes}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n");
     for row in rows {
         let _ = writeln!(text, "<tr>{row}</tr>");
     }
@@ -68,4 +94,26 @@ pub(super) fn list(skipped: &[Skipped]) -> String {
         let _ = writeln!(text, "<li>{}: {}</li>", escaped(what), escaped(why));
     }
     text + "</ul>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::svg::contrast;
+    use super::STYLE;
+
+    #[test]
+    fn text_can_be_read_on_light_and_on_dark_pages() {
+        let schemes: Vec<&str> = STYLE.split(":root{").skip(1).collect();
+        assert_eq!(schemes.len(), 2);
+        for scheme in schemes {
+            let color = |name: &str| {
+                let (_, rest) = scheme.split_once(&format!("--{name}:#")).unwrap_or_else(|| panic!("--{name}"));
+                let part = |at: usize| u8::from_str_radix(&rest[at..at + 2], 16).unwrap();
+                (part(0), part(2), part(4))
+            };
+            for name in ["ink", "muted", "bad", "good", "link"] {
+                assert!(contrast(color(name), color("paper")) >= 4.5, "--{name} of {scheme}");
+            }
+        }
+    }
 }

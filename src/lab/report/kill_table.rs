@@ -1,7 +1,7 @@
 //! The picture and the page of a kill table (`lookback stress --mutants`).
 
-use super::html::{END, escaped, facts, head};
-use super::svg::{Area, INK, ON_LIGHT, PAPER, Refusal, drawing, text};
+use super::html::{END, escaped, facts, head, judged, link};
+use super::svg::{Area, INK, ON_LIGHT, PAPER, Refusal, drawing, scrolled, text};
 use crate::kernels::mutant::Kind;
 use crate::lab::stress::detector::Cell;
 use crate::lab::stress::table::{KillTable, MutantOutcome, Row, heading};
@@ -13,18 +13,26 @@ use std::fmt::Write;
 // After Okabe and Ito: told apart by lightness too, and every field says in words what it is.
 const KILLED: RGBColor = RGBColor(0x56, 0xb4, 0xe9);
 const SURVIVED: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
+/// What is harmless and was let pass, as it should be.
+const LET_PASS: RGBColor = RGBColor(0x7f, 0xc9, 0xb0);
+/// What is harmless and was reported.
+const FALSE_ALARM: RGBColor = RGBColor(0xe5, 0x73, 0x73);
 const EMPTY: RGBColor = RGBColor(0xd0, 0xd0, 0xd4);
 
 const LEFT: i32 = 300;
 const COLUMN: i32 = 92;
 const ROW: i32 = 21;
 const TOP: i32 = 76;
+/// What a kind of mutants takes above its first row.
+const HEADING: i32 = ROW + ROW / 2 + 4;
+/// From one sign below the table to the next.
+const SIGN: i32 = 170;
 
 /// A mutant a row, a detector a column, and in the field how long it took to find the fault.
 pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
     let groups = table.mutants.chunk_by(|left, right| left.kind == right.kind).count() as i32;
-    let width = LEFT + COLUMN * table.detectors.len() as i32 + 24;
-    let height = TOP + ROW * (table.mutants.len() as i32 + 2 * groups + 4) + 30;
+    let width = (LEFT + COLUMN * table.detectors.len() as i32 + 24).max(3 * SIGN + 100);
+    let height = TOP + HEADING * groups + ROW * (table.mutants.len() as i32 + 5);
     drawing((width as u32, height as u32), "Which detector kills which mutant", |root| {
         root.fill(&PAPER)?;
         let title = "Which detector kills which mutant, and after how long";
@@ -37,7 +45,7 @@ pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
         let mut last = None;
         for row in &table.mutants {
             if last != Some(row.kind) {
-                y += ROW / 2 + 4;
+                y += HEADING - ROW;
                 root.draw(&Text::new(heading(row.kind), (16, y), text(13, INK, HPos::Left)))?;
                 y += ROW;
                 last = Some(row.kind);
@@ -46,29 +54,34 @@ pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
             let label = format!("{}{mark}", row.name);
             root.draw(&Text::new(label, (LEFT - 10, y), text(12, INK, HPos::Right)))?;
             for (column, detector) in (0..).zip(&table.detectors) {
-                field(root, column, y, row.detectors.get(detector), |cell| cell.short())?;
+                field(root, column, y, row.detectors.get(detector), row.kind == Kind::Harmless, |cell| match cell {
+                    Cell::Survived { .. } if row.kind == Kind::Harmless => "let pass".to_owned(),
+                    cell => cell.short(),
+                })?;
             }
             y += ROW;
         }
         y += ROW;
         root.draw(&Text::new("the kernels as they are: runs", (LEFT - 10, y), text(12, INK, HPos::Right)))?;
         for (column, detector) in (0..).zip(&table.detectors) {
-            field(root, column, y, table.unmutated.get(detector), |cell| match cell {
+            field(root, column, y, table.unmutated.get(detector), true, |cell| match cell {
                 Cell::Survived { runs, .. } => short_count(*runs),
                 Cell::Killed { .. } => "reported".to_owned(),
                 other => other.short(),
             })?;
         }
         y += 2 * ROW;
-        let mut x = 16;
-        for (color, what, wide) in [
-            (KILLED, "killed, after this time", 180),
-            (SURVIVED, "survived", 100),
-            (EMPTY, "· not in the detector's model, – not run", 300),
-        ] {
+        // Two lines of signs, so that they fit however few detectors there are.
+        for (place, (color, what)) in (0..).zip([
+            (KILLED, "killed, after this time"),
+            (SURVIVED, "survived"),
+            (EMPTY, "· not in the detector's model, – not run"),
+            (LET_PASS, "harmless, let pass"),
+            (FALSE_ALARM, "harmless, reported"),
+        ]) {
+            let (x, y) = (16 + SIGN * (place % 3), y + ROW * (place / 3));
             root.draw(&Rectangle::new([(x, y - 7), (x + 14, y + 7)], color.filled()))?;
             root.draw(&Text::new(what, (x + 20, y), text(12, INK, HPos::Left)))?;
-            x += wide;
         }
         Ok(())
     })
@@ -79,11 +92,14 @@ fn field(
     column: i32,
     y: i32,
     cell: Option<&Cell>,
+    is_harmless: bool,
     label: impl Fn(&Cell) -> String,
 ) -> Result<(), Refusal> {
-    let color = match cell {
-        Some(Cell::Killed { .. }) => KILLED,
-        Some(Cell::Survived { .. }) => SURVIVED,
+    let color = match (cell, is_harmless) {
+        (Some(Cell::Killed { .. }), false) => KILLED,
+        (Some(Cell::Survived { .. }), false) => SURVIVED,
+        (Some(Cell::Killed { .. }), true) => FALSE_ALARM,
+        (Some(Cell::Survived { .. }), true) => LET_PASS,
         _ => EMPTY,
     };
     let x = LEFT + COLUMN * column;
@@ -93,19 +109,21 @@ fn field(
 }
 
 /// The page: picture, machines, every field in full.
-pub(super) fn html(table: &KillTable, picture: &str) -> String {
+pub(super) fn html(table: &KillTable, stem: &str, picture: &str) -> String {
     const MORE_STYLE: &str = "body{max-width:1060px}th,td{text-align:left;white-space:normal;vertical-align:top}";
     let mut page = head("Mutants and detectors", MORE_STYLE);
+    let data = format!("{stem}.json");
+    let _ = writeln!(page, "<p>{}. Data: {}.</p>", judged(table.is_right(), &table.summary()), link(&data, &data));
     page.push_str(
         "<p>Every mutant is a fault put into the kernels on purpose; a detector that does not find it would not find \
          the bug that it stands for. Drawn by <code>lookback report DIR</code> from the record alone.</p>\n",
     );
-    let _ = writeln!(page, "<pre>{}</pre>", escaped(&table.command));
+    let _ = write!(page, "<figure>\n{}\n</figure>\n", scrolled(picture));
+    let _ = writeln!(page, "<h2>How this came about</h2>\n<pre>{}</pre>", escaped(&table.command));
     let commit = table.git_commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
     let program = [("program", format!("{}{commit}", table.program)), ("date", table.date.clone())];
     let machine = table.machine.iter().map(|(name, value)| (name.as_str(), value.clone()));
     page.push_str(&facts(program.into_iter().chain(machine)));
-    let _ = write!(page, "<figure>\n{}\n</figure>\n", picture.trim_end());
     page.push_str("<h2>In full</h2>\n");
     for row in &table.mutants {
         details(&mut page, table, row);
@@ -142,4 +160,56 @@ fn details(page: &mut String, table: &KillTable, row: &Row) {
         let _ = writeln!(page, "<tr><td>{}</td><td>{text}</td></tr>", detector.name());
     }
     page.push_str("</table>\n</details>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::stress::detectors::DetectorName;
+    use std::collections::BTreeMap;
+
+    fn row(name: &str, kind: Kind, cell: Cell) -> Row {
+        let mut row = Row {
+            name: name.to_owned(),
+            kind,
+            text: String::new(),
+            place: String::new(),
+            verdict: MutantOutcome::Survived,
+            detectors: BTreeMap::new(),
+        };
+        row.set(DetectorName::ALL[0], cell);
+        row
+    }
+
+    /// How many fields a picture of these has in each colour, those of the key not counted.
+    fn fields(unmutated: Cell, mutants: Vec<Row>) -> [usize; 4] {
+        let table = KillTable {
+            program: String::new(),
+            git_commit: None,
+            date: String::new(),
+            command: String::new(),
+            machine: BTreeMap::new(),
+            detectors: vec![DetectorName::ALL[0]],
+            unmutated: BTreeMap::from([(DetectorName::ALL[0], unmutated)]),
+            mutants,
+        };
+        let picture = svg(&table).unwrap();
+        let count = |color: RGBColor| {
+            let fill = format!("fill=\"#{:02X}{:02X}{:02X}\"", color.0, color.1, color.2);
+            picture.matches(&fill).count() - 1
+        };
+        [KILLED, SURVIVED, LET_PASS, FALSE_ALARM].map(count)
+    }
+
+    #[test]
+    fn what_should_survive_and_does_is_not_coloured_as_a_miss() {
+        let survived = || Cell::Survived { runs: 10, seconds: 1.0 };
+        let how = || "a wrong result".to_owned();
+        let killed = || Cell::Killed { seed: None, runs: 1, seconds: 1.0, how: how(), reproduce: None };
+        let fault = *Kind::ALL.iter().find(|&&kind| kind != Kind::Harmless).unwrap();
+        let right = vec![row("fault", fault, killed()), row("variant", Kind::Harmless, survived())];
+        assert_eq!(fields(survived(), right), [1, 0, 2, 0]);
+        let wrong = vec![row("fault", fault, survived()), row("variant", Kind::Harmless, killed())];
+        assert_eq!(fields(killed(), wrong), [0, 1, 0, 2]);
+    }
 }

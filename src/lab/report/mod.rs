@@ -85,7 +85,7 @@ pub fn write_kill_tables(directory: &Path) -> Result<usize, ReportError> {
         let picture = kill_table::svg(table)
             .map_err(|refusal| ReportError::Drawing { plot: stem.clone(), reason: refusal.to_string() })?;
         write_if_changed(&directory.join(format!("{stem}.svg")), &picture)?;
-        write_if_changed(&directory.join(format!("{stem}.html")), &kill_table::html(table, &picture))?;
+        write_if_changed(&directory.join(format!("{stem}.html")), &kill_table::html(table, stem, &picture))?;
     }
     Ok(tables.len())
 }
@@ -103,6 +103,9 @@ pub fn write_sweeps(sources: &[SweepSource], page: &Path) -> Result<usize, Repor
         write_plots(&plots, &source.directory, &starts)?;
         parts.push((source, plots));
     }
-    write_if_changed(page, &sweep_page::html(&parts))?;
+    // The page of one record is about that record alone.
+    let is_of_folder = page.file_name().is_some_and(|name| name == PAGE);
+    let kill_tables = if is_of_folder { kill_tables(page.parent().unwrap_or(Path::new("")))? } else { Vec::new() };
+    write_if_changed(page, &sweep_page::html(&parts, &kill_tables))?;
     Ok(parts.iter().map(|(_, plots)| plots.len()).sum())
 }

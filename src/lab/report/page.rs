@@ -1,6 +1,6 @@
-//! The page of a record of `lookback compare`: machine, command, plots and the whole table. No script.
+//! The page of a record of `lookback compare`: plots, machine, command and the whole table. No script.
 
-use super::html::{END, cell, escaped, facts, head, list, table};
+use super::html::{END, cell, escaped, facts, folded_if_long, head, judged, link, list, table};
 use super::svg::Plot;
 use crate::lab::ranking::Ranking;
 use crate::lab::record::{Record, Row};
@@ -12,7 +12,15 @@ pub fn html(record: &Record, plots: &[Plot]) -> String {
     let header = &record.header;
     let timed = header.device.kind == "cuda";
     let mut page = head(&format!("Prefix scans on {}", escaped(&header.device.name)), "");
-    let _ = writeln!(page, "<p>{}</p>", summary(record));
+    let data = ["data.csv", "data.json"].map(|name| link(name, name)).join(" and ");
+    let _ = writeln!(
+        page,
+        "<p>{}</p>\n<p>{} · {} · {}; all columns are in {data}.</p>",
+        summary(record),
+        link("#plots", "Plots"),
+        link("#run", "how this came about"),
+        link("#results", "all results")
+    );
     if !timed {
         page.push_str(
             "<p class=\"note\">The CPU device runs the CUDA kernels under a seeded scheduler and counts what they do. \
@@ -20,13 +28,14 @@ pub fn html(record: &Record, plots: &[Plot]) -> String {
         );
     }
     page.push_str(&ranking(record));
+    page.push_str("<h2 id=\"plots\">Plots</h2>\n");
     if plots.is_empty() {
         page.push_str("<p class=\"note\">No plots: a plot takes at least two sizes, or two VTs at one size.</p>\n");
     }
     for plot in plots {
-        page.push_str(&plot.figure(&format!("(<code>{}</code>)", escaped(&plot.file_name()))));
+        page.push_str(&plot.figure(&link(&plot.file_name(), &plot.file_name())));
     }
-    let _ = write!(page, "<h2>How this came about</h2>\n<pre>{}</pre>\n", escaped(&header.command));
+    let _ = write!(page, "<h2 id=\"run\">How this came about</h2>\n<pre>{}</pre>\n", escaped(&header.command));
     let commit = header.git_commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
     let run = [
         ("device", format!("{} ({})", header.device.name, header.device.kind)),
@@ -40,16 +49,24 @@ pub fn html(record: &Record, plots: &[Plot]) -> String {
     if !record.skipped.is_empty() {
         let _ = write!(page, "<h2>Not run</h2>\n{}", list(&record.skipped));
     }
-    page.push_str("<h2>All results</h2>\n<p class=\"note\">All columns are in <code>data.csv</code> and <code>data.json</code>.</p>\n");
-    page + &results(record, timed) + END
+    page.push_str("<h2 id=\"results\">All results</h2>\n");
+    // What is wrong is seen without being asked for.
+    let (wrong, right): (Vec<&Row>, Vec<&Row>) = record.rows.iter().partition(|row| !row.verified);
+    if !wrong.is_empty() {
+        page.push_str(&results(&wrong, timed));
+    }
+    if !right.is_empty() {
+        page.push_str(&folded_if_long("Right results", right.len(), results(&right, timed)));
+    }
+    page + END
 }
 
 fn summary(record: &Record) -> String {
     let wrong = record.rows.iter().filter(|row| !row.verified).count();
     let verdict = match (record.rows.len(), wrong) {
         (0, _) => return "No results.".to_owned(),
-        (_, 0) => "<span class=\"good\">all right</span>".to_owned(),
-        (_, wrong) => format!("<span class=\"bad\">{wrong} wrong</span>"),
+        (_, 0) => judged(true, "all right"),
+        (_, wrong) => judged(false, &format!("{wrong} wrong")),
     };
     let results = record.rows.len();
     format!("{results} results, every element of each compared with a sequential reference: {verdict}.")
@@ -113,10 +130,10 @@ const COUNTED: &[Column] = &[
     ("executor's own time, s", |row| number_or_dash(row.executor_seconds)),
 ];
 
-fn results(record: &Record, timed: bool) -> String {
+fn results(rows: &[&Row], timed: bool) -> String {
     let columns: Vec<&Column> = SHARED.iter().chain(if timed { TIMED } else { COUNTED }).collect();
     let names = columns.iter().map(|(name, _)| *name).chain(["result"]);
-    let row = |row: &Row| {
+    let row = |row: &&Row| {
         let verdict = match (&row.failure, row.verified) {
             (Some(failure), _) => cell("td", &format!(" class=\"bad\" title=\"{}\"", escaped(failure)), "failed"),
             (None, true) => cell("td", " class=\"good\"", "right"),
@@ -128,7 +145,7 @@ fn results(record: &Record, timed: bool) -> String {
         };
         columns.iter().map(|(_, text)| cell("td", "", &text(row))).chain([verdict]).collect()
     };
-    table(&names.map(|name| cell("th", "", name)).collect::<String>(), record.rows.iter().map(row))
+    table("", &names.map(|name| cell("th", "", name)).collect::<String>(), rows.iter().map(row))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use super::error::ReportError;
 use super::pen::Pen;
 use super::svg::{Drawing, Plot, Refusal};
 use crate::lab::record::{Record, Row};
-use crate::strategy::{ScanConfig, StrategyChoice};
-use crate::text::{format_power, format_size};
+use crate::strategy::{ScanConfig, Strategy, StrategyChoice};
+use crate::text::{format_power, format_size, significant};
 use std::collections::BTreeMap;
 
 /// A quantity on the vertical axis.
@@ -31,8 +31,20 @@ pub(super) struct Quantity {
     logarithmic: bool,
     /// Against n or against VT.
     against_vt: bool,
+    /// What would leave all other lines at the bottom of a linear axis: told in the caption, and not drawn.
+    left_out: &'static [Strategy],
     value: fn(&Row) -> Option<f64>,
+    /// Between which values its samples lie, and what these are.
+    spread: (&'static str, Spread),
 }
+
+/// A lower and an upper value of what a row has many samples of.
+type Spread = fn(&Row) -> Option<(f64, f64)>;
+
+const NO_SPREAD: (&str, Spread) = ("", |_| None);
+const OF_SCHEDULES: (&str, Spread) = ("quartiles of 20 schedules", |row| {
+    row.lookback_distance_lower_quartile_tiles.zip(row.lookback_distance_upper_quartile_tiles)
+});
 
 const GIGABYTES: &str = "GB/s, counting 2n elements";
 const MOVES: &str = "element-moves per element";
@@ -47,7 +59,9 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         caption: "Median of the timed runs. Each element counts once read and once written, whatever a strategy moves in truth.",
         logarithmic: true,
         against_vt: false,
+        left_out: &[],
         value: |row| row.gigabytes_per_second,
+        spread: NO_SPREAD,
     },
     Quantity {
         kind: "throughput-by-vt",
@@ -57,7 +71,9 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         caption: "Median of the timed runs. Where VT is not a multiple of a 16-byte vector, accesses are narrower too.",
         logarithmic: false,
         against_vt: true,
+        left_out: &[],
         value: |row| row.gigabytes_per_second,
+        spread: NO_SPREAD,
     },
     Quantity {
         kind: "time-by-size",
@@ -67,7 +83,9 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         caption: "Median of the timed runs: what a scan costs where launches, not memory, take the time.",
         logarithmic: true,
         against_vt: false,
+        left_out: &[],
         value: |row| row.time_us,
+        spread: (QUARTILES, |row| row.time_lower_quartile_us.zip(row.time_upper_quartile_us)),
     },
     Quantity {
         kind: "moves-by-size",
@@ -75,9 +93,11 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         unit: "moves per element",
         title: "Element-moves by size",
         caption: "Reads and writes of the array's elements, counted by the CPU device: 2 is the least, one read and one write.",
-        logarithmic: true,
+        logarithmic: false,
         against_vt: false,
+        left_out: &[Strategy::Naive],
         value: |row| row.element_moves_per_element,
+        spread: NO_SPREAD,
     },
     Quantity {
         kind: "moves-by-vt",
@@ -87,7 +107,9 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         caption: "Reads and writes of the array's elements and of the spines, counted by the CPU device: small tiles make long spines.",
         logarithmic: false,
         against_vt: true,
+        left_out: &[],
         value: |row| Some(row.element_moves_per_element? + row.spine_moves_per_element.unwrap_or(0.0)),
+        spread: NO_SPREAD,
     },
     Quantity {
         kind: "work-by-size",
@@ -97,27 +119,33 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         caption: "Operator applications, counted by the CPU device: a sequential scan makes one an element.",
         logarithmic: true,
         against_vt: false,
+        left_out: &[],
         value: |row| row.work_per_element,
+        spread: NO_SPREAD,
     },
     Quantity {
         kind: "distance-by-size",
         axis: DISTANCE,
         unit: "tiles",
         title: "Look-back distance by size",
-        caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
+        caption: "Mean of the tiles that looked back, the median of 20 random schedules of the CPU device; a GPU's order of blocks is another.",
         logarithmic: false,
         against_vt: false,
-        value: |row| row.lookback_distance_tiles.filter(|_| row.is_single_pass()),
+        left_out: &[],
+        value: |row| row.lookback_distance_median_tiles,
+        spread: OF_SCHEDULES,
     },
     Quantity {
         kind: "distance-by-vt",
         axis: DISTANCE,
         unit: "tiles",
         title: "Look-back distance by values per thread",
-        caption: "Mean of the tiles that looked back, in the schedules of the CPU device; a GPU's order of blocks is another.",
+        caption: "Mean of the tiles that looked back, the median of 20 random schedules of the CPU device; a GPU's order of blocks is another.",
         logarithmic: false,
         against_vt: true,
-        value: |row| row.lookback_distance_tiles.filter(|_| row.is_single_pass()),
+        left_out: &[],
+        value: |row| row.lookback_distance_median_tiles,
+        spread: OF_SCHEDULES,
     },
 ];
 
@@ -135,10 +163,27 @@ pub fn plots(record: &Record) -> Result<Vec<Plot>, ReportError> {
             let Some(data) = data else { continue };
             let name = format!("{}-{}", quantity.kind, family.slug);
             let title = format!("{}: {}{}", quantity.title, family.title, data.where_);
-            plots.push(Plot::drawn(name, title.clone(), quantity.caption.to_owned(), || draw(&title, data, quantity))?);
+            let caption = caption(quantity, &family.rows);
+            plots.push(Plot::drawn(name, title.clone(), caption, || draw(&title, data, quantity))?);
         }
     }
     Ok(plots)
+}
+
+/// What to know when reading a plot, and how far what it leaves out would reach.
+fn caption(quantity: &Quantity, rows: &[&Row]) -> String {
+    let mut caption = quantity.caption.to_owned();
+    for &strategy in quantity.left_out {
+        let of_strategy = rows.iter().filter(|row| row.strategy == StrategyChoice::Named(strategy));
+        if let Some(most) = of_strategy.filter_map(|row| (quantity.value)(row)).reduce(f64::max) {
+            caption.push_str(&format!(
+                " Left out: {strategy}, with up to {} {}.",
+                significant(most, 12),
+                quantity.unit
+            ));
+        }
+    }
+    caption
 }
 
 /// Rows that compute the same and so can stand in one plot.
@@ -194,7 +239,11 @@ fn is_suggested(row: &Row) -> bool {
 
 fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
     let mut series = Vec::new();
-    for &strategy in StrategyChoice::ALL {
+    let is_drawn = |choice: &StrategyChoice| match choice {
+        StrategyChoice::Named(strategy) => !quantity.left_out.contains(strategy),
+        StrategyChoice::Auto => true,
+    };
+    for strategy in StrategyChoice::ALL.iter().copied().filter(is_drawn) {
         let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.strategy == strategy && row.n > 0).collect();
         // Of a sweep's configurations the one that ran at most sizes; the first of several such.
         let mut sizes = BTreeMap::new();
@@ -213,7 +262,7 @@ fn by_size(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
                 .clone()
                 .find(|row| is_suggested(row))
                 .or_else(|| of_size.find(|row| configuration(row) == chosen))?;
-            Some((n as f64, (quantity.value)(row)?))
+            Some((n as f64, (quantity.value)(row)?, (quantity.spread.1)(row)))
         });
         let (label, pen) = (strategy.name().to_owned(), Pen::of_choice(strategy, 0));
         let points = in_order(points, quantity, |n| format!("{label}, n = {}", format_size(n as u64)));
@@ -249,7 +298,8 @@ fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
     let mut series: Vec<Series> = Vec::new();
     let mut variants = BTreeMap::new();
     for ((strategy, block, names), rows) in &groups {
-        let points = rows.iter().filter_map(|row| Some((f64::from(row.vt?), (quantity.value)(row)?)));
+        let points =
+            rows.iter().filter_map(|row| Some((f64::from(row.vt?), (quantity.value)(row)?, (quantity.spread.1)(row))));
         let mut label = strategy.name().to_owned();
         match block {
             Some(block) if blocks_differ(*strategy) => label.push_str(&format!(", {block} threads")),
@@ -268,14 +318,18 @@ fn by_vt(rows: &[&Row], quantity: &Quantity) -> Option<Data> {
 }
 
 /// Points in the order of x, one an x, and none that the axes cannot hold; `what` names the one at an x.
-fn in_order(points: impl Iterator<Item = (f64, f64)>, quantity: &Quantity, what: impl Fn(f64) -> String) -> Vec<Point> {
-    let fits = |&(x, y): &(f64, f64)| x > 0.0 && y.is_finite() && if quantity.logarithmic { y > 0.0 } else { y >= 0.0 };
-    let mut points: Vec<_> = points.filter(fits).collect();
+fn in_order(
+    points: impl Iterator<Item = (f64, f64, Option<(f64, f64)>)>,
+    quantity: &Quantity,
+    what: impl Fn(f64) -> String,
+) -> Vec<Point> {
+    let fits = |y: f64| y.is_finite() && if quantity.logarithmic { y > 0.0 } else { y >= 0.0 };
+    let mut points: Vec<_> = points.filter(|&(x, y, _)| x > 0.0 && fits(y)).collect();
     points.sort_by(|left, right| left.0.total_cmp(&right.0));
     points.dedup_by(|next, first| next.0 == first.0);
-    let exact = |(x, y)| {
-        let (standing, what) = (Standing::OnLine, what(x));
-        Point { x, y, lower: y, upper: y, standing, is_trusted: true, what }
+    let exact = |(x, y, spread): (f64, f64, Option<(f64, f64)>)| {
+        let (lower, upper) = spread.filter(|&(lower, upper)| fits(lower) && fits(upper)).unwrap_or((y, y));
+        Point { x, y, lower, upper, standing: Standing::OnLine, is_trusted: true, what: what(x) }
     };
     points.into_iter().map(exact).collect()
 }
@@ -288,7 +342,7 @@ fn finish(mut series: Vec<Series>, where_: String) -> Option<Data> {
 fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<Drawing, Refusal> {
     let points = || data.series.iter().flat_map(|series| &series.points);
     let x = Axis::powers(points().map(|point| point.x), 12);
-    let ys = points().map(|point| point.y);
+    let ys = points().flat_map(|point| [point.y, point.lower, point.upper]);
     let chart = Chart {
         title: title.to_owned(),
         x_description: if quantity.against_vt { "VT, values per thread" } else { "n, elements" },
@@ -297,7 +351,7 @@ fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<Drawing, Refusal
         x,
         y: if quantity.logarithmic { Axis::powers(ys, 9) } else { Axis::from_zero(ys) },
         series: data.series,
-        band: QUARTILES,
+        band: quantity.spread.0,
         reference: None,
         is_joined: true,
     };
@@ -349,7 +403,7 @@ mod tests {
         let with = plots(&record).unwrap();
         assert_eq!(with.len(), without.len());
         for (with, without) in with.iter().zip(&without) {
-            let labels = with.svg.matches("\nauto\n").count();
+            let labels = with.svg.matches("data-series=\"auto\"").count();
             assert_eq!(labels, usize::from(with.name.contains("by-size")), "{}", with.name);
             assert!(!with.svg.contains("one-wave"), "{}", with.name);
             assert_eq!(with == without, labels == 0, "{}", with.name);
@@ -370,6 +424,47 @@ mod tests {
                 assert!(tag.matches("class=").count() <= 1, "two classes in <{tag}");
             }
         }
+    }
+
+    #[test]
+    fn moves_are_linear_and_what_would_hide_the_others_is_told_instead() {
+        let strategies = [(Strategy::Lookback, 2.0), (Strategy::Blelloch, 4.0), (Strategy::Naive, 8192.0)];
+        let sizes = [1 << 10, 1 << 14];
+        let rows = strategies.iter().flat_map(|&(strategy, _)| sizes.map(|n| (strategy, n, 32)));
+        let mut record = record("cpu", rows);
+        for row in &mut record.rows {
+            let of = strategies.iter().find(|(strategy, _)| row.strategy == StrategyChoice::Named(*strategy));
+            row.element_moves_per_element = of.map(|(_, moves)| *moves);
+            row.work_per_element = of.map(|(_, moves)| *moves);
+        }
+        let plots = plots(&record).unwrap();
+        let moves = plots.iter().find(|plot| plot.name.starts_with("moves-by-size")).unwrap();
+        assert!(!moves.svg.contains("data-series=\"naive\"") && moves.svg.contains("data-series=\"blelloch\""));
+        assert!(moves.caption.ends_with("Left out: naive, with up to 8192 moves per element."), "{}", moves.caption);
+        // From 0 in even steps: 0, 1, 2, 3, 4.
+        let svg = moves.svg.replace('\n', "");
+        assert!([">0<", ">1<", ">2<", ">3<", ">4<"].iter().all(|tick| svg.contains(tick)), "{svg}");
+        let work = plots.iter().find(|plot| plot.name.starts_with("work-by-size")).unwrap();
+        assert!(work.svg.contains("data-series=\"naive\""));
+    }
+
+    #[test]
+    fn a_look_back_distance_is_drawn_over_many_schedules_or_not_at_all() {
+        let rows = || [1 << 14, 1 << 16, 1 << 18].map(|n| (Strategy::Lookback, n, 32));
+        let distance = |record: &Record| {
+            let plots = plots(record).unwrap();
+            plots.into_iter().find(|plot| plot.name.starts_with("distance-by-size"))
+        };
+        let mut record = record("cpu", rows());
+        assert!(record.rows.iter().all(|row| row.lookback_distance_tiles.is_some()));
+        assert_eq!(distance(&record), None, "one random schedule is no trend");
+        let distances: Vec<f64> = (0..20).map(|seed| 1.0 + f64::from(seed) / 10.0).collect();
+        record.rows = record.rows.into_iter().map(|row| row.with_schedules(&distances)).collect();
+        assert_eq!(record.rows[0].lookback_schedules, Some(20));
+        let plot = distance(&record).unwrap();
+        assert!(plot.title.starts_with("Look-back distance by size"), "{}", plot.title);
+        assert!(plot.svg.contains("<polygon fill-opacity") && plot.svg.contains("quartiles of 20 schedules"));
+        assert!(plot.svg.contains("<title>lookback, n = 2^14: 1.950 tiles</title>"));
     }
 
     #[test]

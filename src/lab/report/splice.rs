@@ -13,7 +13,7 @@ use super::error::{ReportError, SpliceError};
 use super::source::{SweepSource, kill_tables};
 use super::sweep;
 use super::table::Table;
-use super::tables::main_tables;
+use super::tables::{evaluation_of, main_tables};
 use crate::file;
 use crate::lab::stress::table::KillTable;
 use crate::strategy::Strategy;
@@ -114,7 +114,10 @@ fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<
     if let Some((_, table)) = kill_tables_of(sources)?.iter().find(|(stem, _)| stem == name) {
         return Ok(Some(table.markdown()));
     }
-    let text = |source: &SweepSource| main_tables(&source.record).iter().map(Table::markdown).collect::<Vec<_>>();
+    let text = |source: &SweepSource| {
+        let tables = main_tables(&source.record, evaluation_of(&source.record).as_ref());
+        tables.iter().map(Table::markdown).collect::<Vec<_>>()
+    };
     Ok(sources.iter().find(|source| source.stem == name).map(|source| text(source).join("\n")))
 }
 

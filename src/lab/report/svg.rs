@@ -19,6 +19,8 @@ pub struct Plot {
     pub svg: String,
     /// The same for a narrow page, if it has a layout of its own there.
     pub narrow_svg: Option<String>,
+    /// Whether its title is what came out, which a page begins with.
+    pub is_answer: bool,
 }
 
 /// A picture in its layouts.
@@ -41,7 +43,9 @@ impl Plot {
         draw: impl FnOnce() -> Result<Drawing, Refusal>,
     ) -> Result<Self, ReportError> {
         match draw() {
-            Ok(Drawing { wide, narrow }) => Ok(Self { name, title, caption, svg: wide, narrow_svg: narrow }),
+            Ok(Drawing { wide, narrow }) => {
+                Ok(Self { name, title, caption, svg: wide, narrow_svg: narrow, is_answer: false })
+            }
             Err(refusal) => Err(ReportError::Drawing { plot: name, reason: refusal.to_string() }),
         }
     }
@@ -57,7 +61,8 @@ impl Plot {
             ),
             None => scrolled(&self.svg),
         };
-        format!("<figure>\n{pictures}\n<figcaption>{caption} {source}</figcaption>\n</figure>\n")
+        let name = escaped(&self.name);
+        format!("<figure id=\"{name}\">\n{pictures}\n<figcaption>{caption} {source}</figcaption>\n</figure>\n")
     }
 }
 

@@ -16,7 +16,7 @@ use crate::lab::measure::record::{Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::targets;
 use crate::strategy::{Mode, Strategy, StrategyChoice};
-use crate::text::{format_power, format_round_size, format_size};
+use crate::text::{format_power, format_size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands behind the record's name in the file names of its pictures.
@@ -142,7 +142,8 @@ impl Renderer<'_> {
     ) -> Result<(), ReportError> {
         debug_assert!(KINDS.contains(&kind));
         let name = format!("{}-{kind}-{slug}", self.stem);
-        self.plots.push(Plot::drawn(name, title.to_owned(), caption, draw)?);
+        let is_answer = [contest::COPY, contest::RELATIVE].contains(&kind);
+        self.plots.push(Plot { is_answer, ..Plot::drawn(name, title.to_owned(), caption, draw)? });
         Ok(())
     }
 
@@ -166,7 +167,7 @@ impl Renderer<'_> {
                 .into_iter()
                 .filter_map(|n| {
                     let row = family.row(subject, n, figure).filter(|row| is_shown(row))?;
-                    let what = format!("{}, n = {}", row.subject_with_choice(), format_round_size(n));
+                    let what = format!("{}, n = {}", row.subject_with_choice(), format_size(n));
                     point(n as f64, what, row, row.figure(figure)?, &value)
                 })
                 .collect();

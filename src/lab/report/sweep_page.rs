@@ -1,20 +1,24 @@
-//! One page for a folder's sweeps, self-contained: machines, commands, pictures, tables. Its script hides
-//! and shows series; without it the page says all the same.
+//! One page for a folder's sweeps, self-contained: what came out first, then for each record its tables and pictures,
+//! and folded what few ask for: the machine, further pictures, all rows. Its script hides and shows series; without it
+//! the page says all the same.
 
-use super::html::{self, escaped};
+use super::html::{self, escaped, folded, folded_if_long, judged, link};
 use super::source::SweepSource;
 use super::svg::Plot;
 use super::sweep::is_without_frame;
-use super::tables::{all_rows, main_tables, not_trusted};
+use super::tables::{all_rows, evaluation_of, main_tables, not_trusted};
 use crate::lab::measure::point::Kind;
 use crate::lab::measure::record::{Status, SweepRecord};
+use crate::lab::measure::targets::evaluation::{Evaluation, TargetResult};
 use crate::lab::statistics::Summary;
+use crate::lab::stress::table::KillTable;
 use std::fmt::Write;
 
+/// The first columns of a table are words, as many as its class says.
 const MORE_STYLE: &str = "\
-body{max-width:960px}nav a{margin-right:1rem}
-th.word,td.word{text-align:left}
-summary{cursor:pointer;color:var(--muted)}
+body{max-width:1060px}
+nav{columns:22rem;font-size:.9rem}nav ul{margin:0}nav li{break-inside:avoid}
+.words-1 :is(th,td):nth-child(-n+1),.words-2 :is(th,td):nth-child(-n+2),.words-3 :is(th,td):nth-child(-n+3),.words-4 :is(th,td):nth-child(-n+4){text-align:left}
 .choices{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.85rem;margin:.4rem 0}
 .choices label{cursor:pointer;white-space:nowrap}
 .choices button{font:inherit;color:inherit;background:none;border:1px solid var(--line);border-radius:4px;padding:0 .5rem;cursor:pointer}
@@ -28,7 +32,7 @@ for(const g of document.querySelectorAll('g.series'))g.classList.toggle('hidden'
 for(const b of document.querySelectorAll('.choices input'))b.checked=!hidden.has(b.value);
 }
 for(const figure of document.querySelectorAll('figure')){
-const names=[...figure.querySelectorAll('g.series')].map(g=>g.dataset.series);
+const names=[...new Set([...figure.querySelectorAll('g.series')].map(g=>g.dataset.series))];
 if(names.length<2)continue;
 const choices=document.createElement('div');choices.className='choices';
 for(const name of names){
@@ -43,67 +47,141 @@ figure.querySelector('figcaption').before(choices);
 }
 ";
 
-/// The page of all records with their pictures.
-pub(super) fn html(parts: &[(&SweepSource, Vec<Plot>)]) -> String {
+/// A record with its pictures, and what the targets come to in it, if it is one of theirs.
+struct Part<'a> {
+    source: &'a SweepSource,
+    plots: &'a [Plot],
+    evaluation: Option<Evaluation>,
+}
+
+/// The page of all records with their pictures, and of the tables of mutants beside them by their names.
+pub(super) fn html(parts: &[(&SweepSource, Vec<Plot>)], kill_tables: &[(String, KillTable)]) -> String {
+    let parts = parts.iter();
+    let mut parts: Vec<Part<'_>> =
+        parts.map(|(source, plots)| Part { source, plots, evaluation: evaluation_of(&source.record) }).collect();
+    // What was to be reached, then what answers a question, then the rest.
+    parts.sort_by_key(|part| (part.evaluation.is_none(), !part.plots.iter().any(|plot| plot.is_answer)));
     let mut page = html::head("Prefix scans, measured", MORE_STYLE);
+    let answers: Vec<String> = parts.iter().flat_map(answers).collect();
+    let answers = answers.into_iter().chain(kill_tables.iter().map(answer_of_mutants));
+    page.push_str("<h2>What came out</h2>\n<ul>\n");
+    answers.for_each(|answer| {
+        let _ = writeln!(page, "<li>{answer}</li>");
+    });
+    page.push_str("</ul>\n<h2>Contents</h2>\n<nav><ul>\n");
+    for Part { source, plots, .. } in &parts {
+        let pictures = if plots.is_empty() { String::new() } else { format!(", {} pictures", plots.len()) };
+        let place = link(&format!("#{}", source.stem), &source.stem);
+        let _ = writeln!(
+            page,
+            "<li>{place}: {}, {}, {} rows{pictures}</li>",
+            escaped(&source.record.header.machine.gpu),
+            escaped(day(&source.record)),
+            source.record.rows.len()
+        );
+    }
+    for (stem, _) in kill_tables {
+        let _ = writeln!(page, "<li>{}: mutants and detectors</li>", link(&format!("{stem}.html"), stem));
+    }
     page.push_str(
-        "<p class=\"note\">Drawn from the records in this folder alone by <code>lookback report DIR</code>; no GPU is \
-         needed. Boxes below a picture hide and show a series in all pictures of the page.</p>\n<nav>",
+        "</ul></nav>\n<p class=\"note\">Drawn from the records in this folder alone by <code>lookback report DIR</code>; \
+         no GPU is needed. A pointer on a marker shows its figure; boxes below a picture hide and show a series in all \
+         pictures of the page.</p>\n",
     );
-    for (source, _) in parts {
-        let stem = escaped(&source.stem);
-        let _ = write!(page, "<a href=\"#{stem}\">{stem}</a>");
-    }
-    page.push_str("</nav>\n");
-    for (source, plots) in parts {
-        section(&mut page, source, plots);
-    }
+    parts.iter().for_each(|part| section(&mut page, part));
     let _ = write!(page, "<script>\n{SCRIPT}show();\n</script>\n{}", html::END);
     page
 }
 
-fn section(page: &mut String, source: &SweepSource, plots: &[Plot]) {
+/// When a record was begun.
+fn day(record: &SweepRecord) -> &str {
+    record.header.date.split('T').next().unwrap_or_default()
+}
+
+/// What came out of a record, as HTML: the targets that it reaches, what its pictures answer, and what is wrong with it.
+fn answers(Part { source, plots, evaluation }: &Part<'_>) -> Vec<String> {
+    let record = &source.record;
+    let place = |text: &str| link(&format!("#{}", source.stem), text);
+    let mut answers = Vec::new();
+    if let Some(evaluation) = evaluation {
+        let is_reached = !evaluation.outcomes.iter().any(|outcome| outcome.decides(TargetResult::Miss));
+        let mut answer = judged(is_reached, &evaluation.summary());
+        for outcome in evaluation.outcomes.iter().filter(|outcome| outcome.decides(TargetResult::Miss)) {
+            let worst = outcome.worst().and_then(|worst| worst.ratio).map(|ratio| outcome.target.yardstick.show(ratio));
+            let worst = worst.map_or(String::new(), |worst| format!(", at worst {worst}"));
+            let _ = write!(
+                answer,
+                "<br>Missed: {}, {}: {} of {}{worst}",
+                escaped(outcome.target.place.trim()),
+                escaped(&outcome.target.demand()),
+                outcome.passed(),
+                outcome.findings.len()
+            );
+        }
+        answers.push(format!("{}: {answer}", place(&source.stem)));
+    }
+    for plot in plots.iter().filter(|plot| plot.is_answer) {
+        // What is scanned, where, is the link, and what came out stands behind it.
+        let (subject, answer) = plot.title.split_once(": ").unwrap_or((&plot.title, ""));
+        answers.push(format!("{}: {}", link(&format!("#{}", plot.name), subject), escaped(answer)));
+    }
+    if record.rows.iter().any(|row| row.status == Status::Wrong) || record.finished.is_none() {
+        answers.push(format!("{}: {}", place(&source.stem), summary(record)));
+    }
+    answers
+}
+
+fn answer_of_mutants((stem, table): &(String, KillTable)) -> String {
+    let link = link(&format!("{stem}.html"), stem);
+    format!("{link}: {}", judged(table.is_right(), &table.summary()))
+}
+
+fn section(page: &mut String, Part { source, plots, evaluation }: &Part<'_>) {
     let record = &source.record;
     let stem = escaped(&source.stem);
     let command = escaped(&record.header.command);
     let _ = write!(
         page,
-        "<h2 id=\"{stem}\">{stem}: {}</h2>\n<p>{}</p>\n<p>{}</p>\n",
+        "<h2 id=\"{stem}\">{stem}: {}</h2>\n<p>{}</p>\n<p>{} Measured on {}; data: {}.</p>\n",
         escaped(&record.header.machine.gpu),
-        escaped(&record.header.sweep.purpose),
-        summary(record)
+        escaped(&record.header.sweep.purpose.replace('`', "")),
+        summary(record),
+        escaped(day(record)),
+        link(&source.file_name, &source.file_name)
     );
-    page.push_str(&html::facts(facts(source)));
-    for table in main_tables(record) {
-        let _ = write!(page, "<p>{}</p>\n{}", escaped(&table.caption.replace('`', "")), table.html());
+    let figure = |plot: &Plot| {
+        let (picture, data) = (plot.file_name(), &source.file_name);
+        plot.figure(&format!(
+            "Picture {}, data {}, measured by <code>{command}</code>.",
+            link(&picture, &picture),
+            link(data, data)
+        ))
+    };
+    // Pictures that answer, or else the first; the others are there for who asks.
+    let (mut shown, mut others): (Vec<&Plot>, Vec<&Plot>) = plots.iter().partition(|plot| plot.is_answer);
+    if shown.is_empty() && !others.is_empty() {
+        shown.push(others.remove(0));
     }
-    for plot in plots {
-        let (picture, data) = (escaped(&plot.file_name()), escaped(&source.file_name));
-        page.push_str(&plot.figure(&format!(
-            "Picture <code>{picture}</code>, data <code>{data}</code>, measured by <code>{command}</code>."
-        )));
+    shown.iter().for_each(|plot| page.push_str(&figure(plot)));
+    for table in main_tables(record, evaluation.as_ref()) {
+        let caption = format!("<p>{}</p>\n", escaped(&table.caption.replace('`', "")));
+        page.push_str(&folded_if_long("Table", table.rows.len(), caption + &table.html()));
     }
+    if !others.is_empty() {
+        let pictures: String = others.iter().map(|plot| figure(plot)).collect();
+        page.push_str(&folded(&format!("{} more pictures", others.len()), &pictures));
+    }
+    page.push_str(&folded("Machine, program, command", &html::facts(facts(source))));
     if !record.skipped.is_empty() {
-        let list = html::list(&record.skipped);
-        let _ = write!(page, "<details><summary>Not run</summary>\n{list}</details>\n");
+        page.push_str(&folded("Not run", &html::list(&record.skipped)));
     }
     let untrusted = not_trusted(record);
     if !untrusted.rows.is_empty() {
-        let _ = write!(
-            page,
-            "<details><summary>{} figures met no noise criterion</summary>\n{}</details>\n",
-            untrusted.rows.len(),
-            untrusted.html()
-        );
+        page.push_str(&folded(&format!("{} figures met no noise criterion", untrusted.rows.len()), &untrusted.html()));
     }
     let table = all_rows(record);
-    let _ = write!(
-        page,
-        "<details><summary>All {} rows</summary>\n<p class=\"note\">{}</p>\n{}</details>\n",
-        record.rows.len(),
-        escaped(&table.caption),
-        table.html()
-    );
+    let caption = format!("<p class=\"note\">{}</p>\n", escaped(&table.caption));
+    page.push_str(&folded(&format!("All {} rows", record.rows.len()), &(caption + &table.html())));
 }
 
 fn summary(record: &SweepRecord) -> String {

@@ -10,12 +10,25 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<String>>,
     /// How many columns from the left are words; the others are figures.
     pub(super) words: usize,
+    /// The column with verdicts, and which of its cells are good and which bad.
+    pub(super) verdicts: Option<(usize, Vec<Option<bool>>)>,
 }
 
 impl Table {
     /// A table whose columns have fixed names.
     pub(super) fn new(caption: String, columns: &[&str], rows: Vec<Vec<String>>, words: usize) -> Self {
-        Self { caption, columns: columns.iter().map(|column| (*column).to_owned()).collect(), rows, words }
+        Self {
+            caption,
+            columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+            rows,
+            words,
+            verdicts: None,
+        }
+    }
+
+    /// The same with a column of verdicts, of which a page shows good and bad ones in colour.
+    pub(super) fn judged(self, column: usize, verdicts: Vec<Option<bool>>) -> Self {
+        Self { verdicts: Some((column, verdicts)), ..self }
     }
 
     /// As Markdown, the sentence first.
@@ -35,10 +48,15 @@ impl Table {
 
     /// As HTML, without the sentence.
     pub(super) fn html(&self) -> String {
-        let cells = |tag: &str, cells: &[String]| -> String {
-            let class = |index: usize| if index < self.words { " class=\"word\"" } else { "" };
-            cells.iter().enumerate().map(|(index, text)| html::cell(tag, class(index), text)).collect()
+        let verdict = |row: usize, column: usize| {
+            let (_, verdicts) = self.verdicts.as_ref().filter(|(judged, _)| *judged == column)?;
+            Some(if (*verdicts.get(row)?)? { " class=\"good\"" } else { " class=\"bad\"" })
         };
-        html::table(&cells("th", &self.columns), self.rows.iter().map(|row| cells("td", row)))
+        let row = |(row, cells): (usize, &Vec<String>)| {
+            let cell = |(column, text): (usize, &String)| html::cell("td", verdict(row, column).unwrap_or(""), text);
+            cells.iter().enumerate().map(cell).collect()
+        };
+        let head: String = self.columns.iter().map(|text| html::cell("th", "", text)).collect();
+        html::table(&format!(" class=\"words-{}\"", self.words), &head, self.rows.iter().enumerate().map(row))
     }
 }

@@ -8,6 +8,7 @@ use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::stopping::Stop;
 use crate::lab::measure::targets;
+use crate::lab::measure::targets::evaluation::{Evaluation, Outcome, TargetResult};
 use crate::lab::statistics::Difference;
 use crate::text::{NONE, format_size, or_dash, significant};
 use std::collections::BTreeSet;
@@ -65,10 +66,15 @@ fn has_vts(record: &SweepRecord) -> bool {
     distinct.into_iter().any(|(kind, _)| !seen.insert(kind))
 }
 
-/// The main tables of a record: what is spliced and what the page begins with.
-pub(super) fn main_tables(record: &SweepRecord) -> Vec<Table> {
-    if record.header.sweep.name == targets::SWEEP {
-        return vec![targets_reached(record)];
+/// What the targets come to in a record of their sweep; it takes its time, so it is asked for once.
+pub(super) fn evaluation_of(record: &SweepRecord) -> Option<Evaluation> {
+    (record.header.sweep.name == targets::SWEEP).then(|| targets::evaluation::evaluate(record))
+}
+
+/// The main tables of a record with its [`evaluation_of`]: what is spliced and what a page shows first.
+pub(super) fn main_tables(record: &SweepRecord, evaluation: Option<&Evaluation>) -> Vec<Table> {
+    if let Some(evaluation) = evaluation {
+        return vec![targets_reached(record, evaluation)];
     }
     let families = Family::all(record);
     let types: BTreeSet<_> = families.iter().map(|family| family.element).collect();
@@ -86,8 +92,14 @@ pub(super) fn main_tables(record: &SweepRecord) -> Vec<Table> {
 }
 
 /// Which targets a record reaches, where it is worst, and how near the misses are to their bound.
-fn targets_reached(record: &SweepRecord) -> Table {
-    let rows = targets::evaluation::evaluate(record).outcomes.into_iter().map(|outcome| {
+fn targets_reached(record: &SweepRecord, evaluation: &Evaluation) -> Table {
+    let outcomes = &evaluation.outcomes;
+    let verdict = |outcome: &Outcome| match outcome.result {
+        TargetResult::OtherGpu => None,
+        result => Some(result == TargetResult::Pass),
+    };
+    let verdicts = outcomes.iter().map(verdict).collect();
+    let rows = outcomes.iter().map(|outcome| {
         let target = outcome.target;
         let show = |ratio: Option<f64>| or_dash(ratio.map(|ratio| target.yardstick.show(ratio)));
         let worst = outcome.worst();
@@ -104,24 +116,24 @@ fn targets_reached(record: &SweepRecord) -> Table {
         });
         vec![
             target.place.trim().to_owned(),
+            targets::text::word(outcome),
             target.demand(),
-            or_dash(worst.map(|worst| worst.place)),
             format!("{}{doubt}", show(worst.and_then(|worst| worst.ratio))),
             show(outcome.median()),
             format!("{} of {}{undecided}", outcome.passed(), outcome.findings.len()),
             or_dash(stretch),
+            or_dash(worst.map(|worst| worst.place)),
             or_dash(bound),
-            targets::text::word(&outcome),
         ]
     });
     let columns =
-        ["target", "at least", "worst at", "worst", "median", "reached", "stretch", "without waiting", "verdict"];
+        ["target", "verdict", "at least", "worst", "median", "reached", "stretch", "worst at", "without waiting"];
     let caption = format!(
         "Time of what a scan is compared with by its own, in the same rounds; \"without waiting\" is what the kernel of \
          the worst miss reaches when it does not wait for other tiles, and how much of that the scan does: {}.",
         origin(record)
     );
-    explain_marks(Table::new(caption, &columns, rows.collect(), 3))
+    explain_marks(Table::new(caption, &columns, rows.collect(), 3).judged(1, verdicts))
 }
 
 /// The sizes that the table shows, of those that were measured.
@@ -299,7 +311,10 @@ pub(super) fn all_rows(record: &SweepRecord) -> Table {
     let columns: Vec<Column> = SCAN.into_iter().chain(CONFIGURATION).chain(MEDIANS).collect();
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let rows = record.rows.iter().map(|row| columns.iter().map(|(_, cell)| cell(row)).collect());
-    explain_marks(Table::new("Medians.".to_owned(), &names, rows.collect(), 2))
+    // Of many rows, only what is wrong asks for the eye.
+    let verdicts = record.rows.iter().map(|row| (row.status == Status::Wrong).then_some(false));
+    let table = Table::new("Medians.".to_owned(), &names, rows.collect(), 2);
+    explain_marks(table.judged(names.len() - 1, verdicts.collect()))
 }
 
 /// The figures that met no noise criterion, and what was in the way.

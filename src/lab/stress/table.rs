@@ -174,16 +174,21 @@ impl KillTable {
             let _ = write!(text, " {cell:>9}");
         }
         text.push('\n');
+        let _ = writeln!(
+            text,
+            "{}.\nTimes are from the first run to the kill; · is not in the detector's model, – was not run.",
+            self.summary()
+        );
+        text
+    }
+
+    /// How many mutants were killed, and how many harmless variants were not.
+    pub fn summary(&self) -> String {
         let killed = self.mutants.iter().filter(|row| row.kind != Kind::Harmless);
         let (killed, all) = (killed.clone().filter(|row| row.verdict == MutantOutcome::Killed).count(), killed.count());
         let harmless = self.mutants.iter().filter(|row| row.kind == Kind::Harmless);
         let (quiet, variants) = (harmless.clone().filter(|row| row.is_right()).count(), harmless.count());
-        let _ = writeln!(
-            text,
-            "{killed} of {all} mutants killed, {quiet} of {variants} harmless variants let pass.\n\
-             Times are from the first run to the kill; · is not in the detector's model, – was not run."
-        );
-        text
+        format!("{killed} of {all} mutants killed, {quiet} of {variants} harmless variants let pass")
     }
 
     /// Kills by kind and detector, and folded away a line a mutant: for a document.

@@ -144,6 +144,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether the target decides, and with this result.
+    pub fn decides(&self, result: TargetResult) -> bool {
+        self.target.decides && self.result == result
+    }
+
     /// How many figures reach the target.
     pub fn passed(&self) -> usize {
         self.findings.iter().filter(|finding| finding.passed).count()
