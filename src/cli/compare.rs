@@ -122,7 +122,7 @@ pub fn compare(
                     // What only a picture shows is counted only where one is drawn and there is something to count.
                     let looked_back = outcome.counters.is_some_and(|counters| counters.lookback_tiles > 0);
                     let is_drawn = arguments.output.is_some() && looked_back && outcome.verification.passed();
-                    let seeds = arguments.seed()..arguments.seed().saturating_add(SCHEDULES);
+                    let seeds = settings.seed..settings.seed.saturating_add(SCHEDULES);
                     let distances = if is_drawn { device.lookback_distances(request, seeds) } else { Ok(Vec::new()) };
                     row = Some(match distances {
                         Ok(distances) => Row::of_outcome(request, &outcome).with_schedules(&distances),

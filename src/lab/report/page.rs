@@ -94,7 +94,7 @@ fn ranking(record: &Record) -> String {
     });
     let head = cell("th", "", "scan") + &cell("th", "", "n") + &cell("th", TEXT, "best") + &cell("th", TEXT, "then");
     let note = escaped(Ranking::yardstick(record));
-    format!("<h2>Ranking</h2>\n<p class=\"note\">At each size {note}.</p>\n{}", table("", &head, rows))
+    format!("<h2 id=\"ranking\">Ranking</h2>\n<p class=\"note\">At each size {note}.</p>\n{}", table("", &head, rows))
 }
 
 type Column = (&'static str, fn(&Row) -> String);
