@@ -260,7 +260,7 @@ fn the_scanned_array_is_saved_where_one_configuration_runs() {
         2,
         "takes one configuration, and 2 would run",
     );
-    assert_refused(&save("none/more.npy", &[]), 2, "cannot write into");
+    assert_refused(&save("none/more.npy", &[]), 2, "in a folder that is not there");
     assert_refused(&save("more.npy", &["--resume", "--output", &at("results")]), 2, "--resume");
     let intervals = ["--operators", "intervals", "--strategies", "lookback", "--sizes", "10", "--save-output"];
     assert_refused(&compare(&[&intervals[..], &[&at("more.npy")]].concat()), 2, "choose a type of numbers");

@@ -184,6 +184,8 @@ fn check_saved(path: &Path, element: ElementType) -> Result<(), CliError> {
         "is no name of a .npy file, which is what is written; let it end in .npy".to_owned()
     } else if path.symlink_metadata().is_ok() {
         "is there already and is not replaced; choose another name, or delete it".to_owned()
+    } else if path.parent().is_some_and(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        "is in a folder that is not there; make the folder, or choose another".to_owned()
     } else if !ElementType::NUMBERS.contains(&element) {
         format!("cannot hold {element}, for which NumPy has no type; choose a type of numbers")
     } else {
