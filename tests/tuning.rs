@@ -661,7 +661,7 @@ mod command_line {
         let path = folder.path().join("broken.toml");
         fs::write(&path, "name = \n").expect("a file");
         let path = path.to_str().expect("UTF-8");
-        for words in [&["sweep", path, "--dry-run"][..], &["sweep", "quick", "--dry-run", "--tuning", path]] {
+        for words in [&["sweep", path, "--dry-run"][..], &["sweep", "targets", "--dry-run", "--tuning", path]] {
             let output = run(words);
             assert_refused(&output, 2, &["broken.toml", "TOML parse error at line 1"]);
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -718,7 +718,7 @@ mod command_line {
         assert_refused(&compare(&[&tuning[..], &["csv"]].concat()), 2, &[place, "leave up_to out", "table.toml"]);
         write(&[row("lookforward", "")]);
         assert_refused(&compare(&[&tuning[..], &["csv"]].concat()), 2, &["row 1 (i32 sum", "lookforward", "one-wave"]);
-        let sweep = run(&["sweep", "quick", "--dry-run", "--tuning", path.to_str().expect("UTF-8")]);
+        let sweep = run(&["sweep", "targets", "--dry-run", "--tuning", path.to_str().expect("UTF-8")]);
         assert_refused(&sweep, 2, &["row 1 (i32 sum", "lookforward"]);
     }
 }
