@@ -116,6 +116,8 @@ pub struct Cache {
 const ENTRY_MAGIC: &[u8; 16] = b"lookback cubin 1";
 /// Magic, payload length, SHA-256 of the payload. The payload is the resources, then the cubin.
 const ENTRY_HEADER_BYTES: usize = 16 + 8 + 32;
+/// The most that an entry may have.
+const ENTRY_BYTES: u64 = 1 << 30;
 
 impl Cache {
     /// `LOOKBACK_CACHE_DIR`, or the user's cache folder; no cache, and a warning, where neither is.
@@ -162,7 +164,7 @@ impl Cache {
     /// The entry, if there is one and it is whole.
     fn read(&self, key: &str) -> Option<CompiledKernel> {
         let path = self.entry(key)?;
-        let bytes = match std::fs::read(&path) {
+        let bytes = match crate::file::read(&path, ENTRY_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
             Err(error) => {
@@ -663,6 +665,24 @@ mod tests {
             assert_eq!(cache.read("k"), None);
         }
         assert!(cache.warnings().iter().any(|warning| warning.contains("damaged")));
+        cache.write("k", &kernel());
+        assert_eq!(cache.read("k"), Some(kernel()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_entry_that_is_no_file_is_replaced_and_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::in_folder(folder.path());
+        let path = folder.path().join("k.cubin");
+        let pipe = |path: &Path| std::process::Command::new("mkfifo").arg(path).status().is_ok_and(|end| end.success());
+        assert!(pipe(&path), "a pipe that nobody writes to");
+        assert_eq!(cache.read("k"), None);
+        cache.write("k", &kernel());
+        assert_eq!(cache.read("k"), Some(kernel()));
+        std::fs::remove_file(&path).expect("the entry");
+        std::os::unix::fs::symlink("/dev/zero", &path).expect("a link");
+        assert_eq!(cache.read("k"), None);
         cache.write("k", &kernel());
         assert_eq!(cache.read("k"), Some(kernel()));
     }

@@ -1,16 +1,18 @@
 //! The program: compiled, kept, started.
 //!
 //! It is kept under the SHA-256 of its sources, the options and what the compiler says of itself, so a changed kernel
-//! never meets an old program.
+//! never meets an old program. Behind that stands the SHA-256 of the program itself: one that was damaged is not started
+//! but removed and compiled anew.
 
 use super::job::{Job, ThreadSanitizerError};
 use super::report::{self, Ending};
 use crate::kernels::sources::for_host;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
+use std::fs::File;
+use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,6 +30,13 @@ const PROGRAM_OPTIONS: [&str; 2] = ["-O2", "-fno-builtin"];
 
 /// The first race ends the process; a process that ends need not linger for others.
 const SANITIZER_OPTIONS: &str = "halt_on_error=1:exitcode=66:atexit_sleep_ms=0:color=never";
+
+/// How long the program may take to say that it is there, and a compiler to say what it is.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// How long a compiler may take for one file.
+const COMPILE_TIME: Duration = Duration::from_secs(900);
+/// The most that a kept program may have.
+const PROGRAM_BYTES: u64 = 1 << 30;
 
 const DEFINITION: &str = "#define LOOKBACK_THREAD_SANITIZER\n";
 
@@ -74,17 +83,17 @@ impl Program {
         };
         let mut refusal = None;
         for compiler in Compiler::candidates() {
-            let path = folder.join(compiler.key());
-            if !path.exists() {
+            let path = match kept(&folder, &compiler.key()) {
+                Some(path) => path,
                 // The next compiler may have what this one lacks.
-                match compiler.build(&folder, &path) {
+                None => match compiler.build(&folder) {
                     Err(error @ ThreadSanitizerError::NoLibrary { .. }) => {
                         refusal.get_or_insert(error);
                         continue;
                     }
                     built => built?,
-                }
-            }
+                },
+            };
             let words = compiler.version.lines().next().unwrap_or(&compiler.command).to_owned();
             return Self::probe(path, words, temporary);
         }
@@ -102,7 +111,7 @@ impl Program {
         let mut said = String::new();
         for start in [Start::Plain, Start::FixedAddresses] {
             program.start = start;
-            match program.execute("", Duration::from_secs(30)) {
+            match program.execute("", ANSWER_TIME) {
                 Ok(ended) if ended.output.trim() == "ready" => return Ok(program),
                 Ok(ended) => said += &format!("{}{} ", ended.output, ended.errors),
                 Err(error) => said += &format!("{error} "),
@@ -131,44 +140,70 @@ impl Program {
                 command
             }
         };
-        let mut child = command
-            .env("TSAN_OPTIONS", self.options)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        std::thread::scope(|scope| {
-            let output = scope.spawn(|| read_all(output));
-            let errors = scope.spawn(|| read_all(errors));
-            if let Some(mut input) = input {
-                // A program that ends before it has read its jobs says why on the other streams.
-                let _ = input.write_all(jobs.as_bytes());
-            }
-            let deadline = Instant::now() + time_limit;
-            let status = loop {
-                if let Some(status) = child.try_wait()? {
-                    break Some(status);
-                }
-                if Instant::now() >= deadline {
-                    child.kill()?;
-                    child.wait()?;
-                    break None;
-                }
-                std::thread::sleep(Duration::from_millis(2));
-            };
-            Ok(Ended { output: output.join().unwrap_or_default(), errors: errors.join().unwrap_or_default(), status })
-        })
+        execute(command.env("TSAN_OPTIONS", self.options), jobs, time_limit)
     }
 }
 
-/// All that comes, as text; what cannot be read is missing.
-fn read_all(stream: Option<impl Read>) -> String {
-    let mut bytes = Vec::new();
-    if let Some(mut stream) = stream {
-        let _ = stream.read_to_end(&mut bytes);
+/// Runs a process on this input until it ends or its time is over.
+fn execute(command: &mut Command, input: &str, time_limit: Duration) -> Result<Ended, std::io::Error> {
+    // Files, not pipes: what a process that is killed has started may hold a pipe open for ever, and a process that does
+    // not read would let nobody write.
+    let (mut given, mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?, tempfile::tempfile()?);
+    given.write_all(input.as_bytes())?;
+    given.rewind()?;
+    let mut child = command.stdin(given).stdout(output.try_clone()?).stderr(errors.try_clone()?).spawn()?;
+    let deadline = Instant::now() + time_limit;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if Instant::now() >= deadline {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let text = |file: &mut File| -> Result<String, std::io::Error> {
+        file.rewind()?;
+        Ok(String::from_utf8_lossy(&crate::file::read_up_to(file, PROGRAM_BYTES)?).into_owned())
+    };
+    Ok(Ended { output: text(&mut output)?, errors: text(&mut errors)?, status })
+}
+
+/// The whole program that is kept under a key, if there is one. What is damaged under the key is removed.
+fn kept(folder: &Path, key: &str) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let name = entry.file_name();
+        let Some(digest) = name.to_str().and_then(|name| name.strip_prefix(key)?.strip_prefix('-')) else { continue };
+        let path = entry.path();
+        let bytes = crate::file::read(&path, PROGRAM_BYTES);
+        if bytes.is_ok_and(|bytes| hexadecimal(&Sha256::digest(bytes)) == digest) && is_executable(&path) {
+            return Some(path);
+        }
+        // What cannot be removed stands in nobody's way: the new program has another name, or replaces it.
+        let _ = std::fs::remove_file(&path);
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    None
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|file| file.permissions().mode() & 0o100 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Path) -> bool {
+    true
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// A C++ compiler that answers.
@@ -194,9 +229,8 @@ impl Compiler {
 
     fn candidates() -> impl Iterator<Item = Self> {
         Self::commands().into_iter().filter_map(|command| {
-            let output =
-                Self::invoke(&command).arg("--version").output().ok().filter(|output| output.status.success())?;
-            Some(Self { version: String::from_utf8_lossy(&output.stdout).into_owned(), command })
+            let ended = execute(Self::invoke(&command).arg("--version"), "", ANSWER_TIME).ok()?;
+            ended.status?.success().then(|| Self { version: ended.output, command })
         })
     }
 
@@ -228,15 +262,11 @@ impl Compiler {
             add(&unit.name);
             add(&unit.text);
         }
-        hash.finalize().iter().fold(String::new(), |mut key, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(key, "{byte:02x}");
-            key
-        })
+        hexadecimal(&hash.finalize())
     }
 
-    /// Compiles and links the program in a folder of its own beside `path`, and puts it there.
-    fn build(&self, folder: &Path, path: &Path) -> Result<(), ThreadSanitizerError> {
+    /// Compiles and links the program in a folder of its own inside `folder`, puts it there, and says where it is.
+    fn build(&self, folder: &Path) -> Result<PathBuf, ThreadSanitizerError> {
         let folder_error = |source| ThreadSanitizerError::Folder { folder: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         // In the same file system, because only there a rename is atomic.
@@ -283,18 +313,23 @@ impl Compiler {
         let mut arguments = vec!["-fsanitize=thread", "-o", "program"];
         arguments.extend(objects.iter().map(String::as_str));
         self.execute(root, "the program", &arguments)?;
-        std::fs::rename(root.join("program"), path).map_err(folder_error)
+        let program = root.join("program");
+        let digest = hexadecimal(&Sha256::digest(std::fs::read(&program).map_err(folder_error)?));
+        let path = folder.join(format!("{}-{digest}", self.key()));
+        std::fs::rename(program, &path).map_err(folder_error)?;
+        Ok(path)
     }
 
     fn execute(&self, folder: &Path, file: &str, arguments: &[&str]) -> Result<(), ThreadSanitizerError> {
-        let output = Self::invoke(&self.command).args(arguments).current_dir(folder).output()?;
-        if output.status.success() {
+        let ended = execute(Self::invoke(&self.command).args(arguments).current_dir(folder), "", COMPILE_TIME)?;
+        if ended.status.is_some_and(|status| status.success()) {
             return Ok(());
         }
+        let unfinished = format!("it did not end within {} s", COMPILE_TIME.as_secs());
         Err(ThreadSanitizerError::Compile {
             compiler: self.command.clone(),
             file: file.to_owned(),
-            output: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            output: if ended.status.is_none() { unfinished } else { ended.errors.trim().to_owned() },
         })
     }
 }
@@ -338,10 +373,66 @@ mod tests {
     fn a_compiler_without_the_library_is_told_from_a_fault_of_ours() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let compiler = Compiler { command: String::from("false"), version: String::new() };
-        let path = folder.path().join("program");
-        let error = compiler.build(folder.path(), &path).expect_err("'false' compiles nothing");
+        let error = compiler.build(folder.path()).expect_err("'false' compiles nothing");
         assert!(matches!(&error, ThreadSanitizerError::NoLibrary { compiler, .. } if compiler == "false"), "{error}");
-        assert!(!path.exists());
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+
+    /// A compiler that makes a program which answers, in an instant.
+    #[cfg(unix)]
+    fn quick_compiler(folder: &Path) -> Compiler {
+        let script = folder.join("compiler");
+        let text = "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && target=$2; shift; done\n\
+                    [ -n \"$target\" ] && printf '#!/bin/sh\\necho ready\\n' > \"$target\" && chmod +x \"$target\"\nexit 0\n";
+        write_executable(&script, text);
+        Compiler { command: script.display().to_string(), version: String::from("1") }
+    }
+
+    #[cfg(unix)]
+    fn write_executable(path: &Path, text: &str) {
+        std::fs::write(path, text).expect("a file");
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, executable).expect("executable");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_damaged_program_is_never_started_and_is_made_anew() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let compiler = quick_compiler(place.path());
+        let folder = place.path().join("cache");
+        let whole = compiler.build(&folder).expect("it compiles");
+        let text = std::fs::read_to_string(&whole).expect("a program");
+        assert_eq!(kept(&folder, &compiler.key()), Some(whole.clone()));
+        for damaged in ["", &text[..text.len() - 1], "#!/bin/sh\nsleep 1000\n"] {
+            write_executable(&whole, damaged);
+            assert_eq!(kept(&folder, &compiler.key()), None, "{damaged}");
+            assert!(!whole.exists(), "{damaged}");
+            assert_eq!(compiler.build(&folder).expect("it compiles again"), whole);
+            assert_eq!(kept(&folder, &compiler.key()), Some(whole.clone()));
+        }
+        // Whole, and nobody may start it; or no file at all.
+        std::fs::set_permissions(&whole, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("permissions");
+        assert_eq!(kept(&folder, &compiler.key()), None);
+        std::os::unix::fs::symlink("/dev/zero", &whole).expect("a link");
+        assert_eq!(kept(&folder, &compiler.key()), None);
+        let again = compiler.build(&folder).expect("it compiles again");
+        let program = Program::probe(again, String::from("quick"), None).expect("it answers");
+        assert_eq!(program.start, Start::Plain);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_does_not_end_is_given_up_with_whatever_it_has_started() {
+        let start = Instant::now();
+        // The shell's child outlives it and holds its streams; neither reads what is more than a pipe takes.
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo begun; sleep 20; true"]);
+        let input = "x".repeat(1 << 20);
+        let ended = execute(&mut command, &input, Duration::from_millis(300)).expect("it was started");
+        assert!(ended.status.is_none());
+        assert_eq!(ended.output, "begun\n");
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     }
 
     #[test]
