@@ -25,9 +25,9 @@ __device__ void compare_exact(const void* output, const void* reference, u64 n, 
   add_to(result, mismatches, first);
 }
 
-// |output - (high + low)| <= factor * magnitude, by the rules of `is_within_bound` in src/lab/verify.rs: NaN and
-// infinity must be met as such, except that where the prefix sum of |x| passes the type's largest number
-// some order of additions overflows, and no finite result can be asked for.
+// |output - (high + low)| <= factor * magnitude. NaN and infinity must be met as such, except that where the prefix sum of
+// |x| passes the type's largest number some order of additions overflows, and no finite result can be asked for. What
+// such inputs come to is decided on the host, by src/lab/verify.rs, and not by this verdict.
 template <class T>
 __device__ bool within_bound(T found, double high, double low, double magnitude, double factor, double largest) {
   const double infinity = __longlong_as_double(0x7ff0000000000000ll);

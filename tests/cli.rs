@@ -628,3 +628,34 @@ fn no_run_takes_rows_from_another_or_overwrites_what_it_did_not_make() {
     drop(lock);
     assert_eq!(run_into(&busy, &["--sizes", "100"]).status.code(), Some(0));
 }
+
+/// Six numbers of which (2 + 3) + 4 overflows and 2 + (3 + 4) does not.
+fn overflowing_input(folder: &Path) -> String {
+    let input = folder.join("overflowing.bin");
+    let numbers = [1.0, 1.5e308, 1.5e308, -1.5e308, 1.0, 1.0_f64];
+    std::fs::write(&input, numbers.map(f64::to_le_bytes).concat()).unwrap();
+    input.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_overflow_that_depends_on_the_order_is_undecidable_and_not_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = overflowing_input(folder.path());
+    let output = folder.path().join("results");
+    let scan = |format: &str, more: &[&str]| {
+        let words = ["--input", &input, "--types", "f64", "--format", format, "--quiet"];
+        let output = compare(&[&words, more].concat());
+        (output.status.code(), stdout(&output).to_owned())
+    };
+    let (code, text) = scan("table", &["--output", output.to_str().unwrap()]);
+    assert_eq!(code, Some(5), "{text}");
+    assert!(text.contains("undecidable: overflow depends on the order in"), "{text}");
+    assert!(text.contains("results, none wrong, ") && !text.contains("WRONG"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(run(&["report", output.to_str().unwrap()]).status.code(), Some(5));
+    let (code, json) = scan("json", &[]);
+    assert_eq!(code, Some(5));
+    assert!(json.contains("\"undecidable\": ") && json.contains("\"first_undecidable\": 3"), "{json}");
+    let (_, csv) = scan("csv", &[]);
+    assert!(csv.starts_with("strategy,") && csv.contains(",expected,actual,undecidable,first_undecidable,"), "{csv}");
+}

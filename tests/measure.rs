@@ -9,7 +9,7 @@ use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, header, recorder};
 use lookback::lab::measure::point::{Kind, Subject};
 use lookback::lab::measure::record::{Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
-use lookback::lab::measure::run::{NotMeasured, SubjectFacts, SweepError, run_sweep};
+use lookback::lab::measure::run::{self, NotMeasured, SubjectFacts, SweepError, run_sweep};
 use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
@@ -386,4 +386,57 @@ mod tools {
             }
         }
     }
+}
+
+#[test]
+fn what_a_sweep_is_said_to_take_is_what_the_recorded_sweeps_took() {
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    let records = SweepRecord::read_all(&reports).unwrap();
+    for record in &records {
+        let header = &record.header;
+        let mut peers: Vec<String> =
+            record.rows.iter().filter(|row| row.kind == Kind::Peer).map(|row| row.subject.clone()).collect();
+        peers.sort();
+        peers.dedup();
+        let tuning = header.sweep.tuning_on(header.machine.tuning_gpu()).unwrap();
+        let (points, _) = header.sweep.points_by(&peers, &tuning);
+        let expected: f64 =
+            points.iter().map(|point| run::estimate(point, &header.sweep.limits).expected_seconds).sum();
+        let took: f64 = record.points.iter().map(|point| point.seconds).sum();
+        assert!(
+            (0.5..2.0).contains(&(expected / took)),
+            "{}: {expected:.1} s expected, {took:.1} s",
+            header.sweep.name
+        );
+    }
+}
+
+#[test]
+fn a_dry_run_checks_what_a_run_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sweep.toml");
+    let dry_run = |measure: &str| {
+        std::fs::write(&path, format!("name = \"a\"\npurpose = \"b\"\n[[measure]]\nsizes = [\"1000\"]\n{measure}"))
+            .unwrap();
+        let output = assert_cmd::Command::cargo_bin("lookback")
+            .unwrap()
+            .arg("sweep")
+            .arg(&path)
+            .arg("--dry-run")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), said)
+    };
+    for (measure, says) in [
+        ("strategies = [\"lookback\"]\nvts = [0]", "VT (values per thread) is 0"),
+        ("strategies = [\"lookback\"]\nblocks = [33]", "threads per block is 33"),
+    ] {
+        let (code, said) = dry_run(measure);
+        assert!(code == Some(2) && said.contains(says), "{said}");
+    }
+    // The copies, and one of the two; the other would need four warps more than a block has.
+    let (code, said) = dry_run("strategies = [\"lookahead\"]\nblocks = [256, 1024]");
+    assert!(code == Some(0) && said.contains(" 3 subjects"), "{said}");
+    assert!(said.contains("cannot be launched (1 times): lookahead: threads per block is 1024"), "{said}");
 }

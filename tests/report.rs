@@ -681,3 +681,55 @@ fn operators_and_types_of_a_record_stay_apart() {
         assert!(files.contains_key(&format!("quick-h100-throughput-i32-{operator}-exclusive.svg")));
     }
 }
+
+#[test]
+fn a_table_of_mutants_is_drawn_by_its_name_and_what_is_none_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = folder.path().join("mutants-h100.json");
+    fs::copy(root.join("reports/mutants-h100.json"), &table).unwrap();
+    for path in [&table, &folder.path().to_path_buf()] {
+        let output = run(&["report", path.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said} {}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.starts_with("1 table of mutants rendered in "), "{said}");
+        for name in ["mutants-h100.svg", "mutants-h100.html"] {
+            fs::remove_file(folder.path().join(name)).unwrap();
+        }
+    }
+    let other = folder.path().join("package.json");
+    fs::write(&other, "{}").unwrap();
+    let output = run(&["report", other.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("package.json is no table of mutants") && said.contains("records of sweeps"), "{said}");
+}
+
+#[test]
+fn a_row_that_stands_twice_and_a_row_of_another_gpu_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path(), "seeds");
+    let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let mut text = String::new();
+    use std::io::Read as _;
+    flate2::read::GzDecoder::new(fs::File::open(&path).unwrap()).read_to_string(&mut text).unwrap();
+    let row = text.lines().find(|line| line.starts_with("{\"row\"")).unwrap();
+    let digest = "\"gpu_digest\":\"";
+    assert!(row.contains(digest), "each row says its GPU: {row}");
+    let changed = folder.path().join("changed.jsonl");
+    let refused = |text: String, says: &str| {
+        fs::write(&changed, text).unwrap();
+        for words in [
+            &["report"][..],
+            &["compare", "--sweep", "targets", "--record"],
+            &["compare-records", path.to_str().unwrap()],
+        ] {
+            let output = run(&[words, &[changed.to_str().unwrap()]].concat());
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+            assert!(said.contains(says), "{words:?}: {said}");
+        }
+    };
+    refused(format!("{text}{row}\n"), "is the same configuration as line ");
+    refused(text.replacen(digest, &format!("{digest}f"), 2).replacen(&format!("{digest}f"), digest, 1), "another GPU");
+}

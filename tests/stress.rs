@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 fn limits(schedules: u64) -> Limits {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Limits { first_seed: 0, schedules, time: None, threads }
+    Limits { first_seed: 0, schedules, time: None, stop: None, threads }
 }
 
 fn mutants() -> &'static [Mutant] {
@@ -98,7 +98,7 @@ fn tickets_need_one_resident_block_and_static_ids_need_order() {
 fn a_failing_case_is_made_smaller_and_told_step_by_step() {
     let mutant = Mutant::named("relaxed_tag_store").expect("it is one of the kernels'");
     let found = search(Some(mutant), &[Memory::Weak], limits(100), &|_| {}).found.expect("it is killed");
-    let small = shrink(&found, Duration::from_secs(10));
+    let small = shrink(&found, &Limits { time: Some(Duration::from_secs(10)), ..limits(1) });
     assert!(small.case.request.n < found.case.request.n, "{}", small.case);
     assert_eq!(run(&small.case), Err(small.failure.clone()));
     let (text, result) = replay::replay(&small.case, 1000);
@@ -172,4 +172,46 @@ fn the_table_of_mutants_has_a_verdict_for_each() {
         .args(["stress", "--mutants", "--detectors", "cpu-schedules", "--seconds", "0.02", "--add", path, "--quiet"])
         .assert()
         .code(0);
+}
+
+#[test]
+fn every_run_keeps_the_time_asked_for() {
+    let start = Instant::now();
+    let words = ["stress", "--mutants", "--detectors", "cpu-schedules", "--seconds", "0.02", "--runs", "2^30"];
+    let output =
+        Command::cargo_bin("lookback").unwrap().args(words).args(["--format", "json", "--quiet"]).output().unwrap();
+    let table: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cells = |cells: &serde_json::Value| cells["cpu-schedules"]["seconds"].as_f64();
+    let unmutated = cells(&table["unmutated"]).expect("the kernels as they are ran");
+    let longest =
+        table["mutants"].as_array().unwrap().iter().filter_map(|row| cells(&row["detectors"])).fold(0.0, f64::max);
+    // One case may be on the way when the time is over.
+    assert!(unmutated < 5.0 && longest < 5.0, "{unmutated} s of the kernels as they are, {longest} s of a mutant");
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
+#[cfg(unix)]
+#[test]
+fn who_is_interrupted_says_what_was_done() {
+    let interrupt = |words: &[&str], after: Duration| {
+        let mut program = std::process::Command::new(assert_cmd::cargo::cargo_bin!("lookback"));
+        program.args(words).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let child = program.spawn().unwrap();
+        std::thread::sleep(after);
+        let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, said, remarks) = interrupt(&["stress", "--runs", "2^30"], Duration::from_secs(2));
+    assert_eq!(code, Some(130), "{said}{remarks}");
+    assert!(said.contains("runs of at least 8 tiles") && remarks.contains("interrupted"), "{said}{remarks}");
+    let table = ["stress", "--mutants", "--detectors", "cpu-schedules,weak-memory", "--seconds", "30"];
+    let (code, said, remarks) = interrupt(&table, Duration::from_secs(2));
+    assert_eq!(code, Some(130), "{said}{remarks}");
+    assert!(said.contains("mutants killed") && remarks.contains("interrupted"), "{said}{remarks}");
+    let (code, said, _) = interrupt(&["stress", "--runs", "2^30", "--format", "json"], Duration::from_secs(1));
+    assert_eq!(code, Some(130), "{said}");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap()["interrupted"], true);
 }

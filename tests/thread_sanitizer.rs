@@ -254,7 +254,7 @@ fn drawn(
     schedules: u64,
 ) -> Result<lookback::lab::stress::thread_sanitizer::Search, ThreadSanitizerError> {
     let mutant = mutant.map(|name| Mutant::named(name).expect("it is one of the kernels'"));
-    search(detector, mutant, Limits { first_seed: 0, schedules, time: None, threads: 2 })
+    search(detector, mutant, Limits { first_seed: 0, schedules, time: None, stop: None, threads: 2 })
 }
 
 #[test]

@@ -2,15 +2,16 @@
 
 use super::arguments::{CompareArguments, Format};
 use super::console::Console;
-use super::error::{CliError, EXIT_OK, EXIT_WRONG};
+use super::error::{CliError, EXIT_OK, EXIT_UNDECIDABLE, EXIT_WRONG};
 use super::input::{self, Array, npy_file};
 use super::jobs::{Job, Jobs, Scale, nothing_ran};
 use super::table::{CPU_LEGEND, Table};
 use crate::element::ElementType;
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Device, DeviceError, RunSettings};
+use crate::lab::measure::environment::Program;
 use crate::lab::ranking::Ranking;
-use crate::lab::record::{FORMAT, Header, Record, Row, to_csv};
+use crate::lab::record::{FORMAT, Header, Record, Row, Verdict, to_csv};
 use crate::lab::recorder::{Recorder, Skipped, write_anew};
 use crate::lab::report;
 use crate::strategy::plan::ScanRequest;
@@ -65,7 +66,7 @@ pub fn compare(
     let header = Header {
         format: FORMAT,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        git_commit: option_env!("LOOKBACK_GIT_COMMIT").map(str::to_owned),
+        git_commit: Program::this().commit(),
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         command: command_line(),
         seed: arguments.seed(),
@@ -175,7 +176,18 @@ pub fn compare(
         // A failed kernel has a row; here the device itself is missing something.
         return Err(CliError::NoDevice { device: device_word(&description.kind), source });
     }
-    Ok(if record.rows.iter().all(|row| row.verified) { EXIT_OK } else { EXIT_WRONG })
+    Ok(exit_code(&record))
+}
+
+/// What the worst of a record's rows ends the program with.
+pub(super) fn exit_code(record: &Record) -> u8 {
+    if record.count(Verdict::Wrong) + record.count(Verdict::Failed) > 0 {
+        EXIT_WRONG
+    } else if record.count(Verdict::Undecidable) > 0 {
+        EXIT_UNDECIDABLE
+    } else {
+        EXIT_OK
+    }
 }
 
 /// Refuses a place where a result cannot be saved, before anything runs.
@@ -313,7 +325,8 @@ impl Printer {
     }
 
     fn end(&mut self, record: &Record, console: &mut Console) -> Result<(), CliError> {
-        let wrong = record.rows.iter().filter(|row| !row.verified).count();
+        let wrong = record.count(Verdict::Wrong) + record.count(Verdict::Failed);
+        let undecidable = record.count(Verdict::Undecidable);
         match self.format {
             Format::Table => {
                 let mut text = String::from("\n");
@@ -325,9 +338,16 @@ impl Printer {
                 }
                 text.push_str(&ranking(record, console.width()));
                 let results = record.rows.len();
-                text.push_str(&match wrong {
-                    0 => format!("{results} results, each verified in every element: all right\n"),
-                    _ => format!("{results} results, verified in every element: {wrong} WRONG or failed\n"),
+                let undecidable = match undecidable {
+                    0 => String::new(),
+                    rows => format!(", {rows} undecidable: overflow depends on the order"),
+                };
+                text.push_str(&match (wrong, undecidable.is_empty()) {
+                    (0, true) => format!("{results} results, each verified in every element: all right\n"),
+                    (0, false) => format!("{results} results, none wrong{undecidable}\n"),
+                    _ => {
+                        format!("{results} results, verified in every element: {wrong} WRONG or failed{undecidable}\n")
+                    }
                 });
                 console.print(&text)
             }

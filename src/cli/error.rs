@@ -22,6 +22,10 @@ pub const EXIT_USAGE: u8 = 2;
 pub const EXIT_NO_DEVICE: u8 = 3;
 /// Every result was right, and a target of `compare --sweep targets` was missed.
 pub const EXIT_MISSED: u8 = 4;
+/// No result was wrong, and some are neither right nor wrong, because overflow depends on the order of additions.
+pub const EXIT_UNDECIDABLE: u8 = 5;
+/// Ctrl-C ended `stress` before it was done; what a shell says of a program that it ended.
+pub const EXIT_INTERRUPTED: u8 = 130;
 
 /// What ends the program early.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +92,9 @@ pub enum CliError {
     #[cfg(feature = "cpu")]
     #[error(transparent)]
     ThreadSanitizer(#[from] ThreadSanitizerError),
+    /// Nobody can be asked whether to end early.
+    #[error("cannot watch for Ctrl-C")]
+    Interrupt(#[source] std::io::Error),
     /// stdout is gone for another reason than a reader that has read enough.
     #[error("cannot write to stdout")]
     Stdout(#[source] std::io::Error),

@@ -1,12 +1,13 @@
 //! `lookback info`: what is on this machine, and for everything that is missing one line with what to do.
 
+use crate::lab::measure::environment::Program;
 use crate::text::wrapped;
 use std::fmt::Write;
 
 /// The whole text.
 pub fn text() -> String {
     let mut text = String::new();
-    let commit = option_env!("LOOKBACK_GIT_COMMIT").map(|commit| format!(" ({commit})")).unwrap_or_default();
+    let commit = Program::this().commit().map(|commit| format!(" ({commit})")).unwrap_or_default();
     line(&mut text, "lookback", &format!("{}{commit}", env!("CARGO_PKG_VERSION")));
     line(&mut text, "features", &features());
     cpu(&mut text);

@@ -7,6 +7,8 @@ pub mod devices;
 pub mod error;
 pub mod info;
 pub mod input;
+#[cfg(feature = "cpu")]
+pub mod interrupt;
 pub mod jobs;
 mod npy;
 pub mod report;
@@ -103,7 +105,9 @@ Exit codes:
   1  a result was wrong, or a kernel failed
   2  bad arguments, input or output folder
   3  no device or no compiler
-  4  a target missed (compare --sweep targets)";
+  4  a target missed (compare --sweep targets)
+  5  nothing wrong, but sums of floats that overflow in one order of additions
+     and not in another, so that nobody can say";
 
 /// The choices of a list: its name on the left, and they in lines under each other.
 fn words<T: Choice + ToString>(name: &str) -> String {
@@ -140,7 +144,8 @@ A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl;
 `lookback report DIR` turns them into data, plots and page.
 
 Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
-input or output folder, 3 no device or no compiler, 4 a target missed.";
+input or output folder, 3 no device or no compiler, 4 a target missed,
+5 undecidable: overflow depends on the order of additions.";
 
 const TUNE_AFTER_HELP: &str = "\
 Examples:
@@ -170,7 +175,7 @@ Examples:
 const STRESS_EXIT_CODES: &str = "\
 Exit codes: 0 nothing found (--mutants: every mutant killed), 1 a failure
 (--mutants: a survivor, or something harmless reported), 2 bad arguments,
-3 no device or no compiler.";
+3 no device or no compiler, 130 ended by Ctrl-C with nothing found so far.";
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {

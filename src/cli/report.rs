@@ -1,5 +1,6 @@
 //! `lookback report`.
 
+use super::compare::exit_code;
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::record::Status;
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// `lookback report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArguments {
-    /// Folders of `lookback sweep` or `lookback compare`, or records of sweeps
+    /// Folders of `lookback sweep` or `lookback compare`, records of sweeps, or
+    /// tables of mutants
     ///
     /// A folder's page is its index.html, a single record's page is named
     /// after it. With --splice, the records to fill tables from: the folder
@@ -40,39 +42,68 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, CliError> {
     if let Some(document) = &arguments.splice {
         return splice(document, arguments, &mut console);
     }
-    let mut is_right = true;
+    let mut codes = Vec::new();
     for path in &arguments.paths {
-        is_right &=
-            if SweepSource::is_at(path) { sweeps(path, &mut console)? } else { comparison(path, &mut console)? };
+        codes.push(render(path, &mut console)?);
     }
-    Ok(if is_right { EXIT_OK } else { EXIT_WRONG })
+    // One that is wrong outweighs all others.
+    let worst = codes.iter().max_by_key(|&&code| (code == EXIT_WRONG, code));
+    Ok(worst.copied().unwrap_or(EXIT_OK))
 }
 
-fn comparison(directory: &Path, console: &mut Console) -> Result<bool, CliError> {
+/// Renders what is there: what it is says its name.
+fn render(path: &Path, console: &mut Console) -> Result<u8, CliError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if path.is_dir() {
+        let has_mutants = !SweepSource::is_at(path) && !Record::is_in(path) && !report::kill_tables(path)?.is_empty();
+        return match (has_mutants, SweepSource::is_at(path)) {
+            (true, _) => mutants(path, console),
+            (false, true) => sweeps(path, console),
+            (false, false) => comparison(path, console),
+        };
+    }
+    if Record::is_named(&name) {
+        comparison(folder, console)
+    } else if name.ends_with(".json") {
+        mutants(path, console)
+    } else {
+        sweeps(path, console)
+    }
+}
+
+fn mutants(path: &Path, console: &mut Console) -> Result<u8, CliError> {
+    let tables = report::write_kill_tables(path)?;
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let tables = if tables == 1 { "1 table".to_owned() } else { format!("{tables} tables") };
+    console.print(&format!("{tables} of mutants rendered in {}\n", folder.display()))?;
+    Ok(EXIT_OK)
+}
+
+fn comparison(directory: &Path, console: &mut Console) -> Result<u8, CliError> {
     let _lock = lock_folder(directory)?;
     let record = Record::read(directory)?;
     record.write(directory)?;
     let page = report::write(&record, directory)?;
     console.print(&format!("{} rows rendered: {}\n", record.rows.len(), page.display()))?;
-    Ok(record.rows.iter().all(|row| row.verified))
+    Ok(exit_code(&record))
 }
 
-fn sweeps(path: &Path, console: &mut Console) -> Result<bool, CliError> {
+fn sweeps(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     let sources = SweepSource::read_all(path).map_err(report::ReportError::from)?;
     let page = match sources.first() {
         Some(source) if !path.is_dir() => source.directory.join(format!("{}.html", source.stem)),
         _ => path.join("index.html"),
     };
     let pictures = report::write_sweeps(&sources, &page)?;
-    if path.is_dir() {
-        let tables = report::write_kill_tables(path)?;
-        if tables > 0 {
-            console.print(&format!("{tables} tables of mutants rendered in {}\n", path.display()))?;
-        }
+    if path.is_dir() && !report::kill_tables(path)?.is_empty() {
+        mutants(path, console)?;
     }
     let rows: usize = sources.iter().map(|source| source.record.rows.len()).sum();
     console.print(&format!("{rows} rows rendered in {pictures} pictures: {}\n", page.display()))?;
-    Ok(sources.iter().flat_map(|source| &source.record.rows).all(|row| row.status != Status::Wrong))
+    let is_wrong = sources.iter().flat_map(|source| &source.record.rows).any(|row| row.status == Status::Wrong);
+    Ok(if is_wrong { EXIT_WRONG } else { EXIT_OK })
 }
 
 fn splice(document: &Path, arguments: &ReportArguments, console: &mut Console) -> Result<u8, CliError> {

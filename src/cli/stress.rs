@@ -3,8 +3,9 @@
 use super::compare::command_line;
 use super::console::Console;
 use super::error::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
+use super::interrupt;
 use super::stress_arguments::{MemoryChoice, Replayed, StressArguments, StressDevice, StressFormat};
-use crate::lab::measure::environment::processor;
+use crate::lab::measure::environment::{Program, processor};
 use crate::lab::recorder::write_atomically;
 use crate::lab::stress::detector::{Cell, Detector, Limits};
 use crate::lab::stress::detectors::DetectorName;
@@ -16,7 +17,8 @@ use crate::lab::stress::{Case, Mutant, replay};
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long a failing case is made smaller.
 const SHRINKING: Duration = Duration::from_secs(10);
@@ -56,12 +58,13 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
             "{place}: no case can show the mutant {mutant}: its \"when\" excludes all"
         )));
     }
+    let stop = interrupt::watch().map_err(CliError::Interrupt)?;
     if arguments.mutants {
-        return kill_table(arguments, &mut console);
+        return kill_table(arguments, stop, &mut console);
     }
     match arguments.device {
-        StressDevice::Cpu => campaign(mutant, arguments, &mut console),
-        StressDevice::Cuda => gpu_campaign(mutant, arguments, &mut console),
+        StressDevice::Cpu => campaign(mutant, arguments, stop, &mut console),
+        StressDevice::Cuda => gpu_campaign(mutant, arguments, stop, &mut console),
     }
 }
 
@@ -119,13 +122,16 @@ pub(super) fn threads(arguments: &StressArguments) -> usize {
 fn campaign(
     mutant: Option<&'static Mutant>,
     arguments: &StressArguments,
+    stop: &'static AtomicBool,
     console: &mut Console,
 ) -> Result<u8, CliError> {
+    let start = Instant::now();
     let limits = Limits {
         first_seed: arguments.seed,
         schedules: arguments.runs,
         time: arguments.seconds,
         threads: threads(arguments),
+        stop: Some(stop),
     };
     console.start_progress(arguments.runs);
     let found = search(mutant, arguments.memory.unwrap_or(MemoryChoice::Both).memories(), limits, &console.advancer());
@@ -139,6 +145,7 @@ fn campaign(
                 "verdict": "survived", "runs": passed.schedules, "smaller_runs": passed.smaller,
                 "runs_cut_on_purpose": passed.cut, "cases": cases, "elements": passed.elements,
                 "seconds": seconds, "first_seed": arguments.seed, "counts": census,
+                "interrupted": stop.load(Ordering::Relaxed),
             });
             console.print(&format!("{document:#}\n"))?;
         } else {
@@ -153,9 +160,10 @@ fn campaign(
                 counts(&census),
             ))?;
         }
-        return Ok(EXIT_OK);
+        return Ok(interrupt::exit_code(stop, EXIT_OK, console));
     };
-    let small = shrink(&found, SHRINKING);
+    let time = limits.remaining(start).map_or(SHRINKING, |time| time.min(SHRINKING));
+    let small = shrink(&found, &Limits { time: Some(time), ..limits });
     if arguments.format == StressFormat::Json {
         let document = serde_json::json!({
             "verdict": "killed", "runs": passed.launches() + 1, "cases": cases, "seconds": seconds,
@@ -215,7 +223,12 @@ use super::stress_gpu::{campaign as gpu_campaign, replay as gpu_replay};
 const NO_CUDA: CliError = CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" };
 
 #[cfg(not(feature = "cuda"))]
-fn gpu_campaign(_: Option<&'static Mutant>, _: &StressArguments, _: &mut Console) -> Result<u8, CliError> {
+fn gpu_campaign(
+    _: Option<&'static Mutant>,
+    _: &StressArguments,
+    _: &'static AtomicBool,
+    _: &mut Console,
+) -> Result<u8, CliError> {
     Err(NO_CUDA)
 }
 
@@ -224,7 +237,7 @@ fn gpu_replay(_: &str, _: &StressArguments, _: &mut Console) -> Result<u8, CliEr
     Err(NO_CUDA)
 }
 
-fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
+fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &mut Console) -> Result<u8, CliError> {
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
     let mut chosen = arguments.detectors.clone().unwrap_or_else(|| {
         let is_asked = |detector: &DetectorName| arguments.device == StressDevice::Cuda || !detector.row().needs_gpu;
@@ -243,12 +256,13 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
         schedules: RUNS_A_MUTANT,
         time: Some(arguments.seconds.unwrap_or(SECONDS_A_MUTANT)),
         threads: threads(arguments),
+        stop: Some(stop),
     };
     let mutants = Mutant::all().map_err(usage)?;
     let (name, processors) = processor();
     let mut table = KillTable {
         program: format!("lookback {}", env!("CARGO_PKG_VERSION")),
-        git_commit: option_env!("LOOKBACK_GIT_COMMIT").map(str::to_owned),
+        git_commit: Program::this().commit(),
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         command: command_line(),
         machine: BTreeMap::from([("processor".to_owned(), format!("{name}, {processors} processors"))]),
@@ -278,9 +292,9 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
             row.set(*name, cell);
             console.advance(1);
         }
-        // Beside the mutants the kernels as they are, over as many runs as all of them had together.
+        // Beside the mutants the kernels as they are, over as many runs as all of them had together, in the time asked for.
         console.show_progress(format!("{name} unmutated"));
-        let limits = Limits { schedules: runs.max(arguments.runs), time: None, ..limits };
+        let limits = Limits { schedules: runs.max(arguments.runs), time: arguments.seconds, ..limits };
         table.unmutated.insert(*name, examine(detector, None, &limits));
         if let Ok(detector) = detector {
             table.machine.extend(detector.facts());
@@ -306,7 +320,8 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
             is_missing |= arguments.detectors.is_some() || name.row().needs_gpu;
         }
     }
-    for row in table.wrong_rows().filter(|row| row.was_asked()) {
+    let is_interrupted = stop.load(Ordering::Relaxed);
+    for row in table.wrong_rows().filter(|row| row.was_asked() && !is_interrupted) {
         let what = if row.verdict == MutantOutcome::Killed {
             "is harmless, but was reported"
         } else {
@@ -320,11 +335,14 @@ fn kill_table(arguments: &StressArguments, console: &mut Console) -> Result<u8, 
             console.remark(&format!("{} reports the kernels as they are: {how}{again}", detector.name()));
         }
     }
-    Ok(match (is_missing, table.is_right()) {
+    let code = match (is_missing, table.is_right()) {
         (true, _) => EXIT_NO_DEVICE,
         (false, true) => EXIT_OK,
+        // Nobody knows what the mutants that were not asked about would have come to.
+        (false, false) if is_interrupted && table.false_alarms().next().is_none() => EXIT_OK,
         (false, false) => EXIT_WRONG,
-    })
+    };
+    Ok(interrupt::exit_code(stop, code, console))
 }
 
 /// The table with the columns of an earlier one, and its JSON.
@@ -338,8 +356,15 @@ fn with_columns(table: &KillTable, earlier: Option<&KillTable>) -> (KillTable, S
 }
 
 fn examine(detector: &mut Result<Box<dyn Detector>, String>, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+    let is_stopped = || limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+    let interrupted = || Cell::NotRun { why: "interrupted".to_owned() };
     match detector {
-        Ok(detector) => detector.examine(mutant, limits),
+        Ok(_) if is_stopped() => interrupted(),
+        Ok(detector) => match detector.examine(mutant, limits) {
+            // It was not given the time to find anything.
+            Cell::Survived { .. } if is_stopped() => interrupted(),
+            cell => cell,
+        },
         Err(why) => Cell::NotRun { why: why.clone() },
     }
 }

@@ -58,7 +58,8 @@ pub struct StressArguments {
     /// at least so many of the kernels as they are
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = parse_runs)]
     pub runs: u64,
-    /// Seconds after which to end, whatever has been run
+    /// Seconds after which to end, whatever has been run; with --mutants after
+    /// which each detector leaves each mutant, and the kernels as they are
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     pub seconds: Option<Duration>,
     /// Seed of the first case; the others follow

@@ -3,6 +3,7 @@
 
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_USAGE, EXIT_WRONG};
+use super::interrupt;
 use super::stress_arguments::{StressArguments, StressFormat};
 use crate::cuda::CudaError;
 use crate::kernels::mutant::Mutant;
@@ -16,6 +17,7 @@ use crate::lab::stress::gpu::{
 use clap::Args;
 use indicatif::HumanCount;
 use std::io::{self, Write};
+use std::sync::atomic::AtomicBool;
 
 /// Runs that a replay makes with other seeds, if the case's own passes.
 const REPLAYED_RUNS: u64 = 20_000;
@@ -62,6 +64,8 @@ pub fn run_child(arguments: &StressGpuArguments) -> anyhow::Result<u8> {
         mutant: arguments.mutant,
         palette: arguments.palette,
         is_small: arguments.small,
+        // Ctrl-C reaches this process, too, and is no crash.
+        stop: Some(interrupt::watch()?),
     };
     let report = match &arguments.replay {
         Some(line) => reproduce(line, &settings, &mut |_| {}),
@@ -96,6 +100,7 @@ impl From<StressError> for CliError {
 pub(super) fn campaign(
     mutant: Option<&'static Mutant>,
     arguments: &StressArguments,
+    stop: &'static AtomicBool,
     console: &mut Console,
 ) -> Result<u8, CliError> {
     let palette = if mutant.is_some() { PALETTE_OF_MUTANT } else { palette_of(arguments.runs) };
@@ -105,6 +110,7 @@ pub(super) fn campaign(
         seed: arguments.seed,
         mutant,
         palette,
+        stop: Some(stop),
         ..GpuStressSettings::default()
     };
     look_for_a_gpu()?;
@@ -121,7 +127,8 @@ pub(super) fn campaign(
         stress(&settings, &mut progress)
     };
     console.end_progress();
-    tell(&report?, arguments, console)
+    let code = tell(&report?, arguments, console)?;
+    Ok(interrupt::exit_code(stop, code, console))
 }
 
 /// Runs the case of a failure again, with its own seed and then with others.

@@ -5,7 +5,7 @@ use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::compare::{THRESHOLD, compare_records};
 use crate::lab::measure::environment::{Program, processor};
-use crate::lab::measure::point::Point;
+use crate::lab::measure::point::{Entry, Point};
 use crate::lab::measure::record::{FORMAT, Opened, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
 use crate::lab::measure::run::{self, Laboratory, Progress, SweepError, SweepSummary};
 use crate::lab::measure::sampling::Figure;
@@ -14,8 +14,9 @@ use crate::lab::measure::stopping::Stop;
 use crate::lab::measure::sweep::{SHIPPED, SweepFile};
 use crate::strategy::StrategyChoice;
 use crate::strategy::tuning::{Gpu, TuningTable};
-use crate::text::format_size;
+use crate::text::{format_size, wrapped};
 use clap::Args;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -161,10 +162,11 @@ pub(super) fn measure(
     let estimate = run::estimate_sweep(&points, &file.limits, header.machine.processors);
     console.print(&format!("{} on {}, driver {}\n", file.name, header.machine.gpu, header.machine.driver))?;
     console.remark(&format!(
-        "{} points, about {} (time-outs allow {} and compilation)",
+        "{} points, about {} (time-outs allow {}), and up to {} to compile what is not kept yet",
         points.len(),
         in_words(estimate.expected_seconds),
         in_words(estimate.at_most_seconds),
+        in_words(estimate.compile_seconds),
     ));
     console.start_progress(points.iter().map(|point| cost(point, &file)).sum());
     let mut failed = None;
@@ -295,7 +297,9 @@ fn list() -> Result<String, CliError> {
         let file = SweepFile::open(name)?;
         let (points, _) = file.points(&peer_names());
         let estimate = run::estimate_sweep(&points, &file.limits, 16);
-        let _ = writeln!(text, "{name:<9} about {}\n          {}\n", in_words(estimate.expected_seconds), file.purpose);
+        let (measure, compile) = (in_words(estimate.expected_seconds), in_words(estimate.compile_seconds));
+        let purpose = wrapped(&file.purpose, 70).join("\n          ");
+        let _ = writeln!(text, "{name:<9} about {measure}, at first {compile} more to compile\n          {purpose}\n");
     }
     let _ =
         writeln!(text, "{SELF_TEST:<9} about a minute\n          Measures the timer itself, by kernels of known time.");
@@ -313,7 +317,7 @@ fn describe(file: &SweepFile) -> Result<String, CliError> {
             "{:<12} n = {:<10} {:>4} subjects {:>8.1} s  {offsets}",
             point.instance.to_string(),
             format_size(point.n),
-            point.entries.len(),
+            point.entries.iter().filter(|entry| point.refusal(entry).is_none()).count(),
             estimate.expected_seconds
         );
         let _ = writeln!(text, "{}", line.trim_end());
@@ -321,12 +325,24 @@ fn describe(file: &SweepFile) -> Result<String, CliError> {
     for skipped in &skipped {
         let _ = writeln!(text, "skipped: {} ({})", skipped.what, skipped.why);
     }
+    let refused = |point: &Point| {
+        let of = |entry: &Entry| Some(format!("{}: {}", entry.subject.name(), point.refusal(entry)?));
+        point.entries.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
+    points.iter().flat_map(refused).for_each(|refusal| *refusals.entry(refusal).or_default() += 1);
+    for (refusal, times) in &refusals {
+        for line in wrapped(&format!("cannot be launched ({times} times): {refusal}"), 80) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
     let estimate = run::estimate_sweep(&points, &file.limits, processor().1);
     let _ = writeln!(
         text,
-        "\nabout {} on an H100, compilation on this machine's processors included; time-outs allow {}",
+        "\nabout {} on an H100, time-outs allow {};\nup to {} more to compile kernels on this machine's processors, where none are kept",
         in_words(estimate.expected_seconds),
-        in_words(estimate.at_most_seconds)
+        in_words(estimate.at_most_seconds),
+        in_words(estimate.compile_seconds)
     );
     Ok(text)
 }
@@ -393,7 +409,10 @@ impl Table {
             };
             if let Some(verdict) = verdict {
                 let reason = row.reason.as_deref().and_then(|reason| reason.lines().next()).unwrap_or("");
-                let _ = writeln!(text, "{start}  {verdict}: {reason}");
+                let _ = writeln!(text, "{start}  {verdict}");
+                for line in wrapped(reason, 76) {
+                    let _ = writeln!(text, "    {line}");
+                }
                 continue;
             }
             let time = |figure: Figure| match row.figure(figure) {

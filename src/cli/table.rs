@@ -1,8 +1,8 @@
 //! The table on stdout: 80 columns, a line a configuration, as it finishes.
 
-use crate::lab::record::Row;
+use crate::lab::record::{Row, Verdict};
 use crate::strategy::{Composition, Pattern, ScanConfig, Strategy};
-use crate::text::{fitted, format_size, significant};
+use crate::text::{fitted, format_size, significant, wrapped};
 use std::fmt::Write;
 
 /// Turns rows into lines, with a heading wherever another scan begins.
@@ -52,10 +52,11 @@ impl Table {
             let name = name_and_size(&row.strategy_with_choice(), &format_size(row.n));
             format!("{name} {:>2} {:>5}", number(row.vt), number(row.block_threads))
         };
-        let verdict = match (&row.failure, row.verified) {
-            (Some(_), _) => "FAILED",
-            (None, true) => "ok",
-            (None, false) => "WRONG",
+        let verdict = match row.verdict() {
+            Verdict::Failed => "FAILED",
+            Verdict::Right => "ok",
+            Verdict::Wrong => "WRONG",
+            Verdict::Undecidable => "open",
         };
         let line = if timed {
             let time = row.time_us.map_or("-".to_owned(), |time| significant(time, 9));
@@ -77,9 +78,10 @@ impl Table {
             for line in failure.lines() {
                 let _ = writeln!(lines, "{}", fitted(&format!("  {line}"), 80));
             }
-        } else if !row.verified {
-            let first = row.first_mismatch.map_or("?".to_owned(), |first| first.to_string());
-            let _ = writeln!(lines, "  {} of {} elements are wrong, the first at index {first}", row.mismatches, row.n);
+        } else if let Some(complaint) = row.complaint() {
+            for line in wrapped(&complaint, 78) {
+                let _ = writeln!(lines, "  {line}");
+            }
         }
         lines
     }

@@ -20,6 +20,10 @@ pub trait Monoid {
     fn same(left: &Self::Value, right: &Self::Value) -> bool {
         bytemuck::bytes_of(left) == bytemuck::bytes_of(right)
     }
+    /// A value for people.
+    fn text(value: &Self::Value) -> String {
+        format!("{value:?}")
+    }
 }
 
 /// Code that is written once for every instance.
@@ -134,6 +138,9 @@ impl Monoid for Affine {
             addend: left.addend.wrapping_mul(right.multiplier).wrapping_add(right.addend),
         }
     }
+    fn text(AffineMap { multiplier, addend }: &AffineMap) -> String {
+        format!("{multiplier}·x + {addend}")
+    }
 }
 
 impl Monoid for Bicyclic {
@@ -146,6 +153,9 @@ impl Monoid for Bicyclic {
             left: left.left.wrapping_add(right.left).wrapping_sub(cancelled),
             right: left.right.wrapping_add(right.right).wrapping_sub(cancelled),
         }
+    }
+    fn text(BicyclicPair { left, right }: &BicyclicPair) -> String {
+        format!("q^{left} p^{right}")
     }
 }
 
@@ -164,6 +174,13 @@ impl Monoid for Intervals {
             IndexInterval { first: left.first, last: right.last }
         } else {
             IndexInterval::ERROR
+        }
+    }
+    fn text(value: &IndexInterval) -> String {
+        match *value {
+            IndexInterval::EMPTY => "no index".to_owned(),
+            IndexInterval::ERROR => "indices that are no neighbours".to_owned(),
+            IndexInterval { first, last } => format!("indices {first} to {last}"),
         }
     }
 }
@@ -226,6 +243,37 @@ impl Instance {
             }
         }
         visit_instance(self, Identity)
+    }
+
+    /// left ⊕ right, each the bytes of one element.
+    ///
+    /// # Panics
+    /// When there are fewer bytes or more.
+    pub fn combine(self, left: &[u8], right: &[u8]) -> Vec<u8> {
+        struct Combine<'a>(&'a [u8], &'a [u8]);
+        impl InstanceVisitor for Combine<'_> {
+            type Output = Vec<u8>;
+            fn visit<M: Monoid>(self) -> Vec<u8> {
+                let read = |bytes| bytemuck::pod_read_unaligned(bytes);
+                bytemuck::bytes_of(&M::combine(read(self.0), read(self.1))).to_vec()
+            }
+        }
+        visit_instance(self, Combine(left, right))
+    }
+
+    /// A value for people, from the bytes of one element.
+    ///
+    /// # Panics
+    /// When there are fewer bytes or more.
+    pub fn text(self, bytes: &[u8]) -> String {
+        struct Text<'a>(&'a [u8]);
+        impl InstanceVisitor for Text<'_> {
+            type Output = String;
+            fn visit<M: Monoid>(self) -> String {
+                M::text(&bytemuck::pod_read_unaligned(self.0))
+            }
+        }
+        visit_instance(self, Text(bytes))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::bounds::{Array, BoundsCheck};
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
-use crate::lab::verify::{Verification, verify};
+use crate::lab::verify::verify;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Kernel, Plan, ScanRequest, Step};
 use crate::strategy::{Descriptor, Mode};
@@ -401,7 +401,11 @@ impl Device for CpuDevice {
             let mut verification = verify(request, &dataset, scanned.output.contents());
             if !scanned.untouched {
                 // Whoever writes beside the output is wrong even if the output is right.
-                verification = Verification { mismatches: verification.mismatches.max(1), ..verification };
+                if verification.mismatches == 0 {
+                    verification.mismatches = 1;
+                    verification.expected = Some("nothing written beside the output".to_owned());
+                    verification.actual = Some("other bytes beside it, or in the input".to_owned());
+                }
             }
             Outcome {
                 verification,

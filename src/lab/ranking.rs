@@ -1,6 +1,6 @@
 //! What came of a comparison: at each size the strategies from the best on, each with its ratio to the best.
 
-use crate::lab::record::{Record, Row};
+use crate::lab::record::{Record, Row, Verdict};
 use crate::strategy::StrategyChoice;
 use std::fmt;
 
@@ -100,7 +100,9 @@ impl SizeRanking {
                     best.push((value, row.strategy_with_choice()));
                 }
                 Some((value, row)) => best.push((value, row.strategy_with_choice() + &distinction(row, &right))),
-                None if mine.iter().any(|row| !row.verified) => not_right.push(choice.name()),
+                None if mine.iter().any(|row| matches!(row.verdict(), Verdict::Wrong | Verdict::Failed)) => {
+                    not_right.push(choice.name());
+                }
                 None => {}
             }
         }

@@ -12,9 +12,12 @@ use crate::lab::recorder::{
     write_atomically,
 };
 use crate::lab::statistics::Summary;
+use crate::lab::verify::Verification;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fmt::Debug;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -89,6 +92,18 @@ pub struct Row {
     pub mismatches: u64,
     /// The first of them.
     pub first_mismatch: Option<u64>,
+    /// What that one must be, in words.
+    #[serde(default)]
+    pub expected: Option<String>,
+    /// What it is.
+    #[serde(default)]
+    pub actual: Option<String>,
+    /// Sums of floats that are neither right nor wrong, because overflow depends on the order of additions.
+    #[serde(default)]
+    pub undecidable: u64,
+    /// The first of them.
+    #[serde(default)]
+    pub first_undecidable: Option<u64>,
     /// Median GPU time of one scan.
     pub time_us: Option<f64>,
     /// A quarter of the samples took no longer.
@@ -138,6 +153,19 @@ pub struct Row {
     pub chosen_strategy: Option<Strategy>,
 }
 
+/// What came of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every element was right.
+    Right,
+    /// Nothing was wrong, but overflow depends on the order of additions, so that some sums are neither right nor wrong.
+    Undecidable,
+    /// An element was wrong.
+    Wrong,
+    /// The kernel failed.
+    Failed,
+}
+
 impl Row {
     /// The row of a configuration that `auto` came to.
     #[must_use]
@@ -148,7 +176,7 @@ impl Row {
     }
 
     /// What was run, without what came of it.
-    fn configuration(&self) -> impl PartialEq {
+    fn configuration(&self) -> impl PartialEq + Debug {
         let instance = (self.element, self.operator, self.mode, self.n, self.in_place);
         let kernel = (self.vt, self.block_threads, self.pattern, self.composition, self.descriptor, self.tile_order);
         let offsets = (self.input_offset_bytes, self.output_offset_bytes);
@@ -200,6 +228,10 @@ impl Row {
         row.verified = outcome.verification.passed();
         row.mismatches = outcome.verification.mismatches;
         row.first_mismatch = outcome.verification.first_mismatch;
+        row.expected.clone_from(&outcome.verification.expected);
+        row.actual.clone_from(&outcome.verification.actual);
+        row.undecidable = outcome.verification.undecidable;
+        row.first_undecidable = outcome.verification.first_undecidable;
         if let Some(timing) = outcome.timing.as_ref().filter(|timing| timing.median_ns > 0.0) {
             let bytes = 2.0 * request.n as f64 * request.instance().element().bytes() as f64;
             row.time_us = Some(rounded(timing.median_ns / 1000.0, 3));
@@ -268,6 +300,10 @@ impl Row {
             verified: false,
             mismatches: 0,
             first_mismatch: None,
+            expected: None,
+            actual: None,
+            undecidable: 0,
+            first_undecidable: None,
             time_us: None,
             time_lower_quartile_us: None,
             time_upper_quartile_us: None,
@@ -290,6 +326,30 @@ impl Row {
             failure: None,
             chosen_strategy: None,
         }
+    }
+
+    /// What came of it.
+    pub const fn verdict(&self) -> Verdict {
+        match (&self.failure, self.verified, self.undecidable > 0 && self.mismatches == 0) {
+            (Some(_), ..) => Verdict::Failed,
+            (None, true, _) => Verdict::Right,
+            (None, false, true) => Verdict::Undecidable,
+            (None, false, false) => Verdict::Wrong,
+        }
+    }
+
+    /// What is not right with the result, in a sentence; nothing where all is, or where there is none.
+    pub fn complaint(&self) -> Option<String> {
+        let verification = Verification {
+            compared: self.n,
+            mismatches: self.mismatches,
+            first_mismatch: self.first_mismatch,
+            expected: self.expected.clone(),
+            actual: self.actual.clone(),
+            undecidable: self.undecidable,
+            first_undecidable: self.first_undecidable,
+        };
+        verification.complaint().filter(|_| self.failure.is_none())
     }
 
     /// Element type and operator in words; a damaged record may hold a pair that does not exist.
@@ -345,6 +405,13 @@ impl Format for Record {
             Line::Skipped(skipped) => self.skipped.push(skipped),
         }
     }
+
+    fn identity(line: &Line) -> Option<String> {
+        match line {
+            Line::Row(row) => Some(format!("{:?}", row.configuration())),
+            Line::Skipped(_) => None,
+        }
+    }
 }
 
 const JSON: &str = "data.json";
@@ -379,6 +446,16 @@ impl Record {
         }
     }
 
+    /// Whether a folder has one, whole or interrupted.
+    pub fn is_in(directory: &Path) -> bool {
+        [JSON, PARTIAL].iter().any(|name| directory.join(name).exists())
+    }
+
+    /// Whether a file of this name holds one.
+    pub fn is_named(name: &str) -> bool {
+        [JSON, PARTIAL].contains(&name)
+    }
+
     /// What an interrupted run left; nothing where it was killed before it had written a line.
     fn read_partial(directory: &Path) -> Result<Option<Self>, RecordError> {
         let path = directory.join(PARTIAL);
@@ -394,7 +471,20 @@ impl Record {
             return Ok(None);
         };
         check_version::<Self>(&text, &json)?;
-        parse(&text, &json, 1).map(Some)
+        let record: Self = parse(&text, &json, 1)?;
+        let mut seen = HashMap::new();
+        for (index, row) in record.rows.iter().enumerate() {
+            if let Some(earlier) = seen.insert(format!("{:?}", row.configuration()), index) {
+                let reason = format!(
+                    "row {} is the same configuration as row {}, and would count twice",
+                    index + 1,
+                    earlier + 1
+                );
+                // Where in the text the row begins, nobody knows any more.
+                return Err(RecordError::Damaged { path: json, line: 1, reason });
+            }
+        }
+        Ok(Some(record))
     }
 
     /// Writes `data.json` and `data.csv`, each whole or not at all, and removes what an interrupted run left.
@@ -408,6 +498,11 @@ impl Record {
         write_atomically(&directory.join(JSON), self.to_json().as_bytes())?;
         let partial = directory.join(PARTIAL);
         if_there(fs::remove_file(&partial).map_err(io_error("remove", &partial))).map(drop)
+    }
+
+    /// Rows with this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.rows.iter().filter(|row| row.verdict() == verdict).count()
     }
 
     /// The record as JSON text.
@@ -532,7 +627,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::lab::device::{Counters, Timing};
     use crate::lab::recorder::from_lines;
-    use crate::lab::verify::Verification;
     use crate::strategy::ScanConfig;
     use std::time::Duration;
 
@@ -564,7 +658,7 @@ pub(crate) mod tests {
             ..Counters::default()
         };
         Outcome {
-            verification: Verification { compared: n, mismatches: 0, first_mismatch: None },
+            verification: Verification::right(n),
             counters: (!timed).then_some(counters),
             timing: timed.then(|| Timing { samples_ns: vec![1000.0, 2000.0, 3000.0], median_ns: 2000.0 }),
             executor_time: (!timed).then(|| Duration::from_millis(5)),
@@ -641,6 +735,24 @@ pub(crate) mod tests {
                 Err(error) => assert!(lines == 0 && matches!(error, RecordError::Damaged { line: 1, .. }), "{error}"),
             }
         }
+    }
+
+    #[test]
+    fn a_row_that_stands_twice_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(small_record(directory.path()));
+        let partial = directory.path().join(PARTIAL);
+        let text = fs::read_to_string(&partial).unwrap();
+        let row = text.lines().nth(1).unwrap();
+        fs::write(&partial, format!("{text}{row}\n")).unwrap();
+        let error = Record::read(directory.path()).unwrap_err();
+        assert!(matches!(&error, RecordError::Damaged { line: 5, reason, .. } if reason.contains("line 2")), "{error}");
+        fs::remove_file(&partial).unwrap();
+        let mut record = small_record(directory.path()).finish().unwrap().0;
+        record.rows.push(record.rows[0].clone());
+        fs::write(directory.path().join(JSON), record.to_json()).unwrap();
+        let error = Record::read(directory.path()).unwrap_err();
+        assert!(error.to_string().contains("row 3 is the same configuration as row 1"), "{error}");
     }
 
     #[test]

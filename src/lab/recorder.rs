@@ -10,6 +10,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,14 @@ pub trait Format: From<Self::Header> {
 
     /// Adds a line that was read or is being written.
     fn add(&mut self, line: Self::Line);
+
+    /// What no two lines of a record have in common, if a line says what was run.
+    fn identity(line: &Self::Line) -> Option<String>;
+
+    /// Why a line does not belong to this record, if it does not.
+    fn refusal(&self, _: &Self::Line) -> Option<String> {
+        None
+    }
 }
 
 /// Something that was asked for and not run.
@@ -131,9 +140,17 @@ pub fn read_lines<F: Format>(path: &Path) -> Result<F, RecordError> {
 pub(super) fn from_lines<F: Format>(text: &[u8], path: &Path) -> Result<F, RecordError> {
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let mut record: Option<F> = None;
+    let mut seen = HashMap::new();
     for (index, line) in text[..whole].split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
         if let Some(record) = &mut record {
-            record.add(parse(line, path, index + 1)?);
+            let line = parse(line, path, index + 1)?;
+            let earlier = F::identity(&line).and_then(|identity| seen.insert(identity, index + 1));
+            let twice =
+                earlier.map(|earlier| format!("it is the same configuration as line {earlier}, and would count twice"));
+            if let Some(reason) = twice.or_else(|| record.refusal(&line)) {
+                return Err(RecordError::Damaged { path: path.to_owned(), line: index + 1, reason });
+            }
+            record.add(line);
         } else {
             check_version::<F>(line, path)?;
             let First::Header(header) = parse(line, path, index + 1)?;

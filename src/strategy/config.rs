@@ -37,6 +37,28 @@ impl Default for ScanConfig {
     }
 }
 
+impl ScanConfig {
+    /// Whether some strategy takes it.
+    ///
+    /// # Errors
+    /// When VT, the threads of a block, or pattern and composition together are nothing that any strategy takes.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let Self { vt, block_threads, pattern, composition, .. } = *self;
+        if !(1..=abi::LOOKBACK_MAXIMUM_VT).contains(&vt) {
+            return Err(ConfigError::Vt(vt));
+        }
+        if !(abi::LOOKBACK_WARP_LANES..=abi::LOOKBACK_MAXIMUM_BLOCK_THREADS).contains(&block_threads)
+            || !block_threads.is_multiple_of(abi::LOOKBACK_WARP_LANES)
+        {
+            return Err(ConfigError::BlockThreads(block_threads));
+        }
+        if pattern == Pattern::Shuffle && composition == Composition::Block {
+            return Err(ConfigError::ShuffleAcrossBlock);
+        }
+        Ok(())
+    }
+}
+
 /// A configuration that cannot be launched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {

@@ -2,7 +2,7 @@
 //! plan.
 
 use super::planner::{Planner, access_width};
-use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy};
+use super::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use crate::abi;
 use crate::element::{Instance, Problem};
 
@@ -105,17 +105,7 @@ impl Plan {
     /// The planner of a request whose configuration can be launched.
     fn planner(request: &ScanRequest) -> Result<Planner, ConfigError> {
         let ScanConfig { vt, block_threads, pattern, composition, descriptor, tile_order } = request.config;
-        if !(1..=abi::LOOKBACK_MAXIMUM_VT).contains(&vt) {
-            return Err(ConfigError::Vt(vt));
-        }
-        if !(abi::LOOKBACK_WARP_LANES..=abi::LOOKBACK_MAXIMUM_BLOCK_THREADS).contains(&block_threads)
-            || !block_threads.is_multiple_of(abi::LOOKBACK_WARP_LANES)
-        {
-            return Err(ConfigError::BlockThreads(block_threads));
-        }
-        if pattern == Pattern::Shuffle && composition == Composition::Block {
-            return Err(ConfigError::ShuffleAcrossBlock);
-        }
+        request.config.check()?;
         let problem = request.problem;
         if request.mode == Mode::InclusiveMinusInput && !request.instance().has_inverse() {
             return Err(ConfigError::NoInverse(problem.to_string()));

@@ -108,7 +108,13 @@ impl Laboratory for MockLaboratory {
     fn verify(&mut self, entry: usize) -> Result<Result<Verification, NotMeasured>, DeviceError> {
         let is_wrong = (self.made_up.is_wrong)(self.subject(entry));
         let compared = self.point().n;
-        Ok(Ok(Verification { compared, mismatches: u64::from(is_wrong), first_mismatch: is_wrong.then_some(3) }))
+        Ok(Ok(Verification {
+            mismatches: u64::from(is_wrong),
+            first_mismatch: is_wrong.then_some(3),
+            expected: is_wrong.then(|| "5".to_owned()),
+            actual: is_wrong.then(|| "4".to_owned()),
+            ..Verification::right(compared)
+        }))
     }
 
     fn sampler(&mut self) -> &mut dyn Sampler<Error = DeviceError> {

@@ -38,6 +38,9 @@ pub enum CheckError {
     /// It has too many events for the search.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// It may not go on.
+    #[error("the executions of {tiles} tiles were not all looked at in the time allowed")]
+    Unfinished { tiles: usize },
 }
 
 named! {
@@ -126,8 +129,16 @@ pub fn check_ptx(ptx: &str, tiles: usize) -> Result<Report, CheckError> {
 /// # Errors
 /// When the model gets too large.
 pub fn check(sequences: &Sequences, tiles: usize) -> Result<Report, CheckError> {
-    let parts = Part::ALL.iter().map(|&part| check_part(sequences, tiles, part)).collect::<Result<_, _>>()?;
-    Ok(Report { tiles, parts })
+    check_while(sequences, tiles, &|| true)
+}
+
+/// The same as long as it may go on.
+///
+/// # Errors
+/// When the model gets too large, or it may not go on.
+pub fn check_while(sequences: &Sequences, tiles: usize, goes_on: &dyn Fn() -> bool) -> Result<Report, CheckError> {
+    let part = |&part: &Part| check_part_while(sequences, tiles, part, goes_on);
+    Ok(Report { tiles, parts: Part::ALL.iter().map(part).collect::<Result<_, _>>()? })
 }
 
 /// Checks one part.
@@ -135,6 +146,15 @@ pub fn check(sequences: &Sequences, tiles: usize) -> Result<Report, CheckError> 
 /// # Errors
 /// When the model gets too large.
 pub fn check_part(sequences: &Sequences, tiles: usize, part: Part) -> Result<PartReport, CheckError> {
+    check_part_while(sequences, tiles, part, &|| true)
+}
+
+fn check_part_while(
+    sequences: &Sequences,
+    tiles: usize,
+    part: Part,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<PartReport, CheckError> {
     let started = Instant::now();
     let mut report = PartReport {
         part,
@@ -146,14 +166,22 @@ pub fn check_part(sequences: &Sequences, tiles: usize, part: Part) -> Result<Par
     if report.violation.is_none() {
         let mut run = |model: Model<'_>| -> Result<ControlFlow<()>, CheckError> {
             report.programs += 1;
+            let mut is_finished = goes_on();
             let statistics = axioms::search(&model.program, &mut |execution| match model.judge(execution) {
+                _ if !is_finished => ControlFlow::Break(()),
                 Some(what) => {
                     let execution = execution.transcript(&|cell, value| model.describe(cell, value));
                     report.violation = Some(Violation { what, execution });
                     ControlFlow::Break(())
                 }
-                None => ControlFlow::Continue(()),
+                None => {
+                    is_finished = goes_on();
+                    ControlFlow::Continue(())
+                }
             })?;
+            if !is_finished {
+                return Err(CheckError::Unfinished { tiles });
+            }
             report.statistics.add(statistics);
             Ok(if report.violation.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };

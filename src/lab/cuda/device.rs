@@ -7,7 +7,7 @@
 //! and stay what earlier runs left, because that is what users' launches find.
 
 use super::harness::{
-    self, GpuHarness, Slot, TIME_LIMIT, driver_cuda, elapsed_ns, kernel_module_version, on_all_cores,
+    self, Found, GpuHarness, Slot, TIME_LIMIT, driver_cuda, elapsed_ns, kernel_module_version, on_all_cores,
 };
 use crate::cuda::compile::Compiler;
 use crate::cuda::error::CudaError;
@@ -18,7 +18,7 @@ use crate::gpu::{Architecture, Gpu};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing};
 use crate::lab::statistics::Summary;
-use crate::lab::verify::{Verification, error_factor};
+use crate::lab::verify::{Sum, Verification, error_factor, may_overflow, verify};
 use crate::strategy::plan::{Plan, ScanRequest};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use std::collections::HashSet;
@@ -43,6 +43,8 @@ struct Loaded {
     n: u64,
     master: Buffer,
     reference: LoadedReference,
+    /// On the host, where sums of floats may overflow: that is looked into there.
+    overflowing: Option<Dataset>,
 }
 
 enum LoadedReference {
@@ -135,7 +137,8 @@ impl CudaDevice {
             },
         };
         let master = upload(&dataset.input, "the input")?;
-        self.loaded = Some(Loaded { instance: dataset.instance, n: dataset.n, master, reference });
+        let overflowing = may_overflow(dataset).then(|| dataset.clone());
+        self.loaded = Some(Loaded { instance: dataset.instance, n: dataset.n, master, reference, overflowing });
         Ok(())
     }
 
@@ -167,7 +170,7 @@ impl CudaDevice {
         let first_ns = run.launch_timed(1, TIME_LIMIT)?;
         let mut verification = run.verify()?;
         let mut timing = None;
-        if settings.samples > 0 && verification.passed() && !scan.kernels.is_empty() {
+        if settings.samples > 0 && verification.mismatches == 0 && !scan.kernels.is_empty() {
             timing = Some(run.time(settings.samples, first_ns)?);
             if request.in_place {
                 // Scanned over and over, the array holds what no reference says; so once more from the start.
@@ -307,12 +310,46 @@ impl Run<'_> {
         if input.mismatches > 0 {
             return Err(CudaError::InputChanged { what: what(), elements: input.mismatches, first: input.first });
         }
-        let output = found.of(Slot::Output);
-        Ok(Verification {
-            compared: request.n,
-            mismatches: output.mismatches,
-            first_mismatch: (output.mismatches > 0).then_some(output.first),
-        })
+        if let Some(dataset) = &self.loaded.overflowing {
+            let mut bytes = vec![0; dataset.input.len()];
+            output.download(0, &mut bytes, &gpu.stream)?;
+            return Ok(verify(request, dataset, &bytes));
+        }
+        let mut verification = Verification::right(request.n);
+        let Found { mismatches, first } = found.of(Slot::Output);
+        if mismatches > 0 {
+            let mut actual = vec![0; request.instance().element().bytes()];
+            output.download(first * actual.len() as u64, &mut actual, &gpu.stream)?;
+            verification.mismatches = mismatches;
+            verification.first_mismatch = Some(first);
+            verification.expected = Some(self.expected(first)?);
+            verification.actual = Some(request.instance().text(&actual));
+        }
+        Ok(verification)
+    }
+
+    /// What the reference says of an element of the output, in words.
+    fn expected(&self, index: u64) -> Result<String, CudaError> {
+        let Loaded { instance, reference, .. } = self.loaded;
+        let at = index.checked_sub(self.scan.request.mode.lag());
+        match (reference, at) {
+            (_, None) => Ok(instance.text(&instance.identity_bytes())),
+            (LoadedReference::Exact(reference), Some(at)) => {
+                let mut value = vec![0; instance.element().bytes()];
+                reference.download(at * value.len() as u64, &mut value, &self.gpu.stream)?;
+                Ok(instance.text(&value))
+            }
+            (LoadedReference::Rounded { high, low, magnitude }, Some(at)) => {
+                let number = |array: &Buffer| -> Result<f64, CudaError> {
+                    let mut bytes = [0; 8];
+                    array.download(8 * at, &mut bytes, &self.gpu.stream)?;
+                    Ok(f64::from_le_bytes(bytes))
+                };
+                let low = low.as_ref().map_or(Ok(0.0), number)?;
+                let bound = error_factor(&self.scan.request) * number(magnitude)?;
+                Ok(Sum { high: number(high)?, low, bound }.text())
+            }
+        }
     }
 
     /// The bytes of the output.

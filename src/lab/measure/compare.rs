@@ -152,6 +152,15 @@ pub fn compare_records(
             comparison.remarks.push(format!("the {what} differ: {before} before, {after} now"));
         }
     }
+    for (which, records, rows) in [("old", old, &old_rows), ("new", new, &new_rows)] {
+        let twice = records.iter().map(|record| record.rows.len()).sum::<usize>() - rows.len();
+        if twice > 0 {
+            let text = format!(
+                "{twice} rows of the {which} records stand in several of them; each counts once, as the last file has it"
+            );
+            comparison.remarks.push(text);
+        }
+    }
     comparison.only_new = new_rows.keys().filter(|key| !old_rows.contains_key(*key)).count();
     for (index, (key, before)) in old_rows.iter().enumerate() {
         progress(index, old_rows.len());
@@ -354,6 +363,14 @@ mod tests {
     fn another_gpu_is_remarked() {
         let comparison = compare(&[record("A", &[])], &[record("B", &[])]);
         assert_eq!(comparison.remarks.len(), 1);
+    }
+
+    #[test]
+    fn what_stands_in_several_records_counts_once_and_is_remarked() {
+        let old = [record("A", &[(1, 100.0), (2, 100.0)]), record("A", &[(1, 100.0)])];
+        let comparison = compare(&old, &old[..1]);
+        assert_eq!(comparison.changes.len(), 2);
+        assert!(comparison.remarks.iter().any(|remark| remark.starts_with("1 rows of the old records")));
     }
 
     #[test]

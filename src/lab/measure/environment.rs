@@ -6,7 +6,9 @@
 use crate::strategy::tuning::Gpu;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
 
 /// A GPU and what works it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,16 +152,26 @@ pub struct Program {
 
 impl Program {
     /// This program. The commit is what the build was told in `LOOKBACK_GIT_COMMIT` (a trailing "-dirty" says
-    /// that the tree had changes), else what the source folder of the build says now, else unknown.
+    /// that the tree had changes), else what the build's folder says now, if the program was built from what is there,
+    /// else unknown.
     pub fn this() -> Self {
         let (git_commit, git_dirty) = match option_env!("LOOKBACK_GIT_COMMIT").filter(|commit| !commit.is_empty()) {
             Some(commit) => {
                 let clean = commit.strip_suffix("-dirty");
                 (Some(clean.unwrap_or(commit).to_owned()), Some(clean.is_some()))
             }
-            None => from_checkout(),
+            None => {
+                let program = std::env::current_exe().ok();
+                program.and_then(|program| origin(Path::new(env!("CARGO_MANIFEST_DIR")), &program)).unzip()
+            }
         };
         Self { version: env!("CARGO_PKG_VERSION").to_owned(), git_commit, git_dirty, kernels_sha256: kernels_sha256() }
+    }
+
+    /// The commit, with "-dirty" behind it where the tree had changes.
+    pub fn commit(&self) -> Option<String> {
+        let dirty = if self.git_dirty == Some(true) { "-dirty" } else { "" };
+        self.git_commit.as_ref().map(|commit| format!("{commit}{dirty}"))
     }
 }
 
@@ -180,15 +192,56 @@ fn kernels_sha256() -> String {
     "none".to_owned()
 }
 
-/// Commit and dirty flag of the folder that the program was built from, where that is a checkout still.
-fn from_checkout() -> (Option<String>, Option<bool>) {
+/// Files and folders of the package that the program is made of.
+const SOURCES: [&str; 7] = ["src", "cuda", "sweeps", "tuning", "build.rs", "Cargo.toml", "Cargo.lock"];
+
+/// The commit that a program in the file `program` was built from in the folder `package`, and whether there were changes
+/// beside it. Asked when the program runs: a build script that asked would compile everything anew at each commit.
+fn origin(package: &Path, program: &Path) -> Option<(String, bool)> {
+    // As cargo judges it: a source that is newer than the program is not in it.
+    let built = program.metadata().and_then(|file| file.modified()).ok()?;
+    if SOURCES.iter().any(|source| newest(&package.join(source)).is_some_and(|changed| changed > built)) {
+        return None;
+    }
+    let of_package = std::fs::read(package.join(".cargo_vcs_info.json"));
+    if let Ok(text) = of_package {
+        return packed(&text);
+    }
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(["-C", env!("CARGO_MANIFEST_DIR")]).args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let mut git = Command::new("git");
+        // Another repository that the caller works in says nothing of this one.
+        git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE");
+        let output = git.arg("-C").arg(package).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     };
-    let commit = git(&["rev-parse", "HEAD"]);
-    let dirty = git(&["status", "--porcelain"]).map(|changes| !changes.is_empty());
-    (commit, dirty)
+    // A package that lies inside somebody's own repository has a prefix there, and none of its commits.
+    let answer = git(&["rev-parse", "--show-prefix", "HEAD"])?;
+    let commit = answer.strip_prefix('\n')?.to_owned();
+    let changes = git(&[&["status", "--porcelain", "--"][..], &SOURCES].concat())?;
+    Some((commit, !changes.is_empty()))
+}
+
+/// What `cargo package` wrote of the commit.
+fn packed(text: &[u8]) -> Option<(String, bool)> {
+    #[derive(Deserialize)]
+    struct Packed {
+        git: Git,
+    }
+    #[derive(Deserialize)]
+    struct Git {
+        sha1: String,
+        #[serde(default)]
+        dirty: bool,
+    }
+    let Packed { git } = serde_json::from_slice(text).ok()?;
+    Some((git.sha1, git.dirty))
+}
+
+/// When something in a file or folder was changed last: a folder, when a name in it was.
+fn newest(path: &Path) -> Option<SystemTime> {
+    let changed = path.metadata().and_then(|file| file.modified()).ok();
+    let inside = std::fs::read_dir(path).into_iter().flatten().flatten().filter_map(|entry| newest(&entry.path()));
+    inside.chain(changed).max()
 }
 
 #[cfg(test)]
@@ -233,6 +286,53 @@ pub(crate) mod tests {
         if nvml_wrapper::Nvml::init().is_err() {
             assert_eq!(ask_nvml([1; 16]), None);
         }
+    }
+
+    #[test]
+    fn the_commit_is_that_of_the_sources_that_the_program_was_built_from() {
+        let place = tempfile::tempdir().unwrap();
+        let package = place.path().join("package");
+        let program = place.path().join("program");
+        let git = |folder: &Path, arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "-C"]);
+            let output = git.arg(folder).args(arguments).output().ok()?;
+            output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim().to_owned())
+        };
+        std::fs::create_dir_all(package.join("src")).unwrap();
+        std::fs::write(package.join("src/main.rs"), "fn main() {}").unwrap();
+        let Some(_) = git(&package, &["init", "--quiet"]) else { return println!("skipped: there is no git") };
+        let build = || {
+            std::fs::write(&program, "").unwrap();
+            let later = SystemTime::now() + std::time::Duration::from_secs(5);
+            std::fs::File::options().write(true).open(&program).unwrap().set_modified(later).unwrap();
+        };
+        build();
+        assert_eq!(origin(&package, &program), None, "no commit");
+        git(&package, &["add", "."]).unwrap();
+        git(&package, &["commit", "--quiet", "-m", "first"]).unwrap();
+        let first = git(&package, &["rev-parse", "HEAD"]).unwrap();
+        assert_eq!(origin(&package, &program), Some((first.clone(), false)));
+        // What a run leaves behind is no change of the program.
+        std::fs::create_dir(package.join("report")).unwrap();
+        std::fs::write(package.join("report/data.json"), "{}").unwrap();
+        assert_eq!(origin(&package, &program), Some((first.clone(), false)));
+        std::fs::write(package.join("src/more.rs"), "").unwrap();
+        build();
+        assert_eq!(origin(&package, &program), Some((first, true)), "built with a file that no commit has");
+        // The folder has moved on, and the program has not.
+        let later = SystemTime::now() + std::time::Duration::from_secs(60);
+        std::fs::File::options().write(true).open(package.join("src/main.rs")).unwrap().set_modified(later).unwrap();
+        assert_eq!(origin(&package, &program), None);
+        // Somebody else's repository around a package.
+        let inner = package.join("vendor/lookback");
+        std::fs::create_dir_all(inner.join("src")).unwrap();
+        build();
+        assert_eq!(origin(&inner, &program), None);
+        let info = r#"{"git": {"sha1": "0123abc"}, "path_in_vcs": ""}"#;
+        std::fs::write(inner.join(".cargo_vcs_info.json"), info).unwrap();
+        assert_eq!(origin(&inner, &program), Some(("0123abc".to_owned(), false)));
+        assert_eq!(origin(&place.path().join("nowhere"), &program), None);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::sampling::Figure;
 use crate::element::Instance;
-use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::{ConfigError, Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::text::format_size;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -175,6 +176,12 @@ impl Point {
     /// Bytes of the input.
     pub const fn input_bytes(&self) -> u64 {
         self.n * self.instance.element().bytes() as u64
+    }
+
+    /// Why an entry of this point cannot be launched on any GPU, if it cannot.
+    pub fn refusal(&self, entry: &Entry) -> Option<ConfigError> {
+        let (strategy, mode, config) = entry.subject.scan()?;
+        Plan::new(&ScanRequest::aligned(self.instance, strategy, mode, config, self.n)).err()
     }
 
     /// What is scanned, in words: "i32 sum n = 2^20, offsets 1,3".

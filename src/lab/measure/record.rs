@@ -27,7 +27,8 @@
 //! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `cold`, `stream`, `graph` and `latency` hold
 //! a [`FigureRecord`] each, or `null` where the figure was not asked for. Of the subject `auto`, `chosen_strategy` and
 //! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
-//! few samples or by the full rule. In a figure
+//! few samples or by the full rule. `gpu_digest` is that of the header's GPU: a row of another one, and a configuration
+//! that stands twice, are refused when the record is read. In a figure
 //!
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
@@ -141,6 +142,9 @@ pub struct SweepRow {
     /// In which pass of `lookback tune` its figures were measured; `None` in other sweeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<Pass>,
+    /// The GPU's digest ([`Machine::gpu_digest`]); older records do not say it in each row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_digest: Option<String>,
     /// Widest access of a lane in bytes.
     pub access_bytes: Option<u32>,
     /// Kernel launches of one scan.
@@ -298,6 +302,7 @@ impl SweepRow {
             tile_order: config.filter(|_| single_pass).map(|config| config.tile_order),
             chosen_strategy,
             pass: None,
+            gpu_digest: None,
             access_bytes: None,
             launches: None,
             registers: None,
@@ -344,19 +349,19 @@ impl SweepRow {
     /// measured.
     pub fn key(&self) -> String {
         let mut key = format!("{} {} n={} {}", self.element, self.operator, self.n, self.subject);
-        let parts = [
-            self.mode.map(|mode| mode.to_string()),
+        let configuration = [
             self.vt.map(|vt| format!("VT {vt}")),
             self.block_threads.map(|threads| format!("{threads} threads")),
             self.pattern.map(|pattern| pattern.to_string()),
             self.composition.map(|composition| composition.to_string()),
             self.descriptor.map(|descriptor| descriptor.to_string()),
             self.tile_order.map(|order| order.to_string()),
-            (!self.offsets.is_aligned()).then(|| self.offsets.to_string()),
         ];
         // What `auto` came to may be another configuration in another record, and is compared all the same.
-        let told = if self.chosen_strategy.is_some() { 1 } else { parts.len() };
-        parts[..told].iter().flatten().for_each(|part| key.extend([" ", part]));
+        let configuration = configuration.into_iter().filter(|_| self.chosen_strategy.is_none()).flatten();
+        let offsets = (!self.offsets.is_aligned()).then(|| self.offsets.to_string());
+        let mode = self.mode.map(|mode| mode.to_string());
+        mode.into_iter().chain(configuration).chain(offsets).for_each(|part| key.extend([" ", &part]));
         key
     }
 }
@@ -461,6 +466,21 @@ impl Format for SweepRecord {
             Line::Resumed(resumed) => self.resumed.push(resumed),
             Line::Finished(finished) => self.finished = Some(finished),
         }
+    }
+
+    fn identity(line: &Line) -> Option<String> {
+        match line {
+            Line::Row(row) => Some(format!("{} {:?}", row.key(), row.pass)),
+            _ => None,
+        }
+    }
+
+    fn refusal(&self, line: &Line) -> Option<String> {
+        let Line::Row(row) = line else { return None };
+        let (header, digest) = (&self.header.machine, row.gpu_digest.as_ref()?);
+        (*digest != header.gpu_digest).then(|| {
+            format!("the row was measured on another GPU ({digest}) than the header names ({})", header.gpu_identity())
+        })
     }
 }
 
@@ -574,12 +594,13 @@ impl SweepRecorder {
         self.record().points.iter().any(|done| (done.element, done.operator, done.n, done.offsets) == wanted)
     }
 
-    /// Keeps a row.
+    /// Keeps a row, with the GPU that the header names.
     ///
     /// # Errors
     /// When the disk refuses it.
     pub fn row(&mut self, row: SweepRow) -> Result<(), RecordError> {
-        self.keep(Line::Row(Box::new(row)))
+        let gpu_digest = Some(self.record().header.machine.gpu_digest.clone());
+        self.keep(Line::Row(Box::new(SweepRow { gpu_digest, ..row })))
     }
 
     /// Says that all rows of a point are kept.

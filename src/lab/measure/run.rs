@@ -277,12 +277,15 @@ pub fn measure_point(
                 rows.push(Some(row));
             }
             Ok(verification) => {
-                if verification.passed() {
-                    right.push(index);
-                    row.status = Status::Measured;
-                } else {
-                    row.status = Status::Wrong;
-                    row.reason = Some("wrong before timing; not timed".to_owned());
+                match verification.complaint() {
+                    None => {
+                        right.push(index);
+                        row.status = Status::Measured;
+                    }
+                    Some(complaint) => {
+                        row.status = Status::Wrong;
+                        row.reason = Some(format!("wrong before timing, and not timed: {complaint}"));
+                    }
                 }
                 row.verification = Some(verification);
                 rows.push(Some(row));
@@ -339,10 +342,11 @@ pub fn measure_point(
         let verified = laboratory.verify(index)?;
         let Some(row) = &mut rows[index] else { continue };
         match verified {
-            Ok(verification) if verification.passed() => row.verification = Some(verification),
             Ok(verification) => {
-                row.status = Status::Wrong;
-                row.reason = Some("right before timing, wrong after it".to_owned());
+                if let Some(complaint) = verification.complaint() {
+                    row.status = Status::Wrong;
+                    row.reason = Some(format!("right before timing, wrong after it: {complaint}"));
+                }
                 row.verification = Some(verification);
             }
             Err(NotMeasured::Unsupported(reason) | NotMeasured::NotLaunchable(reason)) => {
@@ -380,8 +384,10 @@ fn compare_with_copy(rows: &mut [Option<SweepRow>], entries: &[Entry], figure: F
 /// How long a sweep takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// What to expect on an H100, in seconds.
+    /// What to expect on an H100 whose kernels are compiled, in seconds.
     pub expected_seconds: f64,
+    /// What compiling all of its kernels takes, in seconds: nothing of those that the cache has.
+    pub compile_seconds: f64,
     /// What the time-outs allow at most, in seconds, without compilation.
     pub at_most_seconds: f64,
 }
@@ -394,6 +400,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     const SAMPLE_OVERHEAD_NS: f64 = 120e3;
     /// Overwriting the L2.
     const OVERWRITE_NS: f64 = 60e3;
+    // What cannot be launched takes no time.
+    let entries: Vec<&Entry> = point.entries.iter().filter(|entry| point.refusal(entry).is_none()).collect();
     let bytes = 2.0 * point.input_bytes() as f64;
     let copy_ns = bytes / COPY_BYTES_PER_NS;
     let mut expected_ns = copy_ns * 4.0 + 1e6;
@@ -401,7 +409,7 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     for &figure in Figure::ALL {
         let mut figure_ns = 0.0;
         let mut subjects = 0.0;
-        for entry in point.entries.iter().filter(|entry| entry.figures.contains(&figure)) {
+        for entry in entries.iter().filter(|entry| entry.figures.contains(&figure)) {
             let run_ns = 3e3 + copy_ns * relative_cost(&entry.subject, point.n);
             let sample_ns = match figure {
                 Figure::Cold => run_ns + OVERWRITE_NS,
@@ -422,11 +430,11 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
         at_most_ns += f64::from(PATIENCE) * time_out_ns;
     }
     // Made ready, run and verified twice; the verdict reads the output and makes the input anew.
-    for entry in &point.entries {
+    for entry in &entries {
         let run_ns = copy_ns * relative_cost(&entry.subject, point.n);
         expected_ns += 2.0 * (run_ns + 2.0 * copy_ns) + 2e6;
     }
-    Estimate { expected_seconds: expected_ns * 1e-9, at_most_seconds: at_most_ns * 1e-9 }
+    Estimate { expected_seconds: expected_ns * 1e-9, compile_seconds: 0.0, at_most_seconds: at_most_ns * 1e-9 }
 }
 
 /// Time of a subject by the time of a copy, on an H100, roughly.
@@ -442,11 +450,12 @@ fn relative_cost(subject: &Subject, n: u64) -> f64 {
     }
 }
 
-/// Estimates a whole sweep, compilation of its kernels included in what to expect.
+/// Estimates a whole sweep, and the compilation of its kernels by so many processors.
 pub fn estimate_sweep(points: &[Point], limits: &Limits, processors: u64) -> Estimate {
     /// NVRTC's time for a kernel, the slow ones (VT 64, 1024 threads) averaged in.
     const COMPILE_SECONDS: f64 = 0.5;
-    let mut total = Estimate { expected_seconds: FIRST_WARM_UP.as_secs_f64() + 1.0, at_most_seconds: 0.0 };
+    let before = FIRST_WARM_UP.as_secs_f64() + 1.0;
+    let mut total = Estimate { expected_seconds: before, compile_seconds: 0.0, at_most_seconds: 0.0 };
     for point in points {
         let estimate = estimate(point, limits);
         total.expected_seconds += estimate.expected_seconds;
@@ -455,7 +464,9 @@ pub fn estimate_sweep(points: &[Point], limits: &Limits, processors: u64) -> Est
     let mut configurations = HashSet::new();
     for point in points {
         for entry in &point.entries {
-            if let Some((strategy, mode, config)) = entry.subject.scan() {
+            if let Some((strategy, mode, config)) = entry.subject.scan()
+                && point.refusal(entry).is_none()
+            {
                 let exclusive = mode != crate::strategy::Mode::Inclusive;
                 let kernel = (strategy, is_bound(&entry.subject));
                 configurations.insert((point.instance.canonical(), kernel, config.vt, config.block_threads, exclusive));
@@ -465,6 +476,6 @@ pub fn estimate_sweep(points: &[Point], limits: &Limits, processors: u64) -> Est
     // A single pass is one kernel; two are about what the other strategies have.
     let kernels: f64 =
         configurations.iter().map(|(_, (strategy, _), ..)| if strategy.is_single_pass() { 1.0 } else { 2.0 }).sum();
-    total.expected_seconds += COMPILE_SECONDS * kernels / processors.max(1) as f64;
+    total.compile_seconds = COMPILE_SECONDS * kernels / processors.max(1) as f64;
     total
 }

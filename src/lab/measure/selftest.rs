@@ -185,10 +185,11 @@ fn sample(
     }
     for (index, entry) in point.entries.iter().enumerate() {
         match laboratory.verify(index)? {
-            Ok(verification) if verification.passed() => {}
             Ok(verification) => {
-                fail(format!("{}: {} elements are wrong", entry.subject.name(), verification.mismatches));
-                return Ok(None);
+                if let Some(complaint) = verification.complaint() {
+                    fail(format!("{}: {complaint}", entry.subject.name()));
+                    return Ok(None);
+                }
             }
             Err(NotMeasured::Unsupported(why) | NotMeasured::NotLaunchable(why)) => {
                 fail(format!("{}: {why}", entry.subject.name()));

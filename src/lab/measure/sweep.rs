@@ -31,7 +31,7 @@ use super::sampling::{Figure, SamplingSettings};
 use super::stopping::StoppingRule;
 use crate::element::{ElementType, Operator};
 use crate::strategy::tuning::{TuningError, TuningTable};
-use crate::strategy::{Mode, StrategyChoice};
+use crate::strategy::{Mode, ScanConfig, StrategyChoice};
 use crate::text::{SizeError, parse_array_size};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -298,6 +298,12 @@ impl SweepFile {
                     Offsets::MOST
                 ));
             }
+            let default = ScanConfig::default();
+            let vts = group.vts.iter().map(|&vt| ScanConfig { vt, ..default });
+            let blocks = group.blocks.iter().map(|&block_threads| ScanConfig { block_threads, ..default });
+            if let Some(error) = vts.chain(blocks).find_map(|config| config.check().err()) {
+                return wrong(error.to_string());
+            }
             if group.strategies.is_empty() && group.peers.is_empty() {
                 return wrong("a [[measure]] names neither strategies nor peers".to_owned());
             }
@@ -356,6 +362,10 @@ pub(super) mod tests {
             (format!("{start}[[measure]]\nsizes = [\"1\"]\nstrategies = [\"lookforward\"]"), "lookforward"),
             (format!("{start}[limits]\nminimum_samples = 1\n{group}[\"1\"]"), "at least 2"),
             (format!("{start}{group}[\"2^45\"]"), "2^44"),
+            (format!("{start}{group}[\"1\"]\nvts = [8, 0]"), "VT (values per thread) is 0; it must be from 1 to 64"),
+            (format!("{start}{group}[\"1\"]\nvts = [65]"), "VT (values per thread) is 65"),
+            (format!("{start}{group}[\"1\"]\nblocks = [33]"), "threads per block is 33; it must be a multiple of 32"),
+            (format!("{start}{group}[\"1\"]\nblocks = [2048]"), "threads per block is 2048"),
         ] {
             assert!(parse(&text).contains(says), "{says}: {}", parse(&text));
         }

@@ -13,7 +13,11 @@ pub enum ReportError {
     #[error(transparent)]
     Splice(#[from] SpliceError),
     /// A file named as a table of mutants is none.
-    #[error("{} is no table of mutants: {reason}", path.display())]
+    #[error(
+        "{} is no table of mutants: {reason}; `lookback report` draws those (*.json), records of sweeps (*.jsonl.gz) and \
+         folders of `lookback compare`",
+        path.display()
+    )]
     KillTable { path: PathBuf, reason: String },
     /// The drawing library refused.
     #[error("cannot draw the plot {plot}: {reason}")]

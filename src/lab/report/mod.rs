@@ -75,12 +75,14 @@ fn write_if_changed(path: &Path, text: &str) -> Result<(), RecordError> {
     write_atomically(path, text.as_bytes())
 }
 
-/// Renders picture and page of every table of mutants in a folder, beside its record; returns how many there are.
+/// Renders picture and page of a table of mutants, or of every one in a folder, beside its record; returns how many there
+/// are.
 ///
 /// # Errors
 /// When a record cannot be read, or the folder cannot be written.
-pub fn write_kill_tables(directory: &Path) -> Result<usize, ReportError> {
-    let tables = kill_tables(directory)?;
+pub fn write_kill_tables(path: &Path) -> Result<usize, ReportError> {
+    let tables = kill_tables(path)?;
+    let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     for (stem, table) in &tables {
         let picture = kill_table::svg(table)
             .map_err(|refusal| ReportError::Drawing { plot: stem.clone(), reason: refusal.to_string() })?;

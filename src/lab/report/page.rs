@@ -3,7 +3,7 @@
 use super::html::{END, cell, escaped, facts, folded_if_long, head, judged, link, list, table};
 use super::svg::Plot;
 use crate::lab::ranking::Ranking;
-use crate::lab::record::{Record, Row};
+use crate::lab::record::{Record, Row, Verdict};
 use crate::text::{format_size, or_dash, significant};
 use std::fmt::Write;
 
@@ -62,11 +62,12 @@ pub fn html(record: &Record, plots: &[Plot]) -> String {
 }
 
 fn summary(record: &Record) -> String {
-    let wrong = record.rows.iter().filter(|row| !row.verified).count();
-    let verdict = match (record.rows.len(), wrong) {
-        (0, _) => return "No results.".to_owned(),
-        (_, 0) => judged(true, "all right"),
-        (_, wrong) => judged(false, &format!("{wrong} wrong")),
+    let wrong = record.count(Verdict::Wrong) + record.count(Verdict::Failed);
+    let verdict = match (record.rows.len(), wrong, record.count(Verdict::Undecidable)) {
+        (0, ..) => return "No results.".to_owned(),
+        (_, 0, 0) => judged(true, "all right"),
+        (_, 0, open) => format!("none wrong, {open} undecidable, because overflow depends on the order"),
+        (_, wrong, _) => judged(false, &format!("{wrong} wrong")),
     };
     let results = record.rows.len();
     format!("{results} results, every element of each compared with a sequential reference: {verdict}.")
@@ -134,14 +135,15 @@ fn results(rows: &[&Row], timed: bool) -> String {
     let columns: Vec<&Column> = SHARED.iter().chain(if timed { TIMED } else { COUNTED }).collect();
     let names = columns.iter().map(|(name, _)| *name).chain(["result"]);
     let row = |row: &&Row| {
-        let verdict = match (&row.failure, row.verified) {
-            (Some(failure), _) => cell("td", &format!(" class=\"bad\" title=\"{}\"", escaped(failure)), "failed"),
-            (None, true) => cell("td", " class=\"good\"", "right"),
-            (None, false) => {
-                let first = or_dash(row.first_mismatch);
-                let wrong = format!("wrong: {} elements, first at {first}", row.mismatches);
-                cell("td", " class=\"bad\"", &wrong)
+        let complaint = escaped(&row.complaint().unwrap_or_default());
+        let verdict = match row.verdict() {
+            Verdict::Failed => {
+                let failure = escaped(row.failure.as_deref().unwrap_or_default());
+                cell("td", &format!(" class=\"bad\" title=\"{failure}\""), "failed")
             }
+            Verdict::Right => cell("td", " class=\"good\"", "right"),
+            Verdict::Undecidable => cell("td", "", &complaint),
+            Verdict::Wrong => cell("td", " class=\"bad\"", &complaint),
         };
         columns.iter().map(|(_, text)| cell("td", "", &text(row))).chain([verdict]).collect()
     };

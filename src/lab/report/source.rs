@@ -45,20 +45,25 @@ impl SweepSource {
 /// How the names of tables of mutants start.
 const KILL_TABLE: &str = "mutants-";
 
-/// The tables of mutants in a folder: files named `mutants-….json`, in the order of their names.
+/// The table of mutants in a file, or those in a folder: files named `mutants-….json`, in the order of their names.
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn kill_tables(directory: &Path) -> Result<Vec<(String, KillTable)>, ReportError> {
+pub fn kill_tables(path: &Path) -> Result<Vec<(String, KillTable)>, ReportError> {
+    let name_of = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let files: Vec<PathBuf> = if path.is_dir() {
+        let paths = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        paths.filter(|path| name_of(path).starts_with(KILL_TABLE) && name_of(path).ends_with(".json")).collect()
+    } else {
+        vec![path.to_owned()]
+    };
     let mut tables = Vec::new();
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(stem) = name.strip_suffix(".json").filter(|stem| stem.starts_with(KILL_TABLE)) else { continue };
+    for path in files {
         let broken = |reason: String| ReportError::KillTable { path: path.clone(), reason };
         let text = file::read_text(&path).map_err(|error| broken(error.to_string()))?;
         let table = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
-        tables.push((stem.to_owned(), table));
+        let name = name_of(&path);
+        tables.push((name.strip_suffix(".json").unwrap_or(&name).to_owned(), table));
     }
     tables.sort_by(|left, right| left.0.cmp(&right.0));
     Ok(tables)

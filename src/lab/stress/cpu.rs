@@ -8,6 +8,7 @@ use crate::cpu::{
     Access, AsyncStore, Copy, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Stop, Synchronization,
     WeakMemory, WeakSettings, launch_on,
 };
+use crate::element::Instance;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::{Array, BoundsCheck};
 use crate::lab::cpu_device::{AlignedBytes, GuardedArray, kernel_body, step_settings};
@@ -20,8 +21,8 @@ use crate::strategy::{Descriptor, Mode};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// So many output elements are not what they must be, the first at `index`.
-    #[error("{}", wrong_elements(*index, *mismatches))]
-    WrongResult { index: u64, mismatches: u64 },
+    #[error("{}: expected {expected}, got {actual}", wrong_elements(*index, *mismatches))]
+    WrongResult { index: u64, mismatches: u64, expected: String, actual: String },
     /// Bytes beside the output, or the input, were written.
     #[error("bytes beside the output, or the input, were written")]
     WroteElsewhere,
@@ -312,12 +313,17 @@ impl Arrays {
     }
 
     /// Compares with what must be there.
-    fn check(&self, input: &[u8], expected: &[u8], element_bytes: usize) -> Result<(), Fault> {
-        let found = self.output.contents();
-        let pairs = || found.chunks_exact(element_bytes).zip(expected.chunks_exact(element_bytes));
-        if let Some(index) = pairs().position(|(found, expected)| found != expected) {
-            let mismatches = pairs().filter(|(found, expected)| found != expected).count() as u64;
-            return Err(Fault::WrongResult { index: index as u64, mismatches });
+    fn check(&self, input: &[u8], expected: &[u8], instance: Instance) -> Result<(), Fault> {
+        let (found, bytes) = (self.output.contents(), instance.element().bytes());
+        let pairs = || found.chunks_exact(bytes).zip(expected.chunks_exact(bytes)).enumerate();
+        let mut wrong = pairs().filter(|(_, (found, expected))| found != expected);
+        if let Some((index, (actual, expected))) = wrong.next() {
+            return Err(Fault::WrongResult {
+                index: index as u64,
+                mismatches: 1 + wrong.count() as u64,
+                expected: instance.text(expected),
+                actual: instance.text(actual),
+            });
         }
         let input_is_whole = self
             .separate_input
@@ -372,7 +378,9 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
             run.execute(&plan, &mut arrays, workspace.places(), reborrow(&mut observer)).map_err(failed(launch))?;
         match ended {
             Ended::Whole => {
-                arrays.check(&dataset.input[..bytes], &expected[..bytes], element_bytes).map_err(failed(launch))?;
+                arrays
+                    .check(&dataset.input[..bytes], &expected[..bytes], request.instance())
+                    .map_err(failed(launch))?;
                 if uses_descriptors {
                     workspace.check(epoch).map_err(failed(launch))?;
                 }
@@ -603,5 +611,5 @@ fn run_on(case: &Case, workspace: Places) -> Result<(), Fault> {
     let mut arrays = Arrays::new(request, &plan, &dataset.input);
     let run = OneScan { case, request: *request, host_epoch: 0, disturbance: Disturbance::None, seed: case.seed };
     run.execute(&plan, &mut arrays, workspace, None)?;
-    arrays.check(&dataset.input, &expected, request.instance().element().bytes())
+    arrays.check(&dataset.input, &expected, request.instance())
 }

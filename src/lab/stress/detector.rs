@@ -3,7 +3,8 @@
 use crate::kernels::mutant::Mutant;
 use crate::text::short_seconds;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// What a detector ran on: name and value.
 pub type Facts = Vec<(String, String)>;
@@ -28,7 +29,7 @@ pub trait Detector {
 }
 
 /// How far a search goes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The seed of the first case; the others follow.
     pub first_seed: u64,
@@ -38,6 +39,23 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// OS threads.
     pub threads: usize,
+    /// Ends it as soon as this is true, whatever has been run.
+    pub stop: Option<&'static AtomicBool>,
+}
+
+impl Limits {
+    /// Whether what began at `start` has to end.
+    pub fn are_over(&self, start: Instant) -> bool {
+        self.remaining(start).is_some_and(|time| time.is_zero())
+    }
+
+    /// How long what began at `start` may go on, if that is limited.
+    pub fn remaining(&self, start: Instant) -> Option<Duration> {
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Some(Duration::ZERO);
+        }
+        self.time.map(|time| time.saturating_sub(start.elapsed()))
+    }
 }
 
 /// What a detector says of a mutant, or of the kernels as they are.

@@ -118,7 +118,7 @@ pub fn search(
     let done = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let result = Mutex::new((None::<Found>, 0_u64, Passed::default(), Census::default()));
-    let is_over = || limits.time.is_some_and(|time| start.elapsed() >= time);
+    let is_over = || limits.are_over(start);
     std::thread::scope(|scope| {
         for _ in 0..limits.threads.max(1) {
             scope.spawn(|| {
@@ -163,14 +163,14 @@ pub fn search(
 /// little about it.
 const SEEDS_A_STEP: u64 = 24;
 
-/// Makes a failing case smaller, step by step, as long as it still fails in the same way.
-pub fn shrink(found: &Found, time: Duration) -> Found {
+/// Makes a failing case smaller, step by step, as long as it still fails in the same way and the limits leave time.
+pub fn shrink(found: &Found, limits: &Limits) -> Found {
     let start = Instant::now();
     let mut best = found.clone();
     loop {
         let smaller = steps(&best.case).into_iter().find_map(|case| {
             (0..SEEDS_A_STEP).find_map(|offset| {
-                if start.elapsed() >= time {
+                if limits.are_over(start) {
                     return None;
                 }
                 let case = Case { seed: best.case.seed.wrapping_add(offset), ..case.clone() };

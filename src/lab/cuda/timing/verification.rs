@@ -8,10 +8,13 @@ use crate::lab::cuda::harness::{Comparisons, GpuHarness, Slot};
 use crate::lab::dataset::two_sum;
 use crate::lab::measure::input;
 use crate::lab::measure::run::NotMeasured;
-use crate::lab::verify::{Verification, error_factor};
+use crate::lab::verify::{Sum, Verification, error_factor};
 
 /// Elements of an input that are compared with the host's generator before anything is measured on it.
 const CHECKED_ELEMENTS: u64 = 64;
+
+/// Bytes of a `precise_sum` in `cuda/measure.cu`: high, low, magnitude.
+const SUM_BYTES: u64 = 24;
 
 /// The input of a point: made where it is wanted, from its seed.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +68,6 @@ impl Input {
     /// Sums of everything before each chunk of a float sum's input: one thread a chunk, then the host from
     /// front to back. `None` for exact instances.
     pub(super) fn chunk_prefixes(&self, gpu: &GpuHarness) -> Result<Option<ChunkPrefixes>, CudaError> {
-        /// `precise_sum` in `cuda/measure.cu`: high, low, magnitude.
-        const SUM_BYTES: u64 = 24;
         if !self.instance.is_rounded() {
             return Ok(None);
         }
@@ -99,16 +100,15 @@ impl Input {
         prefixes: Option<&ChunkPrefixes>,
     ) -> Result<Result<Verification, NotMeasured>, CudaError> {
         if subject.is_bound || matches!(subject.work, Work::Spin { .. } | Work::Nothing) {
-            let nothing = Verification { compared: 0, mismatches: 0, first_mismatch: None };
-            return Ok(run_once(gpu, subject)?.map(|()| nothing));
+            return Ok(run_once(gpu, subject)?.map(|()| Verification::right(0)));
         }
-        let mut verification = Verification { compared: self.n, mismatches: 0, first_mismatch: None };
+        let mut verification = Verification::right(self.n);
         if subject.mode.is_some() && prefixes.is_some() {
             // Whole numbers first: their sums are exact in any order, so nothing hides in a rounding bound.
             self.generate(gpu, Distribution::Walk)?;
             let ran = run_once(gpu, subject)?;
             if ran.is_ok() {
-                add(&mut verification, &self.compare(gpu, subject, Distribution::Walk, None)?);
+                self.judge(gpu, subject, Distribution::Walk, None, &mut verification)?;
             }
             self.generate(gpu, self.distribution())?;
             if let Err(reason) = ran {
@@ -118,14 +118,74 @@ impl Input {
         if let Err(reason) = run_once(gpu, subject)? {
             return Ok(Err(reason));
         }
-        let found = self.compare(gpu, subject, self.distribution(), prefixes)?;
-        add(&mut verification, &found);
+        let found = self.judge(gpu, subject, self.distribution(), prefixes, &mut verification)?;
         if found.of(Slot::Input).mismatches > 0 {
             // The other subjects must not pay for it.
             self.generate(gpu, self.distribution())?;
             gpu.finish("making the input anew")?;
         }
         Ok(Ok(verification))
+    }
+
+    /// Compares a run that was waited for, and counts what was found.
+    fn judge(
+        &self,
+        gpu: &GpuHarness,
+        subject: &PreparedSubject,
+        distribution: Distribution,
+        prefixes: Option<&ChunkPrefixes>,
+        verification: &mut Verification,
+    ) -> Result<Comparisons, CudaError> {
+        let found = self.compare(gpu, subject, distribution, prefixes)?;
+        add(verification, &found);
+        let output = found.of(Slot::Output);
+        if output.mismatches > 0 && verification.first_mismatch == Some(output.first) {
+            let bytes = self.instance.element().bytes();
+            // The element and the one before it, which is right.
+            let before = output.first.min(1);
+            let mut found = vec![0; (1 + before) as usize * bytes];
+            gpu.output.download((output.first - before) * bytes as u64, &mut found, &gpu.stream)?;
+            let (previous, actual) = found.split_at(before as usize * bytes);
+            let expected = self.expected(gpu, subject, distribution, prefixes, (output.first, previous))?;
+            verification.expected = Some(expected);
+            verification.actual = Some(self.instance.text(actual));
+        }
+        Ok(found)
+    }
+
+    /// What an element of the output must be, in words. `previous` is the output before it, if there is one.
+    fn expected(
+        &self,
+        gpu: &GpuHarness,
+        subject: &PreparedSubject,
+        distribution: Distribution,
+        prefixes: Option<&ChunkPrefixes>,
+        (index, previous): (u64, &[u8]),
+    ) -> Result<String, CudaError> {
+        let generate = |index| input::generate(self.instance.element(), distribution, self.seed, self.n, index);
+        let Some(mode) = subject.mode else { return Ok(self.instance.text(&generate(index))) };
+        let Some(end) = (index + 1).checked_sub(mode.lag()).filter(|&end| end > 0) else {
+            return Ok(self.instance.text(&self.instance.identity_bytes()));
+        };
+        let Some(ChunkPrefixes { sums, chunk_length }) = prefixes else {
+            return Ok(self.instance.text(&match previous {
+                [] => generate(0),
+                _ => self.instance.combine(previous, &generate(end - 1)),
+            }));
+        };
+        // As `check_rounded` walks the chunk of this element.
+        let chunk = index / chunk_length;
+        let mut bytes = [0; SUM_BYTES as usize];
+        sums.download(chunk * SUM_BYTES, &mut bytes, &gpu.stream)?;
+        let [high, low, magnitude]: [f64; 3] = bytemuck::pod_read_unaligned(&bytes);
+        let mut sum = PreciseSum { high, low, magnitude };
+        let read = self.instance.element().float().map_or((|_| 0.0) as fn(&[u8]) -> f64, |float| float.read);
+        for index in chunk * chunk_length..end {
+            let value = read(&generate(index));
+            sum.add(PreciseSum { high: value, low: 0.0, magnitude: value.abs() });
+        }
+        let bound = subject.request.as_ref().map_or(0.0, error_factor) * sum.magnitude;
+        Ok(Sum { high: sum.high, low: sum.low, bound }.text())
     }
 
     /// Compares the output, the input and the guards of a run that was waited for.
@@ -218,7 +278,7 @@ mod tests {
 
     #[test]
     fn whatever_changed_counts_and_the_first_wrong_element_is_named() {
-        let mut verification = Verification { compared: 10, mismatches: 0, first_mismatch: None };
+        let mut verification = Verification::right(10);
         let mut found = Comparisons([Found { mismatches: 0, first: u64::MAX }; 6]);
         add(&mut verification, &found);
         assert!(verification.passed() && verification.first_mismatch.is_none());

@@ -36,15 +36,11 @@ impl OnGpu {
 
     fn settings(mutant: Option<&'static Mutant>, limits: &Limits) -> GpuStressSettings {
         let settings = GpuStressSettings { seed: limits.first_seed, mutant, ..GpuStressSettings::default() };
-        match limits.time {
+        let settings = GpuStressSettings { seconds: limits.time.map(|time| time.as_secs_f64()), ..settings };
+        match (mutant, limits.time) {
             // Runs on a GPU are cheap: what ends the search for a fault is the time.
-            Some(time) => GpuStressSettings {
-                runs: u64::MAX,
-                seconds: Some(time.as_secs_f64()),
-                palette: PALETTE_OF_MUTANT,
-                ..settings
-            },
-            None => GpuStressSettings { runs: limits.schedules, palette: palette_of(limits.schedules), ..settings },
+            (Some(_), Some(_)) => GpuStressSettings { runs: u64::MAX, palette: PALETTE_OF_MUTANT, ..settings },
+            _ => GpuStressSettings { runs: limits.schedules, palette: palette_of(limits.schedules), ..settings },
         }
     }
 }

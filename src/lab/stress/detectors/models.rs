@@ -54,21 +54,29 @@ impl OnModel {
     }
 
     /// Executions of a model, and what is wrong in one of them.
-    fn check(&self, sequences: &Sequences, is_plain: bool) -> Result<(u64, Option<String>), String> {
+    fn check(
+        &self,
+        sequences: &Sequences,
+        is_plain: bool,
+        goes_on: (&Limits, Instant),
+    ) -> Result<(u64, Option<String>), String> {
+        let (limits, start) = goes_on;
         match self.model {
             Model::Ptx => {
                 let tiles = if is_plain { PTX_TILES.0 } else { PTX_TILES.1 };
-                let report = protocol::check(sequences, tiles).map_err(|error| error.to_string())?;
+                let report = protocol::check_while(sequences, tiles, &|| !limits.are_over(start));
+                let report = report.map_err(|error| error.to_string())?;
                 let violation =
                     report.violation().map(|(part, violation)| format!("{}: {}", part.name(), violation.what));
                 Ok((report.statistics().consistent, violation))
             }
             Model::Loom => {
                 let tiles = if is_plain { LOOM_TILES.0 } else { LOOM_TILES.1 };
-                let report = loom_model::check(sequences, tiles, LOOM_TIME).map_err(|error| error.to_string())?;
+                let time = limits.remaining(start).map_or(LOOM_TIME, |time| time.min(LOOM_TIME));
+                let report = loom_model::check(sequences, tiles, time).map_err(|error| error.to_string())?;
                 if report.violation.is_none() && !report.complete {
-                    let seconds = LOOM_TIME.as_secs();
-                    return Err(format!("the search over {tiles} tiles did not end within {seconds} s"));
+                    let seconds = time.as_secs_f64();
+                    return Err(format!("the search over {tiles} tiles did not end within {seconds:.1} s"));
                 }
                 Ok((report.executions, report.violation))
             }
@@ -77,7 +85,7 @@ impl OnModel {
 }
 
 impl Detector for OnModel {
-    fn examine(&mut self, mutant: Option<&'static Mutant>, _: &Limits) -> Cell {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
         let start = Instant::now();
         let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
         let number = mutant.map_or(0, Mutant::number);
@@ -108,7 +116,7 @@ impl Detector for OnModel {
                     continue;
                 }
                 differs = true;
-                match self.check(&sequences, mutant.is_none()) {
+                match self.check(&sequences, mutant.is_none(), (limits, start)) {
                     Ok((executions, None)) => runs += executions,
                     Ok((executions, Some(how))) => {
                         runs += executions;

@@ -32,13 +32,13 @@ impl UnderSanitizer {
         &self,
         mutants: &[Option<&'static Mutant>],
         runs: u64,
-        seed: u64,
+        limits: &Limits,
     ) -> Vec<(Option<&'static Mutant>, Result<SanitizerReport, String>)> {
         let work: Vec<_> =
             mutants.iter().flat_map(|&mutant| Tool::ALL.iter().map(move |&tool| (tool, mutant))).collect();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         side_by_side(&work, processors.min(SANITIZERS_AT_ONCE), |(tool, mutant)| {
-            let report = sanitize(&self.program, tool, mutant, runs, seed);
+            let report = sanitize(&self.program, tool, mutant, runs, limits);
             (mutant, report.map_err(|error| error.to_string()))
         })
     }
@@ -48,7 +48,7 @@ impl Detector for UnderSanitizer {
     /// Most of a process's time is its start: that of all goes on side by side.
     fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
         let all: Vec<_> = mutants.iter().copied().map(Some).collect();
-        for (mutant, report) in self.examine_all(&all, SANITIZED_RUNS, limits.first_seed) {
+        for (mutant, report) in self.examine_all(&all, SANITIZED_RUNS, limits) {
             if let Some(mutant) = mutant {
                 self.reports.entry(&mutant.name).or_default().push(report);
             }
@@ -61,7 +61,7 @@ impl Detector for UnderSanitizer {
             Some(reports) => reports,
             None => {
                 let runs = if mutant.is_some() { SANITIZED_RUNS } else { limits.schedules };
-                let reports = self.examine_all(&[mutant], runs, limits.first_seed);
+                let reports = self.examine_all(&[mutant], runs, limits);
                 reports.into_iter().map(|(_, report)| report).collect()
             }
         };

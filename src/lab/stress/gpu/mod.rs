@@ -44,6 +44,7 @@ use cudarc::nvrtc::Ptx;
 use lane::{Data, Lane, LaneSetup, SharedMemory, Tools, place_inputs, shares_workspace};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Runs of a lane between two looks of the host.
@@ -183,6 +184,7 @@ fn run_cases(
         report.failures.len() >= failures
             || report.runs >= settings.runs
             || settings.seconds.is_some_and(|seconds| start.elapsed().as_secs_f64() >= seconds)
+            || settings.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     };
     let mut is_fatal = false;
     while !is_fatal && !enough(&report) {

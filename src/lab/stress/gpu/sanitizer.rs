@@ -3,11 +3,15 @@
 
 use super::{GpuStressReport, GpuStressSettings, StressError, child};
 use crate::kernels::mutant::Mutant;
+use crate::lab::stress::detector::Limits;
 use crate::strategy::named;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// Seconds after which a process begins no further case.
+const SECONDS: f64 = 30.0;
 
 named! {
     /// A tool of compute-sanitizer.
@@ -61,7 +65,7 @@ pub fn sanitize(
     tool: Tool,
     mutant: Option<&'static Mutant>,
     runs: u64,
-    seed: u64,
+    limits: &Limits,
 ) -> Result<SanitizerReport, StressError> {
     let start = Instant::now();
     let report = |errors, message: String, runs, command| SanitizerReport {
@@ -78,11 +82,11 @@ pub fn sanitize(
     };
     let settings = GpuStressSettings {
         runs,
-        seed,
+        seed: limits.first_seed,
         mutant,
         palette: 4,
         is_small: true,
-        seconds: Some(30.0),
+        seconds: Some(limits.time.map_or(SECONDS, |time| time.as_secs_f64().min(SECONDS))),
         ..GpuStressSettings::default()
     };
     let output = Command::new(sanitizer)

@@ -2,6 +2,7 @@
 
 use super::case::{Scale, StressCase};
 use crate::kernels::mutant::Mutant;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// What to run.
@@ -21,11 +22,14 @@ pub struct GpuStressSettings {
     pub palette: u64,
     /// Whether a slow tool looks on: few small runs, no delays, patience.
     pub is_small: bool,
+    /// No further case begins once this is true. Another process does not know it.
+    pub stop: Option<&'static AtomicBool>,
 }
 
 impl Default for GpuStressSettings {
     fn default() -> Self {
-        Self { device: 0, runs: 100_000, seconds: None, seed: 1, mutant: None, palette: 96, is_small: false }
+        let (device, runs, seed, palette) = (0, 100_000, 1, 96);
+        Self { device, runs, seconds: None, seed, mutant: None, palette, is_small: false, stop: None }
     }
 }
 

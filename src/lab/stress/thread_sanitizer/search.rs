@@ -119,15 +119,23 @@ pub fn search(
     let schedules = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let lowest = Mutex::new(None::<(u64, Found)>);
-    let is_over = || limits.time.is_some_and(|time| start.elapsed() >= time);
+    let is_over = || limits.are_over(start);
     let work = || -> Result<(), ThreadSanitizerError> {
         while !stop.load(Ordering::Relaxed) && schedules.load(Ordering::Relaxed) < limits.schedules && !is_over() {
             let process = next.fetch_add(1, Ordering::Relaxed);
             let number = limits.first_seed.wrapping_add((0..process).map(cases_of_process).sum());
             let cases = (0..cases_of_process(process)).map(|case| draw(mutant, number.wrapping_add(case)));
             let cases = cases.collect::<Result<Vec<_>, _>>()?;
-            let jobs = cases.iter().map(|case| Job::of_case(case, SCHEDULES_A_CASE)).collect::<Result<Vec<_>, _>>()?;
-            let (ending, place) = detector.run_all(&jobs)?;
+            let mut jobs =
+                cases.iter().map(|case| Job::of_case(case, SCHEDULES_A_CASE)).collect::<Result<Vec<_>, _>>()?;
+            if let Some(time) = limits.remaining(start) {
+                jobs.iter_mut().for_each(|job| job.time_limit = job.time_limit.min(time));
+            }
+            let (ending, place) = match detector.run_all(&jobs) {
+                // Ended by the limit, or with this program: that says nothing of the kernels.
+                Ok((Ending::Other(_), _)) | Err(_) if is_over() => break,
+                ran => ran?,
+            };
             if let Ending::Clean(counts) = &ending {
                 schedules.fetch_add(counts.schedules, Ordering::Relaxed);
                 continue;
