@@ -218,11 +218,11 @@ fn every_kind_of_picture_is_drawn_and_the_page_needs_no_network() {
     let expected = [
         "size-h100-throughput-i32-sum-inclusive.svg",
         "size-h100-throughput-i32-sum-exclusive.svg",
-        "size-h100-peers-i32-sum-exclusive.svg",
+        "size-h100-copy-u8-sum-inclusive.svg",
         "size-h100-time-graph-i32-sum-inclusive.svg",
         "size-h100-time-stream-i32-sum-inclusive.svg",
         "size-h100-time-latency-i32-sum-inclusive.svg",
-        "size-h100-speed-up-cold-i32-sum-inclusive.svg",
+        "size-h100-relative-i32-sum-inclusive.svg",
         "size-h100-speed-up-graph-i32-sum-inclusive.svg",
         "vt-h100-vt-lines-lookback-2-16-i32-sum-inclusive.svg",
         "vt-h100-vt-map-reduce-then-scan-2-28-i32-sum-inclusive.svg",
@@ -473,7 +473,7 @@ fn a_figure_that_met_no_criterion_is_marked_in_pictures_and_tables() {
         };
         // The background is the first thing in the colour of the paper.
         let hollow = |kind: &str| picture(kind).matches("class=\"paper-fill\"").count() - 1;
-        (["throughput", "peers", "speed-up-cold"].map(hollow), page)
+        (["throughput", "copy", "relative"].map(hollow), page)
     };
     let (hollow, text) = picture(&[]);
     assert_eq!(hollow, [0, 0, 0]);

@@ -64,12 +64,12 @@ fn frame(row: &SweepRow, figure: Figure) -> f64 {
     row.figure(figure).and_then(|figure| figure.empty_frame_ns).unwrap_or(0.0)
 }
 
-/// The least time in which cudaMemcpy moved an array of so many bytes or a larger one, if one of this size was measured,
-/// its bytes rounded up or not.
+/// The least time in which cudaMemcpy moved an array of so many bytes, rounded up, or a larger one, if one of this size was
+/// measured.
 fn fastest_copy(copies: &[Copy], bytes: u64) -> Option<&Copy> {
-    let is_this = |copy: &&Copy| (bytes..=bytes.next_multiple_of(VECTOR)).contains(&copy.bytes);
-    copies.iter().find(is_this)?;
-    let as_large = copies.iter().filter(|copy| copy.bytes >= bytes);
+    let rounded = bytes.next_multiple_of(VECTOR);
+    copies.iter().find(|copy| copy.bytes == rounded)?;
+    let as_large = copies.iter().filter(|copy| copy.bytes >= rounded);
     as_large.min_by(|left, right| left.nanoseconds.total_cmp(&right.nanoseconds))
 }
 

@@ -20,15 +20,13 @@ use crate::text::{format_power, format_size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands behind the record's name in the file names of its pictures.
-pub(super) const KINDS: [&str; 12] = [
+pub(super) const KINDS: [&str; 10] = [
     contest::COPY,
     contest::RELATIVE,
     "throughput",
-    "peers",
     "time-stream",
     "time-graph",
     "time-latency",
-    "speed-up-cold",
     "speed-up-graph",
     "vt-lines",
     "vt-map",
@@ -190,11 +188,6 @@ impl Renderer<'_> {
         let microseconds = |_: &SweepRow, nanoseconds: f64| Some(nanoseconds / 1e3);
         let band = "Medians; lines join powers of two.";
         let is_main = |row: &SweepRow| !is_variant(&row.subject);
-        let is_peer = |row: &SweepRow| {
-            row.kind == Kind::Peer
-                || [StrategyChoice::Auto.name(), Strategy::Lookback.name()].contains(&row.subject.as_str())
-                || row.subject == "copy-16-byte"
-        };
 
         let series = self.lines(family, Figure::Cold, is_main, throughput);
         let caption =
@@ -210,31 +203,6 @@ impl Renderer<'_> {
         };
         self.by_size_chart(family, throughput, series)?;
 
-        if family.rows.iter().any(|row| row.kind == Kind::Peer && is_variant(&row.subject)) {
-            let percent = |row: &SweepRow, nanoseconds: f64| {
-                let copy = median(family.row("memcpy", row.n, Figure::Cold)?, Figure::Cold)?;
-                Some(100.0 * copy / nanoseconds)
-            };
-            let mut series = self.lines(family, Figure::Cold, is_peer, percent);
-            let of_memcpy =
-                |n: u64| family.row("memcpy", n, Figure::Cold).is_some_and(|row| is_trusted(row, Figure::Cold));
-            trust_no_more_than(&mut series, of_memcpy);
-            let caption = format!(
-                "{} Median of the device's copy of the same array by the subject's, in percent, for every variant of \
-                 the peers. {band}",
-                self.explain(Figure::Cold)
-            );
-            let peers = BySize {
-                kind: "peers",
-                what: "Percent of copy by size",
-                figure: Figure::Cold,
-                y_description: PERCENT,
-                unit: "%",
-                caption,
-                reference: Some(100.0),
-            };
-            self.by_size_chart(family, peers, series)?;
-        }
         for (kind, figure) in
             [("time-graph", Figure::Graph), ("time-stream", Figure::Stream), ("time-latency", Figure::Latency)]
         {
@@ -245,32 +213,30 @@ impl Renderer<'_> {
             let time = BySize { kind, what, figure, y_description, unit: "µs", caption, reference: None };
             self.by_size_chart(family, time, series)?;
         }
-        for (kind, figure) in [("speed-up-cold", Figure::Cold), ("speed-up-graph", Figure::Graph)] {
-            let best = family.best_cub(figure);
-            let best_ns = |n: u64| best.get(&n).and_then(|row| median(row, figure));
-            let is_shown = |row: &SweepRow| {
-                row.kind != Kind::Copy && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
-            };
-            let speed_up = |row: &SweepRow, nanoseconds: f64| best_ns(row.n).map(|best| best / nanoseconds);
-            let mut series = self.lines(family, figure, is_shown, speed_up);
-            trust_no_more_than(&mut series, |n| best.get(&n).is_some_and(|row| is_trusted(row, figure)));
-            let caption = format!(
-                "{} Median of the fastest CUB at each size (any version and variant of the same scan) by the \
-                 subject's: above 1 the subject is faster. {band}",
-                self.explain(figure)
-            );
-            let speed_up = BySize {
-                kind,
-                what: "Speed-up over the best CUB",
-                figure,
-                y_description: "times as fast as the best CUB",
-                unit: "×",
-                caption,
-                reference: Some(1.0),
-            };
-            self.by_size_chart(family, speed_up, series)?;
-        }
-        Ok(())
+        let figure = Figure::Graph;
+        let best = family.best_cub(figure);
+        let best_ns = |n: u64| best.get(&n).and_then(|row| median(row, figure));
+        let is_shown = |row: &SweepRow| {
+            row.kind != Kind::Copy && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
+        };
+        let speed_up = |row: &SweepRow, nanoseconds: f64| best_ns(row.n).map(|best| best / nanoseconds);
+        let mut series = self.lines(family, figure, is_shown, speed_up);
+        trust_no_more_than(&mut series, |n| best.get(&n).is_some_and(|row| is_trusted(row, figure)));
+        let caption = format!(
+            "{} Median of the fastest CUB at each size (any version and variant of the same scan) by the subject's: above \
+             1 the subject is faster. {band}",
+            self.explain(figure)
+        );
+        let speed_up = BySize {
+            kind: "speed-up-graph",
+            what: "Speed-up over the best CUB",
+            figure,
+            y_description: "times as fast as the best CUB",
+            unit: "×",
+            caption,
+            reference: Some(1.0),
+        };
+        self.by_size_chart(family, speed_up, series)
     }
 
     fn by_size_chart(&mut self, family: &Family<'_>, of: BySize, series: Vec<Series>) -> Result<(), ReportError> {
