@@ -230,7 +230,7 @@ impl Compiler {
     fn candidates() -> impl Iterator<Item = Self> {
         Self::commands().into_iter().filter_map(|command| {
             let ended = execute(Self::invoke(&command).arg("--version"), "", ANSWER_TIME).ok()?;
-            ended.status?.success().then(|| Self { version: ended.output, command })
+            ended.status?.success().then_some(Self { version: ended.output, command })
         })
     }
 
