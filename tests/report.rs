@@ -628,7 +628,7 @@ fn splicing_fills_tables_checks_them_and_is_idempotent() {
     assert_eq!(run(&["report", "--splice", name]).status.code(), Some(0));
     let filled = fs::read_to_string(&document).unwrap();
     println!("{filled}");
-    let head = "| n | figure | reduce-then-scan | lookback | cub-3.0.1 | cub-3.5.0 | thrust-3.5.0 | memcpy |";
+    let head = "| n | figure | auto | reduce-then-scan | lookback | cub-3.0.1 | cub-3.5.0 | memcpy |";
     for part in [head, "| 2^10 | cold |", "| 2^30 | graph |", "cold, × thrust-3.5.0", "\nBetween.\n", "\nAfter.\n"] {
         assert!(filled.contains(part), "{part} is not in\n{filled}");
     }

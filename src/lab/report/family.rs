@@ -9,6 +9,9 @@ use crate::lab::measure::sampling::Figure;
 use crate::strategy::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A sweep with fewer sizes is about something else than size.
+pub(super) const FEWEST_SIZES: usize = 5;
+
 /// Rows that compute the same, with the copies of the same elements.
 pub(super) struct Family<'a> {
     pub(super) element: ElementType,

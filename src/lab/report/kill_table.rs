@@ -110,7 +110,7 @@ fn field(
 
 /// The page: picture, machines, every field in full.
 pub(super) fn html(table: &KillTable, stem: &str, picture: &str) -> String {
-    const MORE_STYLE: &str = "body{max-width:1060px}th,td{text-align:left;white-space:normal;vertical-align:top}";
+    const MORE_STYLE: &str = "body{max-width:1060px}table{overflow-wrap:anywhere}th,td{text-align:left;white-space:normal;vertical-align:top}";
     let mut page = head("Mutants and detectors", MORE_STYLE);
     let data = format!("{stem}.json");
     let _ = writeln!(page, "<p>{}. Data: {}.</p>", judged(table.is_right(), &table.summary()), link(&data, &data));

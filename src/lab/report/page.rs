@@ -173,7 +173,7 @@ mod tests {
             record.rows.push(Row { time_us: Some(time), verified: strategy != Strategy::Naive, ..row });
         }
         let page = html(&record, &[]);
-        assert!(page.find("<h2>Ranking").unwrap() < page.find("<h2>How this came about").unwrap());
+        assert!(page.find(">Ranking</h2>").unwrap() < page.find(">How this came about</h2>").unwrap());
         assert!(
             page.contains(">lookback</td>")
                 && page.contains(">1.50 reduce-then-scan<div class=\"bad\">WRONG or FAILED: naive<")

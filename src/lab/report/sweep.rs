@@ -6,7 +6,7 @@ use super::axis::Axis;
 use super::chart::{Chart, Point, QUARTILES, Series, Standing, places};
 use super::contest::{self, Contest};
 use super::error::ReportError;
-use super::family::{Family, is_trusted, median, point, slug_of, subjects_of};
+use super::family::{FEWEST_SIZES, Family, is_trusted, median, point, slug_of, subjects_of};
 use super::heat_map::{Cell, HeatMap};
 use super::pen::Pen;
 use super::svg::{Drawing, Plot, Refusal};
@@ -35,8 +35,6 @@ pub(super) const KINDS: [&str; 10] = [
 
 /// Time by size is drawn up to here: beyond it, memory decides and throughput says it better.
 const SMALL: u64 = 1 << 20;
-/// A sweep with fewer sizes is about something else.
-const FEWEST_SIZES: usize = 5;
 
 /// The peers of a record, main ones first and newest first: a peer's place decides its look in every picture.
 fn peers(record: &SweepRecord) -> Vec<String> {

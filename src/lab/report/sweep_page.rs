@@ -136,6 +136,9 @@ fn answer_of_mutants((stem, table): &(String, KillTable)) -> String {
     format!("{link}: {}", judged(table.is_right(), &table.summary()))
 }
 
+/// Pictures of a record that are not folded: two of each of two scans.
+const MOST_OPEN_PICTURES: usize = 4;
+
 fn section(page: &mut String, Part { source, plots, evaluation }: &Part<'_>) {
     let record = &source.record;
     let stem = escaped(&source.stem);
@@ -157,8 +160,10 @@ fn section(page: &mut String, Part { source, plots, evaluation }: &Part<'_>) {
             link(data, data)
         ))
     };
-    // Pictures that answer, or else the first; the others are there for who asks.
+    // The first pictures that answer, or else the first; the others are there for who asks.
     let (mut shown, mut others): (Vec<&Plot>, Vec<&Plot>) = plots.iter().partition(|plot| plot.is_answer);
+    let more = shown.split_off(shown.len().min(MOST_OPEN_PICTURES));
+    others.splice(..0, more);
     if shown.is_empty() && !others.is_empty() {
         shown.push(others.remove(0));
     }

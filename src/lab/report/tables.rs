@@ -1,6 +1,6 @@
 //! The tables of a sweep's record.
 
-use super::family::{Family, median, subjects_of};
+use super::family::{FEWEST_SIZES, Family, median, subjects_of};
 use super::table::Table;
 use crate::lab::measure::point::Kind;
 use crate::lab::measure::point::is_variant;
@@ -79,8 +79,11 @@ pub(super) fn main_tables(record: &SweepRecord, evaluation: Option<&Evaluation>)
     let families = Family::all(record);
     let types: BTreeSet<_> = families.iter().map(|family| family.element).collect();
     let sizes: BTreeSet<u64> = record.rows.iter().map(|row| row.n).collect();
+    let is_by_size = families.iter().any(|family| family.sizes().len() >= FEWEST_SIZES);
     let table = if has_vts(record) {
         Some(best_vts(record, &families))
+    } else if is_by_size {
+        by_size(record, &families)
     } else if types.len() > 1 {
         Some(percent_by_type(record, &families))
     } else if sizes.len() == 1 {
