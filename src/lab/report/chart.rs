@@ -220,7 +220,7 @@ impl Point {
         }
     }
 
-    const fn is_on_line(&self) -> bool {
+    pub(super) const fn is_on_line(&self) -> bool {
         matches!(self.standing, Standing::OnLine | Standing::Unmarked)
     }
 }

@@ -135,11 +135,7 @@ fn lines(
     for (index, choice) in SUBJECTS.into_iter().enumerate() {
         let rows = family.sizes().into_iter().filter_map(|n| family.row(choice.name(), n, Figure::Cold));
         let pen = Pen::of_choice(choice, 0).dashed(index);
-        series.push(Series {
-            label: choice.name().to_owned(),
-            pen,
-            points: rows.filter_map(|row| point(row)).collect(),
-        });
+        series.push(Series { label: choice.name().to_owned(), pen, points: rows.filter_map(&point).collect() });
     }
     if let Some(best) = best_cub {
         let pen = Pen::of_best_peer().dashed(SUBJECTS.len());
@@ -221,7 +217,8 @@ fn copy_answer(family: &Family<'_>, series: &[Series]) -> Option<String> {
     // What holds in the last octave, and then how far down it does.
     let reached = least(subject, subject.points.last()?.x / 2.0)?;
     let holds = subject.points.iter().rev().take_while(|point| point.y >= reached);
-    let first = holds.last()?;
+    // Sizes beside the line are odd ones next to a round one, which says it better.
+    let first = holds.filter(|point| point.is_on_line()).last()?;
     let from = if first.x > subject.points.first()?.x {
         format!("from {} on", size_at(family, first))
     } else {

@@ -15,7 +15,7 @@ use crate::lab::measure::point::{Kind, Offsets, is_variant};
 use crate::lab::measure::record::{Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::targets;
-use crate::strategy::{Mode, Strategy, StrategyChoice};
+use crate::strategy::Mode;
 use crate::text::{format_power, format_size};
 use std::collections::{BTreeMap, BTreeSet};
 
