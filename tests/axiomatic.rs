@@ -53,6 +53,8 @@ mod kernels {
     use lookback::lab::axiomatic::sequences::{Counter, Layout, Protocol, Role, Sequences, Status, Step, StepKind};
     use lookback::strategy::plan::{Kernel, KernelConfig};
     use lookback::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+    use std::collections::HashMap;
+    use std::sync::{LazyLock, Mutex};
 
     const TILES: usize = 5;
 
@@ -85,7 +87,20 @@ mod kernels {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
+    /// Two tests ask for each; a compilation takes about a second.
     fn sequences(compiler: &Compiler, kernel: Kernel, descriptor: Descriptor, mutant: &str) -> Sequences {
+        type Kept = Mutex<HashMap<(Kernel, Descriptor, String), Sequences>>;
+        static KEPT: LazyLock<Kept> = LazyLock::new(Kept::default);
+        let key = (kernel, descriptor, mutant.to_owned());
+        if let Some(sequences) = KEPT.lock().expect("nobody fails with it").get(&key) {
+            return sequences.clone();
+        }
+        let sequences = extracted(compiler, kernel, descriptor, mutant);
+        KEPT.lock().expect("nobody fails with it").insert(key, sequences.clone());
+        sequences
+    }
+
+    fn extracted(compiler: &Compiler, kernel: Kernel, descriptor: Descriptor, mutant: &str) -> Sequences {
         let text = ptx_of(compiler, kernel, instance(descriptor), descriptor, TileOrder::Ticket, mutant);
         extract(&text).unwrap_or_else(|error| panic!("{} {descriptor} {mutant}: {error}", kernel.name()))
     }

@@ -296,7 +296,6 @@ fn every_choice_inside_the_strategies_compiles() {
         use Kernel::{Lookahead, Lookback, OneWave, SingleBlock, SingleCluster};
         matches!(job.kernel, Lookback | OneWave | SingleBlock | Lookahead | SingleCluster)
             || job.config.mode != Mode::Inclusive
-            || job.config.vt == default.vt
     });
     let (_, failures) = compile_all(&compiler, &jobs);
     report(&failures);
@@ -340,9 +339,9 @@ fn everything_compiles_for_every_architecture() {
 }
 
 #[test]
-fn the_comparison_kernels_compile_for_every_architecture() {
-    let Some(compiler) = compiler("the_comparison_kernels_compile_for_every_architecture") else { return };
-    for architecture in Architecture::CHECKED {
+fn the_comparison_kernels_compile_for_the_oldest_architecture_and_for_hopper() {
+    let Some(compiler) = compiler("the_comparison_kernels_compile") else { return };
+    for architecture in [Architecture::CHECKED[0], HOPPER] {
         let kernels = compiler.tools("verify.cu", architecture).unwrap_or_else(|error| panic!("{error}"));
         assert!(kernels.cubin.starts_with(b"\x7fELF"));
     }
@@ -495,12 +494,10 @@ fn hooks_of_mutants_cost_nothing() {
 
 #[test]
 fn what_is_loaded_scanned_published_and_stored_may_be_four_types() {
-    use ElementType::{F32, F64, I64, U8, U16, U32, U64};
+    use ElementType::{F32, F64, U8, U16, U32, U64};
     let Some(compiler) = compiler("what_is_loaded_scanned_published_and_stored_may_be_four_types") else { return };
     let mut jobs = Vec::new();
-    for (state, input, published, output) in
-        [(U32, U8, U32, U32), (U64, U8, U32, U16), (F32, F32, F64, F64), (I64, U64, U32, U64)]
-    {
+    for (state, input, published, output) in [(U64, U8, U32, U16), (F32, F32, F64, F64)] {
         let sum = Instance::new(state, Operator::Sum).expect("sums are defined on numbers");
         let problem = Problem::converting(sum, input, published, output).expect("sums of numbers");
         for &strategy in Strategy::ALL.iter().filter(|strategy| !strategy.row().shape.works_in_output) {
@@ -508,7 +505,7 @@ fn what_is_loaded_scanned_published_and_stored_may_be_four_types() {
             kernels_of_strategies(&[strategy], problem, Mode::Exclusive, config, HOPPER, &mut jobs);
         }
     }
-    assert!(jobs.len() > 4 * 8, "{} kernels", jobs.len());
+    assert!(jobs.len() > 2 * 8, "{} kernels", jobs.len());
     report(&compile_all(&compiler, &jobs).1);
 }
 
@@ -525,7 +522,8 @@ fn a_strategy_without_its_waiting_is_another_kernel_and_every_other_kernel_is_th
     let mut jobs = Vec::new();
     let sum = Instance::new(ElementType::U16, Operator::Sum).expect("sums are defined on numbers");
     default_kernels_of(sum, Mode::Exclusive, HOPPER, &mut jobs);
-    jobs.retain(|job| job.architecture == HOPPER);
+    let mut seen = BTreeSet::new();
+    jobs.retain(|job| seen.insert(job.kernel));
     let mut without_waiting = BTreeSet::new();
     for job in &jobs {
         let variant = Variant { without_line_info: true, ..Variant::without_waiting(job.kernel) };

@@ -22,7 +22,7 @@ pub trait Monoid {
     }
     /// A value for people.
     fn text(value: &Self::Value) -> String {
-        format!("{value:?}")
+        format!("{value:?}") // Numbers: as a program would have them, 1e300 for 300 zeros.
     }
 }
 
