@@ -446,19 +446,19 @@ mod tests {
         let instance = Instance::new(ElementType::U32, Operator::Sum).unwrap();
         let schedule = Schedule::Random { preemption: 0.0 };
         let mut device = CpuDevice::new(CpuSettings { resident_blocks: 64, schedule, ..CpuSettings::default() });
-        let mut distances = |strategy, n: u64| {
+        let mut distances = |strategy: Strategy, n: u64| -> Vec<f64> {
             device.load(&Dataset::random(instance, n, 1)).unwrap();
-            let config = ScanConfig { vt: 1, block_threads: 32, ..ScanConfig::default() };
+            let config = ScanConfig { vt: 8, ..ScanConfig::default() };
             let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n);
             let distances = device.lookback_distances(&request, 0..20).unwrap();
             assert!(device.run(&request, &RunSettings::default()).is_ok());
             distances
         };
-        let of_lookback = distances(Strategy::Lookback, 1000);
+        let of_lookback = distances(Strategy::Lookback, 1 << 14);
         assert_eq!(of_lookback.len(), 20);
         assert!(of_lookback.iter().any(|distance| *distance != of_lookback[0]), "{of_lookback:?}");
-        assert_eq!(distances(Strategy::ReduceThenScan, 1000), []);
-        assert_eq!(distances(Strategy::Lookback, 1), [], "a tile that has none before it");
+        assert!(distances(Strategy::ReduceThenScan, 1 << 14).is_empty());
+        assert!(distances(Strategy::Lookback, 1).is_empty(), "a tile that has none before it");
     }
 
     #[test]
