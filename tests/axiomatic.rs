@@ -53,7 +53,7 @@ mod kernels {
     use lookback::lab::axiomatic::sequences::{Counter, Layout, Protocol, Role, Sequences, Status, Step, StepKind};
     use lookback::strategy::plan::{Kernel, KernelConfig};
     use lookback::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
-    use std::collections::HashMap;
+    use std::collections::{BTreeSet, HashMap};
     use std::sync::{LazyLock, Mutex};
 
     const TILES: usize = 5;
@@ -151,7 +151,8 @@ mod kernels {
     #[test]
     fn every_size_of_value_is_understood() {
         let Some(compiler) = compiler("every_size_of_value_is_understood") else { return };
-        for instance in Instance::all() {
+        let mut elements = BTreeSet::new();
+        for instance in Instance::all().filter(|instance| elements.insert(instance.element())) {
             let text = ptx_of(&compiler, Kernel::Lookback, instance, Descriptor::Split, TileOrder::Ticket, "");
             let found = extract(&text).unwrap_or_else(|error| panic!("{instance}: {error}"));
             assert_eq!((found.protocol, found.layout), (Protocol::LOOK_BACK, Layout::Split), "{instance}");
@@ -462,7 +463,7 @@ mod kernels {
             ),
         ];
         for (name, sequences) in &harmless {
-            let report = check(sequences, 4);
+            let report = check(sequences, 3);
             assert!(report.violation().is_none(), "{name}: {:?}", report.violation());
         }
     }

@@ -338,6 +338,19 @@ fn everything_compiles_for_every_architecture() {
     assert_no_fast_kernel_spills(&compiler, &jobs);
 }
 
+/// What the laboratory runs beside the scans.
+#[test]
+#[ignore = "a minute; .ci/run asks for it"]
+fn every_tool_compiles_for_every_architecture() {
+    let Some(compiler) = compiler("every_tool_compiles_for_every_architecture") else { return };
+    for architecture in Architecture::CHECKED {
+        for file in ["verify.cu", "measure.cu", "stress.cu"] {
+            let kernels = compiler.tools(file, architecture).unwrap_or_else(|error| panic!("{file}: {error}"));
+            assert!(kernels.cubin.starts_with(b"\x7fELF"));
+        }
+    }
+}
+
 #[test]
 fn the_comparison_kernels_compile_for_the_oldest_architecture_and_for_hopper() {
     let Some(compiler) = compiler("the_comparison_kernels_compile") else { return };

@@ -357,10 +357,10 @@ mod tools {
     }
 
     #[test]
-    fn the_measurement_kernels_compile_without_spills_for_every_architecture_and_every_row() {
-        let name = "the_measurement_kernels_compile_without_spills_for_every_architecture_and_every_row";
+    fn the_measurement_kernels_compile_without_spills_for_every_row() {
+        let name = "the_measurement_kernels_compile_without_spills_for_every_row";
         let Some(compiler) = common::compiler(name) else { return };
-        for architecture in Architecture::CHECKED {
+        for architecture in [Architecture::CHECKED[0], Architecture::HOPPER] {
             let found = kernels(&compiler, "measure.cu", architecture);
             let of_type = |&element: &ElementType| {
                 let kernels = ["generate", "check_copy", "sum_chunks", "check_rounded"];

@@ -114,7 +114,7 @@ fn sound_kernels_are_clean_for_every_instance_pattern_and_place() {
                 config: ScanConfig { descriptor: None, ..plain.config },
                 ..plain
             };
-            assert_clean(detector, &Job { seeds: 0..20, ..Job::new(request) }, &format!("{instance} {mode}"));
+            assert_clean(detector, &Job { seeds: 0..10, ..Job::new(request) }, &format!("{instance} {mode}"));
         }
     }
     for &pattern in Pattern::ALL {

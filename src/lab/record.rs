@@ -408,7 +408,7 @@ impl Format for Record {
 
     fn identity(line: &Line) -> Option<String> {
         match line {
-            Line::Row(row) => Some(format!("{:?}", row.configuration())),
+            Line::Row(row) => Some(format!("{:?}", row.configuration())), // a key
             Line::Skipped(_) => None,
         }
     }
@@ -474,7 +474,8 @@ impl Record {
         let record: Self = parse(&text, &json, 1)?;
         let mut seen = HashMap::new();
         for (index, row) in record.rows.iter().enumerate() {
-            if let Some(earlier) = seen.insert(format!("{:?}", row.configuration()), index) {
+            let key = format!("{:?}", row.configuration()); // for no reader
+            if let Some(earlier) = seen.insert(key, index) {
                 let reason = format!(
                     "row {} is the same configuration as row {}, and would count twice",
                     index + 1,

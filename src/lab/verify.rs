@@ -104,12 +104,13 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
                         inputs.by_ref().take(at + 1 - taken).for_each(|value| wide.add(value));
                         taken = at + 1;
                         let verdict = wide.judge(value, factor, largest);
-                        verification.count(index, verdict, || (wide.text(factor, largest), format!("{value:?}")));
+                        verification
+                            .count(index, verdict, || (wide.text(factor, largest), request.instance().text(bytes)));
                         continue;
                     }
                 };
                 let verdict = if sum.is_near(value) { Verdict::Right } else { Verdict::Wrong };
-                verification.count(index, verdict, || (sum.text(), format!("{value:?}")));
+                verification.count(index, verdict, || (sum.text(), request.instance().text(bytes)));
             }
         }
     }
@@ -155,7 +156,7 @@ impl Sum {
 
     /// For people.
     pub(crate) fn text(&self) -> String {
-        format!("{:?} ± {:.1e}", self.high + self.low, self.bound)
+        format!("{:?} ± {:.1e}", self.high + self.low, self.bound) // as a program would have it
     }
 }
 

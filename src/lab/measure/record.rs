@@ -470,7 +470,7 @@ impl Format for SweepRecord {
 
     fn identity(line: &Line) -> Option<String> {
         match line {
-            Line::Row(row) => Some(format!("{} {:?}", row.key(), row.pass)),
+            Line::Row(row) => Some(format!("{} {:?}", row.key(), row.pass)), // a key
             _ => None,
         }
     }
