@@ -336,6 +336,18 @@ mod command_line {
         drop(writer);
         compare(new.path()).code(1);
         lookback().arg("compare-records").arg(old.path()).arg(new.path()).assert().success();
+
+        // Too few samples to tell anything by.
+        let unclear = tempfile::tempdir().expect("a folder");
+        let mut writer = recorder(unclear.path(), &record.header, false);
+        for row in &mut record.rows {
+            for figure in [Figure::Cold, Figure::Stream, Figure::Graph, Figure::Latency] {
+                row.figure_mut(figure).iter_mut().for_each(|figure| figure.samples_ns.truncate(1));
+            }
+            writer.row(row.clone()).unwrap();
+        }
+        drop(writer);
+        compare(unclear.path()).code(2);
     }
 }
 

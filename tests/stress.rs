@@ -142,6 +142,8 @@ fn the_program_says_what_it_found_and_how_to_see_it_again() {
     assert!(String::from_utf8_lossy(&again.get_output().stdout).contains("FAILED in launch"));
 
     lookback().args(["stress", "--replay", "seed=1"]).assert().code(2);
+    // No run is no pass.
+    lookback().args(["stress", "--seconds", "1e-9"]).assert().code(2);
     lookback().args(["stress", "--mutant", "no_such"]).assert().code(2);
     lookback().args(["stress", "--mutants", "--detectors", "luck"]).assert().code(2);
 }

@@ -138,6 +138,12 @@ fn campaign(
     console.end_progress();
     let Search { found, cases, passed, census, elapsed } = found;
     let seconds = elapsed.as_secs_f64();
+    let is_nothing = passed.schedules + passed.smaller + passed.cut == 0;
+    if found.is_none() && is_nothing && !stop.load(Ordering::Relaxed) {
+        return Err(CliError::Usage(
+            "no run ended in the time asked for, which shows nothing; give more --seconds".into(),
+        ));
+    }
     let Some(found) = found else {
         let what = mutant.map_or("the kernels as they are".to_owned(), |mutant| format!("the mutant {mutant}"));
         if arguments.format == StressFormat::Json {
@@ -333,6 +339,14 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         if let Cell::Killed { how, reproduce, .. } = cell {
             let again = reproduce.as_deref().map(|line| format!("; {line}")).unwrap_or_default();
             console.remark(&format!("{} reports the kernels as they are: {how}{again}", detector.name()));
+        }
+    }
+    for (detector, cell) in &table.unmutated {
+        if let Cell::NotRun { why } | Cell::NotModelled { why } = cell {
+            let name = detector.name();
+            console.remark(&format!(
+                "{name} has not let the kernels as they are pass ({why}), so its kills count for nothing"
+            ));
         }
     }
     let code = match (is_missing, table.is_right()) {

@@ -12,6 +12,7 @@ use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::selftest::selftest;
 use crate::lab::measure::stopping::Stop;
 use crate::lab::measure::sweep::{SHIPPED, SweepFile};
+use crate::lab::statistics::Difference;
 use crate::strategy::StrategyChoice;
 use crate::strategy::tuning::{Gpu, TuningTable};
 use crate::text::{format_size, wrapped};
@@ -252,6 +253,11 @@ pub fn compare(arguments: &CompareRecordsArguments) -> Result<u8, CliError> {
         return Err(CliError::Usage(text.to_owned()));
     }
     console.print(&comparison.text(arguments.all))?;
+    let is_open = comparison.count(Difference::Unclear) == comparison.changes.len();
+    if arguments.fail_on_regression && is_open && !comparison.has_regression() {
+        let text = "every figure is unclear, so nothing says that none is slower; measure with more samples";
+        return Err(CliError::Usage(text.to_owned()));
+    }
     Ok(if arguments.fail_on_regression && comparison.has_regression() { EXIT_WRONG } else { EXIT_OK })
 }
 
@@ -309,6 +315,10 @@ fn list() -> Result<String, CliError> {
 /// What a sweep would measure.
 fn describe(file: &SweepFile) -> Result<String, CliError> {
     let (points, skipped) = file.points_by(&peer_names(), &file.tuning_on(Gpu::H100)?);
+    if points.iter().flat_map(|point| &point.entries).all(|entry| entry.figures.is_empty()) {
+        let text = "the sweep measures nothing: its types have none of its operators, or it names no figures";
+        return Err(CliError::Usage(text.to_owned()));
+    }
     let mut text = format!("{}: {}\n\n", file.name, file.purpose);
     for point in &points {
         let estimate = run::estimate(point, &file.limits);
