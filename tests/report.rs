@@ -692,10 +692,10 @@ fn operators_and_types_of_a_record_stay_apart() {
 
 #[test]
 fn a_table_of_mutants_is_drawn_by_its_name_and_what_is_none_is_told_so() {
+    let Some(kept) = committed("reports/mutants-h100.json") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let table = folder.path().join("mutants-h100.json");
-    fs::copy(root.join("reports/mutants-h100.json"), &table).unwrap();
+    fs::copy(kept, &table).unwrap();
     for path in [&table, &folder.path().to_path_buf()] {
         let output = run(&["report", path.to_str().unwrap()]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();

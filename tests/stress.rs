@@ -154,7 +154,7 @@ fn the_table_of_mutants_has_a_verdict_for_each() {
     let file = folder.path().join("mutants-cpu.json");
     let path = file.to_str().expect("temporary folders have plain names");
     let run = lookback()
-        .args(["stress", "--mutants", "--detectors", "weak-memory", "--seconds", "2", "--format", "json"])
+        .args(["stress", "--mutants", "--detectors", "weak-memory", "--seconds", "3", "--format", "json"])
         .args(["--output", path, "--quiet"])
         .assert()
         .code(0);

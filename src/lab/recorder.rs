@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
 /// A record of one kind, in memory: made of its header, to which lines are added.
@@ -210,10 +211,16 @@ pub fn lock_folder(folder: &Path) -> Result<Lock, RecordError> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     // A folder that is not there says so when it is read. Where a system cannot lock folders, nothing keeps two apart.
     let Ok(file) = File::open(folder) else { return Ok(Lock { _file: None }) };
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: folder.to_owned() }),
-        _ => Ok(Lock { _file: Some(file) }),
+    // A process that is just being started holds the locks of who starts it, until it is another program.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let start = Instant::now();
+    while let Err(TryLockError::WouldBlock) = file.try_lock() {
+        if start.elapsed() > PATIENCE {
+            return Err(RecordError::Busy { path: folder.to_owned() });
+        }
+        std::thread::sleep(PATIENCE / 50);
     }
+    Ok(Lock { _file: Some(file) })
 }
 
 /// What [`lock_folder`] has locked.
