@@ -153,6 +153,11 @@ pub fn format_size(n: u64) -> String {
 /// Binary units of bytes, the largest first.
 const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
+/// Two digits a byte, as hashes are written.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// 1024 as 2¹⁰; what is no power of two as it is.
 pub fn format_power(value: f64) -> String {
     const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];

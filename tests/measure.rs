@@ -329,7 +329,7 @@ mod command_line {
         let mut writer = recorder(new.path(), &record.header, false);
         for row in &mut record.rows {
             if let Some(graph) = &mut row.graph {
-                graph.samples_ns.iter_mut().for_each(|sample| *sample *= 1.06);
+                graph.samples_ns.iter_mut().chain(&mut graph.median_ns).for_each(|time| *time *= 1.06);
             }
             writer.row(row.clone()).unwrap();
         }
@@ -342,12 +342,42 @@ mod command_line {
         let mut writer = recorder(unclear.path(), &record.header, false);
         for row in &mut record.rows {
             for figure in [Figure::Cold, Figure::Stream, Figure::Graph, Figure::Latency] {
-                row.figure_mut(figure).iter_mut().for_each(|figure| figure.samples_ns.truncate(1));
+                let Some(figure) = row.figure_mut(figure) else { continue };
+                figure.samples_ns.truncate(1);
+                figure.median_ns = figure.samples_ns.first().copied();
             }
             writer.row(row.clone()).unwrap();
         }
         drop(writer);
         compare(unclear.path()).code(2);
+    }
+
+    #[test]
+    fn a_row_that_contradicts_itself_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        run(folder.path());
+        let record = SweepRecord::read(&folder.path().join("test-h100.jsonl.gz")).unwrap();
+        let refused = |change: &dyn Fn(&mut SweepRow), says: &str| {
+            let changed = tempfile::tempdir().expect("a folder");
+            let mut writer = recorder(changed.path(), &record.header, false);
+            let mut row = record.rows.iter().find(|row| row.status == Status::Measured).expect("one").clone();
+            change(&mut row);
+            writer.row(row).unwrap();
+            drop(writer);
+            let output = lookback().arg("report").arg(changed.path()).assert().code(2).get_output().clone();
+            let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(says), "{said}");
+        };
+        refused(&|row| row.verification = None, "not all of its");
+        refused(&|row| row.verification.as_mut().unwrap().mismatches = 5, "not all of its");
+        refused(&|row| row.verification.as_mut().unwrap().compared = 0, "not all of its");
+        let graph = |row: &mut SweepRow, by: f64| {
+            let graph = row.graph.as_mut().unwrap();
+            graph.median_ns = graph.median_ns.map(|median| median * by);
+        };
+        refused(&|row| graph(row, 50.0), "the median of its figure graph lies outside its samples");
+        refused(&|row| graph(row, 1e-9), "the median of its figure graph lies outside its samples");
+        refused(&|row| row.graph.as_mut().unwrap().samples_ns.clear(), "lies outside its samples");
     }
 }
 

@@ -15,6 +15,7 @@ use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::targets::evaluation::{TargetResult, evaluate};
 use lookback::lab::report::{ReportError, SpliceError, SweepSource, splice, write_sweeps};
+use lookback::lab::verify::Verification;
 use lookback::strategy::Strategy;
 use std::collections::BTreeMap;
 use std::fs;
@@ -100,6 +101,7 @@ fn figure(figure: Figure, row: &SweepRow, configuration: f64, copy_ns: Option<f6
 fn row(point: &Point, subject: &Subject, figures: &[Figure], copies: &mut BTreeMap<String, f64>) -> SweepRow {
     let mut row = SweepRow::new(subject, point.instance.element(), point.instance.operator(), point.n);
     row.status = Status::Measured;
+    row.verification = Some(Verification::right(point.n));
     let mut configuration = 1.0;
     if let (Some(vt), Some(block)) = (row.vt, row.block_threads) {
         let bytes = row.element.bytes() as u32;
@@ -287,6 +289,7 @@ fn contest(folder: &Path, types: &str, sizes: &str, time: impl Fn(&str, u64) -> 
             // What a GPU's cache makes of small arrays on a stream is no yardstick of a cold run.
             let of = nanoseconds + if figure == Figure::Cold { 0.0 } else { -900.0 };
             (record.median_ns, record.lower_quartile_ns, record.upper_quartile_ns) = (Some(of), Some(of), Some(of));
+            record.samples_ns.fill(of);
             record.empty_frame_ns = (figure == Figure::Cold).then_some(FRAME);
         }
     }
@@ -328,7 +331,7 @@ fn two_pictures_say_how_fast_it_is_beside_the_copy_and_beside_the_best_cub() {
     let (_, page) = draw(source.clone());
     let answers = answers(folder.path());
     for element in ["i32", "u8"] {
-        let place = format!("{element} sum scans, inclusive, H100 80GB HBM3");
+        let place = format!("{element} sum scans, inclusive, cold L2, H100 80GB HBM3");
         assert_eq!(
             answers[&format!("copy-{element}")],
             format!("{place}: auto reaches at least 97 % of cudaMemcpy's rate from 64 MiB on, the best CUB 75 %")
@@ -370,7 +373,7 @@ fn a_picture_does_not_hide_where_cub_is_faster_nor_flatters_beside_a_slow_copy()
     });
     draw(source);
     let answers = answers(folder.path());
-    let place = "u8 sum scans, inclusive, H100 80GB HBM3";
+    let place = "u8 sum scans, inclusive, cold L2, H100 80GB HBM3";
     // At 8 and 512 MiB and a byte it is the copy of 15 bytes more that counts, or it would be 505 %.
     assert_eq!(
         answers["copy-u8"],

@@ -15,6 +15,7 @@ use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::targets::evaluation::{Evaluation, Outcome, TargetResult, evaluate};
 use lookback::lab::measure::targets::{SUBJECT, SWEEP, TARGETS, Yardstick};
 use lookback::lab::statistics::Difference;
+use lookback::lab::verify::Verification;
 use lookback::strategy::{Mode, Strategy};
 use std::path::{Path, PathBuf};
 
@@ -65,6 +66,7 @@ fn rows(point: &Point) -> Vec<SweepRow> {
             let mut row = SweepRow::new(&entry.subject, point.instance.element(), point.instance.operator(), point.n);
             row.offsets = point.offsets;
             row.status = if row.kind == Kind::Bound { Status::NotVerified } else { Status::Measured };
+            row.verification = Some(Verification::right(row.n));
             let copy_ns = 1000.0 + row.bytes as f64 / 2800.0;
             for &of in &entry.figures {
                 *row.figure_mut(of) = Some(figure(copy_ns * factor(&row)));

@@ -16,6 +16,7 @@ use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::tune::derive::derive;
 use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, run_tuning};
+use lookback::lab::verify::Verification;
 use lookback::strategy::tuning::{Gpu, Tuning, TuningTable};
 use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
 use std::collections::BTreeSet;
@@ -62,9 +63,11 @@ fn row(n: u64, (strategy, vt, block_threads): (Strategy, u32, u32), times: [f64;
     let subject = Subject::Scan { strategy, mode: Mode::Inclusive, config };
     let mut row = SweepRow::new(&subject, ElementType::I32, Operator::Sum, n);
     row.status = Status::Measured;
+    row.verification = Some(Verification::right(n));
     for (figure, time) in [Figure::Graph, Figure::Stream, Figure::Cold].into_iter().zip(times) {
         *row.figure_mut(figure) = Some(FigureRecord {
             median_ns: Some(1e3 * time),
+            samples_ns: vec![1e3 * time],
             standard_error_ns: Some(1e3 * time * error),
             is_trusted: true,
             stop: Some(Stop::Noise),

@@ -56,14 +56,14 @@ fn render(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if path.is_dir() {
-        let has_mutants = !SweepSource::is_at(path) && !Record::is_in(path) && !report::kill_tables(path)?.is_empty();
-        return match (has_mutants, SweepSource::is_at(path)) {
-            (true, _) => mutants(path, console),
-            (false, true) => sweeps(path, console),
-            (false, false) => comparison(path, console),
-        };
-    }
-    if Record::is_named(&name) {
+        if SweepSource::is_at(path) {
+            sweeps(path, console)
+        } else if Record::is_in(path) || report::kill_tables(path)?.is_empty() {
+            comparison(path, console)
+        } else {
+            mutants(path, console)
+        }
+    } else if Record::is_named(&name) {
         comparison(folder, console)
     } else if name.ends_with(".json") {
         mutants(path, console)
@@ -84,6 +84,7 @@ fn mutants(path: &Path, console: &mut Console) -> Result<u8, CliError> {
 fn comparison(directory: &Path, console: &mut Console) -> Result<u8, CliError> {
     let _lock = lock_folder(directory)?;
     let record = Record::read(directory)?;
+    check_rows(record.rows.len(), directory)?;
     record.write(directory)?;
     let page = report::write(&record, directory)?;
     console.print(&format!("{} rows rendered: {}\n", record.rows.len(), page.display()))?;
@@ -92,6 +93,8 @@ fn comparison(directory: &Path, console: &mut Console) -> Result<u8, CliError> {
 
 fn sweeps(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     let sources = SweepSource::read_all(path).map_err(report::ReportError::from)?;
+    let rows: usize = sources.iter().map(|source| source.record.rows.len()).sum();
+    check_rows(rows, path)?;
     let page = match sources.first() {
         Some(source) if !path.is_dir() => source.directory.join(format!("{}.html", source.stem)),
         _ => path.join("index.html"),
@@ -100,10 +103,20 @@ fn sweeps(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     if path.is_dir() && !report::kill_tables(path)?.is_empty() {
         mutants(path, console)?;
     }
-    let rows: usize = sources.iter().map(|source| source.record.rows.len()).sum();
     console.print(&format!("{rows} rows rendered in {pictures} pictures: {}\n", page.display()))?;
     let is_wrong = sources.iter().flat_map(|source| &source.record.rows).any(|row| row.status == Status::Wrong);
     Ok(if is_wrong { EXIT_WRONG } else { EXIT_OK })
+}
+
+/// Refuses to draw nothing.
+fn check_rows(rows: usize, path: &Path) -> Result<(), CliError> {
+    if rows > 0 {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(CliError::Usage(format!(
+        "{path} has no result yet, so there is nothing to draw; go on with the run by --resume"
+    )))
 }
 
 fn splice(document: &Path, arguments: &ReportArguments, console: &mut Console) -> Result<u8, CliError> {

@@ -341,13 +341,9 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
             console.remark(&format!("{} reports the kernels as they are: {how}{again}", detector.name()));
         }
     }
-    for (detector, cell) in &table.unmutated {
-        if let Cell::NotRun { why } | Cell::NotModelled { why } = cell {
-            let name = detector.name();
-            console.remark(&format!(
-                "{name} has not let the kernels as they are pass ({why}), so its kills count for nothing"
-            ));
-        }
+    for (detector, why) in table.unproven().filter(|_| !is_interrupted) {
+        let name = detector.name();
+        console.remark(&format!("{name} has not let the kernels as they are pass ({why}), so its kills prove nothing"));
     }
     let code = match (is_missing, table.is_right()) {
         (true, _) => EXIT_NO_DEVICE,

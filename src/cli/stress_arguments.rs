@@ -158,6 +158,7 @@ fn parse_runs(text: &str) -> Result<u64, String> {
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
-    let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let time = Duration::try_from_secs_f64(seconds)
+        .map_err(|_| "a number of seconds above 0 that a clock can count".to_owned())?;
     if time.is_zero() { Err("a number of seconds above 0".to_owned()) } else { Ok(time) }
 }

@@ -466,7 +466,7 @@ fn key(source: &str, options: &[String], compiler: &str) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::text::hexadecimal(&hash.finalize())
 }
 
 /// The macros that `cuda/entry.cu` reads. The enums of `strategy` are declared in the order of `cuda/abi.h`; a test below

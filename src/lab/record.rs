@@ -474,7 +474,7 @@ impl Record {
         let record: Self = parse(&text, &json, 1)?;
         let mut seen = HashMap::new();
         for (index, row) in record.rows.iter().enumerate() {
-            let key = format!("{:?}", row.configuration()); // for no reader
+            let key = format!("{:?}", row.configuration()); // a key
             if let Some(earlier) = seen.insert(key, index) {
                 let reason = format!(
                     "row {} is the same configuration as row {}, and would count twice",

@@ -4,6 +4,7 @@
 //! NVML. Where NVML is missing those stay empty and the sweep goes on.
 
 use crate::strategy::tuning::Gpu;
+use crate::text::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -99,10 +100,6 @@ impl Machine {
 /// The first 12 digits of the SHA-256 of a GPU's 16 bytes of identity.
 pub fn digest_of_identity(identity: [u8; 16]) -> String {
     hexadecimal(&Sha256::digest(identity)[..6])
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What NVML tells about the GPU with these 16 bytes of identity; `None` where NVML is missing.

@@ -88,8 +88,8 @@ pub enum Subject {
     Spin { nanoseconds: u64 },
 }
 
-/// Whether a subject is a peer in another variant than the one its users call: a 64-bit count, a fixed order, a call
-/// that waits.
+/// Whether a subject is a peer in another variant than the one its users call: a 64-bit count, sums in the elements' own
+/// type, a fixed order, a call that waits.
 pub fn is_variant(subject: &str) -> bool {
     ["-64-bit-count", "-narrow-sum", "-synchronous", "-run-to-run", "copy-16-byte"]
         .iter()

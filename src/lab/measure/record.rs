@@ -27,8 +27,9 @@
 //! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `cold`, `stream`, `graph` and `latency` hold
 //! a [`FigureRecord`] each, or `null` where the figure was not asked for. Of the subject `auto`, `chosen_strategy` and
 //! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
-//! few samples or by the full rule. `gpu_digest` is that of the header's GPU: a row of another one, and a configuration
-//! that stands twice, are refused when the record is read. In a figure
+//! few samples or by the full rule. `gpu_digest` is that of the header's GPU. Refused when the
+//! record is read: a row of another GPU, a configuration that stands twice, a row that is called measured and whose
+//! verification has not found all elements right, a median that lies outside its samples. In a figure
 //!
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
@@ -325,6 +326,27 @@ impl SweepRow {
         }
     }
 
+    /// What cannot be true of a measured row beside the rest of it: a record is believed by its verification and its
+    /// samples, and not by a word or a summary.
+    fn contradiction(&self) -> Option<String> {
+        if self.status != Status::Measured {
+            return None;
+        }
+        let is_verified = |found: &Verification| found.passed() && found.compared == self.n;
+        if !self.verification.as_ref().is_some_and(is_verified) {
+            return Some(format!("it is called measured, and not all of its {} elements were found right", self.n));
+        }
+        Figure::ALL.iter().find_map(|&name| {
+            /// Times are rounded to 0.1 ns.
+            const ROUNDING_NS: f64 = 0.2;
+            let FigureRecord { median_ns, samples_ns, .. } = self.figure(name)?;
+            let median = (*median_ns)?;
+            let is_above = samples_ns.iter().any(|sample| *sample <= median + ROUNDING_NS);
+            let is_below = samples_ns.iter().any(|sample| *sample >= median - ROUNDING_NS);
+            (!is_above || !is_below).then(|| format!("the median of its figure {name} lies outside its samples"))
+        })
+    }
+
     /// A figure, if it was asked for.
     pub fn figure(&self, figure: Figure) -> Option<&FigureRecord> {
         match figure {
@@ -477,10 +499,11 @@ impl Format for SweepRecord {
 
     fn refusal(&self, line: &Line) -> Option<String> {
         let Line::Row(row) = line else { return None };
-        let (header, digest) = (&self.header.machine, row.gpu_digest.as_ref()?);
-        (*digest != header.gpu_digest).then(|| {
+        let header = &self.header.machine;
+        let foreign = row.gpu_digest.as_ref().filter(|digest| **digest != header.gpu_digest).map(|digest| {
             format!("the row was measured on another GPU ({digest}) than the header names ({})", header.gpu_identity())
-        })
+        });
+        foreign.or_else(|| row.contradiction())
     }
 }
 

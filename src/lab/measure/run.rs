@@ -417,7 +417,7 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
                 Figure::Latency => run_ns,
             };
             // Calibration and warm-up come before the samples. Short subjects are noisy: two launches have two
-            // peaks, and the host's launch rate is what a stream measures; the device's own time is quiet.
+            // peaks, and the host's launch rate is what a stream measures; a graph is quiet.
             let is_noisy = run_ns < 30e3 && figure != Figure::Graph;
             let samples =
                 if is_noisy { 0.5 * limits.maximum_samples as f64 } else { 1.5 * limits.minimum_samples as f64 };

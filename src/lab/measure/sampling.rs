@@ -24,10 +24,10 @@ named! {
     pub enum Figure as "figure" {
         /// One run with nothing of its arrays in the L2; launch latency outside the events.
         Cold = "cold",
-        /// Many launches on a stream one after the other: what a call costs. At small n the rate at which the
-        /// host launches.
+        /// Many launches, prepared before, on a stream one after the other. At small n the rate at which the host
+        /// launches.
         Stream = "stream",
-        /// Many runs in one replayed CUDA graph: the device's own time.
+        /// Many runs in one replayed CUDA graph: from one to the next, which may overlap.
         Graph = "graph",
         /// From the host's call to the result visible on the host, the stream idle before.
         Latency = "latency",

@@ -29,7 +29,7 @@
 use super::point::Offsets;
 use super::sampling::{Figure, SamplingSettings};
 use super::stopping::StoppingRule;
-use crate::element::{ElementType, Operator};
+use crate::element::{ElementType, Instance, Operator};
 use crate::strategy::tuning::{TuningError, TuningTable};
 use crate::strategy::{Mode, ScanConfig, StrategyChoice};
 use crate::text::{SizeError, parse_array_size};
@@ -307,10 +307,18 @@ impl SweepFile {
             if group.strategies.is_empty() && group.peers.is_empty() {
                 return wrong("a [[measure]] names neither strategies nor peers".to_owned());
             }
+            if group.figures.is_empty() {
+                return wrong("a [[measure]] names no figures".to_owned());
+            }
             for &element in &group.types {
                 if !ElementType::NUMBERS.contains(&element) {
                     return wrong(format!("{element} is no number; measured inputs are numbers"));
                 }
+            }
+            let is_defined =
+                |&element| group.operators.iter().any(|&operator| Instance::new(element, operator).is_ok());
+            if !group.types.iter().any(is_defined) {
+                return wrong("a [[measure]] has no operator that is defined on one of its types".to_owned());
             }
         }
         if self.groups.iter().all(|group| group.sizes.is_empty()) {
@@ -362,6 +370,9 @@ pub(super) mod tests {
             (format!("{start}[[measure]]\nsizes = [\"1\"]\nstrategies = [\"lookforward\"]"), "lookforward"),
             (format!("{start}[limits]\nminimum_samples = 1\n{group}[\"1\"]"), "at least 2"),
             (format!("{start}{group}[\"2^45\"]"), "2^44"),
+            (format!("{start}{group}[\"1\"]\nfigures = []"), "no figures"),
+            (format!("{start}{group}[\"1\"]\ntypes = [\"f32\"]\noperators = [\"xor\"]"), "no operator that is defined"),
+            (format!("{start}{group}[\"1\"]\ntypes = []"), "no operator that is defined"),
             (format!("{start}{group}[\"1\"]\nvts = [8, 0]"), "VT (values per thread) is 0; it must be from 1 to 64"),
             (format!("{start}{group}[\"1\"]\nvts = [65]"), "VT (values per thread) is 65"),
             (format!("{start}{group}[\"1\"]\nblocks = [33]"), "threads per block is 33; it must be a multiple of 32"),

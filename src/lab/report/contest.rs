@@ -79,8 +79,8 @@ const fn array_bytes(row: &SweepRow) -> u64 {
 
 /// Both pictures of a family, as far as there is what they compare with.
 pub(super) fn contests(family: &Family<'_>, copies: &[Copy], gpu: &str) -> Vec<Contest> {
-    let best = family.best_cub(Figure::Cold);
-    let whose = format!("{} {} scans, {}, {gpu}", family.element, family.operator, family.rest());
+    let best = family.best_peer(Figure::Cold);
+    let whose = format!("{} {} scans, {}, cold L2, {gpu}", family.element, family.operator, family.rest());
     let framed = |row: &SweepRow, nanoseconds: f64| nanoseconds + frame(row, Figure::Cold);
     let mut contests = Vec::new();
 
@@ -92,10 +92,10 @@ pub(super) fn contests(family: &Family<'_>, copies: &[Copy], gpu: &str) -> Vec<C
         point.is_trusted &= fastest_copy(copies, point.x as u64).is_some_and(|copy| copy.is_trusted);
     }
     if let Some(answer) = copy_answer(family, &series) {
-        let caption = "Cold L2, with the time that the events themselves take left in, on both sides. cudaMemcpy's time is \
+        let caption = "With the time that the events themselves take left in, on both sides. cudaMemcpy's time is \
                        the least that it took, between aligned arrays, for as many bytes (rounded up to 16) or more; for \
                        arrays that the L2 cannot hold also on a stream and in a graph. Best CUB: at each size the fastest \
-                       of all versions and variants in the record.";
+                       of all versions and variants in the record, Thrust's calls of it too.";
         let y_description = "percent of cudaMemcpy's rate";
         let chart = chart(format!("{whose}: {answer}"), y_description, "% of cudaMemcpy's rate", series, 100.0);
         contests.push(Contest { kind: COPY, caption: caption.to_owned(), chart });
@@ -111,9 +111,9 @@ pub(super) fn contests(family: &Family<'_>, copies: &[Copy], gpu: &str) -> Vec<C
         point.is_trusted &= best_ns(point.x as u64).is_some_and(|(_, is_trusted)| is_trusted);
     }
     if let Some(answer) = relative_answer(family, &series) {
-        let caption = "Cold L2, with the time that the events themselves take left in, on both sides. Time of the subject \
+        let caption = "With the time that the events themselves take left in, on both sides. Time of the subject \
                        by that of the fastest CUB at each size, of all versions and variants of the same scan in the \
-                       record: below 1 the subject is faster, above 1 CUB is.";
+                       record, Thrust's calls of it too: below 1 the subject is faster, above 1 CUB is.";
         let y_description = "time, best CUB = 1 (less is faster)";
         let chart = chart(format!("{whose}: {answer}"), y_description, "times as long as the best CUB", series, 1.0);
         contests.push(Contest { kind: RELATIVE, caption: caption.to_owned(), chart });

@@ -76,10 +76,10 @@ impl<'a> Family<'a> {
             .min_by(|left, right| median(left, figure).partial_cmp(&median(right, figure)).expect("finite"))
     }
 
-    /// The fastest CUB at each n, of any version and variant.
-    pub(super) fn best_cub(&self, figure: Figure) -> BTreeMap<u64, &'a SweepRow> {
+    /// The fastest of other people's scans at each n, of any version and variant.
+    pub(super) fn best_peer(&self, figure: Figure) -> BTreeMap<u64, &'a SweepRow> {
         let mut best: BTreeMap<u64, &SweepRow> = BTreeMap::new();
-        for row in self.measured().filter(|row| row.subject.starts_with("cub-")) {
+        for row in self.measured().filter(|row| row.kind == Kind::Peer) {
             let Some(nanoseconds) = median(row, figure) else { continue };
             if best.get(&row.n).and_then(|best| median(best, figure)).is_none_or(|least| nanoseconds < least) {
                 best.insert(row.n, row);

@@ -35,7 +35,7 @@ pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
     let height = TOP + HEADING * groups + ROW * (table.mutants.len() as i32 + 5);
     drawing((width as u32, height as u32), "Which detector kills which mutant", |root| {
         root.fill(&PAPER)?;
-        let title = "Which detector kills which mutant, and after how long";
+        let title = format!("{}: by whom, and after how long", table.summary());
         root.draw(&Text::new(title, (16, 24), text(17, INK, HPos::Left)))?;
         for (column, detector) in (0..).zip(&table.detectors) {
             let middle = LEFT + COLUMN * column + COLUMN / 2;

@@ -121,9 +121,11 @@ impl Renderer<'_> {
                 "Figure cold: the L2 is overwritten before each run, launch latency stays outside the events."
             }
             Figure::Stream => {
-                "Figure stream: many launches one after the other, what a call costs; at small n the host's launch rate."
+                "Figure stream: many launches, prepared before, one after the other; at small n the host's launch rate."
             }
-            Figure::Graph => "Figure graph: replayed from a CUDA graph, the device's own time.",
+            Figure::Graph => {
+                "Figure graph: from one scan to the next in a replayed CUDA graph; neighbours may overlap."
+            }
             Figure::Latency => "Figure latency: from the host's call to the result visible on the host.",
         }
     }
@@ -212,7 +214,7 @@ impl Renderer<'_> {
             self.by_size_chart(family, time, series)?;
         }
         let figure = Figure::Graph;
-        let best = family.best_cub(figure);
+        let best = family.best_peer(figure);
         let best_ns = |n: u64| best.get(&n).and_then(|row| median(row, figure));
         let is_shown = |row: &SweepRow| {
             row.kind != Kind::Copy && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
@@ -221,7 +223,7 @@ impl Renderer<'_> {
         let mut series = self.lines(family, figure, is_shown, speed_up);
         trust_no_more_than(&mut series, |n| best.get(&n).is_some_and(|row| is_trusted(row, figure)));
         let caption = format!(
-            "{} Median of the fastest CUB at each size (any version and variant of the same scan) by the subject's: above \
+            "{} Median of the fastest CUB at each size (any version and variant, Thrust's calls of it too) by the subject's: above \
              1 the subject is faster. {band}",
             self.explain(figure)
         );

@@ -128,15 +128,24 @@ impl KillTable {
         self.unmutated.iter().filter(|(_, cell)| cell.is_killed()).map(|(&detector, cell)| (detector, cell))
     }
 
-    /// Whether every mutant was killed, nothing harmless was, and no detector reports the kernels as they are.
-    pub fn is_right(&self) -> bool {
-        let passed = |detector| matches!(self.unmutated.get(&detector), Some(Cell::Survived { .. }));
-        // A detector that kills mutants and has not let the kernels as they are pass may kill anything.
-        let all_pass = self.detectors.iter().all(|&detector| {
+    /// Detectors that kill mutants and have neither let the kernels as they are pass nor reported them, and why not: they
+    /// may kill anything.
+    pub fn unproven(&self) -> impl Iterator<Item = (DetectorName, &str)> {
+        self.detectors.iter().filter_map(|&detector| {
+            let why = match self.unmutated.get(&detector) {
+                Some(Cell::Survived { .. } | Cell::Killed { .. }) => return None,
+                Some(Cell::NotModelled { why } | Cell::NotRun { why }) => why,
+                None => "it was not asked about them",
+            };
             let kills = |row: &Row| row.detectors.get(&detector).is_some_and(Cell::is_killed);
-            passed(detector) || !self.mutants.iter().any(kills)
-        });
-        all_pass && self.wrong_rows().next().is_none() && self.false_alarms().next().is_none()
+            self.mutants.iter().any(kills).then_some((detector, why))
+        })
+    }
+
+    /// Whether every mutant was killed, nothing harmless was, no detector reports the kernels as they are, and all that
+    /// kill have let them pass.
+    pub fn is_right(&self) -> bool {
+        self.unproven().next().is_none() && self.wrong_rows().next().is_none() && self.false_alarms().next().is_none()
     }
 
     /// The table for a terminal of 80 columns and more.
