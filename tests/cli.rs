@@ -291,7 +291,7 @@ fn unusable_folders_are_refused() {
     assert_refused(&run(&["report", none_such.to_str().unwrap()]), 2, "cannot read");
     assert!(!none_such.exists(), "a folder that is read is not made");
     fs::write(directory.path().join("data.json"), "{\"header\": {\"format\": 1}, \"rows\"").unwrap();
-    assert_refused(&run(&["report", directory.path().to_str().unwrap()]), 2, "damaged");
+    assert_refused(&run(&["report", directory.path().to_str().unwrap()]), 2, "not what this program writes");
 }
 
 #[test]

@@ -622,9 +622,9 @@ mod command_line {
         let damaged = folder.path().join("damaged.jsonl");
         let whole = fs::read(&targets).expect("it is committed");
         for (bytes, what) in [
-            (b"{\"header\": 1}\n".to_vec(), "line 1, is damaged"),
-            (b"nonsense\n".to_vec(), "line 1, is damaged"),
-            (Vec::new(), "line 1, is damaged"),
+            (b"{\"header\": 1}\n".to_vec(), "line 1, is not what this program writes"),
+            (b"nonsense\n".to_vec(), "line 1, is not what this program writes"),
+            (Vec::new(), "line 1, is not what this program writes"),
             (whole[..whole.len() / 2].to_vec(), "cannot be decompressed"),
         ] {
             fs::write(&damaged, bytes).expect("a file");

@@ -337,17 +337,18 @@ impl Printer {
                     text.push_str(&console.fitted(&format!("skipped {what}: {why}\n")));
                 }
                 text.push_str(&ranking(record, console.width()));
-                let results = record.rows.len();
+                let results = match record.rows.len() {
+                    1 => "1 result".to_owned(),
+                    rows => format!("{rows} results"),
+                };
                 let undecidable = match undecidable {
                     0 => String::new(),
                     rows => format!(", {rows} undecidable: overflow depends on the order"),
                 };
                 text.push_str(&match (wrong, undecidable.is_empty()) {
-                    (0, true) => format!("{results} results, each verified in every element: all right\n"),
-                    (0, false) => format!("{results} results, none wrong{undecidable}\n"),
-                    _ => {
-                        format!("{results} results, verified in every element: {wrong} WRONG or failed{undecidable}\n")
-                    }
+                    (0, true) => format!("{results}, each verified in every element: all right\n"),
+                    (0, false) => format!("{results}, none wrong{undecidable}\n"),
+                    _ => format!("{results}, verified in every element: {wrong} WRONG or failed{undecidable}\n"),
                 });
                 console.print(&text)
             }

@@ -5,6 +5,10 @@ use super::arguments::{BlockOrderChoice, ScheduleChoice};
 use super::arguments::{CompareArguments, DeviceChoice};
 use super::console::Console;
 use super::error::CliError;
+#[cfg(feature = "cpu")]
+use crate::cpu::{BlockOrder, Schedule};
+#[cfg(feature = "cpu")]
+use crate::lab::cpu_device::{CpuDevice, CpuSettings};
 use crate::lab::device::Device;
 
 /// Opens the device of the command line; `auto` says why where it falls back to the CPU device.
@@ -26,22 +30,29 @@ pub fn open(arguments: &CompareArguments, console: &Console) -> Result<Box<dyn D
     }
 }
 
+/// The CPU device of a command line that says nothing about it.
+#[cfg(feature = "cpu")]
+pub(super) fn cpu_settings() -> CpuSettings {
+    CpuSettings { resident_blocks: 64, schedule: Schedule::Random { preemption: 0.0 }, ..CpuSettings::default() }
+}
+
 #[cfg(feature = "cpu")]
 fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
-    use crate::cpu::{BlockOrder, Schedule};
-    use crate::lab::cpu_device::{CpuDevice, CpuSettings};
+    let unsaid = cpu_settings();
     let settings = CpuSettings {
-        resident_blocks: arguments.resident_blocks.unwrap_or(64),
+        resident_blocks: arguments.resident_blocks.unwrap_or(unsaid.resident_blocks),
         block_order: match arguments.block_order {
-            None | Some(BlockOrderChoice::InOrder) => BlockOrder::InOrder,
+            None => unsaid.block_order,
+            Some(BlockOrderChoice::InOrder) => BlockOrder::InOrder,
             Some(BlockOrderChoice::Reverse) => BlockOrder::Reverse,
             Some(BlockOrderChoice::Random) => BlockOrder::Random,
         },
         schedule: match arguments.schedule {
             Some(ScheduleChoice::Fair) => Schedule::Fair,
-            None | Some(ScheduleChoice::Random) => Schedule::Random { preemption: arguments.preemption.unwrap_or(0.0) },
+            Some(ScheduleChoice::Random) => Schedule::Random { preemption: arguments.preemption.unwrap_or(0.0) },
+            None => arguments.preemption.map_or(unsaid.schedule, |preemption| Schedule::Random { preemption }),
         },
-        ..CpuSettings::default()
+        ..unsaid
     };
     Ok(Box::new(CpuDevice::new(settings)))
 }

@@ -45,8 +45,7 @@ fn features() -> String {
 #[cfg(feature = "cpu")]
 fn cpu(text: &mut String) {
     use crate::lab::device::Device;
-    let description =
-        crate::lab::cpu_device::CpuDevice::new(crate::lab::cpu_device::CpuSettings::default()).description();
+    let description = crate::lab::cpu_device::CpuDevice::new(super::devices::cpu_settings()).description();
     device(text, "CPU device", &description);
 }
 

@@ -140,8 +140,9 @@ Examples:
   lookback compare --sweep targets --output records
   lookback compare --sweep targets --record records/targets-h100.jsonl.gz
 
-A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl;
-`lookback report DIR` turns them into data, plots and page.
+A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl:
+--resume goes on with it, `lookback report DIR` turns them into data, plots and
+page.
 
 Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
 input or output folder, 3 no device or no compiler, 4 a target missed,

@@ -14,7 +14,7 @@ use crate::lab::recorder::{
 use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
 use crate::strategy::plan::ScanRequest;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -352,6 +352,48 @@ impl Row {
         verification.complaint().filter(|_| self.failure.is_none())
     }
 
+    /// What cannot be, in a sentence: a row that says so was not written by this program.
+    fn contradiction(&self) -> Option<String> {
+        let unsaid = ScanConfig::default();
+        let config = ScanConfig {
+            vt: self.vt.unwrap_or(unsaid.vt),
+            block_threads: self.block_threads.unwrap_or(unsaid.block_threads),
+            pattern: self.pattern.unwrap_or(unsaid.pattern),
+            composition: self.composition.unwrap_or(unsaid.composition),
+            ..unsaid
+        };
+        if let Err(error) = config.check() {
+            return Some(error.to_string());
+        }
+        if let Err(error) = Instance::new(self.element, self.operator) {
+            return Some(error.to_string());
+        }
+        let bytes = u128::from(self.n) * self.element.bytes() as u128;
+        if bytes > isize::MAX as u128 {
+            return Some(format!("its {} elements are more than any memory holds", self.n));
+        }
+        let beyond = [self.first_mismatch, self.first_undecidable].into_iter().flatten().find(|&index| index >= self.n);
+        if let Some(index) = beyond {
+            return Some(format!("it complains of element {index} of {}", self.n));
+        }
+        if self.mismatches.saturating_add(self.undecidable) > self.n {
+            return Some(format!("it complains of more than its {} elements", self.n));
+        }
+        if self.verified && (self.mismatches + self.undecidable > 0 || self.failure.is_some()) {
+            return Some("it is called verified, and says what is not right".to_owned());
+        }
+        let measured = [
+            ("time_us", self.time_us),
+            ("gigabytes_per_second", self.gigabytes_per_second),
+            ("element_moves_per_element", self.element_moves_per_element),
+            ("work_per_element", self.work_per_element),
+            ("lookback_distance_tiles", self.lookback_distance_tiles),
+            ("executor_seconds", self.executor_seconds),
+        ];
+        let (name, value) = measured.into_iter().find(|(_, value)| value.is_some_and(|value| value < 0.0))?;
+        Some(format!("its {name} is {}", value?))
+    }
+
     /// Element type and operator in words; a damaged record may hold a pair that does not exist.
     pub fn instance_name(&self) -> String {
         match Instance::new(self.element, self.operator) {
@@ -412,6 +454,11 @@ impl Format for Record {
             Line::Skipped(_) => None,
         }
     }
+
+    fn refusal(&self, line: &Line) -> Option<String> {
+        let Line::Row(row) = line else { return None };
+        row.contradiction()
+    }
 }
 
 const JSON: &str = "data.json";
@@ -440,7 +487,7 @@ impl Record {
             }
             (Some(record), _) | (None, Some(record)) => Ok(record),
             (None, None) => {
-                let what = "record: neither data.json nor data.partial.jsonl is there";
+                let what = "record: no data.json is there, and no data.partial.jsonl with a line";
                 Err(RecordError::Missing { path: directory.to_owned(), what, command: "compare" })
             }
         }
@@ -475,13 +522,12 @@ impl Record {
         let mut seen = HashMap::new();
         for (index, row) in record.rows.iter().enumerate() {
             let key = format!("{:?}", row.configuration()); // a key
-            if let Some(earlier) = seen.insert(key, index) {
-                let reason = format!(
-                    "row {} is the same configuration as row {}, and would count twice",
-                    index + 1,
-                    earlier + 1
-                );
+            let twice = seen
+                .insert(key, index)
+                .map(|earlier| format!("it is the same configuration as row {}, and would count twice", earlier + 1));
+            if let Some(reason) = twice.or_else(|| row.contradiction()) {
                 // Where in the text the row begins, nobody knows any more.
+                let reason = format!("row {}: {reason}", index + 1);
                 return Err(RecordError::Damaged { path: json, line: 1, reason });
             }
         }
@@ -628,7 +674,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::lab::device::{Counters, Timing};
     use crate::lab::recorder::from_lines;
-    use crate::strategy::ScanConfig;
     use std::time::Duration;
 
     pub(crate) fn header(kind: &str) -> Header {
@@ -753,7 +798,38 @@ pub(crate) mod tests {
         record.rows.push(record.rows[0].clone());
         fs::write(directory.path().join(JSON), record.to_json()).unwrap();
         let error = Record::read(directory.path()).unwrap_err();
-        assert!(error.to_string().contains("row 3 is the same configuration as row 1"), "{error}");
+        assert!(error.to_string().contains("row 3: it is the same configuration as row 1"), "{error}");
+    }
+
+    #[test]
+    fn rows_that_cannot_be_are_refused_whole_or_partial() {
+        let possible = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
+        assert_eq!(possible.contradiction(), None);
+        let impossible: [fn(&mut Row); 8] = [
+            |row| row.n = u64::MAX,
+            |row| row.vt = Some(0),
+            |row| row.block_threads = Some(33),
+            |row| row.operator = Operator::Affine,
+            |row| row.first_mismatch = Some(1000),
+            |row| row.mismatches = 1001,
+            |row| row.failure = Some("it failed".to_owned()),
+            |row| row.work_per_element = Some(-1.0),
+        ];
+        for spoil in impossible {
+            let directory = tempfile::tempdir().unwrap();
+            let mut record = small_record(directory.path()).finish().unwrap().0;
+            record.rows.push(possible.clone());
+            spoil(record.rows.last_mut().unwrap());
+            fs::write(directory.path().join(JSON), record.to_json()).unwrap();
+            let whole = Record::read(directory.path()).unwrap_err();
+            let directory = tempfile::tempdir().unwrap();
+            let mut recorder = small_record(directory.path());
+            recorder.row(record.rows.pop().unwrap()).unwrap();
+            drop(recorder);
+            let partial = Record::read(directory.path()).unwrap_err();
+            assert!(matches!(&whole, RecordError::Damaged { reason, .. } if reason.contains("row 3")), "{whole}");
+            assert!(matches!(partial, RecordError::Damaged { line: 5, .. }), "{partial}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub trait Format: From<Self::Header> {
     /// What no two lines of a record have in common, if a line says what was run.
     fn identity(line: &Self::Line) -> Option<String>;
 
-    /// Why a line does not belong to this record, if it does not.
+    /// Why a line cannot be believed, or does not belong to this record, if so.
     fn refusal(&self, _: &Self::Line) -> Option<String> {
         None
     }
@@ -57,7 +57,7 @@ pub enum RecordError {
     #[error("{} holds no {what}; make one with `lookback {command} --output {}`", path.display(), path.display())]
     Missing { path: PathBuf, what: &'static str, command: &'static str },
     /// Not what this program writes; lines count from 1.
-    #[error("{}, line {line}, is damaged: {reason}; measure again, or give another file", path.display())]
+    #[error("{}, line {line}, is not what this program writes: {reason}; measure again, or give another file", path.display())]
     Damaged { path: PathBuf, line: usize, reason: String },
     /// Compressed data that end too soon or are none.
     #[error("{} cannot be decompressed; measure again, or give another file", path.display())]
@@ -118,7 +118,8 @@ pub(super) fn check_version<F: Format>(text: &[u8], path: &Path) -> Result<(), R
 pub(super) fn parse<T: DeserializeOwned>(text: &[u8], path: &Path, line: usize) -> Result<T, RecordError> {
     serde_json::from_slice(text).map_err(|error| {
         let line = line + error.line().saturating_sub(1);
-        RecordError::Damaged { path: path.to_owned(), line, reason: error.to_string() }
+        let reason = if error.is_eof() { "it ends too soon".to_owned() } else { error.to_string() };
+        RecordError::Damaged { path: path.to_owned(), line, reason }
     })
 }
 
