@@ -5,14 +5,18 @@ use std::str::FromStr;
 /// The most elements of an array: what can be counted and indexed everywhere.
 pub const LARGEST_SIZE: u64 = 1 << 44;
 
+/// How a number of elements, or of anything else, is written.
+const NUMBERS: &str = "1000, 1_000, 1e6, 10^6, 10K, 10M, 8Ki, 16Mi, 2^20 or 2^16-1";
+
 /// A size that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// It is no size.
-    #[error(
-        "write a size as 1000, 1_000, 1e6, 10^6, 10K, 10M, 8Ki, 16Mi, 2^20 or 2^16-1; in bytes as 64KiB or 10MiB-1"
-    )]
+    #[error("write a size as {NUMBERS}; in bytes as 64KiB or 10MiB-1")]
     Form,
+    /// It is no number, which no unit of bytes makes one.
+    #[error("write a number as {NUMBERS}")]
+    CountForm,
     /// There are more than an array has.
     #[error("a size is at most 2^44 elements; choose a smaller one")]
     TooLarge,
@@ -81,8 +85,11 @@ pub fn parse_array_size(text: &str, element_bytes: usize) -> Result<u64, SizeErr
 /// # Errors
 /// When it is none, or more than an address space holds.
 pub fn parse_count(text: &str) -> Result<u64, SizeError> {
-    let size: ArraySize = text.parse()?;
-    if size.is_bytes { Err(SizeError::Form) } else { size.elements(1) }
+    match text.parse::<ArraySize>() {
+        Ok(size) if !size.is_bytes => size.elements(1),
+        Ok(_) | Err(SizeError::Form) => Err(SizeError::CountForm),
+        Err(error) => Err(error),
+    }
 }
 
 /// A number without what is added to it or taken off.
@@ -127,7 +134,8 @@ fn scaled(mantissa: &str, factor: u64) -> Result<u64, SizeError> {
     let Some((whole, fraction)) = mantissa.split_once('.') else {
         return times(mantissa);
     };
-    let length = u32::try_from(fraction.len()).map_err(|_| SizeError::Form)?;
+    // Underscores stand for nothing here, too.
+    let length = u32::try_from(fraction.len() - fraction.matches('_').count()).map_err(|_| SizeError::Form)?;
     let denominator = 10u64.checked_pow(length).ok_or(SizeError::Form)?;
     let (whole, fraction) = (times(whole)?, times(fraction)?);
     if !fraction.is_multiple_of(denominator) {
@@ -268,6 +276,8 @@ mod tests {
             ("1e6", 1_000_000),
             ("1e6-1", 999_999),
             ("2.5e6", 2_500_000),
+            ("1.5_0M", 1_500_000),
+            ("1_0.2_5_K", 10_250),
             ("10^4", 10_000),
             ("10^8+1", 100_000_001),
             ("10K", 10_000),
@@ -290,12 +300,13 @@ mod tests {
         }
         for text in [
             "", "-1", "+1", "1.5", "1.0001K", "2^", "2^99+x", "M", "ten", "3^2", "1e", "e6", "e99", "xe99", ".",
-            "1e-5", "2^-1", "KiB", "-1KiB", "1KiB1", "1KiB-+1", "1KiB-", "8KB", "8kib", "2^10KiB", "1e3KiB",
+            "1e-5", "2^-1", "KiB", "-1KiB", "1KiB1", "1KiB-+1", "1KiB-", "1._M", "8KB", "8kib", "2^10KiB", "1e3KiB",
         ] {
             assert_eq!(elements(text), Err(SizeError::Form), "{text}");
+            assert_eq!(parse_count(text), Err(SizeError::CountForm), "{text}");
         }
         assert_eq!(elements("2^44"), Ok(1 << 44));
-        assert_eq!(parse_count("8KiB"), Err(SizeError::Form));
+        assert_eq!(parse_count("8KiB"), Err(SizeError::CountForm));
         for text in ["2^3-9", "1KiB-2000", "0-1"] {
             assert_eq!(elements(text), Err(SizeError::Negative), "{text}");
         }
@@ -324,9 +335,14 @@ mod tests {
 
     #[test]
     fn every_form_that_an_error_names_is_one() {
-        let text = SizeError::Form.to_string();
-        let words = text.split([' ', ',', ';']).filter(|word| word.starts_with(|start: char| start.is_ascii_digit()));
-        assert_eq!(words.inspect(|word| assert!(elements(word).is_ok(), "{word}")).count(), 12);
+        let forms = |error: SizeError, reads: fn(&str) -> Result<u64, SizeError>| {
+            let text = error.to_string();
+            let words =
+                text.split([' ', ',', ';']).filter(|word| word.starts_with(|start: char| start.is_ascii_digit()));
+            words.inspect(|word| assert!(reads(word).is_ok(), "{word}")).count()
+        };
+        assert_eq!(forms(SizeError::Form, elements), 12);
+        assert_eq!(forms(SizeError::CountForm, parse_count), 10);
     }
 
     proptest! {

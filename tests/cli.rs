@@ -186,6 +186,22 @@ fn bad_arguments_are_refused_with_the_choices() {
     }
     assert_refused(&compare(&["--input", "x.npy", "--sizes", "5"]), 2, "--sizes");
     assert_refused(&run(&[]), 2, "Usage");
+    let runs = run(&["stress", "--runs", "64KiB"]);
+    assert_refused(&runs, 2, "write a number as");
+    assert!(!stderr(&runs).contains("in bytes"), "{}", stderr(&runs));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_help_that_cannot_be_written_is_an_error() {
+    for word in ["--help", "--version"] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let child = command(&[word]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        assert_refused(&child.wait_with_output().unwrap(), 2, "cannot write to stdout");
+    }
+    let mut child = command(&["--help"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_refused(&child.wait_with_output().unwrap(), 0, "");
 }
 
 #[test]
@@ -420,6 +436,12 @@ fn an_option_that_has_no_effect_is_refused() {
         (&["stress", "--device", "gpu", "--threads", "2"], "--threads has no effect here"),
         (&["stress", "--mutants", "--memory", "weak"], "--memory"),
         (&["stress", "--mutants", "--detectors", "weak-memory", "--device", "cuda"], "--device"),
+        (&["stress", "--mutant", "x", "--detectors", "weak-memory"], "--detectors has no effect here"),
+        (&["stress", "--mutant", "x", "--output", x], "--output has no effect here"),
+        (&["stress", "--list-mutants", "--add", x], "--add has no effect here"),
+        (&["stress", "--replay", "x", "--detectors", "loom", "--output", x], "--detectors has no effect here"),
+        (&["stress", "--replay", "gpu-stress-1", "--device", "cpu"], "--device has no effect here"),
+        (&["stress", "--mutants", "--replay-lines", "5"], "--replay-lines has no effect here"),
         (&["report", "--check", x], "--splice"),
         (&["tune", "--from", x, "--output", "y", "--quick"], "--quick"),
     ];

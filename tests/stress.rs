@@ -8,7 +8,7 @@ use common::committed;
 use lookback::cpu::BlockOrder;
 use lookback::lab::stress::cpu::{Fault, run};
 use lookback::lab::stress::detector::Limits;
-use lookback::lab::stress::search::{search, shrink};
+use lookback::lab::stress::search::{self, Search, shrink};
 use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, replay};
 use lookback::strategy::{Strategy, TileOrder};
 use std::time::{Duration, Instant};
@@ -16,6 +16,15 @@ use std::time::{Duration, Instant};
 fn limits(schedules: u64) -> Limits {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     Limits { first_seed: 0, schedules, time: None, stop: None, threads }
+}
+
+fn search(
+    mutant: Option<&'static Mutant>,
+    memories: &[Memory],
+    limits: Limits,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Search {
+    search::search(mutant, memories, limits, progress).expect("there is memory")
 }
 
 fn mutants() -> &'static [Mutant] {
@@ -216,4 +225,104 @@ fn who_is_interrupted_says_what_was_done() {
     let (code, said, _) = interrupt(&["stress", "--runs", "2^30", "--format", "json"], Duration::from_secs(1));
     assert_eq!(code, Some(130), "{said}");
     assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap()["interrupted"], true);
+}
+
+/// The program with so many KiB of address space.
+#[cfg(target_os = "linux")]
+fn with_little_memory(kib: u32, words: &[&str]) -> std::process::Output {
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("ulimit -v {kib} && exec \"$0\" \"$@\"")]);
+    shell.arg(assert_cmd::cargo::cargo_bin!("lookback")).args(words).output().expect("there is a shell")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_shortage_of_memory_is_no_verdict_on_the_kernels() {
+    const KIB: u32 = 200_000;
+    let large = (0..).map(|seed| Case::draw(None, Memory::Weak, seed)).find(|case| case.resident_blocks > 40);
+    let large = large.expect("one of all").to_string();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = folder.path().join("table.json");
+    let table = table.to_str().expect("temporary folders have plain names");
+    for (words, helps) in [
+        (&["--replay", &large][..], "address space (ulimit -v)"),
+        (&["--runs", "2000", "--threads", "1"], "use fewer --threads"),
+        (&["--mutant", "windows_swapped", "--threads", "1"], "use fewer --threads"),
+        (
+            &["--mutants", "--detectors", "cpu-schedules", "--seconds", "0.2", "--threads", "1", "--output", table],
+            "use fewer --threads",
+        ),
+    ] {
+        let output = with_little_memory(KIB, &[&["stress", "--quiet"], words].concat());
+        let [said, why] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {said}{why}");
+        assert!(why.contains("coroutine stacks") && why.contains(helps), "{words:?}: {why}");
+        assert!(!said.contains("FAILED") && !said.contains("killed") && !why.contains("os error"), "{said}{why}");
+    }
+}
+
+#[test]
+fn a_table_of_mutants_replaces_nothing_but_a_table_of_mutants() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("temporary folders have plain names").to_owned();
+    let write = |output: &str, more: &[&str]| {
+        let words = ["stress", "--mutants", "--detectors", "cpu-schedules", "--seconds", "0.01", "--output", output];
+        lookback().args(words).args(["--runs", "1", "--quiet"]).args(more).output().expect("it runs")
+    };
+    let refused = |output: &str, says: &str| {
+        let start = Instant::now();
+        let refusal = write(output, &[]);
+        let why = String::from_utf8_lossy(&refusal.stderr);
+        assert_eq!(refusal.status.code(), Some(2), "{output}: {why}");
+        assert!(why.contains(says) && why.contains("--output"), "{output}: {why}");
+        assert!(start.elapsed() < Duration::from_secs(20), "nothing has run: {:?}", start.elapsed());
+    };
+    std::fs::write(path("notes.txt"), "mine").expect("a file");
+    refused(&path("notes.txt"), "is no file with a table of mutants, so it is not replaced");
+    assert_eq!(std::fs::read_to_string(path("notes.txt")).expect("it is there"), "mine");
+    refused(folder.path().to_str().expect("plain"), "is no file with a table of mutants");
+    refused(&path("none/table.json"), "there is no folder");
+
+    let table = path("table.json");
+    assert_eq!(write(&table, &[]).status.code(), Some(1), "survivors");
+    let first = std::fs::read(&table).expect("it is written");
+    // A table is replaced, and may be the one whose columns are taken over.
+    assert_eq!(write(&table, &["--add", &table]).status.code(), Some(1), "survivors");
+    assert_ne!(std::fs::read(&table).expect("it is there"), first);
+    #[cfg(unix)]
+    {
+        refused("/dev/null", "is no file with a table of mutants");
+        for target in [&table, &path("none")] {
+            let link = path("link");
+            std::os::unix::fs::symlink(target, &link).expect("a link");
+            refused(&link, "is no file with a table of mutants");
+            assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
+            std::fs::remove_file(&link).expect("removed");
+        }
+    }
+}
+
+/// Ctrl-C ends the compilers of the terminal's process group, too; what they leave behind is no word on this machine.
+#[cfg(unix)]
+#[test]
+fn who_is_interrupted_while_a_detector_is_compiled_has_no_compiler_missing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let compiler = folder.path().join("compiler");
+    // Takes the first file, which asks for the sanitizer's library, and is interrupted with the program at the others.
+    let script = "#!/bin/sh\ncase \"$*\" in\n  --version) echo compiler 1;;\n  *empty.cpp*) ;;\n  \
+                  *) mkdir \"${0%/*}/interrupted\" 2>/dev/null && kill -INT $PPID\n     sleep 0.3; exit 1;;\nesac\n";
+    std::fs::write(&compiler, script).expect("a script");
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).expect("it may be run");
+    let run = lookback()
+        .args(["stress", "--mutants", "--detectors", "thread-sanitizer", "--format", "json"])
+        .env("CXX", &compiler)
+        .env("LOOKBACK_CACHE_DIR", folder.path().join("cache"))
+        .output()
+        .expect("it runs");
+    let why = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(130), "{why}");
+    assert!(why.contains("interrupted") && !why.contains("was not asked"), "{why}");
+    let table: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert_eq!(table["mutants"][0]["detectors"]["thread-sanitizer"]["why"], "interrupted");
 }

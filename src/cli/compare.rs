@@ -6,6 +6,8 @@ use super::error::{CliError, EXIT_OK, EXIT_UNDECIDABLE, EXIT_WRONG};
 use super::input::{self, Array, npy_file};
 use super::jobs::{Job, Jobs, Scale, nothing_ran};
 use super::table::{CPU_LEGEND, Table};
+#[cfg(feature = "cpu")]
+use crate::cpu::ExecutionError;
 use crate::element::ElementType;
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Device, DeviceError, RunSettings};
@@ -125,9 +127,13 @@ pub fn compare(
                     let is_drawn = arguments.output.is_some() && looked_back && outcome.verification.passed();
                     let seeds = settings.seed..settings.seed.saturating_add(SCHEDULES);
                     let distances = if is_drawn { device.lookback_distances(request, seeds) } else { Ok(Vec::new()) };
-                    row = Some(match distances {
+                    row = Some(match distances.map_err(Consequence::of) {
                         Ok(distances) => Row::of_outcome(request, &outcome).with_schedules(&distances),
-                        Err(error) => Row::of_failure(request, error.to_string()),
+                        // The picture goes without what this machine cannot run.
+                        Err(Consequence::Impossible(_)) => Row::of_outcome(request, &outcome),
+                        Err(Consequence::Failure { error, .. } | Consequence::Absence(error)) => {
+                            Row::of_failure(request, error.to_string())
+                        }
                     });
                 }
                 Err(Consequence::Impossible(why)) => recorder.skipped(Skipped { what: describe(request), why })?,
@@ -243,6 +249,8 @@ impl Consequence {
     fn of(error: DeviceError) -> Self {
         match error {
             DeviceError::Config(_) | DeviceError::OutOfMemory { .. } => Self::Impossible(error.to_string()),
+            #[cfg(feature = "cpu")]
+            DeviceError::Execution(ExecutionError::Stacks { .. }) => Self::Impossible(error.to_string()),
             #[cfg(feature = "cpu")]
             DeviceError::Execution(_) => Self::Failure { error, goes_on: true },
             #[cfg(feature = "cuda")]
@@ -522,6 +530,21 @@ mod tests {
         let (result, text) = play(&words, Puppet { load, run: right });
         assert_eq!(result.unwrap(), EXIT_OK);
         assert!(text.contains("2 results") && text.contains("skipped u32 sum at n = 1000: the input needs"), "{text}");
+    }
+
+    #[test]
+    #[cfg(feature = "cpu")]
+    fn what_has_no_memory_for_its_stacks_is_skipped_and_nothing_wrong() {
+        let run = |request: &ScanRequest| match request.strategy {
+            Strategy::Chained => {
+                Err(ExecutionError::Stacks { stacks: 7000, message: "Cannot allocate memory".to_owned() }.into())
+            }
+            _ => right(request),
+        };
+        let words = ["--sizes", "100", "--strategies", "lookback,chained"];
+        let (result, text) = play(&words, Puppet { load: |_| Ok(()), run });
+        assert_eq!(result.unwrap(), EXIT_OK);
+        assert!(text.contains("1 result") && text.contains("no memory for 7000 coroutine stacks"), "{text}");
     }
 
     #[test]

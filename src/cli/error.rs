@@ -8,6 +8,8 @@ use crate::lab::measure::tune::TuneError;
 use crate::lab::recorder::RecordError;
 use crate::lab::report::ReportError;
 #[cfg(feature = "cpu")]
+use crate::lab::stress::detector::NoMemory;
+#[cfg(feature = "cpu")]
 use crate::lab::stress::thread_sanitizer::ThreadSanitizerError;
 use crate::strategy::tuning::TuningError;
 use std::path::PathBuf;
@@ -18,7 +20,7 @@ pub const EXIT_OK: u8 = 0;
 pub const EXIT_WRONG: u8 = 1;
 /// The command line, an input or an output folder is unusable; clap's own code too.
 pub const EXIT_USAGE: u8 = 2;
-/// The device or compiler that was asked for is not there.
+/// The device or compiler that was asked for is not there, or the machine has not the memory.
 pub const EXIT_NO_DEVICE: u8 = 3;
 /// Every result was right, and a target of `compare --sweep targets` was missed.
 pub const EXIT_MISSED: u8 = 4;
@@ -61,12 +63,12 @@ pub enum CliError {
         path.display()
     )]
     OutputIsRecord { path: PathBuf },
-    /// `tune` would put its table over something that it did not write.
+    /// `tune` or `stress` would put its table over something that it did not write.
     #[error(
-        "{} is there and is no tuning table, so it is not replaced; choose another name for --output, or delete it",
+        "{} is there and is no {what}, so it is not replaced; choose another name for --output, or delete it",
         path.display()
     )]
-    OutputIsNoTable { path: PathBuf },
+    OutputIsNoTable { path: PathBuf, what: &'static str },
     /// Measuring without a GPU.
     #[error(
         "{what} measures, so it needs an NVIDIA GPU with its driver and NVRTC (`lookback info` says what is missing); \
@@ -92,6 +94,10 @@ pub enum CliError {
     #[cfg(feature = "cpu")]
     #[error(transparent)]
     ThreadSanitizer(#[from] ThreadSanitizerError),
+    /// The machine cannot run what `stress` asks for.
+    #[cfg(feature = "cpu")]
+    #[error("{shortage}; {helps}")]
+    NoMemory { shortage: NoMemory, helps: &'static str },
     /// Nobody can be asked whether to end early.
     #[error("cannot watch for Ctrl-C")]
     Interrupt(#[source] std::io::Error),
@@ -104,6 +110,8 @@ impl CliError {
     /// What the process ends with.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
+            #[cfg(feature = "cpu")]
+            Self::NoMemory { .. } => EXIT_NO_DEVICE,
             Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::NeedsGpu { .. } => EXIT_NO_DEVICE,
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,

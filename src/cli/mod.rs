@@ -176,12 +176,16 @@ Examples:
 const STRESS_EXIT_CODES: &str = "\
 Exit codes: 0 nothing found (--mutants: every mutant killed), 1 a failure
 (--mutants: a survivor, or something harmless reported), 2 bad arguments,
-3 no device or no compiler, 130 ended by Ctrl-C with nothing found so far.";
+3 no device, no compiler or too little memory, 130 ended by Ctrl-C with nothing
+found so far.";
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(arguments) {
+    let result = match Arguments::try_parse() {
+        Ok(arguments) => run(arguments),
+        Err(answer) => say(&answer),
+    };
+    match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // Nobody may read stderr any more; the exit code says that something failed all the same.
@@ -189,6 +193,17 @@ pub fn main() -> ExitCode {
             let code = error.downcast_ref::<CliError>().map_or(EXIT_USAGE, CliError::exit_code);
             ExitCode::from(code)
         }
+    }
+}
+
+/// Prints clap's answer: the help and the version, which are results and must arrive, or what is wrong with the arguments.
+fn say(answer: &clap::Error) -> anyhow::Result<u8> {
+    let written = answer.print().and_then(|()| io::stdout().flush());
+    match written {
+        Err(error) if !answer.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::Stdout(error).into())
+        }
+        _ => Ok(u8::try_from(answer.exit_code()).unwrap_or(EXIT_USAGE)),
     }
 }
 

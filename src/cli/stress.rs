@@ -4,10 +4,10 @@ use super::compare::command_line;
 use super::console::Console;
 use super::error::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use super::interrupt;
-use super::stress_arguments::{MemoryChoice, Replayed, StressArguments, StressDevice, StressFormat};
+use super::stress_arguments::{MemoryChoice, Mode, StressArguments, StressFormat};
 use crate::lab::measure::environment::{Program, processor};
 use crate::lab::recorder::write_atomically;
-use crate::lab::stress::detector::{Cell, Detector, Limits};
+use crate::lab::stress::detector::{Cell, Detector, Limits, NoMemory};
 use crate::lab::stress::detectors::DetectorName;
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
 use crate::lab::stress::search::{Census, Search, search, shrink};
@@ -28,28 +28,34 @@ const RUNS_A_MUTANT: u64 = 3000;
 /// Accesses of each launch that a replay shows.
 const REPLAYED_LINES: usize = 200;
 
+/// What helps where a run has too little memory.
+const MORE_MEMORY: &str = "let the process have more: address space (ulimit -v), mappings (vm.max_map_count)";
+
+impl From<NoMemory> for CliError {
+    fn from(shortage: NoMemory) -> Self {
+        Self::NoMemory { shortage, helps: "use fewer --threads, or let the process have more memory (ulimit -v)" }
+    }
+}
+
 /// Runs `lookback stress` and returns the exit code.
 ///
 /// # Errors
 /// When the arguments make no sense, or a file cannot be read or written.
 pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
     let mut console = Console::new(arguments.quiet);
-    if arguments.list_mutants {
-        return list(&mut console);
+    arguments.check()?;
+    let case = arguments.replay.as_deref().unwrap_or_default();
+    match arguments.mode() {
+        Mode::List => list(&mut console),
+        Mode::Replay => replay_case(case, arguments.replay_lines.unwrap_or(REPLAYED_LINES), &mut console),
+        Mode::ReplayWatched => replay_under_thread_sanitizer(case, &mut console),
+        Mode::ReplayOnGpu => gpu_replay(case, arguments, &mut console),
+        mode @ (Mode::Table | Mode::Campaign | Mode::CampaignOnGpu) => look_for_faults(mode, arguments, &mut console),
     }
-    if let Some(text) = &arguments.replay {
-        return if text.starts_with(GPU_CASE) {
-            arguments.check(Some(Replayed::OnGpu))?;
-            gpu_replay(text, arguments, &mut console)
-        } else if let Some(case) = text.strip_prefix(THREAD_SANITIZER_CASE) {
-            arguments.check(Some(Replayed::Watched))?;
-            replay_under_thread_sanitizer(case, &mut console)
-        } else {
-            arguments.check(Some(Replayed::Told))?;
-            replay_case(text, arguments.replay_lines.unwrap_or(REPLAYED_LINES), &mut console)
-        };
-    }
-    arguments.check(None)?;
+}
+
+/// Draws runs of the kernels as they are, of one mutant or of all.
+fn look_for_faults(mode: Mode, arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
     let mutant = arguments.mutant.as_deref().map(Mutant::named).transpose().map_err(usage)?;
     let mutants = Mutant::all().map_err(usage)?;
     if let Some(mutant) = mutants.iter().find(|mutant| !Case::can_draw(mutant)) {
@@ -59,12 +65,10 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
         )));
     }
     let stop = interrupt::watch().map_err(CliError::Interrupt)?;
-    if arguments.mutants {
-        return kill_table(arguments, stop, &mut console);
-    }
-    match arguments.device {
-        StressDevice::Cpu => campaign(mutant, arguments, stop, &mut console),
-        StressDevice::Cuda => gpu_campaign(mutant, arguments, stop, &mut console),
+    match mode {
+        Mode::Table => kill_table(arguments, stop, console),
+        Mode::CampaignOnGpu => gpu_campaign(mutant, arguments, stop, console),
+        _ => campaign(mutant, arguments, stop, console),
     }
 }
 
@@ -93,15 +97,19 @@ fn replay_case(text: &str, lines: usize, console: &mut Console) -> Result<u8, Cl
             console.print(&format!("passed: {right} launches with every element right{}\n", cut_too(passed.cut)))?;
             Ok(EXIT_OK)
         }
-        Err(failure) => {
-            console.print(&format!("FAILED in {failure}\n"))?;
-            Ok(EXIT_WRONG)
-        }
+        Err(failure) => match failure.no_memory() {
+            Some(shortage) => Err(CliError::NoMemory { shortage: shortage.clone(), helps: MORE_MEMORY }),
+            None => {
+                console.print(&format!("FAILED in {failure}\n"))?;
+                Ok(EXIT_WRONG)
+            }
+        },
     }
 }
 
 /// One schedule in the program that ThreadSanitizer watches, and its report.
 fn replay_under_thread_sanitizer(text: &str, console: &mut Console) -> Result<u8, CliError> {
+    let text = text.strip_prefix(THREAD_SANITIZER_CASE).unwrap_or(text);
     let case: Case = text.parse().map_err(usage)?;
     let job = Job::of_case(&case, 1)?;
     let verdict = ThreadSanitizer::new().and_then(|detector| detector.run(&job))?;
@@ -136,7 +144,7 @@ fn campaign(
     console.start_progress(arguments.runs);
     let found = search(mutant, arguments.memory.unwrap_or(MemoryChoice::Both).memories(), limits, &console.advancer());
     console.end_progress();
-    let Search { found, cases, passed, census, elapsed } = found;
+    let Search { found, cases, passed, census, elapsed } = found?;
     let seconds = elapsed.as_secs_f64();
     let is_nothing = passed.schedules + passed.smaller + passed.cut == 0;
     if found.is_none() && is_nothing && !stop.load(Ordering::Relaxed) {
@@ -219,9 +227,6 @@ fn counts(census: &Census) -> String {
     text
 }
 
-/// The first word of the line that a failure on a GPU prints.
-const GPU_CASE: &str = "gpu-stress-";
-
 #[cfg(feature = "cuda")]
 use super::stress_gpu::{campaign as gpu_campaign, replay as gpu_replay};
 
@@ -245,18 +250,14 @@ fn gpu_replay(_: &str, _: &StressArguments, _: &mut Console) -> Result<u8, CliEr
 
 fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &mut Console) -> Result<u8, CliError> {
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
+    // Before anything runs: minutes would be spent for a table that has no place.
+    arguments.output.as_deref().map_or(Ok(()), check_output)?;
     let mut chosen = arguments.detectors.clone().unwrap_or_else(|| {
-        let is_asked = |detector: &DetectorName| arguments.device == StressDevice::Cuda || !detector.row().needs_gpu;
+        let is_asked = |detector: &DetectorName| arguments.on_gpu() || !detector.row().needs_gpu;
         DetectorName::ALL.iter().copied().filter(is_asked).collect()
     });
     chosen.sort_unstable();
     chosen.dedup();
-    if let Some(folder) = arguments.output.as_deref().and_then(Path::parent)
-        && !folder.as_os_str().is_empty()
-        && !folder.is_dir()
-    {
-        return Err(CliError::Usage(format!("--output: there is no folder {}", folder.display())));
-    }
     let limits = Limits {
         first_seed: arguments.seed,
         schedules: RUNS_A_MUTANT,
@@ -278,20 +279,22 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     };
     // By kind, so that the table reads in groups.
     table.mutants.sort_by_key(|row| row.kind);
-    let mut detectors: Vec<_> = chosen.iter().map(|&name| (name, (name.row().new)())).collect();
+    // Ctrl-C ends the compilers that a detector needs, too: that it cannot be made then says nothing of this machine.
+    let or_interrupted = |why: String| if stop.load(Ordering::Relaxed) { INTERRUPTED.to_owned() } else { why };
+    let mut detectors: Vec<_> = chosen.iter().map(|&name| (name, (name.row().new)().map_err(or_interrupted))).collect();
     console.start_progress((detectors.len() * (mutants.len() + 1)) as u64);
     for (name, detector) in &mut detectors {
         if let Ok(asked) = detector {
             console.show_progress(format!("{name}: preparing"));
             if let Err(why) = asked.prepare(&mutants.iter().collect::<Vec<_>>(), &limits) {
-                *detector = Err(why);
+                *detector = Err(or_interrupted(why));
             }
         }
         let mut runs = 0;
         for row in &mut table.mutants {
             console.show_progress(format!("{name} {}", row.name));
             let mutant = Mutant::named(&row.name).map_err(usage)?;
-            let cell = examine(detector, Some(mutant), &limits);
+            let cell = examine(detector, Some(mutant), &limits)?;
             if let Cell::Killed { runs: more, .. } | Cell::Survived { runs: more, .. } = &cell {
                 runs += more;
             }
@@ -301,13 +304,15 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         // Beside the mutants the kernels as they are, over as many runs as all of them had together, in the time asked for.
         console.show_progress(format!("{name} unmutated"));
         let limits = Limits { schedules: runs.max(arguments.runs), time: arguments.seconds, ..limits };
-        table.unmutated.insert(*name, examine(detector, None, &limits));
+        table.unmutated.insert(*name, examine(detector, None, &limits)?);
         if let Ok(detector) = detector {
             table.machine.extend(detector.facts());
         }
         console.advance(1);
         // After each column: what was found is not lost if the rest is interrupted.
         if let Some(path) = &arguments.output {
+            // Again, because what is there now may not have been there before.
+            check_output(path)?;
             write_atomically(path, with_columns(&table, earlier.as_ref()).1.as_bytes())?;
         }
     }
@@ -321,7 +326,9 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     // remark.
     let mut is_missing = false;
     for (name, detector) in &detectors {
-        if let Err(why) = detector {
+        if let Err(why) = detector
+            && why != INTERRUPTED
+        {
             console.remark(&format!("{name} was not asked: {why}"));
             is_missing |= arguments.detectors.is_some() || name.row().needs_gpu;
         }
@@ -346,10 +353,10 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         console.remark(&format!("{name} has not let the kernels as they are pass ({why}), so its kills prove nothing"));
     }
     let code = match (is_missing, table.is_right()) {
+        // Nobody knows what the mutants that were not asked about would have come to.
+        _ if is_interrupted && table.false_alarms().next().is_none() => EXIT_OK,
         (true, _) => EXIT_NO_DEVICE,
         (false, true) => EXIT_OK,
-        // Nobody knows what the mutants that were not asked about would have come to.
-        (false, false) if is_interrupted && table.false_alarms().next().is_none() => EXIT_OK,
         (false, false) => EXIT_WRONG,
     };
     Ok(interrupt::exit_code(stop, code, console))
@@ -365,17 +372,38 @@ fn with_columns(table: &KillTable, earlier: Option<&KillTable>) -> (KillTable, S
     (table, json)
 }
 
-fn examine(detector: &mut Result<Box<dyn Detector>, String>, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+/// Why nothing is known of what was not run when somebody ended the program.
+const INTERRUPTED: &str = "interrupted";
+
+fn examine(
+    detector: &mut Result<Box<dyn Detector>, String>,
+    mutant: Option<&'static Mutant>,
+    limits: &Limits,
+) -> Result<Cell, CliError> {
     let is_stopped = || limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-    let interrupted = || Cell::NotRun { why: "interrupted".to_owned() };
-    match detector {
+    let interrupted = || Cell::NotRun { why: INTERRUPTED.to_owned() };
+    Ok(match detector {
         Ok(_) if is_stopped() => interrupted(),
-        Ok(detector) => match detector.examine(mutant, limits) {
+        Ok(detector) => match detector.examine(mutant, limits)? {
             // It was not given the time to find anything.
             Cell::Survived { .. } if is_stopped() => interrupted(),
             cell => cell,
         },
         Err(why) => Cell::NotRun { why: why.clone() },
+    })
+}
+
+/// Refuses a place for the table where something else would be lost.
+fn check_output(path: &Path) -> Result<(), CliError> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        return Err(CliError::Usage(format!("--output: there is no folder {}", folder.display())));
+    }
+    // The link itself, which the table would replace; a pipe or a device is not opened, which could wait for ever.
+    match path.symlink_metadata() {
+        Ok(found) if !found.is_file() || read_table(path).is_err() => {
+            Err(CliError::OutputIsNoTable { path: path.to_owned(), what: "file with a table of mutants" })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ use super::arguments::refuse_idle;
 use super::error::CliError;
 use crate::lab::stress::Memory;
 use crate::lab::stress::detectors::DetectorName;
+use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,9 +52,9 @@ pub enum StressFormat {
 /// `lookback stress`.
 #[derive(Debug, Clone, Args)]
 pub struct StressArguments {
-    /// Where to run
-    #[arg(long, value_enum, default_value_t = StressDevice::Cpu, hide_possible_values = true, value_name = "cpu|cuda")]
-    pub device: StressDevice,
+    /// Where to run [default: cpu]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "cpu|cuda")]
+    pub device: Option<StressDevice>,
     /// Runs to make: launches, each with a schedule of its own; with --mutants
     /// at least so many of the kernels as they are
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = parse_runs)]
@@ -78,17 +79,17 @@ pub struct StressArguments {
     #[arg(long)]
     pub mutants: bool,
     /// Detectors to ask [default: all that need no GPU, with --device cuda all]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "mutants", conflicts_with = "device")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
     pub detectors: Option<Vec<DetectorName>>,
     /// Columns that are not asked for now, from the JSON of an earlier table
-    #[arg(long, value_name = "FILE", requires = "mutants")]
+    #[arg(long, value_name = "FILE")]
     pub add: Option<PathBuf>,
     /// text or json
     #[arg(long, value_enum, default_value_t = StressFormat::Text, hide_possible_values = true,
         value_name = "text|json")]
     pub format: StressFormat,
     /// Write the JSON of the table of mutants here too
-    #[arg(long, value_name = "FILE", requires = "mutants")]
+    #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// List the mutants and what they are
     #[arg(long, conflicts_with_all = ["device", "runs", "seconds", "seed", "memory", "threads", "mutant", "mutants",
@@ -98,7 +99,7 @@ pub struct StressArguments {
     #[arg(long, value_name = "CASE", conflicts_with_all = ["runs", "seed", "memory", "threads", "mutant", "mutants"])]
     pub replay: Option<String>,
     /// Accesses to show of each launch of a replay, the last ones [default: 200]
-    #[arg(long, value_name = "N", requires = "replay")]
+    #[arg(long, value_name = "N")]
     pub replay_lines: Option<usize>,
     /// No progress
     #[arg(long, short)]
@@ -106,47 +107,75 @@ pub struct StressArguments {
 }
 
 impl StressArguments {
-    /// Refuses what has no effect on the run that is asked for; `replayed` is how a case
-    /// runs again, if one does.
+    /// Whether a GPU is asked for.
+    pub(super) fn on_gpu(&self) -> bool {
+        self.device == Some(StressDevice::Cuda)
+    }
+
+    /// What the options ask for.
+    pub(super) fn mode(&self) -> Mode {
+        match &self.replay {
+            _ if self.list_mutants => Mode::List,
+            Some(case) if case.starts_with(GPU_CASE) => Mode::ReplayOnGpu,
+            Some(case) if case.starts_with(THREAD_SANITIZER_CASE) => Mode::ReplayWatched,
+            Some(_) => Mode::Replay,
+            None if self.mutants => Mode::Table,
+            None if self.on_gpu() => Mode::CampaignOnGpu,
+            None => Mode::Campaign,
+        }
+    }
+
+    /// Refuses what has no effect on what is asked for, beside what clap finds by its conflicts. Its `requires` would not
+    /// do: it is ignored where an option that conflicts with the required one is given, such as --mutant.
     ///
     /// # Errors
     /// When there is such an option.
-    pub(super) fn check(&self, replayed: Option<Replayed>) -> Result<(), CliError> {
-        let on_gpu = self.device == StressDevice::Cuda;
-        let is_campaign_on_gpu = on_gpu && !self.mutants && replayed.is_none();
-        let (is_replay, gpu_replay) = (replayed.is_some(), replayed == Some(Replayed::OnGpu));
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        let mode = self.mode();
+        let is_table = mode == Mode::Table;
+        let is_replay = matches!(mode, Mode::Replay | Mode::ReplayWatched);
         let of_cpu = "a campaign on a GPU has no such choice";
-        let by_case = "the case says what runs, and where";
+        let of_table = "it is of the table that --mutants makes";
         refuse_idle([
-            ("--memory", self.memory.is_some(), !is_campaign_on_gpu, of_cpu),
-            ("--threads", self.threads.is_some(), !is_campaign_on_gpu, of_cpu),
-            ("--device", on_gpu, !is_replay || gpu_replay, by_case),
-            ("--seconds", self.seconds.is_some(), !is_replay || gpu_replay, "this case runs once"),
-            (
-                "--format",
-                self.format == StressFormat::Json,
-                !is_replay || gpu_replay,
-                "the replay of this case is text",
-            ),
+            ("--memory", self.memory.is_some(), mode != Mode::CampaignOnGpu, of_cpu),
+            ("--threads", self.threads.is_some(), mode != Mode::CampaignOnGpu, of_cpu),
+            ("--detectors", self.detectors.is_some(), is_table, of_table),
+            ("--add", self.add.is_some(), is_table, of_table),
+            ("--output", self.output.is_some(), is_table, of_table),
+            ("--device", self.device.is_some(), !is_replay, "the case says what runs, and where"),
+            ("--device", self.device == Some(StressDevice::Cpu), mode != Mode::ReplayOnGpu, "the case runs on a GPU"),
+            ("--seconds", self.seconds.is_some(), !is_replay, "this case runs once"),
+            ("--format", self.format == StressFormat::Json, !is_replay, "the replay of this case is text"),
             (
                 "--replay-lines",
                 self.replay_lines.is_some(),
-                replayed == Some(Replayed::Told),
-                "the replay of this case shows no accesses",
+                mode == Mode::Replay,
+                "they are of a --replay on the CPU device, which shows its accesses",
             ),
         ])
     }
 }
 
-/// How a case runs again.
+/// The first word of the line that a failure on a GPU prints.
+const GPU_CASE: &str = "gpu-stress-";
+
+/// What `lookback stress` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Replayed {
-    /// On the CPU device, access by access.
-    Told,
-    /// In the program that ThreadSanitizer watches.
-    Watched,
-    /// On a GPU, with other seeds too.
-    OnGpu,
+pub(super) enum Mode {
+    /// Names the mutants.
+    List,
+    /// Runs a case again on the CPU device, access by access.
+    Replay,
+    /// Runs a case again in the program that ThreadSanitizer watches.
+    ReplayWatched,
+    /// Runs a case again on a GPU, with other seeds too.
+    ReplayOnGpu,
+    /// Asks detectors about every mutant.
+    Table,
+    /// Draws runs on the CPU device.
+    Campaign,
+    /// Draws runs on a GPU.
+    CampaignOnGpu,
 }
 
 fn parse_runs(text: &str) -> Result<u64, String> {
@@ -161,4 +190,67 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     let time = Duration::try_from_secs_f64(seconds)
         .map_err(|_| "a number of seconds above 0 that a clock can count".to_owned())?;
     if time.is_zero() { Err("a number of seconds above 0".to_owned()) } else { Ok(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{ArgAction, FromArgMatches};
+
+    /// The words that choose each mode, and the options that have an effect in it.
+    const MODES: [(Mode, &[&str], &[&str]); 7] = [
+        (Mode::List, &["--list-mutants"], &["quiet"]),
+        (Mode::Replay, &["--replay=seed=1"], &["replay-lines", "quiet"]),
+        (Mode::ReplayWatched, &["--replay=thread-sanitizer seed=1"], &["quiet"]),
+        (Mode::ReplayOnGpu, &["--replay=gpu-stress-1"], &["device", "seconds", "format", "quiet"]),
+        (
+            Mode::Table,
+            &["--mutants"],
+            &["device", "runs", "seconds", "seed", "threads", "detectors", "add", "format", "output", "quiet"],
+        ),
+        (Mode::Campaign, &["--quiet"], &["device", "runs", "seconds", "seed", "memory", "threads", "mutant", "format"]),
+        (Mode::CampaignOnGpu, &["--device=cuda"], &["runs", "seconds", "seed", "mutant", "format", "quiet"]),
+    ];
+
+    fn parse(words: &[&str]) -> Option<StressArguments> {
+        let command = StressArguments::augment_args(clap::Command::new("stress"));
+        let matches = command.try_get_matches_from([&["stress"], words].concat()).ok()?;
+        Some(StressArguments::from_arg_matches(&matches).expect("clap has taken them"))
+    }
+
+    /// Whether some value of the option is taken in the mode; `beside` stands with it.
+    fn is_taken(mode: Mode, words: &[&str], option: &clap::Arg, beside: &[&str]) -> bool {
+        let name = option.get_long().expect("all are long");
+        let has_value = matches!(option.get_action(), ArgAction::Set | ArgAction::Append);
+        let values: &[&str] =
+            if has_value { &["=1", "=json", "=cpu", "=cuda", "=weak", "=weak-memory"] } else { &[""] };
+        values.iter().any(|value| {
+            let option = format!("--{name}{value}");
+            let parsed = parse(&[words, &[&option], beside].concat());
+            parsed.is_some_and(|arguments| arguments.mode() == mode && arguments.check().is_ok())
+        })
+    }
+
+    #[test]
+    fn every_option_has_an_effect_or_is_refused_in_every_mode() {
+        let command = StressArguments::augment_args(clap::Command::new("stress"));
+        for (mode, words, effective) in MODES {
+            assert_eq!(parse(words).map(|arguments| arguments.mode()), Some(mode));
+            for option in command.get_arguments() {
+                let name = option.get_long().expect("all are long");
+                if words[0].split('=').next() == Some(&format!("--{name}")) {
+                    continue;
+                }
+                let has_effect = effective.contains(&name);
+                assert_eq!(is_taken(mode, words, option, &[]), has_effect, "{mode:?} --{name}");
+                // Whatever stands beside it, because clap's `requires` is ignored beside a conflict.
+                for beside in effective.iter().filter(|_| !has_effect) {
+                    for value in ["", "=1", "=json"] {
+                        let beside = format!("--{beside}{value}");
+                        assert!(!is_taken(mode, words, option, &[&beside]), "{mode:?} --{name} {beside}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -145,7 +145,7 @@ fn check_output(output: &Path, record: Option<&Path>) -> Result<(), CliError> {
     match output.metadata() {
         // A pipe or a device is not opened, which could wait for ever.
         Ok(found) if !found.is_file() || TuningTable::open(output).is_err() => {
-            Err(CliError::OutputIsNoTable { path: output.to_owned() })
+            Err(CliError::OutputIsNoTable { path: output.to_owned(), what: "tuning table" })
         }
         _ => Ok(()),
     }

@@ -34,6 +34,6 @@ mod weak_memory;
 
 pub use backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Scope, Synchronization};
 pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
-pub use executor::{launch, launch_on};
+pub use executor::{launch, launch_on, most_stacks};
 pub use settings::{BlockOrder, Counters, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
 pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

@@ -125,6 +125,16 @@ impl LaunchSettings {
         }
     }
 
+    /// Blocks that are resident at one time.
+    pub(super) fn slots(&self) -> u64 {
+        if self.is_cluster { self.grid_blocks } else { self.grid_blocks.min(u64::from(self.resident_blocks)) }
+    }
+
+    /// Coroutines, and so stacks, that the launch has at one time.
+    pub fn stacks(&self) -> usize {
+        self.slots() as usize * self.block_threads as usize
+    }
+
     pub(super) fn check(&self) -> Result<(), ExecutionError> {
         let fault = if self.block_threads == 0 || self.block_threads > 1024 || !self.block_threads.is_multiple_of(32) {
             Some(format!("threads per block is {}; it must be a multiple of 32 from 32 to 1024", self.block_threads))

@@ -4,7 +4,7 @@ use crate::abi;
 use crate::cpu::ExecutionError;
 use crate::cpu::backend::NEAR_BYTES;
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
-use crate::cpu::{launch, launch_on};
+use crate::cpu::{launch, launch_on, most_stacks};
 use crate::element::{ElementType, Operator, Problem};
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::bounds::{Array, BoundsCheck};
@@ -337,17 +337,11 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
     (step.config.to_abi(stages), settings)
 }
 
-/// Resident blocks whose stacks a process may map. A stack takes two mappings, Linux grants a process
-/// `vm.max_map_count` of them (65,530 where nobody changed it), and a few launches may run side by side.
+/// Resident blocks whose stacks a process may map, where a few launches run side by side.
 fn most_resident_blocks(block_threads: u32) -> u32 {
-    const MAPPINGS_BY_DEFAULT: u32 = 65_530;
-    const MAPPINGS_A_STACK: u32 = 2;
-    const LAUNCHES_AT_ONCE: u32 = 4;
-    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
-    let mappings = text.trim().parse().unwrap_or(MAPPINGS_BY_DEFAULT);
-    // An eighth stays for everything else that a process maps.
-    let stacks = mappings / 8 * 7 / MAPPINGS_A_STACK / LAUNCHES_AT_ONCE;
-    (stacks / block_threads).max(1)
+    const LAUNCHES_AT_ONCE: usize = 4;
+    let blocks = most_stacks(LAUNCHES_AT_ONCE) / LAUNCHES_AT_ONCE / block_threads as usize;
+    u32::try_from(blocks).unwrap_or(u32::MAX).max(1)
 }
 
 /// Adds what one launch counted. The moves of launches over a spine are no moves of the user's elements.

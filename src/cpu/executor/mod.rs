@@ -43,6 +43,7 @@ use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use schedule::{Fiber, Fibers, preemption_threshold};
 use stack::ColouredStack;
+pub use stack::most_stacks;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr;
@@ -208,11 +209,7 @@ impl Launch {
             intercept,
             mutant: settings.mutant,
         };
-        let slots = match settings.is_cluster {
-            true => settings.grid_blocks,
-            false => settings.grid_blocks.min(u64::from(settings.resident_blocks)),
-        };
-        launch.slots = (0..slots).map(|_| Block::new(origin)).collect();
+        launch.slots = (0..settings.slots()).map(|_| Block::new(origin)).collect();
         launch
     }
 
@@ -228,13 +225,15 @@ impl Launch {
     }
 
     fn make_fibers(&self, kernel: Kernel) -> Result<Fibers, ExecutionError> {
+        let count = self.settings.stacks();
+        let stacks = stack::reuse_or_map(count)
+            .map_err(|error| ExecutionError::Stacks { stacks: count, message: crate::file::reason(&error) })?;
+        let mut stacks = stacks.into_iter();
         let mut fibers = Fibers { slots: Vec::with_capacity(self.slots.len()) };
         for slot in &self.slots {
             fibers.slots.push(Vec::with_capacity(slot.threads.len()));
-            for thread in &slot.threads {
-                let stack = ColouredStack::reuse_or_map(thread.thread_index as usize).map_err(|error| {
-                    ExecutionError::Stacks { stacks: self.slots.len() * slot.threads.len(), message: error.to_string() }
-                })?;
+            for (thread, stack) in slot.threads.iter().zip(&mut stacks) {
+                let stack = ColouredStack::new(stack, thread.thread_index as usize);
                 let thread = ptr::from_ref(thread);
                 // SAFETY: the closure refers to the thread's context, which outlives the coroutine: `run`
                 // drops the coroutines first.

@@ -2,7 +2,7 @@
 
 use super::context::{Block, Launch, Suspension, Thread, WARP_LANES};
 use super::faults::Failed;
-use super::stack::ColouredStack;
+use super::stack::{self, ColouredStack};
 use crate::cpu::error::ExecutionError;
 use crate::cpu::settings::Schedule;
 use corosensei::{Coroutine, CoroutineResult};
@@ -16,13 +16,15 @@ pub(super) struct Fibers {
 
 impl Drop for Fibers {
     fn drop(&mut self) {
+        let mut stacks = Vec::new();
         for mut fiber in self.slots.drain(..).flatten() {
             // SAFETY: what is on a suspended coroutine's stack needs no destructor: kernels hold trivially
             // destructible data only (`platform.h` asserts it where it can), the executor's callbacks hold
             // nothing across a suspension, and the coroutine's closure captures pointers.
             unsafe { fiber.force_reset() };
-            fiber.into_stack().keep();
+            stacks.push(fiber.into_stack().into_inner());
         }
+        stack::keep(stacks);
     }
 }
 

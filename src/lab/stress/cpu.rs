@@ -1,6 +1,7 @@
 //! Running a case on the CPU device, and what counts as a failure.
 
 use super::case::{Case, Disturbance, MINIMUM_TILES, MINIMUM_WARPS, Memory};
+use super::detector::NoMemory;
 use super::draw::Draw;
 use super::workspace;
 use crate::abi;
@@ -35,6 +36,9 @@ pub enum Fault {
     /// The executor or the memory found a fault: a race, an access outside all arrays, a barrier that diverges.
     #[error("{text}")]
     Execution { text: String },
+    /// None of the kernel's: the machine could not run it.
+    #[error(transparent)]
+    NoMemory(NoMemory),
 }
 
 impl Fault {
@@ -46,6 +50,7 @@ impl Fault {
             Self::Workspace { .. } => "workspace",
             Self::LostProgress { .. } => "lost progress",
             Self::Execution { .. } => "fault",
+            Self::NoMemory(_) => "no memory",
         }
     }
 }
@@ -65,6 +70,16 @@ pub struct Failure {
     pub launch: u32,
     /// How it showed.
     pub fault: Fault,
+}
+
+impl Failure {
+    /// What the machine had no memory for, where the failure is not the kernel's.
+    pub fn no_memory(&self) -> Option<&NoMemory> {
+        match &self.fault {
+            Fault::NoMemory(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// What a run that passed did.
@@ -111,6 +126,18 @@ pub(super) trait Observer {
 /// With what was wrong.
 pub fn run(case: &Case) -> Result<Passed, Failure> {
     run_observed(case, None)
+}
+
+/// Coroutine stacks that a case needs at one time.
+pub(super) fn stacks_of(case: &Case) -> usize {
+    let Ok(plan) = Plan::new(&case.request) else { return 0 };
+    let stacks_of_step = |step: &Step| {
+        // With this seed the clusters are the largest.
+        let (_, settings) = step_settings(step, 0);
+        LaunchSettings { resident_blocks: case.resident_blocks, ..settings }.stacks()
+    };
+    let stacks = plan.steps.iter().map(stacks_of_step).max().unwrap_or(0);
+    if matches!(case.disturbance, Disturbance::Overlap { .. }) { 2 * stacks } else { stacks }
 }
 
 /// Where a workspace lies.
@@ -512,7 +539,15 @@ impl OneScan<'_> {
 
         let overlapping = Overlap { case, seed };
         let same_workspace = case.mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE);
-        let mut nested = || overlapping.run(same_workspace.then_some(workspace));
+        let mut shortage = None;
+        let mut nested = || {
+            overlapping.run(same_workspace.then_some(workspace)).map_err(|fault| {
+                let text = format!("the launch in between: {fault}");
+                // The launch around it ends by it, too, and not by a fault of its own.
+                shortage = matches!(fault, Fault::NoMemory(_)).then_some(fault);
+                text
+            })
+        };
         let at_access: Option<Interruption> = match self.disturbance {
             Disturbance::Overlap { after_accesses } => Some((after_accesses, &mut nested)),
             _ => None,
@@ -542,6 +577,9 @@ impl OneScan<'_> {
         if let Model::Weak(memory) = &mut model {
             memory.finish_launch();
         }
+        if let Some(shortage) = shortage {
+            return Err(shortage);
+        }
         match launched {
             Ok(report) if report.stopped_blocks > 0 => Ok(Ended::Cut),
             Ok(_) => Ok(Ended::Whole),
@@ -553,6 +591,9 @@ impl OneScan<'_> {
                 Ok(Ended::Cut)
             }
             Err(error @ ExecutionError::LostProgress { .. }) => Err(Fault::LostProgress { text: error.to_string() }),
+            Err(ExecutionError::Stacks { stacks, message }) => {
+                Err(Fault::NoMemory(NoMemory { what: format!("{stacks} coroutine stacks ({message})") }))
+            }
             Err(error) => Err(fault(error.to_string())),
         }
     }
@@ -582,7 +623,7 @@ struct Overlap<'a> {
 impl Overlap<'_> {
     /// Runs on an OS thread of its own, because the caller stands on the small stack of a coroutine, while the
     /// launch around it waits.
-    fn run(&self, shared: Option<Places>) -> Result<(), String> {
+    fn run(&self, shared: Option<Places>) -> Result<(), Fault> {
         let mut case = self.case.clone();
         case.disturbance = Disturbance::None;
         case.launches = 1;
@@ -592,11 +633,12 @@ impl Overlap<'_> {
             case.mutant = None;
         }
         std::thread::scope(|scope| {
-            let nested = scope.spawn(|| match shared {
-                None => run(&case).map(drop).map_err(|failure| format!("the launch in between: {failure}")),
-                Some(workspace) => run_on(&case, workspace).map_err(|fault| format!("the launch in between: {fault}")),
+            let nested = std::thread::Builder::new().spawn_scoped(scope, || match shared {
+                None => run(&case).map(drop).map_err(|failure| failure.fault),
+                Some(workspace) => run_on(&case, workspace),
             });
-            nested.join().map_err(|_| "the launch in between panicked".to_owned())?
+            let nested = nested.map_err(|error| Fault::NoMemory(NoMemory { what: format!("a thread ({error})") }))?;
+            nested.join().map_err(|_| Fault::Execution { text: "it panicked".to_owned() })?
         })
     }
 }

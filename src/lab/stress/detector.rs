@@ -9,10 +9,21 @@ use std::time::{Duration, Instant};
 /// What a detector ran on: name and value.
 pub type Facts = Vec<(String, String)>;
 
+/// The machine had no memory for a run, which says nothing of the kernels.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no memory for {what}, which says nothing of the kernels")]
+pub struct NoMemory {
+    /// What there was no memory for, and the operating system's reason.
+    pub what: String,
+}
+
 /// Looks for faults.
 pub trait Detector {
     /// Looks at the kernels with a fault, or as they are.
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell;
+    ///
+    /// # Errors
+    /// When there is no memory for what has to run.
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory>;
 
     /// What is better done for all mutants at once, before the first of them is examined.
     ///

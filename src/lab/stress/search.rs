@@ -1,16 +1,17 @@
 //! Drawing cases until one fails, and making the failing one small.
 
 use super::case::{Case, Disturbance, MINIMUM_TILES, Memory};
-use super::cpu::{Failure, Passed, run};
-use super::detector::Limits;
-use crate::cpu::BlockOrder;
+use super::cpu::{Failure, Passed, run, stacks_of};
+use super::detector::{Limits, NoMemory};
+use super::room::Room;
+use crate::cpu::{BlockOrder, most_stacks};
 use crate::kernels::mutant::{Mutant, Need};
 use crate::strategy::plan::Plan;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A case that failed.
@@ -107,56 +108,76 @@ fn range_of(number: u64, beginnings: &[u64]) -> String {
 }
 
 /// Runs cases of consecutive seeds until one fails or a limit is reached. `progress` is told of schedules done.
+///
+/// # Errors
+/// When there was no memory for a case, and none of the others failed.
 pub fn search(
     mutant: Option<&'static Mutant>,
     memories: &[Memory],
     limits: Limits,
     progress: &(dyn Fn(u64) + Sync),
-) -> Search {
+) -> Result<Search, NoMemory> {
     let start = Instant::now();
+    let room = Room::new(most_stacks(limits.threads));
     let next = AtomicU64::new(0);
     let done = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let result = Mutex::new((None::<Found>, 0_u64, Passed::default(), Census::default()));
+    let shortage = OnceLock::new();
     let is_over = || limits.are_over(start);
-    std::thread::scope(|scope| {
-        for _ in 0..limits.threads.max(1) {
-            scope.spawn(|| {
-                let (mut passed, mut census) = (Passed::default(), Census::default());
-                let mut cases = 0;
-                while !stop.load(Ordering::Relaxed) && done.load(Ordering::Relaxed) < limits.schedules && !is_over() {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let memory = memories[(number % memories.len() as u64) as usize];
-                    let case = Case::draw(mutant, memory, limits.first_seed.wrapping_add(number));
-                    cases += 1;
-                    match run(&case) {
-                        Ok(more) => {
-                            passed.add(&more);
-                            census.add(&case, &more.tiles);
-                            // A fault may show in any launch; of the kernels as they are only the larger ones count.
-                            let counted = if mutant.is_some() { more.launches() } else { more.schedules };
-                            done.fetch_add(counted, Ordering::Relaxed);
-                            progress(counted);
-                        }
-                        Err(failure) => {
-                            stop.store(true, Ordering::Relaxed);
-                            let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-                            // The lowest seed wins, so that the answer does not depend on who is faster.
-                            if result.0.as_ref().is_none_or(|found| case.seed < found.case.seed) {
-                                result.0 = Some(Found { case, failure });
-                            }
-                        }
+    let work = || {
+        let (mut passed, mut census) = (Passed::default(), Census::default());
+        let mut cases = 0;
+        while !stop.load(Ordering::Relaxed) && done.load(Ordering::Relaxed) < limits.schedules && !is_over() {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let memory = memories[(number % memories.len() as u64) as usize];
+            let case = Case::draw(mutant, memory, limits.first_seed.wrapping_add(number));
+            let _taken = room.take(stacks_of(&case));
+            // It may have waited long.
+            if is_over() {
+                break;
+            }
+            cases += 1;
+            match run(&case) {
+                Ok(more) => {
+                    passed.add(&more);
+                    census.add(&case, &more.tiles);
+                    // A fault may show in any launch; of the kernels as they are only the larger ones count.
+                    let counted = if mutant.is_some() { more.launches() } else { more.schedules };
+                    done.fetch_add(counted, Ordering::Relaxed);
+                    progress(counted);
+                }
+                Err(failure) => {
+                    stop.store(true, Ordering::Relaxed);
+                    if let Some(error) = failure.no_memory() {
+                        shortage.get_or_init(|| error.clone());
+                        break;
+                    }
+                    let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+                    // The lowest seed wins, so that the answer does not depend on who is faster.
+                    if result.0.as_ref().is_none_or(|found| case.seed < found.case.seed) {
+                        result.0 = Some(Found { case, failure });
                     }
                 }
-                let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-                result.1 += cases;
-                result.2.add(&passed);
-                result.3.join(census);
-            });
+            }
+        }
+        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.1 += cases;
+        result.2.add(&passed);
+        result.3.join(census);
+    };
+    std::thread::scope(|scope| {
+        let start_one = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        // The system may grant fewer threads than are asked for; this one is there in any case.
+        if (0..limits.threads.max(1)).map_while(start_one).count() == 0 {
+            work();
         }
     });
     let (found, cases, passed, census) = result.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Search { found, cases, passed, census, elapsed: start.elapsed() }
+    match (found, shortage.into_inner()) {
+        (None, Some(error)) => Err(error),
+        (found, _) => Ok(Search { found, cases, passed, census, elapsed: start.elapsed() }),
+    }
 }
 
 /// Schedules that a smaller case is tried with: another size is another interleaving, so the seed that failed says

@@ -1,6 +1,6 @@
 //! The columns "schedules" and "weak": drawn cases on the CPU device.
 
-use crate::lab::stress::detector::{Cell, Detector, Limits};
+use crate::lab::stress::detector::{Cell, Detector, Limits, NoMemory};
 use crate::lab::stress::search::{Search, search};
 use crate::lab::stress::{Memory, Mutant};
 
@@ -10,10 +10,10 @@ pub(super) struct OnCpu {
 }
 
 impl Detector for OnCpu {
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
-        let Search { found, passed, elapsed, .. } = search(mutant, &[self.memory], *limits, &|_| {});
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
+        let Search { found, passed, elapsed, .. } = search(mutant, &[self.memory], *limits, &|_| {})?;
         let seconds = elapsed.as_secs_f64();
-        match found {
+        Ok(match found {
             Some(found) => Cell::Killed {
                 seed: Some(found.case.seed),
                 // Those before it, and itself.
@@ -26,6 +26,6 @@ impl Detector for OnCpu {
                 let runs = if mutant.is_some() { passed.launches() } else { passed.schedules };
                 Cell::Survived { runs, seconds }
             }
-        }
+        })
     }
 }

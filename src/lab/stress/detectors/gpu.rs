@@ -4,7 +4,7 @@ use crate::cuda::Compiler;
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
-use crate::lab::stress::detector::{Cell, Detector, Facts, Limits};
+use crate::lab::stress::detector::{Cell, Detector, Facts, Limits, NoMemory};
 use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child, compile};
 use std::path::PathBuf;
 
@@ -55,8 +55,8 @@ impl Detector for OnGpu {
         compile(&compiler, device.architecture(), &cases).map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
-        match child::stress_in_child(&self.program, &Self::settings(mutant, limits), None) {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
+        Ok(match child::stress_in_child(&self.program, &Self::settings(mutant, limits), None) {
             Ok(report) => match report.verdict {
                 StressOutcome::Survived { runs } => Cell::Survived { runs, seconds: report.seconds },
                 StressOutcome::Killed { how, at_run, seed, seconds } => Cell::Killed {
@@ -68,7 +68,7 @@ impl Detector for OnGpu {
                 },
             },
             Err(error) => Cell::NotRun { why: error.to_string() },
-        }
+        })
     }
 
     fn facts(&self) -> Facts {

@@ -7,7 +7,7 @@ use crate::kernels::mutant::Mutant;
 use crate::lab::axiomatic::extract::extract;
 use crate::lab::axiomatic::sequences::Sequences;
 use crate::lab::axiomatic::{loom_model, protocol};
-use crate::lab::stress::detector::{Cell, Detector, Facts, Limits};
+use crate::lab::stress::detector::{Cell, Detector, Facts, Limits, NoMemory};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Descriptor, Mode, ScanConfig, Strategy};
 use std::collections::HashMap;
@@ -82,10 +82,9 @@ impl OnModel {
             }
         }
     }
-}
 
-impl Detector for OnModel {
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+    /// Every strategy and layout that is modelled and in which the fault can be.
+    fn check_all(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
         let start = Instant::now();
         let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
         let number = mutant.map_or(0, Mutant::number);
@@ -134,6 +133,12 @@ impl Detector for OnModel {
             let why = "the protocol that is read from its PTX is that of the kernels as they are";
             Cell::NotModelled { why: why.to_owned() }
         }
+    }
+}
+
+impl Detector for OnModel {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
+        Ok(self.check_all(mutant, limits))
     }
 
     fn facts(&self) -> Facts {

@@ -3,7 +3,7 @@
 use super::gpu::OnGpu;
 use super::side_by_side::side_by_side;
 use crate::kernels::mutant::Mutant;
-use crate::lab::stress::detector::{Cell, Detector, Facts, Limits};
+use crate::lab::stress::detector::{Cell, Detector, Facts, Limits, NoMemory};
 use crate::lab::stress::gpu::sanitizer::{SanitizerReport, Tool, find, sanitize};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ impl Detector for UnderSanitizer {
         Ok(())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
         let reports = match mutant.and_then(|mutant| self.reports.remove(mutant.name.as_str())) {
             Some(reports) => reports,
             None => {
@@ -65,7 +65,7 @@ impl Detector for UnderSanitizer {
                 reports.into_iter().map(|(_, report)| report).collect()
             }
         };
-        cell_of(reports, limits.first_seed)
+        Ok(cell_of(reports, limits.first_seed))
     }
 
     fn facts(&self) -> Facts {
