@@ -2,7 +2,7 @@
 //! the memory.
 
 use crate::text::format_bytes;
-use std::fs::{self, File};
+use std::fs::{self, File, FileType};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -25,6 +25,16 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
+/// What it is in words, where it is no file.
+pub fn kind_of_no_file(kind: FileType) -> Option<&'static str> {
+    match (kind.is_file(), kind.is_dir(), kind.is_symlink()) {
+        (true, ..) => None,
+        (_, true, _) => Some("a folder"),
+        (.., true) => Some("a link"),
+        _ => Some("a device, a pipe or a socket"),
+    }
+}
+
 /// Opens a file and says how many bytes it has.
 ///
 /// # Errors
@@ -32,8 +42,7 @@ pub fn reason(error: &io::Error) -> String {
 pub fn open(path: &Path) -> io::Result<(File, u64)> {
     // Before it is opened: opening a pipe waits for a writer.
     let metadata = fs::metadata(path)?;
-    if !metadata.is_file() {
-        let kind = if metadata.is_dir() { "a folder" } else { "a device, a pipe or a socket" };
+    if let Some(kind) = kind_of_no_file(metadata.file_type()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}; give a file")));
     }
     Ok((File::open(path)?, metadata.len()))

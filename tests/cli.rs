@@ -277,6 +277,9 @@ fn the_scanned_array_is_saved_where_one_configuration_runs() {
         "takes one configuration, and 2 would run",
     );
     assert_refused(&save("none/more.npy", &[]), 2, "in a folder that is not there");
+    for end in ["/", "/."] {
+        assert_refused(&save(&format!("more.npy{end}"), &[]), 2, "is the name of a folder");
+    }
     assert_refused(&save("more.npy", &["--resume", "--output", &at("results")]), 2, "--resume");
     let intervals = ["--operators", "intervals", "--strategies", "lookback", "--sizes", "10", "--save-output"];
     assert_refused(&compare(&[&intervals[..], &[&at("more.npy")]].concat()), 2, "choose a type of numbers");
@@ -621,6 +624,19 @@ fn no_run_takes_rows_from_another_or_overwrites_what_it_did_not_make() {
     assert_eq!(rows(&results), 3);
     assert_refused(&run_into(&results, &["--sizes", "400", "--resume", "--seed", "7"]), 2, "seed");
     assert_refused(&compare(&["--sizes", "100", "--resume"]), 2, "--output");
+    // Rows under other schedules belong to another run.
+    let preempted = at("preempted");
+    let schedule = ["--schedule", "random", "--preemption", "0.5"];
+    assert_eq!(run_into(&preempted, &[&["--sizes", "100"], &schedule[..]].concat()).status.code(), Some(0));
+    for (folder, other) in [
+        (&results, &["--schedule", "fair"][..]),
+        (&results, &["--block-order", "reverse"]),
+        (&results, &["--resident-blocks", "7"]),
+        (&preempted, &["--schedule", "random", "--preemption", "0.25"]),
+    ] {
+        let refused = run_into(folder, &[&["--sizes", "400", "--resume"][..], other].concat());
+        assert_refused(&refused, 2, "setting of the device");
+    }
 
     // So does what an interrupted run left: even nothing.
     let partial = results.join("data.partial.jsonl");
@@ -641,6 +657,34 @@ fn no_run_takes_rows_from_another_or_overwrites_what_it_did_not_make() {
         assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), "mine");
     }
 
+    // What is no file of this program under a name of its own: never waited for, never written through.
+    #[cfg(unix)]
+    {
+        let folder = at("pipe");
+        fs::create_dir(&folder).unwrap();
+        let pipe = Command::new("mkfifo").arg(folder.join("data.partial.jsonl")).status().unwrap();
+        assert!(pipe.success());
+        assert_refused(&run_into(&folder, &["--sizes", "100"]), 2, "a pipe");
+        let folder = at("link");
+        fs::create_dir(&folder).unwrap();
+        fs::write(at("victim"), "").unwrap();
+        std::os::unix::fs::symlink(at("victim"), folder.join("data.partial.jsonl")).unwrap();
+        assert_refused(&run_into(&folder, &["--sizes", "100"]), 2, "is a link");
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "");
+    }
+    fs::write(results.join("data.csv"), "mine").unwrap();
+    fs::remove_file(&partial).unwrap();
+    assert_refused(&run(&["report", results.to_str().unwrap()]), 2, "data.csv");
+    assert_eq!(fs::read_to_string(results.join("data.csv")).unwrap(), "mine");
+
+    // Nothing is gone on with where a run has ended.
+    let mut record = json(&results);
+    record["rows"] = serde_json::json!([]);
+    fs::write(results.join("data.json"), record.to_string()).unwrap();
+    let empty = run(&["report", results.to_str().unwrap()]);
+    assert_refused(&empty, 2, "finished run without results");
+    assert!(!stderr(&empty).contains("--resume"));
+
     // Two at once.
     let busy = at("busy");
     fs::create_dir(&busy).unwrap();
@@ -649,6 +693,22 @@ fn no_run_takes_rows_from_another_or_overwrites_what_it_did_not_make() {
     assert_refused(&run_into(&busy, &["--sizes", "100"]), 2, "another lookback");
     drop(lock);
     assert_eq!(run_into(&busy, &["--sizes", "100"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_run_over_a_file_is_not_gone_on_with_when_the_file_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let scan = |numbers: [u32; 3], more: &[&str]| {
+        fs::write(at("input.bin"), numbers.map(u32::to_le_bytes).concat()).unwrap();
+        let words = ["--input", &at("input.bin"), "--types", "u32", "--output", &at("results"), "--strategies"];
+        compare(&[&words, more].concat())
+    };
+    assert_eq!(scan([1, 2, 3], &["lookback"]).status.code(), Some(0));
+    assert_refused(&scan([1, 2, 4], &["lookback,chained", "--resume"]), 2, "content of the input");
+    assert_eq!(scan([1, 2, 3], &["lookback,chained", "--resume"]).status.code(), Some(0));
+    let rows = json(Path::new(&at("results")))["rows"].clone();
+    assert!(rows.as_array().unwrap().iter().any(|row| row["strategy"] == "chained"), "{rows}");
 }
 
 /// Six numbers of which (2 + 3) + 4 overflows and 2 + (3 + 4) does not.

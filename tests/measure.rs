@@ -8,12 +8,13 @@ use assert_cmd::Command;
 use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, header, recorder};
 use lookback::lab::measure::point::{Kind, Subject};
-use lookback::lab::measure::record::{Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
+use lookback::lab::measure::record::{FigureRecord, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
 use lookback::lab::measure::run::{self, NotMeasured, SubjectFacts, SweepError, run_sweep};
 use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::recorder::RecordError;
+use lookback::lab::statistics::Summary;
 use lookback::lab::verify::Verification;
 use lookback::strategy::Strategy;
 use std::path::Path;
@@ -317,6 +318,17 @@ mod command_line {
         lookback().args(["compare-records", "none-such", "none-such"]).assert().code(2);
     }
 
+    /// A figure as it would be with other samples.
+    fn change_samples(figure: &mut FigureRecord, change: impl FnOnce(&mut Vec<f64>)) {
+        change(&mut figure.samples_ns);
+        let median_ns = Summary::of(&figure.samples_ns).map(|summary| summary.median);
+        let derived = FigureRecord { median_ns, ..FigureRecord::default() };
+        let FigureRecord { unavailable, is_trusted, stop, runs_per_sample, empty_frame_ns, samples_ns, .. } =
+            std::mem::take(figure);
+        *figure =
+            FigureRecord { unavailable, is_trusted, stop, runs_per_sample, empty_frame_ns, samples_ns, ..derived };
+    }
+
     #[test]
     fn a_record_compared_with_itself_is_no_regression_and_a_slower_one_is() {
         let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
@@ -329,7 +341,7 @@ mod command_line {
         let mut writer = recorder(new.path(), &record.header, false);
         for row in &mut record.rows {
             if let Some(graph) = &mut row.graph {
-                graph.samples_ns.iter_mut().chain(&mut graph.median_ns).for_each(|time| *time *= 1.06);
+                change_samples(graph, |samples| samples.iter_mut().for_each(|time| *time *= 1.06));
             }
             writer.row(row.clone()).unwrap();
         }
@@ -343,8 +355,7 @@ mod command_line {
         for row in &mut record.rows {
             for figure in [Figure::Cold, Figure::Stream, Figure::Graph, Figure::Latency] {
                 let Some(figure) = row.figure_mut(figure) else { continue };
-                figure.samples_ns.truncate(1);
-                figure.median_ns = figure.samples_ns.first().copied();
+                change_samples(figure, |samples| samples.truncate(1));
             }
             writer.row(row.clone()).unwrap();
         }
@@ -375,9 +386,11 @@ mod command_line {
             let graph = row.graph.as_mut().unwrap();
             graph.median_ns = graph.median_ns.map(|median| median * by);
         };
-        refused(&|row| graph(row, 50.0), "the median of its figure graph lies outside its samples");
-        refused(&|row| graph(row, 1e-9), "the median of its figure graph lies outside its samples");
-        refused(&|row| row.graph.as_mut().unwrap().samples_ns.clear(), "lies outside its samples");
+        refused(&|row| graph(row, 50.0), "its figure graph cannot be: its median_ns is");
+        refused(&|row| graph(row, 1e-9), "its figure graph cannot be: its median_ns is");
+        refused(&|row| graph(row, -1.0), "its median is no time above 0");
+        refused(&|row| row.graph.as_mut().unwrap().samples_ns.clear(), "its median is not that of its samples");
+        refused(&|row| row.n = 1 << 45, "more than any array here has");
     }
 }
 

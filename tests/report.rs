@@ -15,10 +15,12 @@ use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::targets::evaluation::{TargetResult, evaluate};
 use lookback::lab::report::{ReportError, SpliceError, SweepSource, splice, write_sweeps};
+use lookback::lab::statistics::Summary;
 use lookback::lab::verify::Verification;
 use lookback::strategy::Strategy;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
@@ -80,13 +82,14 @@ fn figure(figure: Figure, row: &SweepRow, configuration: f64, copy_ns: Option<f6
     let mut samples_ns: Vec<f64> =
         (0..12).map(|index| (10.0 * exact * (1.0 + 0.06 * noise(&row.key(), index).powi(2))).round() / 10.0).collect();
     samples_ns.sort_by(f64::total_cmp);
-    let median = samples_ns[6];
+    let summary = Summary::of(&samples_ns).expect("samples");
+    let median = summary.median;
     FigureRecord {
         median_ns: Some(median),
-        lower_quartile_ns: Some(samples_ns[3]),
-        upper_quartile_ns: Some(samples_ns[9]),
-        minimum_ns: Some(samples_ns[0]),
-        maximum_ns: Some(samples_ns[11]),
+        lower_quartile_ns: Some(summary.lower_quartile),
+        upper_quartile_ns: Some(summary.upper_quartile),
+        minimum_ns: Some(summary.minimum),
+        maximum_ns: Some(summary.maximum),
         gigabytes_per_second: Some(row.bytes as f64 / median),
         percent_of_copy: copy_ns.map(|copy| 100.0 * copy / median),
         is_trusted: true,
@@ -410,11 +413,14 @@ fn rendering_again_changes_no_file_and_removes_pictures_that_are_no_more() {
     record(folder.path(), "quick");
     assert!(render(folder.path()) > 0);
     let before = files(folder.path());
-    fs::write(folder.path().join("quick-h100-throughput-of-yesterday.svg"), "old").unwrap();
-    fs::write(folder.path().join("drawn-by-hand.svg"), "stays").unwrap();
+    let (old, _) = before.iter().find(|(name, _)| name.ends_with(".svg")).unwrap();
+    fs::copy(folder.path().join(old), folder.path().join("quick-h100-throughput-of-yesterday.svg")).unwrap();
+    // Named as ours are, and drawn by somebody else.
+    let others = ["drawn-by-hand.svg", "quick-h100-throughput-holiday.svg"];
+    others.iter().for_each(|name| fs::write(folder.path().join(name), "<svg>mine</svg>").unwrap());
     render(folder.path());
     let mut after = files(folder.path());
-    assert!(after.remove("drawn-by-hand.svg").is_some());
+    assert!(others.iter().all(|name| after.remove(*name).is_some()));
     assert_eq!(after, before, "neither bytes nor times of change differ");
     let elsewhere = tempfile::tempdir().unwrap();
     let record = "quick-h100.jsonl.gz";
@@ -719,11 +725,8 @@ fn a_table_of_mutants_is_drawn_by_its_name_and_what_is_none_is_told_so() {
 #[test]
 fn a_row_that_stands_twice_and_a_row_of_another_gpu_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    record(folder.path(), "seeds");
-    let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
-    let mut text = String::new();
-    use std::io::Read as _;
-    flate2::read::GzDecoder::new(fs::File::open(&path).unwrap()).read_to_string(&mut text).unwrap();
+    let path = record(folder.path(), "seeds");
+    let text = decompressed(&path);
     let row = text.lines().find(|line| line.starts_with("{\"row\"")).unwrap();
     let digest = "\"gpu_digest\":\"";
     assert!(row.contains(digest), "each row says its GPU: {row}");
@@ -743,4 +746,139 @@ fn a_row_that_stands_twice_and_a_row_of_another_gpu_are_refused() {
     };
     refused(format!("{text}{row}\n"), "is the same configuration as line ");
     refused(text.replacen(digest, &format!("{digest}f"), 2).replacen(&format!("{digest}f"), digest, 1), "another GPU");
+}
+
+fn decompressed(path: &Path) -> String {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn times_that_are_none_and_what_does_not_follow_from_them_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = decompressed(&record(folder.path(), "quick"));
+    let changed = folder.path().join("changed.jsonl");
+    let read = |spoil: &dyn Fn(&mut serde_json::Value)| {
+        let mut lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let is_lookback = |line: &&mut serde_json::Value| line["row"]["subject"] == "lookback";
+        spoil(&mut lines.iter_mut().find(is_lookback).unwrap()["row"]);
+        fs::write(&changed, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        SweepSource::read_all(&changed)
+    };
+    assert!(read(&|_| {}).is_ok());
+    let times = ["median_ns", "lower_quartile_ns", "upper_quartile_ns", "minimum_ns", "maximum_ns"];
+    let scaled = |row: &mut serde_json::Value, factor: f64| {
+        let cold = &mut row["cold"];
+        let all = cold["samples_ns"].as_array_mut().unwrap();
+        all.iter_mut().for_each(|sample| *sample = (sample.as_f64().unwrap() * factor).into());
+        times.iter().for_each(|name| cold[*name] = (cold[*name].as_f64().unwrap() * factor).into());
+    };
+    for factor in [-1.0, 0.0, 2.0] {
+        assert!(read(&|row| scaled(row, factor)).is_err(), "all times by {factor}");
+    }
+    for name in times.iter().chain(&["gigabytes_per_second", "percent_of_copy"]) {
+        let wrong = |row: &mut serde_json::Value| {
+            row["cold"][*name] = (row["cold"][*name].as_f64().unwrap() * 1.01).into();
+        };
+        assert!(read(&wrong).is_err(), "{name}");
+    }
+    // The median lies among the samples, and is not theirs.
+    assert!(read(&|row| row["cold"]["median_ns"] = row["cold"]["minimum_ns"].clone()).is_err());
+    assert!(read(&|row| row["cold"]["samples_ns"] = serde_json::json!([])).is_err());
+    assert!(read(&|row| row["bytes"] = 1.into()).is_err());
+}
+
+#[test]
+fn a_page_or_picture_of_somebody_else_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = record(folder.path(), "quick");
+    let others = |name: &str, words: &[&Path]| {
+        let file = folder.path().join(name);
+        fs::write(&file, "mine").unwrap();
+        for path in words {
+            let output = run(&["report", path.to_str().unwrap()]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(said.contains(name) && said.contains("move it away"), "{said}");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+        fs::remove_file(file).unwrap();
+    };
+    others("index.html", &[folder.path()]);
+    others("quick-h100.html", &[&path]);
+    others("quick-h100-throughput-i32-sum-exclusive.svg", &[&path, folder.path()]);
+    run_well(&["report", folder.path().to_str().unwrap()]);
+    run_well(&["report", folder.path().to_str().unwrap()]);
+}
+
+/// What waits for a reader or a writer for ever.
+#[cfg(unix)]
+fn pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
+    assert!(made.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_page_is_no_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path(), "seeds");
+    pipe(&folder.path().join("index.html"));
+    let output = run(&["report", folder.path().to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("a pipe"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn splicing_keeps_links_and_permissions() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let reports = folder.path().join("reports");
+    record(&reports, "size");
+    record(&reports, "seeds");
+    let document = folder.path().join("document.md");
+    fs::write(&document, DOCUMENT).unwrap();
+    fs::set_permissions(&document, fs::Permissions::from_mode(0o640)).unwrap();
+    let link = folder.path().join("link.md");
+    std::os::unix::fs::symlink("document.md", &link).unwrap();
+    run_well(&["report", "--splice", link.to_str().unwrap()]);
+    assert!(link.is_symlink());
+    assert!(fs::read_to_string(&document).unwrap().contains("| 2^10 | cold |"));
+    assert_eq!(document.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    fs::write(&document, DOCUMENT).unwrap();
+    fs::set_permissions(&document, fs::Permissions::from_mode(0o440)).unwrap();
+    let output = run(&["report", "--splice", link.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("read-only"), "{said}");
+    assert_eq!(fs::read_to_string(&document).unwrap(), DOCUMENT);
+}
+
+#[test]
+fn a_table_of_mutants_that_cannot_be_is_refused_by_all_that_read_it() {
+    let Some(kept) = committed("reports/mutants-h100.json") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    record(folder.path(), "seeds");
+    let mut table: serde_json::Value = serde_json::from_slice(&fs::read(kept).unwrap()).unwrap();
+    let killed = table["mutants"].as_array_mut().unwrap().iter_mut().find(|row| row["verdict"] == "killed").unwrap();
+    killed["verdict"] = "survived".into();
+    let path = folder.path().join("mutants-h100.json");
+    fs::write(&path, table.to_string()).unwrap();
+    let document = folder.path().join("document.md");
+    fs::write(&document, "<!-- lookback:begin mutants-h100 -->\n<!-- lookback:end mutants-h100 -->\n").unwrap();
+    let [path, document, records] = [&*path, &*document, folder.path()].map(|path| path.to_str().unwrap());
+    for words in [
+        &["report", path][..],
+        &["report", records],
+        &["report", "--splice", document, records],
+        &["stress", "--mutants", "--add", path],
+    ] {
+        let output = run(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("is not that of its detectors"), "{words:?}: {said}");
+    }
 }

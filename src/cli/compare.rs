@@ -19,7 +19,8 @@ use crate::lab::report;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Tuning, TuningTable};
 use crate::strategy::{Limit, Rounding, StrategyChoice};
-use crate::text::{fitted, format_size, wrapped};
+use crate::text::{fitted, format_size, hexadecimal, wrapped};
+use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -73,6 +74,7 @@ pub fn compare(
         command: command_line(),
         seed: arguments.seed(),
         input: source(arguments),
+        input_sha256: file.as_ref().map(|array| hexadecimal(&Sha256::digest(&array.bytes))),
         device: description.clone(),
     };
     let mut recorder = Recorder::start(arguments.output.as_deref(), header, arguments.resume)?;
@@ -198,7 +200,12 @@ pub(super) fn exit_code(record: &Record) -> u8 {
 
 /// Refuses a place where a result cannot be saved, before anything runs.
 fn check_saved(path: &Path, element: ElementType) -> Result<(), CliError> {
-    let reason = if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
+    // A path forgets the separator at its end, or a dot behind it.
+    let is_folder =
+        path.file_name().is_none_or(|name| !path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes()));
+    let reason = if is_folder {
+        "is the name of a folder; leave out what stands behind the file's name".to_owned()
+    } else if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
         "is no name of a .npy file, which is what is written; let it end in .npy".to_owned()
     } else if path.symlink_metadata().is_ok() {
         "is there already and is not replaced; choose another name, or delete it".to_owned()

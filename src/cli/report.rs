@@ -84,7 +84,7 @@ fn mutants(path: &Path, console: &mut Console) -> Result<u8, CliError> {
 fn comparison(directory: &Path, console: &mut Console) -> Result<u8, CliError> {
     let _lock = lock_folder(directory)?;
     let record = Record::read(directory)?;
-    check_rows(record.rows.len(), directory)?;
+    check_rows(record.rows.len(), directory, Record::is_unfinished(directory))?;
     record.write(directory)?;
     let page = report::write(&record, directory)?;
     console.print(&format!("{} rows rendered: {}\n", record.rows.len(), page.display()))?;
@@ -94,7 +94,7 @@ fn comparison(directory: &Path, console: &mut Console) -> Result<u8, CliError> {
 fn sweeps(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     let sources = SweepSource::read_all(path).map_err(report::ReportError::from)?;
     let rows: usize = sources.iter().map(|source| source.record.rows.len()).sum();
-    check_rows(rows, path)?;
+    check_rows(rows, path, sources.iter().any(|source| source.record.finished.is_none()))?;
     let page = match sources.first() {
         Some(source) if !path.is_dir() => source.directory.join(format!("{}.html", source.stem)),
         _ => path.join("index.html"),
@@ -109,14 +109,16 @@ fn sweeps(path: &Path, console: &mut Console) -> Result<u8, CliError> {
 }
 
 /// Refuses to draw nothing.
-fn check_rows(rows: usize, path: &Path) -> Result<(), CliError> {
+fn check_rows(rows: usize, path: &Path, is_unfinished: bool) -> Result<(), CliError> {
     if rows > 0 {
         return Ok(());
     }
     let path = path.display();
-    Err(CliError::Usage(format!(
-        "{path} has no result yet, so there is nothing to draw; go on with the run by --resume"
-    )))
+    Err(CliError::Usage(if is_unfinished {
+        format!("{path} has no result yet, so there is nothing to draw; go on with the run by --resume")
+    } else {
+        format!("{path} is of a finished run without results, so there is nothing to draw; run what can be measured")
+    }))
 }
 
 fn splice(document: &Path, arguments: &ReportArguments, console: &mut Console) -> Result<u8, CliError> {

@@ -411,5 +411,5 @@ fn check_output(path: &Path) -> Result<(), CliError> {
 pub(crate) fn read_table(path: &std::path::Path) -> Result<KillTable, CliError> {
     let text = crate::file::read_text(path)
         .map_err(|error| usage(format!("cannot read {}: {}", path.display(), crate::file::reason(&error))))?;
-    serde_json::from_str(&text).map_err(|error| usage(format!("{} is no table of mutants: {error}", path.display())))
+    KillTable::from_json(&text).map_err(|error| usage(format!("{} is no table of mutants: {error}", path.display())))
 }

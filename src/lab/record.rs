@@ -15,6 +15,7 @@ use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
+use crate::text::LARGEST_SIZE;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -42,6 +43,9 @@ pub struct Header {
     pub seed: u64,
     /// "random" or the file.
     pub input: String,
+    /// Digest of the file's elements; older records do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_sha256: Option<String>,
     /// The device.
     pub device: DeviceDescription,
 }
@@ -368,9 +372,11 @@ impl Row {
         if let Err(error) = Instance::new(self.element, self.operator) {
             return Some(error.to_string());
         }
-        let bytes = u128::from(self.n) * self.element.bytes() as u128;
-        if bytes > isize::MAX as u128 {
-            return Some(format!("its {} elements are more than any memory holds", self.n));
+        if self.n > LARGEST_SIZE {
+            return Some(format!("its {} elements are more than any array here has", self.n));
+        }
+        if self.strategy_that_ran().is_none() {
+            return Some("it does not say which strategy auto came to".to_owned());
         }
         let beyond = [self.first_mismatch, self.first_undecidable].into_iter().flatten().find(|&index| index >= self.n);
         if let Some(index) = beyond {
@@ -386,12 +392,50 @@ impl Row {
             ("time_us", self.time_us),
             ("gigabytes_per_second", self.gigabytes_per_second),
             ("element_moves_per_element", self.element_moves_per_element),
+            ("spine_moves_per_element", self.spine_moves_per_element),
             ("work_per_element", self.work_per_element),
+            ("lookback_rounds_per_tile", self.lookback_rounds_per_tile),
             ("lookback_distance_tiles", self.lookback_distance_tiles),
+            ("lookback_distance_lower_quartile_tiles", self.lookback_distance_lower_quartile_tiles),
             ("executor_seconds", self.executor_seconds),
         ];
-        let (name, value) = measured.into_iter().find(|(_, value)| value.is_some_and(|value| value < 0.0))?;
-        Some(format!("its {name} is {}", value?))
+        if let Some((name, Some(value))) =
+            measured.into_iter().find(|(_, value)| value.is_some_and(|value| value < 0.0))
+        {
+            return Some(format!("its {name} is {value}"));
+        }
+        let distances = [
+            self.lookback_distance_lower_quartile_tiles,
+            self.lookback_distance_median_tiles,
+            self.lookback_distance_upper_quartile_tiles,
+        ];
+        if !distances.into_iter().flatten().is_sorted() {
+            return Some("the quartiles of its look-back distances are not on either side of the median".to_owned());
+        }
+        self.contradiction_of_time()
+    }
+
+    fn contradiction_of_time(&self) -> Option<String> {
+        let time = self.time_us?;
+        // All of it is rounded, to 0.001 µs and 0.001 GB/s; half of that, and a little for binary fractions.
+        const ROUNDING: f64 = 0.000_51;
+        let rate = 2.0 * self.n as f64 * self.element.bytes() as f64 / time / 1000.0;
+        let is_rate = |stored: f64| (stored - rate).abs() <= ROUNDING * (1.0 + rate / time);
+        if time <= 0.0 || self.time_lower_quartile_us.is_some_and(|quartile| quartile < 0.0) {
+            Some("its time is none above 0".to_owned())
+        } else if ![self.time_lower_quartile_us, Some(time), self.time_upper_quartile_us]
+            .into_iter()
+            .flatten()
+            .is_sorted()
+        {
+            Some("the quartiles of its times are not on either side of the median".to_owned())
+        } else if self.samples.is_none_or(|samples| samples == 0) {
+            Some("it has a time and no samples".to_owned())
+        } else if !self.gigabytes_per_second.is_none_or(is_rate) {
+            Some(format!("its gigabytes_per_second do not follow from its time, which gives {rate:.3}"))
+        } else {
+            None
+        }
     }
 
     /// Element type and operator in words; a damaged record may hold a pair that does not exist.
@@ -463,6 +507,8 @@ impl Format for Record {
 
 const JSON: &str = "data.json";
 const CSV: &str = "data.csv";
+/// How the line of column names begins in every version.
+const CSV_START: &[u8] = b"strategy,element,operator,mode,";
 const PARTIAL: &str = "data.partial.jsonl";
 /// The page of a record, which `report` writes.
 pub const PAGE: &str = "index.html";
@@ -496,6 +542,11 @@ impl Record {
     /// Whether a folder has one, whole or interrupted.
     pub fn is_in(directory: &Path) -> bool {
         [JSON, PARTIAL].iter().any(|name| directory.join(name).exists())
+    }
+
+    /// Whether what a folder has is interrupted.
+    pub fn is_unfinished(directory: &Path) -> bool {
+        directory.join(PARTIAL).metadata().is_ok_and(|file| file.len() > 0)
     }
 
     /// Whether a file of this name holds one.
@@ -537,9 +588,16 @@ impl Record {
     /// Writes `data.json` and `data.csv`, each whole or not at all, and removes what an interrupted run left.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// When the folder cannot be written, or holds a `data.csv` of somebody else.
     pub fn write(&self, directory: &Path) -> Result<(), RecordError> {
         let csv = directory.join(CSV);
+        match if_there(file::read(&csv, RECORD_BYTES).map_err(io_error("read", &csv)))? {
+            // Without a row there are no names.
+            Some(present) if !present.is_empty() && !present.starts_with(CSV_START) => {
+                return Err(RecordError::NotOurs { path: csv, command: "compare" });
+            }
+            Some(_) | None => {}
+        }
         let has_choices = self.rows.iter().any(|row| row.chosen_strategy.is_some());
         write_atomically(&csv, &to_csv(&self.rows, true, has_choices, &csv)?)?;
         write_atomically(&directory.join(JSON), self.to_json().as_bytes())?;
@@ -602,7 +660,7 @@ impl Recorder<Record> {
         let lock = claim_folder(directory)?;
         let path = directory.join(PARTIAL);
         let whole = Some(directory.join(JSON)).filter(|path| path.exists());
-        let found = Some(&path).filter(|path| path.metadata().is_ok_and(|file| file.len() > 0)).or(whole.as_ref());
+        let found = Some(&path).filter(|_| Record::is_unfinished(directory)).or(whole.as_ref());
         let Some(found) = found else {
             let taken = [CSV, PAGE].into_iter().map(|name| directory.join(name)).find(|path| path.exists());
             return match taken {
@@ -615,11 +673,12 @@ impl Recorder<Record> {
         }
         let Record { header: recorded, rows, skipped } = Record::read(directory)?;
         type Fact = fn(&Header) -> String;
-        let facts: [(&str, Fact); 5] = [
+        let facts: [(&'static str, Fact); 6] = [
             ("device", |header| header.device.name.clone()),
             ("version", |header| header.tool_version.clone()),
             ("commit", |header| header.git_commit.clone().unwrap_or_default()),
             ("input", |header| header.input.clone()),
+            ("content of the input", |header| header.input_sha256.clone().unwrap_or_default()),
             ("seed", |header| header.seed.to_string()),
         ];
         for (what, fact) in facts {
@@ -627,6 +686,19 @@ impl Recorder<Record> {
             if recorded != present {
                 return Err(RecordError::CannotResume { path: found.clone(), what, recorded, present });
             }
+        }
+        // Compiler, driver, and how the CPU device runs blocks: each decides what is counted or how long it takes.
+        let settings = |header: &Header| -> Vec<String> {
+            header.device.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect()
+        };
+        let (before, now) = (settings(&recorded), settings(&header));
+        let only_in = |these: &[String], others: &[String]| {
+            these.iter().filter(|fact| !others.contains(fact)).cloned().collect::<Vec<_>>().join(", ")
+        };
+        let (recorded_facts, present) = (only_in(&before, &now), only_in(&now, &before));
+        if recorded_facts != present {
+            let (path, what) = (found.clone(), "setting of the device");
+            return Err(RecordError::CannotResume { path, what, recorded: recorded_facts, present });
         }
         let rows = rows.into_iter().map(|row| Line::Row(Box::new(row)));
         Self::replace(&path, lock, recorded, rows.chain(skipped.into_iter().map(Line::Skipped)).collect())
@@ -685,6 +757,7 @@ pub(crate) mod tests {
             command: "lookback compare".to_owned(),
             seed: 1,
             input: "random".to_owned(),
+            input_sha256: None,
             device: DeviceDescription { kind: kind.to_owned(), name: "test".to_owned(), facts: Vec::new() },
         }
     }
@@ -805,7 +878,7 @@ pub(crate) mod tests {
     fn rows_that_cannot_be_are_refused_whole_or_partial() {
         let possible = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
         assert_eq!(possible.contradiction(), None);
-        let impossible: [fn(&mut Row); 8] = [
+        let impossible: [fn(&mut Row); 10] = [
             |row| row.n = u64::MAX,
             |row| row.vt = Some(0),
             |row| row.block_threads = Some(33),
@@ -814,6 +887,8 @@ pub(crate) mod tests {
             |row| row.mismatches = 1001,
             |row| row.failure = Some("it failed".to_owned()),
             |row| row.work_per_element = Some(-1.0),
+            |row| row.n = LARGEST_SIZE + 1,
+            |row| row.strategy = StrategyChoice::Auto,
         ];
         for spoil in impossible {
             let directory = tempfile::tempdir().unwrap();
@@ -829,6 +904,40 @@ pub(crate) mod tests {
             let partial = Record::read(directory.path()).unwrap_err();
             assert!(matches!(&whole, RecordError::Damaged { reason, .. } if reason.contains("row 3")), "{whole}");
             assert!(matches!(partial, RecordError::Damaged { line: 5, .. }), "{partial}");
+        }
+    }
+
+    #[test]
+    fn measured_values_that_cannot_be_are_refused() {
+        let counted = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
+        let counted = counted.with_schedules(&[1.0, 2.0, 3.0]);
+        assert_eq!(counted.contradiction(), None);
+        let impossible: [fn(&mut Row); 4] = [
+            |row| row.spine_moves_per_element = Some(-1.0),
+            |row| row.lookback_rounds_per_tile = Some(-1.0),
+            |row| row.lookback_distance_lower_quartile_tiles = Some(-1.0),
+            |row| row.lookback_distance_upper_quartile_tiles = Some(1.5),
+        ];
+        for (index, spoil) in impossible.into_iter().enumerate() {
+            let mut row = counted.clone();
+            spoil(&mut row);
+            assert!(row.contradiction().is_some(), "{index}");
+        }
+        let timed = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, true));
+        assert_eq!(timed.contradiction(), None);
+        let impossible: [fn(&mut Row); 7] = [
+            |row| row.time_us = Some(0.0),
+            |row| row.time_us = Some(1.9),
+            |row| row.time_lower_quartile_us = Some(2.1),
+            |row| row.time_upper_quartile_us = Some(1.9),
+            |row| row.time_lower_quartile_us = Some(-1.0),
+            |row| row.samples = Some(0),
+            |row| row.gigabytes_per_second = Some(4.01),
+        ];
+        for (index, spoil) in impossible.into_iter().enumerate() {
+            let mut row = timed.clone();
+            spoil(&mut row);
+            assert!(row.contradiction().is_some(), "{index}");
         }
     }
 

@@ -36,6 +36,11 @@ pub trait Format: From<Self::Header> {
     fn refusal(&self, _: &Self::Line) -> Option<String> {
         None
     }
+
+    /// Why the lines cannot all be believed beside each other, if so.
+    fn contradiction(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Something that was asked for and not run.
@@ -72,8 +77,14 @@ pub enum RecordError {
     #[error("another lookback writes into {}; wait until it is done, or choose another folder", path.display())]
     Busy { path: PathBuf },
     /// A file that this program did not make stands where it would write.
-    #[error("{} was not made by `lookback {command}`, so it is not replaced; choose another folder", path.display())]
+    #[error("{} was not made by `lookback {command}`, so it is not replaced; move it away, or choose another folder", path.display())]
     NotOurs { path: PathBuf, command: &'static str },
+    /// What stands where a file is to be written is a folder, a pipe, a link to another place, ….
+    #[error("{} is {kind} and no file, so nothing is written into it; move it away, or choose another place", path.display())]
+    NoFile { path: PathBuf, kind: &'static str },
+    /// The file is there, and its permissions forbid to change it.
+    #[error("{} is read-only, so it is not replaced; allow writing to it, or choose another place", path.display())]
+    ReadOnly { path: PathBuf },
     /// Which of them is meant is not known.
     #[error("{}: {partial} has fewer rows than {whole}, so they are of two runs; move one of them away", path.display())]
     TwoRuns { path: PathBuf, whole: &'static str, partial: &'static str },
@@ -159,18 +170,49 @@ pub(super) fn from_lines<F: Format>(text: &[u8], path: &Path) -> Result<F, Recor
             record = Some(F::from(header));
         }
     }
-    let reason = "the header is missing or cut off".to_owned();
-    record.ok_or(RecordError::Damaged { path: path.to_owned(), line: 1, reason })
+    let damaged = |reason| RecordError::Damaged { path: path.to_owned(), line: 1, reason };
+    let record = record.ok_or_else(|| damaged("the header is missing or cut off".to_owned()))?;
+    match record.contradiction() {
+        Some(reason) => Err(damaged(reason)),
+        None => Ok(record),
+    }
 }
 
-/// Writes a file beside its place and renames it there, so that a reader never sees half of it.
+/// Writes a file beside its place and renames it there, so that a reader never sees half of it. A file that is replaced
+/// leaves its permissions; what a link points at is written, and the link stays.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// When the folder cannot be written; a file that is there is read-only, or no file.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
-    let file = written_beside(path, bytes)?;
-    file.persist(path).map_err(|error| io_error("write", path)(error.error))?;
+    let target = if path.is_symlink() { fs::canonicalize(path) } else { Ok(path.to_owned()) };
+    let target = target.map_err(io_error("write", path))?;
+    let permissions = match target.metadata() {
+        Ok(metadata) => Some(permissions_to_replace(&metadata, path)?),
+        // Whatever else is in the way says so when it is written.
+        Err(_) => None,
+    };
+    let file = written_beside(&target, bytes)?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions).map_err(io_error("write", path))?;
+    }
+    file.persist(&target).map_err(|error| io_error("write", path)(error.error))?;
     Ok(())
+}
+
+/// The permissions of a file that may be replaced.
+fn permissions_to_replace(metadata: &fs::Metadata, path: &Path) -> Result<fs::Permissions, RecordError> {
+    let path_of = || path.to_owned();
+    match (file::kind_of_no_file(metadata.file_type()), metadata.permissions()) {
+        (Some(kind), _) => Err(RecordError::NoFile { path: path_of(), kind }),
+        (None, permissions) if permissions.readonly() => Err(RecordError::ReadOnly { path: path_of() }),
+        (None, permissions) => Ok(permissions),
+    }
+}
+
+/// Refuses what a growing record would wait for, or write through to a file of somebody else.
+fn check_own_file(path: &Path) -> Result<(), RecordError> {
+    let kind = path.symlink_metadata().ok().and_then(|metadata| file::kind_of_no_file(metadata.file_type()));
+    kind.map_or(Ok(()), |kind| Err(RecordError::NoFile { path: path.to_owned(), kind }))
 }
 
 /// The same where nothing is yet: a file that is there stays.
@@ -249,8 +291,9 @@ impl<F: Format> Recorder<F> {
     /// Starts a record in a file of a folder that is locked.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written, or is none.
     pub fn create(path: &Path, lock: Lock, header: F::Header) -> Result<Self, RecordError> {
+        check_own_file(path)?;
         let file = File::create(path).map_err(io_error("write", path))?;
         let record = header.clone().into();
         let mut recorder = Self { record, path: path.to_owned(), file: Some(file), lock: Some(lock) };
@@ -261,8 +304,9 @@ impl<F: Format> Recorder<F> {
     /// Goes on with a record: this header and these lines replace what is in the file, if it is there.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written, or is none.
     pub fn replace(path: &Path, lock: Lock, header: F::Header, lines: Vec<F::Line>) -> Result<Self, RecordError> {
+        check_own_file(path)?;
         let text: String = lines.iter().map(text_of).collect();
         write_atomically(path, (text_of(&First::Header(header.clone())) + &text).as_bytes())?;
         let file = OpenOptions::new().append(true).open(path).map_err(io_error("write", path))?;

@@ -41,7 +41,7 @@ pub struct Comparison {
     pub changes: Vec<Change>,
     /// What makes the two records hard to compare: another GPU, another driver.
     pub remarks: Vec<String>,
-    /// Configurations that were measured, and are not in the new record.
+    /// Configurations, and single figures of them, that were measured in the old record, and in the new one are not.
     pub gone: Vec<String>,
     /// Configurations in the new record alone.
     pub only_new: usize,
@@ -69,7 +69,7 @@ impl Comparison {
         }
         let _ = writeln!(
             text,
-            "{} faster, {} slower, {} same, {} unclear; {} configurations gone, {} new",
+            "{} faster, {} slower, {} same, {} unclear; {} configurations or figures gone, {} new",
             self.count(Difference::Faster),
             self.count(Difference::Slower),
             self.count(Difference::Same),
@@ -184,7 +184,11 @@ pub fn compare_records(
             // Bounds, too: what a kernel takes without its waiting can become slower as well.
             (Status::Measured, Status::Measured) | (Status::NotVerified, Status::NotVerified) => {
                 for &figure in Figure::ALL {
-                    comparison.changes.extend(compare_figure(key, before, after, figure, threshold));
+                    if has_samples(before.figure(figure)) && !has_samples(after.figure(figure)) {
+                        comparison.gone.push(format!("{key}, the figure {figure}"));
+                    } else {
+                        comparison.changes.extend(compare_figure(key, before, after, figure, threshold));
+                    }
                 }
             }
             (Status::Measured, Status::Wrong) => {
@@ -192,6 +196,10 @@ pub fn compare_records(
             }
             (Status::Measured, Status::NotLaunchable) => {
                 comparison.changes.push(whole(Difference::Slower, "it cannot be launched any more"));
+            }
+            (Status::Measured, Status::NotVerified) => comparison.gone.push(format!("{key}, not verified any more")),
+            (Status::NotVerified, Status::Wrong | Status::NotLaunchable) => {
+                comparison.gone.push(format!("{key}, not timed any more"));
             }
             (_, Status::Measured) => {
                 comparison.changes.push(whole(Difference::Faster, "it works now and did not before"));
@@ -211,6 +219,10 @@ fn rows(records: &[SweepRecord]) -> BTreeMap<String, &SweepRow> {
         }
     }
     rows
+}
+
+fn has_samples(figure: Option<&FigureRecord>) -> bool {
+    figure.is_some_and(|figure| !figure.samples_ns.is_empty())
 }
 
 fn compare_figure(
@@ -319,6 +331,31 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_or_a_verification_that_is_gone_is_a_regression() {
+        let old = [record("A", &[(1, 100.0)])];
+        let spoilt: [fn(&mut SweepRow); 4] = [
+            |row| row.graph = None,
+            |row| row.graph = Some(FigureRecord { unavailable: Some("no".to_owned()), ..FigureRecord::default() }),
+            |row| row.graph = Some(FigureRecord::default()),
+            |row| row.status = Status::NotVerified,
+        ];
+        for spoil in spoilt {
+            let mut new = old.clone();
+            spoil(&mut new[0].rows[0]);
+            let comparison = compare(&old, &new);
+            assert!(comparison.has_regression() && comparison.changes.is_empty(), "{comparison:?}");
+            assert!(comparison.text(false).contains("1 configurations or figures gone"), "{}", comparison.text(false));
+            assert!(!compare(&new, &old).has_regression(), "what is there anew is none");
+        }
+        // A bound is timed and never verified.
+        let mut bound = old.clone();
+        bound[0].rows[0].status = Status::NotVerified;
+        let mut new = bound.clone();
+        new[0].rows[0].status = Status::NotLaunchable;
+        assert!(compare(&bound, &new).has_regression());
+    }
+
+    #[test]
     fn each_configuration_is_judged_by_its_own_samples() {
         let old = [record("A", &[(1, 100.0), (2, 100.0), (3, 100.0), (4, 100.0)])];
         let new = [record("A", &[(1, 106.0), (2, 100.1), (3, 94.0), (5, 1.0)])];
@@ -329,7 +366,10 @@ mod tests {
         assert_eq!((comparison.gone.len(), comparison.only_new), (1, 1));
         assert!(comparison.remarks.is_empty());
         let text = comparison.text(false);
-        assert!(text.starts_with("1 faster, 1 slower, 1 same, 0 unclear; 1 configurations gone, 1 new"), "{text}");
+        assert!(
+            text.starts_with("1 faster, 1 slower, 1 same, 0 unclear; 1 configurations or figures gone, 1 new"),
+            "{text}"
+        );
         assert!(text.contains("gone: quick: i32 sum n=4"), "{text}");
         let verdicts: Vec<&str> = text.lines().filter(|line| line.contains("graph")).map(|line| &line[..6]).collect();
         assert_eq!(verdicts, ["slower", "faster"], "{text}");

@@ -29,7 +29,8 @@
 //! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
 //! few samples or by the full rule. `gpu_digest` is that of the header's GPU. Refused when the
 //! record is read: a row of another GPU, a configuration that stands twice, a row that is called measured and whose
-//! verification has not found all elements right, a median that lies outside its samples. In a figure
+//! verification has not found all elements right, a time that is none (0 or less), what does not follow from the samples:
+//! median, quartiles, rate, percentage of the copy beside it. In a figure
 //!
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
@@ -57,7 +58,9 @@ use crate::lab::recorder::{Format, Lock, RecordError, Recorder, Skipped, claim_f
 use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::text::LARGEST_SIZE;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -236,6 +239,10 @@ impl FigureRecord {
             |samples: Vec<f64>| samples.into_iter().map(|sample| rounded(sample - frame_ns, 1)).collect::<Vec<_>>();
         let samples_ns = tenths(accepted_nanoseconds);
         let summary = Summary::of(&samples_ns);
+        if summary.as_ref().is_some_and(|summary| rounded(summary.median, 1) <= 0.0) {
+            let unavailable = Some("it takes no longer than an empty frame".to_owned());
+            return Self { unavailable, ..Self::default() };
+        }
         let of = |value: fn(&Summary) -> f64| summary.as_ref().map(|summary| rounded(value(summary), 1));
         Self {
             unavailable: summary.is_none().then(|| "every sample was late".to_owned()),
@@ -244,9 +251,7 @@ impl FigureRecord {
             upper_quartile_ns: of(|summary| summary.upper_quartile),
             minimum_ns: of(|summary| summary.minimum),
             maximum_ns: of(|summary| summary.maximum),
-            gigabytes_per_second: summary
-                .filter(|summary| summary.median > 0.0)
-                .map(|summary| rounded(bytes as f64 / summary.median, 3)),
+            gigabytes_per_second: summary.map(|summary| rounded(bytes as f64 / summary.median, 3)),
             percent_of_copy: None,
             is_trusted: series.stop.is_met(),
             stop: Some(series.stop),
@@ -272,7 +277,55 @@ impl FigureRecord {
         self.percent_of_copy =
             self.median_ns.filter(|&median| median > 0.0).map(|median| rounded(100.0 * copy_median_ns / median, 2));
     }
+
+    /// What cannot be, of a scan that moves `bytes` by definition: a figure is believed by its samples alone.
+    fn contradiction(&self, bytes: u64) -> Option<String> {
+        let is_time = |sample: &f64| sample.is_finite() && *sample > 0.0;
+        let frame_is_time = self.empty_frame_ns.is_none_or(|frame| frame >= 0.0);
+        // A single sample may be shorter than the frame that was taken off it.
+        if !frame_is_time || !self.raw_samples_ns().iter().all(is_time) {
+            return Some("a sample is no time above 0".to_owned());
+        }
+        let (summary, median) = match (Summary::of(&self.samples_ns), self.median_ns) {
+            (None, None) => return None,
+            (Some(summary), Some(median)) => (summary, median),
+            _ => return Some("its median is not that of its samples".to_owned()),
+        };
+        if !is_time(&median) {
+            return Some("its median is no time above 0".to_owned());
+        }
+        let rate = bytes as f64 / median;
+        // The rate is that of the median before it was rounded.
+        let rounding_of_rate = RATE_ROUNDING + rate * TIME_ROUNDING_NS / median;
+        let derived = [
+            ("median_ns", self.median_ns, summary.median, TIME_ROUNDING_NS),
+            ("lower_quartile_ns", self.lower_quartile_ns, summary.lower_quartile, TIME_ROUNDING_NS),
+            ("upper_quartile_ns", self.upper_quartile_ns, summary.upper_quartile, TIME_ROUNDING_NS),
+            ("minimum_ns", self.minimum_ns, summary.minimum, TIME_ROUNDING_NS),
+            ("maximum_ns", self.maximum_ns, summary.maximum, TIME_ROUNDING_NS),
+            ("gigabytes_per_second", self.gigabytes_per_second, rate, rounding_of_rate),
+        ];
+        let follows = |stored: f64, value: f64, rounding: f64| (stored - value).abs() <= rounding + value.abs() * 1e-9;
+        let is_wrong = |(_, stored, value, rounding): &(&str, Option<f64>, f64, f64)| {
+            stored.is_some_and(|stored| !follows(stored, *value, *rounding))
+        };
+        let (name, stored, value, _) = derived.into_iter().find(is_wrong)?;
+        Some(format!("its {name} is {}, and its samples come to {value:?}", stored?))
+    }
+
+    /// Whether its percentage is that of this figure of the copy, if both are there.
+    fn is_percent_of(&self, copy: &Self) -> bool {
+        let (Some(percent), Some(median), Some(copy)) = (self.percent_of_copy, self.median_ns, copy.median_ns) else {
+            return true;
+        };
+        (percent - 100.0 * copy / median).abs() <= PERCENT_ROUNDING
+    }
 }
+
+// What is stored is rounded, to 0.1 ns, 0.001 GB/s and 0.01 %; half of it, and a little for the sums of binary fractions.
+const TIME_ROUNDING_NS: f64 = 0.051;
+const RATE_ROUNDING: f64 = 0.000_51;
+const PERCENT_ROUNDING: f64 = 0.005_1;
 
 impl SweepRow {
     /// A row of aligned arrays, without figures.
@@ -326,25 +379,28 @@ impl SweepRow {
         }
     }
 
-    /// What cannot be true of a measured row beside the rest of it: a record is believed by its verification and its
-    /// samples, and not by a word or a summary.
+    /// What cannot be true of a row beside the rest of it: a record is believed by its verification and its samples, and
+    /// not by a word or a summary.
     fn contradiction(&self) -> Option<String> {
-        if self.status != Status::Measured {
-            return None;
+        if self.n > LARGEST_SIZE {
+            return Some(format!("its {} elements are more than any array here has", self.n));
+        }
+        let bytes = 2 * self.n * self.element.bytes() as u64;
+        if self.bytes != bytes {
+            return Some(format!("its bytes are {}, and a scan of its elements moves {bytes}", self.bytes));
         }
         let is_verified = |found: &Verification| found.passed() && found.compared == self.n;
-        if !self.verification.as_ref().is_some_and(is_verified) {
-            return Some(format!("it is called measured, and not all of its {} elements were found right", self.n));
+        match self.status {
+            Status::Measured if !self.verification.as_ref().is_some_and(is_verified) => {
+                Some(format!("it is called measured, and not all of its {} elements were found right", self.n))
+            }
+            Status::Measured | Status::NotVerified => Figure::ALL.iter().find_map(|&name| {
+                let reason = self.figure(name)?.contradiction(self.bytes)?;
+                Some(format!("its figure {name} cannot be: {reason}"))
+            }),
+            // Their figures are not used.
+            Status::Wrong | Status::NotLaunchable => None,
         }
-        Figure::ALL.iter().find_map(|&name| {
-            /// Times are rounded to 0.1 ns.
-            const ROUNDING_NS: f64 = 0.2;
-            let FigureRecord { median_ns, samples_ns, .. } = self.figure(name)?;
-            let median = (*median_ns)?;
-            let is_above = samples_ns.iter().any(|sample| *sample <= median + ROUNDING_NS);
-            let is_below = samples_ns.iter().any(|sample| *sample >= median - ROUNDING_NS);
-            (!is_above || !is_below).then(|| format!("the median of its figure {name} lies outside its samples"))
-        })
     }
 
     /// A figure, if it was asked for.
@@ -504,6 +560,22 @@ impl Format for SweepRecord {
             format!("the row was measured on another GPU ({digest}) than the header names ({})", header.gpu_identity())
         });
         foreign.or_else(|| row.contradiction())
+    }
+
+    fn contradiction(&self) -> Option<String> {
+        // A key: what is measured in the same rounds.
+        let rounds = |row: &SweepRow| format!("{:?}", (row.element, row.operator, row.n, row.offsets, row.pass));
+        let copies = self.rows.iter().filter(|row| row.subject == Subject::Memcpy.name());
+        let copies: HashMap<String, &SweepRow> = copies.map(|copy| (rounds(copy), copy)).collect();
+        self.rows.iter().find_map(|row| {
+            let copy = copies.get(&rounds(row))?;
+            let is_wrong = |name: &&Figure| match (row.figure(**name), copy.figure(**name)) {
+                (Some(figure), Some(copy)) => !figure.is_percent_of(copy),
+                _ => false,
+            };
+            let name = Figure::ALL.iter().find(is_wrong)?;
+            Some(format!("percent_of_copy in the figure {name} of {} is not that of the copy beside it", row.key()))
+        })
     }
 }
 
@@ -686,4 +758,30 @@ fn check_same_origin(recorded: &SweepHeader, present: &SweepHeader, path: &Path)
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_no_longer_than_an_empty_frame_has_no_figure() {
+        let figure = |frame_ns: f64| {
+            let series = Series {
+                accepted_nanoseconds: vec![100.0; 9],
+                reduced_clock_nanoseconds: Vec::new(),
+                late_samples: 0,
+                runs_per_sample: 1,
+                clock_megahertz: None,
+                stop: Stop::Noise,
+                unmet: None,
+            };
+            FigureRecord::new(Measured::Series(series), 1000, Some(frame_ns))
+        };
+        assert_eq!(figure(60.0).median_ns, Some(40.0));
+        for frame_ns in [60.0, 100.0, 140.0] {
+            assert_eq!(figure(frame_ns).contradiction(1000), None);
+        }
+        assert!(figure(100.0).unavailable.is_some() && figure(140.0).median_ns.is_none());
+    }
 }

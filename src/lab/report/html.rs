@@ -5,8 +5,17 @@ use std::fmt::Write;
 
 /// Text as HTML or XML text.
 pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    printable(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
+
+/// Text with a sign in the place of every character that XML cannot hold.
+pub(super) fn printable(text: &str) -> String {
+    let is_held = |character: char| !matches!(character, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}');
+    text.chars().map(|character| if is_held(character) { character } else { '\u{fffd}' }).collect()
+}
+
+/// How the style of every page begins, by which a page of this program is told from others.
+pub(super) const MARK: &str = ":root{color-scheme:light dark;--ink:";
 
 /// The style of every page.
 const STYLE: &str = "\
@@ -99,7 +108,19 @@ pub(super) fn list(skipped: &[Skipped]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::svg::contrast;
-    use super::STYLE;
+    use super::{MARK, STYLE, escaped, printable};
+
+    #[test]
+    fn control_characters_are_no_text() {
+        assert_eq!(escaped("a\0b\u{1b}<\u{1f}\t\n\r"), "a\u{fffd}b\u{fffd}&lt;\u{fffd}\t\n\r");
+        let text = "µ ü 文 \u{7f}";
+        assert_eq!(printable(text), text);
+    }
+
+    #[test]
+    fn a_page_is_told_by_its_style() {
+        assert!(STYLE.starts_with(MARK));
+    }
 
     #[test]
     fn text_can_be_read_on_light_and_on_dark_pages() {

@@ -28,10 +28,12 @@ pub use source::{SweepSource, kill_tables};
 pub use splice::{Spliced, splice};
 pub use svg::Plot;
 
+use crate::file::{self, RECORD_BYTES};
 use crate::lab::record::{PAGE, Record};
-use crate::lab::recorder::{RecordError, write_atomically};
+use crate::lab::recorder::{RecordError, io_error, write_atomically};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Renders the plots and `index.html` of `record` into `directory` and returns the page's path. Plots of
@@ -44,11 +46,11 @@ pub fn write(record: &Record, directory: &Path) -> Result<PathBuf, ReportError> 
     let starts: Vec<String> = plots::QUANTITIES.iter().map(|quantity| quantity.kind.to_owned()).collect();
     write_plots(&plots, directory, &starts)?;
     let page = directory.join(PAGE);
-    write_atomically(&page, page::html(record, &plots).as_bytes())?;
+    write_if_changed(&page, &page::html(record, &plots))?;
     Ok(page)
 }
 
-/// Writes the plots and removes those of an earlier report, whose names start in one of these ways.
+/// Writes the plots and removes those of an earlier report: what was drawn here and whose names start in one of these ways.
 fn write_plots(plots: &[Plot], directory: &Path, starts: &[String]) -> Result<(), ReportError> {
     for plot in plots {
         write_if_changed(&directory.join(plot.file_name()), &plot.svg)?;
@@ -57,8 +59,8 @@ fn write_plots(plots: &[Plot], directory: &Path, starts: &[String]) -> Result<()
     if let Ok(entries) = fs::read_dir(directory) {
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let ours = name.ends_with(".svg") && starts.iter().any(|start| name.starts_with(start));
-            if ours && !current.contains(&name) {
+            let is_named_so = name.ends_with(".svg") && starts.iter().any(|start| name.starts_with(start));
+            if is_named_so && !current.contains(&name) && file::read(&entry.path(), RECORD_BYTES).is_ok_and(is_ours) {
                 // A plot that stays behind is no error of this report.
                 let _ = fs::remove_file(entry.path());
             }
@@ -67,12 +69,21 @@ fn write_plots(plots: &[Plot], directory: &Path, starts: &[String]) -> Result<()
     Ok(())
 }
 
-/// A file that is the same already is left alone, its time of change too.
+/// Writes a page or a picture. One that is the same already is left alone, its time of change too, and so is what was not
+/// made here.
 fn write_if_changed(path: &Path, text: &str) -> Result<(), RecordError> {
-    if fs::read(path).is_ok_and(|present| present == text.as_bytes()) {
-        return Ok(());
+    match file::read(path, RECORD_BYTES) {
+        Ok(present) if present == text.as_bytes() => Ok(()),
+        Ok(present) if !is_ours(&present) => Err(RecordError::NotOurs { path: path.to_owned(), command: "report" }),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("write", path)(error)),
+        Ok(_) | Err(_) => write_atomically(path, text.as_bytes()),
     }
-    write_atomically(path, text.as_bytes())
+}
+
+/// Whether a page or a picture was made here.
+fn is_ours(bytes: impl AsRef<[u8]>) -> bool {
+    let text = String::from_utf8_lossy(bytes.as_ref());
+    [html::MARK, svg::MARK].iter().any(|mark| text.contains(mark))
 }
 
 /// Renders picture and page of a table of mutants, or of every one in a folder, beside its record; returns how many there

@@ -61,7 +61,7 @@ pub fn kill_tables(path: &Path) -> Result<Vec<(String, KillTable)>, ReportError>
     for path in files {
         let broken = |reason: String| ReportError::KillTable { path: path.clone(), reason };
         let text = file::read_text(&path).map_err(|error| broken(error.to_string()))?;
-        let table = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
+        let table = KillTable::from_json(&text).map_err(|error| broken(error.to_string()))?;
         let name = name_of(&path);
         tables.push((name.strip_suffix(".json").unwrap_or(&name).to_owned(), table));
     }

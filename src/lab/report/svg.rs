@@ -1,7 +1,7 @@
 //! Drawing with plotters as SVG, and the classes by which one file serves light and dark pages.
 
 use super::error::ReportError;
-use super::html::escaped;
+use super::html::{escaped, printable};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -144,6 +144,9 @@ pub(super) fn hexadecimal((red, green, blue): (u8, u8, u8)) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }
 
+/// What stands in the style of every picture, by which one of this program is told from others.
+pub(super) const MARK: &str = ".ink-fill{fill:";
+
 /// Colours of the dark page; the attributes in the drawing are those of the light one. A pen brings its own.
 fn style() -> String {
     let RGBColor(red, green, blue) = DARK_PAPER;
@@ -152,7 +155,7 @@ fn style() -> String {
         "<style>\
          text{{font-family:system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif}}\
          @media(prefers-color-scheme:dark){{\
-         .ink-fill{{fill:#d7dde3}}.ink-line{{stroke:#8b949e}}.grid-line{{stroke:#30363d}}.paper-fill{{fill:{paper}}}\
+         {MARK}#d7dde3}}.ink-line{{stroke:#8b949e}}.grid-line{{stroke:#30363d}}.paper-fill{{fill:{paper}}}\
          .pen{{color:var(--dark)}}}}\
          </style>"
     )
@@ -161,7 +164,8 @@ fn style() -> String {
 /// Adds a title for screen readers, the style, and classes where colours follow the page. Leaves out what an attribute
 /// is by itself.
 fn finish_svg(svg: &str, title: &str) -> String {
-    let mut svg = svg.to_owned();
+    // The drawing library takes text as it is.
+    let mut svg = printable(svg);
     for default in [" opacity=\"1\"", " stroke-width=\"1\"", " font-family=\"sans-serif\"", " stroke=\"none\""] {
         svg = svg.replace(default, "");
     }
@@ -191,4 +195,17 @@ pub(super) fn contrast(one: (u8, u8, u8), other: (u8, u8, u8)) -> f64 {
         |(red, green, blue): (u8, u8, u8)| 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
     let (one, other) = (luminance(one), luminance(other));
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_holds_its_mark_and_no_control_character() {
+        let title = "a\u{1}b";
+        let svg = drawing((100, 100), title, |root| title_of(root, title)).unwrap();
+        assert!(svg.contains(MARK) && svg.contains("a\u{fffd}b") && !svg.contains('\u{1}'), "{svg}");
+        assert_eq!(svg.matches('\u{fffd}').count(), 2, "{svg}");
+    }
 }

@@ -102,6 +102,14 @@ impl Cell {
         matches!(self, Self::Killed { .. })
     }
 
+    /// How long it took, if it was asked.
+    pub const fn seconds(&self) -> Option<f64> {
+        match self {
+            Self::Killed { seconds, .. } | Self::Survived { seconds, .. } => Some(*seconds),
+            Self::NotModelled { .. } | Self::NotRun { .. } => None,
+        }
+    }
+
     /// A few letters for a table.
     pub fn short(&self) -> String {
         match self {

@@ -5,7 +5,7 @@ use super::detectors::DetectorName;
 use crate::kernels::mutant::{Kind, Mutant};
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// What all detectors together say of a mutant.
@@ -51,8 +51,12 @@ impl Row {
     /// Adds what a detector says.
     pub fn set(&mut self, detector: DetectorName, cell: Cell) {
         self.detectors.insert(detector, cell);
+        self.verdict = self.verdict_of_cells();
+    }
+
+    fn verdict_of_cells(&self) -> MutantOutcome {
         let is_killed = self.detectors.values().any(Cell::is_killed);
-        self.verdict = if is_killed { MutantOutcome::Killed } else { MutantOutcome::Survived };
+        if is_killed { MutantOutcome::Killed } else { MutantOutcome::Survived }
     }
 
     /// Whether any detector looked at it.
@@ -64,6 +68,23 @@ impl Row {
     pub fn is_right(&self) -> bool {
         (self.kind == Kind::Harmless) == (self.verdict == MutantOutcome::Survived)
     }
+}
+
+/// A text that is no table of mutants.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// It is of another form.
+    #[error(transparent)]
+    Form(#[from] serde_json::Error),
+    /// No detector looked at anything, or at nothing.
+    #[error("it has no {0}; make one with `lookback stress --mutants`")]
+    Empty(&'static str),
+    /// A row or a column would count twice.
+    #[error("{0} stands twice in it; make it anew with `lookback stress --mutants`")]
+    Twice(String),
+    /// What no detector says.
+    #[error("{name} cannot be: {reason}; make it anew with `lookback stress --mutants`")]
+    Impossible { name: String, reason: String },
 }
 
 /// The kill table.
@@ -88,6 +109,50 @@ pub struct KillTable {
 }
 
 impl KillTable {
+    /// The table that this text is.
+    ///
+    /// # Errors
+    /// When it is none, or says what cannot be.
+    pub fn from_json(text: &str) -> Result<Self, TableError> {
+        let table: Self = serde_json::from_str(text)?;
+        table.check()?;
+        Ok(table)
+    }
+
+    /// Refuses what this program does not write.
+    fn check(&self) -> Result<(), TableError> {
+        if self.mutants.is_empty() || self.detectors.is_empty() {
+            return Err(TableError::Empty(if self.mutants.is_empty() { "mutants" } else { "detectors" }));
+        }
+        let names = self.mutants.iter().map(|row| row.name.as_str());
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = names.chain(self.detectors.iter().map(|name| name.name())).find(|name| !seen.insert(*name))
+        {
+            return Err(TableError::Twice(twice.to_owned()));
+        }
+        self.check_cells("the kernels as they are", &self.unmutated)?;
+        self.mutants.iter().try_for_each(|row| {
+            self.check_cells(&row.name, &row.detectors)?;
+            if row.verdict == row.verdict_of_cells() {
+                return Ok(());
+            }
+            let reason = "its verdict is not that of its detectors".to_owned();
+            Err(TableError::Impossible { name: row.name.clone(), reason })
+        })
+    }
+
+    fn check_cells(&self, name: &str, cells: &BTreeMap<DetectorName, Cell>) -> Result<(), TableError> {
+        let impossible = |reason| Err(TableError::Impossible { name: name.to_owned(), reason });
+        if let Some(detector) = cells.keys().find(|detector| !self.detectors.contains(detector)) {
+            return impossible(format!("{} is no column of the table", detector.name()));
+        }
+        let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
+        match cells.values().filter_map(Cell::seconds).find(|&seconds| !is_time(seconds)) {
+            Some(seconds) => impossible(format!("a detector took {seconds} s")),
+            None => Ok(()),
+        }
+    }
+
     /// Takes the columns that this table has not from another one.
     pub fn add(&mut self, other: &Self) {
         for &detector in &other.detectors {
@@ -310,10 +375,32 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_cannot_be_is_refused() {
+        let impossible: [fn(&mut KillTable); 7] = [
+            |table| table.mutants.clear(),
+            |table| table.detectors.clear(),
+            |table| table.mutants.push(table.mutants[0].clone()),
+            |table| table.detectors.push(DetectorName::WeakMemory),
+            |table| table.mutants[0].verdict = MutantOutcome::Survived,
+            |table| table.detectors = vec![DetectorName::Loom],
+            |table| {
+                table.unmutated.insert(DetectorName::WeakMemory, Cell::Survived { runs: 1, seconds: -1.0 });
+            },
+        ];
+        for (index, spoil) in impossible.into_iter().enumerate() {
+            let mut table = table();
+            spoil(&mut table);
+            let text = serde_json::to_string(&table).expect("a table is JSON");
+            let refused = KillTable::from_json(&text);
+            assert!(matches!(&refused, Err(error) if !matches!(error, TableError::Form(_))), "{index}: {refused:?}");
+        }
+    }
+
+    #[test]
     fn a_table_comes_back_from_json_and_takes_columns() {
         let table = table();
         let text = serde_json::to_string(&table).expect("a table is JSON");
-        assert_eq!(serde_json::from_str::<KillTable>(&text).expect("it comes back"), table);
+        assert_eq!(KillTable::from_json(&text).expect("it comes back"), table);
         let mut gpu = table.clone();
         gpu.detectors = vec![DetectorName::GpuStress];
         for row in &mut gpu.mutants {
