@@ -8,14 +8,21 @@ use std::path::{Path, PathBuf};
 #[cfg(feature = "peers")]
 #[path = "cuda/peers/build.rs"]
 mod peers;
+#[cfg(any(feature = "cpu", feature = "lab"))]
+#[path = "src/kernels/weave.rs"]
+mod weave;
 
 fn main() {
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("cuda");
     let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     list_kernels(&root, &output);
     embed_kernel_sources(&root, &output);
+    #[cfg(any(feature = "cpu", feature = "lab"))]
+    let woven = woven_kernels(&root);
+    #[cfg(feature = "lab")]
+    embed_faults(&root, &woven, &output);
     #[cfg(feature = "cpu")]
-    compile_cpu_kernels(&root, &output);
+    compile_cpu_kernels(&root, &output, &woven);
     #[cfg(feature = "peers")]
     peers::compile();
 }
@@ -56,14 +63,74 @@ fn list_kernels(root: &Path, output: &Path) {
     write(&output.join("kernels.h"), &format!("#pragma once\n\n{includes}\n{list}\n"));
 }
 
+/// A kernel file with what `cuda/faults` has for it.
+#[cfg(any(feature = "cpu", feature = "lab"))]
+struct Woven {
+    /// Its path below `cuda/`.
+    name: String,
+    faults: weave::Faults,
+    text: String,
+}
+
+/// Weaves what is in `cuda/faults` into the kernels' sources.
+#[cfg(any(feature = "cpu", feature = "lab"))]
+fn woven_kernels(root: &Path) -> Vec<Woven> {
+    let folder = root.join("faults");
+    let mut all: Vec<Woven> = Vec::new();
+    for file in files_below(&folder).into_iter().filter(|file| file.extension().is_some_and(|kind| kind == "toml")) {
+        let name = name_below(&folder, &file.with_extension("cuh"));
+        let text = |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+        let weave = || {
+            let mut faults = weave::Faults::parse(&text(&file)?)?;
+            let text = faults.weave(&text(&root.join(&name))?)?;
+            Ok(Woven { name: name.clone(), faults, text })
+        };
+        let woven = weave().unwrap_or_else(|error: String| panic!("cuda/{}: {error}", name_below(root, &file)));
+        all.push(woven);
+    }
+    all
+}
+
+/// Writes `faults.rs`: the faults, and the woven files, by their paths below `cuda/`.
+#[cfg(feature = "lab")]
+fn embed_faults(root: &Path, woven: &[Woven], output: &Path) {
+    let mut rows = String::from("static FAULTS: &[Fault] = &[\n");
+    let mut sources = String::from("static WOVEN_SOURCES: &[(&str, &str)] = &[\n");
+    let hooks = std::fs::read_to_string(root.join("faults/hooks.cuh")).expect("the file can be read");
+    writeln!(sources, "    (\"faults/hooks.cuh\", {hooks:?}),").expect("writing to a String");
+    for Woven { name: file, faults, text } in woven {
+        writeln!(sources, "    ({file:?}, {text:?}),").expect("writing to a String");
+        for weave::Fault { name, when, text, line, .. } in &faults.faults {
+            writeln!(
+                rows,
+                "    Fault {{ file: {file:?}, line: {line}, name: {name:?}, when: {when:?}, text: {text:?} }},"
+            )
+            .expect("writing to a String");
+        }
+    }
+    write(&output.join("faults.rs"), &(rows + "];\n"));
+    write(&output.join("woven_sources.rs"), &(sources + "];\n"));
+}
+
 /// Compiles `cuda/host/instantiate.cpp` once an instance, and writes `instances.rs`: the table that finds
 /// the kernels of an instance. VT, block size and all other choices are run-time values on the CPU device,
 /// so there is nothing else to compile.
 #[cfg(feature = "cpu")]
-fn compile_cpu_kernels(root: &Path, output: &Path) {
+fn compile_cpu_kernels(root: &Path, output: &Path, woven: &[Woven]) {
     // A namespace of their own: the linker keeps one of two functions that have the same name.
     const WITH_MUTANTS_TEXT: &str = "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n#define lookback lookback_with_mutants\n";
-    let host = root.join("host");
+    let host = output.join("woven/cuda/host");
+    for path in files_below(root).iter().filter(|path| ["h", "cuh", "cpp"].iter().any(|kind| path.extension() == Some(kind.as_ref()))) {
+        let name = name_below(root, path);
+        let text = match woven.iter().find(|woven| woven.name == name) {
+            Some(woven) => woven.text.clone(),
+            None => std::fs::read_to_string(path).expect("the file can be read"),
+        };
+        let copy = output.join("woven/cuda").join(name);
+        std::fs::create_dir_all(copy.parent().expect("it is in a folder")).expect("OUT_DIR can be written");
+        // The compiler names the file that one can edit.
+        write(&copy, &format!("#line 1 {:?}\n{text}", path.to_str().expect("the path is UTF-8")));
+    }
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").opt_level(2).debug(false).extra_warnings(true).include(&host).include(output);
     // Kernels neither throw nor ask for types; the running thread's context is one load away if the
@@ -177,7 +244,7 @@ fn embed_kernel_sources(root: &Path, output: &Path) {
     let mut code = String::new();
     // The peers are compiled by another compiler, elsewhere.
     write_table(&mut code, "KERNEL_SOURCES", &files, |folder, extension| {
-        folder != "host" && folder != "peers" && ["h", "cuh", "cu"].contains(&extension)
+        !["faults", "host", "peers"].contains(&folder) && ["h", "cuh", "cu"].contains(&extension)
     });
     #[cfg(all(feature = "cpu", feature = "lab"))]
     {

@@ -28,9 +28,6 @@ DEVICE u32 descriptor_tag(u32 epoch, u32 status) { return (epoch << LOOKBACK_STA
 
 // The status that a tag has in the launch of `epoch`.
 DEVICE u32 descriptor_status(u32 tag, u32 epoch) {
-  if (MUTANT(epoch_ignored, "kind=protocol need=relaunch", "a descriptor of another launch is believed")) {
-    return tag & ((1u << LOOKBACK_STATUS_BITS) - 1);
-  }
   return tag >> LOOKBACK_STATUS_BITS == epoch ? tag & ((1u << LOOKBACK_STATUS_BITS) - 1)
                                                : static_cast<u32>(LOOKBACK_STATUS_INVALID);
 }
@@ -47,33 +44,14 @@ struct packed_64 {
     const published_type published = Problem::publish(value);
     u32 bits = 0;
     memcpy(&bits, &published, sizeof(published));
-    if (MUTANT(payload_of_30_bits, "kind=algorithm layout=packed-64", "two bits of the value lost to the flag")) {
-      bits &= 0x3fffffff;
-    }
     const u64 word = static_cast<u64>(descriptor_tag(epoch, status)) << 32 | bits;
-    if (MUTANT(torn_descriptor, "kind=ordering layout=packed-64", "descriptor stored as two 32-bit halves")) {
-      u32* const halves = reinterpret_cast<u32*>(words + tile);
-      memory::store_relaxed(halves + 1, static_cast<u32>(word >> 32));
-      DELAY_POINT(between_halves);
-      return memory::store_relaxed(halves, bits);
-    }
-    if (MUTANT(packed_block_scope, "kind=ordering layout=packed-64", "descriptor stored with .cta scope")) {
-      return memory::store_relaxed_block(words + tile, word);
-    }
-    if (MUTANT(packed_64_vector, "kind=ordering layout=packed-64", "descriptor as a .v2 of two 32-bit accesses")) {
-      return memory::store_relaxed_vector(words + tile, word);
-    }
-    if (MUTANT(redundant_fence, "kind=harmless layout=packed-64", "a fence before a store that needs none")) {
-      memory::fence_acquire_release();
-    }
     // Relaxed, pairs with the load in `read`: the word carries its value with it.
     memory::store_relaxed(words + tile, word);
   }
 
   DEVICE descriptor_view<T> read(u64 tile, u32 epoch) const {
     // Relaxed, pairs with the store in `publish`.
-    const u64 word = MUTANT(packed_64_vector, "", "") ? memory::load_relaxed_vector(words + tile)
-                                                      : memory::load_relaxed(words + tile);
+    const u64 word = memory::load_relaxed(words + tile);
     const u32 bits = static_cast<u32>(word);
     const u32 status = descriptor_status(static_cast<u32>(word >> 32), epoch);
     published_type published;
@@ -97,17 +75,13 @@ struct packed_128 {
     word128 word = {0, descriptor_tag(epoch, status)};
     const published_type published = Problem::publish(value);
     memcpy(&word.low, &published, sizeof(published));
-    if (MUTANT(packed_128_vector, "kind=ordering layout=packed-128", "descriptor as a .v2 of two 64-bit accesses")) {
-      return memory::store_relaxed_vector(words + tile, word);
-    }
     // Relaxed, pairs with the load in `read`: the word carries its value with it.
     memory::store_relaxed(words + tile, word);
   }
 
   DEVICE descriptor_view<T> read(u64 tile, u32 epoch) const {
     // Relaxed, pairs with the store in `publish`.
-    const word128 word = MUTANT(packed_128_vector, "", "") ? memory::load_relaxed_vector(words + tile)
-                                                           : memory::load_relaxed(words + tile);
+    const word128 word = memory::load_relaxed(words + tile);
     const u32 status = descriptor_status(static_cast<u32>(word.high), epoch);
     published_type published;
     memcpy(&published, &word.low, sizeof(published));
@@ -134,68 +108,21 @@ struct split {
   }
 
   DEVICE published_type* slots(u32 status) const {
-    if (MUTANT(shared_slot, "kind=protocol layout=split strategy=lookback", "one slot for aggregate and prefix")) {
-      return prefixes;
-    }
     return status == LOOKBACK_STATUS_AGGREGATE ? aggregates : prefixes;
-  }
-
-  // Relaxed accesses with fences beside them are as good as a release and an acquire.
-  DEVICE static bool is_fenced() {
-    return MUTANT(fences, "kind=harmless layout=split", "fences and relaxed tags for release and acquire") ||
-           MUTANT(writer_fence_dropped, "kind=ordering layout=split", "fences, but none before the tag's store") ||
-           MUTANT(reader_fence_dropped, "kind=ordering layout=split", "fences, but none after the tag's load");
   }
 
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
     const u32 tag = descriptor_tag(epoch, status);
     const published_type published = Problem::publish(value);
-    if (MUTANT(tag_before_value, "kind=ordering layout=split", "tag stored before the value that it announces")) {
-      memory::store_release(tags + tile, tag);
-      DELAY_POINT(after_tag);
-      return memory::store_payload(slots(status) + tile, published);
-    }
     memory::store_payload(slots(status) + tile, published);
-    DELAY_POINT(before_tag);
-    if (MUTANT(relaxed_tag_store, "kind=ordering layout=split", "tag stored relaxed, not release") ||
-        MUTANT(relaxed_tag, "kind=ordering layout=split", "tag stored and loaded relaxed")) {
-      return memory::store_relaxed(tags + tile, tag);
-    }
-    if (MUTANT(tag_block_scope, "kind=ordering layout=split", "tag released with .cta scope")) {
-      return memory::store_release_block(tags + tile, tag);
-    }
-    if (is_fenced()) {
-      if (!MUTANT(writer_fence_dropped, "", "")) memory::fence_acquire_release();
-      return memory::store_relaxed(tags + tile, tag);
-    }
     // Release, pairs with the acquire in `read`: the slot is written before the tag says so.
     memory::store_release(tags + tile, tag);
   }
 
-  // Acquire, pairs with the release in `publish`: the slot that the tag names is written.
-  DEVICE u32 load_tag(u64 tile) const {
-    if (MUTANT(relaxed_tag_load, "kind=ordering layout=split", "tag loaded relaxed, not acquire") ||
-        MUTANT(relaxed_tag, "", "")) {
-      return memory::load_relaxed(tags + tile);
-    }
-    if (is_fenced()) {
-      const u32 tag = memory::load_relaxed(tags + tile);
-      if (!MUTANT(reader_fence_dropped, "", "")) memory::fence_acquire_release();
-      return tag;
-    }
-    return memory::load_acquire(tags + tile);
-  }
-
   DEVICE descriptor_view<T> read(u64 tile, u32 epoch) const {
     descriptor_view<T> view;
-    if (MUTANT(value_before_tag, "kind=ordering layout=split", "value loaded before the tag that announces it")) {
-      view.value = Problem::adopt(memory::load_payload(prefixes + tile));
-      const T aggregate = Problem::adopt(memory::load_payload(aggregates + tile));
-      view.status = descriptor_status(load_tag(tile), epoch);
-      if (view.status == LOOKBACK_STATUS_AGGREGATE) view.value = aggregate;
-      return view;
-    }
-    view.status = descriptor_status(load_tag(tile), epoch);
+    // Acquire, pairs with the release in `publish`: the slot that the tag names is written.
+    view.status = descriptor_status(memory::load_acquire(tags + tile), epoch);
     view.value = T();
     if (view.status != LOOKBACK_STATUS_INVALID) {
       view.value = Problem::adopt(memory::load_payload(slots(view.status) + tile));

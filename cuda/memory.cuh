@@ -27,7 +27,7 @@
 //   u32  fetch_add_acquire_release(u32* p, u32 value, site)
 //   T    load_payload(const T* p, site)        void store_payload(T* p, T value, site)
 //   void fence_acquire_release(site)
-// All of them are of gpu scope, but for those that only mutants use:
+// All of them are of gpu scope, but for those that only faults use (`faults/`):
 //   void store_relaxed_block(p, value, site)   void store_release_block(p, value, site)    of block (.cta) scope
 //   T    load_relaxed_vector(p, site)          void store_relaxed_vector(p, value, site)   two accesses of half
 //                                              the width under one instruction (.v2)

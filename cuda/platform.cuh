@@ -29,7 +29,6 @@
 //   bool w.warp_gives_up(tile, missing, is_waiting, site)   or by a whole warp, some of whose lanes wait. True
 //                                              only in a stress build whose bound on waiting has passed: the
 //                                              scan then ends with a wrong result and a report of both tiles
-//   DELAY_POINT(name)                          a place where a stress build may lose time, nothing elsewhere
 //   void count_operator()                      counted on the CPU device, nothing on the GPU
 //   void count_operators(count)                the same for so many, one behind the other
 //   u32  add_bytes(word, sum)  add_halves(word, sum)     `sum` and the 4 bytes or 2 halves of a word
@@ -44,7 +43,6 @@
 #pragma once
 
 #include "abi.h"
-#include "mutants.cuh"
 
 namespace lookback {
 using u8 = lookback_u8;

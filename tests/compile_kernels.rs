@@ -470,8 +470,8 @@ fn lookback_config() -> KernelConfig {
 
 #[test]
 #[ignore = "two minutes; .ci/run asks for it"]
-fn hooks_of_mutants_cost_nothing() {
-    let Some(compiler) = compiler("hooks_of_mutants_cost_nothing") else { return };
+fn faults_that_are_not_chosen_cost_nothing() {
+    let Some(compiler) = compiler("faults_that_are_not_chosen_cost_nothing") else { return };
     let affine = Instance::new(ElementType::AffineMap, Operator::Affine).expect("the affine maps compose");
     let sum = |element| Instance::new(element, Operator::Sum).expect("sums are defined on numbers");
     let mut jobs = Vec::new();
@@ -499,10 +499,10 @@ fn hooks_of_mutants_cost_nothing() {
         };
         let variant = Variant { without_line_info: true, ..Variant::default() };
         let plain = cubin(variant);
-        let without = cubin(Variant { without_hooks: true, ..variant });
-        assert!(plain == without, "{}: the hooks changed the cubin", job.describe());
+        let woven = cubin(Variant { is_woven: true, ..variant });
+        assert!(plain == woven, "{}: faults that are not chosen change the cubin", job.describe());
     }
-    println!("{} kernels, with hooks and without: the same to the last byte", jobs.len());
+    println!("{} kernels, with faults woven in and without: the same to the last byte", jobs.len());
 }
 
 #[test]

@@ -20,32 +20,20 @@ DEVICE team_scan_result<typename Operator::value_type> blelloch_scan(typename Op
   // A team fills more than half of the leaves, so one padding leaf a thread is enough.
   if (rank + size < leaves) memory::shared_store(scratch[rank + size], Operator::identity());
   for (u32 distance = 1; distance < leaves; distance *= 2) {
-    if (!MUTANT(blelloch_up_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=blelloch",
-                "none where the level below is written")) {
-      Team::barrier();  // the level below is written
-    }
+    Team::barrier();  // the level below is written
     const u32 right = (rank + 1) * 2 * distance - 1;
     if (right < leaves) {
       const T left_sum = memory::shared_load(scratch[right - distance]);
       memory::shared_store(scratch[right], combine<Operator>(left_sum, memory::shared_load(scratch[right])));
     }
   }
-  if (!MUTANT(blelloch_root_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=blelloch",
-              "none where the root is written")) {
-    Team::barrier();  // the root is written
-  }
+  Team::barrier();  // the root is written
   team_scan_result<T> result;
   result.total = memory::shared_load(scratch[leaves - 1]);
-  if (!MUTANT(blelloch_total_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=blelloch",
-              "none where everyone has read the root")) {
-    Team::barrier();  // everyone has read the root
-  }
+  Team::barrier();  // everyone has read the root
   if (rank == 0) memory::shared_store(scratch[leaves - 1], Operator::identity());
   for (u32 distance = leaves / 2; distance > 0; distance /= 2) {
-    if (!MUTANT(blelloch_down_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=blelloch",
-                "none where the level above is written")) {
-      Team::barrier();  // the level above is written
-    }
+    Team::barrier();  // the level above is written
     const u32 right = (rank + 1) * 2 * distance - 1;
     if (right < leaves) {
       const T left_sum = memory::shared_load(scratch[right - distance]);
@@ -54,10 +42,7 @@ DEVICE team_scan_result<typename Operator::value_type> blelloch_scan(typename Op
       memory::shared_store(scratch[right], combine<Operator>(prefix, left_sum));
     }
   }
-  if (!MUTANT(blelloch_leaves_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=blelloch",
-              "none where the leaves are written")) {
-    Team::barrier();  // the leaves are written
-  }
+  Team::barrier();  // the leaves are written
   result.exclusive = memory::shared_load(scratch[rank]);
   // No barrier behind it: each thread has read its own slot, which nobody else writes first in the next scan.
   return result;

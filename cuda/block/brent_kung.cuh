@@ -17,10 +17,7 @@ DEVICE team_scan_result<typename Operator::value_type> brent_kung_scan(typename 
   memory::shared_store(scratch[rank], value);
   u32 distance = 1;
   for (; distance < size; distance *= 2) {
-    if (!MUTANT(brent_kung_up_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=brent-kung",
-                "none where the step before is written")) {
-      Team::barrier();  // the step before is written
-    }
+    Team::barrier();  // the step before is written
     const u32 right = (rank + 1) * 2 * distance - 1;
     if (right < size) {
       const T left_sum = memory::shared_load(scratch[right - distance]);
@@ -28,10 +25,7 @@ DEVICE team_scan_result<typename Operator::value_type> brent_kung_scan(typename 
     }
   }
   for (distance /= 2; distance > 0; distance /= 2) {
-    if (!MUTANT(brent_kung_down_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=brent-kung",
-                "none where the step before is written")) {
-      Team::barrier();  // the step before is written
-    }
+    Team::barrier();  // the step before is written
     const u32 left = (rank + 1) * 2 * distance - 1;
     const u32 middle = left + distance;
     if (middle < size) {
@@ -39,17 +33,11 @@ DEVICE team_scan_result<typename Operator::value_type> brent_kung_scan(typename 
       memory::shared_store(scratch[middle], combine<Operator>(left_prefix, memory::shared_load(scratch[middle])));
     }
   }
-  if (!MUTANT(brent_kung_last_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=brent-kung",
-              "none where the last step is written")) {
-    Team::barrier();  // the last step is written
-  }
+  Team::barrier();  // the last step is written
   team_scan_result<T> result;
   result.exclusive = rank == 0 ? Operator::identity() : memory::shared_load(scratch[rank - 1]);
   result.total = memory::shared_load(scratch[size - 1]);
-  if (!MUTANT(brent_kung_reuse_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=brent-kung",
-              "none where everyone has read; the scratch may be written again")) {
-    Team::barrier();  // everyone has read; the scratch may be written again
-  }
+  Team::barrier();  // everyone has read; the scratch may be written again
   return result;
 }
 

@@ -21,16 +21,6 @@ struct cut_vectors {
   DEVICE u32 place_of(u32 lane) const { return lane < width ? tail + lane : head + lane - width; }
 };
 
-// What stands where the array has no element.
-template <class Problem, class Config>
-DEVICE auto tile<Problem, Config>::padding(const input_type* input) const -> input_type {
-  if (MUTANT(padding_combined, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=misaligned",
-             "the operator is applied to padding")) {
-    return memory::load(input);
-  }
-  return Problem::padding();
-}
-
 // Whether element `place` of the tile is one of the first `count` of the array.
 template <class Problem, class Config>
 DEVICE bool tile<Problem, Config>::is_within(u32 place, u64 count) const {
@@ -74,7 +64,7 @@ DEVICE void tile<Problem, Config>::load_guarded_vector(const input_type* input, 
   LOOKBACK_UNROLL
   for (u32 j = 0; j < width; ++j) {
     const i64 index = element + j;
-    vector[j] = index >= 0 && static_cast<u64>(index) < count ? memory::load(input + index) : padding(input);
+    vector[j] = index >= 0 && static_cast<u64>(index) < count ? memory::load(input + index) : Problem::padding();
   }
 }
 
@@ -90,7 +80,7 @@ DEVICE void tile<Problem, Config>::load_cut_tile(const input_type* input, u64 co
     if (is_within(offset, count) && is_within(offset + width - 1, count)) {
       memory::load_vector<width>(input + (first + static_cast<i64>(offset)), vector);
     } else {
-      const input_type nothing = padding(input);
+      const input_type nothing = Problem::padding();
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) vector[j] = nothing;
     }
@@ -102,13 +92,10 @@ DEVICE void tile<Problem, Config>::load_cut_tile(const input_type* input, u64 co
   if (cut.template has_lane<width>(lane)) {
     const u32 place = cut.template place_of<width>(lane);
     const input_type element =
-        is_within(place, count) ? memory::load(input + (first + static_cast<i64>(place))) : padding(input);
+        is_within(place, count) ? memory::load(input + (first + static_cast<i64>(place))) : Problem::padding();
     memory::shared_store(elements[lane], element);
   }
-  if (!MUTANT(cut_load_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=partial",
-              "none after the elements of a cut vector are loaded")) {
-    warp_barrier();  // they are written
-  }
+  warp_barrier();  // they are written
   LOOKBACK_UNROLL
   for (u32 row = 0; row < config.vt / width; ++row) {
     const u32 offset = row_offset<width>(row);
@@ -142,10 +129,7 @@ DEVICE void tile<Problem, Config>::store_cut_tile(output_type* output, u64 count
     const bool is_head = cut.has_head && offset == cut.head;
     if (is_tail || is_head) memory::shared_store_vector<width>(elements + (is_tail ? 0 : width), vector);
   }
-  if (!MUTANT(cut_store_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=partial",
-              "none before the elements of a cut vector are stored")) {
-    warp_barrier();  // they are written
-  }
+  warp_barrier();  // they are written
   if (!cut.template has_lane<width>(lane)) return;
   const u32 place = cut.template place_of<width>(lane);
   if (!is_within(place, count)) return;

@@ -16,33 +16,20 @@ DEVICE team_scan_result<typename Operator::value_type> hillis_steele_scan(typena
   const u32 size = Team::size();
   T* source = scratch;
   T* target = scratch + size;
-  if (MUTANT(single_buffer, "kind=barrier strategy=reduce-then-scan,lookback pattern=hillis-steele",
-             "one buffer for the reads and the writes of a step")) {
-    target = source;
-  }
   memory::shared_store(source[rank], value);
   for (u32 distance = 1; distance < size; distance *= 2) {
-    if (!MUTANT(hillis_steele_step_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=hillis-steele",
-                "none where the step before is written")) {
-      Team::barrier();  // the step before is written
-    }
+    Team::barrier();  // the step before is written
     if (rank >= distance) value = combine<Operator>(memory::shared_load(source[rank - distance]), value);
     memory::shared_store(target[rank], value);
     T* const written = target;
     target = source;
     source = written;
   }
-  if (!MUTANT(hillis_steele_last_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=hillis-steele",
-              "none where the last step is written")) {
-    Team::barrier();  // the last step is written
-  }
+  Team::barrier();  // the last step is written
   team_scan_result<T> result;
   result.exclusive = rank == 0 ? Operator::identity() : memory::shared_load(source[rank - 1]);
   result.total = memory::shared_load(source[size - 1]);
-  if (!MUTANT(hillis_steele_reuse_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=hillis-steele",
-              "none where everyone has read; the scratch may be written again")) {
-    Team::barrier();  // everyone has read; the scratch may be written again
-  }
+  Team::barrier();  // everyone has read; the scratch may be written again
   return result;
 }
 

@@ -17,28 +17,16 @@ DEVICE team_scan_result<typename Operator::value_type> kogge_stone_scan(typename
   const u32 size = Team::size();
   memory::shared_store(scratch[rank], value);
   for (u32 distance = 1; distance < size; distance *= 2) {
-    if (!MUTANT(kogge_stone_written_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=kogge-stone",
-                "none where the step before is written")) {
-      Team::barrier();  // the step before is written
-    }
+    Team::barrier();  // the step before is written
     if (rank >= distance) value = combine<Operator>(memory::shared_load(scratch[rank - distance]), value);
-    if (!MUTANT(kogge_stone_read_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=kogge-stone",
-                "none where everyone has read")) {
-      Team::barrier();  // everyone has read
-    }
+    Team::barrier();  // everyone has read
     memory::shared_store(scratch[rank], value);
   }
-  if (!MUTANT(kogge_stone_last_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=kogge-stone",
-              "none where the last step is written")) {
-    Team::barrier();  // the last step is written
-  }
+  Team::barrier();  // the last step is written
   team_scan_result<T> result;
   result.exclusive = rank == 0 ? Operator::identity() : memory::shared_load(scratch[rank - 1]);
   result.total = memory::shared_load(scratch[size - 1]);
-  if (!MUTANT(kogge_stone_reuse_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=kogge-stone",
-              "none where everyone has read; the scratch may be written again")) {
-    Team::barrier();  // everyone has read; the scratch may be written again
-  }
+  Team::barrier();  // everyone has read; the scratch may be written again
   return result;
 }
 

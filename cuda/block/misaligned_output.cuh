@@ -15,20 +15,6 @@ namespace lookback {
 // For `select_bytes`: the four bytes of two words that begin `skipped` bytes behind the first one's.
 DEVICE u32 byte_selector(u32 skipped) { return 0x3210 + 0x1111 * skipped; }
 
-DEVICE void shifted_row_is_written(call_site where = {}) {
-  if (!MUTANT(shifted_write_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan,lookahead need=misaligned",
-              "none after a row is written for shifting")) {
-    warp_barrier(where);
-  }
-}
-// The next one may be written then.
-DEVICE void shifted_row_is_read(call_site where = {}) {
-  if (!MUTANT(shifted_read_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan need=misaligned",
-              "none before the next row is written for shifting")) {
-    warp_barrier(where);
-  }
-}
-
 // Of the vectors of `store_realigned`, by where they begin: which lie within the array, and which it cuts.
 struct realigned_extent {
   u32 begin;
@@ -127,7 +113,7 @@ DEVICE void tile<Problem, Config>::store_shifted_row(output_type* output, u32 ro
   for (u32 j = 0; j < width; ++j) {
     memory::shared_store(shifted[shift + lane * width + j], Problem::store(items.get(row * width + j)));
   }
-  shifted_row_is_written();
+  warp_barrier();  // the row is written
   if (lane != 0 || continues) {
     output_type vector[width];
     memory::shared_load_vector<width>(shifted + lane * width, vector);
@@ -143,7 +129,7 @@ DEVICE void tile<Problem, Config>::store_shifted_row(output_type* output, u32 ro
     const bool is_alone = is_tail ? !goes_on : !continues;
     if (is_alone && index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, edge);
   }
-  shifted_row_is_read();
+  warp_barrier();  // it is read: the next one may be written
   if (goes_on && is_tail) memory::shared_store(shifted[lane], edge);
 }
 
@@ -272,7 +258,7 @@ DEVICE void tile<Problem, Config>::store_ends(output_type* output, u32 shift, u6
     const i64 index = origin + static_cast<i64>(offset);
     if (index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, end);
   };
-  shifted_row_is_written();
+  warp_barrier();  // they are written
   if (lane < width) {
     const bool is_tail = lane < shift;
     store_one(warp_offset + (is_tail ? LOOKBACK_WARP_LANES * config.vt : 0) + lane, (is_tail ? 2 * width : 0) + lane - shift);
@@ -284,7 +270,7 @@ DEVICE void tile<Problem, Config>::store_ends(output_type* output, u32 shift, u6
       store_one(cut + lane % width, 2 * width + lane);
     }
   }
-  shifted_row_is_read();
+  warp_barrier();  // they are read: the next ones may be written
 }
 
 }  // namespace lookback

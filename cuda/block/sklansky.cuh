@@ -16,10 +16,7 @@ DEVICE team_scan_result<typename Operator::value_type> sklansky_scan(typename Op
   const u32 size = Team::size();
   memory::shared_store(scratch[rank], value);
   for (u32 half = 1; half < size; half *= 2) {
-    if (!MUTANT(sklansky_step_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=sklansky",
-                "none where the step before is written")) {
-      Team::barrier();  // the step before is written
-    }
+    Team::barrier();  // the step before is written
     // Upper halves write, lower halves are read: no barrier between.
     if (rank & half) {
       const u32 last_of_lower = (rank & ~(2 * half - 1)) + half - 1;
@@ -27,17 +24,11 @@ DEVICE team_scan_result<typename Operator::value_type> sklansky_scan(typename Op
       memory::shared_store(scratch[rank], value);
     }
   }
-  if (!MUTANT(sklansky_last_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=sklansky",
-              "none where the last step is written")) {
-    Team::barrier();  // the last step is written
-  }
+  Team::barrier();  // the last step is written
   team_scan_result<T> result;
   result.exclusive = rank == 0 ? Operator::identity() : memory::shared_load(scratch[rank - 1]);
   result.total = memory::shared_load(scratch[size - 1]);
-  if (!MUTANT(sklansky_reuse_barrier_dropped, "kind=barrier strategy=reduce-then-scan,lookback pattern=sklansky",
-              "none where everyone has read; the scratch may be written again")) {
-    Team::barrier();  // everyone has read; the scratch may be written again
-  }
+  Team::barrier();  // everyone has read; the scratch may be written again
   return result;
 }
 

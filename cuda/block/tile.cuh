@@ -118,10 +118,6 @@ struct tile {
 
   // Elements that may be read: an exclusive scan does not need the last one, and its caller need not have one.
   DEVICE u64 readable(const lookback_launch& launch) const {
-    if (MUTANT(last_input_read, "kind=algorithm strategy=lookback,chained,reduce-then-scan,scan-then-propagate mode=exclusive",
-               "an exclusive scan reads the last input")) {
-      return launch.n;
-    }
     return config.mode == LOOKBACK_MODE_EXCLUSIVE ? launch.n - 1 : launch.n;
   }
 
@@ -223,14 +219,11 @@ struct tile {
       return carry;
     }
     const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
-    if (lane_index() == 0) memory::shared_store(warp_totals()[warp_index()], carry);
-    if (!MUTANT(totals_barrier_dropped, "kind=barrier strategy=lookback,chained,reduce-then-scan composition=reduce-then-scan,scan-then-propagate",
-                "none after the warps' totals")) {
-      block_barrier();  // the totals of all warps are written
-    }
+    if (lane_index() == 0) memory::shared_store(storage.warp_totals[warp_index()], carry);
+    block_barrier();  // the totals of all warps are written
     // Every warp scans them for itself: that saves a second barrier.
     const T warp_total =
-        lane_index() < warps ? memory::shared_load(warp_totals()[lane_index()]) : Operator::identity();
+        lane_index() < warps ? memory::shared_load(storage.warp_totals[lane_index()]) : Operator::identity();
     const team_scan_result<T> scanned = team_scan<warp_team, Operator>(config, warp_total, warp_scratch());
     warp_prefix = shuffle_index(scanned.exclusive, warp_index());
     return scanned.total;
@@ -245,11 +238,7 @@ struct tile {
     warp_prefix = Operator::identity();
     if (spans_block()) return total;
     if (has_part && lane_index() == 0) memory::shared_store(totals[warp_index()], total);
-    if (!MUTANT(join_barrier_dropped,
-                "kind=barrier strategy=single-block,one-wave composition=reduce-then-scan,scan-then-propagate",
-                "none after the warps' totals, where they are joined directly")) {
-      block_barrier();  // the totals of all warps are written
-    }
+    block_barrier();  // the totals of all warps are written
     const team_scan_result<T> joined = join_warps<Operator>(config, totals);
     warp_prefix = joined.exclusive;
     return joined.total;
@@ -293,10 +282,6 @@ struct tile {
         }
         return;
       }
-      if (!whole && MUTANT(partial_tile_dropped, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=partial",
-                           "a tile that is not full is not stored")) {
-        return;
-      }
       if constexpr (width > elements_of_one_lane && (is_full || !from_stage)) {
         if (!whole) {
           store_cut_tile<width, from_stage>(output, launch.n);
@@ -328,14 +313,7 @@ struct tile {
     } else {
       T value = items.get(row * width);
       LOOKBACK_UNROLL
-      for (u32 j = 1; j < width; ++j) {
-        if (MUTANT(fixed_two, "kind=algorithm strategy=lookback,chained,reduce-then-scan",
-                   "the last item of a vector taken for its first plus 2, whatever VT") &&
-            j > 2) {
-          break;
-        }
-        value = combine<Operator>(value, items.get(row * width + j));
-      }
+      for (u32 j = 1; j < width; ++j) value = combine<Operator>(value, items.get(row * width + j));
       return value;
     }
   }
@@ -351,21 +329,10 @@ struct tile {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
       const T item = items.get(row * width + j);
-      const T next = MUTANT(commutes, "kind=algorithm strategy=lookback,chained,reduce-then-scan need=non-commutative",
-                            "operands swapped within a thread")
-                         ? combine<Operator>(item, running)
-                         : combine<Operator>(running, item);
+      const T next = combine<Operator>(running, item);
       items.set(row * width + j, result_at<Operator>(config.mode, running, next, item));
       running = next;
     }
-  }
-
-  // Two arrays of shared memory that are one and the same, as two `extern __shared__` declarations are.
-  DEVICE T* warp_totals() const {
-    return MUTANT(aliased_shared_arrays, "kind=algorithm strategy=lookback,chained,reduce-then-scan pattern=hillis-steele,kogge-stone,brent-kung,sklansky,blelloch composition=reduce-then-scan,scan-then-propagate",
-                  "warp totals in the memory of the pattern's scratch")
-               ? storage.scratch
-               : storage.warp_totals;
   }
 
   DEVICE T* warp_scratch() {
@@ -408,7 +375,6 @@ struct tile {
   static constexpr u32 elements_of_one_lane = 4;
 
   // What the array cuts of a tile: `cut_ends.cuh`.
-  DEVICE input_type padding(const input_type* input) const;
   DEVICE bool is_within(u32 place, u64 count) const;
   template <u32 width>
   DEVICE u32 warp_of(u32 offset) const;

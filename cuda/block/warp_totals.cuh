@@ -27,10 +27,7 @@ DEVICE team_scan_result<typename Operator::value_type> join_warps(Config config,
     for (u32 i = 1; i < warps; ++i) {
       if (i == warp) result.exclusive = result.total;
       const T next = memory::shared_load(totals[i]);
-      result.total = MUTANT(warps_swapped, "kind=algorithm strategy=single-block,one-wave need=non-commutative",
-                            "totals of warps combined the wrong way round")
-                         ? combine<Operator>(next, result.total)
-                         : combine<Operator>(result.total, next);
+      result.total = combine<Operator>(result.total, next);
     }
     return result;
   }

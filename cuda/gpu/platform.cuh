@@ -202,10 +202,6 @@ DEVICE void lose_time(u32 point, u32 salt, u32 rate) {
   }
 }
 
-#define DELAY_POINT(name)                                                                 \
-  ::lookback::lose_time(::lookback::mutant< ::lookback::mutant_number(#name)>::number, 0, \
-                        lookback_stress_state.delay_rate)
-
 // Before each access to shared memory, so that a warp is late where a barrier should have held the others.
 // There are many of them: one in 16 of the rate. Lanes of one access mostly share a line of 128 bytes.
 #define SHARED_DELAY_POINT(where)                                                         \
@@ -240,7 +236,6 @@ struct waiting {
 
 #else
 
-#define DELAY_POINT(name)
 #define SHARED_DELAY_POINT(where)
 
 struct waiting {

@@ -1,5 +1,6 @@
 // The kernels of one instance for the CPU device. Compiled once an instance, with LOOKBACK_PROBLEM (the problem's type)
 // and LOOKBACK_BODIES (the name of the table) defined. build.rs writes kernels.h, which includes and lists the kernels.
+#include "../faults/hooks.cuh"
 #include "../problem/plain.cuh"
 
 #include "kernels.h"

@@ -265,9 +265,6 @@ DEVICE void spin_pause(call_site where = {}) {
   thread->executor->spin_pause(thread, where.file, where.line);
 }
 
-// Delays are the schedule's business here: every protocol access is a place where it may switch.
-#define DELAY_POINT(name)
-
 struct waiting {
   DEVICE bool gives_up(u64 tile, u64 missing, call_site where = {}) const {
     lookback_thread* thread = host::current();

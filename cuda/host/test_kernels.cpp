@@ -2,6 +2,7 @@
 // thing wrong each. `tests/executor.rs` launches them and finds the lines by their `FAULT` comments. Last come scans of
 // problems whose types differ, which no other code compiles.
 #include "../async_copy.cuh"
+#include "../faults/hooks.cuh"
 #include "../memory.cuh"
 #include "../problem/converting.cuh"
 #include "../problem/plain.cuh"

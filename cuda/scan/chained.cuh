@@ -31,22 +31,15 @@ DEVICE void chained(Config config, const lookback_launch& launch) {
         const waiting wait;
         auto left = descriptors.read(start.tile - 1, start.epoch);
         while (left.status != LOOKBACK_STATUS_PREFIX) {
-          if (MUTANT(missing_prefix_ignored, "kind=algorithm strategy=chained", "does not wait for the prefix before")) {
-            left.value = Operator::identity();
-            break;
-          }
           if (wait.gives_up(start.tile, start.tile - 1)) break;
           left = descriptors.read(start.tile - 1, start.epoch);
         }
         prefix = left.value;
       }
-      DELAY_POINT(before_prefix);
       descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_PREFIX, combine<Operator>(prefix, total));
       memory::shared_store(storage.tile_prefix, prefix);
     }
-    if (!MUTANT(chained_finish_barrier_dropped, "kind=barrier strategy=chained", "none after the prefix")) {
-      block_barrier();  // the prefix is written, the descriptor accesses of the block are done
-    }
+    block_barrier();  // the prefix is written, the descriptor accesses of the block are done
     if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
   });
 

@@ -28,11 +28,7 @@ DEVICE void hillis_steele_step(Config config, const lookback_launch& launch) {
     const u64 i = first + static_cast<u64>(k) * config.block_threads + thread_index();
     if (i >= launch.n) continue;
     T value = i >= shift ? memory::load(input + i - shift) : Operator::identity();
-    if (i >= launch.stride + shift ||
-        (MUTANT(step_before_first, "kind=algorithm strategy=hillis-steele", "a step reads before the first element") &&
-         i + 1 == launch.stride + shift)) {
-      value = combine<Operator>(memory::load(input + i - shift - launch.stride), value);
-    }
+    if (i >= launch.stride + shift) value = combine<Operator>(memory::load(input + i - shift - launch.stride), value);
     if (config.mode == LOOKBACK_MODE_INCLUSIVE_MINUS_INPUT && original != nullptr) {
       value = Operator::without(value, memory::load(original + i));
     }

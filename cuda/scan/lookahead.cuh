@@ -46,9 +46,7 @@ struct ring_position {
   DEVICE void advance(u32 stages) {
     if (++stage != stages) return;
     stage = 0;
-    if (!MUTANT(phase_not_flipped, "kind=barrier strategy=lookahead", "the ring's second round waits for the first one")) {
-      parity ^= 1;
-    }
+    parity ^= 1;
   }
 };
 
@@ -126,12 +124,9 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
   const bool all_fit = launch.tiles <= grid_blocks() * config.stages;
   ring_position at = {0, 0};
   for (u64 round = 1;; ++round) {
-    DELAY_POINT(before_drained);
     // Pairs with the arrivals of the scanning warps, which come behind those of the reducers and the finder: all have
     // read the stage before it is overwritten. The first round finds the ring empty.
-    if (!MUTANT(drained_wait_dropped, "kind=barrier strategy=lookahead", "a stage is filled again before it was read")) {
-      barrier_wait(ring.drained[at.stage], at.parity ^ 1);
-    }
+    barrier_wait(ring.drained[at.stage], at.parity ^ 1);
     // Read behind the wait, so that the ticket arrives meanwhile.
     const u64 index = shuffle_index(next, 0);
     if (lane == 0) {
@@ -152,7 +147,6 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
     // padded. So no other warp need tell such a tile from a whole one.
     const u32 inner_begin = (tile.begin + line - 1) / line * line;
     const u32 inner_end = tile.end / line * line;
-    DELAY_POINT(before_copy);
     const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
     const Input* const from = input + (tile.first + static_cast<i64>(inner_begin));
     // Copies that are under way delay the first aggregates. So while the ring fills, no more than one and a half tiles are
@@ -167,11 +161,8 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
     if (!tile.is_whole()) {
       const u32 head_end = inner_begin < tile.end ? inner_begin : tile.end;
       const u32 tail_begin = inner_begin < inner_end ? inner_end : head_end;
-      if (!MUTANT(ends_not_fetched, "kind=algorithm strategy=lookahead need=misaligned,partial",
-                  "elements beside the whole lines of 16 bytes are left out")) {
-        fetch_elements(input + tile.first, stage, tile.begin, head_end);
-        fetch_elements(input + tile.first, stage, tail_begin, tile.end);
-      }
+      fetch_elements(input + tile.first, stage, tile.begin, head_end);
+      fetch_elements(input + tile.first, stage, tail_begin, tile.end);
       const u32 lead_lines = tile.begin / line * line;
       fill_lines(stage, 0, lead_lines, Problem::padding());
       fill_elements(stage, lead_lines, tile.begin, Problem::padding());
@@ -182,7 +173,6 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
     }
     if (lane == 0) barrier_arrive(ring.landed[at.stage]);
     if (lane == 0) next = draw_ticket(config, launch, round);
-    DELAY_POINT(after_ticket);
     at.advance(config.stages);
   }
 }
@@ -304,11 +294,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
   ring_position at = {0, 0};
   for (;; at.advance(config.stages)) {
     // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
-    // Only the first reducer has the fault: it waits for the others further down, so the launch still ends.
-    if (share != 0 ||
-        !MUTANT(landed_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of a tile that has not landed")) {
-      barrier_wait(ring.landed[at.stage], at.parity);
-    }
+    barrier_wait(ring.landed[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
     const T mine = reduce_stage<Problem>(config, stages.at(at.stage), share, ring.warp_prefix[at.stage]);
@@ -321,15 +307,12 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     T total = mine;
     // Pairs with the arrivals of the other reducers: their totals are there, and the prefixes of their warps, which
     // the arrival below hands on.
-    if (!MUTANT(reduced_wait_dropped, "kind=barrier strategy=lookahead", "an aggregate of the first share alone")) {
-      barrier_wait(ring.reduced[at.stage], at.parity);
-    }
+    barrier_wait(ring.reduced[at.stage], at.parity);
     LOOKBACK_UNROLL
     for (u32 other = 1; other < LOOKBACK_REDUCING_WARPS; ++other) {
       if (lane_index() == 0) memory::shared_store(ring.share_prefix[at.stage][other], total);
       total = combine<Operator>(total, memory::shared_load(ring.share_total[at.stage][other]));
     }
-    DELAY_POINT(before_aggregate);
     if (lane_index() == 0) {
       memory::shared_store(ring.share_prefix[at.stage][0], Operator::identity());
       descriptors.publish(index, epoch, LOOKBACK_STATUS_AGGREGATE, total);
@@ -367,8 +350,6 @@ struct running_prefix {
   // For lane 0; the other lanes get anything.
   DEVICE T left_of(u64 tile) {
     constexpr u32 window = maximum_groups * LOOKBACK_WARP_LANES;
-    const u64 distance = tile - tiles;
-    u32 rounds = 0;
     for (;;) {
       // Those that are read now. Counted in 32 bits: this warp alone has work of its own for every tile.
       const u64 all_left = tile - tiles;
@@ -386,10 +367,6 @@ struct running_prefix {
       u32 missing = 0;  // a bit a group
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) note(group, views[group], values[group], missing);
-      ++rounds;
-      if (MUTANT(missing_aggregate_ignored, "kind=algorithm strategy=lookahead", "does not wait for aggregates")) {
-        missing = 0;
-      }
       const waiting wait;
       bool asks_all = false;
       while (ballot(missing != 0) != 0) {
@@ -414,18 +391,11 @@ struct running_prefix {
       total_type prefix = value;
       LOOKBACK_UNROLL
       for (u32 group = 0; group < maximum_groups; ++group) {
-        prefix = MUTANT(groups_swapped, "kind=algorithm strategy=lookahead need=non-commutative,windows",
-                        "groups of tiles combined the wrong way round")
-                     ? combine<totals_type>(values[group], prefix)
-                     : combine<totals_type>(prefix, values[group]);
+        prefix = combine<totals_type>(prefix, values[group]);
         if (group < whole) value = prefix;
       }
       tiles += whole * LOOKBACK_WARP_LANES;
-      if (MUTANT(group_taken_twice, "kind=algorithm strategy=lookahead need=windows", "a whole group taken twice")) {
-        if (tiles >= LOOKBACK_WARP_LANES && whole != 0) tiles -= LOOKBACK_WARP_LANES;
-      }
       if (all_left <= window) {
-        if (lane_index() == 0 && distance != 0) count_lookback(rounds, distance);
         if constexpr (!Operator::is_commutative) return prefix;
         total_type joined[1] = {prefix};
         warp_reduce_each<totals_type>(joined, 1);
@@ -457,9 +427,7 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
     barrier_wait(ring.drawn[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) break;
-    DELAY_POINT(before_look_ahead);
     const T prefix = running.left_of(index);
-    DELAY_POINT(before_prefix);
     if (lane_index() == 0) memory::shared_store(ring.tile_prefix[at.stage], prefix);
     warp_barrier();  // all lanes have read the index
     if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
@@ -489,25 +457,17 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     mine.load_staged(stage, stages.skipped);
     T skipped = Operator::identity();
     if (stages.skipped != 0) skipped = mine.reduce_skipped(stage, stages.skipped);
-    const bool drains_early =
-        MUTANT(drained_too_early, "kind=barrier strategy=lookahead", "a stage is given back before its prefix was read");
-    if (drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
     mine.template reduce_team<true>();
     // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
-    if (!MUTANT(ready_wait_dropped, "kind=barrier strategy=lookahead", "a tile is scanned before its prefix is known")) {
-      barrier_wait(ring.ready[at.stage], at.parity);
-    }
+    barrier_wait(ring.ready[at.stage], at.parity);
     const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
     const u32 share = warp_index() / warps_of_share(config);
     mine.warp_prefix = combine<Operator>(memory::shared_load(ring.share_prefix[at.stage][share]),
                                          memory::shared_load(ring.warp_prefix[at.stage][warp_index()]));
-    if (stages.skipped != 0 && !MUTANT(skipped_left_out, "kind=algorithm strategy=lookahead need=misaligned",
-                                       "the elements that a warp skips are left out of its prefix")) {
-      mine.warp_prefix = combine<Operator>(mine.warp_prefix, skipped);
-    }
+    if (stages.skipped != 0) mine.warp_prefix = combine<Operator>(mine.warp_prefix, skipped);
     warp_barrier();  // all lanes have read elements and prefixes
     // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
-    if (!drains_early && lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
+    if (lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
     mine.finish(tile_prefix);
     mine.template store<true>(launch);
   }

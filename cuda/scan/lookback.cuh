@@ -19,28 +19,18 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
   const u32 lane = lane_index();
   T prefix = Operator::identity();
   u64 window_end = start.tile;  // the window is the warp's width of tiles before this one
-  u32 window_tiles = LOOKBACK_WARP_LANES;
-  if (MUTANT(narrow_window, "kind=harmless strategy=lookback", "windows of half a warp")) window_tiles /= 2;
   const waiting wait;
-  u32 rounds = 0;
   for (;;) {
     // Lane 0 reads the nearest tile. Lanes beyond the first tile have nothing to wait for.
-    const bool exists = lane < window_end && lane < window_tiles;
+    const bool exists = lane < window_end;
     descriptor_view<T> view;
     view.status = LOOKBACK_STATUS_AGGREGATE;
     view.value = Operator::identity();
     if (exists) view = descriptors.read(window_end - 1 - lane, start.epoch);
-    ++rounds;
-    if (MUTANT(second_read, "kind=harmless strategy=lookback", "every descriptor read twice") && exists) {
-      view = descriptors.read(window_end - 1 - lane, start.epoch);
-    }
 
     // Wait for the tiles up to the nearest inclusive prefix; what stands left of that one is not needed.
     u32 with_prefix = ballot(view.status == LOOKBACK_STATUS_PREFIX);
     u32 missing = ballot(view.status == LOOKBACK_STATUS_INVALID);
-    if (MUTANT(does_not_wait, "kind=algorithm strategy=lookback", "a missing descriptor counts as nothing")) {
-      missing = 0;
-    }
     while (missing != 0 && (with_prefix == 0 || lowest_set_bit(missing) < lowest_set_bit(with_prefix))) {
       const bool is_waiting = view.status == LOOKBACK_STATUS_INVALID;
       if (wait.warp_gives_up(start.tile, window_end - 1 - lane, is_waiting)) break;
@@ -51,42 +41,17 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
 
     // Combine from the nearest prefix (or the window's far end) to lane 0: the higher the lane, the
     // further left its tile.
-    if (MUTANT(stops_at_aggregate, "kind=algorithm strategy=lookback", "the nearest aggregate taken for a prefix")) {
-      with_prefix = 1;
-    }
-    if (MUTANT(passes_prefix, "kind=algorithm strategy=lookback", "looks back beyond a prefix")) with_prefix = 0;
     const u32 last = with_prefix == 0 ? LOOKBACK_WARP_LANES - 1 : lowest_set_bit(with_prefix);
     T window = lane <= last ? view.value : Operator::identity();
     LOOKBACK_UNROLL
     for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
       const T left = shuffle_down(window, distance);
-      if (lane + distance <= last) {
-        window = MUTANT(window_operands_swapped, "kind=algorithm strategy=lookback need=non-commutative",
-                        "tiles of a window combined the wrong way round")
-                     ? combine<Operator>(window, left)
-                     : combine<Operator>(left, window);
-      }
+      if (lane + distance <= last) window = combine<Operator>(left, window);
     }
     window = shuffle_index(window, 0);
-    prefix = MUTANT(windows_swapped, "kind=algorithm strategy=lookback need=non-commutative,windows",
-                    "windows combined the wrong way round")
-                 ? combine<Operator>(prefix, window)
-                 : combine<Operator>(window, prefix);
-    if (with_prefix != 0 || window_end <= window_tiles) {
-      if (lane == 0) {
-        const u64 farthest = window_end > last + 1 ? window_end - 1 - last : 0;
-        count_lookback(rounds, start.tile - farthest);
-      }
-      return prefix;
-    }
-    DELAY_POINT(between_windows);
-    if (MUTANT(skips_tile, "kind=algorithm strategy=lookback need=windows", "a tile left out between windows")) {
-      --window_end;
-    }
-    if (MUTANT(repeats_tile, "kind=algorithm strategy=lookback need=windows", "a tile taken in two windows")) {
-      ++window_end;
-    }
-    window_end -= window_tiles;
+    prefix = combine<Operator>(window, prefix);
+    if (with_prefix != 0 || window_end <= LOOKBACK_WARP_LANES) return prefix;
+    window_end -= LOOKBACK_WARP_LANES;
   }
 }
 
@@ -108,38 +73,20 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
     if (warp_index() == 0) {
       T prefix = Operator::identity();
       if (start.tile > 0) {
-        if (!MUTANT(prefixes_only, "kind=harmless strategy=lookback", "no aggregate published: a chain, but right")) {
-          DELAY_POINT(before_aggregate);
-          if (lane_index() == 0) descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
-        }
-        DELAY_POINT(before_look_back);
+        if (lane_index() == 0) descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
         prefix = look_back<Operator>(descriptors, start);
       }
-      DELAY_POINT(before_prefix);
-      if (MUTANT(prefix_without_total, "kind=algorithm strategy=lookback", "publishes the exclusive prefix") &&
-          lane_index() == 0) {
-        descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_PREFIX, prefix);
-        memory::shared_store(storage.tile_prefix, prefix);
-      } else if (lane_index() == 0) {
+      if (lane_index() == 0) {
         descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_PREFIX, combine<Operator>(prefix, total));
         memory::shared_store(storage.tile_prefix, prefix);
       }
     }
-    if (!MUTANT(finish_barrier_dropped, "kind=barrier strategy=lookback", "none after the prefix")) {
-      block_barrier();  // the prefix is written, the descriptor accesses of the block are done
-    }
+    block_barrier();  // the prefix is written, the descriptor accesses of the block are done
     if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
   });
 
   mine.finish(memory::shared_load(storage.tile_prefix));
   mine.store(launch);
-  if (MUTANT(next_tile_written, "kind=algorithm strategy=lookback mode=exclusive need=in-place",
-             "writes the first output of the next tile, which may not have read its input")) {
-    const u64 next = mine.first + mine.tile_elements;
-    const auto value = Problem::store(combine<Operator>(memory::shared_load(storage.tile_prefix), total));
-    auto* const output = static_cast<typename Problem::output_type*>(launch.output);
-    if (thread_index() == 0 && next < launch.n) memory::store(output + next, value);
-  }
 }
 
 }  // namespace scan

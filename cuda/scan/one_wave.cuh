@@ -37,11 +37,8 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
   using T = typename Operator::value_type;
   const u32 lane = lane_index();
   T prefix = Operator::identity();
-  u64 end = start.tile;
-  if (MUTANT(skips_nearest, "kind=algorithm strategy=one-wave", "the neighbour's aggregate left out") && end > 0) --end;
-  if (MUTANT(reads_own, "kind=algorithm strategy=one-wave", "a tile's own aggregate counted as one before it")) ++end;
+  const u64 end = start.tile;
   const waiting wait;
-  u32 rounds = 0;
   u64 first = 0;
   while (first < end) {
     const u64 left = end - first;
@@ -67,7 +64,6 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
         if (views[i].status != LOOKBACK_STATUS_INVALID) continue;
         views[i] = descriptors.read(copy_first + mine + i * stride, start.epoch);
       }
-      ++rounds;
       bool is_waiting = false;
       u64 missing = 0;
       LOOKBACK_UNROLL
@@ -76,10 +72,6 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
           is_waiting = true;
           missing = mine + i * stride;
         }
-      }
-      if (MUTANT(counts_missing_as_nothing, "kind=algorithm strategy=one-wave",
-                 "a missing aggregate counts as nothing")) {
-        is_waiting = false;
       }
       if (ballot(is_waiting) == 0 || wait.warp_gives_up(start.tile, missing, is_waiting)) break;
     }
@@ -92,14 +84,9 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
     T joined[1] = {window};
     warp_reduce_each<Operator>(joined, 1);
     window = joined[0];
-    prefix = MUTANT(rounds_swapped, "kind=algorithm strategy=one-wave need=non-commutative,windows",
-                    "the tiles of two rounds combined the wrong way round")
-                 ? combine<Operator>(window, prefix)
-                 : combine<Operator>(prefix, window);
-    DELAY_POINT(between_windows);
+    prefix = combine<Operator>(prefix, window);
     first += LOOKBACK_WARP_LANES * each;
   }
-  if (lane == 0 && start.tile > 0) count_lookback(rounds, start.tile);
   return prefix;
 }
 
@@ -128,19 +115,15 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
 
   with_descriptors<Problem>(config, launch, [&](auto descriptors) {
     if (warp == reading_warp) {
-      DELAY_POINT(before_aggregate);
       const u32 lane = lane_index();
       if (lane < descriptor_copies) {
         descriptors.publish(first_of_copy(launch, lane) + start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
       }
-      DELAY_POINT(before_look_back);
       const u64 copy_first = first_of_copy(launch, start.tile % descriptor_copies);
       const T prefix = combine_aggregates<Operator>(descriptors, copy_first, start);
       if (lane == 0) memory::shared_store(storage.tile_prefix, prefix);
     }
-    if (!MUTANT(one_wave_finish_barrier_dropped, "kind=barrier strategy=one-wave", "none after the prefix")) {
-      block_barrier();  // the prefix is written, the descriptor accesses of the block are done
-    }
+    block_barrier();  // the prefix is written, the descriptor accesses of the block are done
     // Not sooner: blocks of the next launch would take resources from those of this one that still wait.
     allow_next_launch();
     if (scans) {

@@ -36,20 +36,12 @@ DEVICE void single_block(Config config, const lookback_launch& launch) {
     tile<Problem, Config> next(config, storage, launch, index + 1);
     if (!is_last) next.load(launch);  // on its way while this one is scanned
 
-    u32 place = static_cast<u32>(index % 2);
-    if (MUTANT(totals_in_one_place,
-               "kind=barrier strategy=single-block composition=reduce-then-scan,scan-then-propagate",
-               "the next tile's totals over those that other warps still read")) {
-      place = 0;
-    }
+    const u32 place = static_cast<u32>(index % 2);
     const T total = mine.reduce_and_join(totals.of_warps[place]);
     mine.finish(carry);
     mine.store(launch);
     if (is_last) break;
-    carry = MUTANT(carry_replaced, "kind=algorithm strategy=single-block",
-                   "the prefix of a tile is the total of its neighbour alone")
-                ? total
-                : combine<Operator>(carry, total);
+    carry = combine<Operator>(carry, total);
     mine.adopt(next);
   }
 }

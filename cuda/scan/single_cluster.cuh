@@ -55,10 +55,7 @@ DEVICE T pass_blocks(const single_cluster_totals<Problem>& totals, u32 rank, u32
     for (u32 i = from; i < from + blocks_joined_together; ++i) {
       if (i == rank) before = running;
       const T next = totals.of_block(i);
-      running = MUTANT(blocks_swapped, "kind=algorithm strategy=single-cluster need=non-commutative",
-                       "totals of blocks combined the wrong way round")
-                    ? combine<Operator>(next, running)
-                    : combine<Operator>(running, next);
+      running = combine<Operator>(running, next);
     }
   }
   return before;
@@ -83,11 +80,9 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
     barriers_initialized_for_cluster();
     barrier_arrive_expecting(totals.stored, round_bytes);
   }
-  const bool start_is_awaited = !MUTANT(cluster_start_unawaited, "kind=barrier strategy=single-cluster",
-                                        "a store into a block that may not have started");
   // Pairs with the wait before the first store into another block: this block has started and its barrier is there,
   // which the fence above hands over. Relaxed: others read nothing else of it.
-  if (start_is_awaited) cluster_barrier_arrive_relaxed();
+  cluster_barrier_arrive_relaxed();
   tile<Problem, Config> mine(config, storage, launch, rank);
   mine.load(launch);
   // Blocks that the cluster does not have count as the identity.
@@ -103,43 +98,23 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
 
     // Tiles behind the end of the array are all padding.
     const T total = mine.reduce_and_join(storage.warp_totals);
-    if (first == 0 && start_is_awaited) cluster_barrier_wait();  // Pairs with the arrivals at the start.
-    DELAY_POINT(before_cluster_store);
+    if (first == 0) cluster_barrier_wait();  // Pairs with the arrivals at the start.
     if (thread < blocks) {
       cluster_store_async(totals.of_blocks[rank], thread, totals_type::word_of(total), totals.stored);
     }
-    // The first block needs no other's total, but it must wait all the same.
-    if (is_last && rank == 0 &&
-        MUTANT(first_block_leaves, "kind=barrier strategy=single-cluster",
-               "the first block ends while others may store into its shared memory")) {
-      mine.finish(carry);
-      mine.store(launch);
-      return;
-    }
-    const bool waits_late = is_last && MUTANT(cluster_totals_unawaited, "kind=algorithm strategy=single-cluster",
-                                              "totals of blocks are read before they are stored");
-    // Pairs with the stores of all blocks: their totals of this round are there.
-    if (!waits_late) barrier_wait_for_cluster(totals.stored, parity);
+    // Pairs with the stores of all blocks: their totals of this round are there. In the last round the first block
+    // needs no other's total, but it must wait all the same.
+    barrier_wait_for_cluster(totals.stored, parity);
     const T before = pass_blocks(totals, rank, blocks, carry);
-    const bool round_is_awaited = !MUTANT(cluster_round_unawaited, "kind=barrier strategy=single-cluster need=windows",
-                                          "the next round's totals over those that other blocks still read");
     if (!is_last) {
       if (thread == 0) barrier_arrive_expecting(totals.stored, round_bytes);
       // Release, pairs with the wait before the stores of the next round: this one's totals are read.
-      const bool is_release = !MUTANT(cluster_arrival_relaxed, "kind=ordering strategy=single-cluster need=windows",
-                                      "the arrival behind the totals of the blocks releases nothing");
-      if (round_is_awaited && is_release) cluster_barrier_arrive();
-      if (round_is_awaited && !is_release) cluster_barrier_arrive_relaxed();
+      cluster_barrier_arrive();
     }
     mine.finish(before);
     mine.store(launch);
-    if (waits_late) barrier_wait_for_cluster(totals.stored, parity);
     if (is_last) break;
-    if (round_is_awaited) cluster_barrier_wait();  // Pairs with the arrivals above.
-    if (MUTANT(round_carry_dropped, "kind=algorithm strategy=single-cluster need=windows",
-               "the prefix of a round is left out")) {
-      carry = Operator::identity();
-    }
+    cluster_barrier_wait();  // Pairs with the arrivals above.
     parity ^= 1;
     mine.adopt(next);
   }

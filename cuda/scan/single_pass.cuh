@@ -19,9 +19,6 @@ struct tile_start {
 
 // The epoch that this launch runs at. To be asked for before the block counts itself as done.
 DEVICE u32 launch_epoch(const lookback_launch& launch) {
-  if (MUTANT(epoch_from_host, "kind=protocol need=frozen", "the epoch is an argument, which a graph freezes")) {
-    return launch.host_epoch;
-  }
   // Relaxed, pairs with the store at the end of `finish_tile` in the launch before, which the stream orders.
   return memory::load_relaxed(&launch.control->completed_epochs) + 1;
 }
@@ -31,13 +28,7 @@ template <class Config>
 DEVICE u64 draw_ticket(Config config, const lookback_launch& launch, u64 round) {
   // Relaxed: the ticket hands out numbers and orders nothing else; pairs with itself, and with its reset in
   // `finish_tile` of the launch before.
-  if (config.tile_order == LOOKBACK_TILE_ORDER_STATIC ||
-      MUTANT(static_tile_ids, "kind=protocol need=reverse", "tiles by block index, whoever starts first")) {
-    return block_index() + round * grid_blocks();
-  }
-  if (MUTANT(stronger_ticket, "kind=harmless", "an acquire-release ticket")) {
-    return memory::fetch_add_acquire_release(&launch.control->ticket, 1u);
-  }
+  if (config.tile_order == LOOKBACK_TILE_ORDER_STATIC) return block_index() + round * grid_blocks();
   return memory::fetch_add_relaxed(&launch.control->ticket, 1u);
 }
 
@@ -48,12 +39,9 @@ DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_
     tile_start mine;
     mine.epoch = launch_epoch(launch);
     mine.tile = draw_ticket(config, launch, 0);
-    DELAY_POINT(after_ticket);
     memory::shared_store(shared, mine);
   }
-  if (!MUTANT(start_barrier_dropped, "kind=barrier strategy=chained,lookback,one-wave", "none after the ticket")) {
-    block_barrier();  // the start is written
-  }
+  block_barrier();  // the start is written
   return memory::shared_load(shared);
 }
 
@@ -62,29 +50,18 @@ template <class Descriptors>
 DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, u32 epoch) {
   // Acquire-release, pairs with itself in the other blocks: their descriptor accesses (before the barrier before their
   // increment) happen before the clean-up of the block that sees them all.
-  const u32 before = MUTANT(relaxed_finish, "kind=ordering need=wrap", "blocks count themselves done relaxed")
-                         ? memory::fetch_add_relaxed(&launch.control->finished_blocks, 1u)
-                         : memory::fetch_add_acquire_release(&launch.control->finished_blocks, 1u);
+  const u32 before = memory::fetch_add_acquire_release(&launch.control->finished_blocks, 1u);
   if (before + 1 != grid_blocks()) return;
   // The last block. Relaxed: the next launch of this workspace is ordered behind by its stream.
   u32 completed = epoch;
   if (epoch == LOOKBACK_MAXIMUM_EPOCH) {
     // Tags are about to repeat: clear all that the workspace holds, not only what this launch used.
-    u64 cleared = launch.capacity;
-    if (MUTANT(wrap_not_cleared, "kind=protocol need=wrap", "old tags stay when epochs start again")) cleared = 0;
-    if (MUTANT(wrap_clears_tiles, "kind=protocol need=wrap", "only this launch's tags are cleared")) {
-      cleared = launch.tiles;
-    }
-    for (u64 i = 0; i < cleared; ++i) descriptors.invalidate(i);
+    const u64 capacity = launch.capacity;
+    for (u64 i = 0; i < capacity; ++i) descriptors.invalidate(i);
     completed = 0;
   }
-  if (MUTANT(epoch_not_advanced, "kind=protocol need=relaunch", "two launches run at one epoch")) --completed;
-  if (!MUTANT(ticket_not_reset, "kind=protocol need=relaunch", "the next launch's tickets go on")) {
-    memory::store_relaxed(&launch.control->ticket, 0u);
-  }
-  if (!MUTANT(finish_not_reset, "kind=protocol need=relaunch", "the next launch has no last block")) {
-    memory::store_relaxed(&launch.control->finished_blocks, 0u);
-  }
+  memory::store_relaxed(&launch.control->ticket, 0u);
+  memory::store_relaxed(&launch.control->finished_blocks, 0u);
   memory::store_relaxed(&launch.control->completed_epochs, completed);
 }
 

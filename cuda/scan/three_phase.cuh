@@ -25,11 +25,6 @@ DEVICE void reduce_tiles(Config config, const lookback_launch& launch) {
   using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
   tile<Problem, Config> mine(config, storage, launch, block_index());
-  if (MUTANT(divergent_return, "kind=barrier strategy=reduce-then-scan need=partial",
-             "threads without elements return before the barrier") &&
-      mine.first + static_cast<i64>(thread_index()) * config.vt >= static_cast<i64>(launch.n)) {
-    return;
-  }
   mine.load(launch);
   store_total<Problem>(launch, mine.reduce());
 }
@@ -46,10 +41,7 @@ DEVICE void scan_tiles(Config config, const lookback_launch& launch) {
   const published_type* const prefixes = static_cast<const published_type*>(launch.spine);
   tile<Problem, Config> mine(config, storage, launch, index);
   mine.load(launch);
-  const u64 neighbour =
-      MUTANT(element_before_first, "kind=algorithm strategy=reduce-then-scan", "tile 0 reads spine element -1") ? 1 : 0;
-  const auto prefix = prefixes == nullptr ? Operator::identity()
-                                          : Problem::adopt(memory::load_spine(prefixes + index - neighbour));
+  const auto prefix = prefixes == nullptr ? Operator::identity() : Problem::adopt(memory::load_spine(prefixes + index));
   mine.reduce();
   mine.finish(prefix);
   mine.store(launch);

@@ -121,10 +121,7 @@ DEVICE void warp_reduce_each(typename Operator::value_type (&values)[capacity], 
       for (u32 i = 0; i < capacity; ++i) {
         // The last lanes have no lane to their right; their values do not reach lane 0.
         if (i >= count || lane + distance >= LOOKBACK_WARP_LANES) continue;
-        values[i] = MUTANT(lanes_swapped, "kind=algorithm strategy=one-wave,lookahead need=non-commutative",
-                           "the values of two lanes combined the wrong way round")
-                        ? combine<Operator>(right[i], values[i])
-                        : combine<Operator>(values[i], right[i]);
+        values[i] = combine<Operator>(values[i], right[i]);
       }
     }
   }

@@ -11,8 +11,7 @@ use super::error::CudaError;
 use super::toolkit::Nvrtc;
 use crate::element::Problem;
 use crate::gpu::Architecture;
-use crate::kernels::mutant::mutant_number;
-use crate::kernels::sources;
+use crate::kernels::sources::{self, SourceMissing};
 use crate::strategy::plan::{Kernel, KernelConfig};
 use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use sha2::{Digest, Sha256};
@@ -219,37 +218,37 @@ fn decode_entry(entry: &[u8]) -> Option<CompiledKernel> {
 /// How a kernel differs from the one that users run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Variant {
-    /// The fault it is to have: the number of a mutant's name (`cuda/mutants.cuh`), 0 for none.
+    /// The fault it is to have: the number of a mutant's name (`cuda/faults/hooks.cuh`), 0 for none.
+    #[cfg(feature = "lab")]
     pub mutant: u32,
-    /// Whether the mutants' hooks are taken out of the text, to show that they cost nothing.
-    pub without_hooks: bool,
+    /// Whether all faults are woven into the text even where none is chosen, to show that they cost nothing.
+    #[cfg(feature = "lab")]
+    pub is_woven: bool,
     /// Whether the cubin is to say nothing about source lines, which hold names, sizes and times of files.
     pub without_line_info: bool,
     /// Whether it loses time at its delay points and gives up waiting (`lookback_stress` in `cuda/abi.h`).
+    #[cfg(feature = "lab")]
     pub is_stressed: bool,
 }
 
 impl Variant {
     /// The kernel of a strategy without its waiting, where there is one, and the kernel as it is where not.
+    #[cfg(feature = "lab")]
     pub fn without_waiting(kernel: Kernel) -> Self {
         let fault = kernel.strategy().row().fault_without_waiting;
-        Self { mutant: fault.map_or(0, mutant_number), ..Self::default() }
+        Self { mutant: fault.map_or(0, crate::kernels::mutant::mutant_number), ..Self::default() }
     }
 
-    /// Text in front of the source. Options would not do: a cubin keeps a copy of them, and two that differ in
-    /// nothing else would not be the same.
-    fn prefix(self) -> String {
-        let mut text = String::new();
-        if self.mutant != 0 {
-            text += &format!("#define LOOKBACK_MUTANT {}u\n", self.mutant);
+    /// The source of a kernel. Definitions stand in the text: options would not do, because a cubin keeps a copy of them,
+    /// and two that differ in nothing else would not be the same.
+    fn source(self, kernel: Kernel) -> Result<Cow<'static, str>, SourceMissing> {
+        #[cfg(feature = "lab")]
+        if self.mutant != 0 || self.is_woven || self.is_stressed {
+            let stress = if self.is_stressed { "#define LOOKBACK_STRESS\n" } else { "" };
+            let mutant = format!("#define LOOKBACK_MUTANT {}u\n", self.mutant);
+            return Ok(Cow::Owned(mutant + stress + sources::woven_scan_source(kernel)?));
         }
-        if self.without_hooks {
-            text += "#define LOOKBACK_WITHOUT_MUTANT_HOOKS\n";
-        }
-        if self.is_stressed {
-            text += "#define LOOKBACK_STRESS\n";
-        }
-        text
+        sources::scan_source(kernel).map(Cow::Borrowed)
     }
 }
 
@@ -324,9 +323,7 @@ impl Compiler {
             Some(blocks) => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},{blocks}")], free, alone],
             None => vec![free, alone],
         };
-        let source = sources::scan_source(kernel)?;
-        let prefix = variant.prefix();
-        let source = if prefix.is_empty() { Cow::Borrowed(source) } else { Cow::Owned(prefix + source) };
+        let source = variant.source(kernel)?;
         let has_lines = !variant.without_line_info;
         self.compile(&source, has_lines, &options, &bounds, architecture, &|| describe(kernel, problem, config))
     }
@@ -363,7 +360,7 @@ impl Compiler {
         let text =
             |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
         let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
-        let source = variant.prefix() + sources::scan_source(kernel)?;
+        let source = variant.source(kernel)?;
         let (ptx, log) = self.nvrtc.compile_to_ptx(&text(&source)?, c"cuda/entry.cu", &arguments)?;
         ptx.ok_or_else(|| failed(log))
     }

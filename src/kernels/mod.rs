@@ -2,5 +2,9 @@
 
 #[cfg(any(feature = "cuda", all(feature = "cpu", feature = "lab")))]
 pub(crate) mod cache;
+#[cfg(feature = "lab")]
 pub mod mutant;
 pub mod sources;
+// For its tests; `build.rs` weaves.
+#[cfg(all(test, feature = "lab"))]
+mod weave;

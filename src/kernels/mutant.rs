@@ -1,15 +1,39 @@
-//! The faults that the kernels can be given on purpose. They are read from the kernels themselves: a hook
-//! `MUTANT(name, "when", "text")` in `cuda/` is all there is to a mutant (`cuda/mutants.cuh`).
+//! The faults that the kernels can be given on purpose. A row of `cuda/faults` is all there is to one: `build.rs` weaves
+//! it into the kernels and lists it here.
+//!
+//! Its `when` is a list of key=value[,value] separated by blanks; what is absent is any:
+//!
+//! | key | values |
+//! |---|---|
+//! | `kind` | [`Kind`]; a harmless variant must not be reported |
+//! | `strategy` | by its name, for example `lookback,chained` |
+//! | `layout` | `packed-64`, `packed-128`, `split` |
+//! | `pattern` | `shuffle`, `hillis-steele`, `kogge-stone`, `brent-kung`, `sklansky`, `blelloch` |
+//! | `composition` | `scan-then-propagate`, `reduce-then-scan`, `block` |
+//! | `mode` | `inclusive`, `exclusive`, `inclusive-minus-input` |
+//! | `need` | [`Need`]: more than the plain drawing gives |
 
 pub use crate::element::OPERATORS_WITH_MUTANTS;
-use crate::kernels::sources::embedded;
 use crate::names::named;
 use crate::strategy::{Blocks, Composition, Descriptor, Mode, Pattern, Strategy, StrategyRow};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-/// The number of a mutant's name, as `cuda/mutants.cuh` computes it: FNV-1a, 32 bits.
+include!(concat!(env!("OUT_DIR"), "/faults.rs"));
+
+/// A row of `cuda/faults`.
+struct Fault {
+    /// The kernel file, below `cuda/`.
+    file: &'static str,
+    /// Where its first edit stands there.
+    line: u32,
+    name: &'static str,
+    when: &'static str,
+    text: &'static str,
+}
+
+/// The number of a mutant's name, as `cuda/faults/hooks.cuh` computes it: FNV-1a, 32 bits.
 pub const fn mutant_number(name: &str) -> u32 {
     let bytes = name.as_bytes();
     let mut hash = 2_166_136_261_u32;
@@ -68,7 +92,7 @@ named! {
 /// Where a mutant can show at all. An empty list is any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct When {
-    /// Strategies whose kernels hold the hook.
+    /// Strategies whose kernels reach it.
     pub strategies: Vec<Strategy>,
     /// Descriptor layouts that reach it.
     pub layouts: Vec<Descriptor>,
@@ -100,28 +124,25 @@ pub struct Mutant {
     pub when: When,
     /// What it is, in a few words.
     pub text: String,
-    /// The file of its first hook, below the repository's root.
+    /// The file of its first edit, below the repository's root.
     pub file: String,
-    /// The line of that hook, from 1.
+    /// The line of that edit, from 1.
     pub line: u32,
 }
 
-/// A hook that cannot be read.
+/// A fault that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MutantError {
-    /// Not `MUTANT(name, "when", "text")`.
-    #[error("{file}:{line}: a hook is MUTANT(name, \"when\", \"text\") with plain strings; this one is not")]
-    Malformed { file: String, line: u32 },
     /// A word of `when` that is not known.
-    #[error("{file}:{line}: '{word}' is not known in a mutant's \"when\"; cuda/mutants.cuh lists what is")]
-    UnknownWord { file: String, line: u32, word: String },
-    /// A first hook without a kind.
-    #[error("{file}:{line}: the mutant '{name}' says no kind: give kind=… at one of its hooks, and \"\" at the others")]
-    NoKind { file: String, line: u32, name: String },
-    /// Two descriptions of one name.
-    #[error("{file}:{line}: the mutant '{name}' is described twice: leave \"\" and \"\" at its other hooks")]
-    Twice { file: String, line: u32, name: String },
-    /// A name that no hook has.
+    #[error("the fault '{name}' of {file}: '{word}' is not known in \"when\"; docs/stress.md lists what is")]
+    UnknownWord { file: String, name: String, word: String },
+    /// A fault without a kind.
+    #[error("the fault '{name}' of {file} says no kind: begin its \"when\" with kind=…")]
+    NoKind { file: String, name: String },
+    /// Two faults of one name.
+    #[error("there are two faults '{name}'; the second one is of {file}")]
+    Twice { file: String, name: String },
+    /// A name that no fault has.
     #[error("there is no mutant '{name}'; `lookback stress --list-mutants` lists them")]
     Unknown { name: String },
 }
@@ -130,10 +151,10 @@ impl Mutant {
     /// Every mutant, in the order of files and lines, then those of the host.
     ///
     /// # Errors
-    /// When a hook in the sources cannot be read.
+    /// When a row of `cuda/faults` says what is not known.
     pub fn all() -> Result<&'static [Self], MutantError> {
         static ALL: OnceLock<Result<Vec<Mutant>, MutantError>> = OnceLock::new();
-        match ALL.get_or_init(|| read(embedded())) {
+        match ALL.get_or_init(|| read(FAULTS)) {
             Ok(mutants) => Ok(mutants),
             Err(error) => Err(error.clone()),
         }
@@ -142,7 +163,7 @@ impl Mutant {
     /// The mutant of a name.
     ///
     /// # Errors
-    /// When there is none, or the hooks cannot be read.
+    /// When there is none, or as [`Self::all`].
     pub fn named(name: &str) -> Result<&'static Self, MutantError> {
         let found = Self::all()?.iter().find(|mutant| mutant.name == name);
         found.ok_or_else(|| MutantError::Unknown { name: name.to_owned() })
@@ -193,76 +214,27 @@ const OF_HOST: [(&str, &str, &str); 2] = [
     (ONE_WORKSPACE, "kind=protocol need=overlap", "a launch in the middle of another on the same workspace"),
 ];
 
-fn read(files: &[(&str, &str)]) -> Result<Vec<Mutant>, MutantError> {
+fn read(faults: &[Fault]) -> Result<Vec<Mutant>, MutantError> {
+    let of_kernels = faults.iter().map(|&Fault { file, line, name, when, text }| (format!("cuda/{file}"), line, name, when, text));
+    // They are in no kernel: this file stands for them.
+    let of_host = OF_HOST.into_iter().map(|(name, when, text)| (file!().to_owned(), 1, name, when, text));
     let mut mutants: Vec<Mutant> = Vec::new();
-    let mut named: Vec<(String, String, u32)> = Vec::new();
-    for (file, text) in files.iter().filter(|(file, _)| *file != "mutants.cuh") {
-        let file = format!("cuda/{file}");
-        for (start, _) in text.match_indices("MUTANT(") {
-            let line = 1 + text[..start].matches('\n').count() as u32;
-            // Comments may speak of hooks.
-            if text[..start].rsplit('\n').next().is_some_and(|before| before.contains("//")) {
-                continue;
-            }
-            let malformed = || MutantError::Malformed { file: file.clone(), line };
-            let hook = Hook::parse(&text[start + "MUTANT(".len()..]).ok_or_else(malformed)?;
-            if hook.when.is_empty() {
-                named.push((hook.name, file.clone(), line));
-                continue;
-            }
-            if mutants.iter().any(|mutant| mutant.name == hook.name) {
-                return Err(MutantError::Twice { file, line, name: hook.name });
-            }
-            mutants.push(describe(hook, &file, line)?);
+    for (file, line, name, when, text) in of_kernels.chain(of_host) {
+        if mutants.iter().any(|mutant| mutant.name == name) {
+            return Err(MutantError::Twice { file, name: name.to_owned() });
         }
-    }
-    // A second hook of a mutant that nobody describes.
-    if let Some((name, file, line)) = named.into_iter().find(|(name, ..)| !mutants.iter().any(|m| m.name == *name)) {
-        return Err(MutantError::NoKind { file, line, name });
-    }
-    for (name, when, text) in OF_HOST {
-        let hook = Hook { name: name.to_owned(), when: when.to_owned(), text: text.to_owned() };
-        // They have no hook: the file stands for both.
-        mutants.push(describe(hook, file!(), 1)?);
+        let (kind, when) = parse_when(when, &file, name)?;
+        mutants.push(Mutant { name: name.to_owned(), kind, when, text: text.to_owned(), file, line });
     }
     Ok(mutants)
 }
 
-struct Hook {
-    name: String,
-    when: String,
-    text: String,
-}
-
-impl Hook {
-    /// What stands behind `MUTANT(`.
-    fn parse(text: &str) -> Option<Self> {
-        let (name, rest) = text.split_once(',')?;
-        let name = name.trim();
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return None;
-        }
-        let (when, rest) = literal(rest)?;
-        let (text, rest) = literal(rest.trim_start().strip_prefix(',')?)?;
-        rest.trim_start().starts_with(')').then(|| Self {
-            name: name.to_owned(),
-            when: when.to_owned(),
-            text: text.to_owned(),
-        })
-    }
-}
-
-/// A string literal without escapes, and what follows it.
-fn literal(text: &str) -> Option<(&str, &str)> {
-    let (literal, rest) = text.trim_start().strip_prefix('"')?.split_once('"')?;
-    (!literal.contains('\\') && !literal.contains('\n')).then_some((literal, rest))
-}
-
-fn describe(hook: Hook, file: &str, line: u32) -> Result<Mutant, MutantError> {
-    let unknown = |word: &str| MutantError::UnknownWord { file: file.to_owned(), line, word: word.to_owned() };
+fn parse_when(text: &str, file: &str, name: &str) -> Result<(Kind, When), MutantError> {
+    let unknown =
+        |word: &str| MutantError::UnknownWord { file: file.to_owned(), name: name.to_owned(), word: word.to_owned() };
     let mut kind = None;
     let mut when = When::default();
-    for word in hook.when.split_whitespace() {
+    for word in text.split_whitespace() {
         let (key, values) = word.split_once('=').ok_or_else(|| unknown(word))?;
         match key {
             "kind" => kind = values.parse().map(Some).map_err(|_| unknown(word))?,
@@ -282,8 +254,8 @@ fn describe(hook: Hook, file: &str, line: u32) -> Result<Mutant, MutantError> {
         let has_protocol = |row: &StrategyRow| row.shape.has_descriptors && row.shape.blocks == Blocks::PerTile;
         when.strategies = Strategy::ALL.iter().copied().filter(|strategy| has_protocol(strategy.row())).collect();
     }
-    let kind = kind.ok_or_else(|| MutantError::NoKind { file: file.to_owned(), line, name: hook.name.clone() })?;
-    Ok(Mutant { name: hook.name, kind, when, text: hook.text, file: file.to_owned(), line })
+    let kind = kind.ok_or_else(|| MutantError::NoKind { file: file.to_owned(), name: name.to_owned() })?;
+    Ok((kind, when))
 }
 
 fn list<T: FromStr>(values: &str) -> Option<Vec<T>> {
@@ -320,22 +292,18 @@ mod tests {
     }
 
     #[test]
-    fn hooks_that_cannot_be_read_are_named() {
-        let fails = |text: &str| read(&[("a.cuh", text)]).expect_err(text);
-        assert!(matches!(fails("\nif (MUTANT(a, b, c))"), MutantError::Malformed { line: 2, .. }));
-        assert!(matches!(fails("MUTANT(a, \"kind=ordering shape=round\", \"t\")"), MutantError::UnknownWord { .. }));
-        assert!(matches!(fails("MUTANT(a, \"kind=ordering need=luck\", \"t\")"), MutantError::UnknownWord { .. }));
-        assert!(matches!(fails("MUTANT(a, \"strategy=lookback\", \"t\")"), MutantError::NoKind { .. }));
-        assert!(matches!(fails("MUTANT(a, \"\", \"\")"), MutantError::NoKind { .. }));
-        let twice = "MUTANT(a, \"kind=barrier\", \"t\") MUTANT(a, \"kind=barrier\", \"t\")";
-        assert!(matches!(fails(twice), MutantError::Twice { .. }));
-        let read = read(&[(
-            "b/c.cuh",
-            "MUTANT(a,\n  \"kind=barrier need=wrap,windows strategy=lookback\",\n \"t\") MUTANT(a, \"\", \"\")",
-        )]);
-        let mutant = &read.expect("well formed")[0];
-        assert_eq!((mutant.name.as_str(), mutant.kind, mutant.text.as_str()), ("a", Kind::Barrier, "t"));
-        assert_eq!((mutant.file.as_str(), mutant.line), ("cuda/b/c.cuh", 1));
-        assert_eq!(mutant.when.needs, [Need::Wrap, Need::Windows]);
+    fn what_cannot_be_read_is_named() {
+        let fault = |name, when| Fault { file: "a.cuh", line: 2, name, when, text: "t" };
+        let fails = |when| read(&[fault("a", when)]).expect_err(when);
+        let is_unknown = |error| matches!(error, MutantError::UnknownWord { name, .. } if name == "a");
+        assert!(is_unknown(fails("kind=ordering shape=round")));
+        assert!(is_unknown(fails("kind=ordering need=luck")));
+        assert!(is_unknown(fails("barrier")));
+        assert!(matches!(fails("strategy=lookback"), MutantError::NoKind { .. }));
+        let twice = read(&[fault("a", "kind=barrier"), fault("a", "kind=barrier")]);
+        assert!(matches!(twice, Err(MutantError::Twice { .. })));
+        let read = read(&[fault("a", "kind=barrier need=wrap,windows strategy=lookback")]).expect("well formed");
+        assert_eq!((read[0].kind, read[0].file.as_str(), read[0].line), (Kind::Barrier, "cuda/a.cuh", 2));
+        assert_eq!(read[0].when.needs, [Need::Wrap, Need::Windows]);
     }
 }

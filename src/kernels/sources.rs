@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+#[cfg(feature = "lab")]
+include!(concat!(env!("OUT_DIR"), "/woven_sources.rs"));
+
 // `KERNEL_SOURCES` and `HOST_SOURCES`, both `&[(&str, &str)]`, path below cuda/ and text, written by build.rs.
 include!(concat!(env!("OUT_DIR"), "/kernel_sources.rs"));
 
@@ -20,11 +23,19 @@ pub fn embedded() -> &'static [(&'static str, &'static str)] {
     KERNEL_SOURCES
 }
 
-/// What a host compiler needs for the kernels and the programs in `cuda/host/`: path below `cuda/` and text.
+/// The same with all faults and delays woven in, and what they are made of.
+#[cfg(feature = "lab")]
+pub fn woven() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_woven = |name: &str| WOVEN_SOURCES.iter().any(|(woven, _)| *woven == name);
+    KERNEL_SOURCES.iter().filter(move |(name, _)| !is_woven(name)).chain(WOVEN_SOURCES).copied()
+}
+
+/// What a host compiler needs for the kernels with all faults and for the programs in `cuda/host/`: path below `cuda/`
+/// and text.
 #[cfg(all(feature = "cpu", feature = "lab"))]
 pub(crate) fn for_host() -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_for_gpu_only = |name: &str| name.starts_with("gpu/") || name.ends_with(".cu");
-    KERNEL_SOURCES.iter().filter(move |(name, _)| !is_for_gpu_only(name)).chain(HOST_SOURCES).copied()
+    woven().filter(move |(name, _)| !is_for_gpu_only(name)).chain(HOST_SOURCES.iter().copied())
 }
 
 /// A source that includes a file which is not there.
@@ -44,13 +55,35 @@ pub struct SourceMissing {
 /// # Errors
 /// As [`flatten`].
 pub fn scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> {
-    static SOURCES: [OnceLock<String>; Kernel::ALL.len()] = [const { OnceLock::new() }; Kernel::ALL.len()];
-    let source = &SOURCES[kernel as usize];
+    static SOURCES: Flattened = [const { OnceLock::new() }; Kernel::ALL.len()];
+    scan_unit(kernel, &SOURCES, "", || embedded().to_vec())
+}
+
+/// The same with all faults and delays woven in: a definition before it chooses among them (`cuda/faults/hooks.cuh`).
+///
+/// # Errors
+/// As [`flatten`].
+#[cfg(feature = "lab")]
+pub fn woven_scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> {
+    static SOURCES: Flattened = [const { OnceLock::new() }; Kernel::ALL.len()];
+    scan_unit(kernel, &SOURCES, "#include \"faults/hooks.cuh\"\n", || woven().collect())
+}
+
+/// By kernel.
+type Flattened = [OnceLock<String>; Kernel::ALL.len()];
+
+fn scan_unit(
+    kernel: Kernel,
+    flattened: &'static Flattened,
+    before: &str,
+    files: impl FnOnce() -> Vec<(&'static str, &'static str)>,
+) -> Result<&'static str, SourceMissing> {
+    let source = &flattened[kernel as usize];
     if let Some(source) = source.get() {
         return Ok(source);
     }
-    let unit = format!("#include \"{}\"\n#include \"entry.cu\"\n", kernel.file());
-    let text = flatten(&[embedded(), &[("kernel.cu", &unit)]].concat(), "kernel.cu")?;
+    let unit = format!("{before}#include \"{}\"\n#include \"entry.cu\"\n", kernel.file());
+    let text = flatten(&[files().as_slice(), &[("kernel.cu", &unit)]].concat(), "kernel.cu")?;
     Ok(source.get_or_init(|| text))
 }
 
@@ -269,7 +302,13 @@ mod tests {
 
     #[test]
     fn the_embedded_sources_hold_no_host_files_and_fit_together() {
-        assert!(embedded().iter().all(|(name, _)| !name.starts_with("host/") && !name.starts_with("peers/")));
+        let others = ["faults/", "host/", "peers/"];
+        assert!(embedded().iter().all(|(name, _)| others.iter().all(|folder| !name.starts_with(folder))));
+        // No fault, delay or counter stands in a kernel's text.
+        for (name, text) in embedded().iter().filter(|(name, _)| !name.starts_with("gpu/")) {
+            let hook = ["MUTANT", "DELAY_POINT", "count_lookback"].into_iter().find(|hook| text.contains(hook));
+            assert_eq!(hook, None, "cuda/{name}");
+        }
         for &kernel in Kernel::ALL {
             let source = scan_source(kernel).expect("its file and entry.cu fit");
             assert!(source.contains("lookback_entry") && source.contains(&format!("DEVICE void {}(", kernel.name())));

@@ -36,7 +36,7 @@
 
 #include <initializer_list>
 
-#include "../../mutants.cuh"
+#include "../../faults/hooks.cuh"
 #include "../../operators.cuh"
 #include "callbacks.h"
 

@@ -1,0 +1,43 @@
+// What is woven into the kernels from the .toml files of this folder (`src/kernels/weave.rs`). `MUTANT(name)` is true in
+// the build (or, on the CPU device, the launch) that chose this fault, and `false` at compile time in every other: the
+// kernels with all of it woven in and nothing chosen are the same to the last byte of their cubins as without
+// (tests/compile_kernels.rs). Detectors that miss a fault are worth nothing against the bug that it stands for
+// (`lookback stress --mutants`).
+#pragma once
+
+#include "../abi.h"
+
+namespace lookback {
+
+// The number of a name: FNV-1a (Fowler, Noll, Vo), 32 bits. 0 is no mutant.
+constexpr lookback_u32 mutant_number(const char* name) {
+  lookback_u32 hash = 2166136261u;
+  for (; *name != 0; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619u;
+  return hash;
+}
+
+template <lookback_u32 number_>
+struct mutant {
+  // An enumerator and no static member: those become variables of the module.
+  enum : lookback_u32 { number = number_ };
+};
+
+}  // namespace lookback
+
+#define MUTANT_NUMBER(name) ::lookback::mutant< ::lookback::mutant_number(#name)>::number
+
+#if defined(LOOKBACK_MUTANTS_AT_RUN_TIME)
+#define MUTANT(name) (::lookback::host::current()->mutant == MUTANT_NUMBER(name))
+#elif defined(LOOKBACK_MUTANT)
+#define MUTANT(name) (MUTANT_NUMBER(name) == LOOKBACK_MUTANT)
+#else
+#define MUTANT(name) false
+#endif
+
+// A place where a stress build may lose time. On the CPU device delays are the schedule's business: every protocol access
+// is a place where it may switch.
+#if defined(LOOKBACK_STRESS)
+#define DELAY_POINT(name) ::lookback::lose_time(MUTANT_NUMBER(name), 0, lookback_stress_state.delay_rate)
+#else
+#define DELAY_POINT(name)
+#endif
