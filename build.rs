@@ -112,6 +112,25 @@ fn embed_faults(root: &Path, woven: &[Woven], output: &Path) {
     write(&output.join("woven_sources.rs"), &(sources + "];\n"));
 }
 
+/// Writes `cuda/` as the host's compiler reads it, with all faults, and says where it is.
+#[cfg(feature = "cpu")]
+fn write_woven_tree(root: &Path, output: &Path, woven: &[Woven]) -> PathBuf {
+    let tree = output.join("woven/cuda");
+    let is_source = |path: &PathBuf| ["h", "cuh", "cpp"].iter().any(|kind| path.extension() == Some(kind.as_ref()));
+    for path in files_below(root).into_iter().filter(is_source) {
+        let name = name_below(root, &path);
+        let text = match woven.iter().find(|woven| woven.name == name) {
+            Some(woven) => woven.text.clone(),
+            None => std::fs::read_to_string(&path).expect("the file can be read"),
+        };
+        let copy = tree.join(name);
+        std::fs::create_dir_all(copy.parent().expect("it is in a folder")).expect("OUT_DIR can be written");
+        // The compiler names the file that one can edit.
+        write(&copy, &format!("#line 1 {:?}\n{text}", path.to_str().expect("the path is UTF-8")));
+    }
+    tree
+}
+
 /// Compiles `cuda/host/instantiate.cpp` once an instance, and writes `instances.rs`: the table that finds
 /// the kernels of an instance. VT, block size and all other choices are run-time values on the CPU device,
 /// so there is nothing else to compile.
@@ -119,18 +138,7 @@ fn embed_faults(root: &Path, woven: &[Woven], output: &Path) {
 fn compile_cpu_kernels(root: &Path, output: &Path, woven: &[Woven]) {
     // A namespace of their own: the linker keeps one of two functions that have the same name.
     const WITH_MUTANTS_TEXT: &str = "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n#define lookback lookback_with_mutants\n";
-    let host = output.join("woven/cuda/host");
-    for path in files_below(root).iter().filter(|path| ["h", "cuh", "cpp"].iter().any(|kind| path.extension() == Some(kind.as_ref()))) {
-        let name = name_below(root, path);
-        let text = match woven.iter().find(|woven| woven.name == name) {
-            Some(woven) => woven.text.clone(),
-            None => std::fs::read_to_string(path).expect("the file can be read"),
-        };
-        let copy = output.join("woven/cuda").join(name);
-        std::fs::create_dir_all(copy.parent().expect("it is in a folder")).expect("OUT_DIR can be written");
-        // The compiler names the file that one can edit.
-        write(&copy, &format!("#line 1 {:?}\n{text}", path.to_str().expect("the path is UTF-8")));
-    }
+    let host = write_woven_tree(root, output, woven).join("host");
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").opt_level(2).debug(false).extra_warnings(true).include(&host).include(output);
     // Kernels neither throw nor ask for types; the running thread's context is one load away if the

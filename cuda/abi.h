@@ -110,7 +110,7 @@ struct lookback_launch {
   lookback_u64 stride;  // distance of a Hillis-Steele step or a Blelloch level
   lookback_u64 capacity;  // descriptors in the workspace: what the clean-up at the wrap clears
   lookback_u32 lead;    // elements from a boundary of an access at or below `input` to `input`
-  lookback_u32 host_epoch;  // read by the mutant that trusts the host's epoch, and by nobody else; 0
+  lookback_u32 host_epoch;  // read by the fault that trusts the host's epoch, and by nobody else; 0
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

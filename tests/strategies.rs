@@ -369,7 +369,7 @@ fn every_bit_of_the_epoch_counts() {
             schedule: Schedule::Random { preemption: 0.5 },
             ..CpuSettings::default()
         });
-        for bit in 1..abi::LOOKBACK_MAXIMUM_EPOCH.ilog2() {
+        for bit in 1..=abi::LOOKBACK_MAXIMUM_EPOCH.ilog2() {
             // Epoch 1, then one that differs from it in one bit.
             for (seed, completed) in [(1, 0), (2, 1 << bit)] {
                 device.set_completed_epochs(completed);
@@ -698,6 +698,9 @@ fn tickets_need_one_resident_block_and_static_ids_need_order() {
     for seed in 0..8 {
         run(&mut CpuDevice::new(settings), &ahead, seed).expect("one block takes all tiles");
     }
+    // Its blocks take tiles in turn: with static ids all of them would have to be there at once.
+    let config = ScanConfig { tile_order: TileOrder::Static, ..small_tile(2) };
+    assert!(matches!(Plan::new(&ScanRequest { config, ..ahead }), Err(ConfigError::StaticOrder("lookahead"))));
 }
 
 #[test]

@@ -74,7 +74,7 @@ macro_rules! operators {
     };
 }
 
-/// The instances whose kernels the CPU device also has with mutants to choose from at run time (`cuda/mutants.cuh`):
+/// The instances whose kernels the CPU device also has with mutants to choose from at run time (`cuda/faults`):
 /// values of 1, 4, 8 and 16 bytes, and the operators that are not commutative.
 macro_rules! with_mutants {
     ($reader:ident) => {

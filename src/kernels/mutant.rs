@@ -215,7 +215,8 @@ const OF_HOST: [(&str, &str, &str); 2] = [
 ];
 
 fn read(faults: &[Fault]) -> Result<Vec<Mutant>, MutantError> {
-    let of_kernels = faults.iter().map(|&Fault { file, line, name, when, text }| (format!("cuda/{file}"), line, name, when, text));
+    let of_kernels =
+        faults.iter().map(|&Fault { file, line, name, when, text }| (format!("cuda/{file}"), line, name, when, text));
     // They are in no kernel: this file stands for them.
     let of_host = OF_HOST.into_iter().map(|(name, when, text)| (file!().to_owned(), 1, name, when, text));
     let mut mutants: Vec<Mutant> = Vec::new();

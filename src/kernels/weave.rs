@@ -361,7 +361,8 @@ fn functions(text: &str, tokens: &[Range<usize>]) -> Vec<(String, Range<usize>)>
                     let name = words[at + 1..].iter().take_while(|&&word| word != ":").last();
                     Scope::Struct((*name.unwrap_or(&"")).to_owned())
                 } else if let Some(name) = called.and_then(|at| at.checked_sub(1)).map(|at| words[at]) {
-                    let of = open.iter().filter_map(|scope| if let Scope::Struct(name) = scope { Some(name) } else { None });
+                    let of =
+                        open.iter().filter_map(|scope| if let Scope::Struct(name) = scope { Some(name) } else { None });
                     let path: Vec<&str> = of.map(String::as_str).chain([name]).collect();
                     Scope::Function(path.join("::"), index + 1)
                 } else {

@@ -91,6 +91,12 @@ pub enum ConfigError {
         "the strategy '{strategy}' works in the output, so it scans one type of values, not {problem}; choose 'auto'"
     )]
     WorksInOutput { strategy: &'static str, problem: String },
+    /// Tiles in the order of block indices, where blocks that stay take them in turn.
+    #[error(
+        "the blocks of the strategy '{0}' take tiles in turn, and with the tile order 'static' a tile would wait for blocks \
+         that may never start; choose 'ticket'"
+    )]
+    StaticOrder(&'static str),
     /// The operator is not defined on the element type.
     #[error(transparent)]
     NoSuchInstance(#[from] NoSuchInstance),

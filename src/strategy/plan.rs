@@ -2,7 +2,7 @@
 //! plan.
 
 use super::planner::{Planner, access_width};
-use super::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
+use super::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy, TileOrder};
 use crate::abi;
 use crate::element::{Instance, Problem};
 
@@ -113,7 +113,11 @@ impl Plan {
         if request.in_place && problem.input() != problem.output() {
             return Err(ConfigError::InPlace { input: problem.input(), output: problem.output() });
         }
-        if request.strategy.row().shape.works_in_output && [problem.input(), problem.output()] != [problem.state(); 2] {
+        let shape = request.strategy.row().shape;
+        if shape.blocks == Blocks::Persistent && shape.has_descriptors && tile_order == TileOrder::Static {
+            return Err(ConfigError::StaticOrder(request.strategy.name()));
+        }
+        if shape.works_in_output && [problem.input(), problem.output()] != [problem.state(); 2] {
             return Err(ConfigError::WorksInOutput { strategy: request.strategy.name(), problem: problem.to_string() });
         }
         let published_bytes = problem.published().bytes();
@@ -125,7 +129,7 @@ impl Plan {
         let config =
             KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
         Ok(Planner {
-            shape: request.strategy.row().shape,
+            shape,
             config,
             problem,
             n: request.n,

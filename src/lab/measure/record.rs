@@ -310,7 +310,7 @@ impl FigureRecord {
             stored.is_some_and(|stored| !follows(stored, *value, *rounding))
         };
         let (name, stored, value, _) = derived.into_iter().find(is_wrong)?;
-        Some(format!("its {name} is {}, and its samples come to {value:?}", stored?))
+        Some(format!("its {name} is {}, and its samples come to {value}", stored?))
     }
 
     /// Whether its percentage is that of this figure of the copy, if both are there.

@@ -1,5 +1,5 @@
 //! Stress of the scan kernels on a GPU: launches disturbed on purpose, every element of every output compared,
-//! for the kernels as they are and for each fault on purpose (`cuda/mutants.cuh`).
+//! for the kernels as they are and for each fault on purpose (`cuda/faults`).
 //!
 //! What is run is drawn from a seed, case by case ([`StressCase`]): types, operators, modes, layouts and small
 //! tiles; tiny grids and grids far beyond what can be resident; delays inside the kernels; one block a
