@@ -563,8 +563,8 @@ impl Format for SweepRecord {
     }
 
     fn contradiction(&self) -> Option<String> {
-        // A key: what is measured in the same rounds.
-        let rounds = |row: &SweepRow| format!("{:?}", (row.element, row.operator, row.n, row.offsets, row.pass));
+        // What is measured in the same rounds.
+        let rounds = |row: &SweepRow| format!("{:?}", (row.element, row.operator, row.n, row.offsets, row.pass)); // a key
         let copies = self.rows.iter().filter(|row| row.subject == Subject::Memcpy.name());
         let copies: HashMap<String, &SweepRow> = copies.map(|copy| (rounds(copy), copy)).collect();
         self.rows.iter().find_map(|row| {
