@@ -1,7 +1,7 @@
 //! The faults that the kernels can be given on purpose. A row of `cuda/faults` is all there is to one: `build.rs` weaves
 //! it into the kernels and lists it here.
 //!
-//! Its `when` is a list of key=value[,value] separated by blanks; what is absent is any:
+//! Its `when` is a list of `key=value[,value]` separated by blanks; what is absent is any:
 //!
 //! | key | values |
 //! |---|---|
