@@ -72,21 +72,31 @@ struct Woven {
     text: String,
 }
 
-/// Weaves what is in `cuda/faults` into the kernels' sources.
+/// Weaves what is in `cuda/faults`, and what follows from the rules, into the kernels' sources.
 #[cfg(any(feature = "cpu", feature = "lab"))]
 fn woven_kernels(root: &Path) -> Vec<Woven> {
     let folder = root.join("faults");
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let is_of_kernels = |name: &String| !["faults/", "gpu/", "host/", "peers/"].iter().any(|of| name.starts_with(of));
+    let mut files = files_below(&folder);
+    files.retain(|file| file.extension().is_some_and(|kind| kind == "toml"));
     let mut all: Vec<Woven> = Vec::new();
-    for file in files_below(&folder).into_iter().filter(|file| file.extension().is_some_and(|kind| kind == "toml")) {
-        let name = name_below(&folder, &file.with_extension("cuh"));
-        let text = |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let kernels = files_below(root).into_iter().filter(|file| file.extension().is_some_and(|kind| kind == "cuh"));
+    for name in kernels.map(|file| name_below(root, &file)).filter(is_of_kernels) {
+        let by_hand = folder.join(&name).with_extension("toml");
+        let has_faults = files.iter().position(|file| *file == by_hand).map(|at| files.swap_remove(at)).is_some();
         let weave = || {
-            let mut faults = weave::Faults::parse(&text(&file)?)?;
-            let text = faults.weave(&text(&root.join(&name))?)?;
+            let mut faults = if has_faults { weave::Faults::parse(&read(&by_hand)?)? } else { weave::Faults::default() };
+            let text = faults.weave(&read(&root.join(&name))?)?;
             Ok(Woven { name: name.clone(), faults, text })
         };
-        let woven = weave().unwrap_or_else(|error: String| panic!("cuda/{}: {error}", name_below(root, &file)));
-        all.push(woven);
+        let woven = weave().unwrap_or_else(|error: String| panic!("cuda/faults for cuda/{name}: {error}"));
+        if has_faults || !woven.faults.faults.is_empty() {
+            all.push(woven);
+        }
+    }
+    if let Some(file) = files.first() {
+        panic!("cuda/{}: there is no kernel file of this name", name_below(root, file));
     }
     all
 }
@@ -100,10 +110,10 @@ fn embed_faults(root: &Path, woven: &[Woven], output: &Path) {
     writeln!(sources, "    (\"faults/hooks.cuh\", {hooks:?}),").expect("writing to a String");
     for Woven { name: file, faults, text } in woven {
         writeln!(sources, "    ({file:?}, {text:?}),").expect("writing to a String");
-        for weave::Fault { name, when, text, line, .. } in &faults.faults {
+        for weave::Fault { name, when, text, line, rule, .. } in &faults.faults {
             writeln!(
                 rows,
-                "    Fault {{ file: {file:?}, line: {line}, name: {name:?}, when: {when:?}, text: {text:?} }},"
+                "    Fault {{ file: {file:?}, line: {line}, name: {name:?}, rule: {rule:?}, when: {when:?}, text: {text:?} }},"
             )
             .expect("writing to a String");
         }

@@ -10,6 +10,7 @@ use crate::lab::recorder::write_atomically;
 use crate::lab::stress::detector::{Cell, Detector, Limits, NoMemory};
 use crate::lab::stress::detectors::DetectorName;
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
+use crate::lab::stress::selection::select;
 use crate::lab::stress::search::{Census, Search, search, shrink};
 use crate::lab::stress::table::{KillTable, MutantOutcome, Row};
 use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
@@ -46,7 +47,7 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
     arguments.check()?;
     let case = arguments.replay.as_deref().unwrap_or_default();
     match arguments.mode() {
-        Mode::List => list(&mut console),
+        Mode::List => list(arguments, &mut console),
         Mode::Replay => replay_case(case, arguments.replay_lines.unwrap_or(REPLAYED_LINES), &mut console),
         Mode::ReplayWatched => replay_under_thread_sanitizer(case, &mut console),
         Mode::ReplayOnGpu => gpu_replay(case, arguments, &mut console),
@@ -76,8 +77,8 @@ fn usage(error: impl std::fmt::Display) -> CliError {
     CliError::Usage(error.to_string())
 }
 
-fn list(console: &mut Console) -> Result<u8, CliError> {
-    let mutants = Mutant::all().map_err(usage)?;
+fn list(arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
+    let mutants = select(&arguments.of, None, 0).map_err(usage)?;
     let names = mutants.iter().map(|mutant| mutant.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for mutant in mutants {
@@ -265,7 +266,7 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         threads: threads(arguments),
         stop: Some(stop),
     };
-    let mutants = Mutant::all().map_err(usage)?;
+    let mutants = select(&arguments.of, arguments.sample, arguments.seed).map_err(usage)?;
     let (name, processors) = processor();
     let mut table = KillTable {
         program: format!("lookback {}", env!("CARGO_PKG_VERSION")),
@@ -275,7 +276,7 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         machine: BTreeMap::from([("processor".to_owned(), format!("{name}, {processors} processors"))]),
         detectors: chosen.clone(),
         unmutated: BTreeMap::new(),
-        mutants: mutants.iter().map(Row::new).collect(),
+        mutants: mutants.iter().copied().map(Row::new).collect(),
     };
     // By kind, so that the table reads in groups.
     table.mutants.sort_by_key(|row| row.kind);
@@ -286,7 +287,7 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     for (name, detector) in &mut detectors {
         if let Ok(asked) = detector {
             console.show_progress(format!("{name}: preparing"));
-            if let Err(why) = asked.prepare(&mutants.iter().collect::<Vec<_>>(), &limits) {
+            if let Err(why) = asked.prepare(&mutants, &limits) {
                 *detector = Err(or_interrupted(why));
             }
         }

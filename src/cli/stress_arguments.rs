@@ -78,6 +78,12 @@ pub struct StressArguments {
     /// Ask every detector about every mutant
     #[arg(long)]
     pub mutants: bool,
+    /// Of these mutants alone: names, kernel files or folders (cuda/scan), rules
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub of: Vec<String>,
+    /// And of so many of the others, drawn by --seed
+    #[arg(long, value_name = "N")]
+    pub sample: Option<u64>,
     /// Detectors to ask [default: all that need no GPU, with --device cuda all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
     pub detectors: Option<Vec<DetectorName>>,
@@ -139,6 +145,8 @@ impl StressArguments {
         refuse_idle([
             ("--memory", self.memory.is_some(), mode != Mode::CampaignOnGpu, of_cpu),
             ("--threads", self.threads.is_some(), mode != Mode::CampaignOnGpu, of_cpu),
+            ("--of", !self.of.is_empty(), is_table || mode == Mode::List, of_table),
+            ("--sample", self.sample.is_some(), is_table, of_table),
             ("--detectors", self.detectors.is_some(), is_table, of_table),
             ("--add", self.add.is_some(), is_table, of_table),
             ("--output", self.output.is_some(), is_table, of_table),
@@ -199,14 +207,17 @@ mod tests {
 
     /// The words that choose each mode, and the options that have an effect in it.
     const MODES: [(Mode, &[&str], &[&str]); 7] = [
-        (Mode::List, &["--list-mutants"], &["quiet"]),
+        (Mode::List, &["--list-mutants"], &["of", "quiet"]),
         (Mode::Replay, &["--replay=seed=1"], &["replay-lines", "quiet"]),
         (Mode::ReplayWatched, &["--replay=thread-sanitizer seed=1"], &["quiet"]),
         (Mode::ReplayOnGpu, &["--replay=gpu-stress-1"], &["device", "seconds", "format", "quiet"]),
         (
             Mode::Table,
             &["--mutants"],
-            &["device", "runs", "seconds", "seed", "threads", "detectors", "add", "format", "output", "quiet"],
+            &[
+                "device", "runs", "seconds", "seed", "threads", "of", "sample", "detectors", "add", "format", "output",
+                "quiet",
+            ],
         ),
         (Mode::Campaign, &["--quiet"], &["device", "runs", "seconds", "seed", "memory", "threads", "mutant", "format"]),
         (Mode::CampaignOnGpu, &["--device=cuda"], &["runs", "seconds", "seed", "mutant", "format", "quiet"]),

@@ -1,5 +1,5 @@
-//! The faults that the kernels can be given on purpose. A row of `cuda/faults` is all there is to one: `build.rs` weaves
-//! it into the kernels and lists it here.
+//! The faults that the kernels can be given on purpose: rows of `cuda/faults`, and what follows from the rules of
+//! `src/kernels/rules.rs`. `build.rs` weaves them into the kernels and lists them here.
 //!
 //! Its `when` is a list of `key=value[,value]` separated by blanks; what is absent is any:
 //!
@@ -13,22 +13,27 @@
 //! | `mode` | `inclusive`, `exclusive`, `inclusive-minus-input` |
 //! | `need` | [`Need`]: more than the plain drawing gives |
 
+use super::sources::scan_source;
 pub use crate::element::OPERATORS_WITH_MUTANTS;
+use crate::element::{ElementType, Instance, Operator};
 use crate::names::named;
-use crate::strategy::{Blocks, Composition, Descriptor, Mode, Pattern, Strategy, StrategyRow};
+use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::{Blocks, Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyRow};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
 include!(concat!(env!("OUT_DIR"), "/faults.rs"));
 
-/// A row of `cuda/faults`.
+/// A row of `cuda/faults`, or what follows from a rule.
 struct Fault {
     /// The kernel file, below `cuda/`.
     file: &'static str,
     /// Where its first edit stands there.
     line: u32,
     name: &'static str,
+    /// The rule that it follows from.
+    rule: Option<&'static str>,
     when: &'static str,
     text: &'static str,
 }
@@ -120,6 +125,8 @@ pub struct Mutant {
     pub name: String,
     /// What it breaks.
     pub kind: Kind,
+    /// The rule that it follows from; `None` where somebody thought of it.
+    pub rule: Option<&'static str>,
     /// Where it can show.
     pub when: When,
     /// What it is, in a few words.
@@ -145,6 +152,10 @@ pub enum MutantError {
     /// A name that no fault has.
     #[error("there is no mutant '{name}'; `lookback stress --list-mutants` lists them")]
     Unknown { name: String },
+    /// A word that names no fault.
+    #[error("'{word}' names no fault: give names of faults, kernel files, folders or rules; `lookback stress --list-mutants` \
+        lists them")]
+    NoneOf { word: String },
 }
 
 impl Mutant {
@@ -216,16 +227,23 @@ const OF_HOST: [(&str, &str, &str); 2] = [
 
 fn read(faults: &[Fault]) -> Result<Vec<Mutant>, MutantError> {
     let of_kernels =
-        faults.iter().map(|&Fault { file, line, name, when, text }| (format!("cuda/{file}"), line, name, when, text));
+        faults.iter().map(|fault| (format!("cuda/{}", fault.file), fault.line, fault.name, fault.rule, fault.when, fault.text));
     // They are in no kernel: this file stands for them.
-    let of_host = OF_HOST.into_iter().map(|(name, when, text)| (file!().to_owned(), 1, name, when, text));
+    let of_host = OF_HOST.into_iter().map(|(name, when, text)| (file!().to_owned(), 1, name, None, when, text));
     let mut mutants: Vec<Mutant> = Vec::new();
-    for (file, line, name, when, text) in of_kernels.chain(of_host) {
+    for (file, line, name, rule, when, text) in of_kernels.chain(of_host) {
         if mutants.iter().any(|mutant| mutant.name == name) {
             return Err(MutantError::Twice { file, name: name.to_owned() });
         }
-        let (kind, when) = parse_when(when, &file, name)?;
-        mutants.push(Mutant { name: name.to_owned(), kind, when, text: text.to_owned(), file, line });
+        let (kind, mut when) = parse_when(when, &file, name)?;
+        if when.strategies.is_empty() {
+            when.strategies = usual_strategies(kind, &when, rule.map(|_| file.as_str()));
+            // A file that no strategy includes, such as that of the copy, has nothing to do with a scan.
+            if rule.is_some() && when.strategies.is_empty() {
+                continue;
+            }
+        }
+        mutants.push(Mutant { name: name.to_owned(), kind, rule, when, text: text.to_owned(), file, line });
     }
     Ok(mutants)
 }
@@ -248,15 +266,32 @@ fn parse_when(text: &str, file: &str, name: &str) -> Result<(Kind, When), Mutant
             _ => return Err(unknown(word)),
         }
     }
-    // A layout or an epoch is only there where each tile has a block and a descriptor.
-    if when.strategies.is_empty()
-        && (!when.layouts.is_empty() || matches!(kind, Some(Kind::Protocol | Kind::Ordering | Kind::Harmless)))
-    {
-        let has_protocol = |row: &StrategyRow| row.shape.has_descriptors && row.shape.blocks == Blocks::PerTile;
-        when.strategies = Strategy::ALL.iter().copied().filter(|strategy| has_protocol(strategy.row())).collect();
-    }
     let kind = kind.ok_or_else(|| MutantError::NoKind { file: file.to_owned(), name: name.to_owned() })?;
     Ok((kind, when))
+}
+
+/// The strategies that reach a fault which names none; empty is any. `derived_in` is the kernel file of one by rule: those
+/// reach it whose kernels include it.
+fn usual_strategies(kind: Kind, when: &When, derived_in: Option<&str>) -> Vec<Strategy> {
+    let all = || Strategy::ALL.iter().copied();
+    let reads = |strategy: Strategy, file: &str| {
+        let sum = Instance::new(ElementType::U32, Operator::Sum);
+        let plan = sum.ok().and_then(|sum| {
+            Plan::new(&ScanRequest::aligned(sum, strategy, Mode::Inclusive, ScanConfig::default(), 1 << 16)).ok()
+        });
+        let begins = format!("#line 1 \"{file}\"\n");
+        let is_in = |kernel| scan_source(kernel).is_ok_and(|source| source.contains(&begins));
+        plan.is_some_and(|plan| plan.steps.iter().any(|step| is_in(step.kernel)))
+    };
+    // A layout or an epoch is only there where each tile has a block and a descriptor.
+    let has_protocol = |row: &StrategyRow| row.shape.has_descriptors && row.shape.blocks == Blocks::PerTile;
+    match derived_in {
+        Some(file) => all().filter(|&strategy| reads(strategy, file)).collect(),
+        None if !when.layouts.is_empty() || matches!(kind, Kind::Protocol | Kind::Ordering | Kind::Harmless) => {
+            all().filter(|strategy| has_protocol(strategy.row())).collect()
+        }
+        None => Vec::new(),
+    }
 }
 
 fn list<T: FromStr>(values: &str) -> Option<Vec<T>> {
@@ -294,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let fault = |name, when| Fault { file: "a.cuh", line: 2, name, when, text: "t" };
+        let fault = |name, when| Fault { file: "a.cuh", line: 2, name, rule: None, when, text: "t" };
         let fails = |when| read(&[fault("a", when)]).expect_err(when);
         let is_unknown = |error| matches!(error, MutantError::UnknownWord { name, .. } if name == "a");
         assert!(is_unknown(fails("kind=ordering shape=round")));

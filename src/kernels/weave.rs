@@ -10,6 +10,9 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use toml::{Table, Value};
 
+#[path = "rules.rs"]
+mod rules;
+
 /// Where something is woven into a kernel, and what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Edit {
@@ -46,16 +49,33 @@ pub struct Fault {
     pub text: String,
     /// The line of its first edit in the kernel, from 1.
     pub line: usize,
+    /// The rule that it follows from; `None` for one that its file describes.
+    pub rule: Option<&'static str>,
     edits: Vec<Edit>,
 }
 
-/// What can be woven into one kernel file.
+/// What a file says of faults that follow from rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
+struct Remark {
+    /// One of them by its name.
+    name: Option<String>,
+    /// All in this function; without name and function, all of the file.
+    function: Option<String>,
+    /// When they can show, beside what the rule says.
+    when: Option<String>,
+    /// Why nothing goes wrong with it.
+    equivalent: Option<String>,
+}
+
+/// What can be woven into one kernel file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     /// In the order of the file.
     pub faults: Vec<Fault>,
     /// What is woven in with every fault: delays and counters.
     probes: Vec<Edit>,
+    /// Of the faults by rule; the last that fits says when.
+    remarks: Vec<Remark>,
 }
 
 impl Faults {
@@ -65,7 +85,7 @@ impl Faults {
     /// When it is not laid out as docs/stress.md says.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
-        check_keys(&table, &["fault", "probe"])?;
+        check_keys(&table, &["fault", "probe", "derived"])?;
         let mut names = BTreeSet::new();
         let mut faults = Vec::new();
         for table in tables(&table, "fault")? {
@@ -85,23 +105,26 @@ impl Faults {
                 return Err(in_fault("it changes nothing; give it an [[fault.edit]]".to_owned()));
             }
             let (when, text) = (word(table, "when").map_err(in_fault)?, word(table, "text").map_err(in_fault)?);
-            faults.push(Fault { when, text, line: 0, edits, name });
+            faults.push(Fault { when, text, line: 0, rule: None, edits, name });
         }
         let probes: Result<Vec<_>, _> = tables(&table, "probe")?.into_iter().map(Edit::parse).collect();
-        Ok(Self { faults, probes: probes.map_err(|error| format!("a probe: {error}"))? })
+        let probes = probes.map_err(|error| format!("a probe: {error}"))?;
+        let remarks: Result<Vec<_>, _> = tables(&table, "derived")?.into_iter().map(Remark::parse).collect();
+        let remarks = remarks.map_err(|error| format!("a remark on derived faults: {error}"))?;
+        Ok(Self { faults, probes, remarks })
     }
 
-    /// The kernel file with all of it woven in, on the lines on which it stood: `MUTANT(name)` chooses a fault. The
-    /// faults learn their lines.
+    /// The kernel file with all of it woven in, and with every fault that follows from a rule, on the lines on which it
+    /// stood: `MUTANT(name)` chooses a fault. The faults learn their lines, and those by rule are added.
     ///
     /// # Errors
-    /// When an edit does not match exactly once, or two edits cut across each other.
+    /// When an edit does not match exactly once, or two edits cut across each other, or a remark speaks of nothing.
     pub fn weave(&mut self, kernel: &str) -> Result<String, String> {
         let source = Source::new(kernel);
         let mut places = Vec::new();
         for probe in &self.probes {
             let range = source.find(probe).map_err(|error| format!("a probe: {error}"))?;
-            places.push(Place { range, edit: probe, fault: None });
+            places.push(Place { range, form: probe.form, text: probe.text.clone(), fault: None });
         }
         for fault in &mut self.faults {
             for (index, edit) in fault.edits.iter().enumerate() {
@@ -109,15 +132,80 @@ impl Faults {
                 if index == 0 {
                     fault.line = source.line(range.start);
                 }
-                places.push(Place { range, edit, fault: Some(fault.name.as_str()) });
+                places.push(Place { range, form: edit.form, text: edit.text.clone(), fault: Some(fault.name.clone()) });
             }
         }
+        self.add_derived(&source, &mut places)?;
         // The outermost first; what stands before the rest of its place first.
-        places.sort_by_key(|place| (place.range.start, place.edit.form != Form::Before, usize::MAX - place.range.end));
+        places.sort_by_key(|place| (place.range.start, place.form != Form::Before, usize::MAX - place.range.end));
         let mut woven = String::new();
         let end = source.append(0..kernel.len(), &places, &mut woven)?;
         debug_assert_eq!(end, places.len());
         Ok(woven)
+    }
+
+    /// Adds what follows from the rules, less what the file has by hand, and what it says of it.
+    fn add_derived(&mut self, source: &Source<'_>, places: &mut Vec<Place>) -> Result<(), String> {
+        let mut is_used = vec![false; self.remarks.len()];
+        for rules::Derived { name, function, kind, rule, text, edits } in rules::derive(source) {
+            let is_by_hand = |(range, form, text): &(Range<usize>, Form, String)| {
+                let same = |place: &&Place| place.range == *range && place.form == *form && place.text == *text;
+                places.iter().find(same).and_then(|place| place.fault.as_ref())
+            };
+            let by_hand: Vec<_> = edits.iter().map(is_by_hand).collect();
+            if by_hand[0].is_some() && by_hand.iter().all(|fault| *fault == by_hand[0]) {
+                continue;
+            }
+            if self.faults.iter().any(|fault| fault.name == name) {
+                return Err(format!("there are two faults '{name}', the second by a rule"));
+            }
+            let (mut when, mut text, mut kind) = (String::new(), text, kind);
+            for (remark, is_used) in self.remarks.iter().zip(&mut is_used) {
+                let fits = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+                if !fits(&remark.name, &name) || !fits(&remark.function, &function) {
+                    continue;
+                }
+                *is_used = true;
+                if let Some(more) = &remark.when {
+                    when.clone_from(more);
+                }
+                if let Some(reason) = &remark.equivalent {
+                    kind = "harmless";
+                    text = format!("{text}: {reason}");
+                }
+            }
+            let line = source.line(edits[0].0.start);
+            places.extend(edits.into_iter().map(|(range, form, text)| Place {
+                range,
+                form,
+                text,
+                fault: Some(name.clone()),
+            }));
+            let when = format!("kind={kind} {when}").trim().to_owned();
+            self.faults.push(Fault { name, when, text, line, rule: Some(rule), edits: Vec::new() });
+        }
+        match self.remarks.iter().zip(&is_used).find(|(_, is_used)| !**is_used) {
+            Some((Remark { name, function, .. }, _)) => {
+                let of = name.as_deref().or(function.as_deref()).unwrap_or("the file");
+                Err(format!("a remark on derived faults speaks of {of}, and no rule gives one there"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Remark {
+    fn parse(table: &Table) -> Result<Self, String> {
+        check_keys(table, &["name", "in", "when", "equivalent"])?;
+        let word = |key| if table.contains_key(key) { word(table, key).map(Some) } else { Ok(None) };
+        let remark = Self { name: word("name")?, function: word("in")?, when: word("when")?, equivalent: word("equivalent")? };
+        if remark.when.is_none() && remark.equivalent.is_none() {
+            return Err("it has neither 'when' nor 'equivalent'".to_owned());
+        }
+        if remark.equivalent.is_some() && remark.name.is_none() {
+            return Err("say by 'name' which fault is equivalent".to_owned());
+        }
+        Ok(remark)
     }
 }
 
@@ -165,12 +253,14 @@ fn tables<'a>(table: &'a Table, key: &str) -> Result<Vec<&'a Table>, String> {
 }
 
 /// An edit where it belongs.
-struct Place<'a> {
+struct Place {
     /// The bytes of the anchor.
     range: Range<usize>,
-    edit: &'a Edit,
+    form: Form,
+    /// What stands in its place, or before it.
+    text: String,
     /// `None` is a probe.
-    fault: Option<&'a str>,
+    fault: Option<String>,
 }
 
 /// A kernel file, its tokens and its functions.
@@ -190,6 +280,28 @@ impl<'a> Source<'a> {
 
     fn line(&self, at: usize) -> usize {
         1 + self.text[..at].matches('\n').count()
+    }
+
+    fn word(&self, token: usize) -> &'a str {
+        self.tokens.get(token).map_or("", |range| &self.text[range.clone()])
+    }
+
+    /// The token that closes the parenthesis at `open`.
+    fn closing(&self, open: usize) -> Option<usize> {
+        let mut depth = 0;
+        (open..self.tokens.len()).find(|&at| {
+            depth += i32::from(self.word(at) == "(") - i32::from(self.word(at) == ")");
+            depth == 0
+        })
+    }
+
+    /// The token that opens the parenthesis at `close`.
+    fn opening(&self, close: usize) -> Option<usize> {
+        let mut depth = 0;
+        (0..=close).rev().find(|&at| {
+            depth += i32::from(self.word(at) == ")") - i32::from(self.word(at) == "(");
+            depth == 0
+        })
     }
 
     /// The bytes of an edit's anchor.
@@ -240,7 +352,7 @@ impl<'a> Source<'a> {
     }
 
     /// Appends these bytes with the places in them, of which `places` begins with the first, and says how many there are.
-    fn append(&self, range: Range<usize>, places: &[Place<'_>], woven: &mut String) -> Result<usize, String> {
+    fn append(&self, range: Range<usize>, places: &[Place], woven: &mut String) -> Result<usize, String> {
         let (mut at, mut next) = (range.start, 0);
         while let Some(place) = places.get(next).filter(|place| place.range.start < range.end) {
             if place.range.end > range.end {
@@ -248,9 +360,9 @@ impl<'a> Source<'a> {
             }
             woven.push_str(&self.text[at..place.range.start]);
             at = place.range.start;
-            let Edit { form, text, .. } = place.edit;
+            let Place { form, text, .. } = place;
             if *form == Form::Before {
-                match place.fault {
+                match &place.fault {
                     Some(fault) => write!(woven, "{{ if (MUTANT({fault})) {{ {text} }} }} "),
                     None => write!(woven, "{text} "),
                 }
@@ -259,13 +371,13 @@ impl<'a> Source<'a> {
                 continue;
             }
             // All that have the same place make one choice.
-            let same = places[next..].iter().take_while(|other| other.range == place.range && other.edit.form == *form);
+            let same = places[next..].iter().take_while(|other| other.range == place.range && other.form == *form);
             let count = same.clone().count();
-            for Place { fault, edit, .. } in same {
-                let fault = fault.ok_or("a probe stands before something, and in place of nothing")?;
+            for Place { fault, text, .. } in same {
+                let fault = fault.as_ref().ok_or("a probe stands before something, and in place of nothing")?;
                 match form {
-                    Form::Expression => write!(woven, "(MUTANT({fault}) ? ({}) : ", edit.text),
-                    _ => write!(woven, "{{ if (MUTANT({fault})) {{ {} }} else ", edit.text),
+                    Form::Expression => write!(woven, "(MUTANT({fault}) ? ({text}) : "),
+                    _ => write!(woven, "{{ if (MUTANT({fault})) {{ {text} }} else "),
                 }
                 .expect("writing to a String");
             }
@@ -358,7 +470,7 @@ fn functions(text: &str, tokens: &[Range<usize>]) -> Vec<(String, Range<usize>)>
                 open.push(if is_inside {
                     Scope::Block
                 } else if let Some(at) = of_struct.filter(|&at| called.is_none_or(|called| at < called)) {
-                    let name = words[at + 1..].iter().take_while(|&&word| word != ":").last();
+                    let name = words[at + 1..].iter().take_while(|&&word| word != ":" && word != "<").last();
                     Scope::Struct((*name.unwrap_or(&"")).to_owned())
                 } else if let Some(name) = called.and_then(|at| at.checked_sub(1)).map(|at| words[at]) {
                     let of =

@@ -23,6 +23,8 @@ mod room;
 pub mod scan_case;
 #[cfg(feature = "cpu")]
 pub mod search;
+#[cfg(feature = "cpu")]
+pub mod selection;
 pub mod table;
 #[cfg(feature = "cpu")]
 pub mod thread_sanitizer;
