@@ -28,7 +28,8 @@
 //   T    load_payload(const T* p, site)        void store_payload(T* p, T value, site)
 //   void fence_acquire_release(site)
 // All of them are of gpu scope, but for those that only faults use (`faults/`):
-//   void store_relaxed_block(p, value, site)   void store_release_block(p, value, site)    of block (.cta) scope
+//   load_relaxed_block, load_acquire_block, store_relaxed_block, store_release_block, fetch_add_relaxed_block,
+//   fetch_add_acquire_release_block, fence_acquire_release_block      the above with block (.cta) scope
 //   T    load_relaxed_vector(p, site)          void store_relaxed_vector(p, value, site)   two accesses of half
 //                                              the width under one instruction (.v2)
 // A 64-bit or 128-bit scalar access is single-copy atomic, so a value and its tag travel together and need

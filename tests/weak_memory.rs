@@ -44,20 +44,26 @@ impl Numbers {
 mod litmus {
     use super::*;
     use AccessKind::{
-        AcquireLoad, PayloadLoad, PayloadStore, RelaxedFetchAdd, RelaxedLoad, RelaxedStore, ReleaseStore,
+        AcquireLoad, AcquireReleaseFetchAdd, PayloadLoad, PayloadStore, RelaxedFetchAdd, RelaxedLoad, RelaxedStore,
+        ReleaseStore,
     };
 
     /// One step of a thread. Places are words of 16 bytes.
-    #[derive(Clone, Copy)]
+    #[derive(Debug, Clone, Copy)]
     enum Step {
         Store(AccessKind, usize, u32),
         Load(AccessKind, usize),
         Add(AccessKind, usize),
         Fence,
-        BlockStore(usize, u32),
-        Wide { place: usize, value: Option<u32>, is_vector: bool },
+        /// A step with block scope.
+        OfBlock(&'static Step),
+        Wide {
+            place: usize,
+            value: Option<u32>,
+            is_vector: bool,
+        },
     }
-    use Step::{Add, BlockStore, Fence, Load, Store, Wide};
+    use Step::{Add, Fence, Load, OfBlock, Store, Wide};
 
     const X: usize = 0;
     const Y: usize = 1;
@@ -86,9 +92,16 @@ mod litmus {
                 break;
             }
             let t = numbers.choose(&unfinished);
-            let step = threads[t][positions[t]];
+            let (step, scope) = match threads[t][positions[t]] {
+                OfBlock(step) => (*step, Scope::Block),
+                step => (step, Scope::Gpu),
+            };
             positions[t] += 1;
-            let access = |kind, place: usize, bytes| Access::new(kind, start + 16 * place, bytes, blocks[t], t as u32);
+            let access = |kind, place: usize, bytes| {
+                let mut access = Access::new(kind, start + 16 * place, bytes, blocks[t], t as u32);
+                access.scope = scope;
+                access
+            };
             match step {
                 Store(kind, place, value) => memory.store(&access(kind, place, 4), &value.to_le_bytes())?,
                 Load(kind, place) => {
@@ -97,12 +110,8 @@ mod litmus {
                     loaded[t].push(u32::from_le_bytes(value));
                 }
                 Add(kind, place) => loaded[t].push(memory.fetch_add(&access(kind, place, 4), 1)?),
-                Fence => memory.fence(&Access::new(AccessKind::Fence, 0, 0, blocks[t], t as u32))?,
-                BlockStore(place, value) => {
-                    let mut access = access(ReleaseStore, place, 4);
-                    access.scope = Scope::Block;
-                    memory.store(&access, &value.to_le_bytes())?;
-                }
+                Fence => memory.fence(&access(AccessKind::Fence, 0, 0))?,
+                OfBlock(_) => return Err("a scope within a scope".to_owned()),
                 Wide { place, value: Some(value), is_vector } => {
                     let mut access = access(RelaxedStore, place, 16);
                     access.is_vector = is_vector;
@@ -192,11 +201,81 @@ mod litmus {
 
     #[test]
     fn block_scope_synchronises_with_its_own_block_only() {
-        let write = [Store(RelaxedStore, X, 1), BlockStore(Y, 1)];
-        let read = [Load(AcquireLoad, Y), Load(RelaxedLoad, X)];
-        let found = outcomes_in(&[&write, &read], &[0, 0]);
-        assert!(!races(&found) && has(&found, &[1, 1]) && !has(&found, &[1, 0]));
-        assert_eq!(outcomes_in(&[&write, &read], &[0, 1]), BTreeSet::from([Err("data race".to_owned())]));
+        let store = [Store(RelaxedStore, X, 1), Store(ReleaseStore, Y, 1)];
+        let block_store = [store[0], OfBlock(&Store(ReleaseStore, Y, 1))];
+        let load = [Load(AcquireLoad, Y), Load(RelaxedLoad, X)];
+        let block_load = [OfBlock(&Load(AcquireLoad, Y)), load[1]];
+        for (write, read) in [(&block_store, &load), (&store, &block_load), (&block_store, &block_load)] {
+            let found = outcomes_in(&[write, read], &[0, 0]);
+            assert!(!races(&found) && has(&found, &[1, 1]) && !has(&found, &[1, 0]));
+            assert_eq!(outcomes_in(&[write, read], &[0, 1]), BTreeSet::from([Err("data race".to_owned())]));
+        }
+        let relaxed_load = [OfBlock(&Load(RelaxedLoad, Y)), load[1]];
+        assert!(has(&outcomes_in(&[&store, &relaxed_load], &[0, 0]), &[1, 0]), "a relaxed load acquires nothing");
+        assert_eq!(outcomes_in(&[&store, &relaxed_load], &[0, 1]), BTreeSet::from([Err("data race".to_owned())]));
+    }
+
+    #[test]
+    fn updates_of_block_scope_are_atomic_in_their_own_block_only() {
+        let race = BTreeSet::from([Err("data race".to_owned())]);
+        for add in [&Add(RelaxedFetchAdd, X), &Add(AcquireReleaseFetchAdd, X)] {
+            let (gpu, block) = ([*add], [OfBlock(add)]);
+            for (one, other) in [(&gpu, &block), (&block, &block)] {
+                let found = outcomes_in(&[one, other], &[0, 0]);
+                assert_eq!(found, BTreeSet::from([Ok(vec![0, 1, 2, 0, 0]), Ok(vec![1, 0, 2, 0, 0])]));
+                assert_eq!(outcomes_in(&[one, other], &[0, 1]), race);
+            }
+        }
+        // As a release and as an acquire.
+        let pass = [Store(RelaxedStore, X, 1), OfBlock(&Add(AcquireReleaseFetchAdd, Y))];
+        let take = [OfBlock(&Add(AcquireReleaseFetchAdd, Y)), Load(RelaxedLoad, X)];
+        let found = outcomes_in(&[&pass, &take], &[0, 0]);
+        assert!(has(&found, &[0, 1, 1]) && !has(&found, &[0, 1, 0]));
+    }
+
+    #[test]
+    fn a_fence_of_block_scope_orders_nothing_between_blocks() {
+        const GPU: &[Step] = &[Fence];
+        const BLOCK: &[Step] = &[OfBlock(&Fence)];
+        let between = |first, fences: &[Step], second| [&[first], fences, &[second]].concat();
+        let stores = |fences| between(Store(RelaxedStore, X, 1), fences, Store(RelaxedStore, Y, 1));
+        let loads = |fences| between(Load(RelaxedLoad, Y), fences, Load(RelaxedLoad, X));
+        for (writer, reader) in [(GPU, BLOCK), (BLOCK, GPU), (BLOCK, BLOCK)] {
+            let (write, read) = (stores(writer), loads(reader));
+            let found = outcomes_in(&[&write, &read], &[0, 0]);
+            assert!(has(&found, &[1, 1]) && !has(&found, &[1, 0]));
+            assert!(has(&outcomes_in(&[&write, &read], &[0, 1]), &[1, 0]));
+        }
+        // Beside one of gpu scope it takes nothing away, before or behind it.
+        let (before, behind) = ([GPU, BLOCK].concat(), [BLOCK, GPU].concat());
+        for (writer, reader) in [(&before, &before), (&behind, &before), (&before, &behind), (&behind, &behind)] {
+            let found = outcomes(&[&stores(writer), &loads(reader)]);
+            assert!(has(&found, &[1, 1]) && !has(&found, &[1, 0]));
+        }
+        // With a release or an acquire on the other side.
+        let release = [Store(RelaxedStore, X, 1), Store(ReleaseStore, Y, 1)];
+        let acquire = [Load(AcquireLoad, Y), Load(RelaxedLoad, X)];
+        for (write, read) in [(&release[..], &loads(BLOCK)[..]), (&stores(BLOCK), &acquire)] {
+            assert!(!has(&outcomes_in(&[write, read], &[0, 0]), &[1, 0]));
+            assert!(has(&outcomes_in(&[write, read], &[0, 1]), &[1, 0]));
+        }
+    }
+
+    #[test]
+    fn scope_counts_at_both_ends_of_a_release_sequence() {
+        // Another block's update stands between: what it carries on is still the release of this block.
+        let release = [Store(RelaxedStore, X, 1), Store(ReleaseStore, Y, 1)];
+        let read = [Load(RelaxedLoad, Y), OfBlock(&Fence), Load(RelaxedLoad, X)];
+        for add in [Add(RelaxedFetchAdd, Y), Add(AcquireReleaseFetchAdd, Y)] {
+            assert!(!has(&outcomes_in(&[&release, &[add], &read], &[0, 1, 0]), &[1, 2, 0]), "{add:?}");
+            assert!(has(&outcomes_in(&[&release, &[add], &read], &[0, 1, 2]), &[1, 2, 0]), "{add:?}");
+        }
+        // What a fence of block scope released, an update of the same block does not carry to others.
+        let fenced = [Store(RelaxedStore, X, 1), OfBlock(&Fence), Store(RelaxedStore, Y, 1)];
+        let acquire = [Load(AcquireLoad, Y), Load(RelaxedLoad, X)];
+        let add = [Add(RelaxedFetchAdd, Y)];
+        assert!(has(&outcomes_in(&[&fenced, &add, &acquire], &[0, 0, 1]), &[1, 2, 0]));
+        assert!(!has(&outcomes_in(&[&fenced, &add, &acquire], &[0, 1, 0]), &[1, 2, 0]));
     }
 
     #[test]

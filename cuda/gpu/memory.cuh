@@ -183,12 +183,55 @@ DEVICE u32 fetch_add_acquire_release(u32* p, u32 value, call_site = {}) {
 DEVICE void fence_acquire_release(call_site = {}) { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
 // What only mutants use.
+DEVICE u32 load_relaxed_block(const u32* p, call_site = {}) {
+  u32 value;
+  asm volatile("ld.relaxed.cta.b32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+DEVICE u64 load_relaxed_block(const u64* p, call_site = {}) {
+  u64 value;
+  asm volatile("ld.relaxed.cta.b64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+DEVICE word128 load_relaxed_block(const word128* p, call_site = {}) {
+  word128 value;
+  asm volatile(
+      "{ .reg .b128 word; ld.relaxed.cta.b128 word, [%2]; mov.b128 {%0, %1}, word; }"
+      : "=l"(value.low), "=l"(value.high)
+      : "l"(p)
+      : "memory");
+  return value;
+}
+DEVICE void store_relaxed_block(u32* p, u32 value, call_site = {}) {
+  asm volatile("st.relaxed.cta.b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+}
 DEVICE void store_relaxed_block(u64* p, u64 value, call_site = {}) {
   asm volatile("st.relaxed.cta.b64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+DEVICE void store_relaxed_block(word128* p, word128 value, call_site = {}) {
+  asm volatile("{ .reg .b128 word; mov.b128 word, {%1, %2}; st.relaxed.cta.b128 [%0], word; }" ::"l"(p),
+               "l"(value.low), "l"(value.high)
+               : "memory");
+}
+DEVICE u32 load_acquire_block(const u32* p, call_site = {}) {
+  u32 value;
+  asm volatile("ld.acquire.cta.b32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
 }
 DEVICE void store_release_block(u32* p, u32 value, call_site = {}) {
   asm volatile("st.release.cta.b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
+DEVICE u32 fetch_add_relaxed_block(u32* p, u32 value, call_site = {}) {
+  u32 before;
+  asm volatile("atom.relaxed.cta.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(value) : "memory");
+  return before;
+}
+DEVICE u32 fetch_add_acquire_release_block(u32* p, u32 value, call_site = {}) {
+  u32 before;
+  asm volatile("atom.acq_rel.cta.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(value) : "memory");
+  return before;
+}
+DEVICE void fence_acquire_release_block(call_site = {}) { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
 DEVICE u64 load_relaxed_vector(const u64* p, call_site = {}) {
   u32 low;
   u32 high;

@@ -11,7 +11,8 @@
 // - a vector access is two accesses, with a scheduling point between,
 // - an access of block scope is a plain one: no access of another block is morally strong with it, which
 //   makes the two a data race in PTX too, and threads of one block do not share a descriptor,
-// - a fence is told to it by the executor, because it knows none.
+// - a fence is told to it by the executor, because it knows none; one of block scope orders nothing between blocks, so
+//   that it is told of none.
 #pragma once
 
 #include <cstdint>
@@ -168,16 +169,41 @@ DEVICE void protocol_vector_store(T* address, T value, call_site where) {
   protocol_relaxed_to(LOOKBACK_ACCESS_RELAXED_STORE | LOOKBACK_ACCESS_VECTOR, address, value, where);
 }
 
-template <class T>
-DEVICE void protocol_block_scope_store(u32 access, T* address, T value, int order, call_site where) {
-  if (is_thread_sanitizer_build) return protocol_copy_to(access | LOOKBACK_ACCESS_BLOCK_SCOPE, address, value, where);
-  protocol_store(access | LOOKBACK_ACCESS_BLOCK_SCOPE, address, value, order, where);
-}
-
 DEVICE u32 protocol_fetch_add(u32 access, u32* address, u32 value, int order, call_site where) {
   lookback_thread* thread = current();
   if (protocol_point(thread, access, address, sizeof(u32), where)) return __atomic_fetch_add(address, value, order);
   return thread->backend->fetch_add(thread, access, address, value, where.file, where.line);
+}
+
+// Of block scope: values of any size whole, because no other CUDA thread runs in between.
+template <class T>
+DEVICE T block_scope_load(u32 access, const T* address, call_site where) {
+  return protocol_copy_from(access | LOOKBACK_ACCESS_BLOCK_SCOPE, address, where);
+}
+
+template <class T>
+DEVICE void block_scope_store(u32 access, T* address, T value, call_site where) {
+  protocol_copy_to(access | LOOKBACK_ACCESS_BLOCK_SCOPE, address, value, where);
+}
+
+DEVICE u32 block_scope_fetch_add(u32 access, u32* address, u32 value, int order, call_site where) {
+  const u32 scoped = access | LOOKBACK_ACCESS_BLOCK_SCOPE;
+  if (!is_thread_sanitizer_build) return protocol_fetch_add(scoped, address, value, order, where);
+  protocol_point(current(), scoped, address, sizeof(u32), where);
+  const u32 before = *address;
+  *address = before + value;
+  return before;
+}
+
+DEVICE void protocol_fence(u32 access, call_site where) {
+  lookback_thread* thread = current();
+  if (protocol_point(thread, access, nullptr, 0, where)) {
+#if !defined(LOOKBACK_THREAD_SANITIZER)
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
+#endif
+  } else {
+    thread->backend->fence(thread, access, where.file, where.line);
+  }
 }
 
 // A vector of 16 bytes that is held as words.
@@ -309,23 +335,41 @@ DEVICE u32 fetch_add_acquire_release(u32* p, u32 value, call_site where = {}) {
   return host::protocol_fetch_add(LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD, p, value, __ATOMIC_ACQ_REL, where);
 }
 
-DEVICE void fence_acquire_release(call_site where = {}) {
-  lookback_thread* thread = host::current();
-  if (host::protocol_point(thread, LOOKBACK_ACCESS_FENCE, nullptr, 0, where)) {
-#if !defined(LOOKBACK_THREAD_SANITIZER)
-    __atomic_thread_fence(__ATOMIC_ACQ_REL);
-#endif
-  } else {
-    thread->backend->fence(thread, LOOKBACK_ACCESS_FENCE, where.file, where.line);
-  }
-}
+DEVICE void fence_acquire_release(call_site where = {}) { host::protocol_fence(LOOKBACK_ACCESS_FENCE, where); }
 
 // What only mutants use.
+DEVICE u32 load_relaxed_block(const u32* p, call_site where = {}) {
+  return host::block_scope_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, where);
+}
+DEVICE u64 load_relaxed_block(const u64* p, call_site where = {}) {
+  return host::block_scope_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, where);
+}
+DEVICE word128 load_relaxed_block(const word128* p, call_site where = {}) {
+  return host::block_scope_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, where);
+}
+DEVICE void store_relaxed_block(u32* p, u32 value, call_site where = {}) {
+  host::block_scope_store(LOOKBACK_ACCESS_RELAXED_STORE, p, value, where);
+}
 DEVICE void store_relaxed_block(u64* p, u64 value, call_site where = {}) {
-  host::protocol_block_scope_store(LOOKBACK_ACCESS_RELAXED_STORE, p, value, __ATOMIC_RELAXED, where);
+  host::block_scope_store(LOOKBACK_ACCESS_RELAXED_STORE, p, value, where);
+}
+DEVICE void store_relaxed_block(word128* p, word128 value, call_site where = {}) {
+  host::block_scope_store(LOOKBACK_ACCESS_RELAXED_STORE, p, value, where);
+}
+DEVICE u32 load_acquire_block(const u32* p, call_site where = {}) {
+  return host::block_scope_load(LOOKBACK_ACCESS_ACQUIRE_LOAD, p, where);
 }
 DEVICE void store_release_block(u32* p, u32 value, call_site where = {}) {
-  host::protocol_block_scope_store(LOOKBACK_ACCESS_RELEASE_STORE, p, value, __ATOMIC_RELEASE, where);
+  host::block_scope_store(LOOKBACK_ACCESS_RELEASE_STORE, p, value, where);
+}
+DEVICE u32 fetch_add_relaxed_block(u32* p, u32 value, call_site where = {}) {
+  return host::block_scope_fetch_add(LOOKBACK_ACCESS_RELAXED_FETCH_ADD, p, value, __ATOMIC_RELAXED, where);
+}
+DEVICE u32 fetch_add_acquire_release_block(u32* p, u32 value, call_site where = {}) {
+  return host::block_scope_fetch_add(LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD, p, value, __ATOMIC_ACQ_REL, where);
+}
+DEVICE void fence_acquire_release_block(call_site where = {}) {
+  host::protocol_fence(LOOKBACK_ACCESS_FENCE | LOOKBACK_ACCESS_BLOCK_SCOPE, where);
 }
 DEVICE u64 load_relaxed_vector(const u64* p, call_site where = {}) { return host::protocol_vector_load(p, where); }
 DEVICE word128 load_relaxed_vector(const word128* p, call_site where = {}) {

@@ -13,7 +13,7 @@
 //! - **Happens-before** is program order, block barriers, warp barriers (of the collectives no other: PTX
 //!   promises nothing for shuffles and votes), and synchronisation through locations: an acquire that reads
 //!   a release, directly, through read-modify-writes, or through a later store of the same thread; fences
-//!   with relaxed accesses behind and before them. An access of block scope synchronises with its own block
+//!   with relaxed accesses behind and before them. An access or fence of block scope synchronises with its own block
 //!   only. What a thread knows grows along happens-before.
 //! - **Plain accesses** (elements, spines, payloads, shared memory) find and leave their values in native
 //!   memory. Two of them that touch one granule, one of them a store, must be ordered by happens-before;
@@ -92,7 +92,8 @@ impl MemoryBackend for WeakMemory {
 
     fn fence(&mut self, access: &Access) -> Result<(), String> {
         let me = self.number(access);
-        self.blocks.thread(access).fence(me);
+        let own_block = self.own_block(access);
+        self.blocks.thread(access).fence(me, access.scope, &own_block);
         self.record(access, 0, 0, &[], Met::default());
         Ok(())
     }

@@ -134,9 +134,10 @@ void access_point(lookback_thread* thread, u32 access, const void* address, u32,
   const u32 kind = access & 0xff;
   progress |= kind == LOOKBACK_ACCESS_RELAXED_STORE || kind == LOOKBACK_ACCESS_RELEASE_STORE ||
               kind == LOOKBACK_ACCESS_PAYLOAD_STORE || kind >= LOOKBACK_ACCESS_RELAXED_FETCH_ADD;
-  // What is of block scope releases nothing to other blocks.
+  // What is of block scope releases nothing to other blocks, and acquires nothing of theirs.
   if (access & LOOKBACK_ACCESS_BLOCK_SCOPE) {
-    location_of(address).stored = nullptr;
+    const bool is_load = kind == LOOKBACK_ACCESS_RELAXED_LOAD || kind == LOOKBACK_ACCESS_ACQUIRE_LOAD;
+    if (!is_load && kind != LOOKBACK_ACCESS_FENCE) location_of(address).stored = nullptr;
   } else {
     fences(fiber_of(thread), kind, address);
   }

@@ -1,6 +1,6 @@
 //! The stores of one protocol location in modification order, and who loaded from it.
 
-use super::knowledge::{Knowledge, Message, NOBODY};
+use super::knowledge::{Knowledge, NOBODY, Release};
 use super::shadow::{Conflict, Observer, Reads};
 use crate::cpu::backend::Scope;
 
@@ -23,11 +23,10 @@ pub(super) struct Entry {
     pub scope: Scope,
     /// A read-modify-write's own: nothing may come between it and what it read.
     pub is_update: bool,
-    /// A release: later stores of this thread to the location carry its message on.
-    pub is_release: bool,
     pub value: u128,
-    /// What whoever acquires it learns.
-    pub message: Option<Message>,
+    /// What whoever acquires it learns: what its own thread released here or before, and for an update what those
+    /// released whose stores it goes on with.
+    pub releases: Vec<Release>,
 }
 
 impl Entry {
@@ -41,9 +40,8 @@ impl Entry {
             site: 0,
             scope: Scope::Gpu,
             is_update: false,
-            is_release: false,
             value,
-            message: None,
+            releases: Vec::new(),
         }
     }
 }
@@ -112,10 +110,12 @@ impl Location {
         (!after.is_update && timestamp != before.timestamp).then_some(timestamp)
     }
 
-    /// What a store of `thread` that is no release carries on of its own earlier release.
-    pub fn own_release(&self, thread: u32) -> Option<&Message> {
-        let own = |entry: &&Entry| entry.thread == thread && entry.is_release;
-        self.entries.iter().rev().find(own).and_then(|entry| entry.message.as_ref())
+    /// What a store of `thread` carries on of what the thread released before: at its `fences`, or to this location.
+    pub fn carried(&self, thread: u32, fences: &[Release]) -> Vec<Release> {
+        let of_thread = |release: &&Release| release.message.thread == thread;
+        let own = |entry: &&Entry| entry.thread == thread && entry.releases.iter().any(|release| of_thread(&release));
+        let here = self.entries.iter().rev().find(own).map_or(&[][..], |entry| &entry.releases);
+        Release::latest(here.iter().filter(of_thread).chain(fences))
     }
 
     /// A store that `me` knows nothing of, among those that `is_wanted` accepts.

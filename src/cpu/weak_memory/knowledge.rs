@@ -5,6 +5,8 @@
 //! thread hands knowledge over. Most of what threads know of each other they learn at barriers, for whole
 //! warps, so the clock has one entry a warp and single threads only where they are known further.
 
+use crate::cpu::backend::Scope;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// In place of a thread's number: whoever wrote before the launch, or several threads together.
@@ -116,6 +118,30 @@ impl Message {
     }
 }
 
+/// What one thread released at a store, an update or a fence, and how far that reaches.
+#[derive(Debug, Clone)]
+pub(super) struct Release {
+    pub message: Message,
+    pub scope: Scope,
+}
+
+impl Release {
+    /// Whether it and an acquire of that scope by a thread of `block` are morally strong: both of gpu scope, or of one
+    /// block.
+    fn pairs_with(&self, scope: Scope, block: &Range<u32>) -> bool {
+        block.contains(&self.message.thread) || self.scope == Scope::Gpu && scope == Scope::Gpu
+    }
+
+    /// Of what one thread released, what says all: the last to everybody, and what its own block was told later.
+    pub fn latest<'a>(releases: impl Iterator<Item = &'a Self> + Clone) -> Vec<Self> {
+        let last = |releases: &mut dyn Iterator<Item = &'a Self>| releases.max_by_key(|release| release.message.time);
+        let any = last(&mut releases.clone());
+        let gpu = last(&mut releases.clone().filter(|release| release.scope == Scope::Gpu));
+        let own = any.filter(|any| gpu.is_none_or(|gpu| any.message.time > gpu.message.time));
+        own.into_iter().chain(gpu).cloned().collect()
+    }
+}
+
 /// What those who arrived in a phase of a barrier hand over to those who wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
@@ -150,24 +176,24 @@ pub(super) struct ThreadState {
     pub knowledge: Rc<Knowledge>,
     /// Its own time, from 1.
     pub time: u32,
-    /// What its relaxed loads read from since the last fence: a fence acquires it.
-    pending: Vec<Message>,
-    /// What it released at its last fence: every store after that carries it.
-    pub fence: Option<Message>,
+    /// What its loads read from and did not acquire: a fence whose scope reaches that far does.
+    pending: Vec<Release>,
+    /// What it released at its last fences, of either scope: every store after that carries it.
+    pub fences: Vec<Release>,
     /// Stale values that it was served one after the other.
     pub stale_in_a_row: u32,
 }
 
 impl ThreadState {
     pub fn new(knowledge: &Rc<Knowledge>) -> Self {
-        Self { knowledge: Rc::clone(knowledge), time: 1, pending: Vec::new(), fence: None, stale_in_a_row: 0 }
+        Self { knowledge: Rc::clone(knowledge), time: 1, pending: Vec::new(), fences: Vec::new(), stale_in_a_row: 0 }
     }
 
     pub fn reset(&mut self, knowledge: &Rc<Knowledge>) {
         self.knowledge = Rc::clone(knowledge);
         self.time = 1;
         self.pending.clear();
-        self.fence = None;
+        self.fences.clear();
         self.stale_in_a_row = 0;
     }
 
@@ -200,34 +226,41 @@ impl ThreadState {
         }
     }
 
-    /// A load read what releases `message`: acquires it at once, or at the next fence.
-    pub fn read(&mut self, me: u32, message: &Message, is_acquire: bool) {
-        if is_acquire {
-            self.acquire(me, message);
-        } else {
-            self.acquire_at_fence(me, message);
+    /// A load of thread `me` in `block` read what carries a release: acquires it at once if the load itself is an
+    /// acquire of a scope that reaches so far, or else at a fence to come.
+    pub fn read(&mut self, me: u32, release: &Release, acquires: Option<Scope>, block: &Range<u32>) {
+        if acquires.is_some_and(|scope| release.pairs_with(scope, block)) {
+            self.acquire(me, &release.message);
+        } else if release.pairs_with(Scope::Gpu, block) {
+            self.acquire_at_fence(me, release);
         }
     }
 
-    /// Remembers what a relaxed load read from, for a fence to come.
-    fn acquire_at_fence(&mut self, me: u32, message: &Message) {
-        if self.knows(me, message) {
+    fn acquire_at_fence(&mut self, me: u32, release: &Release) {
+        if self.knows(me, &release.message) {
             return;
         }
-        let same = |known: &&mut Message| known.thread == message.thread;
-        match self.pending.iter_mut().filter(|_| message.thread != NOBODY).find(same) {
-            // A thread's later message says all that its earlier ones said.
-            Some(known) if known.time < message.time => *known = message.clone(),
+        match self.pending.iter_mut().find(|known| known.message.thread == release.message.thread) {
+            // A thread's later release says all that its earlier ones said; what other blocks may not acquire is
+            // not among those of their threads.
+            Some(known) if known.message.time < release.message.time => *known = release.clone(),
             Some(_) => {}
-            None => self.pending.push(message.clone()),
+            None => self.pending.push(release.clone()),
         }
     }
 
-    pub fn fence(&mut self, me: u32) {
-        for message in std::mem::take(&mut self.pending) {
-            self.acquire(me, &message);
+    /// A fence of thread `me` in `block`.
+    pub fn fence(&mut self, me: u32, scope: Scope, block: &Range<u32>) {
+        let pending = std::mem::take(&mut self.pending);
+        let (reached, out_of_reach): (Vec<_>, _) =
+            pending.into_iter().partition(|release| release.pairs_with(scope, block));
+        self.pending = out_of_reach;
+        for release in &reached {
+            self.acquire(me, &release.message);
         }
-        self.fence = Some(self.release(me));
+        let message = self.release(me);
+        self.fences.push(Release { message, scope });
+        self.fences = Release::latest(self.fences.iter());
     }
 }
 

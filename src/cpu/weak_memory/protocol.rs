@@ -2,7 +2,7 @@
 //! hand over.
 
 use super::history::{Entry, Location, NO_LOCATION};
-use super::knowledge::Message;
+use super::knowledge::Release;
 use super::shadow::Observer;
 use super::state::{WeakEvent, WeakMemory};
 use crate::cpu::backend::{Access, AccessKind, Scope};
@@ -21,7 +21,7 @@ pub(super) struct Met {
     is_torn: bool,
 }
 
-/// Whether what `entry` releases reaches an access.
+/// Whether `entry` and an access that reads it are morally strong, without which nothing that it carries is acquired.
 fn reaches(entry: &Entry, access: &Access, own_block: &Range<u32>) -> bool {
     own_block.contains(&entry.thread) || entry.scope == Scope::Gpu && access.scope == Scope::Gpu
 }
@@ -50,16 +50,17 @@ impl WeakMemory {
         let (at, offset) = self.find_array(access)?;
         let me = self.number(access);
         let state = self.blocks.thread(access);
-        let message = (access.kind == AccessKind::ReleaseStore).then(|| state.release(me));
+        let release = (access.kind == AccessKind::ReleaseStore)
+            .then(|| Release { message: state.release(me), scope: access.scope });
         let store = self.next_store();
         let met = if access.is_vector {
             let half = value.len() / 2;
             let (low, high) = value.split_at(half);
-            let low = self.store_scalar(access, at, offset, low, message.as_ref(), store)?;
-            let high = self.store_scalar(access, at, offset + half, high, message.as_ref(), store + 1)?;
+            let low = self.store_scalar(access, at, offset, low, release.as_ref(), store)?;
+            let high = self.store_scalar(access, at, offset + half, high, release.as_ref(), store + 1)?;
             Met { stale_by: low.stale_by.max(high.stale_by), ..low }
         } else {
-            self.store_scalar(access, at, offset, value, message.as_ref(), store)?
+            self.store_scalar(access, at, offset, value, release.as_ref(), store)?
         };
         self.record(access, at, offset, value, met);
         Ok(())
@@ -72,7 +73,7 @@ impl WeakMemory {
         self.check_protocol(access, at, offset..offset + 4, covered)?;
         let me = self.number(access);
         let site = self.sites.number(access);
-        let is_ordered = access.kind == AccessKind::AcquireReleaseFetchAdd;
+        let orders = (access.kind == AccessKind::AcquireReleaseFetchAdd).then_some(access.scope);
         let own_block = self.own_block(access);
         let store = self.next_store();
         let state = self.blocks.thread(access);
@@ -81,16 +82,16 @@ impl WeakMemory {
         let newest = location.newest();
         let before = newest.value as u32;
         // The release sequence goes on through this read-modify-write, whatever its own order.
-        let sequence = newest.message.clone().filter(|_| reaches(newest, access, &own_block));
-        if let Some(message) = &sequence {
-            state.read(me, message, is_ordered);
+        let sequence = if reaches(newest, access, &own_block) { &newest.releases[..] } else { &[] };
+        for release in sequence {
+            state.read(me, release, orders, &own_block);
         }
         let time = state.time;
-        let released = if is_ordered { Some(state.release(me)) } else { state.fence.clone() };
-        let message = match (released, sequence) {
-            (Some(released), Some(sequence)) if !is_ordered => Some(released.joined(&sequence)),
-            (released, sequence) => released.or(sequence),
-        };
+        let released = orders.map(|scope| Release { message: state.release(me), scope });
+        let carried = location.carried(me, &state.fences);
+        let mut releases = Release::latest(carried.iter().chain(&released));
+        // What the thread itself released is all carried.
+        releases.extend(sequence.iter().filter(|release| release.message.thread != me).cloned());
         let timestamp = location.next_timestamp()?;
         let after = before.wrapping_add(value);
         location.entries.push(Entry {
@@ -101,9 +102,8 @@ impl WeakMemory {
             site,
             scope: access.scope,
             is_update: true,
-            is_release: is_ordered,
             value: u128::from(after),
-            message,
+            releases,
         });
         location.has_block_scope |= access.scope == Scope::Block;
         self.arrays[at].write_native(location, u128::from(after));
@@ -113,7 +113,7 @@ impl WeakMemory {
     }
 
     /// The threads of the block that makes an access.
-    fn own_block(&self, access: &Access) -> Range<u32> {
+    pub(super) fn own_block(&self, access: &Access) -> Range<u32> {
         let first = self.blocks.first_thread(access.block);
         first..first + self.blocks.threads
     }
@@ -252,6 +252,7 @@ impl WeakMemory {
 
         let mut met = Met::default();
         let own_block = self.own_block(access);
+        let acquires = (access.kind == AccessKind::AcquireLoad).then_some(access.scope);
         let state = self.blocks.thread(access);
         for (part, (&number, &chosen)) in numbers.iter().zip(&chosen).enumerate() {
             let location = &mut self.locations[number as usize];
@@ -265,8 +266,10 @@ impl WeakMemory {
             if location.seen(number, &state.knowledge) < entry.timestamp {
                 Rc::make_mut(&mut state.knowledge).see(number, entry.timestamp);
             }
-            if let Some(message) = entry.message.as_ref().filter(|_| reaches(entry, access, &own_block)) {
-                state.read(me, message, access.kind == AccessKind::AcquireLoad);
+            if reaches(entry, access, &own_block) {
+                for release in &entry.releases {
+                    state.read(me, release, acquires, &own_block);
+                }
             }
             Observer::of(me, state).add_to(&mut location.reads, site);
             location.has_block_scope |= access.scope == Scope::Block;
@@ -301,14 +304,14 @@ impl WeakMemory {
         }
     }
 
-    /// One scalar store of the protocol. `message` is what a release hands over, `store` the store's number.
+    /// One scalar store of the protocol. `release` is what a release hands over, `store` the store's number.
     fn store_scalar(
         &mut self,
         access: &Access,
         at: usize,
         offset: usize,
         value: &[u8],
-        message: Option<&Message>,
+        release: Option<&Release>,
         store: u32,
     ) -> Result<Met, String> {
         let covered = self.locate(at, offset, value.len())?;
@@ -321,8 +324,7 @@ impl WeakMemory {
             let location = &self.locations[number as usize];
             let state = self.blocks.thread(access);
             // A release hands itself over too.
-            let time = message.map_or(state.time, |message| message.time);
-            let fence = state.fence.clone();
+            let time = release.map_or(state.time, |release| release.message.time);
             let end = location.entries.len();
             let first = location.position(location.seen(number, &state.knowledge)) + 1;
             // The parts of a wide store stay in one order with those of others: they go to the end.
@@ -337,15 +339,9 @@ impl WeakMemory {
                     self.statistics.reordered_stores += 1;
                 }
             }
+            let carried = self.locations[number as usize].carried(me, &self.blocks.thread(access).fences);
             let location = &mut self.locations[number as usize];
             let timestamp = timestamp.map_or_else(|| location.next_timestamp(), Ok)?;
-            // A store that is no release carries on what the thread released before: at a fence, or to this
-            // very location. The later one says more.
-            let carried = || match (fence, location.own_release(me)) {
-                (Some(fence), Some(own)) if own.time > fence.time => Some(own.clone()),
-                (Some(fence), _) => Some(fence),
-                (None, own) => own.cloned(),
-            };
             let bytes = location.bytes as usize;
             let mut word = [0; 16];
             word[..bytes].copy_from_slice(&value[part * bytes..][..bytes]);
@@ -357,9 +353,8 @@ impl WeakMemory {
                 site,
                 scope: access.scope,
                 is_update: false,
-                is_release: message.is_some(),
                 value: u128::from_le_bytes(word),
-                message: message.cloned().or_else(carried),
+                releases: Release::latest(carried.iter().chain(release)),
             };
             if position == end {
                 self.arrays[at].write_native(location, entry.value);
