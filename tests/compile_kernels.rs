@@ -565,8 +565,10 @@ fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
     let Some(compiler) = compiler("every_mutant_compiles_in_a_configuration_where_it_can_show") else { return };
     compiler.tools("stress.cu", HOPPER).unwrap_or_else(|error| panic!("{error}"));
     let settings = |mutant| GpuStressSettings { mutant: Some(mutant), palette: 1, ..Default::default() };
-    let mutants = Mutant::all().expect("readable");
-    let cases: Vec<_> = mutants.iter().flat_map(|mutant| settings(mutant).palette_cases()).collect();
+    // Of those by rule, of which one compiles as the other, every tenth.
+    let of_rules = |(index, mutant): &(usize, &Mutant)| mutant.rule.is_none() || index % 10 == 0;
+    let mutants = Mutant::all().expect("readable").iter().enumerate().filter(of_rules).map(|(_, mutant)| mutant);
+    let cases: Vec<_> = mutants.flat_map(|mutant| settings(mutant).palette_cases()).collect();
     let kernels = compile(&compiler, HOPPER, &cases).unwrap_or_else(|error| panic!("{error}"));
     println!("{kernels} kernels of {} mutants", cases.len());
     assert!(kernels as usize >= cases.len() - 2, "the two of the host have no kernels of their own");

@@ -32,7 +32,7 @@ kernels! {
     lookback_test_overlapping_masks lookback_test_source_not_in_mask lookback_test_spin_forever
     lookback_test_wait_for_later_block lookback_test_too_much_shared lookback_test_misaligned lookback_test_copy
     lookback_test_copy_without_wait lookback_test_missing_arrival lookback_test_too_many_arrivals
-    lookback_test_barrier_not_initialized lookback_test_copy_left_under_way
+    lookback_test_barrier_not_initialized lookback_test_barrier_not_there lookback_test_copy_left_under_way
     lookback_test_cluster lookback_test_cluster_without_release lookback_test_cluster_reads_behind_arrival
     lookback_test_cluster_without_wait lookback_test_cluster_store_missing lookback_test_cluster_store_left_under_way
     lookback_test_cluster_barrier_not_initialized
@@ -702,6 +702,9 @@ fn barriers_of_copies_that_are_used_wrongly_are_reported() {
     };
     each_fault(1, 32, lookback_test_barrier_not_initialized, |error| {
         is_copy_fault(error, CopyFault::NotInitialized, "barrier_not_initialized");
+    });
+    each_fault(1, 32, lookback_test_barrier_not_there, |error| {
+        is_copy_fault(error, CopyFault::NotThere, "barrier_not_there");
     });
     // Round robin: the copy does not land in between, or the phase would be over and the arrival one of the next.
     let error = run(lookback_test_too_many_arrivals, &LaunchSettings::new(1, 32)).unwrap_err();

@@ -22,8 +22,15 @@ DEVICE void barrier_initialize(copy_barrier& barrier, u32 arrivals, call_site wh
   thread->executor->copy_barrier_initialize(thread, &barrier, arrivals, where.file, where.line);
 }
 
-DEVICE void barriers_initialized(call_site = {}) {}
-DEVICE void barriers_initialized_for_cluster(call_site = {}) {}
+DEVICE void barriers_initialized(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barriers_initialized(thread, 0, where.file, where.line);
+}
+
+DEVICE void barriers_initialized_for_cluster(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barriers_initialized(thread, 1, where.file, where.line);
+}
 
 DEVICE void barrier_arrive(copy_barrier& barrier, call_site where = {}) {
   lookback_thread* thread = host::current();

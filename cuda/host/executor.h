@@ -97,6 +97,9 @@ struct lookback_executor {
   // Barriers of copies, see `../async_copy.cuh`; `barrier` is an address in shared memory and no more.
   void (*copy_barrier_initialize)(struct lookback_thread*, const void* barrier, lookback_u32 arrivals,
                                   const char* file, lookback_u32 line);
+  // The block's barriers so far are there for copies, or for stores of the other blocks of the cluster.
+  void (*copy_barriers_initialized)(struct lookback_thread*, lookback_u32 for_cluster, const char* file,
+                                    lookback_u32 line);
   void (*copy_barrier_arrive)(struct lookback_thread*, const void* barrier, const char* file, lookback_u32 line);
   // So many more bytes that other blocks store must land before the barrier's phase is over.
   void (*copy_barrier_expect)(struct lookback_thread*, const void* barrier, lookback_u32 bytes, const char* file,

@@ -418,6 +418,13 @@ KERNEL(lookback_test_barrier_not_initialized) {
   barrier_wait(stage.landed, 0);  // FAULT barrier_not_initialized
 }
 
+KERNEL(lookback_test_barrier_not_there) {
+  SHARED(copy_stage, stage);
+  if (thread_index() == 0) barrier_initialize(stage.landed, 1);
+  block_barrier();
+  copy_and_arrive(stage.values, input_of<u32>(launch), copied_values, stage.landed);  // FAULT barrier_not_there
+}
+
 KERNEL(lookback_test_copy_left_under_way) {
   SHARED(copy_stage, stage);
   initialize_stage(stage);

@@ -205,6 +205,9 @@ pub enum CopyFault {
     /// Nobody has initialised the barrier.
     #[error("the barrier was not initialised")]
     NotInitialized,
+    /// It was initialised, but nobody said so to those who count under it.
+    #[error("the barrier was initialised, but no barriers_initialized() says so to copies, or to the other blocks")]
+    NotThere,
     /// More arrivals than the barrier expects in a phase.
     #[error("one arrival too many in a phase")]
     TooManyArrivals,

@@ -75,11 +75,11 @@ macro_rules! operators {
 }
 
 /// The instances whose kernels the CPU device also has with mutants to choose from at run time (`cuda/faults`):
-/// values of 1, 4, 8 and 16 bytes, and the operators that are not commutative.
+/// values of 1, 2, 4, 8 and 16 bytes, and the operators that are not commutative.
 macro_rules! with_mutants {
     ($reader:ident) => {
         $reader! {
-            U8 Sum, U32 Sum, U64 Sum, AffineMap Affine, BicyclicPair Bicyclic, IndexInterval Intervals
+            U8 Sum, U16 Sum, U32 Sum, U64 Sum, AffineMap Affine, BicyclicPair Bicyclic, IndexInterval Intervals
         }
     };
 }

@@ -10,6 +10,9 @@
 //! | `layout` | `packed-64`, `packed-128`, `split` |
 //! | `pattern` | `shuffle`, `hillis-steele`, `kogge-stone`, `brent-kung`, `sklansky`, `blelloch` |
 //! | `composition` | `scan-then-propagate`, `reduce-then-scan`, `block` |
+//! | `type` | `u8`, `u32`, …, among those of [`OPERATORS_WITH_MUTANTS`] |
+//! | `vt` | values a thread |
+//! | `block` | threads a block that scan |
 //! | `mode` | `inclusive`, `exclusive`, `inclusive-minus-input` |
 //! | `need` | [`Need`]: more than the plain drawing gives |
 
@@ -105,6 +108,12 @@ pub struct When {
     pub patterns: Vec<Pattern>,
     /// Compositions that reach it.
     pub compositions: Vec<Composition>,
+    /// Element types that reach it.
+    pub elements: Vec<ElementType>,
+    /// Values a thread at which it can show.
+    pub vts: Vec<u32>,
+    /// Threads a block at which it can show.
+    pub block_threads: Vec<u32>,
     /// Modes that reach it.
     pub modes: Vec<Mode>,
     /// What else it takes.
@@ -261,6 +270,9 @@ fn parse_when(text: &str, file: &str, name: &str) -> Result<(Kind, When), Mutant
             "layout" => when.layouts = list(values).ok_or_else(|| unknown(word))?,
             "pattern" => when.patterns = list(values).ok_or_else(|| unknown(word))?,
             "composition" => when.compositions = list(values).ok_or_else(|| unknown(word))?,
+            "type" => when.elements = list(values).ok_or_else(|| unknown(word))?,
+            "vt" => when.vts = list(values).ok_or_else(|| unknown(word))?,
+            "block" => when.block_threads = list(values).ok_or_else(|| unknown(word))?,
             "mode" => when.modes = list(values).ok_or_else(|| unknown(word))?,
             "need" => when.needs = list(values).ok_or_else(|| unknown(word))?,
             _ => return Err(unknown(word)),

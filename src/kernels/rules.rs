@@ -62,16 +62,16 @@ const CALLS: &[(&str, &str, Change, &str)] = {
         ("cluster_barrier_arrive", "early", Early, "barrier"),
         ("cluster_barrier_arrive", "weakened", Becomes("cluster_barrier_arrive_relaxed"), "barrier"),
         ("fence_acquire_release", "dropped", Dropped, "ordering"),
-        // LATER ("fence_acquire_release", "narrowed", Becomes("fence_acquire_release_block"), "ordering"),
+        ("fence_acquire_release", "narrowed", Becomes("fence_acquire_release_block"), "ordering"),
         ("load_acquire", "weakened", Becomes("load_relaxed"), "ordering"),
-        // LATER ("load_acquire", "narrowed", Becomes("load_acquire_block"), "ordering"),
+        ("load_acquire", "narrowed", Becomes("load_acquire_block"), "ordering"),
         ("store_release", "weakened", Becomes("store_relaxed"), "ordering"),
         ("store_release", "narrowed", Becomes("store_release_block"), "ordering"),
         ("fetch_add_acquire_release", "weakened", Becomes("fetch_add_relaxed"), "ordering"),
-        // LATER ("fetch_add_acquire_release", "narrowed", Becomes("fetch_add_acquire_release_block"), "ordering"),
-        // LATER ("load_relaxed", "narrowed", Becomes("load_relaxed_block"), "ordering"),
-        // LATER ("store_relaxed", "narrowed", Becomes("store_relaxed_block"), "ordering"),
-        // LATER ("fetch_add_relaxed", "narrowed", Becomes("fetch_add_relaxed_block"), "ordering"),
+        ("fetch_add_acquire_release", "narrowed", Becomes("fetch_add_acquire_release_block"), "ordering"),
+        ("load_relaxed", "narrowed", Becomes("load_relaxed_block"), "ordering"),
+        ("store_relaxed", "narrowed", Becomes("store_relaxed_block"), "ordering"),
+        ("fetch_add_relaxed", "narrowed", Becomes("fetch_add_relaxed_block"), "ordering"),
         ("ballot", "without_a_lane", Result("0x7fffffffu"), "algorithm"),
         ("add_over_warp_each", "without_a_lane", Behind(LOSE_LAST_LANE), "algorithm"),
         ("add_bytes", "without_a_byte", FirstArgument("0x00ffffffu"), "algorithm"),
@@ -236,7 +236,7 @@ impl Call {
 
 /// Where the statement that ends with token `last`, and whose call begins with token `first`, would stand behind the
 /// wait before it in its block, or where the block begins; with the bytes of the statement and its condition. `None`
-/// where nothing but barriers stands between.
+/// where nothing but barriers and arrivals stands between.
 fn early(source: &Source<'_>, first: usize, last: usize, body: &Range<usize>) -> Option<(usize, Range<usize>)> {
     const WAITS: [&str; 4] = ["barrier_wait", "barrier_wait_for_cluster", "block_barrier", "cluster_barrier_wait"];
     let word = |index: usize| source.word(index);
@@ -262,7 +262,8 @@ fn early(source: &Source<'_>, first: usize, last: usize, body: &Range<usize>) ->
     }
     let waits = |statement: &Range<usize>| statement.clone().any(|at| WAITS.contains(&word(at)));
     let covered = &statements[statements.iter().rposition(waits).map_or(0, |wait| wait + 1)..];
-    let does_something = covered.iter().any(|statement| word(statement.start) != "warp_barrier");
+    let is_barrier = |statement: &Range<usize>| statement.clone().any(|at| word(at).contains("barrier"));
+    let does_something = covered.iter().any(|statement| !is_barrier(statement));
     let at = source.tokens[covered.first().filter(|_| does_something)?.start].start;
     Some((at, source.tokens[begin].start..source.tokens[last].end))
 }

@@ -173,6 +173,7 @@ constexpr const char* cluster_barrier = "a cluster barrier";
 const lookback_executor executor = {
     rendezvous, exchange, block_barrier, spin_pause, access_point, shared_storage, misaligned,
     [](lookback_thread*, const void*, u32, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
+    [](lookback_thread*, u32, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
     [](lookback_thread*, const void*, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
     [](lookback_thread*, const void*, u32, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
     [](lookback_thread*, const void*, u32, const char* file, u32 line) { uncovered(copy_barrier, file, line); },

@@ -193,6 +193,14 @@ pub struct lookback_executor {
             line: lookback_u32,
         ),
     >,
+    pub copy_barriers_initialized: ::std::option::Option<
+        unsafe extern "C" fn(
+            arg1: *const Thread,
+            for_cluster: lookback_u32,
+            file: *const ::std::os::raw::c_char,
+            line: lookback_u32,
+        ),
+    >,
     pub copy_barrier_arrive: ::std::option::Option<
         unsafe extern "C" fn(
             arg1: *const Thread,
@@ -260,7 +268,7 @@ pub struct lookback_executor {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_executor"][::std::mem::size_of::<lookback_executor>() - 120usize];
+    ["Size of lookback_executor"][::std::mem::size_of::<lookback_executor>() - 128usize];
     ["Alignment of lookback_executor"][::std::mem::align_of::<lookback_executor>() - 8usize];
     ["Offset of field: lookback_executor::rendezvous"][::std::mem::offset_of!(lookback_executor, rendezvous) - 0usize];
     ["Offset of field: lookback_executor::exchange"][::std::mem::offset_of!(lookback_executor, exchange) - 8usize];
@@ -270,13 +278,14 @@ const _: () = {
     ["Offset of field: lookback_executor::shared_storage"][::std::mem::offset_of!(lookback_executor, shared_storage) - 40usize];
     ["Offset of field: lookback_executor::misaligned"][::std::mem::offset_of!(lookback_executor, misaligned) - 48usize];
     ["Offset of field: lookback_executor::copy_barrier_initialize"][::std::mem::offset_of!(lookback_executor, copy_barrier_initialize) - 56usize];
-    ["Offset of field: lookback_executor::copy_barrier_arrive"][::std::mem::offset_of!(lookback_executor, copy_barrier_arrive) - 64usize];
-    ["Offset of field: lookback_executor::copy_barrier_expect"][::std::mem::offset_of!(lookback_executor, copy_barrier_expect) - 72usize];
-    ["Offset of field: lookback_executor::copy_barrier_wait"][::std::mem::offset_of!(lookback_executor, copy_barrier_wait) - 80usize];
-    ["Offset of field: lookback_executor::copy_to_shared"][::std::mem::offset_of!(lookback_executor, copy_to_shared) - 88usize];
-    ["Offset of field: lookback_executor::cluster_barrier_arrive"][::std::mem::offset_of!(lookback_executor, cluster_barrier_arrive) - 96usize];
-    ["Offset of field: lookback_executor::cluster_barrier_wait"][::std::mem::offset_of!(lookback_executor, cluster_barrier_wait) - 104usize];
-    ["Offset of field: lookback_executor::store_to_cluster"][::std::mem::offset_of!(lookback_executor, store_to_cluster) - 112usize];
+    ["Offset of field: lookback_executor::copy_barriers_initialized"][::std::mem::offset_of!(lookback_executor, copy_barriers_initialized) - 64usize];
+    ["Offset of field: lookback_executor::copy_barrier_arrive"][::std::mem::offset_of!(lookback_executor, copy_barrier_arrive) - 72usize];
+    ["Offset of field: lookback_executor::copy_barrier_expect"][::std::mem::offset_of!(lookback_executor, copy_barrier_expect) - 80usize];
+    ["Offset of field: lookback_executor::copy_barrier_wait"][::std::mem::offset_of!(lookback_executor, copy_barrier_wait) - 88usize];
+    ["Offset of field: lookback_executor::copy_to_shared"][::std::mem::offset_of!(lookback_executor, copy_to_shared) - 96usize];
+    ["Offset of field: lookback_executor::cluster_barrier_arrive"][::std::mem::offset_of!(lookback_executor, cluster_barrier_arrive) - 104usize];
+    ["Offset of field: lookback_executor::cluster_barrier_wait"][::std::mem::offset_of!(lookback_executor, cluster_barrier_wait) - 112usize];
+    ["Offset of field: lookback_executor::store_to_cluster"][::std::mem::offset_of!(lookback_executor, store_to_cluster) - 120usize];
 };
 #[repr(C)]
 pub struct lookback_thread {

@@ -48,6 +48,20 @@ pub(super) unsafe extern "C" fn initialize(
     copies.barriers.push(Barrier { address, arrivals, ..Barrier::default() });
 }
 
+pub(super) unsafe extern "C" fn initialized(
+    thread: *const Thread,
+    for_cluster: u32,
+    file: *const c_char,
+    line: u32,
+) {
+    // SAFETY: as in `initialize`.
+    let thread = unsafe { enter(thread, RawSite { file, line }) };
+    for barrier in &mut thread.block().copies.borrow_mut().barriers {
+        let is_there = if for_cluster == 0 { &mut barrier.is_there_for_copies } else { &mut barrier.is_there_for_cluster };
+        *is_there = true;
+    }
+}
+
 pub(super) unsafe extern "C" fn arrive(thread: *const Thread, barrier: *const c_void, file: *const c_char, line: u32) {
     let site = RawSite { file, line };
     // SAFETY: as in `initialize`.
@@ -182,8 +196,14 @@ fn begin(thread: &Thread, block: &Block, task: Task, site: RawSite) {
     if let Err(message) = begun {
         fail_in_backend(thread, message, site);
     }
-    let copies = u32::from(matches!(task, Task::Copy(_)));
-    with_barrier(thread, block, task.barrier(), site, |barrier| barrier.copies += copies);
+    let is_copy = matches!(task, Task::Copy(_));
+    let is_there = with_barrier(thread, block, task.barrier(), site, |barrier| {
+        barrier.copies += u32::from(is_copy);
+        if is_copy { barrier.is_there_for_copies } else { barrier.is_there_for_cluster }
+    });
+    if !is_there {
+        refuse(thread, CopyFault::NotThere, site);
+    }
     block.copies.borrow_mut().under_way.push(UnderWay { task, party: party(thread, Activity::Access, site) });
     launch.copies_under_way.set(launch.copies_under_way.get() + 1);
 }

@@ -10,6 +10,9 @@ pub(super) struct Barrier {
     /// Arrivals that a phase takes, and those that have come.
     pub arrivals: u32,
     pub arrived: u32,
+    /// Whether the copy engine sees it, and the other blocks of the cluster.
+    pub is_there_for_copies: bool,
+    pub is_there_for_cluster: bool,
     /// Copies under the current phase that have not landed.
     pub copies: u32,
     /// Bytes of other blocks' stores that the current phase expects and that have not landed; below 0 while some have

@@ -57,6 +57,7 @@ static EXECUTOR_FUNCTIONS: lookback_executor = lookback_executor {
     shared_storage: Some(shared_storage),
     misaligned: Some(misaligned),
     copy_barrier_initialize: Some(copies::initialize),
+    copy_barriers_initialized: Some(copies::initialized),
     copy_barrier_arrive: Some(copies::arrive),
     copy_barrier_expect: Some(copies::expect),
     copy_barrier_wait: Some(copies::wait),

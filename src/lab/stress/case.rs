@@ -125,6 +125,8 @@ impl Case {
             vts: match () {
                 () if is_small => &[1],
                 () if needs(Need::Misaligned) => &[2, 4, 8],
+                // Several rows an exchange, and more vectors a row than one.
+                () if draw.percent(8) => &[16, 32, 64],
                 () => &[1, 1, 2, 2, 3, 4, 4, 6, 8],
             },
             block_threads: if is_small || waits { &[64] } else { &[64, 64, 64, 96, 128] },

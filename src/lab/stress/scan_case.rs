@@ -52,13 +52,14 @@ pub(super) fn draw_scan(draw: &mut Draw, strategy: Strategy, when: &When, usual:
     let layouts = if when.layouts.is_empty() { Descriptor::ALL } else { &when.layouts };
     let instance = draw.possible(&[], usual.instances, |instance| {
         let is_ordered = !when.needs(Need::NonCommutative) || !instance.operator().is_commutative();
-        is_ordered && layouts.iter().any(|&layout| holds(layout, instance.element().bytes()))
+        let is_wanted = when.elements.is_empty() || when.elements.contains(&instance.element());
+        is_wanted && is_ordered && layouts.iter().any(|&layout| holds(layout, instance.element().bytes()))
     })?;
     let usual_patterns = if draw.percent(usual.shuffles) { &[Pattern::Shuffle] } else { Pattern::ALL };
     let pattern = draw.possible(&when.patterns, usual_patterns, |_| true)?;
     let config = ScanConfig {
-        vt: draw.of(usual.vts),
-        block_threads: draw.of(usual.block_threads),
+        vt: draw.possible(&when.vts, usual.vts, |_| true)?,
+        block_threads: draw.possible(&when.block_threads, usual.block_threads, |_| true)?,
         pattern,
         composition: draw.possible(&when.compositions, Composition::ALL, |composition| {
             pattern != Pattern::Shuffle || composition != Composition::Block

@@ -3,7 +3,7 @@
 use crate::cuda::Architecture;
 use crate::cuda::compile::{Compiler, Variant};
 use crate::element::{ElementType, Instance, Operator};
-use crate::kernels::mutant::Mutant;
+use crate::kernels::mutant::{Kind, Mutant};
 use crate::lab::axiomatic::extract::extract;
 use crate::lab::axiomatic::sequences::Sequences;
 use crate::lab::axiomatic::{loom_model, protocol};
@@ -90,6 +90,10 @@ impl OnModel {
         let number = mutant.map_or(0, Mutant::number);
         if mutant.is_some_and(Mutant::is_of_host) {
             return Cell::NotModelled { why: "the fault is in what the host does".to_owned() };
+        }
+        // Nor are there barriers and loops: they need no look at the PTX.
+        if mutant.is_some_and(|mutant| mutant.rule.is_some() && mutant.kind != Kind::Ordering) {
+            return Cell::NotModelled { why: "only the order of the protocol's accesses is modelled".to_owned() };
         }
         let mut runs = 0;
         let mut differs = false;
