@@ -31,6 +31,7 @@ kernels! {
     lookback_test_caller_not_in_mask lookback_test_lane_exited lookback_test_masked_lane_exited lookback_test_lanes_apart
     lookback_test_overlapping_masks lookback_test_source_not_in_mask lookback_test_spin_forever
     lookback_test_wait_for_later_block lookback_test_too_much_shared lookback_test_misaligned lookback_test_copy
+    lookback_test_dynamic_shared lookback_test_beyond_dynamic_shared
     lookback_test_copy_without_wait lookback_test_missing_arrival lookback_test_too_many_arrivals
     lookback_test_barrier_not_initialized lookback_test_barrier_not_there lookback_test_copy_left_under_way
     lookback_test_cluster lookback_test_cluster_without_release lookback_test_cluster_reads_behind_arrival
@@ -640,6 +641,39 @@ fn more_shared_memory_than_allowed_is_refused() {
 }
 
 #[test]
+fn a_block_has_the_dynamic_shared_memory_that_the_launch_gives_and_no_more() {
+    const ASKED: u32 = 100;
+    let given = |bytes| LaunchSettings { dynamic_shared_bytes: bytes, ..LaunchSettings::new(2, 32) };
+    for bytes in [ASKED, ASKED + 1] {
+        let report = Memory::new(64).run(lookback_test_dynamic_shared, ASKED, &given(bytes)).expect("it is given");
+        assert_eq!(report.counters.shared_bytes, u64::from(bytes));
+    }
+    for bytes in [ASKED - 1, 0] {
+        match Memory::new(64).run(lookback_test_dynamic_shared, ASKED, &given(bytes)) {
+            Err(ExecutionError::DynamicSharedMemory { asked_bytes: ASKED, given_bytes, party }) => {
+                assert_eq!((given_bytes, summary(&party).3), (bytes, Some(line("dynamic_shared"))));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let beyond = |bytes| {
+        let (mut memory, mut weak) = (Memory::new(64), WeakMemory::new(0, WeakSettings::default()));
+        let config = lookback_config { vt: ASKED, ..lookback_config::default() };
+        let arguments = memory.arguments();
+        // SAFETY: as in `Memory::run`.
+        unsafe { launch_on(&mut weak, lookback_test_beyond_dynamic_shared, &config, &arguments, &given(bytes)) }
+    };
+    beyond(ASKED + 1).expect("the launch gives a byte more");
+    match beyond(ASKED) {
+        Err(ExecutionError::Backend { message, party }) => {
+            assert!(message.contains("outside the shared memory"), "{message}");
+            assert_eq!(summary(&party).3, Some(line("beyond_dynamic_shared")));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn copies_land_before_whoever_waits_goes_on() {
     let values = 8 * 5 * 64;
     for settings in schedules(8, 64) {
@@ -994,11 +1028,16 @@ fn scans_bytes(strategy: Strategy, problem: Problem, problems: [Problem; 2]) {
                     Blocks::Persistent | Blocks::Cluster => step.grid_blocks.min(3),
                     Blocks::PerTile | Blocks::Single => step.grid_blocks,
                 };
+                let stages = if shape.blocks == Blocks::Persistent { 2 } else { 0 };
                 let settings = LaunchSettings {
                     is_cluster: shape.blocks == Blocks::Cluster,
+                    dynamic_shared_bytes: if stages == 0 {
+                        0
+                    } else {
+                        step.config.ring_bytes(stages, problem.input().bytes()) as u32
+                    },
                     ..LaunchSettings::new(blocks, step.block_threads())
                 };
-                let stages = if shape.blocks == Blocks::Persistent { 2 } else { 0 };
                 let kernel = kernel_of(step, problems);
                 // SAFETY: the arrays are longer than the scan, and the kernels are compiled for this executor.
                 unsafe { launch(kernel, &step.config.to_abi(stages), &step.launch(&addresses), &settings) }

@@ -4,12 +4,10 @@
 namespace lookback {
 
 DEVICE u8* dynamic_shared(u32 bytes, call_site where = {}) {
-  // As in SHARED: the address stands for this declaration.
-  static u8 dynamic_shared_key;
   constexpr u32 alignment = 128;
   lookback_thread* thread = host::current();
   return static_cast<u8*>(
-      thread->executor->shared_storage(thread, &dynamic_shared_key, bytes, alignment, where.file, where.line));
+      thread->executor->shared_storage(thread, nullptr, bytes, alignment, where.file, where.line));
 }
 
 // Its address names the barrier; what it counts is the executor's.

@@ -88,7 +88,8 @@ struct lookback_executor {
   // Called before an access; other threads may run meanwhile.
   void (*access_point)(struct lookback_thread*, lookback_u32 access, const void* address,
                        lookback_u32 bytes, const char* file, lookback_u32 line);
-  // The block's storage for `key`, the address of a variable that stands for one SHARED in the source.
+  // The block's storage for `key`, the address of a variable that stands for one SHARED in the source; null is the
+  // storage whose size the launch gives, of which the block asks for so many bytes.
   void* (*shared_storage)(struct lookback_thread*, const void* key, lookback_u32 bytes,
                           lookback_u32 alignment, const char* file, lookback_u32 line);
   // A vector access at an address that a GPU would fault on.

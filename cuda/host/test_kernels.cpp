@@ -543,6 +543,16 @@ KERNEL(lookback_test_too_much_shared) {
   memory::shared_store(second.bytes[0], u8{0});
 }
 
+// Asks for `vt` bytes and stores the last one; or the one behind it.
+KERNEL(lookback_test_dynamic_shared) {
+  u8* const bytes = dynamic_shared(config->vt);  // FAULT dynamic_shared
+  if (thread_index() == 0) memory::shared_store(bytes[config->vt - 1], u8{1});
+}
+KERNEL(lookback_test_beyond_dynamic_shared) {
+  u8* const bytes = dynamic_shared(config->vt);
+  if (thread_index() == 0) memory::shared_store(bytes[config->vt], u8{1});  // FAULT beyond_dynamic_shared
+}
+
 KERNEL(lookback_test_misaligned) {
   u32 items[4];
   if (thread_index() == 2) memory::load_vector<4>(input_of<u32>(launch) + 1, items);  // FAULT misaligned

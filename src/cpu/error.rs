@@ -261,6 +261,10 @@ pub enum ExecutionError {
     /// With this declaration a block has more shared memory than `LaunchSettings::shared_limit_bytes`.
     #[error("shared memory: {needed_bytes} bytes needed, {limit_bytes} allowed: {party}")]
     SharedMemory { needed_bytes: u64, limit_bytes: u32, party: Party },
+    /// A block takes more dynamic shared memory for its own than `LaunchSettings::dynamic_shared_bytes`, which nobody
+    /// notices on a GPU.
+    #[error("dynamic shared memory: {asked_bytes} bytes asked for, {given_bytes} given by the launch: {party}")]
+    DynamicSharedMemory { asked_bytes: u32, given_bytes: u32, party: Party },
     /// A vector access at an address that is no multiple of its width; a GPU faults on it.
     #[error("misaligned access of {bytes} bytes at {address:#x}: {party}")]
     Misaligned { address: usize, bytes: u32, party: Party },

@@ -90,6 +90,8 @@ pub struct LaunchSettings {
     pub trace: bool,
     /// Shared memory a block may declare; 48 KiB is what every GPU grants a static declaration.
     pub shared_limit_bytes: u32,
+    /// Dynamic shared memory of a block (`dynamic_shared` in `cuda/async_copy.cuh`), which is part of that.
+    pub dynamic_shared_bytes: u32,
     /// What uninitialised shared memory holds.
     pub poison: u8,
     /// How often every thread may poll with nobody storing before progress counts as lost.
@@ -117,6 +119,7 @@ impl LaunchSettings {
             plain_points: false,
             trace: false,
             shared_limit_bytes: 48 * 1024,
+            dynamic_shared_bytes: 0,
             poison: 0xA5,
             lost_progress_rounds: 256,
             stop: None,

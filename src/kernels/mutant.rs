@@ -90,6 +90,8 @@ named! {
         NonCommutative = "non-commutative",
         /// More tiles than a look-back window has, and no prefix within it.
         Windows = "windows",
+        /// Blocks of more than 256 threads: of more than 8 warps, or more than 16.
+        WideBlocks = "wide-blocks",
         /// A launch that ends in the middle, and another behind it.
         Abort = "abort",
         /// Two launches at one time.

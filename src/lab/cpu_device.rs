@@ -328,10 +328,11 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
     }
     // A ring as short as can be now and then: whoever gives a stage back too soon meets the next tile there.
     let stages = 1 + (seed % 4) as u32;
-    let ring_bytes = step.config.ring_bytes(stages, step.problem.input().bytes());
+    let ring_bytes = step.config.ring_bytes(stages, step.problem.input().bytes()) as u32;
     let settings = LaunchSettings {
         grid_blocks: step.grid_blocks.min(BLOCKS_THAT_TAKE_TILES),
-        shared_limit_bytes: settings.shared_limit_bytes + ring_bytes.next_multiple_of(128) as u32,
+        shared_limit_bytes: settings.shared_limit_bytes + ring_bytes.next_multiple_of(128),
+        dynamic_shared_bytes: ring_bytes,
         ..settings
     };
     (step.config.to_abi(stages), settings)

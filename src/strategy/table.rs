@@ -84,6 +84,8 @@ pub struct Stress {
 pub struct Windows {
     /// Tiles on the CPU device: from here on, and below so many more.
     pub cpu_tiles: (u64, u64),
+    /// The same where one reading more is to be had: the third, or the second of a block that reads ahead of its tile.
+    pub cpu_tiles_of_more: (u64, u64),
     /// Tiles on a GPU from here on.
     pub gpu_tiles: u64,
     /// Of a hundred cases on the CPU device so many, beside those that a fault asks for.
@@ -111,15 +113,29 @@ const UNTILED: StrategyRow = StrategyRow {
         cpu_share: 1,
         gpu_share: 0,
         gpu_share_of_faults: 0,
-        windows: Windows { cpu_tiles: (36, 16), gpu_tiles: 70, percent: 0, needs_pause: true },
+        windows: Windows {
+            cpu_tiles: (36, 16),
+            cpu_tiles_of_more: (68, 16),
+            gpu_tiles: 70,
+            percent: 0,
+            needs_pause: true,
+        },
         is_serial: false,
     },
     is_modelled: false,
 };
 
 /// Tiles, their totals, the prefixes of these: three launches or more.
-const THREE_PHASE: StrategyRow =
-    StrategyRow { suggested: suggestion::three_phase, rounding: Rounding::Spine, ..UNTILED };
+const THREE_PHASE: StrategyRow = StrategyRow {
+    suggested: suggestion::three_phase,
+    rounding: Rounding::Spine,
+    stress: Stress {
+        // With more tiles than a tile has elements the spine has a spine.
+        windows: Windows { percent: 3, needs_pause: false, ..UNTILED.stress.windows },
+        ..UNTILED.stress
+    },
+    ..UNTILED
+};
 
 /// Tiles that meet inside one launch.
 const ONE_LAUNCH: StrategyRow = StrategyRow { rounding: Rounding::Chain, ..UNTILED };
@@ -211,7 +227,7 @@ strategies! {
         plan: Planner::scan_then_propagate,
         time_by_copy: |_| 2.2,
         look: look::GREEN,
-        stress: Stress { cpu_share: 4, gpu_share: 1, ..UNTILED.stress },
+        stress: Stress { cpu_share: 4, gpu_share: 1, ..THREE_PHASE.stress },
         ..THREE_PHASE
     }
     /// Tiles reduce, their totals are scanned, tiles scan from their prefix: 3n element-moves.
@@ -226,7 +242,7 @@ strategies! {
         plan: Planner::reduce_then_scan,
         time_by_copy: |_| 1.7,
         look: look::BLUE,
-        stress: Stress { cpu_share: 4, gpu_share: 2, ..UNTILED.stress },
+        stress: Stress { cpu_share: 4, gpu_share: 2, ..THREE_PHASE.stress },
         ..THREE_PHASE
     }
     /// One pass; each tile waits for its neighbour's inclusive prefix.
@@ -308,7 +324,13 @@ strategies! {
             gpu_share: 4,
             gpu_share_of_faults: 1,
             // A warp reads 256 descriptors at once, whoever is resident.
-            windows: Windows { cpu_tiles: (258, 8), gpu_tiles: 300, percent: 1, needs_pause: false },
+            windows: Windows {
+                cpu_tiles: (258, 8),
+                cpu_tiles_of_more: (514, 8),
+                gpu_tiles: 300,
+                percent: 1,
+                needs_pause: false,
+            },
             ..UNTILED.stress
         },
         is_modelled: true,
@@ -337,7 +359,8 @@ strategies! {
         stress: Stress {
             cpu_share: 8,
             gpu_share: 3,
-            windows: Windows { percent: 6, ..UNTILED.stress.windows },
+            // Up to 256 aggregates are read at once, in groups of 32.
+            windows: Windows { cpu_tiles_of_more: (330, 60), percent: 6, ..UNTILED.stress.windows },
             ..UNTILED.stress
         },
         ..ONE_LAUNCH

@@ -131,10 +131,20 @@ pub(super) unsafe extern "C" fn shared_storage(
     // SAFETY: as in `rendezvous`.
     let thread = unsafe { &*thread };
     let (block, launch) = (thread.block(), thread.launch());
+    let site = RawSite { file, line };
+    let mut bytes = bytes;
+    if key.is_null() {
+        let given_bytes = launch.settings.dynamic_shared_bytes;
+        if bytes > given_bytes {
+            let party = party(thread, Activity::Access, site);
+            fail(thread, ExecutionError::DynamicSharedMemory { asked_bytes: bytes, given_bytes, party });
+        }
+        // What lies beyond it is nobody's, whatever the kernel believes to have.
+        bytes = given_bytes;
+    }
     if let Some(address) = block.shared.find(key.addr()) {
         return address.cast();
     }
-    let site = RawSite { file, line };
     let limit_bytes = launch.settings.shared_limit_bytes;
     let poison = launch.settings.poison;
     match block.shared.declare(key.addr(), bytes as usize, alignment as usize, limit_bytes as usize, poison) {

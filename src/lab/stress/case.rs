@@ -1,15 +1,17 @@
 //! One reproducible run on the CPU device, as text and drawn from a seed.
 
 use super::draw::Draw;
-use super::scan_case::{CaseError, Fields, Usual, Words, check, draw_offset, draw_scan, strategies, tile_elements};
+use super::scan_case::{
+    CaseError, Fields, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, strategies, tile_elements,
+};
 use super::workspace::WorkspaceStart;
 use crate::abi;
 use crate::cpu::{BlockOrder, Pause};
-use crate::element::Instance;
+use crate::element::{Instance, Operator};
 use crate::kernels::mutant::{Kind, Mutant, Need, OPERATORS_WITH_MUTANTS};
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Blocks, Limit, Mode};
+use crate::strategy::{Blocks, Limit, Mode, TileOrder};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -28,6 +30,11 @@ named! {
         Weak = "weak",
     }
 }
+
+/// Of a hundred cases so many have blocks of more than 256 threads.
+const WIDE_PERCENT: u64 = 4;
+/// Switches in which look-ahead blocks of 64 threads beside its helpers scan a tile, about.
+const PAUSE_OF_A_TILE: u64 = 1000;
 
 /// Something that happens in the middle of the first launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -89,7 +96,7 @@ pub struct Case {
 
 impl Case {
     /// A run that could show the mutant, or any run of the kernels as they are: at least 8 tiles and 2 warps a
-    /// block in the strategies with tiles. One seed, one case.
+    /// block in the strategies with tiles, but for a few of wide blocks and of tiny arrays. One seed, one case.
     pub fn draw(mutant: Option<&'static Mutant>, memory: Memory, seed: u64) -> Self {
         let mut draw = Draw::new(seed);
         loop {
@@ -113,40 +120,71 @@ impl Case {
         let strategy = draw.possible(&when.strategies, &strategies(|stress| stress.cpu_share), |_| true)?;
         let row = strategy.row();
         let windows = row.stress.windows;
-        let is_wide = needs(Need::Windows) || draw.percent(u64::from(windows.percent));
-        let waits = is_wide && windows.needs_pause;
+        let blocks = row.shape.blocks;
+        let is_long = needs(Need::Windows) || draw.percent(u64::from(windows.percent));
+        let is_longer = is_long && draw.percent(25);
+        let waits = is_long && windows.needs_pause;
+        // Few tiles, and few blocks at one time, whose threads are then as many as in other cases.
+        let is_wide = !is_long && strategy.has_blocks() && (needs(Need::WideBlocks) || draw.percent(WIDE_PERCENT));
+        // Where blocks meet through no descriptors, an array may be about as long as a vector.
+        let is_tiny = !is_long && !is_wide && matches!(blocks, Blocks::Single | Blocks::Cluster) && draw.percent(30);
         // Work that grows with the square of the elements.
-        let is_small = row.limit == Some(Limit::QuadraticWork) || is_wide && !waits;
+        let is_small = row.limit == Some(Limit::QuadraticWork) || is_long && !waits;
         let (own, all) = instances();
+        let mut instances = if mutant.is_some() || draw.percent(60) { own } else { all };
+        if is_tiny {
+            // Only values of one or two bytes have vectors that an array can begin and end in, and far from both ends;
+            // a sum shows each of them that is lost, where a maximum hides most.
+            let sums_only = draw.percent(70);
+            let is_wanted = |instance: &Instance| !sums_only || instance.operator() == Operator::Sum;
+            instances.retain(|instance| instance.element().bytes() <= 2 && is_wanted(instance));
+        }
         let usual = Usual {
-            instances: if mutant.is_some() || draw.percent(60) { &own } else { &all },
+            instances: &instances,
             modes: Mode::ALL,
             shuffles: 60,
             vts: match () {
                 () if is_small => &[1],
+                () if is_tiny => &[8, 16, 16, 32],
+                () if is_wide && needs(Need::Misaligned) => &[2, 4],
+                () if is_wide => &[1, 2, 4],
                 () if needs(Need::Misaligned) => &[2, 4, 8],
                 // Several rows an exchange, and more vectors a row than one.
                 () if draw.percent(8) => &[16, 32, 64],
                 () => &[1, 1, 2, 2, 3, 4, 4, 6, 8],
             },
-            block_threads: if is_small || waits { &[64] } else { &[64, 64, 64, 96, 128] },
+            block_threads: match () {
+                () if is_wide => WIDE_BLOCKS,
+                () if is_small || waits || is_tiny => &[64],
+                () => &[64, 64, 64, 96, 128],
+            },
         };
         let mut request = draw_scan(draw, strategy, &when, &usual)?;
         request.config.descriptor = request.config.descriptor.filter(|_| strategy.is_single_pass());
+        if is_longer && waits && strategy.is_single_pass() && blocks == Blocks::PerTile {
+            // All blocks are resident, so that this is right too, and the block that pauses has the first tile: none of
+            // the others finds a prefix within two windows.
+            request.config.tile_order = TileOrder::Static;
+        }
         let tile = tile_elements(&request);
         let tiles = match () {
-            () if is_wide => windows.cpu_tiles.0 + draw.below(windows.cpu_tiles.1),
+            () if is_longer => windows.cpu_tiles_of_more.0 + draw.below(windows.cpu_tiles_of_more.1),
+            () if is_long => windows.cpu_tiles.0 + draw.below(windows.cpu_tiles.1),
+            () if is_wide => 2 + draw.below(2),
             () if mutant.is_none() && draw.percent(6) => 13 + draw.below(24),
             () => MINIMUM_TILES + draw.below(5),
         };
+        let vector = u64::from(abi::LOOKBACK_VECTOR_BYTES) / request.instance().element().bytes() as u64;
         request.n = match draw.below(4) {
+            _ if is_tiny => 1 + draw.below(3 * vector),
             // Round a tile boundary, or anywhere in the last tile.
             0 if !needs(Need::Partial) => tiles * tile,
             1 => tiles * tile - 1,
             2 => (tiles - 1) * tile + 1,
             _ => (tiles - 1) * tile + 1 + draw.below(tile - 1),
         };
-        let mut offset = || if needs(Need::Misaligned) || draw.percent(25) { draw_offset(draw, &request) } else { 0 };
+        let misaligned = if needs(Need::Misaligned) { 100 } else { 25 + 50 * u64::from(is_tiny) };
+        let mut offset = || if draw.percent(misaligned) { draw_offset(draw, &request) } else { 0 };
         let (input_offset, output_offset) = (offset(), offset());
         request.in_place = needs(Need::InPlace) || draw.percent(30);
         request.input_offset = input_offset;
@@ -172,13 +210,15 @@ impl Case {
         let reverse = needs(Need::Reverse);
         let resident_blocks = if waits {
             tiles as u32
+        } else if is_wide {
+            draw.of(&[1, 2])
         } else if reverse {
             draw.of(&[1, 2, 3])
         } else {
             draw.of(&[1, 2, 3, 4, 6, 8])
         };
         let block_order = if reverse { BlockOrder::Reverse } else { draw.of(BlockOrder::ALL) };
-        let block = draw.below(match row.shape.blocks {
+        let block = draw.below(match blocks {
             Blocks::PerTile | Blocks::Single => tiles,
             Blocks::Persistent => 6,
             Blocks::Cluster => 8,
@@ -187,11 +227,15 @@ impl Case {
         let pause = Disturbance::Pause { block, after_points, switches: 1 + draw.below(3000) };
         let disturbance = match () {
             // The blocks of a cluster wait for each other too.
-            () if row.shape.blocks == Blocks::Cluster && draw.percent(30) => pause,
+            () if blocks == Blocks::Cluster && draw.percent(30) => pause,
             () if !strategy.is_single_pass() => Disturbance::None,
             () if needs(Need::Abort) => Disturbance::Abort { after_points: 5 + draw.below(200) },
             () if needs(Need::Overlap) => Disturbance::Overlap { after_accesses: draw.below(40) },
-            () if waits => Disturbance::Pause { block: 0, after_points: 1, switches: 20_000 },
+            // A block that takes one tile after the other has taken none by then: it finds many behind it at once.
+            () if is_longer && blocks == Blocks::Persistent => {
+                Disturbance::Pause { block: 0, after_points: 0, switches: PAUSE_OF_A_TILE * (200 + draw.below(tiles)) }
+            }
+            () if waits => Disturbance::Pause { block: 0, after_points: 1, switches: 600 * tiles },
             () if kind == Some(Kind::Protocol) => Disturbance::None,
             () => match draw.below(20) {
                 0..=4 => pause,
@@ -359,6 +403,7 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::strategy::Strategy;
 
     #[test]
     fn a_case_comes_back_from_its_text() {
@@ -376,10 +421,49 @@ mod tests {
 
     #[test]
     fn what_is_drawn_has_enough_tiles_and_warps() {
-        for seed in 0..500 {
+        let (mut tiny, mut wide) = (0, 0);
+        for seed in 0..2000 {
             let case = Case::draw(None, Memory::Weak, seed);
-            assert!(case.tiles() >= 8, "{case}");
-            assert!(case.request.config.block_threads >= 64, "{case}");
+            let ScanRequest { config, strategy, n, .. } = case.request;
+            assert!(config.block_threads >= 64, "{case}");
+            let is_tiny = n <= 48 && case.request.instance().element().bytes() <= 2;
+            if config.block_threads > 256 {
+                // As many threads at one time as other cases have.
+                assert!((2..=4).contains(&case.tiles()) && case.resident_blocks <= 2, "{case}");
+                wide += 1;
+            } else if is_tiny && matches!(strategy.row().shape.blocks, Blocks::Single | Blocks::Cluster) {
+                tiny += 1;
+            } else {
+                assert!(case.tiles() >= 8, "{case}");
+            }
+        }
+        assert!((20..200).contains(&wide) && (5..100).contains(&tiny), "{wide} wide, {tiny} tiny");
+    }
+
+    /// What a strategy can meet beyond the plain drawing is drawn for it, of the kernels as they are and soon.
+    #[test]
+    fn what_lies_beyond_the_usual_sizes_is_drawn_for_every_strategy_that_has_it() {
+        let drawn: Vec<_> = (0..40_000).map(|seed| Case::draw(None, Memory::Strong, seed)).collect();
+        for &strategy in Strategy::ALL.iter().filter(|strategy| strategy.has_tiles()) {
+            let has = |what: &str, is: &dyn Fn(&Case) -> bool| {
+                let found = drawn.iter().any(|case| case.request.strategy == strategy && is(case));
+                assert!(found, "{strategy}: {what}");
+            };
+            let warps = |case: &Case| case.request.config.block_threads / abi::LOOKBACK_WARP_LANES;
+            has("9 to 16 warps", &|case| (9..=16).contains(&warps(case)));
+            has("more than 16 warps", &|case| warps(case) > 16);
+            has("an odd number of more than 8 warps", &|case| warps(case) > 8 && warps(case) % 2 == 1);
+            let row = strategy.row();
+            if row.stress.windows.percent > 0 {
+                has("more windows", &|case| case.tiles() >= row.stress.windows.cpu_tiles_of_more.0);
+            }
+            if matches!(row.shape.blocks, Blocks::Single | Blocks::Cluster) {
+                let lead = |case: &Case| u64::from(case.request.input_offset % abi::LOOKBACK_VECTOR_BYTES);
+                let bytes = |case: &Case| case.request.instance().element().bytes() as u64;
+                has("both ends in one vector", &|case| {
+                    bytes(case) <= 2 && lead(case) > 0 && lead(case) + case.request.n * bytes(case) < 16
+                });
+            }
         }
     }
 

@@ -112,10 +112,14 @@ impl Passed {
     }
 }
 
-/// Something that is told of the protocol's accesses as they happen.
+/// Something that is told of accesses as they happen.
 pub(super) trait Observer {
-    /// An access of the protocol by a thread, with the value that it moved; a fetch-and-add with the value before.
+    /// An access by a thread, with the value that it moved; a fetch-and-add with the value before.
     fn observe(&mut self, access: &Access, value: &[u8]);
+    /// So many bytes have landed in shared memory of a block, by a copy or a store that went on beside its thread.
+    fn landed(&mut self, block: u64, access: &Access);
+    /// Threads have met, or shared memory is there.
+    fn synchronized(&mut self, event: &Synchronization);
     /// A launch of a kernel begins.
     fn begins(&mut self, step: &Step, workspace: &Places);
 }
@@ -251,8 +255,14 @@ impl Watched<'_, '_> {
     }
 
     fn after(&mut self, access: &Access, value: &[u8]) {
-        if let Some(observer) = self.observer.as_mut().filter(|_| access.kind.is_protocol()) {
+        if let Some(observer) = self.observer.as_mut() {
             observer.observe(access, value);
+        }
+    }
+
+    fn landed(&mut self, block: u64, access: &Access) {
+        if let Some(observer) = self.observer.as_mut() {
+            observer.landed(block, access);
         }
     }
 }
@@ -296,7 +306,9 @@ impl MemoryBackend for Watched<'_, '_> {
     }
 
     fn copy_lands(&mut self, copy: &Copy) -> Result<(), String> {
-        self.inner.copy_lands(copy)
+        self.inner.copy_lands(copy)?;
+        self.landed(copy.target.block, &copy.target);
+        Ok(())
     }
 
     fn store_begins(&mut self, store: &AsyncStore) -> Result<(), String> {
@@ -304,11 +316,17 @@ impl MemoryBackend for Watched<'_, '_> {
     }
 
     fn store_lands(&mut self, store: &AsyncStore) -> Result<(), String> {
-        self.inner.store_lands(store)
+        self.inner.store_lands(store)?;
+        self.landed(store.block, &store.access);
+        Ok(())
     }
 
     fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {
-        self.inner.synchronize(event)
+        self.inner.synchronize(event)?;
+        if let Some(observer) = self.observer.as_mut() {
+            observer.synchronized(&event);
+        }
+        Ok(())
     }
 }
 

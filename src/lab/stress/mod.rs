@@ -18,6 +18,8 @@ pub mod gpu;
 #[cfg(feature = "cpu")]
 pub mod replay;
 #[cfg(feature = "cpu")]
+mod replay_shared;
+#[cfg(feature = "cpu")]
 mod room;
 #[cfg(feature = "cpu")]
 pub mod scan_case;

@@ -2,15 +2,17 @@
 
 use super::case::Case;
 use super::cpu::{Failure, Observer, Passed, Places, run_observed};
+use super::replay_shared::{SharedAccesses, Told, number_of};
 use crate::abi;
-use crate::cpu::{Access, AccessKind, Scope};
+use crate::cpu::{Access, AccessKind, Scope, Synchronization};
 use crate::strategy::Descriptor;
 use crate::strategy::plan::Step;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::mem::offset_of;
 
-/// Runs a case again and writes down every access of the protocol; the last `lines` of each launch are kept.
+/// Runs a case again and writes down every access of the protocol and to shared memory; the last `lines` of each launch
+/// are kept, of either kind.
 pub fn replay(case: &Case, lines: usize) -> (String, Result<Passed, Failure>) {
     let mut narrator = Narrator { lines, ..Narrator::default() };
     let result = run_observed(case, Some(&mut narrator));
@@ -18,12 +20,16 @@ pub fn replay(case: &Case, lines: usize) -> (String, Result<Passed, Failure>) {
     (narrator.text, result)
 }
 
+/// Columns in front of what is told of a launch.
+const INDENT: usize = 2;
+
 #[derive(Default)]
 struct Narrator {
     text: String,
     lines: usize,
     /// Of the launch so far.
-    told: Vec<String>,
+    told: Vec<Told>,
+    shared: SharedAccesses,
     /// How often the last line was repeated.
     repeated: u64,
     launches: u32,
@@ -36,19 +42,29 @@ struct Narrator {
 impl Narrator {
     fn close(&mut self) {
         self.flush_repeats();
-        let hidden = self.told.len().saturating_sub(self.lines);
-        if hidden > 0 {
-            let _ = writeln!(self.text, "  … {hidden} accesses before these; --replay-lines shows more");
+        // Of shared memory there is far more to tell: it must not hide the protocol.
+        let protocol = self.told.iter().filter(|told| told.is_protocol()).count();
+        let mut hidden = [self.told.len() - protocol, protocol].map(|count| count.saturating_sub(self.lines));
+        for (hidden, what) in hidden.iter().zip(["lines of shared memory", "accesses"]).rev() {
+            if *hidden > 0 {
+                let _ = writeln!(self.text, "  … {hidden} {what} before these; --replay-lines shows more");
+            }
         }
-        for line in self.told.drain(..).skip(hidden) {
-            let _ = writeln!(self.text, "  {line}");
+        for told in self.told.drain(..) {
+            let hidden = &mut hidden[usize::from(told.is_protocol())];
+            if *hidden > 0 {
+                *hidden -= 1;
+            } else {
+                let _ = writeln!(self.text, "  {}", told.text(INDENT));
+            }
         }
+        self.shared.clear();
     }
 
     fn flush_repeats(&mut self) {
         if self.repeated > 0 {
             let times = self.repeated;
-            if let Some(last) = self.told.last_mut() {
+            if let Some(Told::Protocol(last)) = self.told.last_mut() {
                 let _ = write!(last, "  (and {times} times more)");
             }
             self.repeated = 0;
@@ -56,12 +72,19 @@ impl Narrator {
     }
 
     fn tell(&mut self, line: String) {
-        if self.told.last().is_some_and(|last| *last == line) {
+        if matches!(self.told.last(), Some(Told::Protocol(last)) if *last == line) {
             self.repeated += 1;
             return;
         }
         self.flush_repeats();
-        self.told.push(line);
+        self.told.push(Told::Protocol(line));
+    }
+
+    fn tell_event(&mut self, event: Option<String>) {
+        if let Some(event) = event {
+            self.flush_repeats();
+            self.told.push(Told::Event(event));
+        }
     }
 
     /// Who a thread is: its tile, once it is known.
@@ -76,7 +99,7 @@ impl Narrator {
     /// What an address is, and the tag and value that the bytes there are.
     fn what(&self, access: &Access, value: &[u8]) -> String {
         let Some(places) = self.workspace else { return String::from("memory") };
-        let word = |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |word, &byte| word << 8 | u128::from(byte));
+        let word = number_of;
         if let Some(offset) = access.address.checked_sub(places.control)
             && offset < size_of::<abi::lookback_control>()
         {
@@ -153,8 +176,14 @@ impl Observer for Narrator {
             AccessKind::RelaxedFetchAdd => "adds relaxed to",
             AccessKind::AcquireReleaseFetchAdd => "adds acq_rel to",
             AccessKind::Fence => "fence          ",
+            AccessKind::SharedLoad | AccessKind::SharedStore => {
+                self.flush_repeats();
+                self.shared.add(access, value, &mut self.told);
+                return;
+            }
             _ => return,
         };
+        self.shared.close(access.block);
         let what = if access.kind == AccessKind::Fence { String::new() } else { self.what(access, value) };
         let site = access.site().map(|site| format!("  {site}")).unwrap_or_default();
         let line = format!("{} {verb} {what}{scope}{halves}{site}", self.who(access));
@@ -168,5 +197,15 @@ impl Observer for Narrator {
             self.tiles.insert(access.block, u64::from(u32::from_ne_bytes(bytes)));
         }
         self.tell(line);
+    }
+
+    fn landed(&mut self, block: u64, access: &Access) {
+        let event = self.shared.landed(block, access);
+        self.tell_event(event);
+    }
+
+    fn synchronized(&mut self, event: &Synchronization) {
+        let event = self.shared.synchronized(event);
+        self.tell_event(event);
     }
 }

@@ -46,6 +46,10 @@ pub(super) struct Usual<'a> {
     pub block_threads: &'a [u32],
 }
 
+/// Threads of blocks of more than 8 warps, of more than 16, and of all that there can be; each strategy's own limit is
+/// below the last. Odd numbers of warps among them, because some work is shared out by halves.
+pub(super) const WIDE_BLOCKS: &[u32] = &[288, 320, 416, 512, 544, 608, 736, 864, 896, 992, 1024];
+
 /// A scan of no elements yet, at no offset; `None` where nothing that is usual can show the fault.
 pub(super) fn draw_scan(draw: &mut Draw, strategy: Strategy, when: &When, usual: &Usual) -> Option<ScanRequest> {
     let holds = |layout, element_bytes| element_bytes <= most_bytes(layout);

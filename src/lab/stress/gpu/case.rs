@@ -5,7 +5,7 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::kernels::mutant::{Kind, Mutant, Need, ONE_WORKSPACE};
 use crate::lab::stress::draw::Draw;
 use crate::lab::stress::scan_case::{
-    CaseError, Fields, Usual, Words, check, draw_offset, draw_scan, strategies, tile_elements,
+    CaseError, Fields, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, strategies, tile_elements,
 };
 use crate::lab::stress::workspace::WorkspaceStart;
 use crate::names::named;
@@ -125,7 +125,13 @@ impl StressCase {
                 () if is_inside_block => &[1, 2, 3, 4, 4, 8, 8, 16],
                 () => &[1, 1, 2, 2, 3, 4, 4, 5, 8, 16],
             },
-            block_threads: if is_inside_block { &[64, 128, 256] } else { &[32, 64, 64, 128, 128, 256] },
+            block_threads: if when.needs(Need::WideBlocks) {
+                WIDE_BLOCKS
+            } else if is_inside_block {
+                &[64, 128, 256]
+            } else {
+                &[32, 64, 64, 128, 128, 256]
+            },
         };
         draw_scan(draw, strategy, &when, &usual)
     }

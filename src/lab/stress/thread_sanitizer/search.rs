@@ -5,6 +5,7 @@ use super::{Ending, Job, ThreadSanitizer, ThreadSanitizerError};
 use crate::cpu::BlockOrder;
 use crate::lab::stress::detector::Limits;
 use crate::lab::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};
+use crate::strategy::TileOrder;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,6 +60,9 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
         if mutant.when.needs(Need::Windows) {
             return beyond("a look-back of two windows takes more than 32 resident blocks, and so too many threads");
         }
+        if mutant.when.needs(Need::WideBlocks) {
+            return beyond("blocks of more threads than live at once here");
+        }
     }
     let mut refusal = None;
     for draw in 0..DRAWS {
@@ -91,6 +95,8 @@ fn within_reach(mut case: Case) -> Case {
         BlockOrder::Random => BlockOrder::InOrder,
         order => order,
     };
+    // Static ids need all blocks at one time.
+    case.request.config.tile_order = TileOrder::Ticket;
     case.plain_points = false;
     case.disturbance = Disturbance::None;
     case.workspace = WorkspaceStart::Zeros;
