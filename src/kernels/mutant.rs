@@ -12,7 +12,6 @@
 //! | `composition` | `scan-then-propagate`, `reduce-then-scan`, `block` |
 //! | `type` | `u8`, `u32`, …, among those of [`OPERATORS_WITH_MUTANTS`] |
 //! | `vt` | values a thread |
-//! | `block` | threads a block that scan |
 //! | `mode` | `inclusive`, `exclusive`, `inclusive-minus-input` |
 //! | `need` | [`Need`]: more than the plain drawing gives |
 
@@ -114,8 +113,6 @@ pub struct When {
     pub elements: Vec<ElementType>,
     /// Values a thread at which it can show.
     pub vts: Vec<u32>,
-    /// Threads a block at which it can show.
-    pub block_threads: Vec<u32>,
     /// Modes that reach it.
     pub modes: Vec<Mode>,
     /// What else it takes.
@@ -274,7 +271,6 @@ fn parse_when(text: &str, file: &str, name: &str) -> Result<(Kind, When), Mutant
             "composition" => when.compositions = list(values).ok_or_else(|| unknown(word))?,
             "type" => when.elements = list(values).ok_or_else(|| unknown(word))?,
             "vt" => when.vts = list(values).ok_or_else(|| unknown(word))?,
-            "block" => when.block_threads = list(values).ok_or_else(|| unknown(word))?,
             "mode" => when.modes = list(values).ok_or_else(|| unknown(word))?,
             "need" => when.needs = list(values).ok_or_else(|| unknown(word))?,
             _ => return Err(unknown(word)),

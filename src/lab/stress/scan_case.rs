@@ -63,7 +63,7 @@ pub(super) fn draw_scan(draw: &mut Draw, strategy: Strategy, when: &When, usual:
     let pattern = draw.possible(&when.patterns, usual_patterns, |_| true)?;
     let config = ScanConfig {
         vt: draw.possible(&when.vts, usual.vts, |_| true)?,
-        block_threads: draw.possible(&when.block_threads, usual.block_threads, |_| true)?,
+        block_threads: draw.of(usual.block_threads),
         pattern,
         composition: draw.possible(&when.compositions, Composition::ALL, |composition| {
             pattern != Pattern::Shuffle || composition != Composition::Block
