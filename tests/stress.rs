@@ -135,7 +135,7 @@ fn a_replay_tells_of_shared_memory_too_and_of_no_more_than_it_is_asked_for() {
         "block 0                 has    shared 0, ",
         "block 0   thread 32     stores shared 1+4 = 0x",
         "block 0   all threads   meet at the block barrier",
-        "block 0   threads 0-31  loads  shared 1+4..7, 32 accesses  block/warp_totals.cuh:",
+        "block 0   threads 0-31  loads  shared 1+4..7  block/warp_totals.cuh:",
     ] {
         assert!(told.contains(part), "no '{part}' in\n{told}");
     }

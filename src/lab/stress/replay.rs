@@ -183,7 +183,7 @@ impl Observer for Narrator {
             }
             _ => return,
         };
-        self.shared.close(access.block);
+        self.shared.close_warp(access.block, access.thread / abi::LOOKBACK_WARP_LANES);
         let what = if access.kind == AccessKind::Fence { String::new() } else { self.what(access, value) };
         let site = access.site().map(|site| format!("  {site}")).unwrap_or_default();
         let line = format!("{} {verb} {what}{scope}{halves}{site}", self.who(access));

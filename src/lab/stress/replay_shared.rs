@@ -1,6 +1,7 @@
 //! Accesses to shared memory in a replay. There are hundreds a tile, most of them alike, so what the lanes of a warp do
-//! at one line of source is one line of text, as long as nothing comes between that could see their order.
+//! at one line of source is one line of text, as long as nobody could tell their order.
 
+use crate::abi::LOOKBACK_WARP_LANES as WARP_LANES;
 use crate::cpu::{Access, AccessKind, Synchronization};
 use std::collections::{BTreeSet, HashMap};
 
@@ -30,10 +31,6 @@ impl Told {
             Self::Shared(fold) => fold.text(indent),
         }
     }
-
-    fn fold(&mut self) -> Option<&mut Fold> {
-        if let Self::Shared(fold) = self { Some(fold) } else { None }
-    }
 }
 
 /// The accesses of one warp at one line of source.
@@ -42,7 +39,6 @@ pub(super) struct Fold {
     block: u64,
     /// What is done, as the text says it.
     verb: &'static str,
-    is_store: bool,
     /// Which line of source that is, for comparison and for the text.
     site: String,
     accesses: Vec<Place>,
@@ -54,6 +50,7 @@ pub(super) struct Fold {
 #[derive(Debug, Clone, Copy)]
 struct Place {
     thread: u32,
+    is_store: bool,
     address: usize,
     bytes: usize,
     /// The piece of shared memory, in the order in which the block has declared them, and where in it.
@@ -110,8 +107,8 @@ pub(super) struct SharedAccesses {
 struct OfBlock {
     /// Address and bytes of each piece.
     pieces: Vec<(usize, usize)>,
-    /// Folds of one warp that are not closed, by where they stand in what is told.
-    open: Vec<usize>,
+    /// Folds that are not closed: where they stand in what is told, and of which warp each is.
+    open: Vec<(usize, u32)>,
 }
 
 impl SharedAccesses {
@@ -121,41 +118,48 @@ impl SharedAccesses {
         let holds = |&(address, bytes): &(usize, usize)| (address..address + bytes).contains(&access.address);
         let piece = pieces.iter().position(holds)?;
         let offset = access.address - pieces[piece].0;
-        Some(Place { thread: access.thread, address: access.address, bytes: access.bytes as usize, piece, offset })
+        Some(Place {
+            thread: access.thread,
+            is_store: access.kind != AccessKind::SharedLoad,
+            address: access.address,
+            bytes: access.bytes as usize,
+            piece,
+            offset,
+        })
     }
 
     /// Adds an access to what is told, if it is one to shared memory.
     pub fn add(&mut self, access: &Access, value: &[u8], told: &mut Vec<Told>) {
-        let (verb, is_store) = match access.kind {
-            AccessKind::SharedLoad => ("loads ", false),
-            AccessKind::SharedStore => ("stores", true),
+        let verb = match access.kind {
+            AccessKind::SharedLoad => "loads ",
+            AccessKind::SharedStore => "stores",
             _ => return,
         };
         let Some(place) = self.place(access.block, access) else { return };
         let site = access.site().map(|site| site.to_string()).unwrap_or_default();
         let open = &mut self.blocks.entry(access.block).or_default().open;
-        // Another warp, or another lane that could tell the order from what it finds there.
-        let would_tell = |fold: &Fold| {
-            fold.accesses.iter().any(|other| {
-                other.thread / 32 != place.thread / 32
-                    || other.thread != place.thread && (is_store || fold.is_store) && other.overlaps(&place)
-            })
+        // Whoever accesses what another thread accesses, one of them to store, could tell which was first.
+        let would_tell = |other: &Place| {
+            other.thread != place.thread && (place.is_store || other.is_store) && other.overlaps(&place)
         };
-        if open.iter().any(|&at| told[at].fold().is_some_and(|fold| would_tell(fold))) {
+        let tells = |at: usize| matches!(&told[at], Told::Shared(fold) if fold.accesses.iter().any(would_tell));
+        if open.iter().any(|&(at, _)| tells(at)) {
             open.clear();
         }
-        let is_same = |fold: &Fold| {
-            fold.verb == verb && fold.site == site && fold.accesses.iter().all(|other| other.piece == place.piece)
-        };
-        for &at in open.iter() {
-            if let Some(fold) = told[at].fold().filter(|fold| is_same(fold)) {
+        let warp = access.thread / WARP_LANES;
+        for &(at, _) in open.iter().filter(|&&(_, other)| other == warp) {
+            if let Told::Shared(fold) = &mut told[at]
+                && fold.verb == verb
+                && fold.site == site
+                && fold.accesses[0].piece == place.piece
+            {
                 fold.accesses.push(place);
                 return;
             }
         }
-        open.push(told.len());
+        open.push((told.len(), warp));
         let (block, accesses, value) = (access.block, vec![place], number_of(value));
-        told.push(Told::Shared(Fold { block, verb, is_store, site, accesses, value }));
+        told.push(Told::Shared(Fold { block, verb, site, accesses, value }));
     }
 
     /// What has landed in shared memory of a block.
@@ -181,23 +185,32 @@ impl SharedAccesses {
                 self.blocks.remove(&block);
                 None
             }
-            Synchronization::Warp { block, .. }
-            | Synchronization::CopyBarrierArrival { block, .. }
-            | Synchronization::CopyBarrierPhase { block, .. }
-            | Synchronization::CopyBarrierWait { block, .. }
-            | Synchronization::ClusterArrival { block, .. }
-            | Synchronization::ClusterWait { block, .. } => {
-                self.close(block);
+            Synchronization::Warp { block, warp, .. } => {
+                self.close_warp(block, warp);
                 None
             }
-            Synchronization::ClusterPhase => None,
+            Synchronization::CopyBarrierArrival { block, thread, .. }
+            | Synchronization::CopyBarrierWait { block, thread, .. }
+            | Synchronization::ClusterArrival { block, thread, .. }
+            | Synchronization::ClusterWait { block, thread } => {
+                self.close_warp(block, thread / WARP_LANES);
+                None
+            }
+            Synchronization::CopyBarrierPhase { .. } | Synchronization::ClusterPhase => None,
         }
     }
 
     /// Nothing is added to what the block has done so far.
-    pub fn close(&mut self, block: u64) {
+    fn close(&mut self, block: u64) {
         if let Some(block) = self.blocks.get_mut(&block) {
             block.open.clear();
+        }
+    }
+
+    /// The same of one of its warps: it does something else.
+    pub fn close_warp(&mut self, block: u64, warp: u32) {
+        if let Some(block) = self.blocks.get_mut(&block) {
+            block.open.retain(|&(_, other)| other != warp);
         }
     }
 
@@ -256,7 +269,7 @@ mod tests {
             teller.lines(),
             ["block 3   threads 0-31  stores shared 0+0..127", "block 3   threads 0-31  loads  shared 0+0..127"]
         );
-        // A lane that reads what another has written shows that it comes behind, and so does another warp.
+        // A lane that reads what another has written shows that it comes behind.
         teller.access(SharedLoad, 5, 4);
         teller.access(SharedStore, 6, 100);
         teller.access(SharedStore, 32, 101);
@@ -265,12 +278,12 @@ mod tests {
             teller.lines()[2..],
             [
                 "block 3   thread 5      loads  shared 0+16 = 0x1c",
-                "block 3   thread 6      stores shared 0+400 = 0x2bc",
-                "block 3   thread 32     stores shared 0+404 = 0x2c3",
-                "block 3   thread 7      stores shared 0+408 = 0x2ca"
+                "block 3   threads 6-7   stores shared 0+400..411",
+                "block 3   thread 32     stores shared 0+404 = 0x2c3"
             ]
         );
         // So does a barrier, of the warp too.
+        teller.shared.synchronized(&Synchronization::BlockBarrier { block: 3 });
         let warp = |collective| Synchronization::Warp { block: 3, warp: 0, mask: u32::MAX, collective };
         for event in [Synchronization::BlockBarrier { block: 3 }, warp(crate::cpu::Collective::WarpBarrier)] {
             let before = teller.told.len();
@@ -280,15 +293,21 @@ mod tests {
             assert_eq!(teller.lines()[before..], ["block 3   threads 1-2   loads  shared 0+36..43, 3 accesses"]);
             teller.shared.synchronized(&event);
         }
+        // But not one of another warp.
+        teller.access(SharedLoad, 33, 9);
+        teller.shared.synchronized(&warp(crate::cpu::Collective::WarpBarrier));
+        teller.access(SharedLoad, 34, 9);
+        let lines = teller.lines();
+        assert_eq!(lines[lines.len() - 1], "block 3   threads 33-34 loads  shared 0+36..39");
     }
 
     #[test]
     fn a_line_has_eighty_columns_at_most() {
-        let place = |thread| Place { thread, address: 0, bytes: 16, piece: 1, offset: 16 * thread as usize };
+        let place =
+            |thread| Place { thread, is_store: true, address: 0, bytes: 16, piece: 1, offset: 16 * thread as usize };
         let mut fold = Fold {
             block: 117,
             verb: "stores",
-            is_store: true,
             site: "cuda/block/misaligned_output.cuh:210".to_owned(),
             accesses: (960..1024).map(place).collect(),
             value: 0,

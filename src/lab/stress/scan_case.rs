@@ -72,7 +72,9 @@ pub(super) fn draw_scan(draw: &mut Draw, strategy: Strategy, when: &When, usual:
         tile_order: TileOrder::Ticket,
     };
     let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, 0);
-    let mode = draw.possible(&when.modes, usual.modes, |mode| Plan::new(&ScanRequest { mode, ..request }).is_ok())?;
+    // Of one element: where there is nothing to launch, nothing is asked about threads.
+    let mode =
+        draw.possible(&when.modes, usual.modes, |mode| Plan::new(&ScanRequest { mode, n: 1, ..request }).is_ok())?;
     Some(ScanRequest { mode, ..request })
 }
 
