@@ -211,6 +211,9 @@ pub enum CopyFault {
     /// More arrivals than the barrier expects in a phase.
     #[error("one arrival too many in a phase")]
     TooManyArrivals,
+    /// The threads that share it no longer wait for each other.
+    #[error("the barrier goes through more phases than a launch has: {phases}")]
+    TooManyPhases { phases: u64 },
     /// The block's shared memory goes while something is still to be written to it.
     #[error("the block ends before its copies have landed")]
     StillUnderWay,

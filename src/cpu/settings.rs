@@ -92,6 +92,9 @@ pub struct LaunchSettings {
     pub shared_limit_bytes: u32,
     /// Dynamic shared memory of a block (`dynamic_shared` in `cuda/async_copy.cuh`), which is part of that.
     pub dynamic_shared_bytes: u32,
+    /// Phases that a barrier of copies may go through. Without a bound, warps that no longer wait for each other might go
+    /// round their ring for ever.
+    pub most_phases: u64,
     /// What uninitialised shared memory holds.
     pub poison: u8,
     /// How often every thread may poll with nobody storing before progress counts as lost.
@@ -120,6 +123,7 @@ impl LaunchSettings {
             trace: false,
             shared_limit_bytes: 48 * 1024,
             dynamic_shared_bytes: 0,
+            most_phases: u64::MAX,
             poison: 0xA5,
             lost_progress_rounds: 256,
             stop: None,

@@ -317,7 +317,9 @@ const CLUSTER_BLOCKS: [u64; 4] = [16, 8, 16, 5];
 
 /// How the CPU device launches a step: its configuration, and settings that are fair and fast but for the seed.
 pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSettings) {
-    let settings = LaunchSettings { seed, ..LaunchSettings::new(step.grid_blocks, step.block_threads()) };
+    let settings = LaunchSettings::new(step.grid_blocks, step.block_threads());
+    // One for each tile, and those in which nothing is left.
+    let settings = LaunchSettings { seed, most_phases: step.tiles + 2, ..settings };
     if step.kernel.is_cluster() {
         let room = u64::from(most_resident_blocks(settings.block_threads));
         let grid_blocks = step.grid_blocks.min(CLUSTER_BLOCKS[(seed % 4) as usize]).min(room);

@@ -82,6 +82,10 @@ pub(super) unsafe extern "C" fn arrive(thread: *const Thread, barrier: *const c_
     if let Err(message) = launch.complete_phase(block, barrier) {
         fail_in_backend(thread, message, site);
     }
+    let phases = with_barrier(thread, block, barrier, site, |barrier| u64::from(barrier.phase));
+    if phases > launch.settings.most_phases {
+        refuse(thread, CopyFault::TooManyPhases { phases }, site);
+    }
 }
 
 pub(super) unsafe extern "C" fn wait(
