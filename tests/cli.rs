@@ -247,6 +247,24 @@ fn files_are_scanned() {
 }
 
 #[test]
+fn an_array_on_which_the_operator_is_not_associative_is_refused_and_no_result_is_called_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    let scan = |name: &str, element: &str, values: &[u32]| {
+        let path = directory.path().join(name);
+        fs::write(&path, values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>()).unwrap();
+        compare(&["--input", path.to_str().unwrap(), "--types", element, "--strategies", "sequential,hillis-steele"])
+    };
+    let wraps = scan("b3.bin", "bicyclic-pair", &[0, u32::MAX, 0, 2, 5, 0]);
+    assert_refused(&wraps, 2, "not associative on this array: exponents reach 2^32");
+    let joins = scan("i3.bin", "index-interval", &[1, 5, 6, 0, 9, 9]);
+    assert_refused(&joins, 2, "not associative on this array: intervals join");
+    for (name, element) in [("b2.bin", "bicyclic-pair"), ("i2.bin", "index-interval")] {
+        let fits = scan(name, element, &[0, u32::MAX, 0, 0, 7, 7]);
+        assert_eq!(fits.status.code(), Some(0), "{}", stderr(&fits));
+    }
+}
+
+#[test]
 fn the_scanned_array_is_saved_where_one_configuration_runs() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
@@ -624,6 +642,22 @@ fn no_run_takes_rows_from_another_or_overwrites_what_it_did_not_make() {
     assert_eq!(rows(&results), 3);
     assert_refused(&run_into(&results, &["--sizes", "400", "--resume", "--seed", "7"]), 2, "seed");
     assert_refused(&compare(&["--sizes", "100", "--resume"]), 2, "--output");
+
+    // A size that is too large for the machine leaves nothing behind, and keeps no other from its page.
+    #[cfg(target_os = "linux")]
+    {
+        let big = at("big");
+        assert_refused(&run_into(&big, &["--sizes", "2^44"]), 2, "choose a smaller n");
+        let (some, pages) = (run_into(&big, &["--sizes", "1000,2^44"]), "plots and page");
+        assert_eq!(some.status.code(), Some(0), "{}", stderr(&some));
+        assert!(
+            stdout(&some).contains("skipped u32 sum at n = 2^44") && stderr(&some).contains(pages),
+            "{}",
+            stderr(&some)
+        );
+        assert_eq!(rows(&big), 1);
+    }
+
     // Rows under other schedules belong to another run.
     let preempted = at("preempted");
     let schedule = ["--schedule", "random", "--preemption", "0.5"];

@@ -7,8 +7,9 @@ mod common;
 use assert_cmd::Command;
 use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, header, recorder};
-use lookback::lab::measure::point::{Kind, Subject};
-use lookback::lab::measure::record::{FigureRecord, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
+use lookback::element::Operator;
+use lookback::lab::measure::point::{Kind, Subject, bound_name};
+use lookback::lab::measure::record::{FigureRecord, Line, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
 use lookback::lab::measure::run::{self, NotMeasured, SubjectFacts, SweepError, run_sweep};
 use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
@@ -361,6 +362,21 @@ mod command_line {
         }
         drop(writer);
         compare(unclear.path()).code(2);
+
+        // Bounds alone, which no scan is.
+        let bounds = tempfile::tempdir().expect("a folder");
+        let record = SweepRecord::read(&old.path().join("test-h100.jsonl.gz")).unwrap();
+        let mut writer = recorder(bounds.path(), &record.header, false);
+        for row in record.rows.into_iter().filter(|row| row.subject == "lookback") {
+            let subject = bound_name(&row.subject);
+            let row = SweepRow { subject, kind: Kind::Bound, status: Status::NotVerified, verification: None, ..row };
+            writer.row(row).unwrap();
+        }
+        drop(writer);
+        let compare_bounds =
+            |more: &[&str]| lookback().arg("compare-records").args([bounds.path(), bounds.path()]).args(more).assert();
+        compare_bounds(&[]).success();
+        compare_bounds(&["--fail-on-regression"]).code(2);
     }
 
     #[test]
@@ -391,6 +407,57 @@ mod command_line {
         refused(&|row| graph(row, -1.0), "its median is no time above 0");
         refused(&|row| row.graph.as_mut().unwrap().samples_ns.clear(), "its median is not that of its samples");
         refused(&|row| row.n = 1 << 45, "more than any array here has");
+        refused(&|row| graph(row, 1e-300), "times are rounded to 0.1 ns");
+        refused(&|row| row.operator = Operator::Affine, "not defined on");
+        refused(&|row| row.offsets.input = 32, "offsets 32,0 are more than");
+        refused(&|row| row.chosen_strategy = Some(Strategy::Chained), "auto comes to a strategy");
+        refused(&|row| row.verification.as_mut().unwrap().first_mismatch = Some(0), "not all of its");
+        refused(&|row| row.launches = Some(0), "nothing was launched");
+        refused(&|row| row.status = Status::NotVerified, "as a bound alone is");
+        let figure = |change: fn(&mut FigureRecord), says: &str| {
+            refused(&|row| change(row.graph.as_mut().unwrap()), says);
+        };
+        figure(|graph| graph.clock_mhz = Some(-1.0), "its clock_mhz is -1");
+        figure(|graph| graph.standard_error_ns = Some(-1.0), "its standard_error_ns is -1");
+        figure(|graph| graph.percent_of_copy = Some(1e308), "its percent_of_copy is");
+        figure(|graph| graph.runs_per_sample = 0, "its samples are of no scan");
+        figure(|graph| graph.samples_ns.push(1e16), "a sample is no time");
+        figure(
+            |graph| *graph = FigureRecord { gigabytes_per_second: Some(1.0), ..FigureRecord::default() },
+            "it has no samples to follow from",
+        );
+        // Times of 5e-324 ns in all that is said, which agree with each other.
+        let tiny = |graph: &mut FigureRecord| {
+            *graph = FigureRecord {
+                median_ns: Some(5e-324),
+                samples_ns: vec![5e-324],
+                runs_per_sample: 1,
+                ..FigureRecord::default()
+            };
+        };
+        figure(tiny, "times are rounded to 0.1 ns");
+    }
+
+    #[test]
+    fn a_line_behind_the_last_one_and_a_point_that_cannot_be_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        run(folder.path());
+        let record = SweepRecord::read(&folder.path().join("test-h100.jsonl.gz")).unwrap();
+        let refused = |lines: Vec<Line>, says: &str| {
+            let changed = tempfile::tempdir().expect("a folder");
+            let mut writer = recorder(changed.path(), &record.header, false);
+            lines.into_iter().for_each(|line| writer.keep(line).unwrap());
+            drop(writer);
+            let output = lookback().arg("report").arg(changed.path()).assert().code(2).get_output().clone();
+            let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(says), "{said}");
+        };
+        let row = || Line::Row(Box::new(record.rows[0].clone()));
+        refused(vec![Line::Finished(FINISHED), row()], "behind the line that ends the record");
+        refused(vec![row(), Line::Finished(FINISHED), Line::Finished(FINISHED)], "behind the line that ends");
+        let mut point = record.points[0].clone();
+        point.empty_frame.as_mut().expect("it was measured").clock_mhz = Some(-1.0);
+        refused(vec![row(), Line::Point(Box::new(point))], "its empty frame cannot be: its clock_mhz is -1");
     }
 }
 

@@ -774,7 +774,7 @@ fn times_that_are_none_and_what_does_not_follow_from_them_are_refused() {
         all.iter_mut().for_each(|sample| *sample = (sample.as_f64().unwrap() * factor).into());
         times.iter().for_each(|name| cold[*name] = (cold[*name].as_f64().unwrap() * factor).into());
     };
-    for factor in [-1.0, 0.0, 2.0] {
+    for factor in [-1.0, 0.0, 2.0, 1e-300, 1e-9, 1e14, 1e300] {
         assert!(read(&|row| scaled(row, factor)).is_err(), "all times by {factor}");
     }
     for name in times.iter().chain(&["gigabytes_per_second", "percent_of_copy"]) {

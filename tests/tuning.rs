@@ -189,7 +189,10 @@ fn what_was_wrong_or_spills_or_was_only_sampled_coarsely_is_not_taken() {
     };
     assert_eq!(choose(&passes), Strategy::OneWave);
     // What `auto` came to is no candidate.
-    assert_eq!(choose(&|rows| rows[0].chosen_strategy = Some(Strategy::SingleBlock)), Strategy::OneWave);
+    let auto = |row: &mut SweepRow| {
+        (row.subject, row.chosen_strategy) = (StrategyChoice::Auto.name().to_owned(), Some(Strategy::SingleBlock));
+    };
+    assert_eq!(choose(&|rows| auto(&mut rows[0])), Strategy::OneWave);
 }
 
 #[test]
@@ -307,7 +310,14 @@ fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
         let record = interrupted(points);
         let table = derive(&record).unwrap_or_else(|error| panic!("{points} points: {error}"));
         let note = table.header.note.as_deref().expect("it is not complete");
-        assert!(note.contains("was not finished") && note.contains("--resume") && note.contains("sm_90"), "{note}");
+        assert!(note.contains("was not finished") && note.contains("sm_90"), "{note}");
+        let command = format!(" Measure the rest with `{} --resume`.", record.header.command);
+        assert!(command.contains("lookback tune") && command.contains("--output"), "{command}");
+        assert!(note.ends_with(&command), "{note}");
+        let mut resumed = record.clone();
+        resumed.header.command += " --resume";
+        let table = derive(&resumed).unwrap_or_else(|error| panic!("{points} points: {error}"));
+        assert_eq!(table.header.note.as_deref(), Some(note), "the option is not given twice");
         let tuning = Tuning::with_table(&table, Gpu::H100).unwrap_or_else(|error| panic!("{error}"));
         let committed = Tuning::committed(Gpu::H100);
         for &element in ElementType::NUMBERS {

@@ -108,9 +108,10 @@ pub fn compare(
         }
         console.show_progress(format!("{choice} {}", format_size(request.n)));
         if input.replace((request.instance(), request.n)) != Some((request.instance(), request.n)) {
-            let loaded = device.load(&dataset(request, file.as_ref(), arguments)?);
+            let dataset = dataset(request, file.as_ref(), arguments).map_err(Consequence::Impossible);
+            let loaded = dataset.and_then(|dataset| device.load(&dataset).map_err(Consequence::of));
             is_loaded = loaded.is_ok();
-            match loaded.map_err(Consequence::of) {
+            match loaded {
                 Ok(()) => {}
                 Err(Consequence::Impossible(why)) => {
                     let what = format!("{} at n = {}", request.instance(), format_size(request.n));
@@ -161,8 +162,12 @@ pub fn compare(
         }
     }
     console.end_progress();
-    if recorder.record().rows.is_empty() && fatal.is_none() {
-        return Err(nothing_ran(&recorder.discard_file()?.0.skipped));
+    if recorder.record().rows.is_empty() {
+        let (record, _lock) = recorder.discard_file()?;
+        return Err(match fatal {
+            Some(source) => CliError::NoDevice { device: device_word(&description.kind), source },
+            None => nothing_ran(&record.skipped),
+        });
     }
     // Nobody else writes into the folder until the page is there, too.
     let (record, _lock) = recorder.finish()?;
@@ -219,14 +224,13 @@ fn check_saved(path: &Path, element: ElementType) -> Result<(), CliError> {
     Err(CliError::Usage(format!("--save-output: {} {reason}", path.display())))
 }
 
-/// What a configuration scans: the elements of `--input`, or drawn ones.
-fn dataset(request: &ScanRequest, file: Option<&Array>, arguments: &CompareArguments) -> Result<Dataset, CliError> {
+/// What a configuration scans, the elements of `--input` or drawn ones, or why it scans nothing.
+fn dataset(request: &ScanRequest, file: Option<&Array>, arguments: &CompareArguments) -> Result<Dataset, String> {
     match file {
-        // The type was checked when the file was read, so the bytes are whole elements.
         Some(array) => Dataset::from_bytes(request.instance(), array.bytes.clone(), source(arguments))
-            .map_err(|error| CliError::Usage(error.to_string())),
+            .map_err(|error| error.to_string()),
         None => {
-            Dataset::fits(request.instance(), request.n).map_err(|error| CliError::Usage(error.to_string()))?;
+            Dataset::fits(request.instance(), request.n).map_err(|error| error.to_string())?;
             Ok(Dataset::random(request.instance(), request.n, arguments.seed()))
         }
     }
@@ -576,5 +580,14 @@ mod tests {
         let (result, _) = play(&words, Puppet { load: |_| Ok(()), run });
         assert!(matches!(result, Err(CliError::NoDevice { .. })));
         assert_eq!(Record::read(directory.path()).unwrap().rows.len(), 1);
+    }
+
+    #[test]
+    fn a_run_without_a_row_leaves_no_record_in_the_way_of_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let words = ["--sizes", "100", "--output", directory.path().to_str().unwrap()];
+        let (result, _) = play(&words, Puppet { load: |_| Ok(()), run: |_| Err(DeviceError::NoDataset) });
+        assert!(matches!(result, Err(CliError::NoDevice { .. })));
+        assert_eq!(play(&words, Puppet { load: |_| Ok(()), run: right }).0.unwrap(), EXIT_OK);
     }
 }

@@ -167,7 +167,8 @@ impl Cache {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
             Err(error) => {
-                self.warn(format!("cannot read cached kernels in {}: {error}", path.parent()?.display()));
+                let reason = crate::file::reason(&error);
+                self.warn(format!("cannot read cached kernels in {}: {reason}", path.parent()?.display()));
                 return None;
             }
         };
@@ -188,7 +189,11 @@ impl Cache {
             Ok(())
         });
         if let Err(error) = written {
-            self.warn(format!("compiled kernels cannot be kept in {}: {error}", folder.display()));
+            self.warn(format!(
+                "compiled kernels cannot be kept in {}: {}; set LOOKBACK_CACHE_DIR to a folder that can be written",
+                folder.display(),
+                crate::file::reason(&error)
+            ));
         }
     }
 }
@@ -692,6 +697,11 @@ mod tests {
         let cache = Cache::in_folder(&file);
         assert_eq!(cache.read("k"), None);
         cache.write("k", &kernel());
-        assert!(cache.warnings().iter().any(|warning| warning.contains("cannot be kept")), "{:?}", cache.warnings());
+        let warnings = cache.warnings().join("; ");
+        assert!(
+            warnings.contains("cannot be kept") && warnings.contains("to a folder that can be written"),
+            "{warnings}"
+        );
+        assert!(!warnings.contains("os error"), "{warnings}");
     }
 }

@@ -16,6 +16,11 @@ pub trait Monoid {
     const IDENTITY: Self::Value;
     /// left ⊕ right.
     fn combine(left: Self::Value, right: Self::Value) -> Self::Value;
+    /// Why the order in which an array is put together matters, where it does: some neighbours come to what the type
+    /// has no value for.
+    fn ambiguity(_values: impl DoubleEndedIterator<Item = Self::Value> + Clone) -> Option<&'static str> {
+        None
+    }
     /// Whether two results are one: bit for bit, but any NaN for a NaN.
     fn same(left: &Self::Value, right: &Self::Value) -> bool {
         bytemuck::bytes_of(left) == bytemuck::bytes_of(right)
@@ -154,6 +159,15 @@ impl Monoid for Bicyclic {
             right: left.right.wrapping_add(right.right).wrapping_sub(cancelled),
         }
     }
+    fn ambiguity(values: impl DoubleEndedIterator<Item = BicyclicPair> + Clone) -> Option<&'static str> {
+        // Of all products of neighbours those from the front have the largest exponents of p, those to the end of q.
+        let fits = |exponent: u64| (exponent <= u64::from(u32::MAX)).then_some(exponent);
+        let add = |sum: u64, taken: u32, added: u32| fits(sum.saturating_sub(u64::from(taken)) + u64::from(added));
+        let p = values.clone().try_fold(0, |sum, pair| add(sum, pair.left, pair.right));
+        let q = values.rev().try_fold(0, |sum, pair| add(sum, pair.right, pair.left));
+        (p.is_none() || q.is_none())
+            .then_some("exponents reach 2^32, where they wrap; give smaller ones, or fewer pairs")
+    }
     fn text(BicyclicPair { left, right }: &BicyclicPair) -> String {
         format!("q^{left} p^{right}")
     }
@@ -175,6 +189,23 @@ impl Monoid for Intervals {
         } else {
             IndexInterval::ERROR
         }
+    }
+    fn ambiguity(values: impl DoubleEndedIterator<Item = IndexInterval> + Clone) -> Option<&'static str> {
+        // Whether one of the neighbours up to here begins where the reserved values do.
+        let (mut last, mut is_begun) = (None, false);
+        for value in values.filter(|&value| value != IndexInterval::EMPTY) {
+            is_begun &= last.is_some_and(|last: u32| last.wrapping_add(1) == value.first);
+            if value == IndexInterval::ERROR {
+                (last, is_begun) = (None, false);
+                continue;
+            }
+            if is_begun && value.last == IndexInterval::EMPTY.last {
+                return Some("intervals join to 1 to 0 or 2 to 0, which stand for none and for an error");
+            }
+            is_begun |= [IndexInterval::EMPTY, IndexInterval::ERROR].iter().any(|own| own.first == value.first);
+            last = Some(value.last);
+        }
+        None
     }
     fn text(value: &IndexInterval) -> String {
         match *value {
@@ -243,6 +274,22 @@ impl Instance {
             }
         }
         visit_instance(self, Identity)
+    }
+
+    /// Why the order in which the elements of an array are put together matters, where it does though the operator is
+    /// associative: some neighbours come to what the type has no value for.
+    ///
+    /// # Panics
+    /// When there is a piece of an element.
+    pub fn ambiguity(self, array: &[u8]) -> Option<&'static str> {
+        struct Ambiguity<'a>(&'a [u8]);
+        impl InstanceVisitor for Ambiguity<'_> {
+            type Output = Option<&'static str>;
+            fn visit<M: Monoid>(self) -> Option<&'static str> {
+                M::ambiguity(self.0.chunks(size_of::<M::Value>()).map(bytemuck::pod_read_unaligned))
+            }
+        }
+        visit_instance(self, Ambiguity(array))
     }
 
     /// left ⊕ right, each the bytes of one element.
@@ -316,6 +363,24 @@ mod tests {
         }
 
         #[test]
+        fn what_is_not_associative_is_known_before_it_is_scanned(
+            at in prop::array::uniform6(0usize..8), neighbours in any::<[bool; 2]>(),
+        ) {
+            const VALUES: [u32; 8] = [0, 1, 2, 3, 5, 6, u32::MAX - 1, u32::MAX];
+            let mut values = at.map(|at| VALUES[at]);
+            for (index, is_neighbour) in neighbours.into_iter().enumerate() {
+                if is_neighbour { values[2 * index + 2] = values[2 * index + 1].wrapping_add(1); }
+            }
+            for operator in [Operator::Bicyclic, Operator::Intervals] {
+                let instance = Instance::new(operator.own_element().unwrap(), operator).unwrap();
+                if instance.ambiguity(bytemuck::bytes_of(&values)).is_none() {
+                    let bytes = |at: usize| bytemuck::bytes_of(&values)[8 * at..8 * at + 8].to_vec();
+                    visit_instance(instance, LawsHold(&bytes(0), &bytes(1), &bytes(2)))?;
+                }
+            }
+        }
+
+        #[test]
         fn joining_intervals_is_associative(bounds in prop::array::uniform6(3u32..9), joins in any::<[bool; 2]>()) {
             let mut bounds = bounds;
             for (index, join) in joins.into_iter().enumerate() {
@@ -339,6 +404,35 @@ mod tests {
         assert_eq!(Maximum::<f64>::combine(0.0, -0.0).to_bits(), 0.0f64.to_bits());
         assert!(Maximum::<f64>::combine(f64::NAN, 1.0).is_nan());
         assert!(Minimum::<f64>::combine(1.0, f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn only_what_wraps_is_ambiguous() {
+        let of = |operator: Operator, values: &[u32]| {
+            let instance = Instance::new(operator.own_element().unwrap(), operator).unwrap();
+            instance.ambiguity(bytemuck::cast_slice(values)).is_some()
+        };
+        const MOST: u32 = u32::MAX;
+        for (values, is_ambiguous) in [
+            (&[0, MOST, 0, 2, 5, 0][..], true),
+            (&[2, 0, MOST, 0], true),
+            // Sums beyond 2^32, and no exponent.
+            (&[0, MOST, MOST, 0, 0, MOST], false),
+            (&[0, 7, MOST, 0], false),
+        ] {
+            assert_eq!(of(Operator::Bicyclic, values), is_ambiguous, "{values:?}");
+        }
+        for (values, is_ambiguous) in [
+            (&[1, 5, 6, 0][..], true),
+            (&[2, 5, 1, 0, 6, MOST, 0, 0], true),
+            (&[0, 0, 1, 5, 6, 9, 10, 0], true),
+            (&[0, 5, 6, 0], false),
+            (&[1, 5, 7, 0], false),
+            (&[1, 5, 2, 0, 6, 0], false),
+            (&[1, 0, 2, 0], false),
+        ] {
+            assert_eq!(of(Operator::Intervals, values), is_ambiguous, "{values:?}");
+        }
     }
 
     #[test]

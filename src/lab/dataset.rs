@@ -42,18 +42,24 @@ pub enum Reference {
     },
 }
 
-/// Bytes that are no array of the element.
+/// An array that has no scan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{bytes} bytes are no whole number of {element} elements of {element_bytes} bytes each; the data is cut off or of another type"
-)]
-pub struct PartialElement {
-    /// Bytes given.
-    pub bytes: u64,
-    /// Element type asked for.
-    pub element: ElementType,
-    /// Its size.
-    pub element_bytes: usize,
+pub enum NoScan {
+    /// Bytes that are no array of the element.
+    #[error(
+        "{bytes} bytes are no whole number of {element} elements of {element_bytes} bytes each; the data is cut off or of another type"
+    )]
+    PartialElement {
+        /// Bytes given.
+        bytes: u64,
+        /// Element type asked for.
+        element: ElementType,
+        /// Its size.
+        element_bytes: usize,
+    },
+    /// Strategies put an array together in orders of their own, and would not come to one result.
+    #[error("the operator is not associative on this array: {0}")]
+    NotAssociative(&'static str),
 }
 
 /// An array that does not fit into this machine's memory beside its reference.
@@ -110,13 +116,15 @@ impl Dataset {
     /// An array that is there already; `source` says where it comes from.
     ///
     /// # Errors
-    /// When `input` is no whole number of elements.
-    pub fn from_bytes(instance: Instance, input: Vec<u8>, source: String) -> Result<Self, PartialElement> {
-        let element_bytes = instance.element().bytes();
-        if input.len().is_multiple_of(element_bytes) {
-            Ok(Self::with_reference(instance, input, source))
-        } else {
-            Err(PartialElement { bytes: input.len() as u64, element: instance.element(), element_bytes })
+    /// When `input` is no whole number of elements, or the operator is not associative on it.
+    pub fn from_bytes(instance: Instance, input: Vec<u8>, source: String) -> Result<Self, NoScan> {
+        let (element, element_bytes) = (instance.element(), instance.element().bytes());
+        if !input.len().is_multiple_of(element_bytes) {
+            return Err(NoScan::PartialElement { bytes: input.len() as u64, element, element_bytes });
+        }
+        match instance.ambiguity(&input) {
+            Some(why) => Err(NoScan::NotAssociative(why)),
+            None => Ok(Self::with_reference(instance, input, source)),
         }
     }
 
@@ -391,7 +399,7 @@ mod tests {
     fn half_an_element_is_refused() {
         let instance = Instance::new(ElementType::U32, Operator::Sum).unwrap();
         let error = Dataset::from_bytes(instance, vec![0; 6], "test".into()).unwrap_err();
-        assert_eq!(error, PartialElement { bytes: 6, element: ElementType::U32, element_bytes: 4 });
+        assert_eq!(error, NoScan::PartialElement { bytes: 6, element: ElementType::U32, element_bytes: 4 });
     }
 
     proptest! {

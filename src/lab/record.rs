@@ -236,7 +236,9 @@ impl Row {
         row.actual.clone_from(&outcome.verification.actual);
         row.undecidable = outcome.verification.undecidable;
         row.first_undecidable = outcome.verification.first_undecidable;
-        if let Some(timing) = outcome.timing.as_ref().filter(|timing| timing.median_ns > 0.0) {
+        // What turned out wrong after it was timed has no time.
+        let timing = outcome.timing.as_ref().filter(|_| row.mismatches == 0);
+        if let Some(timing) = timing.filter(|timing| timing.median_ns > 0.0) {
             let bytes = 2.0 * request.n as f64 * request.instance().element().bytes() as f64;
             row.time_us = Some(rounded(timing.median_ns / 1000.0, 3));
             row.gigabytes_per_second = Some(rounded(bytes / timing.median_ns, 3));
@@ -358,6 +360,13 @@ impl Row {
 
     /// What cannot be, in a sentence: a row that says so was not written by this program.
     fn contradiction(&self) -> Option<String> {
+        self.contradiction_of_configuration()
+            .or_else(|| self.contradiction_of_result())
+            .or_else(|| self.contradiction_of_values())
+            .or_else(|| self.contradiction_of_time())
+    }
+
+    fn contradiction_of_configuration(&self) -> Option<String> {
         let unsaid = ScanConfig::default();
         let config = ScanConfig {
             vt: self.vt.unwrap_or(unsaid.vt),
@@ -369,15 +378,44 @@ impl Row {
         if let Err(error) = config.check() {
             return Some(error.to_string());
         }
-        if let Err(error) = Instance::new(self.element, self.operator) {
-            return Some(error.to_string());
+        match Instance::new(self.element, self.operator) {
+            Err(error) => return Some(error.to_string()),
+            Ok(instance) if self.mode == Mode::InclusiveMinusInput && !instance.has_inverse() => {
+                return Some(format!("there is no {} of {instance}", self.mode));
+            }
+            Ok(_) => {}
         }
         if self.n > LARGEST_SIZE {
             return Some(format!("its {} elements are more than any array here has", self.n));
         }
-        if self.strategy_that_ran().is_none() {
+        let Some(strategy) = self.strategy_that_ran() else {
             return Some("it does not say which strategy auto came to".to_owned());
+        };
+        if self.strategy != StrategyChoice::Auto && self.chosen_strategy.is_some() {
+            return Some("it says which strategy auto came to, and is not auto's".to_owned());
         }
+        let of_tiles = [self.vt.is_some(), self.pattern.is_some(), self.composition.is_some()];
+        let single_pass = strategy.is_single_pass();
+        if of_tiles != [strategy.has_tiles(); 3]
+            || self.block_threads.is_some() != strategy.has_blocks()
+            || self.tile_order.is_some() != single_pass
+            || self.descriptor.is_some() && !single_pass
+        {
+            return Some(format!("what it says of tiles and blocks is not what {strategy} has"));
+        }
+        let offsets = [self.input_offset_bytes, self.output_offset_bytes];
+        let is_address =
+            |offset: &u32| *offset < ScanRequest::OFFSETS && offset.is_multiple_of(self.element.bytes() as u32);
+        if !offsets.iter().all(is_address) || self.in_place && offsets[0] != offsets[1] {
+            return Some(format!(
+                "its arrays of {} cannot lie {} and {} bytes off",
+                self.element, offsets[0], offsets[1]
+            ));
+        }
+        None
+    }
+
+    fn contradiction_of_result(&self) -> Option<String> {
         let beyond = [self.first_mismatch, self.first_undecidable].into_iter().flatten().find(|&index| index >= self.n);
         if let Some(index) = beyond {
             return Some(format!("it complains of element {index} of {}", self.n));
@@ -385,9 +423,24 @@ impl Row {
         if self.mismatches.saturating_add(self.undecidable) > self.n {
             return Some(format!("it complains of more than its {} elements", self.n));
         }
-        if self.verified && (self.mismatches + self.undecidable > 0 || self.failure.is_some()) {
+        let is_right = self.mismatches + self.undecidable == 0;
+        if self.verified && (!is_right || self.failure.is_some()) {
             return Some("it is called verified, and says what is not right".to_owned());
         }
+        if !self.verified && is_right && self.failure.is_none() {
+            return Some("it is not called verified, and says nothing that is not right".to_owned());
+        }
+        let of_wrong = self.first_mismatch.is_some() || self.expected.is_some() || self.actual.is_some();
+        if of_wrong && self.mismatches == 0 || self.first_undecidable.is_some() && self.undecidable == 0 {
+            return Some("it describes a wrong element, and counts none".to_owned());
+        }
+        if self.verified && self.launches == 0 && self.n > 0 {
+            return Some("it is called verified, and nothing was launched".to_owned());
+        }
+        None
+    }
+
+    fn contradiction_of_values(&self) -> Option<String> {
         let measured = [
             ("time_us", self.time_us),
             ("gigabytes_per_second", self.gigabytes_per_second),
@@ -397,11 +450,15 @@ impl Row {
             ("lookback_rounds_per_tile", self.lookback_rounds_per_tile),
             ("lookback_distance_tiles", self.lookback_distance_tiles),
             ("lookback_distance_lower_quartile_tiles", self.lookback_distance_lower_quartile_tiles),
+            ("lookback_distance_median_tiles", self.lookback_distance_median_tiles),
+            ("lookback_distance_upper_quartile_tiles", self.lookback_distance_upper_quartile_tiles),
+            ("time_lower_quartile_us", self.time_lower_quartile_us),
+            ("time_upper_quartile_us", self.time_upper_quartile_us),
             ("executor_seconds", self.executor_seconds),
         ];
-        if let Some((name, Some(value))) =
-            measured.into_iter().find(|(_, value)| value.is_some_and(|value| value < 0.0))
-        {
+        // All of it is rounded to 6 digits at least.
+        let is_possible = |value: f64| value == 0.0 || (1e-6..=MOST).contains(&value);
+        if let Some((name, Some(value))) = measured.into_iter().find(|(_, value)| !value.is_none_or(is_possible)) {
             return Some(format!("its {name} is {value}"));
         }
         let distances = [
@@ -412,11 +469,18 @@ impl Row {
         if !distances.into_iter().flatten().is_sorted() {
             return Some("the quartiles of its look-back distances are not on either side of the median".to_owned());
         }
-        self.contradiction_of_time()
+        None
     }
 
     fn contradiction_of_time(&self) -> Option<String> {
-        let time = self.time_us?;
+        let Some(time) = self.time_us else {
+            let derived = [self.time_lower_quartile_us, self.time_upper_quartile_us, self.gigabytes_per_second];
+            let is_said = self.samples.is_some() || derived.iter().any(Option::is_some);
+            return is_said.then(|| "it has no time, and says what follows from one".to_owned());
+        };
+        if self.mismatches > 0 || self.failure.is_some() {
+            return Some("it has a time, and no result that is right".to_owned());
+        }
         // All of it is rounded, to 0.001 µs and 0.001 GB/s; half of that, and a little for binary fractions.
         const ROUNDING: f64 = 0.000_51;
         let rate = 2.0 * self.n as f64 * self.element.bytes() as f64 / time / 1000.0;
@@ -446,6 +510,9 @@ impl Row {
         }
     }
 }
+
+/// Beyond all that is measured or counted: 11 days in nanoseconds.
+pub(super) const MOST: f64 = 1e15;
 
 /// `value` with at most `digits` after the point: what is stored is what is compared and shown.
 pub(super) fn rounded(value: f64, digits: i32) -> f64 {
@@ -878,7 +945,7 @@ pub(crate) mod tests {
     fn rows_that_cannot_be_are_refused_whole_or_partial() {
         let possible = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
         assert_eq!(possible.contradiction(), None);
-        let impossible: [fn(&mut Row); 10] = [
+        let impossible: [fn(&mut Row); 27] = [
             |row| row.n = u64::MAX,
             |row| row.vt = Some(0),
             |row| row.block_threads = Some(33),
@@ -889,6 +956,23 @@ pub(crate) mod tests {
             |row| row.work_per_element = Some(-1.0),
             |row| row.n = LARGEST_SIZE + 1,
             |row| row.strategy = StrategyChoice::Auto,
+            |row| (row.mode, row.operator) = (Mode::InclusiveMinusInput, Operator::Max),
+            |row| row.chosen_strategy = Some(Strategy::Chained),
+            |row| row.vt = None,
+            |row| row.composition = None,
+            |row| row.block_threads = None,
+            |row| row.tile_order = None,
+            |row| row.strategy = StrategyChoice::Named(Strategy::Naive),
+            |row| row.input_offset_bytes = 2,
+            |row| row.output_offset_bytes = 32,
+            |row| (row.in_place, row.output_offset_bytes) = (true, 4),
+            |row| row.launches = 0,
+            |row| row.verified = false,
+            |row| row.first_mismatch = Some(5),
+            |row| row.expected = Some("7".to_owned()),
+            |row| row.first_undecidable = Some(5),
+            |row| row.samples = Some(5),
+            |row| row.gigabytes_per_second = Some(5.0),
         ];
         for spoil in impossible {
             let directory = tempfile::tempdir().unwrap();
@@ -908,11 +992,27 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_turned_out_wrong_after_it_was_timed_has_no_time() {
+        let mut outcome = outcome(1000, true);
+        outcome.verification.mismatches = 1;
+        let row = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome);
+        assert_eq!((row.time_us, row.samples, row.contradiction()), (None, None, None));
+    }
+
+    #[test]
     fn measured_values_that_cannot_be_are_refused() {
         let counted = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
         let counted = counted.with_schedules(&[1.0, 2.0, 3.0]);
         assert_eq!(counted.contradiction(), None);
-        let impossible: [fn(&mut Row); 4] = [
+        let impossible: [fn(&mut Row); 12] = [
+            |row| row.work_per_element = Some(5e-324),
+            |row| row.element_moves_per_element = Some(5e-324),
+            |row| row.element_moves_per_element = Some(1e308),
+            |row| row.spine_moves_per_element = Some(9e-7),
+            |row| row.lookback_distance_tiles = Some(1e16),
+            |row| row.lookback_distance_lower_quartile_tiles = Some(5e-324),
+            |row| row.lookback_distance_upper_quartile_tiles = Some(1e308),
+            |row| row.executor_seconds = Some(1e308),
             |row| row.spine_moves_per_element = Some(-1.0),
             |row| row.lookback_rounds_per_tile = Some(-1.0),
             |row| row.lookback_distance_lower_quartile_tiles = Some(-1.0),
@@ -925,7 +1025,9 @@ pub(crate) mod tests {
         }
         let timed = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, true));
         assert_eq!(timed.contradiction(), None);
-        let impossible: [fn(&mut Row); 7] = [
+        let impossible: [fn(&mut Row); 9] = [
+            |row| (row.verified, row.mismatches) = (false, 1),
+            |row| row.time_us = None,
             |row| row.time_us = Some(0.0),
             |row| row.time_us = Some(1.9),
             |row| row.time_lower_quartile_us = Some(2.1),

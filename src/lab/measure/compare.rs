@@ -26,6 +26,8 @@ pub struct Change {
     pub n: u64,
     /// The figure, or none where a whole row is wrong or right anew.
     pub figure: Option<Figure>,
+    /// Whether the result is compared with a reference, too: that of a bound is not.
+    pub is_verified: bool,
     /// Which is faster.
     pub difference: Difference,
     /// New median by old median, with its interval; `None` without samples on both sides.
@@ -51,6 +53,11 @@ impl Comparison {
     /// How many figures came out so.
     pub fn count(&self, difference: Difference) -> usize {
         self.changes.iter().filter(|change| change.difference == difference).count()
+    }
+
+    /// Whether any scan is known to be no slower. Bounds say nothing of scans.
+    pub fn is_decided(&self) -> bool {
+        self.changes.iter().any(|change| change.is_verified && change.difference != Difference::Unclear)
     }
 
     /// Whether anything is slower, right no more, or measured no more.
@@ -176,6 +183,7 @@ pub fn compare_records(
             subject: before.subject.clone(),
             n: before.n,
             figure: None,
+            is_verified: true,
             difference,
             ratio: None,
             remark: Some(remark.to_owned()),
@@ -250,7 +258,8 @@ fn compare_figure(
     }
     let difference = believed(difference, before, after);
     let (key, subject) = (key.to_owned(), before_row.subject.clone());
-    Some(Change { key, subject, n: before_row.n, figure: Some(figure), difference, ratio, remark })
+    let is_verified = before_row.status == Status::Measured;
+    Some(Change { key, subject, n: before_row.n, figure: Some(figure), is_verified, difference, ratio, remark })
 }
 
 /// What the samples of two figures of one record say: whether `after` takes longer or shorter than `before`.

@@ -28,9 +28,10 @@
 //! a [`FigureRecord`] each, or `null` where the figure was not asked for. Of the subject `auto`, `chosen_strategy` and
 //! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
 //! few samples or by the full rule. `gpu_digest` is that of the header's GPU. Refused when the
-//! record is read: a row of another GPU, a configuration that stands twice, a row that is called measured and whose
-//! verification has not found all elements right, a time that is none (0 or less), what does not follow from the samples:
-//! median, quartiles, rate, percentage of the copy beside it. In a figure
+//! record is read: a row of another GPU, a configuration that stands twice, an operator that its type has not, a row that
+//! is called measured and whose verification has not found all elements right, one that is not verified and no bound, a
+//! time that is none (0 or less, or beyond 11 days), what does not follow from the samples (median, quartiles, rate,
+//! percentage of the copy beside it), a line behind the last one. In a figure
 //!
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
@@ -52,12 +53,12 @@ use super::point::{Kind, Offsets, Point, Subject};
 use super::sampling::{Figure, Measured, Series};
 use super::stopping::Stop;
 use super::sweep::SweepFile;
-use crate::element::{ElementType, Operator};
-use crate::lab::record::rounded;
+use crate::element::{ElementType, Instance, Operator};
+use crate::lab::record::{MOST, rounded};
 use crate::lab::recorder::{Format, Lock, RecordError, Recorder, Skipped, claim_folder, io_error, read_lines};
 use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
 use crate::text::LARGEST_SIZE;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -280,19 +281,36 @@ impl FigureRecord {
 
     /// What cannot be, of a scan that moves `bytes` by definition: a figure is believed by its samples alone.
     fn contradiction(&self, bytes: u64) -> Option<String> {
-        let is_time = |sample: &f64| sample.is_finite() && *sample > 0.0;
-        let frame_is_time = self.empty_frame_ns.is_none_or(|frame| frame >= 0.0);
+        let is_time = |time: &f64| *time > 0.0 && *time <= MOST;
+        let others = [
+            ("empty_frame_ns", self.empty_frame_ns),
+            ("standard_error_ns", self.standard_error_ns),
+            ("clock_mhz", self.clock_mhz),
+            ("percent_of_copy", self.percent_of_copy),
+        ];
+        let is_number = |value: f64| (0.0..=MOST).contains(&value);
+        if let Some((name, Some(value))) = others.into_iter().find(|(_, value)| !value.is_none_or(is_number)) {
+            return Some(format!("its {name} is {value}"));
+        }
         // A single sample may be shorter than the frame that was taken off it.
-        if !frame_is_time || !self.raw_samples_ns().iter().all(is_time) {
-            return Some("a sample is no time above 0".to_owned());
+        if !self.raw_samples_ns().iter().all(is_time) {
+            return Some("a sample is no time above 0, or none that anybody waits for".to_owned());
         }
         let (summary, median) = match (Summary::of(&self.samples_ns), self.median_ns) {
-            (None, None) => return None,
+            (None, None) => {
+                let quartiles = [self.lower_quartile_ns, self.upper_quartile_ns, self.minimum_ns, self.maximum_ns];
+                let mut derived = quartiles.into_iter().chain([self.gigabytes_per_second, self.percent_of_copy]);
+                return derived.any(|value| value.is_some()).then(|| "it has no samples to follow from".to_owned());
+            }
+            (Some(_), Some(_)) if self.runs_per_sample == 0 => return Some("its samples are of no scan".to_owned()),
             (Some(summary), Some(median)) => (summary, median),
             _ => return Some("its median is not that of its samples".to_owned()),
         };
         if !is_time(&median) {
             return Some("its median is no time above 0".to_owned());
+        }
+        if median < LEAST_NS {
+            return Some(format!("its median_ns is {median}, and times are rounded to {LEAST_NS} ns"));
         }
         let rate = bytes as f64 / median;
         // The rate is that of the median before it was rounded.
@@ -323,6 +341,7 @@ impl FigureRecord {
 }
 
 // What is stored is rounded, to 0.1 ns, 0.001 GB/s and 0.01 %; half of it, and a little for the sums of binary fractions.
+const LEAST_NS: f64 = 0.1;
 const TIME_ROUNDING_NS: f64 = 0.051;
 const RATE_ROUNDING: f64 = 0.000_51;
 const PERCENT_ROUNDING: f64 = 0.005_1;
@@ -389,10 +408,24 @@ impl SweepRow {
         if self.bytes != bytes {
             return Some(format!("its bytes are {}, and a scan of its elements moves {bytes}", self.bytes));
         }
-        let is_verified = |found: &Verification| found.passed() && found.compared == self.n;
+        if let Err(error) = Instance::new(self.element, self.operator) {
+            return Some(error.to_string());
+        }
+        if self.offsets.input.max(self.offsets.output) > Offsets::MOST {
+            return Some(format!("{} are more than the {} that there are", self.offsets, Offsets::MOST));
+        }
+        if self.chosen_strategy.is_some() != (self.subject == StrategyChoice::Auto.name()) {
+            return Some("auto comes to a strategy, and nothing else does".to_owned());
+        }
         match self.status {
-            Status::Measured if !self.verification.as_ref().is_some_and(is_verified) => {
+            Status::Measured if self.verification != Some(Verification::right(self.n)) => {
                 Some(format!("it is called measured, and not all of its {} elements were found right", self.n))
+            }
+            Status::Measured if self.launches == Some(0) && self.n > 0 => {
+                Some("it is called measured, and nothing was launched".to_owned())
+            }
+            Status::NotVerified if self.kind != Kind::Bound => {
+                Some("it is timed and not verified, as a bound alone is, and is none".to_owned())
             }
             Status::Measured | Status::NotVerified => Figure::ALL.iter().find_map(|&name| {
                 let reason = self.figure(name)?.contradiction(self.bytes)?;
@@ -466,6 +499,14 @@ pub struct PointDone {
 }
 
 impl PointDone {
+    fn contradiction(&self) -> Option<String> {
+        if let Err(error) = Instance::new(self.element, self.operator) {
+            return Some(error.to_string());
+        }
+        let reason = self.empty_frame.as_ref()?.contradiction(0)?;
+        Some(format!("its empty frame cannot be: {reason}"))
+    }
+
     fn has(&self, row: &SweepRow) -> bool {
         (self.element, self.operator, self.n, self.offsets) == (row.element, row.operator, row.n, row.offsets)
     }
@@ -554,7 +595,14 @@ impl Format for SweepRecord {
     }
 
     fn refusal(&self, line: &Line) -> Option<String> {
-        let Line::Row(row) = line else { return None };
+        if self.finished.is_some() {
+            return Some("it stands behind the line that ends the record".to_owned());
+        }
+        let row = match line {
+            Line::Row(row) => row,
+            Line::Point(point) => return point.contradiction(),
+            Line::Skipped(_) | Line::Resumed(_) | Line::Finished(_) => return None,
+        };
         let header = &self.header.machine;
         let foreign = row.gpu_digest.as_ref().filter(|digest| **digest != header.gpu_digest).map(|digest| {
             format!("the row was measured on another GPU ({digest}) than the header names ({})", header.gpu_identity())

@@ -4,6 +4,12 @@ use crate::text::{format_bytes, format_power};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
+/// What an axis goes by: numbers above 0. What is beyond all that is measured has no place, whatever a record says, so
+/// that the ticks stay few and their labels short.
+fn placed(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    values.filter(|value| (1e-9..=1e20).contains(value))
+}
+
 /// 0.25 as 1/4, 1024 as it is.
 fn plain_label(value: f64) -> String {
     if value > 0.0 && value < 1.0 && (1.0 / value).fract() == 0.0 {
@@ -31,9 +37,10 @@ pub(super) struct Axis {
 
 impl Axis {
     /// Powers of two from below the smallest to above the largest value, thinned to at most `most` ticks.
-    pub(super) fn powers(values: impl Iterator<Item = f64> + Clone, most: i32) -> Self {
-        let low = values.clone().fold(f64::INFINITY, f64::min).log2();
-        let high = values.fold(f64::NEG_INFINITY, f64::max).log2();
+    pub(super) fn powers(values: impl Iterator<Item = f64>, most: i32) -> Self {
+        let ends = placed(values).map(|value| (value, value));
+        let (low, high) = ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or((1.0, 1.0));
+        let (low, high) = (low.log2(), high.log2());
         let (first, last) = (low.floor() as i32, (high.ceil() as i32).max(low.floor() as i32 + 1));
         // All ticks of an axis are written alike: as 2¹⁶ where numbers get long, as 1/4 and 1024 elsewhere.
         let label = if last > 13 || first < -10 { format_power } else { plain_label };
@@ -51,7 +58,7 @@ impl Axis {
     }
 
     /// Bytes from below the smallest to above the largest value, with ticks at 4 KiB, 64 KiB, 1 MiB and so on.
-    pub(super) fn bytes(values: impl Iterator<Item = f64> + Clone) -> Self {
+    pub(super) fn bytes(values: impl Iterator<Item = f64>) -> Self {
         const EXPONENTS: i32 = 4;
         let axis = Self::powers(values, i32::MAX);
         let is_round = |tick: &f64| (tick.log2().round() as i32).rem_euclid(EXPONENTS) == 0;
@@ -69,8 +76,7 @@ impl Axis {
 
     /// From zero to a little above the largest value, with steps of 1, 2 or 5 times a power of ten.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Self {
-        let high = values.fold(0.0, f64::max);
-        let high = if high > 0.0 { high } else { 1.0 };
+        let high = placed(values).reduce(f64::max).unwrap_or(1.0);
         let decade = 10f64.powf((high / 5.0).log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|step| high / step <= 7.0);
         let step = step.unwrap_or(10.0 * decade);
@@ -105,7 +111,8 @@ impl Ranged for Axis {
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let value = if self.logarithmic { value.log2() } else { *value };
         let share = (value - self.range.start) / (self.range.end - self.range.start);
-        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+        // What is outside stays so, within numbers that can be drawn.
+        limit.0 + (share.clamp(-1.0, 2.0) * f64::from(limit.1 - limit.0)).round() as i32
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
@@ -169,5 +176,29 @@ mod tests {
             }
         }
         assert!(Axis::from_zero([0.0].into_iter()).range().end > 1.0);
+    }
+
+    #[test]
+    fn an_axis_is_finite_whatever_its_values_are() {
+        const NEVER: [f64; 9] =
+            [0.0, -1.0, 5e-324, 1e-300, 1e300, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        for beside in [&[][..], &[8.0]] {
+            for values in NEVER.iter().map(std::slice::from_ref).chain([&NEVER[..]]) {
+                let values = || values.iter().chain(beside).copied();
+                for axis in [Axis::powers(values(), 9), Axis::powers(values(), i32::MAX), Axis::bytes(values())] {
+                    assert!((2..100).contains(&axis.ticks.len()), "{:?}", axis.ticks);
+                }
+                for axis in [Axis::powers(values(), 9), Axis::from_zero(values()), Axis::bytes(values())] {
+                    assert!(axis.range().start < axis.range().end, "{:?}", axis.range());
+                    for label in axis.ticks.iter().map(|tick| axis.format_ext(tick)) {
+                        assert!(label.len() < 30 && !label.contains("inf") && !label.contains("NaN"), "{label}");
+                    }
+                    assert!(beside.iter().all(|value| axis.range().contains(value)), "{:?}", axis.range());
+                    for value in values() {
+                        axis.map(&value, (0, 10_000));
+                    }
+                }
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::cpu::{
     WeakMemory, WeakSettings, launch_on,
 };
 use crate::element::Instance;
+use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::{Array, BoundsCheck};
 use crate::lab::cpu_device::{AlignedBytes, GuardedArray, kernel_body, step_settings};
@@ -655,7 +656,9 @@ impl Overlap<'_> {
                 None => run(&case).map(drop).map_err(|failure| failure.fault),
                 Some(workspace) => run_on(&case, workspace),
             });
-            let nested = nested.map_err(|error| Fault::NoMemory(NoMemory { what: format!("a thread ({error})") }))?;
+            let nested = nested
+                .map_err(|error| NoMemory { what: format!("a thread ({})", reason(&error)) })
+                .map_err(Fault::NoMemory)?;
             nested.join().map_err(|_| Fault::Execution { text: "it panicked".to_owned() })?
         })
     }

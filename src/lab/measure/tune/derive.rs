@@ -101,7 +101,7 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
         date: Some(header.date.clone()),
         commit,
         command: Some(header.command.clone()),
-        note: (!unmeasured.is_empty()).then(|| note(record.finished.is_some(), &unmeasured, committed.name())),
+        note: (!unmeasured.is_empty()).then(|| note(record, &unmeasured, committed.name())),
     };
     Ok(TuningTable::new(header, rows)?)
 }
@@ -150,11 +150,14 @@ fn rows_above(below: u64, instance: Instance, committed: &Tuning) -> Vec<TuningR
 }
 
 /// What a table says that does not rest on measurements alone.
-fn note(is_finished: bool, unmeasured: &[String], committed: &str) -> String {
-    let (why, remedy) = if is_finished {
-        ("Not every size could be measured", "")
+fn note(record: &SweepRecord, unmeasured: &[String], committed: &str) -> String {
+    let (why, remedy) = if record.finished.is_some() {
+        ("Not every size could be measured", String::new())
     } else {
-        ("The record was not finished", " Measure the rest with `lookback tune --resume`.")
+        // Only with the same options the rest belongs to it.
+        let command = &record.header.command;
+        let resume = if command.split_whitespace().any(|word| word == "--resume") { "" } else { " --resume" };
+        ("The record was not finished", format!(" Measure the rest with `{command}{resume}`."))
     };
     format!(
         "{why}. Rows for these rest on no measurement: {}. They take the strategies of the table {committed} in the \

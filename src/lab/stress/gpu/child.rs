@@ -2,6 +2,7 @@
 //! the process's end gives the device back.
 
 use super::{Finding, GpuStressReport, GpuStressSettings, StressError, StressOutcome};
+use crate::file::reason;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,8 @@ pub fn arguments(settings: &GpuStressSettings) -> Vec<String> {
 /// # Errors
 /// When the system does not say.
 pub fn program() -> Result<PathBuf, StressError> {
-    std::env::current_exe().map_err(|error| StressError::Process(format!("this program cannot find itself: {error}")))
+    std::env::current_exe()
+        .map_err(|error| StressError::Process(format!("this program cannot find itself: {}", reason(&error))))
 }
 
 /// Runs `settings`, or a failure's case again, in a process of this program. A process that dies or does not end is a finding.

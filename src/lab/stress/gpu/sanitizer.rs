@@ -2,6 +2,7 @@
 //! inside a block, and nothing of the protocol between blocks.
 
 use super::{GpuStressReport, GpuStressSettings, StressError, child};
+use crate::file::reason;
 use crate::kernels::mutant::Mutant;
 use crate::lab::stress::detector::Limits;
 use crate::strategy::named;
@@ -95,7 +96,7 @@ pub fn sanitize(
         .args(child::arguments(&settings))
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| StressError::Process(format!("compute-sanitizer: {error}")))?;
+        .map_err(|error| StressError::Process(format!("compute-sanitizer: {}", reason(&error))))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     let (errors, message) = parse(&text);
     let command =

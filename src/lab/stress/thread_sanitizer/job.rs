@@ -27,8 +27,11 @@ pub enum ThreadSanitizerError {
     #[error("'{compiler}' cannot compile {file}: {output}")]
     Compile { compiler: String, file: String, output: String },
     /// The compiled program cannot be written.
-    #[error("the ThreadSanitizer program cannot be kept in {}: {source}; set LOOKBACK_CACHE_DIR", folder.display())]
-    Folder { folder: PathBuf, source: std::io::Error },
+    #[error(
+        "the ThreadSanitizer program cannot be kept in {}: {reason}; set LOOKBACK_CACHE_DIR to a folder that can be written",
+        folder.display()
+    )]
+    Folder { folder: PathBuf, reason: String },
     /// ThreadSanitizer does not start here.
     #[error(
         "ThreadSanitizer does not run on this machine, neither as it is nor without address space randomisation \
@@ -37,7 +40,7 @@ pub enum ThreadSanitizerError {
     CannotRun { output: String },
     /// The program could not be started, written to or waited for.
     #[error("the ThreadSanitizer program: {0}")]
-    Process(#[from] std::io::Error),
+    Process(String),
     /// The configuration cannot be launched.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -50,6 +53,13 @@ pub enum ThreadSanitizerError {
     /// An answer that is none.
     #[error("the ThreadSanitizer program answered '{answer}'")]
     Answer { answer: String },
+}
+
+// In words, because not everybody who shows the error shows what is behind it.
+impl From<std::io::Error> for ThreadSanitizerError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Process(crate::file::reason(&error))
+    }
 }
 
 /// One scan, under many schedules.

@@ -259,7 +259,10 @@ impl Compiler {
 
     /// Compiles and links the program in a folder of its own inside `folder`, puts it there, and says where it is.
     fn build(&self, folder: &Path) -> Result<PathBuf, ThreadSanitizerError> {
-        let folder_error = |source| ThreadSanitizerError::Folder { folder: folder.to_owned(), source };
+        let folder_error = |error: std::io::Error| ThreadSanitizerError::Folder {
+            folder: folder.to_owned(),
+            reason: crate::file::reason(&error),
+        };
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         // In the same file system, because only there a rename is atomic.
         let workplace = tempfile::Builder::new().prefix("build-").tempdir_in(folder).map_err(folder_error)?;
@@ -368,6 +371,17 @@ mod tests {
         let error = compiler.build(folder.path()).expect_err("'false' compiles nothing");
         assert!(matches!(&error, ThreadSanitizerError::NoLibrary { compiler, .. } if compiler == "false"), "{error}");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_is_none_is_told_once_and_in_words() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let compiler = Compiler { command: String::from("false"), version: String::new() };
+        let error = compiler.build(file.path()).expect_err("it is a file");
+        assert!(std::error::Error::source(&error).is_none(), "its reason is in its text");
+        let error = error.to_string();
+        assert_eq!(error.matches("exists").count(), 1, "{error}");
+        assert!(!error.contains("os error") && error.contains("to a folder that can be written"), "{error}");
     }
 
     /// A compiler that makes a program which answers, in an instant.
