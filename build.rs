@@ -91,15 +91,17 @@ fn woven_kernels(root: &Path) -> Vec<Woven> {
     all
 }
 
-/// Writes `faults.rs`: the faults, and the woven files, by their paths below `cuda/`.
+/// Writes `faults.rs`: the faults, those of code that only a GPU runs apart; and the woven files, by their paths below
+/// `cuda/`.
 #[cfg(feature = "lab")]
 fn embed_faults(root: &Path, woven: &[Woven], output: &Path) {
-    let mut rows = String::from("static FAULTS: &[Fault] = &[\n");
+    let mut rows = [("FAULTS", String::new()), ("GPU_FAULTS", String::new())];
     let mut sources = String::from("static WOVEN_SOURCES: &[(&str, &str)] = &[\n");
     let hooks = std::fs::read_to_string(root.join("faults/hooks.cuh")).expect("the file can be read");
     writeln!(sources, "    (\"faults/hooks.cuh\", {hooks:?}),").expect("writing to a String");
     for Woven { name: file, faults, text } in woven {
         writeln!(sources, "    ({file:?}, {text:?}),").expect("writing to a String");
+        let (_, rows) = &mut rows[usize::from(file.starts_with("gpu/"))];
         for weave::Fault { name, when, text, line, .. } in &faults.faults {
             writeln!(
                 rows,
@@ -108,7 +110,8 @@ fn embed_faults(root: &Path, woven: &[Woven], output: &Path) {
             .expect("writing to a String");
         }
     }
-    write(&output.join("faults.rs"), &(rows + "];\n"));
+    let tables = rows.map(|(table, rows)| format!("static {table}: &[Fault] = &[\n{rows}];\n"));
+    write(&output.join("faults.rs"), &tables.concat());
     write(&output.join("woven_sources.rs"), &(sources + "];\n"));
 }
 
