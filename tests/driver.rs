@@ -338,9 +338,9 @@ fn every_launch_is_that_of_its_plan() {
         let (wide, mut wide_sums) = (zeros::<u64>(&stream, 5000), zeros::<u64>(&stream, 5000));
         let wider_block = ScanConfig { block_threads: 64, ..SMALL };
         let split = ScanConfig { descriptor: Some(Descriptor::Split), ..SMALL };
-        // Each differs from one before it in one thing; the second time all that are remembered come from there.
+        // Each differs from one before it in one thing (the second in addresses alone); the second time all that are remembered come from there.
         for _ in 0..2 {
-            for (from, to) in [(0, 0), (1, 0), (0, 1), (4, 4), (3, 2)] {
+            for (from, to) in [(0, 0), (8, 8), (1, 0), (0, 1), (4, 4), (3, 2)] {
                 for n in [1000, 1001] {
                     let arrays = (Some((&input, from)), (&mut output, to));
                     bench.scan((Strategy::Lookback, Inclusive, SMALL), (Operator::Sum, n), arrays.0, arrays.1);
