@@ -1,7 +1,7 @@
 // What only a GPU computes (`gpu/platform.cuh`, `gpu/memory.cuh`), a kernel for each kind of operation. No GPU runs them:
 // their PTX is evaluated and compared with plain arithmetic (`src/lab/axiomatic/arithmetic.rs`). A warp each; a lane has
 // four words of input and of output.
-#include "memory.cuh"
+#include "async_copy.cuh"
 #include "packed.cuh"
 
 namespace lookback {
@@ -103,3 +103,15 @@ ARITHMETIC(wide_words) {
                         static_cast<u32>(lane.word(3) >> 32)};
   memory::store_words_unsplit(reinterpret_cast<u32*>(lane.out + 2), words);
 }
+
+#if __CUDA_ARCH__ >= 900
+// An address of shared memory is taken for a place in the output.
+ARITHMETIC(stores_into_cluster) {
+  using namespace lookback;
+  const arithmetic_lane lane(input, output);
+  copy_barrier& counted_by = *reinterpret_cast<copy_barrier*>(output);
+  cluster_store_async(lane.out[0], 0, lane.word(0), counted_by);
+  cluster_store_async(*reinterpret_cast<u32*>(lane.out + 1), 0, lane.half(1), counted_by);
+  cluster_store_async(*reinterpret_cast<word128*>(lane.out + 2), 0, word128{lane.word(2), lane.word(3)}, counted_by);
+}
+#endif

@@ -149,7 +149,8 @@ fn packed_scan<const BITS: u32>(word: u64, carry: u64, is_inclusive: bool, sum_b
     (sum & ((1 << sum_bits) - 1)) << 32 | scanned
 }
 
-const KERNELS: [(&str, Expected); 7] = [
+/// Kernels, and what they write; the last one is only there where there are clusters.
+const KERNELS: [(&str, Expected); 8] = [
     ("sums_over_warp", |input| {
         let sum = |word: usize| input.iter().fold(0_u64, |sum, lane| sum.wrapping_add(lane[word]));
         let last = u64::from(input.iter().fold(0_u32, |sum, lane| sum.wrapping_add(lane[3] as u32)));
@@ -203,11 +204,16 @@ const KERNELS: [(&str, Expected); 7] = [
     }),
     ("vectors", |input| *input),
     ("wide_words", |input| *input),
+    (OF_CLUSTERS, |input| {
+        each_lane(|lane| [input[lane][0], input[lane][1] & 0xffff_ffff, input[lane][2], input[lane][3]])
+    }),
 ];
+const OF_CLUSTERS: &str = "stores_into_cluster";
 
 fn wrong_kernels(ptx: &str, input: &Words) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (kernel, expected) in KERNELS {
+    let is_there = |kernel: &str| kernel != OF_CLUSTERS || ptx.contains("st.async");
+    for (kernel, expected) in KERNELS.into_iter().filter(|(kernel, _)| is_there(kernel)) {
         match evaluate(ptx, kernel, input) {
             Ok(output) if output == expected(input) => {}
             Ok(output) => wrong.push(format!("{kernel}: {output:x?} and not {:x?}", expected(input))),
@@ -246,8 +252,8 @@ fn what_a_gpu_computes_is_plain_arithmetic() {
     for architecture in ARCHITECTURES {
         let ptx = arithmetic(&compiler, architecture, 0);
         let instructions = ["dp4a", "dp2a", "prmt", "shfl.sync.up", "st.relaxed.gpu.b128", "st.global.v4.b32"];
-        let sums = if architecture.major >= 8 { "redux.sync.add" } else { "shfl.sync.bfly" };
-        for instruction in instructions.into_iter().chain([sums]) {
+        let own = if architecture.has_clusters() { ["redux.sync.add", "st.async"] } else { ["shfl.sync.bfly", "ret"] };
+        for instruction in instructions.into_iter().chain(own) {
             assert!(ptx.contains(instruction), "{architecture}: no {instruction} is evaluated");
         }
         proptest!(ProptestConfig::with_cases(200), |(input in words())| {

@@ -110,6 +110,16 @@ impl Warp {
                 }
                 self.set(to, 64, |_| base_of(array));
             }
+            // To a place in shared memory, which stands for one of the output: 32 bits, the same in every block.
+            (["st", "async", "shared::cluster", .., "b32"], [to, from, _]) => {
+                let address = self.get(to.strip_prefix('[')?.strip_suffix(']')?)?;
+                self.set("there", 64, |lane| base_of(1) + address[lane]);
+                self.store("[there]", from, 32)?;
+            }
+            (["mapa", "shared::cluster", "u32"], [to, from, _]) => {
+                let value = self.get(from)?;
+                self.set(to, 32, |lane| value[lane]);
+            }
             (["ld", .., _], [to, from]) => self.load(to, from, width?)?,
             (["st", .., _], [to, from]) => self.store(to, from, width?)?,
             (["mov", _], [to, from]) if to.starts_with('{') => {
@@ -129,7 +139,7 @@ impl Warp {
                 };
                 self.set(to, width?, joined);
             }
-            (["mov", _] | ["cvta", "to", "global", _], [to, from]) => {
+            (["mov", _] | ["cvta", "to", "global" | "shared", _], [to, from]) => {
                 let value = self.get(from)?;
                 self.set(to, width?, |lane| value[lane]);
             }
