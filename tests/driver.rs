@@ -336,7 +336,6 @@ fn every_launch_is_that_of_its_plan() {
         let (input, mut output) = (zeros::<u32>(&stream, 40_000), zeros::<u32>(&stream, 40_000));
         let (floats, mut float_sums) = (zeros::<f32>(&stream, 40_000), zeros::<f32>(&stream, 40_000));
         let (wide, mut wide_sums) = (zeros::<u64>(&stream, 5000), zeros::<u64>(&stream, 5000));
-        let wider_block = ScanConfig { block_threads: 64, ..SMALL };
         let split = ScanConfig { descriptor: Some(Descriptor::Split), ..SMALL };
         // Each differs from one before it in one thing (the second in addresses alone); the second time all that are remembered come from there.
         for _ in 0..2 {
@@ -352,9 +351,7 @@ fn every_launch_is_that_of_its_plan() {
             for (strategy, mode, config) in [
                 (Strategy::Lookback, Inclusive, SMALL),
                 (Strategy::Lookback, Exclusive, SMALL),
-                (Strategy::Lookback, Inclusive, wider_block),
                 (Strategy::Lookback, Inclusive, split),
-                (Strategy::Chained, Inclusive, SMALL),
                 (Strategy::OneWave, Inclusive, SMALL),
                 (Strategy::Lookahead, Inclusive, SMALL),
                 (Strategy::ReduceThenScan, Inclusive, SMALL),

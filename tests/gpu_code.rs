@@ -40,7 +40,7 @@ fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
 
 /// The first step of a strategy's plan, small, so that it is compiled soon.
 fn step(strategy: Strategy) -> Step {
-    let config = ScanConfig { vt: 4, block_threads: 64, ..ScanConfig::default() };
+    let config = ScanConfig { vt: 1, block_threads: 32, ..ScanConfig::default() };
     let request = ScanRequest::aligned(sums_of_u32(), strategy, Mode::Inclusive, config, 1000);
     Plan::new(&request).unwrap_or_else(|error| panic!("{strategy}: {error}")).steps.swap_remove(0)
 }
@@ -63,13 +63,14 @@ fn fences_barriers_and_copies_of_every_kernel_are_in_order() {
             for step in Plan::new(&request).expect("a small tile").steps {
                 let is_known = |(other, _): &(Step, Architecture)| other.kernel == step.kernel;
                 let is_there = jobs.iter().any(|job| is_known(job) && job.1 == architecture);
-                if !is_there && (architecture.has_clusters() || !step.kernel.is_cluster()) {
+                // Before Hopper there are no launches to wait for, and no barriers but those of look-ahead.
+                if !is_there && (architecture == Architecture::HOPPER || step.kernel == Kernel::Lookahead) {
                     jobs.push((step, architecture));
                 }
             }
         }
     }
-    assert!(jobs.len() >= 2 * Strategy::ALL.len(), "{} kernels", jobs.len());
+    assert!(jobs.len() > Strategy::ALL.len(), "{} kernels", jobs.len());
     let looked_at = on_all_cores(&jobs, |(step, architecture)| {
         (step.kernel, *architecture, platform(&compiler, step, *architecture, 0))
     });
