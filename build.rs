@@ -77,7 +77,7 @@ struct Woven {
 fn woven_kernels(root: &Path) -> Vec<Woven> {
     let folder = root.join("faults");
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
-    let is_of_kernels = |name: &String| !["faults/", "gpu/", "host/", "peers/"].iter().any(|of| name.starts_with(of));
+    let is_of_kernels = |name: &String| !["faults/", "host/", "peers/"].iter().any(|of| name.starts_with(of));
     let mut files = files_below(&folder);
     files.retain(|file| file.extension().is_some_and(|kind| kind == "toml"));
     let mut all: Vec<Woven> = Vec::new();
@@ -87,7 +87,9 @@ fn woven_kernels(root: &Path) -> Vec<Woven> {
         let has_faults = files.iter().position(|file| *file == by_hand).map(|at| files.swap_remove(at)).is_some();
         let weave = || {
             let mut faults = if has_faults { weave::Faults::parse(&read(&by_hand)?)? } else { weave::Faults::default() };
-            let text = faults.weave(&read(&root.join(&name))?)?;
+            let text = read(&root.join(&name))?;
+            // What only a GPU runs is looked at as PTX: its faults are those that a check of it has to see.
+            let text = faults.weave(&text, !name.starts_with("gpu/"))?;
             Ok(Woven { name: name.clone(), faults, text })
         };
         let woven = weave().unwrap_or_else(|error: String| panic!("cuda/faults for cuda/{name}: {error}"));
@@ -101,15 +103,17 @@ fn woven_kernels(root: &Path) -> Vec<Woven> {
     all
 }
 
-/// Writes `faults.rs`: the faults, and the woven files, by their paths below `cuda/`.
+/// Writes `faults.rs`: the faults, those of code that only a GPU runs apart; and the woven files, by their paths below
+/// `cuda/`.
 #[cfg(feature = "lab")]
 fn embed_faults(root: &Path, woven: &[Woven], output: &Path) {
-    let mut rows = String::from("static FAULTS: &[Fault] = &[\n");
+    let mut rows = [("FAULTS", String::new()), ("GPU_FAULTS", String::new())];
     let mut sources = String::from("static WOVEN_SOURCES: &[(&str, &str)] = &[\n");
     let hooks = std::fs::read_to_string(root.join("faults/hooks.cuh")).expect("the file can be read");
     writeln!(sources, "    (\"faults/hooks.cuh\", {hooks:?}),").expect("writing to a String");
     for Woven { name: file, faults, text } in woven {
         writeln!(sources, "    ({file:?}, {text:?}),").expect("writing to a String");
+        let (_, rows) = &mut rows[usize::from(file.starts_with("gpu/"))];
         for weave::Fault { name, when, text, line, rule, .. } in &faults.faults {
             writeln!(
                 rows,
@@ -118,7 +122,8 @@ fn embed_faults(root: &Path, woven: &[Woven], output: &Path) {
             .expect("writing to a String");
         }
     }
-    write(&output.join("faults.rs"), &(rows + "];\n"));
+    let tables = rows.map(|(table, rows)| format!("static {table}: &[Fault] = &[\n{rows}];\n"));
+    write(&output.join("faults.rs"), &tables.concat());
     write(&output.join("woven_sources.rs"), &(sources + "];\n"));
 }
 

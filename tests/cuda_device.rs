@@ -395,6 +395,79 @@ fn a_captured_scan_replays_rightly_beside_launches_on_its_stream() {
     drop(graph);
 }
 
+/// Launches overlap (compute capability 9.0 and later): each scan begins while the one before it ends, and reads what that
+/// one wrote into the same array. With two scanners neighbours share no workspace, so that nothing but the wait for the launch
+/// before orders them. About ten seconds.
+#[test]
+fn scans_in_place_follow_each_other_rightly_for_every_pair_of_strategies() {
+    let _turn = turn();
+    let Some((mut first, context, stream)) =
+        scanner("scans_in_place_follow_each_other_rightly_for_every_pair_of_strategies")
+    else {
+        return;
+    };
+    // SAFETY: all arrays are used on one stream.
+    unsafe { context.disable_event_tracking() };
+    let mut second = Scanner::new(&context).expect("it opened before");
+    // Small blocks leave room for those of the next launch.
+    let config = ScanConfig { vt: 8, block_threads: 128, ..ScanConfig::default() };
+    (first, second) = (first.with_config(config), second.with_config(config));
+    let has_clusters = context.compute_capability().expect("it opened before").0 >= 9;
+    let mut failures = Vec::new();
+    let mut pairs = 0;
+    // Some tiles, and more than are resident at one time.
+    for (n, is_large) in [(20_011, false), (1_000_003, true)] {
+        let host = numbers(n, 5);
+        // Modes that differ, so that a scan that is left out or done twice shows, too.
+        let after_pair = |values: &[u32]| exclusive(&inclusive(values))[..n].to_vec();
+        let after_two = after_pair(&after_pair(&host));
+        let after_four = after_pair(&after_pair(&after_two));
+        let mut data = stream.clone_htod(&host).expect("upload");
+        let takes_part = |strategy: Strategy| {
+            (strategy != Strategy::SingleCluster || has_clusters) && (!is_large || strategy.has_tiles())
+        };
+        for &left in Strategy::ALL.iter().filter(|&&strategy| takes_part(strategy)) {
+            for &right in Strategy::ALL.iter().filter(|&&strategy| takes_part(strategy)) {
+                (first, second) = (first.with_strategy(left), second.with_strategy(right));
+                pairs += 1;
+                let chain = |data: &mut CudaSlice<u32>, pairs: usize| {
+                    for _ in 0..pairs {
+                        first.in_place(&stream, Operator::Sum, Mode::Inclusive, data).expect("the first of a pair");
+                        second.in_place(&stream, Operator::Sum, Mode::Exclusive, data).expect("the second of a pair");
+                    }
+                };
+                let mut check = |how: &str, data: &CudaSlice<u32>| {
+                    if stream.clone_dtoh(data).expect("download") != after_four {
+                        failures.push(format!("{left} before {right}, n = {n}, {how}"));
+                    }
+                };
+                // Kernels are compiled and workspaces made here; then nothing comes between.
+                chain(&mut data, 1);
+                stream.memcpy_htod(&host, &mut data).expect("upload");
+                chain(&mut data, 4);
+                check("by the stream", &data);
+
+                stream.memcpy_htod(&host, &mut data).expect("upload");
+                stream.synchronize().expect("uploaded");
+                stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
+                chain(&mut data, 2);
+                let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+                let graph = stream.end_capture(flags).expect("a graph").expect("four scans in it");
+                // One replay behind the other.
+                graph.launch().expect("replay");
+                graph.launch().expect("replay");
+                check("by a graph", &data);
+                drop(graph);
+            }
+        }
+        // What captured scans worked in is kept as long as their scanner.
+        first = Scanner::new(&context).expect("it opened before").with_config(config);
+        second = Scanner::new(&context).expect("it opened before").with_config(config);
+    }
+    println!("{pairs} pairs");
+    report(&failures);
+}
+
 /// The sizes that take a while and much memory: `cargo test --test cuda_device -- --ignored`.
 #[test]
 #[ignore = "takes tens of GiB of memory on both sides"]

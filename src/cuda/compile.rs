@@ -347,26 +347,34 @@ impl Compiler {
         variant: Variant,
     ) -> Result<String, CudaError> {
         check_clusters(kernel, architecture)?;
+        let threads = kernel.block_threads(config.block_threads, config.composition);
+        let mut options = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")];
+        options.extend(definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?));
+        self.compile_to_ptx(&variant.source(kernel)?, &options, architecture, &|| describe(kernel, problem, config))
+    }
+
+    /// The PTX of any source, with line information, never from the cache.
+    pub(crate) fn compile_to_ptx(
+        &self,
+        source: &str,
+        definitions: &[String],
+        architecture: Architecture,
+        what: &dyn Fn() -> String,
+    ) -> Result<String, CudaError> {
         let target = self.supported(architecture)?;
         let mut options = vec![
             format!("--gpu-architecture=compute_{}", target.number()),
             String::from("--std=c++17"),
             String::from("--device-as-default-execution-space"),
             String::from("--generate-line-info"),
-            format!("-DLOOKBACK_LAUNCH_BOUNDS={}", kernel.block_threads(config.block_threads, config.composition)),
         ];
-        options.extend(definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?));
-        let failed = |log: String| CudaError::CompilationFailed {
-            what: describe(kernel, problem, config),
-            architecture,
-            options: options.join(" "),
-            log,
-        };
+        options.extend_from_slice(definitions);
+        let failed =
+            |log: String| CudaError::CompilationFailed { what: what(), architecture, options: options.join(" "), log };
         let text =
             |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
         let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
-        let source = variant.source(kernel)?;
-        let (ptx, log) = self.nvrtc.compile_to_ptx(&text(&source)?, c"cuda/entry.cu", &arguments)?;
+        let (ptx, log) = self.nvrtc.compile_to_ptx(&text(source)?, c"cuda/entry.cu", &arguments)?;
         ptx.ok_or_else(|| failed(log))
     }
 

@@ -30,7 +30,13 @@
 //! per-thread default streams apart by thread. A scan that is captured into a graph gets a workspace that
 //! nothing else ever uses; it lives as long as the scanner, and like the captured arrays and kernels it has
 //! to outlive the graph's replays. One instantiated graph never runs beside itself; instantiating one
-//! graph twice and running both at once is the one thing that is up to the caller.
+//! graph twice and running both at once is up to the caller.
+//!
+//! **Kernels of others that are launched programmatically** (`programmaticStreamSerializationAllowed`, on Hopper and later)
+//! may begin while a scan before them on the stream still runs: every one of their threads must call `griddepcontrol.wait`
+//! (`cudaGridDependencySynchronize`) before it touches what a scan wrote or reads, and before it ends even if it touches
+//! nothing of that, because a scan behind such a kernel waits for that kernel alone. Scans do so themselves, and whatever is
+//! launched in the ordinary way waits anyhow.
 
 use super::compile::{Compiler, Variant};
 use super::error::{Context as _, CudaError};

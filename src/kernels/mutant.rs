@@ -14,10 +14,20 @@
 //! | `vt` | values a thread |
 //! | `mode` | `inclusive`, `exclusive`, `inclusive-minus-input` |
 //! | `need` | [`Need`]: more than the plain drawing gives |
+//!
+//! Faults of `cuda/faults/gpu` are of code that only a GPU runs ([`GpuFault`]): no schedule reaches them, and each names the
+//! check of the PTX that must see it. Theirs are
+//!
+//! | key | values |
+//! |---|---|
+//! | `check` | [`Check`] |
+//! | `strategy` | by its name |
+//! | `architecture` | compute capabilities, for example `7.5,9.0` |
 
 use super::sources::scan_source;
 pub use crate::element::OPERATORS_WITH_MUTANTS;
 use crate::element::{ElementType, Instance, Operator};
+use crate::gpu::Architecture;
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Blocks, Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyRow};
@@ -38,6 +48,67 @@ struct Fault {
     rule: Option<&'static str>,
     when: &'static str,
     text: &'static str,
+}
+
+named! {
+    /// What sees a fault of code that only a GPU runs.
+    pub enum Check as "check of a kernel's PTX" {
+        /// The order and the operands of instructions.
+        Order = "order",
+        /// What the instructions compute.
+        Arithmetic = "arithmetic",
+    }
+}
+
+/// A fault on purpose of code that only a GPU runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuFault {
+    /// Its name, unique among these and the mutants.
+    pub name: &'static str,
+    /// What must see it.
+    pub check: Check,
+    /// Strategies whose kernels have it. An empty list is any.
+    pub strategies: Vec<Strategy>,
+    /// Architectures for which it is compiled. An empty list is any.
+    pub architectures: Vec<Architecture>,
+    /// What it is, in a few words.
+    pub text: &'static str,
+}
+
+impl GpuFault {
+    /// Every one, in the order of files and lines.
+    ///
+    /// # Errors
+    /// When a row of `cuda/faults/gpu` says what is not known.
+    pub fn all() -> Result<Vec<Self>, MutantError> {
+        GPU_FAULTS.iter().map(Self::read).collect()
+    }
+
+    /// What chooses it in a kernel.
+    pub fn number(&self) -> u32 {
+        mutant_number(self.name)
+    }
+
+    fn read(&Fault { file, name, when, text, .. }: &Fault) -> Result<Self, MutantError> {
+        let file = format!("cuda/{file}");
+        let unknown =
+            |word: &str| MutantError::UnknownWord { file: file.clone(), name: name.to_owned(), word: word.to_owned() };
+        let (mut check, mut strategies, mut architectures) = (None, Vec::new(), Vec::new());
+        for word in when.split_whitespace() {
+            let read = match word.split_once('=') {
+                Some(("check", value)) => value.parse().ok().map(|value| check = Some(value)),
+                Some(("strategy", values)) => list(values).map(|values| strategies = values),
+                Some(("architecture", values)) => {
+                    let read = values.split(',').map(Architecture::parse).collect::<Option<_>>();
+                    read.map(|values| architectures = values)
+                }
+                _ => None,
+            };
+            read.ok_or_else(|| unknown(word))?;
+        }
+        let check = check.ok_or_else(|| unknown(when))?;
+        Ok(Self { name, check, strategies, architectures, text })
+    }
 }
 
 /// The number of a mutant's name, as `cuda/faults/hooks.cuh` computes it: FNV-1a, 32 bits.
@@ -318,6 +389,12 @@ mod tests {
         let harmful = mutants.iter().filter(|mutant| !mutant.is_harmless()).count();
         let harmless = mutants.len() - harmful;
         assert!(harmful >= 24 && harmless >= 5, "{harmful} mutants, {harmless} harmless");
+        let of_gpu = GpuFault::all().expect("every row can be read");
+        assert!(of_gpu.len() >= 40, "{}", of_gpu.len());
+        for (index, fault) in of_gpu.iter().enumerate() {
+            assert!(of_gpu[..index].iter().all(|other| other.number() != fault.number()), "{}", fault.name);
+            assert!(mutants.iter().all(|mutant| mutant.number() != fault.number()), "{}", fault.name);
+        }
         for (index, mutant) in mutants.iter().enumerate() {
             let numbers = mutants[..index].iter().filter(|other| !other.is_of_host());
             assert!(numbers.clone().all(|other| other.number() != mutant.number()), "{mutant}");
@@ -346,6 +423,13 @@ mod tests {
         assert!(is_unknown(fails("kind=ordering need=luck")));
         assert!(is_unknown(fails("barrier")));
         assert!(matches!(fails("strategy=lookback"), MutantError::NoKind { .. }));
+        let of_gpu = |when| GpuFault::read(&fault("a", when));
+        assert!(is_unknown(of_gpu("check=luck").expect_err("no such check")));
+        assert!(is_unknown(of_gpu("check=order architecture=9").expect_err("no compute capability")));
+        assert!(is_unknown(of_gpu("strategy=lookback").expect_err("no check at all")));
+        let read_whole = of_gpu("check=order strategy=chained architecture=7.5,9.0").expect("well formed");
+        assert_eq!((read_whole.check, &read_whole.strategies[..]), (Check::Order, &[Strategy::Chained][..]));
+        assert_eq!(read_whole.architectures, [Architecture { major: 7, minor: 5 }, Architecture::HOPPER]);
         let twice = read(&[fault("a", "kind=barrier"), fault("a", "kind=barrier")]);
         assert!(matches!(twice, Err(MutantError::Twice { .. })));
         let read = read(&[fault("a", "kind=barrier need=wrap,windows strategy=lookback")]).expect("well formed");

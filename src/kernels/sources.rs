@@ -95,6 +95,17 @@ pub fn tools_source(file: &str) -> Result<String, SourceMissing> {
     flatten(&[embedded(), &[("instances.h", &instances())]].concat(), file)
 }
 
+/// The translation unit `cuda/arithmetic.cu` with all faults woven in, of which one is chosen by its number, or none by 0.
+///
+/// # Errors
+/// As [`flatten`].
+#[cfg(feature = "lab")]
+pub fn arithmetic_source(fault: u32) -> Result<String, SourceMissing> {
+    let unit = format!("#define LOOKBACK_MUTANT {fault}u\n#include \"faults/hooks.cuh\"\n#include \"arithmetic.cu\"\n");
+    let files: Vec<_> = woven().collect();
+    flatten(&[files.as_slice(), &[("unit.cu", &unit)]].concat(), "unit.cu")
+}
+
 /// The header that such kernels are instantiated from: the rows of `src/element/table.rs` that are numbers, as lists of
 /// a word for the kernel's name and a type.
 fn instances() -> String {

@@ -114,12 +114,12 @@ impl Faults {
         Ok(Self { faults, probes, remarks })
     }
 
-    /// The kernel file with all of it woven in, and with every fault that follows from a rule, on the lines on which it
-    /// stood: `MUTANT(name)` chooses a fault. The faults learn their lines, and those by rule are added.
+    /// The kernel file with all of it woven in, where `derives` with every fault that follows from a rule too, on the lines
+    /// on which it stood: `MUTANT(name)` chooses a fault. The faults learn their lines, and those by rule are added.
     ///
     /// # Errors
     /// When an edit does not match exactly once, or two edits cut across each other, or a remark speaks of nothing.
-    pub fn weave(&mut self, kernel: &str) -> Result<String, String> {
+    pub fn weave(&mut self, kernel: &str, derives: bool) -> Result<String, String> {
         let source = Source::new(kernel);
         let mut places = Vec::new();
         for probe in &self.probes {
@@ -135,7 +135,7 @@ impl Faults {
                 places.push(Place { range, form: edit.form, text: edit.text.clone(), fault: Some(fault.name.clone()) });
             }
         }
-        self.add_derived(&source, &mut places)?;
+        self.add_derived(if derives { rules::derive(&source) } else { Vec::new() }, &source, &mut places)?;
         // The outermost first; what stands before the rest of its place first.
         places.sort_by_key(|place| (place.range.start, place.form != Form::Before, usize::MAX - place.range.end));
         let mut woven = String::new();
@@ -145,9 +145,14 @@ impl Faults {
     }
 
     /// Adds what follows from the rules, less what the file has by hand, and what it says of it.
-    fn add_derived(&mut self, source: &Source<'_>, places: &mut Vec<Place>) -> Result<(), String> {
+    fn add_derived(
+        &mut self,
+        derived: Vec<rules::Derived>,
+        source: &Source<'_>,
+        places: &mut Vec<Place>,
+    ) -> Result<(), String> {
         let mut is_used = vec![false; self.remarks.len()];
-        for rules::Derived { name, function, kind, rule, text, edits } in rules::derive(source) {
+        for rules::Derived { name, function, kind, rule, text, edits } in derived {
             let is_by_hand = |(range, form, text): &(Range<usize>, Form, String)| {
                 let same = |place: &&Place| place.range == *range && place.form == *form && place.text == *text;
                 places.iter().find(same).and_then(|place| place.fault.as_ref())
@@ -542,7 +547,7 @@ DEVICE void f() { g([&](auto x) { h(x); }); }
 ";
 
     fn woven(faults: &str) -> Result<String, String> {
-        Faults::parse(faults)?.weave(KERNEL)
+        Faults::parse(faults)?.weave(KERNEL, false)
     }
 
     fn fault(name: &str, edit: &str) -> String {
@@ -567,7 +572,7 @@ DEVICE void f() { g([&](auto x) { h(x); }); }
             "[[probe]]\nin = 'pair::f'\nbefore = 'use('\ninsert = 'count();'\n".to_owned(),
         ];
         let mut faults = Faults::parse(&text.concat()).unwrap();
-        let woven = faults.weave(KERNEL).unwrap();
+        let woven = faults.weave(KERNEL, false).unwrap();
         let expected = KERNEL
             .replace("    barrier();\n", "    { if (MUTANT(a)) {  } else {barrier();}}\n")
             .replace(

@@ -9,6 +9,8 @@
 //! | `ptx`, `address` | the instructions of a kernel, and what their registers hold |
 //! | [`sequences`], [`extract`] | the protocol of a kernel, as steps and read from its PTX |
 //! | [`protocol`] | the programs made of it, and what each execution must keep |
+//! | [`platform`] | order and operands of the instructions that only a GPU runs: fences, barriers and copies |
+//! | [`arithmetic`] | what such instructions compute, for a warp |
 //! | `loom_model` | the same protocol on loom, which has C11's memory model (feature `cli`) |
 //!
 //! Nowhere is there a table of orderings: a kernel with a fault is checked by compiling it with the fault. What is
@@ -23,10 +25,12 @@
 //! ```
 
 mod address;
+pub mod arithmetic;
 pub mod axioms;
 pub mod extract;
 pub mod litmus;
 pub mod loom_model;
+pub mod platform;
 pub mod program;
 pub mod protocol;
 mod ptx;

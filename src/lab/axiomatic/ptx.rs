@@ -29,6 +29,8 @@ impl Frame {
 #[derive(Debug, Clone)]
 pub(super) struct Instruction {
     pub line: usize,
+    /// The predicate under which it is executed, as `%p3` or `!%p3`.
+    pub guard: Option<String>,
     pub opcode: Vec<String>,
     pub operands: Vec<String>,
     /// Innermost first.
@@ -67,6 +69,8 @@ impl Instruction {
 pub(super) struct Text {
     pub instructions: Vec<Instruction>,
     pub files: BTreeMap<u32, String>,
+    /// By label: the instruction behind it.
+    pub labels: BTreeMap<String, usize>,
     /// By register: the instructions that define it.
     definitions: BTreeMap<String, Vec<usize>>,
 }
@@ -74,7 +78,7 @@ pub(super) struct Text {
 impl Text {
     pub fn parse(ptx: &str) -> Self {
         let names = debug_strings(ptx);
-        let mut files = BTreeMap::new();
+        let (mut files, mut labels) = (BTreeMap::new(), BTreeMap::new());
         let mut known: BTreeMap<Location, Inlining> = BTreeMap::new();
         let mut current: Option<Location> = None;
         let mut instructions = Vec::new();
@@ -91,11 +95,13 @@ impl Text {
                     known.insert(location, function);
                     current = Some(location);
                 }
-            } else if !line.is_empty() && !line.starts_with('.') && !line.ends_with(':') {
+            } else if let Some(label) = line.strip_suffix(':') {
+                labels.insert(label.to_owned(), instructions.len());
+            } else if !line.is_empty() && !line.starts_with('.') {
                 for part in statements(line) {
-                    if let Some((opcode, operands)) = parse_instruction(part) {
+                    if let Some((guard, opcode, operands)) = parse_instruction(part) {
                         let frames = frames_of(current, &known);
-                        instructions.push(Instruction { line: index + 1, opcode, operands, frames });
+                        instructions.push(Instruction { line: index + 1, guard, opcode, operands, frames });
                     }
                 }
             }
@@ -111,7 +117,7 @@ impl Text {
                 }
             }
         }
-        Self { instructions, files, definitions }
+        Self { instructions, files, labels, definitions }
     }
 
     pub fn has_function(&self, path: &[&str]) -> bool {
@@ -135,12 +141,14 @@ fn statements(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Opcode words and operands. A guard in front is left out: whether an instruction is executed is the protocol's
-/// business, what it orders is not changed by it.
-fn parse_instruction(text: &str) -> Option<(Vec<String>, Vec<String>)> {
-    let text = match text.strip_prefix('@') {
-        Some(rest) => rest.split_once(char::is_whitespace)?.1.trim(),
-        None => text,
+/// Guard, opcode words and operands. The protocol asks for no guard: what an instruction orders is not changed by it.
+fn parse_instruction(text: &str) -> Option<(Option<String>, Vec<String>, Vec<String>)> {
+    let (guard, text) = match text.strip_prefix('@') {
+        Some(rest) => {
+            let (guard, rest) = rest.split_once(char::is_whitespace)?;
+            (Some(guard.to_owned()), rest.trim())
+        }
+        None => (None, text),
     };
     let (opcode, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     if !opcode.starts_with(|c: char| c.is_ascii_lowercase()) {
@@ -164,7 +172,7 @@ fn parse_instruction(text: &str) -> Option<(Vec<String>, Vec<String>)> {
     if !operand.trim().is_empty() {
         operands.push(operand.trim().to_owned());
     }
-    Some((opcode.split('.').map(str::to_owned).collect(), operands))
+    Some((guard, opcode.split('.').map(str::to_owned).collect(), operands))
 }
 
 /// The parts of `{a, b}`; of anything else, itself.
@@ -361,10 +369,17 @@ mod tests {
 
     #[test]
     fn instructions_are_taken_apart() {
-        let parse = |text: &str| parse_instruction(text).map(|(opcode, operands)| (opcode.join("."), operands));
+        let parse = |text: &str| {
+            parse_instruction(text)
+                .map(|(guard, opcode, operands)| (guard.unwrap_or_default(), opcode.join("."), operands))
+        };
         assert_eq!(
             parse("@%p3 ld.relaxed.gpu.v2.b32 {%r1, %r2}, [%rd1+4]"),
-            Some((String::from("ld.relaxed.gpu.v2.b32"), vec![String::from("{%r1, %r2}"), String::from("[%rd1+4]")]))
+            Some((
+                String::from("%p3"),
+                String::from("ld.relaxed.gpu.v2.b32"),
+                vec![String::from("{%r1, %r2}"), String::from("[%rd1+4]")]
+            ))
         );
         let parts: Vec<&str> =
             statements("{ .reg .b128 word; mov.b128 word, {%rd8, %rd110}; st.b128 [%rd1], word; }").collect();

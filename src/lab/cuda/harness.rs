@@ -8,7 +8,7 @@ use crate::cuda::memory::{Buffer, DeviceMemory};
 use crate::cuda::toolkit::probe_driver;
 use crate::cuda::workspace::Workspace;
 use crate::gpu::{Architecture, Gpu};
-use crate::kernels::sources::tools_source;
+use crate::kernels::sources::{arithmetic_source, tools_source};
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::device::DeviceError;
 use crate::lab::measure::point::Offsets;
@@ -342,6 +342,15 @@ impl Compiler {
     pub fn tools(&self, file: &str, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
         let source = tools_source(file)?;
         self.compile(&source, true, &[], &[Vec::new()], architecture, &|| format!("the kernels of cuda/{file}"))
+    }
+
+    /// The PTX of the kernels of `cuda/arithmetic.cu`, with a fault by its number or, for 0, without.
+    ///
+    /// # Errors
+    /// As [`Self::scan_kernel`].
+    pub fn arithmetic_ptx(&self, architecture: Architecture, fault: u32) -> Result<String, CudaError> {
+        let source = arithmetic_source(fault)?;
+        self.compile_to_ptx(&source, &[], architecture, &|| String::from("the kernels of cuda/arithmetic.cu"))
     }
 }
 

@@ -1,0 +1,583 @@
+//! `Scanner`, its workspaces and its launches without a GPU: on a driver that runs nothing (`tests/driver/driver.cpp`), whose
+//! launches are compared with the plan, and which watches what a GPU would punish at some other time. It is loaded under
+//! the name of the driver before anybody asks for that one.
+//!
+//! Needs NVRTC and a C++ compiler for the host (`CXX`, or `c++`) and no GPU. Without them the tests print that they skipped,
+//! and fail if LOOKBACK_REQUIRE_CUDA_COMPILER is 1.
+#![cfg(all(feature = "cuda", target_os = "linux"))]
+
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr as _};
+use libloading::Library;
+use lookback::abi::{lookback_control, lookback_launch};
+use lookback::cuda::compile::{Cache, Compiler};
+use lookback::cuda::{Architecture, CudaError, Nvrtc, ScanElement, Scanner};
+use lookback::element::{Instance, Operator};
+use lookback::strategy::launch::Addresses;
+use lookback::strategy::plan::{Place, Plan, ScanRequest};
+use lookback::strategy::{Descriptor, Mode, ScanConfig, Strategy};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A launch as the driver was asked for it; the same in `tests/driver/driver.cpp`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    launch: lookback_launch,
+    stream: u64,
+    control_allocation: u64,
+    scratch_allocation: u64,
+    bytes_behind_descriptors: u64,
+    image: *const c_void,
+    image_bytes: u64,
+    blocks: u32,
+    threads: u32,
+    shared_bytes: u32,
+    cluster_blocks: u32,
+    is_programmatic: u32,
+    is_captured: u32,
+}
+
+/// As many multiprocessors, and of a kernel whose blocks stay so many blocks on each, as the driver says.
+const RESIDENT_BLOCKS: u32 = 4 * 2;
+const CLUSTER_BLOCKS: u32 = 16;
+
+/// The driver, and a folder for compiled kernels.
+struct Driver {
+    library: Library,
+    folder: tempfile::TempDir,
+}
+
+impl Driver {
+    fn load() -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let library = folder.path().join("libcuda.so");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let compiler = std::env::var_os("CXX").filter(|name| !name.is_empty()).unwrap_or_else(|| "c++".into());
+        let made = Command::new(&compiler)
+            // Its name for the dynamic linker: whoever loads libcuda.so later gets this one.
+            .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so", "-I"])
+            .arg(root.join("cuda"))
+            .arg(root.join("tests/driver/driver.cpp"))
+            .arg("-o")
+            .arg(&library)
+            .output()
+            .map_err(|error| format!("no C++ compiler {}: {error}", compiler.display()))?;
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        // SAFETY: the library was compiled right above; what it does when it is loaded is to make an empty machine.
+        let library = unsafe { Library::new(&library) }.map_err(|error| error.to_string())?;
+        Ok(Self { library, folder })
+    }
+
+    fn reset(&self, architecture: Architecture) {
+        // SAFETY: the function of that name has that type.
+        unsafe {
+            self.library.get::<extern "C" fn(c_int, c_int)>(b"stub_reset").expect("it is there")(
+                architecture.major,
+                architecture.minor,
+            );
+        }
+    }
+
+    fn fail_next(&self, call: &CStr) {
+        // SAFETY: as above; the driver copies the text.
+        unsafe {
+            self.library.get::<extern "C" fn(*const c_char)>(b"stub_fail_next").expect("it is there")(call.as_ptr())
+        }
+    }
+
+    /// What was wrong since the last call, a line each.
+    fn violations(&self) -> String {
+        let mut text = vec![0_u8; 1 << 16];
+        // SAFETY: as above; room for as many bytes as it says.
+        let bytes = unsafe {
+            self.library.get::<extern "C" fn(*mut u8, usize) -> usize>(b"stub_violations").expect("it is there")(
+                text.as_mut_ptr(),
+                text.len(),
+            )
+        };
+        String::from_utf8_lossy(&text[..bytes]).into_owned()
+    }
+
+    /// What was launched since the last call.
+    fn launches(&self) -> Vec<Record> {
+        let mut records = Vec::with_capacity(1024);
+        // SAFETY: as above; room for as many as it says, and so many are written.
+        unsafe {
+            let function = self.library.get::<extern "C" fn(*mut Record, usize) -> usize>(b"stub_launches");
+            let count = function.expect("it is there")(records.as_mut_ptr(), records.capacity());
+            records.set_len(count);
+        }
+        records
+    }
+
+    fn allocations(&self) -> usize {
+        // SAFETY: as above.
+        unsafe { self.library.get::<extern "C" fn() -> usize>(b"stub_allocations").expect("it is there")() }
+    }
+
+    fn bytes_behind(&self, address: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { self.library.get::<extern "C" fn(u64) -> u64>(b"stub_bytes_behind").expect("it is there")(address) }
+    }
+}
+
+/// A scanner on a machine of its own.
+struct Bench {
+    // First, so that it goes before what it was made of.
+    scanner: Option<Scanner>,
+    stream: Arc<CudaStream>,
+    context: Arc<CudaContext>,
+    driver: &'static Driver,
+    compiler: Compiler,
+    architecture: Architecture,
+    /// By allocation of a control block: stream, layout, bytes of what is published, capacity.
+    regions: HashMap<u64, (u64, Descriptor, usize, u64)>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Nothing, with a word, where something is missing.
+fn bench(test: &str, architecture: Architecture) -> Option<Bench> {
+    static TURN: Mutex<()> = Mutex::new(());
+    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = DRIVER.get_or_init(Driver::load).as_ref().map_err(Clone::clone);
+    let found = found.and_then(|driver| Ok((driver, Nvrtc::shared().map_err(|error| error.to_string())?)));
+    let (driver, nvrtc) = match found {
+        Ok(found) => found,
+        Err(error) => {
+            assert!(std::env::var("LOOKBACK_REQUIRE_CUDA_COMPILER").as_deref() != Ok("1"), "{error}");
+            println!("{test} skipped: {error}");
+            return None;
+        }
+    };
+    driver.reset(architecture);
+    let context = CudaContext::new(0).expect("the driver's GPU");
+    let stream = context.new_stream().expect("a stream");
+    let compiler = || Compiler::with_cache(Arc::clone(&nvrtc), Cache::in_folder(driver.folder.path()));
+    let scanner = Scanner::with_compiler(&context, compiler()).expect("a scanner");
+    Some(Bench {
+        scanner: Some(scanner),
+        stream,
+        context,
+        driver,
+        compiler: compiler(),
+        architecture,
+        regions: HashMap::new(),
+        _turn: turn,
+    })
+}
+
+/// What was asked for, by addresses.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    instance: Instance,
+    strategy: Strategy,
+    mode: Mode,
+    config: ScanConfig,
+    input: u64,
+    output: u64,
+    n: usize,
+}
+
+/// Small, so that it is compiled soon and has many tiles.
+const SMALL: ScanConfig = ScanConfig {
+    vt: 4,
+    block_threads: 32,
+    pattern: lookback::strategy::Pattern::Shuffle,
+    composition: lookback::strategy::Composition::ScanThenPropagate,
+    descriptor: None,
+    tile_order: lookback::strategy::TileOrder::Ticket,
+};
+
+impl Bench {
+    fn scanner(&self) -> &Scanner {
+        self.scanner.as_ref().expect("it was not dropped")
+    }
+
+    fn choose(&mut self, strategy: Strategy, config: ScanConfig) {
+        self.scanner = self.scanner.take().map(|scanner| scanner.with_strategy(strategy).with_config(config));
+    }
+
+    /// Scans `n` elements from one place to another, in place if there is no other, and compares all launches with the
+    /// plan.
+    fn scan<T: ScanElement>(
+        &mut self,
+        (strategy, mode, config): (Strategy, Mode, ScanConfig),
+        (operator, n): (Operator, usize),
+        input: Option<(&CudaSlice<T>, usize)>,
+        (output, at): (&mut CudaSlice<T>, usize),
+    ) {
+        self.choose(strategy, config);
+        let stream = Arc::clone(&self.stream);
+        let instance = Instance::new(T::ELEMENT, operator).expect("a number's operator");
+        let to = output.slice(at..at + n).device_ptr(&stream).0;
+        let mut view = output.slice_mut(at..at + n);
+        let from = match input {
+            Some((input, begin)) => {
+                let input = input.slice(begin..begin + n);
+                let scanned = match mode {
+                    Mode::Inclusive => self.scanner().inclusive(&stream, operator, &input, &mut view),
+                    _ => self.scanner().exclusive(&stream, operator, &input, &mut view),
+                };
+                scanned.unwrap_or_else(|error| panic!("{strategy}: {error}"));
+                input.device_ptr(&stream).0
+            }
+            None => {
+                let scanned = self.scanner().in_place(&stream, operator, mode, &mut view);
+                scanned.unwrap_or_else(|error| panic!("{strategy}: {error}"));
+                to
+            }
+        };
+        let records = self.driver.launches();
+        self.check(Asked { instance, strategy, mode, config, input: from, output: to, n }, &records);
+    }
+
+    /// The launches of one scan against its plan, which knows no GPU, and the memory behind them.
+    fn check(&mut self, asked: Asked, records: &[Record]) {
+        let offset = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
+        let request = ScanRequest {
+            problem: asked.instance.into(),
+            strategy: asked.strategy,
+            mode: asked.mode,
+            config: asked.config,
+            n: asked.n as u64,
+            in_place: asked.input == asked.output,
+            input_offset: offset(asked.input),
+            output_offset: offset(asked.output),
+        };
+        let plan = Plan::new(&request).expect("the scanner made it, too");
+        assert_eq!(records.len(), plan.steps.len(), "{asked:?}");
+        for (step, record) in plan.steps.iter().zip(records) {
+            let launch = &record.launch;
+            let places = [
+                (step.input, launch.input.addr()),
+                (step.output, launch.output.addr()),
+                (step.spine, launch.spine.addr()),
+            ];
+            let scratch = places.iter().find_map(|&(place, address)| match place {
+                Place::Scratch(begin) => Some((address as u64).wrapping_sub(begin)),
+                _ => None,
+            });
+            if let Some(scratch) = scratch {
+                assert!(
+                    self.driver.bytes_behind(scratch) >= plan.scratch_bytes,
+                    "{asked:?}: too little scratch memory"
+                );
+            }
+            let addresses = Addresses {
+                input: asked.input,
+                output: asked.output,
+                scratch: scratch.unwrap_or(0),
+                control: launch.control.addr() as u64,
+                descriptors: launch.descriptors.addr() as u64,
+                capacity: launch.capacity,
+            };
+            let expected = step.launch(&addresses);
+            assert_eq!(format!("{launch:?}"), format!("{expected:?}"), "{asked:?}, {step:?}");
+
+            let blocks = if step.kernel.is_persistent() {
+                step.grid_blocks.min(RESIDENT_BLOCKS.into())
+            } else if step.kernel.is_cluster() {
+                step.grid_blocks.min(CLUSTER_BLOCKS.into())
+            } else {
+                step.grid_blocks
+            };
+            assert_eq!((u64::from(record.blocks), record.threads), (blocks, step.block_threads()), "{asked:?}");
+            let cluster = if step.kernel.is_cluster() { record.blocks } else { 0 };
+            assert_eq!(record.cluster_blocks, cluster, "{asked:?}");
+            let is_programmatic = u32::from(self.architecture.has_programmatic_launch());
+            assert_eq!(record.is_programmatic, is_programmatic, "{asked:?}");
+            let stages = step.config.stages(self.architecture.shared_bytes(), step.problem);
+            let is_persistent = step.kernel.is_persistent();
+            let shared = if is_persistent { step.config.ring_bytes(stages, step.problem.input().bytes()) } else { 0 };
+            assert_eq!(u64::from(record.shared_bytes), shared, "{asked:?}");
+
+            let (kernel, problem, config) = step.key();
+            let compiled = self.compiler.scan_kernel(kernel, problem, &config, self.architecture);
+            let cubin = compiled.unwrap_or_else(|error| panic!("{error}")).cubin;
+            // SAFETY: the driver keeps the images of modules for good.
+            let image = unsafe { std::slice::from_raw_parts(record.image.cast::<u8>(), record.image_bytes as usize) };
+            assert!(!image.is_empty() && cubin.starts_with(image), "{asked:?}: another kernel was launched");
+
+            if step.uses_descriptors() {
+                assert!(launch.capacity >= step.descriptors && launch.capacity.is_multiple_of(4), "{asked:?}");
+                let room = launch.capacity * plan.descriptor_bytes;
+                assert!(record.bytes_behind_descriptors >= room, "{asked:?}: more descriptors than memory");
+                let control_bytes = (launch.descriptors.addr() - launch.control.addr()) as u64;
+                assert!(control_bytes >= size_of::<lookback_control>() as u64 && control_bytes.is_multiple_of(128));
+                let published = asked.instance.element().bytes();
+                let is = (record.stream, plan.layout, published, launch.capacity);
+                let was = *self.regions.entry(record.control_allocation).or_insert(is);
+                assert_eq!(is, was, "{asked:?}: a region of another stream, layout or size");
+            }
+        }
+        self.assert_nothing_wrong();
+    }
+
+    fn assert_nothing_wrong(&self) {
+        assert_eq!(self.driver.violations(), "");
+    }
+}
+
+fn zeros<T: ScanElement + cudarc::driver::ValidAsZeroBits>(stream: &Arc<CudaStream>, n: usize) -> CudaSlice<T> {
+    stream.alloc_zeros(n).expect("memory")
+}
+
+#[test]
+fn every_launch_is_that_of_its_plan() {
+    use Mode::{Exclusive, Inclusive};
+    for architecture in [Architecture::HOPPER, Architecture { major: 8, minor: 0 }] {
+        let Some(mut bench) = bench("every_launch_is_that_of_its_plan", architecture) else { return };
+        let stream = Arc::clone(&bench.stream);
+        let (input, mut output) = (zeros::<u32>(&stream, 40_000), zeros::<u32>(&stream, 40_000));
+        let (floats, mut float_sums) = (zeros::<f32>(&stream, 40_000), zeros::<f32>(&stream, 40_000));
+        let (wide, mut wide_sums) = (zeros::<u64>(&stream, 5000), zeros::<u64>(&stream, 5000));
+        let split = ScanConfig { descriptor: Some(Descriptor::Split), ..SMALL };
+        // Each differs from one before it in one thing (the second in addresses alone); the second time all that are remembered come from there.
+        for _ in 0..2 {
+            for (from, to) in [(0, 0), (8, 8), (1, 0), (0, 1), (4, 4), (3, 2)] {
+                for n in [1000, 1001] {
+                    let arrays = (Some((&input, from)), (&mut output, to));
+                    bench.scan((Strategy::Lookback, Inclusive, SMALL), (Operator::Sum, n), arrays.0, arrays.1);
+                }
+            }
+            for at in [0, 1] {
+                bench.scan((Strategy::Lookback, Inclusive, SMALL), (Operator::Sum, 1000), None, (&mut output, at));
+            }
+            for (strategy, mode, config) in [
+                (Strategy::Lookback, Inclusive, SMALL),
+                (Strategy::Lookback, Exclusive, SMALL),
+                (Strategy::Lookback, Inclusive, split),
+                (Strategy::OneWave, Inclusive, SMALL),
+                (Strategy::Lookahead, Inclusive, SMALL),
+                (Strategy::ReduceThenScan, Inclusive, SMALL),
+                (Strategy::HillisSteele, Inclusive, SMALL),
+                (Strategy::SingleCluster, Inclusive, SMALL),
+            ] {
+                // Where launches do not overlap, a kernel of each kind is enough.
+                let is_of_each_kind = mode == Inclusive
+                    && config == SMALL
+                    && matches!(strategy, Strategy::Lookback | Strategy::Lookahead);
+                if !architecture.has_programmatic_launch() && !is_of_each_kind {
+                    continue;
+                }
+                // The first lies as the scan in place below does; the output's place is look-ahead's business.
+                for (from, n, to) in [(1, 2500, 1), (5, 2500, 1), (5, 2500, 2), (5, 20_000, 1)] {
+                    bench.scan((strategy, mode, config), (Operator::Sum, n), Some((&input, from)), (&mut output, to));
+                }
+                bench.scan((strategy, mode, config), (Operator::Sum, 2500), None, (&mut output, 1));
+            }
+            if !architecture.has_programmatic_launch() {
+                continue;
+            }
+            let lookback = (Strategy::Lookback, Inclusive, SMALL);
+            bench.scan(lookback, (Operator::Max, 1000), Some((&input, 0)), (&mut output, 0));
+            bench.scan(lookback, (Operator::Sum, 1000), Some((&floats, 0)), (&mut float_sums, 0));
+            bench.scan(lookback, (Operator::Sum, 1000), Some((&wide, 0)), (&mut wide_sums, 0));
+            let split = (Strategy::Lookback, Inclusive, split);
+            bench.scan(split, (Operator::Sum, 1000), Some((&wide, 0)), (&mut wide_sums, 0));
+        }
+    }
+}
+
+/// A tile of so many elements; a region has at least 4096 descriptors.
+const TILE: usize = 4 * 32;
+
+#[test]
+fn a_workspace_grows_and_goes_while_launches_may_use_it() {
+    let Some(mut bench) = bench("a_workspace_grows_and_goes_while_launches_may_use_it", Architecture::HOPPER) else {
+        return;
+    };
+    let stream = Arc::clone(&bench.stream);
+    let most = 16_385 * TILE;
+    let (input, mut output) = (zeros::<u32>(&stream, most), zeros::<u32>(&stream, most));
+    let users = bench.driver.allocations();
+    // Nobody waits between: what is replaced is still in use.
+    for tiles in [1, 4096, 4097, 8192, 8193, 100, 16_384, 16_385] {
+        for strategy in [Strategy::Lookback, Strategy::ReduceThenScan] {
+            let choice = (strategy, Mode::Inclusive, SMALL);
+            bench.scan(choice, (Operator::Sum, tiles * TILE), Some((&input, 0)), (&mut output, 0));
+        }
+    }
+    assert!(bench.driver.allocations() > users, "workspaces");
+    bench.scan(
+        (Strategy::Lookback, Mode::Inclusive, SMALL),
+        (Operator::Sum, 1000),
+        Some((&input, 0)),
+        (&mut output, 0),
+    );
+    bench.scanner().forget(&stream).expect("nothing failed");
+    assert_eq!(bench.driver.allocations(), users, "the workspace of a stream that is let go is freed");
+    bench.scan(
+        (Strategy::Lookback, Mode::Inclusive, SMALL),
+        (Operator::Sum, 1000),
+        Some((&input, 0)),
+        (&mut output, 0),
+    );
+    bench.scan(
+        (Strategy::ReduceThenScan, Mode::Inclusive, SMALL),
+        (Operator::Sum, 1000),
+        Some((&input, 0)),
+        (&mut output, 0),
+    );
+    bench.scanner = None;
+    assert_eq!(bench.driver.allocations(), users, "a scanner that goes frees all");
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn streams_and_threads_have_workspaces_of_their_own() {
+    let Some(mut bench) = bench("streams_and_threads_have_workspaces_of_their_own", Architecture::HOPPER) else {
+        return;
+    };
+    bench.choose(Strategy::Lookback, SMALL);
+    let scanner = bench.scanner();
+    let once = |stream: &Arc<CudaStream>| {
+        let (input, mut output) = (zeros::<u32>(stream, 1000), zeros::<u32>(stream, 1000));
+        scanner.inclusive(stream, Operator::Sum, &input, &mut output).expect("a scan");
+        // Else dropping them waits for the stream.
+        (input, output)
+    };
+    let mut kept = vec![once(&bench.stream)];
+    for _ in 0..3 {
+        // The last handle of the stream: a driver may give it to the next one.
+        let stream = bench.context.new_stream().expect("a stream");
+        kept.push(once(&stream));
+    }
+    let kept = Mutex::new(kept);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let arrays = once(&bench.context.per_thread_stream());
+                kept.lock().expect("no thread panics with the lock").push(arrays);
+            });
+        }
+    });
+    let records = bench.driver.launches();
+    assert_eq!(records.len(), 6);
+    for (index, record) in records.iter().enumerate() {
+        for other in &records[..index] {
+            let same = [record.stream == other.stream, record.control_allocation == other.control_allocation];
+            assert!(same == [false; 2] || same == [true; 2], "{record:?} {other:?}");
+        }
+    }
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn arrays_of_another_stream_are_waited_for_and_handed_back() {
+    let Some(mut bench) = bench("arrays_of_another_stream_are_waited_for_and_handed_back", Architecture::HOPPER) else {
+        return;
+    };
+    bench.choose(Strategy::Lookback, SMALL);
+    let other = bench.context.new_stream().expect("a stream");
+    let mut input = other.clone_htod(&[1_u32; 1000]).expect("upload");
+    let mut output = zeros::<u32>(&other, 1000);
+    let scan = |input: &CudaSlice<u32>, output: &mut CudaSlice<u32>| {
+        bench.scanner().inclusive(&bench.stream, Operator::Sum, input, output).expect("a scan");
+        bench.assert_nothing_wrong();
+    };
+    // Behind what the scan read; and, after another one, behind what that one wrote.
+    scan(&input, &mut output);
+    other.memcpy_htod(&[2_u32; 1000], &mut input).expect("upload");
+    bench.assert_nothing_wrong();
+    scan(&input, &mut output);
+    other.memset_zeros(&mut output).expect("zeros");
+    bench.assert_nothing_wrong();
+    bench.scanner().in_place(&bench.stream, Operator::Sum, Mode::Exclusive, &mut output).expect("a scan");
+    other.memset_zeros(&mut output).expect("zeros");
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn a_captured_scan_keeps_a_workspace_that_nothing_else_uses() {
+    let Some(mut bench) = bench("a_captured_scan_keeps_a_workspace_that_nothing_else_uses", Architecture::HOPPER)
+    else {
+        return;
+    };
+    // SAFETY: all arrays are used on one stream, and their scans are waited for before they go.
+    unsafe { bench.context.disable_event_tracking() };
+    let stream = Arc::clone(&bench.stream);
+    let (input, mut output) = (zeros::<u32>(&stream, 600_000), zeros::<u32>(&stream, 600_000));
+    stream.synchronize().expect("zeros");
+    bench.choose(Strategy::Lookback, SMALL);
+    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("a capture");
+    for n in [1000, 600_000] {
+        let scanner = bench.scanner();
+        scanner.inclusive(&stream, Operator::Sum, &input.slice(..n), &mut output.slice_mut(..n)).expect("a scan");
+    }
+    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    let graph = stream.end_capture(flags).expect("a graph").expect("two scans in it");
+    let captured = bench.driver.launches();
+    assert!(captured.len() == 2 && captured.iter().all(|record| record.is_captured == 1), "{captured:?}");
+    assert_ne!(captured[0].control_allocation, captured[1].control_allocation);
+    graph.launch().expect("a replay");
+    for n in [1000, 600_000] {
+        let scanner = bench.scanner();
+        scanner.inclusive(&stream, Operator::Sum, &input.slice(..n), &mut output.slice_mut(..n)).expect("a scan");
+    }
+    for record in bench.driver.launches() {
+        assert!(captured.iter().all(|other| other.control_allocation != record.control_allocation), "{record:?}");
+    }
+    bench.scanner().forget(&stream).expect("nothing failed");
+    graph.launch().expect("a replay");
+    bench.assert_nothing_wrong();
+    drop(graph);
+    bench.scanner = None;
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn a_call_that_fails_leaves_nothing_half_done() {
+    let Some(mut bench) = bench("a_call_that_fails_leaves_nothing_half_done", Architecture::HOPPER) else { return };
+    let stream = Arc::clone(&bench.stream);
+    let most = 8193 * TILE;
+    let (input, mut output) = (zeros::<u32>(&stream, most), zeros::<u32>(&stream, most));
+    let scan = (Strategy::Lookback, Mode::Inclusive, SMALL);
+    let calls = [c"cuModuleLoadData", c"cuMemAlloc", c"cuMemsetD8Async", c"cuLaunchKernelEx"];
+    // The first of all, and one that needs a larger workspace, for which the kernel is there.
+    for (n, calls) in [(1000, &calls[..]), (most, &calls[1..])] {
+        for &call in calls {
+            bench.choose(Strategy::Lookback, SMALL);
+            bench.driver.fail_next(call);
+            let (from, mut to) = (input.slice(..n), output.slice_mut(..n));
+            match (call == c"cuMemAlloc", bench.scanner().inclusive(&stream, Operator::Sum, &from, &mut to)) {
+                (true, Err(CudaError::OutOfMemory { .. })) | (false, Err(CudaError::Driver { .. })) => {}
+                (_, other) => panic!("{call:?} failed: {other:?}"),
+            }
+            assert_eq!(bench.driver.launches().len(), 0, "{call:?}");
+        }
+        bench.scan(scan, (Operator::Sum, n), Some((&input, 0)), (&mut output, 0));
+    }
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused_before_anything_is_launched() {
+    let Some(bench) = bench("what_does_not_fit_together_is_refused", Architecture { major: 8, minor: 0 }) else {
+        return;
+    };
+    let (stream, scanner) = (&bench.stream, bench.scanner());
+    let (mut six, mut three) = (zeros::<u32>(stream, 6), zeros::<u32>(stream, 3));
+    let four = zeros::<u32>(stream, 4);
+    let mismatch = scanner.inclusive(stream, Operator::Sum, &four, &mut three);
+    assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 3, .. })), "{mismatch:?}");
+    let mismatch = scanner.exclusive(stream, Operator::Sum, &four, &mut six);
+    assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 6, .. })), "{mismatch:?}");
+    let (floats, mut float_sums) = (zeros::<f32>(stream, 4), zeros::<f32>(stream, 4));
+    let xor = scanner.inclusive(stream, Operator::Xor, &floats, &mut float_sums);
+    assert!(matches!(xor, Err(CudaError::Config(_))), "{xor:?}");
+    let nothing = scanner.inclusive(stream, Operator::Sum, &four.slice(..0), &mut three.slice_mut(..0));
+    nothing.expect("nothing is scanned");
+    assert_eq!(bench.driver.launches().len(), 0);
+    let mut bench = bench;
+    bench.choose(Strategy::SingleCluster, SMALL);
+    let clusters = bench.scanner().inclusive(&bench.stream, Operator::Sum, &four.slice(..3), &mut three);
+    assert!(matches!(clusters, Err(CudaError::Config(_))), "{clusters:?}");
+    assert_eq!(bench.driver.launches().len(), 0);
+    bench.assert_nothing_wrong();
+}
