@@ -86,7 +86,8 @@ fn woven_kernels(root: &Path) -> Vec<Woven> {
         let by_hand = folder.join(&name).with_extension("toml");
         let has_faults = files.iter().position(|file| *file == by_hand).map(|at| files.swap_remove(at)).is_some();
         let weave = || {
-            let mut faults = if has_faults { weave::Faults::parse(&read(&by_hand)?)? } else { weave::Faults::default() };
+            let mut faults =
+                if has_faults { weave::Faults::parse(&read(&by_hand)?)? } else { weave::Faults::default() };
             let text = read(&root.join(&name))?;
             // What only a GPU runs is looked at as PTX: its faults are those that a check of it has to see.
             let text = faults.weave(&text, !name.starts_with("gpu/"))?;

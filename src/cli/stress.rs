@@ -10,8 +10,8 @@ use crate::lab::recorder::write_atomically;
 use crate::lab::stress::detector::{Cell, Detector, Limits, NoMemory};
 use crate::lab::stress::detectors::DetectorName;
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
-use crate::lab::stress::selection::select;
 use crate::lab::stress::search::{Census, Search, search, shrink};
+use crate::lab::stress::selection::select;
 use crate::lab::stress::table::{KillTable, MutantOutcome, Row};
 use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
 use crate::lab::stress::{Case, Mutant, replay};
@@ -249,6 +249,20 @@ fn gpu_replay(_: &str, _: &StressArguments, _: &mut Console) -> Result<u8, CliEr
     Err(NO_CUDA)
 }
 
+/// How long a table takes, and at most.
+fn estimate(detectors: &[DetectorName], mutants: usize, limits: &Limits) -> String {
+    let usual: f64 = detectors.iter().map(|detector| detector.row().seconds_a_mutant).sum();
+    let minutes = |seconds: f64| (mutants as f64 * seconds / 60.0).ceil().max(1.0);
+    let most = limits.time.map_or(usual, |time| time.as_secs_f64().max(usual)) * detectors.len() as f64;
+    format!(
+        "{} mutants, {} detectors: about {} min on two processors, {} where all would survive",
+        HumanCount(mutants as u64),
+        detectors.len(),
+        minutes(usual),
+        minutes(most),
+    )
+}
+
 fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &mut Console) -> Result<u8, CliError> {
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
     // Before anything runs: minutes would be spent for a table that has no place.
@@ -283,6 +297,7 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     // Ctrl-C ends the compilers that a detector needs, too: that it cannot be made then says nothing of this machine.
     let or_interrupted = |why: String| if stop.load(Ordering::Relaxed) { INTERRUPTED.to_owned() } else { why };
     let mut detectors: Vec<_> = chosen.iter().map(|&name| (name, (name.row().new)().map_err(or_interrupted))).collect();
+    console.remark(&estimate(&chosen, mutants.len(), &limits));
     console.start_progress((detectors.len() * (mutants.len() + 1)) as u64);
     for (name, detector) in &mut detectors {
         if let Ok(asked) = detector {

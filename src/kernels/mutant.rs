@@ -232,8 +232,10 @@ pub enum MutantError {
     #[error("there is no mutant '{name}'; `lookback stress --list-mutants` lists them")]
     Unknown { name: String },
     /// A word that names no fault.
-    #[error("'{word}' names no fault: give names of faults, kernel files, folders or rules; `lookback stress --list-mutants` \
-        lists them")]
+    #[error(
+        "'{word}' names no fault: give names of faults, kernel files, folders or rules; `lookback stress --list-mutants` \
+        lists them"
+    )]
     NoneOf { word: String },
 }
 
@@ -305,8 +307,9 @@ const OF_HOST: [(&str, &str, &str); 2] = [
 ];
 
 fn read(faults: &[Fault]) -> Result<Vec<Mutant>, MutantError> {
-    let of_kernels =
-        faults.iter().map(|fault| (format!("cuda/{}", fault.file), fault.line, fault.name, fault.rule, fault.when, fault.text));
+    let of_kernels = faults
+        .iter()
+        .map(|fault| (format!("cuda/{}", fault.file), fault.line, fault.name, fault.rule, fault.when, fault.text));
     // They are in no kernel: this file stands for them.
     let of_host = OF_HOST.into_iter().map(|(name, when, text)| (file!().to_owned(), 1, name, None, when, text));
     let mut mutants: Vec<Mutant> = Vec::new();

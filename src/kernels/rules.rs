@@ -77,7 +77,7 @@ const CALLS: &[(&str, &str, Change, &str)] = {
         ("add_bytes", "without_a_byte", FirstArgument("0x00ffffffu"), "algorithm"),
         ("add_lower_bytes", "without_a_byte", FirstArgument("0x000000ffu"), "algorithm"),
         ("add_halves", "without_a_half", FirstArgument("0x0000ffffu"), "algorithm"),
-        ("select_bytes", "of_another_place", LastArgument("0x1000u"), "algorithm"),
+        ("select_bytes", "of_another_place", LastArgument("0x1u"), "algorithm"),
     ]
 };
 
@@ -200,9 +200,8 @@ impl Call {
     /// What is woven in for a change; `None` where it cannot be.
     fn edits(&self, source: &Source<'_>, change: &Change) -> Option<Vec<(Range<usize>, Form, String)>> {
         let text = |range: Range<usize>| source.text[range].to_owned();
-        let around = |part: &Range<usize>, new: &str| {
-            text(self.whole.start..part.start) + new + &text(part.end..self.whole.end)
-        };
+        let around =
+            |part: &Range<usize>, new: &str| text(self.whole.start..part.start) + new + &text(part.end..self.whole.end);
         let expression = |text: String| Some(vec![(self.whole.clone(), Form::Expression, on_one_line(&text))]);
         match change {
             Change::Dropped => Some(vec![(self.statement.clone()?, Form::Statement, String::new())]),
@@ -298,4 +297,87 @@ fn loop_a_round_short(source: &Source<'_>, at: usize) -> Option<((Range<usize>, 
 fn on_one_line(text: &str) -> String {
     let without_comments = text.lines().map(|line| line.split("//").next().unwrap_or("").trim());
     without_comments.collect::<Vec<_>>().join(" ").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Faults;
+
+    const KERNEL: &str = "\
+DEVICE void f(ring& r, u32 count) {
+  barrier_wait(r.full, 1);
+  const u32 index = memory::shared_load(r.index);
+  warp_barrier();
+  if (lane_index() == 0) barrier_arrive(r.empty);
+  for (u32 i = first; i < count; i += step) use(i);
+  for (;;) {
+    if (ballot(memory::load_acquire(r.tag) == 0) == 0) break;
+  }
+  warp_barrier();
+  barrier_arrive(r.other);
+}
+";
+
+    fn derived(remarks: &str) -> Result<(Faults, String), String> {
+        let mut faults = Faults::parse(remarks)?;
+        let woven = faults.weave(KERNEL, true)?;
+        Ok((faults, woven))
+    }
+
+    #[test]
+    fn each_synchronisation_vote_and_loop_has_its_faults() {
+        let (faults, woven) = derived("").unwrap();
+        let found: Vec<_> = faults.faults.iter().map(|fault| (fault.name.as_str(), fault.line)).collect();
+        assert_eq!(
+            found,
+            [
+                ("f_barrier_wait_dropped", 2),
+                ("f_warp_barrier_1_dropped", 4),
+                ("f_barrier_arrive_1_dropped", 5),
+                ("f_barrier_arrive_1_early", 5),
+                ("f_loop_a_round_short", 6),
+                ("f_ballot_without_a_lane", 8),
+                ("f_load_acquire_weakened", 8),
+                ("f_load_acquire_narrowed", 8),
+                ("f_warp_barrier_2_dropped", 10),
+                ("f_barrier_arrive_2_dropped", 11),
+                ("f_barrier_arrive_2_early", 11),
+            ]
+        );
+        assert_eq!(woven.lines().count(), KERNEL.lines().count());
+        let early = "if (MUTANT(f_barrier_arrive_1_early)) { if (lane_index() == 0) barrier_arrive(r.empty); }";
+        assert!(woven.lines().nth(2).unwrap().contains(early), "{woven}");
+        assert!(woven.contains("(MUTANT(f_loop_a_round_short) ? (i + (step) < count) : (i < count))"), "{woven}");
+        assert!(woven.contains("(MUTANT(f_load_acquire_weakened) ? (memory::load_relaxed(r.tag)) : "), "{woven}");
+        assert!(woven.contains("& 0x7fffffffu))"), "{woven}");
+    }
+
+    #[test]
+    fn a_file_says_when_a_derived_fault_can_show_and_which_is_none() {
+        let remarks = "[[derived]]\nwhen = 'need=misaligned'\n[[derived]]\nin = 'f'\nwhen = 'need=windows'\n\
+                       [[derived]]\nname = 'f_warp_barrier_2_dropped'\nequivalent = 'nothing is read behind it'\n";
+        let (faults, _) = derived(remarks).unwrap();
+        let fault = |name| faults.faults.iter().find(|fault| fault.name == name).unwrap();
+        assert_eq!(fault("f_barrier_wait_dropped").when, "kind=barrier need=windows");
+        let none = fault("f_warp_barrier_2_dropped");
+        assert_eq!(none.when, "kind=harmless need=windows");
+        assert!(none.text.ends_with(": nothing is read behind it"), "{}", none.text);
+        for (remark, why) in [
+            ("name = 'f_gone'\nwhen = ''", "speaks of f_gone"),
+            ("in = 'g'\nwhen = ''", "speaks of g"),
+            ("name = 'f_ballot_without_a_lane'", "neither"),
+            ("equivalent = 'all of it'", "which fault"),
+        ] {
+            let error = derived(&format!("[[derived]]\n{remark}\n")).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_by_hand_is_not_there_twice() {
+        let by_hand = "[[fault]]\nname = 'a'\nwhen = 'kind=barrier'\ntext = 't'\n[[fault.edit]]\nin = 'f'\n\
+                       statement = 'barrier_wait(r.full, 1);'\nbecomes = ''\n";
+        let (faults, _) = derived(by_hand).unwrap();
+        assert!(faults.faults.iter().all(|fault| fault.name != "f_barrier_wait_dropped"));
+    }
 }

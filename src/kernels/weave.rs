@@ -203,7 +203,8 @@ impl Remark {
     fn parse(table: &Table) -> Result<Self, String> {
         check_keys(table, &["name", "in", "when", "equivalent"])?;
         let word = |key| if table.contains_key(key) { word(table, key).map(Some) } else { Ok(None) };
-        let remark = Self { name: word("name")?, function: word("in")?, when: word("when")?, equivalent: word("equivalent")? };
+        let remark =
+            Self { name: word("name")?, function: word("in")?, when: word("when")?, equivalent: word("equivalent")? };
         if remark.when.is_none() && remark.equivalent.is_none() {
             return Err("it has neither 'when' nor 'equivalent'".to_owned());
         }

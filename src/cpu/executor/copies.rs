@@ -48,16 +48,12 @@ pub(super) unsafe extern "C" fn initialize(
     copies.barriers.push(Barrier { address, arrivals, ..Barrier::default() });
 }
 
-pub(super) unsafe extern "C" fn initialized(
-    thread: *const Thread,
-    for_cluster: u32,
-    file: *const c_char,
-    line: u32,
-) {
+pub(super) unsafe extern "C" fn initialized(thread: *const Thread, for_cluster: u32, file: *const c_char, line: u32) {
     // SAFETY: as in `initialize`.
     let thread = unsafe { enter(thread, RawSite { file, line }) };
     for barrier in &mut thread.block().copies.borrow_mut().barriers {
-        let is_there = if for_cluster == 0 { &mut barrier.is_there_for_copies } else { &mut barrier.is_there_for_cluster };
+        let is_there =
+            if for_cluster == 0 { &mut barrier.is_there_for_copies } else { &mut barrier.is_there_for_cluster };
         *is_there = true;
     }
 }

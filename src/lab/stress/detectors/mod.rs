@@ -25,6 +25,9 @@ pub struct DetectorRow {
     pub column: &'static str,
     /// Whether it needs a GPU.
     pub needs_gpu: bool,
+    /// What a mutant took on average: the first five on two cores (AMD EPYC, 2026-11-23), the last two on an H100's machine
+    /// with 16 (2026-11-21).
+    pub seconds_a_mutant: f64,
     /// Makes it, or says why this machine or this build has it not.
     pub new: fn() -> Result<Box<dyn Detector>, String>,
 }
@@ -33,7 +36,7 @@ pub struct DetectorRow {
 /// feature before `=>`.
 macro_rules! detectors {
     ($($(#[$meta:meta])* $variant:ident = $name:literal {
-        column: $column:literal, needs_gpu: $needs_gpu:literal, new: $feature:literal => $new:expr
+        column: $column:literal, needs_gpu: $needs_gpu:literal, seconds: $seconds:literal, new: $feature:literal => $new:expr
     })+) => {
         named! {
             /// A detector, in the order of the table's columns.
@@ -42,6 +45,7 @@ macro_rules! detectors {
         static ROWS: &[DetectorRow] = &[$(DetectorRow {
             column: $column,
             needs_gpu: $needs_gpu,
+            seconds_a_mutant: $seconds,
             new: || {
                 #[cfg(all(feature = "cpu", feature = $feature))]
                 return Ok(Box::new($new));
@@ -55,31 +59,31 @@ macro_rules! detectors {
 detectors! {
     /// Hostile schedules on the CPU device; every load returns the last value stored.
     CpuSchedules = "cpu-schedules" {
-        column: "schedules", needs_gpu: false, new: "cpu" => cpu::OnCpu { memory: Memory::Strong }
+        column: "schedules", needs_gpu: false, seconds: 0.4, new: "cpu" => cpu::OnCpu { memory: Memory::Strong }
     }
     /// The same schedules over a model of weak memory.
     WeakMemory = "weak-memory" {
-        column: "weak", needs_gpu: false, new: "cpu" => cpu::OnCpu { memory: Memory::Weak }
+        column: "weak", needs_gpu: false, seconds: 0.5, new: "cpu" => cpu::OnCpu { memory: Memory::Weak }
     }
     /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
     ThreadSanitizer = "thread-sanitizer" {
-        column: "TSan", needs_gpu: false, new: "cpu" => thread_sanitizer::Sanitized::new()?
+        column: "TSan", needs_gpu: false, seconds: 0.4, new: "cpu" => thread_sanitizer::Sanitized::new()?
     }
     /// Every interleaving of a model of the protocol, by loom.
     Loom = "loom" {
-        column: "loom", needs_gpu: false, new: "cuda" => models::OnModel::new(models::Model::Loom)?
+        column: "loom", needs_gpu: false, seconds: 0.5, new: "cuda" => models::OnModel::new(models::Model::Loom)?
     }
     /// Every execution of a model of the protocol that the PTX memory model allows.
     PtxEnumerator = "ptx-enumerator" {
-        column: "PTX", needs_gpu: false, new: "cuda" => models::OnModel::new(models::Model::Ptx)?
+        column: "PTX", needs_gpu: false, seconds: 0.8, new: "cuda" => models::OnModel::new(models::Model::Ptx)?
     }
     /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
     GpuStress = "gpu-stress" {
-        column: "GPU", needs_gpu: true, new: "cuda" => gpu::OnGpu::new()?
+        column: "GPU", needs_gpu: true, seconds: 3.0, new: "cuda" => gpu::OnGpu::new()?
     }
     /// NVIDIA's compute-sanitizer on a GPU.
     ComputeSanitizer = "compute-sanitizer" {
-        column: "sanitizer", needs_gpu: true, new: "cuda" => sanitizer::UnderSanitizer::new()?
+        column: "sanitizer", needs_gpu: true, seconds: 4.0, new: "cuda" => sanitizer::UnderSanitizer::new()?
     }
 }
 
