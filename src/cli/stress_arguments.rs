@@ -78,7 +78,8 @@ pub struct StressArguments {
     /// Ask every detector about every mutant
     #[arg(long)]
     pub mutants: bool,
-    /// Of these mutants alone: names, kernel files or folders (cuda/scan), rules
+    /// Of these mutants alone: names, kernel files or folders (cuda/scan), rules,
+    /// by-hand for those of no rule
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub of: Vec<String>,
     /// And of so many of the others, drawn by --seed
@@ -87,7 +88,8 @@ pub struct StressArguments {
     /// Detectors to ask [default: all that need no GPU, with --device cuda all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
     pub detectors: Option<Vec<DetectorName>>,
-    /// Columns that are not asked for now, from the JSON of an earlier table
+    /// Columns and rows that are not asked for now, from the JSON of an earlier
+    /// table
     #[arg(long, value_name = "FILE")]
     pub add: Option<PathBuf>,
     /// text or json

@@ -4,7 +4,8 @@ use super::html::{END, escaped, facts, head, judged, link};
 use super::svg::{Area, INK, ON_LIGHT, PAPER, Refusal, drawing, scrolled, text};
 use crate::kernels::mutant::Kind;
 use crate::lab::stress::detector::Cell;
-use crate::lab::stress::table::{KillTable, MutantOutcome, Row, heading};
+use crate::lab::stress::detectors::DetectorName;
+use crate::lab::stress::table::{KillTable, MutantOutcome, Row, heading, killed_by};
 use crate::text::{or_dash, short_count};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -28,22 +29,35 @@ const HEADING: i32 = ROW + ROW / 2 + 4;
 /// From one sign below the table to the next.
 const SIGN: i32 = 170;
 
-/// A mutant a row, a detector a column, and in the field how long it took to find the fault.
+/// The file of a kernel, below the folder of all.
+fn kernel(row: &Row) -> String {
+    let (file, _) = row.file_and_line();
+    file.strip_prefix("cuda/").unwrap_or(file).to_owned()
+}
+
+/// A mutant a row, a detector a column, and in the field how long it took to find the fault. Those by rule are a kernel
+/// file a row: how many of them.
 pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
-    let groups = table.mutants.chunk_by(|left, right| left.kind == right.kind).count() as i32;
-    let width = (LEFT + COLUMN * table.detectors.len() as i32 + 24).max(3 * SIGN + 100);
-    let height = TOP + HEADING * groups + ROW * (table.mutants.len() as i32 + 5);
+    let by_hand: Vec<&Row> = table.mutants.iter().filter(|row| row.rule.is_none()).collect();
+    let by_rule = table.by_rule(|row, _| kernel(row));
+    let groups = by_hand.chunk_by(|left, right| left.kind == right.kind).count() + usize::from(!by_rule.is_empty());
+    let (groups, rows) = (groups as i32, (by_hand.len() + by_rule.len()) as i32);
+    let columns = table.detectors.len() as i32 + i32::from(!by_rule.is_empty());
+    let width = (LEFT + COLUMN * columns + 24).max(3 * SIGN + 100);
+    let height = TOP + HEADING * groups + ROW * (rows + 5);
     drawing((width as u32, height as u32), "Which detector kills which mutant", |root| {
         root.fill(&PAPER)?;
         let title = format!("{}: by whom, and after how long", table.summary());
         root.draw(&Text::new(title, (16, 24), text(17, INK, HPos::Left)))?;
-        for (column, detector) in (0..).zip(&table.detectors) {
+        let all = (!by_rule.is_empty()).then_some("all together");
+        let heads = table.detectors.iter().map(|detector| detector.row().column).chain(all);
+        for (column, head) in (0..).zip(heads) {
             let middle = LEFT + COLUMN * column + COLUMN / 2;
-            root.draw(&Text::new(detector.row().column, (middle, TOP - 18), text(13, INK, HPos::Center)))?;
+            root.draw(&Text::new(head, (middle, TOP - 18), text(13, INK, HPos::Center)))?;
         }
         let mut y = TOP;
         let mut last = None;
-        for row in &table.mutants {
+        for row in by_hand {
             if last != Some(row.kind) {
                 y += HEADING - ROW;
                 root.draw(&Text::new(heading(row.kind), (16, y), text(13, INK, HPos::Left)))?;
@@ -59,6 +73,25 @@ pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
                     cell => cell.short(),
                 })?;
             }
+            y += ROW;
+        }
+        if !by_rule.is_empty() {
+            y += HEADING - ROW;
+            root.draw(&Text::new(
+                "by rule, a kernel file a row: killed, of how many",
+                (16, y),
+                text(13, INK, HPos::Left),
+            ))?;
+            y += ROW;
+        }
+        for (file, rows) in &by_rule {
+            root.draw(&Text::new(file.as_str(), (LEFT - 10, y), text(12, INK, HPos::Right)))?;
+            for (column, &detector) in (0..).zip(&table.detectors) {
+                share(root, column, y, killed_by(rows, detector), &asked_by(rows, detector))?;
+            }
+            let harmful: Vec<&Row> = rows.iter().copied().filter(|row| row.kind != Kind::Harmless).collect();
+            let killed = harmful.iter().filter(|row| row.verdict == MutantOutcome::Killed).count();
+            share(root, table.detectors.len() as i32, y, killed, &harmful)?;
             y += ROW;
         }
         y += ROW;
@@ -85,6 +118,27 @@ pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
         }
         Ok(())
     })
+}
+
+/// Those of the rows that a detector looked at and that are faults.
+fn asked_by<'a>(rows: &[&'a Row], detector: DetectorName) -> Vec<&'a Row> {
+    let is_asked =
+        |row: &&Row| matches!(row.detectors.get(&detector), Some(Cell::Killed { .. } | Cell::Survived { .. }));
+    rows.iter().copied().filter(|row| row.kind != Kind::Harmless).filter(is_asked).collect()
+}
+
+/// How many of some rows were killed; the column behind the last detector's is that of all together.
+fn share(root: &Area<'_>, column: i32, y: i32, killed: usize, of: &[&Row]) -> Result<(), Refusal> {
+    let color = match (killed, of.len()) {
+        (_, 0) => EMPTY,
+        (killed, all) if killed == all => KILLED,
+        _ => SURVIVED,
+    };
+    let label = if of.is_empty() { "·".to_owned() } else { format!("{killed} of {}", of.len()) };
+    let x = LEFT + COLUMN * column;
+    root.draw(&Rectangle::new([(x + 1, y - ROW / 2 + 1), (x + COLUMN - 1, y + ROW / 2)], color.filled()))?;
+    root.draw(&Text::new(label, (x + COLUMN / 2, y), text(12, ON_LIGHT, HPos::Center)))?;
+    Ok(())
 }
 
 fn field(
@@ -124,13 +178,24 @@ pub(super) fn html(table: &KillTable, stem: &str, picture: &str) -> String {
     let program = [("program", format!("{}{commit}", table.program)), ("date", table.date.clone())];
     let machine = table.machine.iter().map(|(name, value)| (name.as_str(), value.clone()));
     page.push_str(&facts(program.into_iter().chain(machine)));
-    page.push_str("<h2>In full</h2>\n");
-    for row in &table.mutants {
+    let by_kernel = table.by_rule(|row, _| kernel(row));
+    if !by_kernel.is_empty() {
+        page.push_str("<h2>Beside each synchronisation, who would miss it</h2>\n");
+    }
+    for (file, rows) in &by_kernel {
+        let _ = writeln!(page, "<h3><code>cuda/{}</code></h3>", escaped(file));
+        for row in rows {
+            details(&mut page, table, row);
+        }
+    }
+    page.push_str("<h2>Faults by hand</h2>\n");
+    for row in table.mutants.iter().filter(|row| row.rule.is_none()) {
         details(&mut page, table, row);
     }
     page + END
 }
 
+/// One fault, to be unfolded.
 fn details(page: &mut String, table: &KillTable, row: &Row) {
     let class = if row.is_right() { "good" } else { "bad" };
     let verdict = match (row.verdict, row.kind) {
@@ -173,6 +238,7 @@ mod tests {
             name: name.to_owned(),
             kind,
             text: String::new(),
+            rule: None,
             place: String::new(),
             verdict: MutantOutcome::Survived,
             detectors: BTreeMap::new(),

@@ -5,7 +5,7 @@ use crate::kernels::mutant::{Mutant, MutantError};
 use std::collections::BTreeSet;
 
 /// The faults that these words name, in the order of all, and so many of the others, drawn by the seed. A word is a
-/// fault's name, a kernel file or folder (`cuda/scan`), or a rule (`dropped`). Without words and number it is all.
+/// fault's name, a kernel file or folder (`cuda/scan`), or a rule (`dropped`), or `by-hand` for those of none. Without words and number it is all.
 ///
 /// # Errors
 /// When a word names none.
@@ -36,7 +36,8 @@ pub fn select(words: &[String], sample: Option<u64>, seed: u64) -> Result<Vec<&'
 fn is_named(mutant: &Mutant, word: &str) -> bool {
     let folder = word.trim_end_matches('/');
     let is_below = || mutant.file.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    mutant.name == word || mutant.rule == Some(word) || is_below()
+    let is_by_hand = word == "by-hand" && mutant.rule.is_none();
+    mutant.name == word || mutant.rule == Some(word) || is_by_hand || is_below()
 }
 
 #[cfg(test)]
@@ -58,6 +59,8 @@ mod tests {
         assert!(!of_file.is_empty() && of_file.len() < of_folder.len() && of_folder.len() < all.len());
         assert!(of_file.iter().all(|name| of_folder.contains(name)));
         assert!(names(&["dropped"], None, 0).iter().all(|name| name.ends_with("_dropped")));
+        let by_rule = Mutant::all().expect("readable").iter().filter(|mutant| mutant.rule.is_some()).count();
+        assert_eq!(names(&["by-hand"], None, 0).len() + by_rule, all.len());
         for word in ["cuda/sca", "none_such", ""] {
             assert!(matches!(select(&[word.to_owned()], None, 0), Err(MutantError::NoneOf { .. })), "{word}");
         }

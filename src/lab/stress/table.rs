@@ -27,6 +27,9 @@ pub struct Row {
     pub kind: Kind,
     /// What it is.
     pub text: String,
+    /// The rule that it follows from; `None` where somebody thought of it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
     /// Where its first hook stands.
     pub place: String,
     /// What all detectors together say.
@@ -42,6 +45,7 @@ impl Row {
             name: mutant.name.clone(),
             kind: mutant.kind,
             text: mutant.text.clone(),
+            rule: mutant.rule.map(str::to_owned),
             place: format!("{}:{}", mutant.file, mutant.line),
             verdict: MutantOutcome::Survived,
             detectors: BTreeMap::new(),
@@ -57,6 +61,12 @@ impl Row {
     fn verdict_of_cells(&self) -> MutantOutcome {
         let is_killed = self.detectors.values().any(Cell::is_killed);
         if is_killed { MutantOutcome::Killed } else { MutantOutcome::Survived }
+    }
+
+    /// The kernel file, and the line in it.
+    pub fn file_and_line(&self) -> (&str, u32) {
+        let (file, line) = self.place.rsplit_once(':').unwrap_or((&self.place, ""));
+        (file, line.parse().unwrap_or(0))
     }
 
     /// Whether any detector looked at it.
@@ -153,8 +163,18 @@ impl KillTable {
         }
     }
 
-    /// Takes the columns that this table has not from another one.
+    /// Takes the columns and the rows that this table has not from another one.
     pub fn add(&mut self, other: &Self) {
+        let missing = || Cell::NotRun { why: "not in the table that it is from".to_owned() };
+        let is_new = |row: &&Row| self.mutants.iter().all(|mine| mine.name != row.name);
+        let rows: Vec<Row> = other.mutants.iter().filter(is_new).cloned().collect();
+        for mut row in rows {
+            for &detector in self.detectors.iter().filter(|detector| !other.detectors.contains(detector)) {
+                row.set(detector, missing());
+            }
+            self.mutants.push(row);
+        }
+        self.mutants.sort_by_key(|row| row.kind);
         for &detector in &other.detectors {
             if self.detectors.contains(&detector) {
                 continue;
@@ -170,7 +190,6 @@ impl KillTable {
             }
             for row in &mut self.mutants {
                 let theirs = other.mutants.iter().find(|theirs| theirs.name == row.name);
-                let missing = || Cell::NotRun { why: "not in the table that the column is from".to_owned() };
                 row.set(
                     detector,
                     theirs.and_then(|theirs| theirs.detectors.get(&detector)).cloned().unwrap_or_else(missing),
@@ -181,6 +200,20 @@ impl KillTable {
         for (name, value) in &other.machine {
             self.machine.entry(name.clone()).or_insert_with(|| value.clone());
         }
+    }
+
+    /// The rows by rule in groups, which `group` names, in the order of its names; a group in that of files and lines.
+    pub fn by_rule<K: Ord>(&self, group: impl Fn(&Row, &str) -> K) -> Vec<(K, Vec<&Row>)> {
+        let mut groups: BTreeMap<K, Vec<&Row>> = BTreeMap::new();
+        for row in &self.mutants {
+            if let Some(rule) = &row.rule {
+                groups.entry(group(row, rule)).or_default().push(row);
+            }
+        }
+        for rows in groups.values_mut() {
+            rows.sort_by_key(|row| row.file_and_line());
+        }
+        groups.into_iter().collect()
     }
 
     /// Rows whose verdict is not what it must be: mutants that survived, harmless variants that were reported.
@@ -276,8 +309,14 @@ impl KillTable {
             let rows: Vec<_> = self.mutants.iter().filter(|row| row.kind == kind).collect();
             let _ = write!(text, "| {} | {} |", heading(kind), rows.len());
             for detector in &self.detectors {
-                let killed = rows.iter().filter(|row| row.detectors.get(detector).is_some_and(Cell::is_killed)).count();
-                let _ = write!(text, " {killed} |");
+                let _ = write!(text, " {} |", killed_by(&rows, *detector));
+            }
+            text.push('\n');
+        }
+        for (rule, rows) in self.by_rule(|_, rule| rule.replace('_', " ")) {
+            let _ = write!(text, "| of these by rule: {rule} | {} |", rows.len());
+            for detector in &self.detectors {
+                let _ = write!(text, " {} |", killed_by(&rows, *detector));
             }
             text.push('\n');
         }
@@ -312,6 +351,11 @@ impl KillTable {
         }
         let _ = writeln!(text, "\n|---|---|{}", "--:|".repeat(self.detectors.len()));
     }
+}
+
+/// How many of these a detector killed.
+pub fn killed_by(rows: &[&Row], detector: DetectorName) -> usize {
+    rows.iter().filter(|row| row.detectors.get(&detector).is_some_and(Cell::is_killed)).count()
 }
 
 /// What stands above the rows of a kind.
@@ -411,5 +455,20 @@ mod tests {
         both.add(&gpu);
         assert_eq!(both.detectors, [DetectorName::WeakMemory, DetectorName::GpuStress]);
         assert!(both.mutants.iter().all(|row| row.detectors.len() == 2));
+        // And rows, whatever has not looked at them.
+        let mut part = table.clone();
+        let (gone, left) = (gpu.mutants.split_off(3), part.mutants[..3].to_vec());
+        part.mutants.truncate(3);
+        gpu.mutants.clone_from(&gone);
+        part.add(&gpu);
+        assert_eq!(part.mutants.len(), left.len() + gone.len());
+        let cells =
+            |row: &Row| [DetectorName::WeakMemory, DetectorName::GpuStress].map(|name| row.detectors[&name].clone());
+        for row in &part.mutants {
+            let [mine, theirs] = cells(row).map(|cell| !matches!(cell, Cell::NotRun { .. }));
+            assert_eq!(mine, left.iter().any(|left| left.name == row.name), "{}", row.name);
+            assert_ne!(mine, theirs, "{}", row.name);
+        }
+        KillTable::from_json(&serde_json::to_string(&part).expect("JSON")).expect("it is one");
     }
 }
