@@ -8,7 +8,7 @@
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::kernels::mutant::Mutant;
 use lookback::lab::stress::detector::Limits;
-use lookback::lab::stress::thread_sanitizer::{Ending, Job, ThreadSanitizer, ThreadSanitizerError, search};
+use lookback::lab::stress::thread_sanitizer::{AccessSite, Ending, Job, ThreadSanitizer, ThreadSanitizerError, search};
 use lookback::strategy::plan::ScanRequest;
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy};
 use std::sync::OnceLock;
@@ -69,6 +69,14 @@ fn cluster(block_threads: u32) -> Job {
 
 fn packed() -> Job {
     Job::new(request(Strategy::Lookback, Descriptor::Packed64))
+}
+
+/// The line of a kernel that a race names, `scan/lookahead.cuh:133`.
+fn line_of(site: &str) -> String {
+    let (file, line) = site.split_once(':').expect("file and line");
+    let text = std::fs::read_to_string(format!("{}/cuda/{file}", env!("CARGO_MANIFEST_DIR"))).expect("a kernel file");
+    let line: usize = line.parse().expect("a number");
+    text.lines().nth(line - 1).unwrap_or_default().to_owned()
 }
 
 #[track_caller]
@@ -182,7 +190,7 @@ fn clusters_are_clean() {
         let plain = cluster(block_threads);
         for (element, operator) in Job::INSTANCES {
             let problem = Instance::new(element, operator).expect("it exists").into();
-            let job = Job { seeds: 0..16, request: ScanRequest { problem, ..plain.request }, ..plain.clone() };
+            let job = Job { seeds: 0..8, request: ScanRequest { problem, ..plain.request }, ..plain.clone() };
             assert_clean(
                 detector,
                 &job,
@@ -305,6 +313,12 @@ fn waits_and_arrivals_that_are_missing_are_races() {
     ] {
         assert_race(detector, look_ahead(64, Job::INSTANCES[0]), mutant);
     }
+    // A copy is an access of the line that asked for it.
+    let job = look_ahead(64, Job::INSTANCES[0]).with_mutant("drained_wait_dropped");
+    let Ending::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
+    let is_copy =
+        |access: &AccessSite| access.site.as_deref().is_some_and(|site| line_of(site).contains("copy_and_arrive"));
+    assert!(is_copy(&race.access) || is_copy(&race.earlier), "{race}");
     // The aggregates of a block's own tiles, from one warp to another.
     assert_race(detector, look_ahead(64, Job::INSTANCES[0]), "relaxed_tag");
     for mutant in ["phase_not_flipped", "ring_longer_than_given"] {
@@ -318,6 +332,12 @@ fn waits_and_arrivals_of_a_cluster_that_are_missing_are_races() {
     let Some(detector) = detector("waits_and_arrivals_of_a_cluster_that_are_missing_are_races") else { return };
     for mutant in ["cluster_round_unawaited", "cluster_arrival_relaxed", "cluster_totals_unawaited"] {
         assert_race(detector, cluster(64), mutant);
+    }
+    // In blocks of one warp, nothing but the totals of the blocks is shared.
+    let job = cluster(32).with_mutant("cluster_arrival_relaxed");
+    let Ending::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
+    for access in [&race.access, &race.earlier] {
+        assert!(access.site.as_deref().is_some_and(|site| site.starts_with("scan/single_cluster.cuh:")), "{race}");
     }
     for mutant in ["cluster_start_unawaited", "first_block_leaves"] {
         assert_found(detector, cluster(64), mutant);
