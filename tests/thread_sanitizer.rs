@@ -314,10 +314,9 @@ fn waits_and_arrivals_that_are_missing_are_races() {
         assert_race(detector, look_ahead(64, Job::INSTANCES[0]), mutant);
     }
     // A copy is an access of the line that asked for it.
-    let job = look_ahead(64, Job::INSTANCES[0]).with_mutant("drained_wait_dropped");
+    let job = look_ahead(64, Job::INSTANCES[0]).with_mutant("scan_tiles_ahead_warp_barrier_dropped");
     let Ending::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
-    let is_copy =
-        |access: &AccessSite| access.site.as_deref().is_some_and(|site| line_of(site).contains("copy_and_arrive"));
+    let is_copy = |access: &AccessSite| access.site.as_deref().is_some_and(|site| line_of(site).contains("copy_"));
     assert!(is_copy(&race.access) || is_copy(&race.earlier), "{race}");
     // The aggregates of a block's own tiles, from one warp to another.
     assert_race(detector, look_ahead(64, Job::INSTANCES[0]), "relaxed_tag");
@@ -333,8 +332,9 @@ fn waits_and_arrivals_of_a_cluster_that_are_missing_are_races() {
     for mutant in ["cluster_round_unawaited", "cluster_arrival_relaxed", "cluster_totals_unawaited"] {
         assert_race(detector, cluster(64), mutant);
     }
-    // In blocks of one warp, nothing but the totals of the blocks is shared.
-    let job = cluster(32).with_mutant("cluster_arrival_relaxed");
+    // A scan that spans the block has no totals of warps, whose race would come first.
+    let mut job = cluster(64).with_mutant("cluster_arrival_relaxed");
+    (job.request.config.composition, job.request.config.pattern) = (Composition::Block, Pattern::KoggeStone);
     let Ending::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
     for access in [&race.access, &race.earlier] {
         assert!(access.site.as_deref().is_some_and(|site| site.starts_with("scan/single_cluster.cuh:")), "{race}");
@@ -426,6 +426,9 @@ fn what_is_beyond_the_detector_is_an_error() {
     let mut empty = job.clone();
     empty.request.n = 0;
     refused(&empty);
+    let mut long = split(Strategy::Naive);
+    long.request.n = 64 * (Job::BLOCKS + 1);
+    refused(&long);
     refused(&Job { resident_blocks: 2, ..look_ahead(32, Job::INSTANCES[0]) });
     refused(&Job { resident_blocks: 1, ..cluster(64) });
     refused(&Job { resident_blocks: 4, ..cluster(64) });

@@ -262,7 +262,7 @@ void prepare(const instance& chosen) {
   if (job.whole.n == 0 || job.resident_blocks == 0) refuse("nothing to do");
   if (job.small.n > job.whole.n || (job.wrap && job.small.step_count == 0)) refuse("no smaller scan");
   if (job.canary.n == 0 || job.canary.step_count != 1) refuse("no canary");
-  if (most_blocks > 1024) refuse("%llu blocks: the program takes 1024", most_blocks);
+  if (most_blocks > 1024) refuse("%llu blocks: the program takes 1024", most_blocks);  // `Job::BLOCKS`
   if (job.resident_blocks > fiber_limit || job.resident_blocks * threads > fiber_limit) {
     refuse("%llu resident blocks of %u threads are more than the %u threads that ThreadSanitizer keeps apart",
            job.resident_blocks, threads, fiber_limit);

@@ -94,6 +94,8 @@ impl Job {
     pub const BLOCK_THREADS: u32 = 64 + abi::LOOKBACK_HELPER_WARPS * abi::LOOKBACK_WARP_LANES;
     /// Threads of all resident blocks: ThreadSanitizer keeps 256 apart and loses races of more without a word.
     pub const THREADS_AT_ONCE: u32 = 248;
+    /// Blocks of a launch that the program takes: each has shared memory of its own.
+    pub const BLOCKS: u64 = 1024;
     /// Blocks of a cluster; how many have room is another question.
     const CLUSTER_BLOCKS: RangeInclusive<u32> = 2..=abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS;
     /// The completed epochs of a case whose second launch is the one at the largest epoch.
@@ -190,7 +192,12 @@ impl Job {
         } else if !(0.0..=1.0).contains(&self.preemption) {
             format!("the probability of preemption is {}; it must be from 0 to 1", self.preemption)
         } else {
-            return Ok(());
+            let steps = Plan::new(request)?.steps;
+            let blocks = steps.iter().map(|step| grid_blocks(step, self.resident_blocks)).max().unwrap_or(0);
+            if blocks <= Self::BLOCKS {
+                return Ok(());
+            }
+            format!("{blocks} blocks, it takes up to {}", Self::BLOCKS)
         };
         Err(ThreadSanitizerError::NotCovered(fault))
     }
@@ -225,7 +232,7 @@ impl Job {
         line("scratch-bytes", plan.scratch_bytes);
         line("descriptors", plan.descriptors);
         line("descriptor-bytes", plan.descriptor_bytes);
-        let blocks = u64::from(self.resident_blocks);
+        let blocks = self.resident_blocks;
         plan.steps.iter().for_each(|step| write_step(&mut text, "step", step, blocks));
         if self.wrap {
             let small = ScanRequest { n: request.n.div_ceil(4), ..*request };
@@ -256,13 +263,18 @@ impl Job {
     }
 }
 
-/// One line: a launch as the program reads it. Blocks that stay are `resident_blocks`.
-fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u64) {
+/// Blocks of a launch: those that stay are all that are resident.
+fn grid_blocks(step: &Step, resident_blocks: u32) -> u64 {
+    let stay = step.kernel.is_persistent() || step.kernel.is_cluster();
+    if stay { u64::from(resident_blocks) } else { step.grid_blocks }
+}
+
+/// One line: a launch as the program reads it.
+fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u32) {
     // The program draws how many stages a ring has.
     let config = step.config.to_abi(0);
-    let (is_persistent, is_cluster) = (step.kernel.is_persistent(), step.kernel.is_cluster());
-    let stage_bytes = if is_persistent { step.config.stage_bytes(step.problem.input().bytes()) } else { 0 };
-    let grid_blocks = if is_persistent || is_cluster { resident_blocks } else { step.grid_blocks };
+    let has_ring = step.kernel.is_persistent();
+    let stage_bytes = if has_ring { step.config.stage_bytes(step.problem.input().bytes()) } else { 0 };
     let place = |place| match place {
         Place::None => -1,
         Place::Input => -2,
@@ -281,7 +293,7 @@ fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u64) {
         config.composition,
         config.descriptor,
         config.tile_order,
-        grid_blocks,
+        grid_blocks(step, resident_blocks),
         place(step.input),
         place(step.output),
         place(step.spine),
@@ -290,6 +302,6 @@ fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u64) {
         step.stride,
         step.lead,
         step.block_threads(),
-        u32::from(is_cluster)
+        u32::from(step.kernel.is_cluster())
     );
 }
