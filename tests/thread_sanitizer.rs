@@ -8,7 +8,7 @@
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::kernels::mutant::Mutant;
 use lookback::lab::stress::detector::Limits;
-use lookback::lab::stress::thread_sanitizer::{Ending, Job, ThreadSanitizer, ThreadSanitizerError, search};
+use lookback::lab::stress::thread_sanitizer::{AccessSite, Ending, Job, ThreadSanitizer, ThreadSanitizerError, search};
 use lookback::strategy::plan::ScanRequest;
 use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy};
 use std::sync::OnceLock;
@@ -48,8 +48,35 @@ fn split(strategy: Strategy) -> Job {
     Job::new(request(strategy, Descriptor::Split))
 }
 
+/// One block of 64 scanning threads and its four warps more, and 13 tiles: a ring of up to four goes round.
+fn look_ahead(block_threads: u32, instance: (ElementType, Operator)) -> Job {
+    let plain = request(Strategy::Lookahead, Descriptor::Split);
+    let config = ScanConfig { block_threads, ..plain.config };
+    let problem = Instance::new(instance.0, instance.1).expect("it exists").into();
+    let n = 12 * 4 * u64::from(block_threads) + 100;
+    Job { resident_blocks: 1, ..Job::new(ScanRequest { config, problem, n, ..plain }) }
+}
+
+/// Three blocks of 64 threads, or as many of 32 as the detector takes, and rounds enough that each follows another.
+fn cluster(block_threads: u32) -> Job {
+    let plain = request(Strategy::SingleCluster, Descriptor::Split);
+    let config = ScanConfig { block_threads, descriptor: None, ..plain.config };
+    Job {
+        resident_blocks: Job::THREADS_AT_ONCE / block_threads,
+        ..Job::new(ScanRequest { config, n: 25 * 256, ..plain })
+    }
+}
+
 fn packed() -> Job {
     Job::new(request(Strategy::Lookback, Descriptor::Packed64))
+}
+
+/// The line of a kernel that a race names, `scan/lookahead.cuh:133`.
+fn line_of(site: &str) -> String {
+    let (file, line) = site.split_once(':').expect("file and line");
+    let text = std::fs::read_to_string(format!("{}/cuda/{file}", env!("CARGO_MANIFEST_DIR"))).expect("a kernel file");
+    let line: usize = line.parse().expect("a number");
+    text.lines().nth(line - 1).unwrap_or_default().to_owned()
 }
 
 #[track_caller]
@@ -131,6 +158,56 @@ fn sound_kernels_are_clean_for_every_instance_pattern_and_place() {
     assert_clean(detector, &Job { seeds: 0..20, launches: 3, wrap: true, ..Job::new(plain) }, "wrap");
     assert_clean(detector, &Job { seeds: 0..20, resident_blocks: 1, ..Job::new(plain) }, "one resident block");
     assert_clean(detector, &Job { seeds: 0..20, reverse: true, ..Job::new(plain) }, "reverse");
+}
+
+/// Where somebody waits too little, one schedule in a few is a race: so this is over many, for rings of every length.
+#[test]
+fn copies_and_their_barriers_are_clean() {
+    let Some(detector) = detector("copies_and_their_barriers_are_clean") else { return };
+    for block_threads in [32, 64] {
+        for instance in Job::INSTANCES {
+            let job = Job { seeds: 0..16, ..look_ahead(block_threads, instance) };
+            assert_clean(detector, &job, &format!("look-ahead of {block_threads} threads, {instance:?}"));
+        }
+    }
+    let plain = look_ahead(64, Job::INSTANCES[0]);
+    for descriptor in [Descriptor::Packed64, Descriptor::Packed128] {
+        let config = ScanConfig { descriptor: Some(descriptor), ..plain.request.config };
+        let job = Job { seeds: 0..12, request: ScanRequest { config, ..plain.request }, ..plain.clone() };
+        assert_clean(detector, &job, &format!("look-ahead, {descriptor}"));
+    }
+    for (mode, in_place, output_offset) in [(Mode::Exclusive, true, 4), (Mode::Inclusive, false, 8)] {
+        let request = ScanRequest { mode, in_place, input_offset: 4, output_offset, ..plain.request };
+        let job = Job { seeds: 0..12, launches: 3, wrap: true, request, ..plain.clone() };
+        assert_clean(detector, &job, "look-ahead, misaligned, three launches");
+    }
+}
+
+#[test]
+fn clusters_are_clean() {
+    let Some(detector) = detector("clusters_are_clean") else { return };
+    for block_threads in [32, 64] {
+        let plain = cluster(block_threads);
+        for (element, operator) in Job::INSTANCES {
+            let problem = Instance::new(element, operator).expect("it exists").into();
+            let job = Job { seeds: 0..8, request: ScanRequest { problem, ..plain.request }, ..plain.clone() };
+            assert_clean(
+                detector,
+                &job,
+                &format!("cluster of blocks of {block_threads} threads, {element} {operator}"),
+            );
+        }
+        for &composition in Composition::ALL {
+            let config = ScanConfig { composition, pattern: Pattern::KoggeStone, ..plain.request.config };
+            let request = ScanRequest { config, mode: Mode::Exclusive, in_place: true, ..plain.request };
+            let job = Job { seeds: 0..8, launches: 2, reverse: true, request, ..plain.clone() };
+            assert_clean(detector, &job, &format!("cluster, {composition}"));
+        }
+    }
+    // No block has more than one tile, and most have none.
+    let short = cluster(32);
+    let job = Job { seeds: 0..8, request: ScanRequest { n: 300, ..short.request }, ..short };
+    assert_clean(detector, &job, "a cluster of more blocks than tiles");
 }
 
 /// Three rounds of reading, and as many descriptors as a case is drawn with: 266 tiles of 64 threads, of which the
@@ -223,6 +300,50 @@ fn barriers_that_are_missing_are_races() {
     assert_found(detector, split(Strategy::ReduceThenScan), "divergent_return");
 }
 
+/// Inside a ring, where racecheck cannot follow an arrival that one lane makes for its warp.
+#[test]
+fn waits_and_arrivals_that_are_missing_are_races() {
+    let Some(detector) = detector("waits_and_arrivals_that_are_missing_are_races") else { return };
+    for mutant in [
+        "landed_wait_dropped",
+        "drained_wait_dropped",
+        "drained_too_early",
+        "ready_wait_dropped",
+        "reduced_wait_dropped",
+    ] {
+        assert_race(detector, look_ahead(64, Job::INSTANCES[0]), mutant);
+    }
+    // A copy is an access of the line that asked for it.
+    let job = look_ahead(64, Job::INSTANCES[0]).with_mutant("scan_tiles_ahead_warp_barrier_dropped");
+    let Ending::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
+    let is_copy = |access: &AccessSite| access.site.as_deref().is_some_and(|site| line_of(site).contains("copy_"));
+    assert!(is_copy(&race.access) || is_copy(&race.earlier), "{race}");
+    // The aggregates of a block's own tiles, from one warp to another.
+    assert_race(detector, look_ahead(64, Job::INSTANCES[0]), "relaxed_tag");
+    for mutant in ["phase_not_flipped", "ring_longer_than_given"] {
+        assert_found(detector, look_ahead(64, Job::INSTANCES[0]), mutant);
+    }
+}
+
+/// The stores of one block are accesses of a fiber that only the barrier of the other orders.
+#[test]
+fn waits_and_arrivals_of_a_cluster_that_are_missing_are_races() {
+    let Some(detector) = detector("waits_and_arrivals_of_a_cluster_that_are_missing_are_races") else { return };
+    for mutant in ["cluster_round_unawaited", "cluster_arrival_relaxed", "cluster_totals_unawaited"] {
+        assert_race(detector, cluster(64), mutant);
+    }
+    // A scan that spans the block has no totals of warps, whose race would come first.
+    let mut job = cluster(64).with_mutant("cluster_arrival_relaxed");
+    (job.request.config.composition, job.request.config.pattern) = (Composition::Block, Pattern::KoggeStone);
+    let Ending::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
+    for access in [&race.access, &race.earlier] {
+        assert!(access.site.as_deref().is_some_and(|site| site.starts_with("scan/single_cluster.cuh:")), "{race}");
+    }
+    for mutant in ["cluster_start_unawaited", "first_block_leaves"] {
+        assert_found(detector, cluster(64), mutant);
+    }
+}
+
 #[test]
 fn what_no_kernel_may_touch_is_watched() {
     let Some(detector) = detector("what_no_kernel_may_touch_is_watched") else { return };
@@ -305,6 +426,12 @@ fn what_is_beyond_the_detector_is_an_error() {
     let mut empty = job.clone();
     empty.request.n = 0;
     refused(&empty);
+    let mut long = split(Strategy::Naive);
+    long.request.n = 64 * (Job::BLOCKS + 1);
+    refused(&long);
+    refused(&Job { resident_blocks: 2, ..look_ahead(32, Job::INSTANCES[0]) });
+    refused(&Job { resident_blocks: 1, ..cluster(64) });
+    refused(&Job { resident_blocks: 4, ..cluster(64) });
     let late =
         detector.run(&Job { seeds: 0..1_000_000, time_limit: Duration::from_millis(300), ..job }).expect("a verdict");
     assert!(matches!(late, Ending::Other(_)), "{late}");

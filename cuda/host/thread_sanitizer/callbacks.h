@@ -1,7 +1,7 @@
-// The executor's functions, as `platform.h` calls them.
+// The executor's functions, as `platform.h` and `async_copy.h` call them.
 #pragma once
 
-#include "fences.h"
+#include "copies.h"
 
 namespace {
 
@@ -17,8 +17,6 @@ bool is_same(const char* left, const char* right) {
   }
   return false;
 }
-
-fiber* fiber_of(lookback_thread* thread) { return reinterpret_cast<fiber*>(thread); }
 
 warp& warp_of(fiber* self) { return self->owner->warps[self->thread.warp_index]; }
 
@@ -153,9 +151,14 @@ void* shared_storage(lookback_thread* thread, const void* key, u32 bytes, u32 al
   const std::size_t start = (mine->arena_used + alignment - 1) / alignment * alignment;
   if (start + bytes > arena_bytes || mine->shared_count == 16) fault("too much shared memory at %s:%u", file, line);
   mine->arena_used = start + bytes;
+  if (key == nullptr && bytes > dynamic_bytes) {
+    fault("a block asks for %u bytes of dynamic shared memory at %s:%u, the launch gives it %llu", bytes, file, line,
+          dynamic_bytes);
+  }
   const u32 number = mine->shared_count++;
   mine->shared_keys[number] = key;
   mine->shared_addresses[number] = mine->arena + start;
+  mine->shared_bytes[number] = bytes;
   set(mine->arena + start, bytes, 0);
   return mine->shared_addresses[number];
 }
@@ -164,27 +167,10 @@ void misaligned(lookback_thread*, const void* address, u32 bytes, const char* fi
   fault("%u bytes at %p, which is no multiple of that, at %s:%u", bytes, address, file, line);
 }
 
-// Kernels with asynchronous copies or clusters are not among the jobs.
-[[noreturn]] void uncovered(const char* what, const char* file, u32 line) { fault("%s at %s:%u", what, file, line); }
-
-constexpr const char* copy_barrier = "a barrier of copies";
-constexpr const char* cluster_barrier = "a cluster barrier";
-
 const lookback_executor executor = {
     rendezvous, exchange, block_barrier, spin_pause, access_point, shared_storage, misaligned,
-    [](lookback_thread*, const void*, u32, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
-    [](lookback_thread*, u32, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
-    [](lookback_thread*, const void*, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
-    [](lookback_thread*, const void*, u32, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
-    [](lookback_thread*, const void*, u32, const char* file, u32 line) { uncovered(copy_barrier, file, line); },
-    [](lookback_thread*, void*, const void*, u32, const void*, const char* file, u32 line) {
-      uncovered("a copy", file, line);
-    },
-    [](lookback_thread*, u32, const char* file, u32 line) { uncovered(cluster_barrier, file, line); },
-    [](lookback_thread*, const char* file, u32 line) { uncovered(cluster_barrier, file, line); },
-    [](lookback_thread*, const void*, const void*, u32, u32, const void*, const char* file, u32 line) {
-      uncovered("a store into another block", file, line);
-    },
+    copy_barrier_initialize, copy_barriers_initialized, copy_barrier_arrive, copy_barrier_expect, copy_barrier_wait,
+    copy_to_shared, cluster_barrier_arrive, cluster_barrier_wait, store_to_cluster,
 };
 
 }  // namespace

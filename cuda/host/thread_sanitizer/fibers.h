@@ -13,7 +13,10 @@ void* __tsan_create_fiber(unsigned flags);
 void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 void __tsan_acquire(void* address);
 void __tsan_release(void* address);
+void __tsan_read_range(void* address, unsigned long bytes);
 void __tsan_write_range(void* address, unsigned long bytes);
+void __tsan_func_entry(void* caller);
+void __tsan_func_exit(void);
 void __tsan_on_report(const void* report);
 }
 
@@ -22,9 +25,9 @@ namespace {
 constexpr unsigned without_synchronisation = 1;
 // ThreadSanitizer has 256 slots for threads; the main thread, its own and `outsider` (program.cpp) take some of 250.
 constexpr u32 fiber_limit = 248;
-constexpr u32 thread_limit = 64;  // of a block
+constexpr u32 thread_limit = 192;  // of a block: 64 that scan, and the four warps that look-ahead has beside them
 constexpr u32 warp_limit = thread_limit / LOOKBACK_WARP_LANES;
-constexpr std::size_t arena_bytes = 128 * 1024;  // shared memory of a block
+constexpr std::size_t arena_bytes = 384 * 1024;  // shared memory of a block, the longest ring included
 constexpr u64 no_tile = ~u64(0);
 // Rounds in which everybody polls and nobody stores. Memory is sequentially consistent, so one says it all.
 constexpr u32 idle_round_limit = 16;
@@ -70,6 +73,11 @@ struct fiber {
   released* last_fence;
   released* pending[released_limit];
   u32 pending_count;
+  // The barrier of the cluster: the phase in which it has arrived and not waited yet, and whether an arrival, however
+  // relaxed, hands over that its block's barriers of copies are there.
+  bool has_arrived;
+  u64 cluster_phase;
+  bool hands_over_barriers;
 };
 
 // Lanes of one mask that meet.
@@ -93,6 +101,24 @@ struct warp {
   u32 barrier_count;
 };
 
+// A barrier of copies, known by its address in shared memory. See `copies.h`.
+struct copy_barrier {
+  const void* address;
+  u32 arrivals;  // that a phase takes
+  u32 arrived;
+  bool is_there_for_copies;
+  bool is_there_for_cluster;
+  u32 copies;                // of the current phase that have not landed
+  long long expected_bytes;  // of other blocks' stores; below 0 while some have landed that it does not expect yet
+  u32 phase;
+  u8 initialised;  // written by who initialises it, read by who uses it
+  u8 orders[2];    // what arrivals and copies of the phases of each parity released
+  fiber* waiting[thread_limit];
+  u32 waiting_count;
+};
+
+constexpr u32 copy_barrier_limit = 5 * LOOKBACK_MAXIMUM_STAGES;
+
 struct block {
   warp warps[warp_limit];
   fiber* threads[thread_limit];
@@ -100,8 +126,13 @@ struct block {
   u8* arena;
   std::size_t arena_used;
   const void* shared_keys[16];
-  void* shared_addresses[16];
+  u8* shared_addresses[16];
+  u32 shared_bytes[16];
   u32 shared_count;
+  bool has_begun;  // one of its threads has
+  copy_barrier copy_barriers[copy_barrier_limit];
+  u32 copy_barrier_count;
+  u32 copies_asked;
   u32 barrier_arrived;
   const char* barrier_file;
   u32 barrier_line;
@@ -134,6 +165,8 @@ u64 grid_blocks;
 u64 started_blocks;
 u64 finished_blocks;
 bool in_order;  // fibers take turns and none is preempted; else chance decides
+bool is_cluster;
+u64 dynamic_bytes;  // of shared memory, that the launch gives a block
 u8* arenas;
 u64 arena_count;
 u8 launch_start;
@@ -185,8 +218,15 @@ void wake(u32 index) {
   finish();
 }
 
+// What was asked for and has not landed (`copies.h`).
+u32 under_way_count;
+void land(u32 position);
+bool is_under_way_to(const block* target);
+
 // Who runs next; the main program where nobody can.
 fiber* pick() {
+  if (under_way_count != 0 && !in_order && draw_below(4) == 0) land(draw_below(under_way_count));
+  while (ready_count == 0 && under_way_count != 0) land(in_order ? 0 : draw_below(under_way_count));
   if (ready_count == 0 && sleeper_count != 0) {
     idle_rounds = progress ? 0 : idle_rounds + 1;
     progress = false;
@@ -222,6 +262,9 @@ void start_block() {
   slot->arena_used = 0;
   slot->shared_count = 0;
   slot->barrier_arrived = 0;
+  slot->has_begun = false;
+  slot->copy_barrier_count = 0;
+  slot->copies_asked = 0;
   for (u32 i = 0; i < block_threads; ++i) {
     const u32 lane = i % LOOKBACK_WARP_LANES;
     warp& mine = slot->warps[i / LOOKBACK_WARP_LANES];
@@ -248,6 +291,8 @@ void start_block() {
     started->owner = slot;
     started->last_fence = nullptr;
     started->pending_count = 0;
+    started->has_arrived = false;
+    started->hands_over_barriers = false;
     make_ready(started);
   }
 }
@@ -255,12 +300,16 @@ void start_block() {
 void live() {
   for (;;) {
     __tsan_acquire(&launch_start);
+    running->owner->has_begun = true;
     body(&config, &arguments);
     __tsan_release(&launch_end);
     block* const mine = running->owner;
     mine->warps[running->thread.warp_index].exited |= 1u << running->thread.lane_index;
     progress = true;
     if (--mine->live == 0) {
+      if (is_under_way_to(mine)) {
+        fault("block %llu ends before all copies have landed in its shared memory", running->thread.block_index);
+      }
       ++finished_blocks;
       ++total.blocks;
       idle[idle_count++] = mine;

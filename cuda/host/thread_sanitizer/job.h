@@ -28,6 +28,8 @@ struct step {
   u64 n, tiles, stride;
   u32 lead;
   u32 threads;  // of a block: those that hold values, and any beside them
+  u64 stage_bytes;  // from one tile of a ring in dynamic shared memory to the next; 0 where blocks have none
+  u64 is_cluster;   // whether the grid is one thread block cluster
 };
 
 struct job_description {
@@ -137,6 +139,8 @@ bool read_job() {
       next.stride = read_number(key);
       next.lead = static_cast<u32>(read_number(key));
       next.threads = static_cast<u32>(read_number(key));
+      next.stage_bytes = read_number(key);
+      next.is_cluster = read_number(key);
       continue;
     }
     bool known = false;

@@ -7,7 +7,8 @@
 // - block and warp barriers: a release before and an acquire behind, of an address that stands for the barrier;
 // - the end of a launch, before the start of the next: likewise;
 // - acquire and release accesses: they are atomics in the instrumented kernels, with their own orders;
-// - fences, which it does not know: see `fences.h`.
+// - fences, which it does not know: see `fences.h`;
+// - barriers of copies, the copies that they count, and the barrier of a cluster: see `copies.h`.
 // Shuffles and ballots order nothing, relaxed accesses neither. Element, shared and payload accesses are plain.
 //
 // It finds data races by happens-before, so few schedules suffice; but its accesses are sequentially consistent,
@@ -144,6 +145,14 @@ void run_step(const instance& chosen, const step& what, u32 host_epoch) {
   arguments.lead = what.lead;
   arguments.host_epoch = host_epoch;
   grid_blocks = what.grid_blocks;
+  is_cluster = what.is_cluster != 0;
+  dynamic_bytes = 0;
+  if (what.stage_bytes != 0) {
+    // Short rings, by the seed: whoever gives a stage back too soon meets the next tile there.
+    config.stages = 1 + static_cast<u32>(mix(seed) % 4);
+    dynamic_bytes = config.stages * what.stage_bytes + LOOKBACK_CACHE_LINE_BYTES - LOOKBACK_VECTOR_BYTES;
+  }
+  begin_launch_of_copies();
   started_blocks = 0;
   finished_blocks = 0;
   idle_rounds = 0;
@@ -154,7 +163,8 @@ void run_step(const instance& chosen, const step& what, u32 host_epoch) {
     idle[idle_count] = &made;
   }
   __tsan_release(&launch_start);
-  for (u32 i = 0; i < job.resident_blocks; ++i) start_block();
+  // Blocks of a cluster are resident together.
+  for (u64 i = 0; i < (is_cluster ? grid_blocks : job.resident_blocks); ++i) start_block();
   suspend();
   if (finished_blocks != grid_blocks) {
     fault("deadlock: %llu of %llu blocks ended", finished_blocks, grid_blocks);
@@ -233,12 +243,17 @@ u8* allocate_guarded(std::size_t bytes, std::size_t offset) {
 void prepare(const instance& chosen) {
   u32 threads = 0;
   u64 most_blocks = 0;
+  bool has_copies = false;
   for (const auto* scan : {&job.whole, &job.small, &job.canary}) {
     for (u32 i = 0; i < scan->step_count; ++i) {
       const step& what = scan->steps[i];
       if (what.threads > thread_limit || what.threads % LOOKBACK_WARP_LANES != 0) {
-        refuse("%u threads a block: the program takes 32 or %u", what.threads, thread_limit);
+        refuse("%u threads a block: the program takes whole warps, up to %u", what.threads, thread_limit);
       }
+      if (what.is_cluster && what.grid_blocks > job.resident_blocks) {
+        refuse("a cluster of %llu blocks, %llu are resident", what.grid_blocks, job.resident_blocks);
+      }
+      has_copies |= what.stage_bytes != 0 || what.is_cluster;
       if (instances[0].bodies(what.kernel) == nullptr) refuse("no kernel %u", what.kernel);
       if (what.threads > threads) threads = what.threads;
       if (what.grid_blocks > most_blocks) most_blocks = what.grid_blocks;
@@ -247,7 +262,7 @@ void prepare(const instance& chosen) {
   if (job.whole.n == 0 || job.resident_blocks == 0) refuse("nothing to do");
   if (job.small.n > job.whole.n || (job.wrap && job.small.step_count == 0)) refuse("no smaller scan");
   if (job.canary.n == 0 || job.canary.step_count != 1) refuse("no canary");
-  if (most_blocks > 1024) refuse("%llu blocks: the program takes 1024", most_blocks);
+  if (most_blocks > 1024) refuse("%llu blocks: the program takes 1024", most_blocks);  // `Job::BLOCKS`
   if (job.resident_blocks > fiber_limit || job.resident_blocks * threads > fiber_limit) {
     refuse("%llu resident blocks of %u threads are more than the %u threads that ThreadSanitizer keeps apart",
            job.resident_blocks, threads, fiber_limit);
@@ -255,6 +270,7 @@ void prepare(const instance& chosen) {
   u32 most = static_cast<u32>(job.resident_blocks + 2) * threads;
   if (most > fiber_limit) most = fiber_limit / threads * threads;
   while (fiber_count < most) make_fiber(fibers[fiber_count++], live);
+  if (has_copies) make_engines();
 
   if (most_blocks > arena_count) {
     arena_count = most_blocks;
@@ -319,8 +335,9 @@ extern "C" void __tsan_on_report(const void*) {
   }
   // The report follows, and then the end of the process. The other thread's block may have ended and its fiber been
   // taken by another one, so only this one can be named.
-  std::printf("race seed=%llu launch=%llu block=%llu thread=%u\n", seed, launch_number, running->thread.block_index,
-              running->thread.thread_index);
+  const lookback_thread& thread = (asker_of_landing != nullptr ? asker_of_landing : running)->thread;
+  std::printf("race seed=%llu launch=%llu block=%llu thread=%u\n", seed, launch_number, thread.block_index,
+              thread.thread_index);
   std::fflush(stdout);
 }
 

@@ -7,7 +7,7 @@ use crate::lab::stress::{Case, Disturbance, Mutant, Need, WorkspaceStart, mutant
 use crate::strategy::plan::{Place, Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use std::fmt::Write as _;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,13 +65,14 @@ impl From<std::io::Error> for ThreadSanitizerError {
 /// One scan, under many schedules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// What is scanned and how. Blocks have up to [`Job::BLOCK_THREADS`] threads.
+    /// What is scanned and how. Blocks have up to [`Job::BLOCK_THREADS`] threads, those beside the scanning ones included.
     pub request: ScanRequest,
     /// The fault that the kernels are to have ([`mutant_number`]), 0 for none.
     pub mutant: u32,
     /// One schedule a seed. Every fourth is the plain order: thread 0 first, each until it has to wait.
     pub seeds: Range<u64>,
-    /// Blocks that may be started and not yet ended at one time.
+    /// Blocks that may be started and not yet ended at one time; the whole grid where blocks stay and take one tile after
+    /// the other.
     pub resident_blocks: u32,
     /// Scans of each schedule, one after the other in one workspace, each of another input.
     pub launches: u32,
@@ -89,10 +90,14 @@ pub struct Job {
 }
 
 impl Job {
-    /// Threads of a block that the program takes.
-    pub const BLOCK_THREADS: u32 = 64;
+    /// Threads of a block that the program takes: 64 that scan, and those that look-ahead has beside them.
+    pub const BLOCK_THREADS: u32 = 64 + abi::LOOKBACK_HELPER_WARPS * abi::LOOKBACK_WARP_LANES;
     /// Threads of all resident blocks: ThreadSanitizer keeps 256 apart and loses races of more without a word.
     pub const THREADS_AT_ONCE: u32 = 248;
+    /// Blocks of a launch that the program takes: each has shared memory of its own.
+    pub const BLOCKS: u64 = 1024;
+    /// Blocks of a cluster; how many have room is another question.
+    const CLUSTER_BLOCKS: RangeInclusive<u32> = 2..=abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS;
     /// The completed epochs of a case whose second launch is the one at the largest epoch.
     pub const EPOCHS_BEFORE_WRAP: u32 = abi::LOOKBACK_MAXIMUM_EPOCH - 1;
     /// The instances that are compiled: values of 4, 8 and 16 bytes, and two operators that do not commute.
@@ -156,6 +161,10 @@ impl Job {
         Self { mutant: mutant_number(name), ..self }
     }
 
+    fn blocks(&self) -> Blocks {
+        self.request.strategy.row().shape.blocks
+    }
+
     /// Threads of a block: those that hold values, and any beside them.
     fn threads(&self) -> u32 {
         let ScanConfig { block_threads, composition, .. } = self.request.config;
@@ -168,8 +177,6 @@ impl Job {
         let threads = self.threads();
         let fault = if !Self::INSTANCES.contains(&(instance.element(), instance.operator())) {
             format!("there are no kernels of {instance} in its program")
-        } else if let Some(why) = beyond_reach(request.strategy) {
-            why.to_owned()
         } else if threads > Self::BLOCK_THREADS {
             format!("{threads} threads a block, it takes up to {}", Self::BLOCK_THREADS)
         } else if u64::from(threads) * u64::from(self.resident_blocks) > u64::from(Self::THREADS_AT_ONCE) {
@@ -178,12 +185,19 @@ impl Job {
                 self.resident_blocks,
                 Self::THREADS_AT_ONCE
             )
+        } else if self.blocks() == Blocks::Cluster && !Self::CLUSTER_BLOCKS.contains(&self.resident_blocks) {
+            format!("a cluster of {} blocks, it takes from {} on", self.resident_blocks, Self::CLUSTER_BLOCKS.start())
         } else if request.n == 0 || self.resident_blocks == 0 || self.launches == 0 || self.seeds.is_empty() {
             String::from("there is nothing to run")
         } else if !(0.0..=1.0).contains(&self.preemption) {
             format!("the probability of preemption is {}; it must be from 0 to 1", self.preemption)
         } else {
-            return Ok(());
+            let steps = Plan::new(request)?.steps;
+            let blocks = steps.iter().map(|step| grid_blocks(step, self.resident_blocks)).max().unwrap_or(0);
+            if blocks <= Self::BLOCKS {
+                return Ok(());
+            }
+            format!("{blocks} blocks, it takes up to {}", Self::BLOCKS)
         };
         Err(ThreadSanitizerError::NotCovered(fault))
     }
@@ -218,15 +232,16 @@ impl Job {
         line("scratch-bytes", plan.scratch_bytes);
         line("descriptors", plan.descriptors);
         line("descriptor-bytes", plan.descriptor_bytes);
-        plan.steps.iter().for_each(|step| write_step(&mut text, "step", step));
+        let blocks = self.resident_blocks;
+        plan.steps.iter().for_each(|step| write_step(&mut text, "step", step, blocks));
         if self.wrap {
             let small = ScanRequest { n: request.n.div_ceil(4), ..*request };
             let _ = writeln!(text, "small-n {}", small.n);
-            Plan::new(&small)?.steps.iter().for_each(|step| write_step(&mut text, "small-step", step));
+            Plan::new(&small)?.steps.iter().for_each(|step| write_step(&mut text, "small-step", step, blocks));
         }
         let canary = self.canary()?;
         let _ = writeln!(text, "canary-n {}", canary.n);
-        Plan::new(&canary)?.steps.iter().for_each(|step| write_step(&mut text, "canary-step", step));
+        Plan::new(&canary)?.steps.iter().for_each(|step| write_step(&mut text, "canary-step", step, blocks));
         text.push_str("run\n");
         Ok(text)
     }
@@ -236,9 +251,11 @@ impl Job {
         (self.preemption * 65536.0) as u64
     }
 
-    /// A scan whose race must be found where this job is believed, in blocks of as many threads.
+    /// A scan whose race must be found where this job is believed, on the same fibers: in blocks so small that those of a
+    /// single larger one are two or more, because what runs on the fibers of an ended block has no race with it.
     fn canary(&self) -> Result<ScanRequest, ThreadSanitizerError> {
-        let (block_threads, descriptor) = (self.threads(), Some(Descriptor::Split));
+        let block_threads = if self.threads().is_multiple_of(64) { 64 } else { abi::LOOKBACK_WARP_LANES };
+        let descriptor = Some(Descriptor::Split);
         let config = ScanConfig { vt: 4, block_threads, descriptor, ..ScanConfig::default() };
         let instance = Instance::new(ElementType::U32, Operator::Sum).map_err(ConfigError::from)?;
         let n = 9 * u64::from(config.vt * config.block_threads);
@@ -246,9 +263,18 @@ impl Job {
     }
 }
 
+/// Blocks of a launch: those that stay are all that are resident.
+fn grid_blocks(step: &Step, resident_blocks: u32) -> u64 {
+    let stay = step.kernel.is_persistent() || step.kernel.is_cluster();
+    if stay { u64::from(resident_blocks) } else { step.grid_blocks }
+}
+
 /// One line: a launch as the program reads it.
-fn write_step(text: &mut String, key: &str, step: &Step) {
+fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u32) {
+    // The program draws how many stages a ring has.
     let config = step.config.to_abi(0);
+    let has_ring = step.kernel.is_persistent();
+    let stage_bytes = if has_ring { step.config.stage_bytes(step.problem.input().bytes()) } else { 0 };
     let place = |place| match place {
         Place::None => -1,
         Place::Input => -2,
@@ -258,7 +284,7 @@ fn write_step(text: &mut String, key: &str, step: &Step) {
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "{key} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+        "{key} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {stage_bytes} {}",
         step.kernel as u32,
         config.vt,
         config.block_threads,
@@ -267,7 +293,7 @@ fn write_step(text: &mut String, key: &str, step: &Step) {
         config.composition,
         config.descriptor,
         config.tile_order,
-        step.grid_blocks,
+        grid_blocks(step, resident_blocks),
         place(step.input),
         place(step.output),
         place(step.spine),
@@ -275,17 +301,7 @@ fn write_step(text: &mut String, key: &str, step: &Step) {
         step.tiles,
         step.stride,
         step.lead,
-        step.block_threads()
+        step.block_threads(),
+        u32::from(step.kernel.is_cluster())
     );
-}
-
-/// Why the detector takes no scan of a strategy, where it takes none.
-pub(super) fn beyond_reach(strategy: Strategy) -> Option<&'static str> {
-    match strategy.row().shape.blocks {
-        Blocks::Persistent => {
-            Some("blocks with four warps more leave no room for a second one, and it has no asynchronous copies")
-        }
-        Blocks::Cluster => Some("it has no thread block clusters"),
-        Blocks::PerTile | Blocks::Single => None,
-    }
 }

@@ -6,9 +6,9 @@
 //! first [`ThreadSanitizer::new`] takes about ten seconds and needs g++ or clang with the sanitizer's library.
 //!
 //! What it sees: data races between plain accesses, or a plain and an atomic one, that no release and acquire, no
-//! fence and no barrier orders, under any schedule that comes near them. What it does not see: orders that matter only
+//! fence and no barrier orders, asynchronous copies and stores into other blocks of a cluster among them, under any schedule that comes near them. What it does not see: orders that matter only
 //! between atomics (a descriptor that is one word needs none), stale values, and whatever takes more blocks at once
-//! than [`Job::THREADS_AT_ONCE`] threads make, such as a look-back of two windows.
+//! than [`Job::THREADS_AT_ONCE`] threads make, such as a look-back of two windows or look-ahead by two blocks.
 //!
 //! Clean is said only by a process that, on the same fibers, has then found the race of a mutant that must be
 //! found: the canary.

@@ -1,11 +1,10 @@
 //! Drawing jobs until one is not clean.
 
-use super::job::beyond_reach;
 use super::{Ending, Job, ThreadSanitizer, ThreadSanitizerError};
 use crate::cpu::BlockOrder;
 use crate::lab::stress::detector::Limits;
 use crate::lab::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};
-use crate::strategy::TileOrder;
+use crate::strategy::{Blocks, Strategy, TileOrder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -52,12 +51,7 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
         if mutant.is_of_host() {
             return beyond("the fault is in what the host does");
         }
-        if let [strategy] = mutant.when.strategies[..]
-            && let Some(why) = beyond_reach(strategy)
-        {
-            return beyond(why);
-        }
-        if mutant.when.needs(Need::Windows) {
+        if mutant.when.needs(Need::Windows) && !one_block_sees_windows(mutant) {
             return beyond("a look-back of two windows takes more than 32 resident blocks, and so too many threads");
         }
         if mutant.when.needs(Need::WideBlocks) {
@@ -79,18 +73,32 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
     Err(refusal.unwrap_or_else(|| ThreadSanitizerError::NotCovered("no case was drawn".to_owned())))
 }
 
+/// Whether the fault shows where blocks stay: one alone meets all tiles, and the blocks of a cluster all rounds.
+fn one_block_sees_windows(mutant: &Mutant) -> bool {
+    let stays = |strategy: &Strategy| matches!(strategy.row().shape.blocks, Blocks::Persistent | Blocks::Cluster);
+    mutant.when.strategies.iter().any(stays)
+}
+
 /// The nearest case that the detector takes. Types and operators remain.
 fn within_reach(mut case: Case) -> Case {
-    let beside = case.request.strategy.row().shape.helper_threads(case.request.config.composition);
+    let shape = case.request.strategy.row().shape;
+    let beside = shape.helper_threads(case.request.config.composition);
     let config = &mut case.request.config;
     config.block_threads = match config.block_threads {
         // One warp leaves room for more blocks.
         96 => 32,
-        _ => Job::BLOCK_THREADS.saturating_sub(beside),
+        // A block of four helpers has no room for a second one in any case.
+        _ if shape.blocks == Blocks::Persistent => 64,
+        _ => 64_u32.saturating_sub(beside),
     };
-    // One block fewer than there is room for: see the program on fibers that one block takes over from another.
-    let room = Job::THREADS_AT_ONCE / (config.block_threads + beside) - 1;
-    case.resident_blocks = case.resident_blocks.min(room);
+    let room = Job::THREADS_AT_ONCE / (config.block_threads + beside);
+    case.resident_blocks = match shape.blocks {
+        Blocks::Persistent => room,
+        // All of them are there at one time.
+        Blocks::Cluster => case.resident_blocks.clamp(2, room),
+        // One block fewer than there is room for: see the program on fibers that one block takes over from another.
+        Blocks::PerTile | Blocks::Single => case.resident_blocks.min(room - 1),
+    };
     case.block_order = match case.block_order {
         BlockOrder::Random => BlockOrder::InOrder,
         order => order,
@@ -197,10 +205,11 @@ mod tests {
                     }
                     Err(ThreadSanitizerError::NotCovered(_)) => {
                         let mutant = mutant.expect("something of the kernels as they are is covered");
-                        let strategies = mutant.when.strategies.as_slice();
-                        let is_beyond = matches!(strategies, &[strategy] if beyond_reach(strategy).is_some());
                         let needs_many = [Need::Windows, Need::WideBlocks].iter().any(|&need| mutant.when.needs(need));
-                        assert!(mutant.is_of_host() || needs_many || is_beyond, "{mutant}");
+                        let elements = &mutant.when.elements;
+                        let is_compiled = |element| Job::INSTANCES.iter().any(|(known, _)| known == element);
+                        let needs_others = !elements.is_empty() && !elements.iter().any(is_compiled);
+                        assert!(mutant.is_of_host() || needs_many || needs_others, "{mutant}");
                     }
                     Err(error) => panic!("{error}"),
                 }
