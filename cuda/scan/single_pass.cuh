@@ -52,7 +52,8 @@ DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, 
   // increment) happen before the clean-up of the block that sees them all.
   const u32 before = memory::fetch_add_acquire_release(&launch.control->finished_blocks, 1u);
   if (before + 1 != grid_blocks()) return;
-  // The last block. Relaxed: the next launch of this workspace is ordered behind by its stream.
+  // The last block, alone with the workspace: all accesses of the others are ordered before by the count. Relaxed: the
+  // next launch of this workspace is ordered behind by its stream.
   u32 completed = epoch;
   if (epoch == LOOKBACK_MAXIMUM_EPOCH) {
     // Tags are about to repeat: clear all that the workspace holds, not only what this launch used.

@@ -69,6 +69,13 @@ pub enum CliError {
         path.display()
     )]
     OutputIsNoTable { path: PathBuf, what: &'static str },
+    /// Another process has written there meanwhile.
+    #[error(
+        "{} is not as it was read or written before: another process writes there too, so it is not replaced; give each \
+         its own --output and join the tables by --add",
+        path.display()
+    )]
+    OutputChanged { path: PathBuf },
     /// Measuring without a GPU.
     #[error(
         "{what} measures, so it needs an NVIDIA GPU with its driver and NVRTC (`lookback info` says what is missing); \

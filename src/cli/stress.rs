@@ -266,7 +266,7 @@ fn estimate(detectors: &[DetectorName], mutants: usize, limits: &Limits) -> Stri
 fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &mut Console) -> Result<u8, CliError> {
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
     // Before anything runs: minutes would be spent for a table that has no place.
-    arguments.output.as_deref().map_or(Ok(()), check_output)?;
+    let mut there = arguments.output.as_deref().map(check_output).transpose()?.flatten();
     let mut chosen = arguments.detectors.clone().unwrap_or_else(|| {
         let is_asked = |detector: &DetectorName| arguments.on_gpu() || !detector.row().needs_gpu;
         DetectorName::ALL.iter().copied().filter(is_asked).collect()
@@ -327,9 +327,13 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         console.advance(1);
         // After each column: what was found is not lost if the rest is interrupted.
         if let Some(path) = &arguments.output {
-            // Again, because what is there now may not have been there before.
-            check_output(path)?;
-            write_atomically(path, with_columns(&table, earlier.as_ref()).1.as_bytes())?;
+            let (so_far, json) = with_columns(&table, earlier.as_ref());
+            if let Err(error) = replace(path, &json, &there) {
+                console.end_progress();
+                console.print(&so_far.text())?;
+                return Err(error);
+            }
+            there = Some(json);
         }
     }
     console.end_progress();
@@ -403,23 +407,31 @@ fn examine(
         Ok(detector) => match detector.examine(mutant, limits)? {
             // It was not given the time to find anything.
             Cell::Survived { .. } if is_stopped() => interrupted(),
+            Cell::Survived { runs: 0, .. } => Cell::NotRun { why: "no run ended in the time asked for".to_owned() },
             cell => cell,
         },
         Err(why) => Cell::NotRun { why: why.clone() },
     })
 }
 
-/// Refuses a place for the table where something else would be lost.
-fn check_output(path: &Path) -> Result<(), CliError> {
+/// Writes the table where `there` was, which nobody else has changed.
+fn replace(path: &Path, json: &str, there: &Option<String>) -> Result<(), CliError> {
+    if check_output(path)? != *there {
+        return Err(CliError::OutputChanged { path: path.to_owned() });
+    }
+    write_atomically(path, json.as_bytes()).map_err(CliError::from)
+}
+
+/// Refuses a place for the table where something else would be lost; the table that is there.
+fn check_output(path: &Path) -> Result<Option<String>, CliError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         return Err(CliError::Usage(format!("--output: there is no folder {}", folder.display())));
     }
     // The link itself, which the table would replace; a pipe or a device is not opened, which could wait for ever.
     match path.symlink_metadata() {
-        Ok(found) if !found.is_file() || read_table(path).is_err() => {
-            Err(CliError::OutputIsNoTable { path: path.to_owned(), what: "file with a table of mutants" })
-        }
-        _ => Ok(()),
+        Ok(found) if found.is_file() && read_table(path).is_ok() => Ok(crate::file::read_text(path).ok()),
+        Ok(_) => Err(CliError::OutputIsNoTable { path: path.to_owned(), what: "file with a table of mutants" }),
+        Err(_) => Ok(None),
     }
 }
 

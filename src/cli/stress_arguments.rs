@@ -83,7 +83,7 @@ pub struct StressArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub of: Vec<String>,
     /// And of so many of the others, drawn by --seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub sample: Option<u64>,
     /// Detectors to ask [default: all that need no GPU, with --device cuda all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]

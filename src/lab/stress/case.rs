@@ -235,6 +235,8 @@ impl Case {
             () if is_longer && blocks == Blocks::Persistent => {
                 Disturbance::Pause { block: 0, after_points: 0, switches: PAUSE_OF_A_TILE * (200 + draw.below(tiles)) }
             }
+            // Without it whoever comes late may find the one prefix at the far end of its first window.
+            () if waits && draw.percent(30) => Disturbance::None,
             () if waits => Disturbance::Pause { block: 0, after_points: 1, switches: 600 * tiles },
             () if kind == Some(Kind::Protocol) => Disturbance::None,
             () => match draw.below(20) {

@@ -76,7 +76,14 @@ impl Row {
 
     /// Whether the verdict is the one that the mutant's kind asks for.
     pub fn is_right(&self) -> bool {
-        (self.kind == Kind::Harmless) == (self.verdict == MutantOutcome::Survived)
+        match self.kind {
+            // Nobody who has not looked can have let it pass.
+            Kind::Harmless => {
+                let passed = self.detectors.values().any(|cell| matches!(cell, Cell::Survived { .. }));
+                passed && self.verdict == MutantOutcome::Survived
+            }
+            _ => self.verdict == MutantOutcome::Killed,
+        }
     }
 }
 
@@ -140,6 +147,11 @@ impl KillTable {
         {
             return Err(TableError::Twice(twice.to_owned()));
         }
+        const LONGEST_NAME: usize = 200;
+        if let Some(row) = self.mutants.iter().find(|row| row.name.len() > LONGEST_NAME) {
+            let (name, reason) = (row.name.chars().take(20).collect(), "no mutant has so long a name".to_owned());
+            return Err(TableError::Impossible { name, reason });
+        }
         self.check_cells("the kernels as they are", &self.unmutated)?;
         self.mutants.iter().try_for_each(|row| {
             self.check_cells(&row.name, &row.detectors)?;
@@ -156,6 +168,9 @@ impl KillTable {
         if let Some(detector) = cells.keys().find(|detector| !self.detectors.contains(detector)) {
             return impossible(format!("{} is no column of the table", detector.name()));
         }
+        if cells.values().any(|cell| matches!(cell, Cell::Survived { runs: 0, .. })) {
+            return impossible("it survived a detector that ran nothing".to_owned());
+        }
         let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
         match cells.values().filter_map(Cell::seconds).find(|&seconds| !is_time(seconds)) {
             Some(seconds) => impossible(format!("a detector took {seconds} s")),
@@ -163,11 +178,35 @@ impl KillTable {
         }
     }
 
-    /// Takes the columns and the rows that this table has not from another one.
+    /// Takes the columns, rows and fields that this table has not from another one.
     pub fn add(&mut self, other: &Self) {
+        let from = || {
+            let date = other.date.get(..10).unwrap_or(&other.date);
+            format!("{}, {date}, commit {}", other.command, other.git_commit.as_deref().unwrap_or("unknown"))
+        };
+        let is_unknown = |cell: Option<&Cell>| cell.is_none_or(|cell| matches!(cell, Cell::NotRun { .. }));
+        for (&detector, theirs) in &other.unmutated {
+            // Who has raised a false alarm once may kill anything, here too.
+            let shares = self.detectors.contains(&detector);
+            if shares && (theirs.is_killed() || is_unknown(self.unmutated.get(&detector))) {
+                self.unmutated.insert(detector, theirs.clone());
+            }
+        }
+        for row in &mut self.mutants {
+            let Some(theirs) = other.mutants.iter().find(|theirs| theirs.name == row.name) else { continue };
+            for &detector in &self.detectors {
+                let theirs = theirs.detectors.get(&detector).filter(|cell| !matches!(cell, Cell::NotRun { .. }));
+                if let Some(theirs) = theirs.filter(|_| is_unknown(row.detectors.get(&detector))) {
+                    row.set(detector, theirs.clone());
+                }
+            }
+        }
         let missing = || Cell::NotRun { why: "not in the table that it is from".to_owned() };
         let is_new = |row: &&Row| self.mutants.iter().all(|mine| mine.name != row.name);
         let rows: Vec<Row> = other.mutants.iter().filter(is_new).cloned().collect();
+        if !rows.is_empty() {
+            self.machine.entry("other rows".to_owned()).or_insert_with(from);
+        }
         for mut row in rows {
             for &detector in self.detectors.iter().filter(|detector| !other.detectors.contains(detector)) {
                 row.set(detector, missing());
@@ -180,11 +219,7 @@ impl KillTable {
                 continue;
             }
             self.detectors.push(detector);
-            let date = other.date.get(..10).unwrap_or(&other.date);
-            let commit = other.git_commit.as_deref().unwrap_or("unknown");
-            self.machine
-                .entry(format!("column {}", detector.row().column))
-                .or_insert_with(|| format!("{}, {date}, commit {commit}", other.command));
+            self.machine.entry(format!("column {}", detector.row().column)).or_insert_with(from);
             if let Some(cell) = other.unmutated.get(&detector) {
                 self.unmutated.insert(detector, cell.clone());
             }
@@ -470,5 +505,32 @@ mod tests {
             assert_ne!(mine, theirs, "{}", row.name);
         }
         KillTable::from_json(&serde_json::to_string(&part).expect("JSON")).expect("it is one");
+    }
+
+    #[test]
+    fn what_was_not_run_now_is_kept_from_before_and_a_false_alarm_stays_one() {
+        let mut before = table();
+        before.mutants.sort_by_key(|row| row.kind);
+        let mut now = before.clone();
+        let name = DetectorName::WeakMemory;
+        for row in &mut now.mutants {
+            row.set(name, Cell::NotRun { why: "interrupted".to_owned() });
+        }
+        now.unmutated.insert(name, Cell::NotRun { why: "interrupted".to_owned() });
+        now.add(&before);
+        assert!(now.mutants == before.mutants && now.unmutated == before.unmutated);
+        let mut alarmed = table();
+        let killed = before.mutants.iter().flat_map(|row| row.detectors.values()).find(|cell| cell.is_killed());
+        alarmed.unmutated.insert(name, killed.expect("one of all").clone());
+        now.add(&alarmed);
+        assert_eq!(now.false_alarms().count(), 1);
+    }
+
+    #[test]
+    fn nobody_lets_a_harmless_variant_pass_without_looking() {
+        let mut unseen = table();
+        let row = unseen.mutants.iter_mut().find(|row| row.kind == Kind::Harmless).expect("there are some");
+        row.set(DetectorName::WeakMemory, Cell::NotModelled { why: String::new() });
+        assert!(!unseen.is_right());
     }
 }
