@@ -363,6 +363,7 @@ strategies! {
             windows: Windows { cpu_tiles_of_more: (330, 60), percent: 6, ..UNTILED.stress.windows },
             ..UNTILED.stress
         },
+        is_modelled: true,
         ..ONE_LAUNCH
     }
     /// One thread block cluster takes a tile a block, and its blocks meet through distributed shared memory: for

@@ -12,7 +12,8 @@
 //!   strong write. *Acquire pattern*: a strong read with a later acquire read of the location, or with a later fence,
 //!   or an acquire read alone. The read of a reduction (`red`) makes no pattern with a fence.
 //! - *synchronizes*: a release pattern whose write is observed by the read of an acquire pattern, the first and
-//!   the last operation being morally strong; `fence.sc` in Fence-SC order; arrival and departure of a barrier.
+//!   the last operation being morally strong; `fence.sc` in Fence-SC order; arrival and departure of a barrier; an
+//!   arrival at an mbarrier that releases, and a wait for the phase in which it counts that acquires.
 //! - *base causality order*: program order, synchronizes, and what follows from both in turn. *Causality order*:
 //!   base causality between overlapping operations, also behind one step of observation.
 //! - *coherence order*: a partial order of overlapping writes, total where they are morally strong or in causality
@@ -335,10 +336,19 @@ impl<'a> Frame<'a> {
             if let (EventKind::Read, Some(write)) = (event.kind, event.partner) {
                 state.observation.add(first, write);
             }
-            let EventKind::Arrive(number, time) = event.kind else { continue };
             for (second, other) in events.iter().enumerate() {
                 let (here, there) = (program.threads[event.thread].place, program.threads[other.thread].place);
-                if other.kind == EventKind::Depart(number, time) && here.reaches(Scope::Cta, there) {
+                let synchronizes = match (event.kind, other.kind) {
+                    (EventKind::Arrive(number, time), EventKind::Depart(same, then)) => {
+                        (number, time) == (same, then) && here.reaches(Scope::Cta, there)
+                    }
+                    (EventKind::PhaseArrival(phase), EventKind::PhaseWait(same)) => {
+                        let orders = event.semantics.releases() && other.semantics.acquires();
+                        phase == same && orders && here.reaches(event.scope, there) && there.reaches(other.scope, here)
+                    }
+                    _ => false,
+                };
+                if synchronizes {
                     state.base.add(first, second);
                 }
             }
@@ -662,6 +672,11 @@ impl Execution<'_> {
     /// Whether overlapping operations are in causality order.
     pub fn causes(&self, first: usize, second: usize) -> bool {
         self.cause[first] & bit(second) != 0
+    }
+
+    /// Whether base causality order has the one before the other, whatever they touch.
+    pub fn precedes(&self, first: usize, second: usize) -> bool {
+        self.state.base.has(first, second)
     }
 
     /// Whether overlapping writes are in coherence order.

@@ -27,7 +27,8 @@ pub enum ExtractError {
     Instruction { line: usize, text: String, reason: &'static str },
 }
 
-/// Reads the protocol of a single-pass kernel, `lookback`, `chained` or `one_wave`, from its PTX.
+/// Reads the protocol of a single-pass kernel, `lookback`, `chained`, `one_wave` or `lookahead` (for compute capability
+/// 9.0 and later, where its barriers are mbarriers), from its PTX.
 ///
 /// # Errors
 /// When the text has no line information or is not such a kernel.
@@ -39,7 +40,7 @@ pub fn extract(ptx: &str) -> Result<Sequences, ExtractError> {
     let protocol = Protocol::ALL
         .into_iter()
         .find(|protocol| text.has_function(&["scan", protocol.name]))
-        .ok_or(ExtractError::Missing { what: "function scan::lookback, scan::chained or scan::one_wave" })?;
+        .ok_or(ExtractError::Missing { what: "function scan of a single-pass kernel" })?;
     let layout = Layout::ALL
         .into_iter()
         .find(|layout| text.has_function(&[layout.name(), "publish"]))
@@ -47,10 +48,10 @@ pub fn extract(ptx: &str) -> Result<Sequences, ExtractError> {
     Extraction { text: &text, protocol, layout }.run()
 }
 
-struct Extraction<'a> {
-    text: &'a Text,
+pub(super) struct Extraction<'a> {
+    pub text: &'a Text,
     protocol: Protocol,
-    layout: Layout,
+    pub layout: Layout,
 }
 
 /// Instructions that one call of a function was inlined to.
@@ -122,7 +123,16 @@ impl<'a> Extraction<'a> {
         };
         let in_function =
             |name: &str| interesting().filter(|i| i.frame(&["scan", name]).is_some()).collect::<Vec<&Instruction>>();
-        let start = in_function("start_tile");
+        let is_staying = self.protocol == Protocol::LOOK_AHEAD;
+        let tasks = ["fetch_tiles", "publish_aggregates", "find_prefixes", "scan_tiles_ahead"];
+        let has_task = |i: &Instruction| tasks.iter().any(|name| i.frame(&["scan", name]).is_some());
+        let start: Vec<&Instruction> = if is_staying {
+            // A fence between proxies orders nothing here.
+            let is_first = |i: &&Instruction| !has_task(i) && !i.has("proxy");
+            in_function(self.protocol.name).into_iter().filter(is_first).collect()
+        } else {
+            in_function("start_tile")
+        };
         let is_invalidate = |i: &Instruction| i.frame(&[self.layout.name(), "invalidate"]).is_some();
         let finish: Vec<&Instruction> = in_function("finish_tile").into_iter().filter(|i| !is_invalidate(i)).collect();
         let counted = finish.iter().position(|i| matches!(i.base(), "atom" | "red"));
@@ -131,11 +141,12 @@ impl<'a> Extraction<'a> {
         let finish_line = finish[counted].line;
         let is_load = |i: &Instruction| i.base() == "ld" && i.has("shared");
         let hand_over: Vec<&Instruction> = interesting()
-            .filter(|i| i.line > last_publish && i.line < finish_line && kernel(i) && !is_load(i))
+            .filter(|i| !is_staying && i.line > last_publish && i.line < finish_line && kernel(i) && !is_load(i))
             .collect();
         // The prefix is read behind the barrier, before the count or after it.
         let result: Vec<&Instruction> = interesting()
-            .filter(|i| i.line > last_publish && kernel(i) && i.has("shared") && (is_load(i) || i.line > finish_line))
+            .filter(|i| !is_staying && i.line > last_publish && kernel(i) && i.has("shared"))
+            .filter(|i| is_load(i) || i.line > finish_line)
             .collect();
         // Which word is which: the ticket is what the start adds to, and so on.
         let offset = |instruction: Option<&&Instruction>| instruction.and_then(|i| self.counter_offset(i));
@@ -160,6 +171,7 @@ impl<'a> Extraction<'a> {
             invalidate,
             resets: steps(&finish[counted + 1..])?,
             result: steps(&result)?,
+            ring: is_staying.then(|| super::ring::extract(self)).transpose()?,
         })
     }
 
@@ -333,6 +345,20 @@ impl<'a> Extraction<'a> {
             }
             _ => return Err(error(instruction, "no instruction of the protocol")),
         };
+        let (semantics, scope) = self.order_of(instruction);
+        Ok(Step {
+            kind,
+            role,
+            semantics,
+            scope,
+            opcode: instruction.opcode.join("."),
+            source: self.source(instruction),
+        })
+    }
+
+    /// What an access, a fence or a block barrier orders, and whom it reaches.
+    pub fn order_of(&self, instruction: &Instruction) -> (Semantics, Scope) {
+        let base = instruction.base();
         let is_strong = instruction
             .opcode
             .iter()
@@ -343,9 +369,9 @@ impl<'a> Extraction<'a> {
             Semantics::Acquire
         } else if instruction.has("release") {
             Semantics::Release
-        } else if matches!(kind, StepKind::Fence(_)) {
+        } else if matches!(base, "fence" | "membar") {
             Semantics::AcquireRelease
-        } else if is_strong || kind == StepKind::Update {
+        } else if is_strong || matches!(base, "atom" | "red") {
             Semantics::Relaxed
         } else {
             Semantics::Weak
@@ -359,7 +385,12 @@ impl<'a> Extraction<'a> {
         } else {
             Scope::Gpu
         };
-        let source = instruction
+        (semantics, scope)
+    }
+
+    /// Where an instruction stands in the source, outermost call first.
+    pub fn source(&self, instruction: &Instruction) -> String {
+        instruction
             .frames
             .iter()
             .rev()
@@ -370,12 +401,11 @@ impl<'a> Extraction<'a> {
                 format!("{function} ({name}:{})", frame.location.line)
             })
             .collect::<Vec<_>>()
-            .join(" > ");
-        Ok(Step { kind, role, semantics, scope, opcode: instruction.opcode.join("."), source })
+            .join(" > ")
     }
 }
 
-fn error(instruction: &Instruction, reason: &'static str) -> ExtractError {
+pub(super) fn error(instruction: &Instruction, reason: &'static str) -> ExtractError {
     ExtractError::Instruction { line: instruction.line, text: instruction.text(), reason }
 }
 
@@ -403,7 +433,7 @@ fn is_payload(instruction: &Instruction) -> bool {
 }
 
 /// Bytes of one element, and the number of elements.
-fn width(instruction: &Instruction) -> Result<(u32, u32), ExtractError> {
+pub(super) fn width(instruction: &Instruction) -> Result<(u32, u32), ExtractError> {
     let elements = if instruction.has("v2") {
         2
     } else if instruction.has("v4") {

@@ -154,19 +154,25 @@ fn is_strong(step: &Step) -> bool {
     step.semantics != Semantics::Weak && step.scope != Scope::Cta
 }
 
-/// An atomic, and a cell by which loom finds accesses to it that are not ordered as they must be.
+/// An atomic, and cells by which loom finds accesses to it that are not ordered as they must be.
 struct Location {
     value: AtomicU64,
     guard: UnsafeCell<()>,
+    /// Read by loads that are not strong, which race with every store; written by all stores. No two threads store to one
+    /// location but for the clean-up, which all must come before.
+    plain: UnsafeCell<()>,
 }
 
 impl Location {
     fn new(value: u64) -> Self {
-        Self { value: AtomicU64::new(value), guard: UnsafeCell::new(()) }
+        Self { value: AtomicU64::new(value), guard: UnsafeCell::new(()), plain: UnsafeCell::new(()) }
     }
 
     fn load(&self, step: &Step) -> u64 {
         self.guard.with(|_| ());
+        if !is_strong(step) {
+            self.plain.with(|_| ());
+        }
         self.value.load(ordering(step, true))
     }
 
@@ -176,6 +182,7 @@ impl Location {
         } else {
             self.guard.with_mut(|_| ());
         }
+        self.plain.with_mut(|_| ());
         self.value.store(value, ordering(step, false));
     }
 

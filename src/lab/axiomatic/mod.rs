@@ -8,6 +8,7 @@
 //! | [`litmus`] | tests with published verdicts, which the search must reproduce |
 //! | `ptx`, `address` | the instructions of a kernel, and what their registers hold |
 //! | [`sequences`], [`extract`] | the protocol of a kernel, as steps and read from its PTX |
+//! | `ring`, `look_ahead` | the same for the warps of a block of `lookahead`: their steps, and the programs |
 //! | [`protocol`] | the programs made of it, and what each execution must keep |
 //! | [`platform`] | order and operands of the instructions that only a GPU runs: fences, barriers and copies |
 //! | [`arithmetic`] | what such instructions compute, for a warp |
@@ -29,10 +30,12 @@ pub mod arithmetic;
 pub mod axioms;
 pub mod extract;
 pub mod litmus;
+mod look_ahead;
 pub mod loom_model;
 pub mod platform;
 pub mod program;
 pub mod protocol;
 mod ptx;
+mod ring;
 pub mod sequences;
 pub mod skeleton;

@@ -34,15 +34,15 @@ pub fn check_ptx(ptx: &str, has_programmatic_launch: bool) -> Platform {
 }
 
 /// Which instruction can come behind which.
-struct Graph {
-    after: Vec<Vec<usize>>,
+pub(super) struct Graph {
+    pub(super) after: Vec<Vec<usize>>,
     before: Vec<Vec<usize>>,
     /// Where branches lead.
     targets: BTreeSet<usize>,
 }
 
 impl Graph {
-    fn new(text: &Text) -> Self {
+    pub(super) fn new(text: &Text) -> Self {
         let count = text.instructions.len();
         let mut graph =
             Self { after: vec![Vec::new(); count], before: vec![Vec::new(); count], targets: BTreeSet::new() };

@@ -160,6 +160,9 @@ impl Expression {
     }
 }
 
+/// The first number of a barrier that is none of the block's 16: one for each warp.
+pub const WARP_BARRIERS: u32 = 16;
+
 /// A value that nothing right is ever made of: memory before anything is written, and all that comes of it.
 pub const POISON: u64 = u64::MAX;
 
@@ -210,6 +213,15 @@ pub enum Operation {
     CompareExchange(Expression, Expression),
 }
 
+/// One phase of one mbarrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Phase {
+    /// Which barrier, by a number of the program's choice.
+    pub barrier: usize,
+    /// Which of its phases, from 0.
+    pub number: usize,
+}
+
 /// One step of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
@@ -222,8 +234,13 @@ pub enum Statement {
     Update { access: Access, into: Option<Register>, operation: Operation, label: String },
     /// `fence.sc` if it is `sequential`, else `fence.acq_rel`.
     Fence { sequential: bool, scope: Scope },
-    /// `bar.sync`: all threads of the block that execute one with this number meet, each time.
+    /// `bar.sync`, or from [`WARP_BARRIERS`] on `bar.warp.sync`: all threads of the block that execute one with this
+    /// number meet, each time.
     Barrier { number: u32 },
+    /// An arrival at a barrier in shared memory (mbarrier), which counts in that phase of it.
+    Arrive { phase: Phase, semantics: Semantics, scope: Scope, label: String },
+    /// A wait that ends because that phase is over: all arrivals that count in it have come.
+    Wait { phase: Phase, semantics: Semantics, scope: Scope, label: String },
     /// A register computed from others.
     Set { register: Register, value: Expression },
     /// One way if the condition is not 0, or the other.

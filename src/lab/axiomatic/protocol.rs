@@ -6,7 +6,8 @@
 //! - [`Part::Composition`]: one launch. Tile 0 publishes its prefix; each other tile publishes its aggregate, looks
 //!   back lane by lane (a lane a thread, results shuffled) until it meets a prefix, and publishes its own. With one
 //!   wave each tile publishes its aggregate alone and reads those of all tiles before it, a lane a tile. The prefix
-//!   that each tile computes is that of all tiles before it, each once and in order; nothing is in a data race.
+//!   that each tile computes is that of all tiles before it, each once and in order; nothing is in a data race. All of
+//!   it with a window that holds all tiles, and again with one of [`NARROW_WINDOW`] lanes.
 //! - [`Part::HandOver`]: the same, then the end of a launch at the largest epoch. Every access to a descriptor comes
 //!   before the clean-up of that descriptor in causality order, and nothing is in coherence order behind it.
 //! - [`Part::Counters`]: no two blocks take one ticket, no two are counted done by one number, no block sees the
@@ -24,10 +25,18 @@ use super::program::{
 };
 use super::sequences::{Counter, Layout, Role, Sequences, Status, Step, StepKind};
 use super::skeleton::EventKind;
+use super::{look_ahead, sequences::RingBarrier};
 use crate::names::named;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
+
+/// Lanes of the narrow window: few, so that few tiles take several windows.
+pub const NARROW_WINDOW: usize = 2;
+
+/// With more tiles the clean-up is looked at with the wide window alone: what lanes beyond a prefix find multiplies with
+/// the orders in which blocks count themselves.
+const NARROW_HAND_OVER: usize = 4;
 
 /// Why a protocol cannot be checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -186,10 +195,11 @@ fn check_part_while(
             Ok(if report.violation.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         match part {
-            Part::Composition => {
-                for_all_look_backs(sequences, tiles, &mut |look_back| run(Model::composition(sequences, &look_back)))?
-            }
-            Part::HandOver => for_all_look_backs(sequences, tiles, &mut |look_back| {
+            _ if sequences.ring.is_some() => look_ahead::for_all(sequences, tiles, part, &mut run)?,
+            Part::Composition => for_all_look_backs(sequences, tiles, part, &mut |look_back| {
+                run(Model::composition(sequences, &look_back))
+            })?,
+            Part::HandOver => for_all_look_backs(sequences, tiles, part, &mut |look_back| {
                 for last in 0..tiles {
                     if run(Model::hand_over(sequences, &look_back, last))?.is_break() {
                         return Ok(ControlFlow::Break(()));
@@ -224,6 +234,11 @@ fn check_part_while(
 fn structure(sequences: &Sequences, part: Part) -> Option<Violation> {
     let resets = |counter| sequences.resets.iter().any(|step| step.role == Role::Counter(counter));
     let hands_out_tickets = sequences.start.iter().any(|step| step.role == Role::Counter(Counter::Ticket));
+    if let (Part::Block, Some(ring)) = (part, &sequences.ring)
+        && let Some(what) = look_ahead::miscounted(ring)
+    {
+        return Some(Violation { what, execution: Vec::new() });
+    }
     let what = match part {
         Part::HandOver if sequences.invalidate.is_empty() => "nothing clears the descriptors at the epoch's wrap",
         Part::Counters if hands_out_tickets && !resets(Counter::Ticket) => "nothing resets the ticket",
@@ -238,23 +253,36 @@ fn structure(sequences: &Sequences, part: Part) -> Option<Violation> {
 #[derive(Debug, Clone)]
 struct LookBack {
     read: usize,
+    /// Lanes of a window.
+    width: usize,
     /// By tile: how many aggregates it takes before it meets a prefix. Nothing for tile 0, nor where no tile
     /// publishes a prefix: then it takes all aggregates there are.
     stops: Vec<usize>,
+}
+
+/// The windows that a launch of so many tiles is looked at with: one that holds them all, and a narrow one.
+pub(super) fn widths(tiles: usize) -> impl Iterator<Item = usize> {
+    let narrow = (tiles > NARROW_WINDOW + 1).then_some(NARROW_WINDOW);
+    [Some(tiles.max(1)), narrow].into_iter().flatten()
 }
 
 /// Calls `run` with every way for every read of the kernel.
 fn for_all_look_backs(
     sequences: &Sequences,
     tiles: usize,
+    part: Part,
     run: &mut dyn FnMut(LookBack) -> Result<ControlFlow<()>, CheckError>,
 ) -> Result<(), CheckError> {
     let waits_for_either = sequences.protocol.statuses.len() > 1 && sequences.publish(Status::Aggregate).is_some();
     let choices = |tile: usize| if waits_for_either { tile.max(1) } else { 1 };
-    for read in 0..sequences.reads.len() {
+    // A chain reads one descriptor a tile.
+    let is_narrow_too =
+        sequences.protocol.reads(Status::Aggregate) && (part != Part::HandOver || tiles <= NARROW_HAND_OVER);
+    let widths = widths(tiles).take(if is_narrow_too { 2 } else { 1 });
+    for (read, width) in widths.flat_map(|width| (0..sequences.reads.len()).map(move |read| (read, width))) {
         let mut stops = vec![0; tiles];
         loop {
-            if run(LookBack { read, stops: stops.clone() })?.is_break() {
+            if run(LookBack { read, width, stops: stops.clone() })?.is_break() {
                 return Ok(());
             }
             // The next way, counted in digits of as many values as the tile has choices.
@@ -268,7 +296,7 @@ fn for_all_look_backs(
 
 /// What a cell holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
+pub(super) enum Meaning {
     Tag,
     Value,
     Number,
@@ -276,36 +304,38 @@ enum Meaning {
 
 /// The memory of one tile's descriptor.
 #[derive(Debug, Clone)]
-enum Descriptor {
+pub(super) enum Descriptor {
     Packed(Object),
     Split { tag: Object, slots: Vec<Object> },
 }
 
 /// What must hold.
 #[derive(Debug, Clone)]
-enum Requirement {
+pub(super) enum Requirement {
     /// A register holds a value.
     Register { register: Register, value: u64, what: String },
     /// Registers differ from each other.
     Different { registers: Vec<Register>, what: &'static str },
     /// All accesses to a cell come before the last ones, which are stores of that thread.
     ClearedBy { cell: usize, thread: usize, what: String },
+    /// Each arrival at an mbarrier counts in the phase that the program says, and each wait is for it.
+    Phases,
     /// A cell ends with a value.
     Final { cell: usize, value: u64, what: &'static str },
 }
 
 const INVALID: u64 = 0;
 
-struct Model<'a> {
-    sequences: &'a Sequences,
-    program: Program,
+pub(super) struct Model<'a> {
+    pub sequences: &'a Sequences,
+    pub program: Program,
     meanings: Vec<Meaning>,
     descriptors: Vec<Descriptor>,
-    requirements: Vec<Requirement>,
+    pub requirements: Vec<Requirement>,
 }
 
 impl<'a> Model<'a> {
-    fn new(sequences: &'a Sequences) -> Self {
+    pub fn new(sequences: &'a Sequences) -> Self {
         Self {
             sequences,
             program: Program::default(),
@@ -315,13 +345,13 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn object(&mut self, name: String, cells: &[(u64, Meaning)]) -> Object {
+    pub fn object(&mut self, name: String, cells: &[(u64, Meaning)]) -> Object {
         self.meanings.extend(cells.iter().map(|(_, meaning)| *meaning));
         self.program.object(name, cells.iter().map(|(value, _)| *value).collect(), false)
     }
 
     /// Descriptors as a launch finds them: tags of no tile of this epoch, values of nobody.
-    fn with_descriptors(mut self, tiles: usize) -> Self {
+    pub fn with_descriptors(mut self, tiles: usize) -> Self {
         for tile in 0..tiles {
             let value = (POISON, Meaning::Value);
             let tag = (INVALID, Meaning::Tag);
@@ -341,12 +371,12 @@ impl<'a> Model<'a> {
         self
     }
 
-    fn access(step: &Step, object: Object, first: u8, cells: u8, elements: u8) -> Access {
+    pub fn access(step: &Step, object: Object, first: u8, cells: u8, elements: u8) -> Access {
         Access { object, first, cells, elements, semantics: step.semantics, scope: step.scope }
     }
 
     /// A fence or barrier.
-    fn order(step: &Step) -> Option<Statement> {
+    pub fn order(step: &Step) -> Option<Statement> {
         match step.kind {
             StepKind::Fence(sequential) => Some(Statement::Fence { sequential, scope: step.scope }),
             StepKind::Barrier(number) => Some(Statement::Barrier { number }),
@@ -355,7 +385,7 @@ impl<'a> Model<'a> {
     }
 
     /// Stores to a descriptor: the steps of `publish` or of `invalidate`.
-    fn store(&self, steps: &[Step], tile: usize, status: Option<Status>, value: &Expression) -> Vec<Statement> {
+    pub fn store(&self, steps: &[Step], tile: usize, status: Option<Status>, value: &Expression) -> Vec<Statement> {
         let tag = Expression::Constant(status.map_or(INVALID, Status::tag));
         let name = match status {
             Some(Status::Aggregate) => "publish aggregate",
@@ -385,8 +415,34 @@ impl<'a> Model<'a> {
             .collect()
     }
 
+    /// A read that nobody waits for: of any status, and of the value only if there is one.
+    fn glance(&mut self, steps: &[Step], tile: usize) -> Vec<Statement> {
+        let read = |model: &mut Self, status| model.read(steps, tile, status).0;
+        let (aggregate, prefix) = (read(self, Status::Aggregate), read(self, Status::Prefix));
+        // Both are the same up to where the one that came with a status waits for it.
+        let Some(asked) = aggregate.iter().position(|statement| matches!(statement, Statement::Await(_))) else {
+            return Vec::new();
+        };
+        let Statement::Await(condition) = &aggregate[asked] else { return Vec::new() };
+        let loads = |statements: &[Statement]| {
+            statements.iter().filter(|s| matches!(s, Statement::Load { .. })).cloned().collect::<Vec<_>>()
+        };
+        let (mut statements, behind) = (aggregate[..asked].to_vec(), &aggregate[asked + 1..]);
+        if !loads(behind).is_empty() {
+            let Expression::Equal(tag, _) = condition else { return statements };
+            let is_prefix = Expression::Equal(tag.clone(), Box::new(Expression::Constant(Status::Prefix.tag())));
+            let otherwise = vec![Statement::If {
+                condition: is_prefix,
+                then: prefix.get(asked + 1..).unwrap_or_default().to_vec(),
+                otherwise: Vec::new(),
+            }];
+            statements.push(Statement::If { condition: condition.clone(), then: behind.to_vec(), otherwise });
+        }
+        statements
+    }
+
     /// A wait that ends with that status, and the value that it brings.
-    fn read(&mut self, steps: &[Step], tile: usize, status: Status) -> (Vec<Statement>, Expression) {
+    pub fn read(&mut self, steps: &[Step], tile: usize, status: Status) -> (Vec<Statement>, Expression) {
         let mut statements = Vec::new();
         let mut value = Expression::Constant(POISON);
         let descriptor = self.descriptors[tile].clone();
@@ -434,7 +490,7 @@ impl<'a> Model<'a> {
         (statements, value)
     }
 
-    fn thread(&mut self, block: usize, name: String, body: Vec<Statement>) -> usize {
+    pub fn thread(&mut self, block: usize, name: String, body: Vec<Statement>) -> usize {
         let number = u16::try_from(block).unwrap_or(u16::MAX);
         let place = Place { gpu: 0, cluster: number, cta: number };
         self.program.threads.push(Thread { name, place, body });
@@ -457,15 +513,21 @@ impl<'a> Model<'a> {
             }
             if tile > 0 {
                 let with_prefix = sequences.protocol.reads(Status::Prefix).then_some(stop);
-                let lanes = with_prefix.map_or(tile, |stop| stop + 1);
-                for lane in 0..lanes {
-                    let status = if with_prefix == Some(lane) { Status::Prefix } else { Status::Aggregate };
-                    let (statements, value) = self.read(steps, tile - 1 - lane, status);
-                    if lane > 0 {
-                        bodies.push(Vec::new());
-                    }
-                    bodies[lane].extend(statements);
+                let count = with_prefix.map_or(tile, |stop| stop + 1);
+                bodies.resize(count.min(look_back.width).max(1), Vec::new());
+                for back in 0..count {
+                    let status = if with_prefix == Some(back) { Status::Prefix } else { Status::Aggregate };
+                    let (statements, value) = self.read(steps, tile - 1 - back, status);
+                    bodies[back % look_back.width].extend(statements);
                     prefix = value.then(prefix);
+                }
+                if with_prefix.is_some() && look_back.width < look_back.stops.len() {
+                    // The lanes of the last window beyond the prefix read, too: whatever is there.
+                    for back in (count..tile).take_while(|back| back % look_back.width != 0) {
+                        bodies.resize(bodies.len().max(back % look_back.width + 1), Vec::new());
+                        let statements = self.glance(steps, tile - 1 - back);
+                        bodies[back % look_back.width].extend(statements);
+                    }
                 }
                 let register = self.program.register();
                 bodies[0].push(Statement::Set { register, value: prefix.clone() });
@@ -526,20 +588,25 @@ impl<'a> Model<'a> {
             }
             model.program.threads[numbers[0]].body.extend(body);
         }
-        for tile in 0..tiles {
-            let object = match model.descriptors[tile] {
-                Descriptor::Packed(object) => object,
-                Descriptor::Split { tag, .. } => tag,
-            };
-            let first = model.program.first_cell(object);
-            let cell = if sequences.layout == Layout::Split { first } else { first + 1 };
-            let what = format!("the descriptor of tile {tile}");
-            model.requirements.push(Requirement::ClearedBy { cell, thread: threads[last][0], what });
-        }
+        model.require_cleared(threads[last][0]);
         model
     }
 
-    fn update(step: &Step, object: Object, into: Register) -> Statement {
+    /// That a thread's clean-up comes behind all other accesses to the descriptors.
+    pub fn require_cleared(&mut self, thread: usize) {
+        for (tile, descriptor) in self.descriptors.iter().enumerate() {
+            let object = match descriptor {
+                Descriptor::Packed(object) => *object,
+                Descriptor::Split { tag, .. } => *tag,
+            };
+            let first = self.program.first_cell(object);
+            let cell = if self.sequences.layout == Layout::Split { first } else { first + 1 };
+            let what = format!("the descriptor of tile {tile}");
+            self.requirements.push(Requirement::ClearedBy { cell, thread, what });
+        }
+    }
+
+    pub fn update(step: &Step, object: Object, into: Register) -> Statement {
         Statement::Update {
             access: Self::access(step, object, 0, 1, 1),
             into: Some(into),
@@ -549,7 +616,7 @@ impl<'a> Model<'a> {
     }
 
     /// Every block takes a number from a counter.
-    fn numbers(sequences: &'a Sequences, blocks: usize, counter: Counter) -> Option<Self> {
+    pub fn numbers(sequences: &'a Sequences, blocks: usize, counter: Counter) -> Option<Self> {
         let steps = if counter == Counter::Ticket { &sequences.start } else { &sequences.finish };
         let step = steps.iter().find(|step| step.kind == StepKind::Update && step.role == Role::Counter(counter))?;
         let mut model = Self::new(sequences);
@@ -706,6 +773,11 @@ impl<'a> Model<'a> {
                         return Some(format!("{what}: {wrong}"));
                     }
                 }
+                Requirement::Phases => {
+                    if let Some(what) = Self::wrong_phase(execution) {
+                        return Some(what);
+                    }
+                }
                 Requirement::Final { cell, value, what } => {
                     if let Some(found) = execution.finals(*cell).into_iter().find(|found| found != value) {
                         return Some(format!("{what} may end as {found}"));
@@ -717,6 +789,35 @@ impl<'a> Model<'a> {
         let text = |event| execution.describe(event, &|cell, value| self.describe(cell, value));
         let kind = if race.mixed_size { "a data race of two sizes" } else { "a data race" };
         Some(format!("{kind} between [{}] and [{}]", text(race.first), text(race.second)))
+    }
+
+    /// An arrival that might count in the phase before, or a wait that the phase before the last one might end: what tells
+    /// the phases apart is that those before are over when a thread comes to the next one.
+    fn wrong_phase(execution: &Execution<'_>) -> Option<String> {
+        let events = execution.events();
+        // Whether an arrival comes before whatever its thread does behind the event.
+        let comes_before = |arrival: usize, event: usize| {
+            (0..events.len()).any(|earlier| {
+                events[earlier].thread == events[event].thread
+                    && events[earlier].position < events[event].position
+                    && (earlier == arrival || execution.precedes(arrival, earlier))
+            })
+        };
+        for (index, event) in events.iter().enumerate() {
+            let (EventKind::PhaseArrival(phase) | EventKind::PhaseWait(phase)) = event.kind else { continue };
+            for (before, other) in events.iter().enumerate() {
+                let EventKind::PhaseArrival(earlier) = other.kind else { continue };
+                if earlier.barrier == phase.barrier
+                    && earlier.number + 1 == phase.number
+                    && !comes_before(before, index)
+                {
+                    let name = RingBarrier::ALL[phase.barrier % RingBarrier::ALL.len()];
+                    let what = if matches!(event.kind, EventKind::PhaseWait(_)) { "a wait" } else { "an arrival" };
+                    return Some(format!("{what} for a phase of '{name}' may come while the phase before is not over"));
+                }
+            }
+        }
+        None
     }
 
     fn not_cleared(&self, execution: &Execution<'_>, cell: usize, thread: usize) -> Option<String> {

@@ -21,8 +21,11 @@ impl Protocol {
     /// Each tile reads the aggregates of all tiles before it.
     pub const ONE_WAVE: Self = Self { name: "one_wave", statuses: &[Status::Aggregate] };
 
+    /// The same by blocks that stay, whose warps have a task each and meet at barriers in shared memory.
+    pub const LOOK_AHEAD: Self = Self { name: "lookahead", statuses: &[Status::Aggregate] };
+
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::LOOK_BACK, Self::CHAINED, Self::ONE_WAVE];
+    pub const ALL: [Self; 4] = [Self::LOOK_BACK, Self::CHAINED, Self::ONE_WAVE, Self::LOOK_AHEAD];
 
     /// Whether a tile may wait for a descriptor of that status.
     pub fn reads(self, status: Status) -> bool {
@@ -105,6 +108,56 @@ named! {
     }
 }
 
+named! {
+    /// What the warps of a block of `lookahead` are there for.
+    pub enum Task as "task of a warp" {
+        /// Draws tickets and fetches tiles.
+        Producer = "producer",
+        /// Reduces a share of a tile and publishes the aggregate.
+        FirstReducer = "first reducer",
+        /// Reduces another share.
+        OtherReducer = "other reducer",
+        /// Reads the aggregates of all tiles, and ends the launch.
+        Finder = "finder",
+        /// Scans.
+        Scanner = "scanner",
+    }
+}
+
+named! {
+    /// A barrier of each stage of the ring of `lookahead`, in the order in which they are initialised.
+    pub enum RingBarrier as "barrier of the ring" {
+        /// The index of the tile is there.
+        Drawn = "drawn",
+        /// Index and elements are there.
+        Landed = "landed",
+        /// The totals of all shares but the first are there.
+        Reduced = "reduced",
+        /// And all prefixes.
+        Ready = "ready",
+        /// All of it has been read.
+        Drained = "drained",
+    }
+}
+
+named! {
+    /// What a stage of the ring of `lookahead` holds.
+    pub enum RingArray as "array of the ring" {
+        /// What stands left of a scanning warp.
+        WarpPrefix = "warp prefix",
+        /// The total of a share.
+        ShareTotal = "share total",
+        /// What stands left of a share.
+        SharePrefix = "share prefix",
+        /// What stands left of the tile.
+        TilePrefix = "tile prefix",
+        /// The index of the tile.
+        Tile = "tile index",
+        /// The tile.
+        Elements = "elements",
+    }
+}
+
 /// What a step touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -120,6 +173,10 @@ pub enum Role {
     Counter(Counter),
     /// What one thread of a block hands to the others in shared memory.
     Shared,
+    /// A barrier of the ring.
+    Phase(RingBarrier),
+    /// What a stage of the ring holds.
+    Ring(RingArray),
     /// Nothing: a fence or a barrier.
     Nothing,
 }
@@ -148,6 +205,16 @@ pub enum StepKind {
     Fence(bool),
     /// A block barrier with its number.
     Barrier(u32),
+    /// A barrier of the lanes of a warp.
+    WarpBarrier,
+    /// An arrival at a barrier of the ring.
+    Arrive,
+    /// A wait for the end of its phase.
+    Wait,
+    /// The place of `publish`, whose steps are [`Sequences::publishes`].
+    Publish,
+    /// The place of all calls of `read`, whose steps are [`Sequences::reads`].
+    Read,
 }
 
 /// One instruction of the protocol.
@@ -177,6 +244,8 @@ impl fmt::Display for Step {
             Role::Word { .. } => String::from(" word"),
             Role::Counter(counter) => format!(" {counter}"),
             Role::Shared => String::from(" shared"),
+            Role::Phase(barrier) => format!(" {barrier}"),
+            Role::Ring(array) => format!(" {array}"),
             Role::Nothing => String::new(),
         };
         write!(formatter, "{}{role}", self.opcode)
@@ -190,6 +259,25 @@ pub struct Publish {
     pub status: Status,
     /// Its instructions.
     pub steps: Vec<Step>,
+}
+
+/// What the warps of one block of `lookahead` do for each tile, in order. What one lane does for its warp is not told
+/// from what all do: stores, arrivals and updates are one lane's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ring {
+    /// By [`RingBarrier`]: after how many arrivals a phase is over. Nothing where it is no constant.
+    pub expected: Vec<Option<u32>>,
+    /// By [`Task`]: the steps of one tile.
+    pub rounds: Vec<Vec<Step>>,
+    /// What the finder does behind its last tile, before the count of finished blocks.
+    pub end: Vec<Step>,
+}
+
+impl Ring {
+    /// The steps of one tile.
+    pub fn round(&self, task: Task) -> &[Step] {
+        &self.rounds[task as usize]
+    }
 }
 
 /// The protocol of one kernel, as its PTX has it. All of it can be changed, to see what a change does.
@@ -215,6 +303,8 @@ pub struct Sequences {
     pub resets: Vec<Step>,
     /// How the block's threads load the prefix.
     pub result: Vec<Step>,
+    /// How the warps of a block meet, where each has a task of its own.
+    pub ring: Option<Ring>,
 }
 
 impl Sequences {

@@ -1,6 +1,8 @@
 //! The skeletons of a program's executions: the events of each way through its threads.
 
-use super::program::{Access, Expression, Operation, POISON, Program, Register, Scope, Semantics, Statement};
+use super::program::{
+    Access, Expression, Operation, POISON, Phase, Program, Register, Scope, Semantics, Statement, WARP_BARRIERS,
+};
 use std::collections::BTreeMap;
 
 /// What an event is.
@@ -16,6 +18,10 @@ pub enum EventKind {
     Arrive(u32, u32),
     /// The departure from it.
     Depart(u32, u32),
+    /// An arrival at an mbarrier, in that phase.
+    PhaseArrival(Phase),
+    /// The end of a wait for that phase.
+    PhaseWait(Phase),
 }
 
 /// One event of an execution.
@@ -25,7 +31,7 @@ pub struct Event {
     pub thread: usize,
     /// What it is.
     pub kind: EventKind,
-    /// What it orders. `AcquireRelease` for fences.
+    /// What it orders. `AcquireRelease` for fences and block barriers.
     pub semantics: Semantics,
     /// Whom it reaches.
     pub scope: Scope,
@@ -345,8 +351,15 @@ impl Partial {
                 let time = self.barriers.entry(*number).or_insert(0);
                 let now = *time;
                 *time += 1;
-                self.fence(thread, EventKind::Arrive(*number, now), Scope::Cta, "bar.sync (arrive)");
-                self.fence(thread, EventKind::Depart(*number, now), Scope::Cta, "bar.sync (depart)");
+                let name = if *number < WARP_BARRIERS { "bar.sync" } else { "bar.warp.sync" };
+                self.fence(thread, EventKind::Arrive(*number, now), Scope::Cta, &format!("{name} (arrive)"));
+                self.fence(thread, EventKind::Depart(*number, now), Scope::Cta, &format!("{name} (depart)"));
+            }
+            Statement::Arrive { phase, semantics, scope, label } => {
+                self.order(thread, EventKind::PhaseArrival(*phase), *semantics, *scope, label);
+            }
+            Statement::Wait { phase, semantics, scope, label } => {
+                self.order(thread, EventKind::PhaseWait(*phase), *semantics, *scope, label);
             }
             Statement::Set { register, value } => {
                 self.skeleton.definitions.insert(*register, Definition::Computed(value.clone()));
@@ -357,10 +370,15 @@ impl Partial {
     }
 
     fn fence(&mut self, thread: usize, kind: EventKind, scope: Scope, label: &str) {
+        self.order(thread, kind, Semantics::AcquireRelease, scope, label);
+    }
+
+    /// An event that touches no cell.
+    fn order(&mut self, thread: usize, kind: EventKind, semantics: Semantics, scope: Scope, label: &str) {
         self.skeleton.events.push(Event {
             thread,
             kind,
-            semantics: Semantics::AcquireRelease,
+            semantics,
             scope,
             cells: Vec::new(),
             values: Vec::new(),

@@ -50,7 +50,12 @@ impl OnModel {
         let step = plan.steps.iter().find(|step| step.uses_descriptors()).ok_or("no kernel of it uses descriptors")?;
         let variant = Variant { mutant, ..Variant::default() };
         let ptx = self.compiler.ptx(step.kernel, step.problem, &step.config, HOPPER, variant);
-        extract(&ptx.map_err(|error| text(&error))?).map_err(|error| text(&error))
+        let mut sequences = extract(&ptx.map_err(|error| text(&error))?).map_err(|error| text(&error))?;
+        if self.model == Model::Loom {
+            // There a tile is one thread: warps that meet are not seen, so a fault in how they do is none of its protocol.
+            sequences.ring = None;
+        }
+        Ok(sequences)
     }
 
     /// Executions of a model, and what is wrong in one of them.
@@ -91,8 +96,12 @@ impl OnModel {
         if mutant.is_some_and(Mutant::is_of_host) {
             return Cell::NotModelled { why: "the fault is in what the host does".to_owned() };
         }
-        // Nor are there barriers and loops: they need no look at the PTX.
-        if mutant.is_some_and(|mutant| mutant.rule.is_some() && mutant.kind != Kind::Ordering) {
+        // Nor are there barriers and loops, but for what the warps of look-ahead do: they need no look at the PTX.
+        let is_modelled = |mutant: &Mutant| {
+            let is_of_ring = mutant.kind == Kind::Barrier && mutant.file.ends_with("scan/lookahead.cuh");
+            mutant.rule.is_none() || mutant.kind == Kind::Ordering || is_of_ring && self.model == Model::Ptx
+        };
+        if mutant.is_some_and(|mutant| !is_modelled(mutant)) {
             return Cell::NotModelled { why: "only the order of the protocol's accesses is modelled".to_owned() };
         }
         let mut runs = 0;
