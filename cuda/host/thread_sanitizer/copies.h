@@ -2,9 +2,9 @@
 // Phases are as on the CPU device (`src/cpu/executor/copies.rs`).
 //
 // A copy and a store into another block land at a later switch, as accesses of fibers of their own, the engines, on
-// which no code runs. An engine knows what the asking thread knew when it asked, and its accesses are handed over by the
-// phase of the barrier alone: whoever does not wait for that has a race with them. A store hands over what its thread
-// knew, too, which is more than a GPU promises: an order that rests on that is not seen to be missing.
+// which no code runs. An engine knows what the asking thread knew when it asked, and its accesses are handed over by
+// the phase of the barrier alone: whoever does not wait for that has a race with them. A store hands over what its
+// thread knew, too, which is more than a GPU promises: an order that rests on that is not seen to be missing.
 //
 // A barrier is initialised by a write and used by reads, which nobody sees but ThreadSanitizer: to use it without an
 // order behind that is a race. The write is that of a fiber of the block's own, because a relaxed arrival at the
@@ -152,7 +152,7 @@ void put_under_way(fiber* self, landing what, const char* file, u32 line) {
           line);
   }
   if (under_way_count == under_way_limit) fault("more than %u copies under way at %s:%u", under_way_limit, file, line);
-  // A block's engines in turn, and none of another block's: what one engine does is ordered, and so is what it was told.
+  // A block's engines in turn, and none of another block's: all that one engine does and was told has an order.
   const u32 engines_of_block = engine_limit / (fiber_count / block_threads);
   const u32 first = static_cast<u32>(self->owner - blocks) * engines_of_block;
   what.engine = engines[first + self->owner->copies_asked++ % engines_of_block];
@@ -201,12 +201,16 @@ void copy_barrier_arrive(lookback_thread* thread, const void* address, const cha
   void* const call = __builtin_return_address(0);
   maybe_preempt();
   copy_barrier& barrier = used_barrier(fiber_of(thread), address, call, file, line);
-  if (++barrier.arrived > barrier.arrivals) fault("more arrivals than a barrier was initialised for, at %s:%u", file, line);
+  if (++barrier.arrived > barrier.arrivals) {
+    fault("more arrivals than a barrier was initialised for, at %s:%u", file, line);
+  }
   __tsan_release(&barrier.orders[barrier.phase & 1]);
   progress = true;
   complete_phase(barrier);
   // A phase for each tile, and those in which none is left.
-  if (barrier.phase > arguments.tiles + 2) fault("a barrier goes through %u phases, at %s:%u", barrier.phase, file, line);
+  if (barrier.phase > arguments.tiles + 2) {
+    fault("a barrier goes through %u phases, at %s:%u", barrier.phase, file, line);
+  }
 }
 
 void copy_barrier_expect(lookback_thread* thread, const void* address, u32 bytes, const char* file, u32 line) {
