@@ -7,6 +7,9 @@
 use super::{Form, Source};
 use std::ops::Range;
 
+/// Bytes of the kernel, and what is woven in there.
+pub type Woven = (Range<usize>, Form, String);
+
 /// What follows from a rule at one place.
 pub struct Derived {
     /// By function and what it does to what, numbered where the function has several.
@@ -20,7 +23,7 @@ pub struct Derived {
     /// What it is, in a few words.
     pub text: String,
     /// What is woven in.
-    pub edits: Vec<(Range<usize>, Form, String)>,
+    pub edits: Vec<Woven>,
 }
 
 /// What a rule does to each call of an operation.
@@ -122,7 +125,7 @@ fn derived(
     rule: &'static str,
     kind: &'static str,
     text: String,
-    edits: Vec<(Range<usize>, Form, String)>,
+    edits: Vec<Woven>,
 ) -> Derived {
     let name = format!("{}_{what}", function.replace("::", "_")).to_lowercase();
     Derived { name, function: function.to_owned(), kind, rule, text, edits }
@@ -198,7 +201,7 @@ impl Call {
     }
 
     /// What is woven in for a change; `None` where it cannot be.
-    fn edits(&self, source: &Source<'_>, change: &Change) -> Option<Vec<(Range<usize>, Form, String)>> {
+    fn edits(&self, source: &Source<'_>, change: &Change) -> Option<Vec<Woven>> {
         let text = |range: Range<usize>| source.text[range].to_owned();
         let around =
             |part: &Range<usize>, new: &str| text(self.whole.start..part.start) + new + &text(part.end..self.whole.end);
@@ -268,7 +271,7 @@ fn early(source: &Source<'_>, first: usize, last: usize, body: &Range<usize>) ->
 }
 
 /// The condition of the loop that begins with token `at`, as it is one round earlier; and what is looped.
-fn loop_a_round_short(source: &Source<'_>, at: usize) -> Option<((Range<usize>, Form, String), String)> {
+fn loop_a_round_short(source: &Source<'_>, at: usize) -> Option<(Woven, String)> {
     let word = |index: usize| source.word(index);
     if word(at) != "for" || word(at + 1) != "(" {
         return None;

@@ -153,7 +153,7 @@ impl Faults {
     ) -> Result<(), String> {
         let mut is_used = vec![false; self.remarks.len()];
         for rules::Derived { name, function, kind, rule, text, edits } in derived {
-            let is_by_hand = |(range, form, text): &(Range<usize>, Form, String)| {
+            let is_by_hand = |(range, form, text): &rules::Woven| {
                 let same = |place: &&Place| place.range == *range && place.form == *form && place.text == *text;
                 places.iter().find(same).and_then(|place| place.fault.as_ref())
             };
