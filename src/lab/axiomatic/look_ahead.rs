@@ -11,8 +11,8 @@
 //! stands in the program: the how-manieth of the warp. That it is so ([`Requirement::Phases`]) is checked with the rest.
 //! What another task orders besides is left out where it is not named: that makes executions more, not fewer.
 
+use super::model::{CheckError, Meaning, Model, Part, Requirement, widths};
 use super::program::{Expression, POISON, Phase, Register, Statement, WARP_BARRIERS, sequence_of, sequence_up_to};
-use super::protocol::{CheckError, Meaning, Model, Part, Requirement, widths};
 use super::sequences::{Counter, Ring, RingArray, RingBarrier, Role, Sequences, Status, Step, StepKind, Task};
 use crate::abi;
 use std::collections::BTreeMap;

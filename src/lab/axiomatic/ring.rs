@@ -6,10 +6,10 @@
 //! to the same again. Waits, arrivals' barriers of lanes and block barriers count only if every such way passes them: a
 //! wait that may be skipped orders nothing. Which barrier or array of the ring is meant is in the address.
 
-use super::extract::{ExtractError, Extraction, error, width};
 use super::platform::Graph;
 use super::program::{Scope, Semantics};
 use super::ptx::{Instruction, Text, immediate};
+use super::reader::{ExtractError, Extraction, error, width};
 use super::sequences::{Counter, Ring, RingArray, RingBarrier, Role, Step, StepKind, Task};
 use crate::abi;
 use std::collections::BTreeSet;
