@@ -255,7 +255,7 @@ fn estimate(detectors: &[DetectorName], mutants: usize, limits: &Limits) -> Stri
     let minutes = |seconds: f64| (mutants as f64 * seconds / 60.0).ceil().max(1.0);
     let most = limits.time.map_or(usual, |time| time.as_secs_f64().max(usual)) * detectors.len() as f64;
     format!(
-        "{} mutants, {} detectors: about {} min on two processors, {} where all would survive",
+        "{} mutants, {} detectors: about {} min on two processors, {} if all survived",
         HumanCount(mutants as u64),
         detectors.len(),
         minutes(usual),

@@ -1,28 +1,10 @@
 //! The faults that the kernels can be given on purpose: rows of `cuda/faults`, and what follows from the rules of
 //! `src/kernels/rules.rs`. `build.rs` weaves them into the kernels and lists them here.
 //!
-//! Its `when` is a list of `key=value[,value]` separated by blanks; what is absent is any:
-//!
-//! | key | values |
-//! |---|---|
-//! | `kind` | [`Kind`]; a harmless variant must not be reported |
-//! | `strategy` | by its name, for example `lookback,chained` |
-//! | `layout` | `packed-64`, `packed-128`, `split` |
-//! | `pattern` | `shuffle`, `hillis-steele`, `kogge-stone`, `brent-kung`, `sklansky`, `blelloch` |
-//! | `composition` | `scan-then-propagate`, `reduce-then-scan`, `block` |
-//! | `type` | `u8`, `u32`, …, among those of [`OPERATORS_WITH_MUTANTS`] |
-//! | `vt` | values a thread |
-//! | `mode` | `inclusive`, `exclusive`, `inclusive-minus-input` |
-//! | `need` | [`Need`]: more than the plain drawing gives |
+//! `when` says where a fault can show, as a list of `key=value[,value]` separated by blanks; docs/stress.md lists the keys.
 //!
 //! Faults of `cuda/faults/gpu` are of code that only a GPU runs ([`GpuFault`]): no schedule reaches them, and each names the
-//! check of the PTX that must see it. Theirs are
-//!
-//! | key | values |
-//! |---|---|
-//! | `check` | [`Check`] |
-//! | `strategy` | by its name |
-//! | `architecture` | compute capabilities, for example `7.5,9.0` |
+//! check of the PTX that must see it.
 
 use super::sources::scan_source;
 pub use crate::element::OPERATORS_WITH_MUTANTS;

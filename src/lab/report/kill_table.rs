@@ -180,7 +180,7 @@ pub(super) fn html(table: &KillTable, stem: &str, picture: &str) -> String {
     page.push_str(&facts(program.into_iter().chain(machine)));
     let by_kernel = table.by_rule(|row, _| kernel(row));
     if !by_kernel.is_empty() {
-        page.push_str("<h2>Beside each synchronisation, who would miss it</h2>\n");
+        page.push_str("<h2>Beside each synchronisation, vote and loop, who finds that it is broken</h2>\n");
     }
     for (file, rows) in &by_kernel {
         let _ = writeln!(page, "<h3><code>cuda/{}</code></h3>", escaped(file));

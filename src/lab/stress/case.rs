@@ -10,7 +10,7 @@ use crate::cpu::{BlockOrder, Pause};
 use crate::element::{Instance, Operator};
 use crate::kernels::mutant::{Kind, Mutant, Need, OPERATORS_WITH_MUTANTS};
 use crate::names::named;
-use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, Limit, Mode, TileOrder};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -209,7 +209,8 @@ impl Case {
         let workspace = if needs(Need::Wrap) { WorkspaceStart::Earlier } else { draw.of(WorkspaceStart::ALL) };
         let reverse = needs(Need::Reverse);
         let resident_blocks = if waits {
-            tiles as u32
+            // A misaligned array may begin one tile earlier.
+            tiles as u32 + 1
         } else if is_wide {
             draw.of(&[1, 2])
         } else if reverse {
@@ -267,7 +268,15 @@ impl Case {
             workspace,
             disturbance,
         };
-        Plan::new(&case.request).is_ok().then_some(case)
+        case.can_end().then_some(case)
+    }
+
+    /// Whether the launch is possible, and the kernels as they are end: who has a static tile id waits for blocks that are
+    /// not resident for ever.
+    pub(super) fn can_end(&self) -> bool {
+        let has_tickets = self.request.config.tile_order == TileOrder::Ticket;
+        let is_resident = |step: &Step| step.grid_blocks <= u64::from(self.resident_blocks);
+        Plan::new(&self.request).is_ok_and(|plan| has_tickets || plan.steps.iter().all(is_resident))
     }
 
     /// Tiles of the first launch, had the strategy any.
@@ -419,6 +428,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A misaligned array begins a tile earlier: 82 blocks wait here for one that finds no room among 81.
+    #[test]
+    fn static_tile_ids_have_room_for_all_blocks() {
+        let text = "mutant=none,strategy=lookback,type=u32,operator=min,mode=exclusive,layout=packed-64,pattern=shuffle,\
+                    composition=reduce-then-scan,vt=8,threads=64,in-place=false,input-offset=12,output-offset=0,n=41471,\
+                    order=static,memory=weak,seed=8304,resident=81,blocks=reverse,preemption=100,plain-points=false,\
+                    launches=1,epochs=0,workspace=zeros";
+        let case: Case = text.parse().expect("a case");
+        assert!(!case.can_end());
+        assert!(Case { resident_blocks: 82, ..case.clone() }.can_end());
+        let mut with_tickets = case;
+        with_tickets.request.config.tile_order = TileOrder::Ticket;
+        assert!(with_tickets.can_end());
     }
 
     #[test]

@@ -6,7 +6,6 @@ use super::detector::{Limits, NoMemory};
 use super::room::Room;
 use crate::cpu::{BlockOrder, most_stacks};
 use crate::kernels::mutant::{Mutant, Need};
-use crate::strategy::plan::Plan;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -216,7 +215,7 @@ fn steps(case: &Case) -> Vec<Case> {
     let mut try_case = |change: &dyn Fn(&mut Case)| {
         let mut smaller = case.clone();
         change(&mut smaller);
-        let is_possible = smaller.request.n > 0 && Plan::new(&smaller.request).is_ok();
+        let is_possible = smaller.request.n > 0 && smaller.can_end();
         if is_possible && smaller != *case && !steps.contains(&smaller) {
             steps.push(smaller);
         }

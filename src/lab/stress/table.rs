@@ -184,54 +184,42 @@ impl KillTable {
             let date = other.date.get(..10).unwrap_or(&other.date);
             format!("{}, {date}, commit {}", other.command, other.git_commit.as_deref().unwrap_or("unknown"))
         };
-        let is_unknown = |cell: Option<&Cell>| cell.is_none_or(|cell| matches!(cell, Cell::NotRun { .. }));
+        for &detector in other.detectors.iter().filter(|detector| !self.detectors.contains(detector)) {
+            self.machine.entry(format!("column {}", detector.row().column)).or_insert_with(from);
+        }
+        self.detectors.extend(&other.detectors);
+        self.detectors.sort_unstable();
+        self.detectors.dedup();
+        let rows = self.mutants.len();
+        for theirs in &other.mutants {
+            if self.mutants[..rows].iter().all(|mine| mine.name != theirs.name) {
+                self.mutants.push(Row { detectors: BTreeMap::new(), ..theirs.clone() });
+            }
+        }
+        if self.mutants.len() > rows {
+            self.machine.entry("other rows".to_owned()).or_insert_with(from);
+        }
+        self.mutants.sort_by_key(|row| row.kind);
+        let is_known = |cell: &Cell| !matches!(cell, Cell::NotRun { .. });
+        for row in &mut self.mutants {
+            let theirs = other.mutants.iter().find(|theirs| theirs.name == row.name);
+            for &detector in &self.detectors {
+                let mine = row.detectors.get(&detector);
+                let theirs = theirs.and_then(|theirs| theirs.detectors.get(&detector));
+                if mine.is_some_and(is_known) {
+                    continue;
+                }
+                let missing = || Cell::NotRun { why: "not in the table that it is from".to_owned() };
+                let cell = theirs.filter(|cell| is_known(cell)).or(mine).or(theirs).cloned().unwrap_or_else(missing);
+                row.set(detector, cell);
+            }
+        }
         for (&detector, theirs) in &other.unmutated {
             // Who has raised a false alarm once may kill anything, here too.
-            let shares = self.detectors.contains(&detector);
-            if shares && (theirs.is_killed() || is_unknown(self.unmutated.get(&detector))) {
+            if theirs.is_killed() || !self.unmutated.get(&detector).is_some_and(is_known) {
                 self.unmutated.insert(detector, theirs.clone());
             }
         }
-        for row in &mut self.mutants {
-            let Some(theirs) = other.mutants.iter().find(|theirs| theirs.name == row.name) else { continue };
-            for &detector in &self.detectors {
-                let theirs = theirs.detectors.get(&detector).filter(|cell| !matches!(cell, Cell::NotRun { .. }));
-                if let Some(theirs) = theirs.filter(|_| is_unknown(row.detectors.get(&detector))) {
-                    row.set(detector, theirs.clone());
-                }
-            }
-        }
-        let missing = || Cell::NotRun { why: "not in the table that it is from".to_owned() };
-        let is_new = |row: &&Row| self.mutants.iter().all(|mine| mine.name != row.name);
-        let rows: Vec<Row> = other.mutants.iter().filter(is_new).cloned().collect();
-        if !rows.is_empty() {
-            self.machine.entry("other rows".to_owned()).or_insert_with(from);
-        }
-        for mut row in rows {
-            for &detector in self.detectors.iter().filter(|detector| !other.detectors.contains(detector)) {
-                row.set(detector, missing());
-            }
-            self.mutants.push(row);
-        }
-        self.mutants.sort_by_key(|row| row.kind);
-        for &detector in &other.detectors {
-            if self.detectors.contains(&detector) {
-                continue;
-            }
-            self.detectors.push(detector);
-            self.machine.entry(format!("column {}", detector.row().column)).or_insert_with(from);
-            if let Some(cell) = other.unmutated.get(&detector) {
-                self.unmutated.insert(detector, cell.clone());
-            }
-            for row in &mut self.mutants {
-                let theirs = other.mutants.iter().find(|theirs| theirs.name == row.name);
-                row.set(
-                    detector,
-                    theirs.and_then(|theirs| theirs.detectors.get(&detector)).cloned().unwrap_or_else(missing),
-                );
-            }
-        }
-        self.detectors.sort_unstable();
         for (name, value) in &other.machine {
             self.machine.entry(name.clone()).or_insert_with(|| value.clone());
         }

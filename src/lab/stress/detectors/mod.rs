@@ -25,8 +25,9 @@ pub struct DetectorRow {
     pub column: &'static str,
     /// Whether it needs a GPU.
     pub needs_gpu: bool,
-    /// What a mutant took on average: the first five on two cores (AMD EPYC, 2026-11-23), the last two on an H100's machine
-    /// with 16 (2026-11-21).
+    /// What a mutant took on average, 2026-11-23. Without a GPU on two cores: the first three over all at `--seconds 4`, the
+    /// models over a sample of 60, with the kernels as they are. The last two on an H200's machine with 16 cores:
+    /// `gpu-stress` over all at `--seconds 1.2`, `compute-sanitizer` over 150.
     pub seconds_a_mutant: f64,
     /// Makes it, or says why this machine or this build has it not.
     pub new: fn() -> Result<Box<dyn Detector>, String>,
@@ -59,31 +60,31 @@ macro_rules! detectors {
 detectors! {
     /// Hostile schedules on the CPU device; every load returns the last value stored.
     CpuSchedules = "cpu-schedules" {
-        column: "schedules", needs_gpu: false, seconds: 0.4, new: "cpu" => cpu::OnCpu { memory: Memory::Strong }
+        column: "schedules", needs_gpu: false, seconds: 0.7, new: "cpu" => cpu::OnCpu { memory: Memory::Strong }
     }
     /// The same schedules over a model of weak memory.
     WeakMemory = "weak-memory" {
-        column: "weak", needs_gpu: false, seconds: 0.5, new: "cpu" => cpu::OnCpu { memory: Memory::Weak }
+        column: "weak", needs_gpu: false, seconds: 0.4, new: "cpu" => cpu::OnCpu { memory: Memory::Weak }
     }
     /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
     ThreadSanitizer = "thread-sanitizer" {
-        column: "TSan", needs_gpu: false, seconds: 0.4, new: "cpu" => thread_sanitizer::Sanitized::new()?
+        column: "TSan", needs_gpu: false, seconds: 0.5, new: "cpu" => thread_sanitizer::Sanitized::new()?
     }
     /// Every interleaving of a model of the protocol, by loom.
     Loom = "loom" {
-        column: "loom", needs_gpu: false, seconds: 0.5, new: "cuda" => models::OnModel::new(models::Model::Loom)?
+        column: "loom", needs_gpu: false, seconds: 1.2, new: "cuda" => models::OnModel::new(models::Model::Loom)?
     }
     /// Every execution of a model of the protocol that the PTX memory model allows.
     PtxEnumerator = "ptx-enumerator" {
-        column: "PTX", needs_gpu: false, seconds: 0.8, new: "cuda" => models::OnModel::new(models::Model::Ptx)?
+        column: "PTX", needs_gpu: false, seconds: 0.6, new: "cuda" => models::OnModel::new(models::Model::Ptx)?
     }
     /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
     GpuStress = "gpu-stress" {
-        column: "GPU", needs_gpu: true, seconds: 3.0, new: "cuda" => gpu::OnGpu::new()?
+        column: "GPU", needs_gpu: true, seconds: 1.8, new: "cuda" => gpu::OnGpu::new()?
     }
     /// NVIDIA's compute-sanitizer on a GPU.
     ComputeSanitizer = "compute-sanitizer" {
-        column: "sanitizer", needs_gpu: true, seconds: 4.0, new: "cuda" => sanitizer::UnderSanitizer::new()?
+        column: "sanitizer", needs_gpu: true, seconds: 1.9, new: "cuda" => sanitizer::UnderSanitizer::new()?
     }
 }
 
