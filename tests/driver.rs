@@ -114,6 +114,12 @@ impl Driver {
         records
     }
 
+    /// Whether this thread's calls fail where they would break another stream's capture, as they do unless asked not to.
+    fn guards_captures(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { self.library.get::<extern "C" fn() -> c_int>(b"stub_capture_mode").expect("it is there")() == 0 }
+    }
+
     fn allocations(&self) -> usize {
         // SAFETY: as above.
         unsafe { self.library.get::<extern "C" fn() -> usize>(b"stub_allocations").expect("it is there")() }
@@ -337,6 +343,8 @@ fn every_launch_is_that_of_its_plan() {
         let (floats, mut float_sums) = (zeros::<f32>(&stream, 40_000), zeros::<f32>(&stream, 40_000));
         let (wide, mut wide_sums) = (zeros::<u64>(&stream, 5000), zeros::<u64>(&stream, 5000));
         let split = ScanConfig { descriptor: Some(Descriptor::Split), ..SMALL };
+        // Its ring has more shared memory than a launch may ask for unless the kernel was allowed it.
+        let large_ring = ScanConfig { block_threads: 512, ..SMALL };
         // Each differs from one before it in one thing (the second in addresses alone); the second time all that are remembered come from there.
         for _ in 0..2 {
             for (from, to) in [(0, 0), (8, 8), (1, 0), (0, 1), (4, 4), (3, 2)] {
@@ -366,11 +374,17 @@ fn every_launch_is_that_of_its_plan() {
                     continue;
                 }
                 // The first lies as the scan in place below does; the output's place is look-ahead's business.
-                for (from, n, to) in [(1, 2500, 1), (5, 2500, 1), (5, 2500, 2), (5, 20_000, 1)] {
+                for (from, n, to) in [(1, 2500, 1), (5, 2500, 1), (5, 2500, 2), (5, 2500, 6), (5, 20_000, 1)] {
                     bench.scan((strategy, mode, config), (Operator::Sum, n), Some((&input, from)), (&mut output, to));
                 }
                 bench.scan((strategy, mode, config), (Operator::Sum, 2500), None, (&mut output, 1));
             }
+            bench.scan(
+                (Strategy::Lookahead, Inclusive, large_ring),
+                (Operator::Sum, 20_000),
+                Some((&input, 0)),
+                (&mut output, 0),
+            );
             if !architecture.has_programmatic_launch() {
                 continue;
             }
@@ -396,7 +410,11 @@ fn a_workspace_grows_and_goes_while_launches_may_use_it() {
     let most = 16_385 * TILE;
     let (input, mut output) = (zeros::<u32>(&stream, most), zeros::<u32>(&stream, most));
     let users = bench.driver.allocations();
-    // Nobody waits between: what is replaced is still in use.
+    // Nobody waits between: what is replaced is still in use. First where there are no descriptors.
+    for tiles in [100, 1000] {
+        let choice = (Strategy::ReduceThenScan, Mode::Inclusive, SMALL);
+        bench.scan(choice, (Operator::Sum, tiles * TILE), Some((&input, 0)), (&mut output, 0));
+    }
     for tiles in [1, 4096, 4097, 8192, 8193, 100, 16_384, 16_385] {
         for strategy in [Strategy::Lookback, Strategy::ReduceThenScan] {
             let choice = (strategy, Mode::Inclusive, SMALL);
@@ -469,6 +487,24 @@ fn streams_and_threads_have_workspaces_of_their_own() {
 }
 
 #[test]
+fn a_thread_that_has_no_context_may_scan() {
+    let Some(mut bench) = bench("a_thread_that_has_no_context_may_scan", Architecture::HOPPER) else { return };
+    // Else cudarc makes it current when it waits for the arrays.
+    // SAFETY: all arrays are used on one stream.
+    unsafe { bench.context.disable_event_tracking() };
+    bench.choose(Strategy::Lookback, SMALL);
+    let (scanner, stream) = (bench.scanner(), &bench.stream);
+    let (input, mut output) = (zeros::<u32>(stream, 1000), zeros::<u32>(stream, 1000));
+    let mut scan = || scanner.inclusive(stream, Operator::Sum, &input, &mut output).expect("a scan");
+    // Kernel and workspace are there when the other thread comes.
+    scan();
+    std::thread::scope(|scope| scope.spawn(scan).join()).expect("the thread did not panic");
+    assert_eq!(bench.driver.launches().len(), 2);
+    bench.assert_nothing_wrong();
+    stream.synchronize().expect("two scans");
+}
+
+#[test]
 fn arrays_of_another_stream_are_waited_for_and_handed_back() {
     let Some(mut bench) = bench("arrays_of_another_stream_are_waited_for_and_handed_back", Architecture::HOPPER) else {
         return;
@@ -505,14 +541,26 @@ fn a_captured_scan_keeps_a_workspace_that_nothing_else_uses() {
     let (input, mut output) = (zeros::<u32>(&stream, 600_000), zeros::<u32>(&stream, 600_000));
     stream.synchronize().expect("zeros");
     bench.choose(Strategy::Lookback, SMALL);
+    // A stream that is not captured, whose workspace grows while the other one is.
+    let other = bench.context.new_stream().expect("a stream");
+    let (own_input, mut own_output) = (zeros::<u32>(&other, 600_000), zeros::<u32>(&other, 600_000));
+    let mut beside = |n: usize| {
+        let (input, mut output) = (own_input.slice(..n), own_output.slice_mut(..n));
+        // Exclusive: the kernel of the captured scans is loaded while they are captured.
+        bench.scanner().exclusive(&other, Operator::Sum, &input, &mut output).expect("a scan");
+        assert_eq!(bench.driver.launches().len(), 1);
+    };
+    beside(1000);
     stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("a capture");
     for n in [1000, 600_000] {
         let scanner = bench.scanner();
         scanner.inclusive(&stream, Operator::Sum, &input.slice(..n), &mut output.slice_mut(..n)).expect("a scan");
     }
+    let captured = bench.driver.launches();
+    beside(600_000);
+    assert!(bench.driver.guards_captures(), "the thread's calls may break captures again");
     let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     let graph = stream.end_capture(flags).expect("a graph").expect("two scans in it");
-    let captured = bench.driver.launches();
     assert!(captured.len() == 2 && captured.iter().all(|record| record.is_captured == 1), "{captured:?}");
     assert_ne!(captured[0].control_allocation, captured[1].control_allocation);
     graph.launch().expect("a replay");
@@ -566,6 +614,9 @@ fn what_does_not_fit_together_is_refused_before_anything_is_launched() {
     let four = zeros::<u32>(stream, 4);
     let mismatch = scanner.inclusive(stream, Operator::Sum, &four, &mut three);
     assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 3, .. })), "{mismatch:?}");
+    // One more is for an exclusive scan alone.
+    let mismatch = scanner.inclusive(stream, Operator::Sum, &four, &mut six.slice_mut(..5));
+    assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 5, .. })), "{mismatch:?}");
     let mismatch = scanner.exclusive(stream, Operator::Sum, &four, &mut six);
     assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 6, .. })), "{mismatch:?}");
     let (floats, mut float_sums) = (zeros::<f32>(stream, 4), zeros::<f32>(stream, 4));

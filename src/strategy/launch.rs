@@ -95,7 +95,58 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::element::{ElementType, Instance, Operator};
-    use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+    use crate::strategy::plan::ScanRequest;
+    use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+
+    fn sums_of_u32() -> Instance {
+        Instance::new(ElementType::U32, Operator::Sum).unwrap()
+    }
+
+    /// Arrays that begin behind a boundary need a tile more than the elements alone.
+    #[test]
+    fn a_kernel_is_given_what_its_step_says() {
+        let addresses = Addresses {
+            input: 0x1004,
+            output: 0x2008,
+            scratch: 0x3000,
+            control: 0x4000,
+            descriptors: 0x4100,
+            capacity: 4096,
+        };
+        let plan = |strategy| {
+            let config = ScanConfig { vt: 4, block_threads: 32, ..ScanConfig::default() };
+            let aligned = ScanRequest::aligned(sums_of_u32(), strategy, Mode::Inclusive, config, 1024);
+            Plan::new(&ScanRequest { input_offset: 4, output_offset: 8, ..aligned }).unwrap()
+        };
+        let given = |strategy| {
+            let given = |step: &Step| {
+                let launch = step.launch(&addresses);
+                let arrays = [launch.input.addr(), launch.output.addr(), launch.spine.addr()];
+                let protocol = [launch.control.addr(), launch.descriptors.addr(), launch.capacity as usize];
+                (arrays, protocol, [launch.n, launch.tiles, u64::from(launch.lead)])
+            };
+            plan(strategy).steps.iter().map(given).collect::<Vec<_>>()
+        };
+        let none = [0, 0, 0];
+        assert_eq!(given(Strategy::Lookback), [([0x1004, 0x2008, 0], [0x4000, 0x4100, 4096], [1024, 9, 1])]);
+        assert_eq!(
+            given(Strategy::ReduceThenScan),
+            [
+                ([0x1004, 0, 0x3000], none, [1024, 9, 1]),
+                ([0x3000, 0x3000, 0], none, [9, 1, 0]),
+                ([0x1004, 0x2008, 0x3000], none, [1024, 9, 1])
+            ]
+        );
+        // Eight copies, and room for 16 more before each next one.
+        let of = |strategy| (plan(strategy).descriptors, plan(strategy).descriptor_bytes, plan(strategy).scratch_bytes);
+        assert_eq!(of(Strategy::Lookback), (9, 8, 0));
+        assert_eq!(of(Strategy::OneWave), (8 * (9 + 16), 8, 0));
+        assert_eq!(of(Strategy::ReduceThenScan), (0, 8, 256));
+        assert_eq!(
+            [Descriptor::Packed128, Descriptor::Split].map(|layout| Plan::descriptor_bytes(layout, 8)),
+            [16, 20]
+        );
+    }
 
     #[test]
     fn as_many_tiles_are_held_as_fit() {
@@ -109,8 +160,10 @@ mod tests {
                 descriptor: Descriptor::Packed64,
                 tile_order: TileOrder::Ticket,
             };
-            let sum = Instance::new(ElementType::U32, Operator::Sum).unwrap();
-            config.stages(Architecture { major, minor }.shared_bytes(), sum.into())
+            // A line beside each tile of 4-byte values, and once what a tile may lie behind the begin of a line.
+            let tile = u64::from(4 * vt * block_threads);
+            assert_eq!(config.ring_bytes(3, 4), 3 * (tile + 128) + 112);
+            config.stages(Architecture { major, minor }.shared_bytes(), sums_of_u32().into())
         };
         // Tiles of 16 KB.
         let held = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)].map(|(a, b)| of(a, b, 32, 128));

@@ -286,6 +286,7 @@ size_t stub_launches(launch_record* records, size_t most) {
   the_machine->launches.clear();
   return count;
 }
+int stub_capture_mode() { return capture_mode; }
 size_t stub_allocations() {
   lock guard(the_mutex);
   return the_machine->memory.size();
