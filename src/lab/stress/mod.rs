@@ -31,6 +31,8 @@ pub mod table;
 #[cfg(feature = "cpu")]
 pub mod thread_sanitizer;
 #[cfg(feature = "cpu")]
+mod watched;
+#[cfg(feature = "cpu")]
 pub mod workspace;
 
 pub use crate::kernels::mutant::{
