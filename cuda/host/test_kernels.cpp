@@ -562,6 +562,7 @@ KERNEL(lookback_test_misaligned) {
 // what it does: allows the next launch; waits for those before; lets one thread alone wait; waits behind its first access.
 KERNEL(lookback_test_launch_behind) {
   SHARED(u32, unused);  // tells that the block has begun
+  (void)unused;
   if ((config->vt & 1) != 0) allow_next_launch();
   if ((config->vt & 2) != 0) wait_for_launches_before();
   if ((config->vt & 4) != 0 && thread_index() == 0) wait_for_launches_before();

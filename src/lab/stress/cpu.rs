@@ -1,127 +1,21 @@
-//! Running a case on the CPU device, and what counts as a failure.
+//! Running a case on the CPU device.
 
-use super::case::{Case, Disturbance, MINIMUM_TILES, MINIMUM_WARPS, Memory};
+use super::arrays::{Arrays, Scratch, Workspace};
+use super::case::{Case, Disturbance, Memory};
 use super::detector::NoMemory;
 use super::draw::Draw;
+pub use super::outcome::{Failure, Fault, Passed};
 use super::watched::{Interruption, Model, Observer, Places, Watched};
 use super::workspace;
 use crate::abi;
 use crate::cpu::{ExecutionError, LaunchSettings, Schedule, Stage, Stop, launch_together};
-use crate::element::Instance;
 use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::Array;
-use crate::lab::cpu_device::{AlignedBytes, GuardedArray, KernelBody, kernel_body, step_settings};
+use crate::lab::cpu_device::{KernelBody, kernel_body, step_settings};
 use crate::lab::dataset::Dataset;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
-use crate::strategy::{Descriptor, Mode};
-
-/// How a run showed that something is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// So many output elements are not what they must be, the first at `index`.
-    #[error("{}: expected {expected}, got {actual}", wrong_elements(*index, *mismatches))]
-    WrongResult { index: u64, mismatches: u64, expected: String, actual: String },
-    /// Bytes beside the output, or the input, were written.
-    #[error("bytes beside the output, or the input, were written")]
-    WroteElsewhere,
-    /// The workspace is not as a launch must leave it.
-    #[error("the workspace after the launch: {what}")]
-    Workspace { what: String },
-    /// Whoever can run only polls: who waits for whom.
-    #[error("{text}")]
-    LostProgress { text: String },
-    /// The executor or the memory found a fault: a race, an access outside all arrays, a barrier that diverges.
-    #[error("{text}")]
-    Execution { text: String },
-    /// None of the kernel's: the machine could not run it.
-    #[error(transparent)]
-    NoMemory(NoMemory),
-}
-
-impl Fault {
-    /// A word for tables.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::WrongResult { .. } => "wrong result",
-            Self::WroteElsewhere => "wrote elsewhere",
-            Self::Workspace { .. } => "workspace",
-            Self::LostProgress { .. } => "lost progress",
-            Self::Execution { .. } => "fault",
-            Self::NoMemory(_) => "no memory",
-        }
-    }
-}
-
-fn wrong_elements(index: u64, mismatches: u64) -> String {
-    match mismatches {
-        1 => format!("element {index} is wrong"),
-        _ => format!("{mismatches} elements are wrong, the first at {index}"),
-    }
-}
-
-/// A run that failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("launch {}: {fault}", launch + 1)]
-pub struct Failure {
-    /// Which launch, from 0.
-    pub launch: u32,
-    /// How it showed.
-    pub fault: Fault,
-}
-
-impl Failure {
-    /// What the machine had no memory for, where the failure is not the kernel's.
-    pub fn no_memory(&self) -> Option<&NoMemory> {
-        match &self.fault {
-            Fault::NoMemory(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-/// What a run that passed did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Passed {
-    /// Launches of the whole scan with every element right, of at least 8 tiles and 2 warps a block.
-    pub schedules: u64,
-    /// Those with every element right and fewer tiles, or of a strategy without tiles.
-    pub smaller: u64,
-    /// Those that were cut short on purpose: nothing of their output is looked at, but that of the next launch.
-    pub cut: u64,
-    /// Elements that were right.
-    pub elements: u64,
-    /// Tiles of each of `schedules`, for who counts them; sums of several runs leave them out.
-    pub(super) tiles: Vec<u64>,
-}
-
-impl Passed {
-    /// Counts a launch of `n` elements with every one right.
-    fn count(&mut self, case: &Case, n: u64) {
-        self.elements += n;
-        let tiles = case.tiles_of(n);
-        if tiles >= MINIMUM_TILES && case.request.config.block_threads.div_ceil(32) >= MINIMUM_WARPS {
-            self.schedules += 1;
-            self.tiles.push(tiles);
-        } else {
-            self.smaller += 1;
-        }
-    }
-
-    /// Adds what another run did.
-    pub fn add(&mut self, other: &Self) {
-        self.schedules += other.schedules;
-        self.smaller += other.smaller;
-        self.cut += other.cut;
-        self.elements += other.elements;
-    }
-
-    /// All launches.
-    pub fn launches(&self) -> u64 {
-        self.schedules + self.smaller + self.cut
-    }
-}
 
 /// Runs a case.
 ///
@@ -141,146 +35,6 @@ pub(super) fn stacks_of(case: &Case) -> usize {
     };
     let stacks = plan.steps.iter().map(stacks_of_step).max().unwrap_or(0) * case.together as usize;
     if matches!(case.disturbance, Disturbance::Overlap { .. }) { 2 * stacks } else { stacks }
-}
-
-/// A control block and descriptors, kept by the kernels from launch to launch.
-struct Workspace {
-    control: Box<abi::lookback_control>,
-    descriptors: AlignedBytes,
-    capacity: u64,
-    layout: Descriptor,
-    element_bytes: usize,
-}
-
-impl Workspace {
-    fn new(capacity: u64, layout: Descriptor, element_bytes: usize) -> Self {
-        // The split layout asks for a multiple of 4.
-        let capacity = capacity.next_multiple_of(4);
-        let bytes = capacity * Plan::descriptor_bytes(layout, element_bytes);
-        Self {
-            control: Box::default(),
-            descriptors: AlignedBytes::new(bytes as usize, 0),
-            capacity,
-            layout,
-            element_bytes,
-        }
-    }
-
-    fn places(&mut self) -> Places {
-        Places {
-            control: (&raw mut *self.control).expose_provenance(),
-            descriptors: self.descriptors.bytes_mut().as_mut_ptr().expose_provenance(),
-            descriptor_bytes: self.descriptors.bytes().len(),
-            capacity: self.capacity,
-            layout: self.layout,
-            element_bytes: self.element_bytes,
-        }
-    }
-
-    fn tag(&self, tile: u64) -> u32 {
-        workspace::tag(self.descriptors.bytes(), self.layout, tile)
-    }
-
-    /// What a host does behind a launch that did not end: nothing of it may reach the next one.
-    fn clean(&mut self) {
-        let completed = self.control.completed_epochs + 1;
-        *self.control = abi::lookback_control { completed_epochs: completed, ..Default::default() };
-        if completed == abi::LOOKBACK_MAXIMUM_EPOCH {
-            self.descriptors.bytes_mut().fill(0);
-            self.control.completed_epochs = 0;
-        }
-    }
-
-    /// Whether a launch at `epoch` left it as it must.
-    fn check(&self, epoch: u32) -> Result<(), Fault> {
-        let abi::lookback_control { ticket, finished_blocks, completed_epochs, .. } = *self.control;
-        let wraps = epoch == abi::LOOKBACK_MAXIMUM_EPOCH;
-        let expected = if wraps { 0 } else { epoch };
-        let wrong = |what: String| Err(Fault::Workspace { what });
-        if (ticket, finished_blocks, completed_epochs) != (0, 0, expected) {
-            return wrong(format!(
-                "ticket {ticket}, finished blocks {finished_blocks}, completed epochs {completed_epochs}; must be 0, 0, {expected}"
-            ));
-        }
-        let left = (0..self.capacity).find(|&tile| self.tag(tile) != 0);
-        match left.filter(|_| wraps) {
-            Some(tile) => wrong(format!("descriptor {tile} has tag {:#x} after the wrap, must be 0", self.tag(tile))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Arrays of one launch of a scan.
-struct Arrays {
-    output: GuardedArray,
-    separate_input: Option<GuardedArray>,
-    readable: usize,
-}
-
-impl Arrays {
-    fn new(request: &ScanRequest, input: &[u8]) -> Self {
-        let element_bytes = request.instance().element().bytes();
-        let bytes = request.n as usize * element_bytes;
-        // An exclusive scan must do without the last element, so the kernels do not get it.
-        let readable = if request.mode == Mode::Exclusive { bytes.saturating_sub(element_bytes) } else { bytes };
-        let output_offset = if request.in_place { request.input_offset } else { request.output_offset };
-        let mut output = GuardedArray::new(bytes, output_offset);
-        let mut separate_input = (!request.in_place).then(|| GuardedArray::new(readable, request.input_offset));
-        let target = separate_input.as_mut().unwrap_or(&mut output);
-        target.contents_mut()[..readable].copy_from_slice(&input[..readable]);
-        Self { output, separate_input, readable }
-    }
-
-    fn input_address(&mut self) -> *mut u8 {
-        self.separate_input.as_mut().unwrap_or(&mut self.output).address()
-    }
-
-    /// What a launch may touch of them.
-    fn regions(&mut self) -> Vec<Array> {
-        let region = |name, address: *mut u8, bytes, writable| Array { name, address: address.addr(), bytes, writable };
-        let output_bytes = self.output.contents().len();
-        let mut regions = vec![region("the output", self.output.address(), output_bytes, true)];
-        if let Some(input) = &mut self.separate_input {
-            regions.push(region("the input", input.address(), self.readable, false));
-        }
-        regions
-    }
-
-    /// Compares with what must be there.
-    fn check(&self, input: &[u8], expected: &[u8], instance: Instance) -> Result<(), Fault> {
-        let (found, bytes) = (self.output.contents(), instance.element().bytes());
-        let pairs = || found.chunks_exact(bytes).zip(expected.chunks_exact(bytes)).enumerate();
-        let mut wrong = pairs().filter(|(_, (found, expected))| found != expected);
-        if let Some((index, (actual, expected))) = wrong.next() {
-            return Err(Fault::WrongResult {
-                index: index as u64,
-                mismatches: 1 + wrong.count() as u64,
-                expected: instance.text(expected),
-                actual: instance.text(actual),
-            });
-        }
-        let input_is_whole = self
-            .separate_input
-            .as_ref()
-            .is_none_or(|array| array.guards_are_whole() && array.contents() == &input[..self.readable]);
-        if self.output.guards_are_whole() && input_is_whole { Ok(()) } else { Err(Fault::WroteElsewhere) }
-    }
-}
-
-/// Memory for the totals of tiles, of a plan's launches and of all that come behind them.
-struct Scratch(AlignedBytes);
-
-impl Scratch {
-    fn new(plan: &Plan) -> Self {
-        const POISON: u8 = 0xa5;
-        Self(AlignedBytes::new(plan.scratch_bytes as usize, POISON))
-    }
-
-    fn region(&mut self) -> Array {
-        let scratch = self.0.bytes_mut();
-        let address = scratch.as_mut_ptr().expose_provenance();
-        Array { name: "the scratch memory", address, bytes: scratch.len(), writable: true }
-    }
 }
 
 /// How a launch of the whole scan went.
