@@ -268,10 +268,18 @@ pub struct lookback_executor {
         ),
     >,
     pub allow_next_launch: ::std::option::Option<
-        unsafe extern "C" fn(arg1: *const Thread, file: *const ::std::os::raw::c_char, line: lookback_u32),
+        unsafe extern "C" fn(
+            arg1: *const Thread,
+            file: *const ::std::os::raw::c_char,
+            line: lookback_u32,
+        ),
     >,
     pub wait_for_launches_before: ::std::option::Option<
-        unsafe extern "C" fn(arg1: *const Thread, file: *const ::std::os::raw::c_char, line: lookback_u32),
+        unsafe extern "C" fn(
+            arg1: *const Thread,
+            file: *const ::std::os::raw::c_char,
+            line: lookback_u32,
+        ),
     >,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
