@@ -45,19 +45,21 @@ fn list_kernels(root: &Path, output: &Path) {
             let name = line.strip_prefix("DEVICE void ")?;
             Some(name.strip_suffix("(Config config, const lookback_launch& launch) {")?.to_owned())
         };
+        // As `entry.cu` asks of the one kernel that it is compiled for.
+        let allows_next_launch = text.lines().any(|line| line == "#define LOOKBACK_KERNEL_ALLOWS_NEXT_LAUNCH");
         let file = name_below(root, &file);
         writeln!(includes, "#include \"../{file}\"").expect("writing to a String");
-        kernels.extend(text.lines().filter_map(name).map(|name| (name, file.clone())));
+        kernels.extend(text.lines().filter_map(name).map(|name| (name, file.clone(), allows_next_launch)));
     }
     kernels.sort();
     let mut rows = String::from("kernels! {\n");
     let mut list = String::from("#define LOOKBACK_KERNELS(EACH)");
-    for (name, file) in &kernels {
+    for (name, file, allows_next_launch) in &kernels {
         let capitalized = |word: &str| word[..1].to_uppercase() + &word[1..];
         let variant: String = name.split('_').map(capitalized).collect();
         writeln!(rows, "    /// In `cuda/{file}`.\n    {variant} = {name:?} in {file:?},")
             .expect("writing to a String");
-        write!(list, " \\\n  EACH({name})").expect("writing to a String");
+        write!(list, " \\\n  EACH({name}, {allows_next_launch})").expect("writing to a String");
     }
     write(&output.join("kernels.rs"), &(rows + "}\n"));
     write(&output.join("kernels.h"), &format!("#pragma once\n\n{includes}\n{list}\n"));

@@ -3,7 +3,7 @@
 // problem's type (`src/element/problem.rs`).
 #include "abi.h"
 #include "config.cuh"
-#include "platform.cuh"
+#include "entry.cuh"
 #include "problem/converting.cuh"
 #include "problem/plain.cuh"
 
@@ -11,13 +11,17 @@ using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREA
                                                LOOKBACK_COMPOSITION, LOOKBACK_DESCRIPTOR, LOOKBACK_TILE_ORDER,
                                                LOOKBACK_STAGES>;
 
+// An enumerator and no constant: those become variables of the module.
+#ifdef LOOKBACK_KERNEL_ALLOWS_NEXT_LAUNCH
+enum : bool { kernel_allows_next_launch = true };
+#else
+enum : bool { kernel_allows_next_launch = false };
+#endif
+
 // The launch stays in the parameter bank: __grid_constant__ spares the copy into registers or local memory
 // that passing it on by reference would take otherwise.
 extern "C" __global__ void __launch_bounds__(LOOKBACK_LAUNCH_BOUNDS)
     lookback_entry(const __grid_constant__ lookback_launch launch) {
-#ifndef LOOKBACK_KERNEL_ALLOWS_NEXT_LAUNCH
-  ::lookback::allow_next_launch();
-#endif
-  ::lookback::wait_for_launches_before();
-  ::lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM>(entry_config{}, launch);
+  ::lookback::enter<kernel_allows_next_launch>(
+      [&] { ::lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM>(entry_config{}, launch); });
 }

@@ -6,7 +6,7 @@
 //   void allow_next_launch()                   once all blocks have called it or ended, blocks of the next launch may
 //                                              become resident, and wait there
 //   void wait_for_launches_before()            what launches before this one wrote is there behind it. Every kernel
-//                                              does so before it touches memory (`entry.cu`), so that a launch also
+//                                              does so before it touches memory (`entry.cuh`), so that a launch also
 //                                              waits for all that its predecessor waited for
 //   void block_barrier(site)                   all threads of the block
 //   void warp_barrier(site)                    all lanes of the warp

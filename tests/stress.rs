@@ -64,6 +64,27 @@ fn weak_memory_kills_the_ordering_mutants_at_almost_every_seed() {
     }
 }
 
+/// A wait at an mbarrier acquires and an arrival releases: relaxed, either is seen where memory is weak, and there alone.
+#[test]
+fn relaxed_waits_and_arrivals_at_mbarriers_are_found_and_those_that_order_nothing_are_not() {
+    let chosen = select(&["weakened".to_owned()], None, 0).expect("a rule");
+    let of_mbarriers: Vec<_> =
+        chosen.into_iter().filter(|mutant| mutant.text.contains("arrive") || mutant.text.contains("wait")).collect();
+    assert!(of_mbarriers.len() >= 20, "{of_mbarriers:?}");
+    for mutant in of_mbarriers {
+        let found =
+            search(Some(mutant), &[Memory::Weak], limits(if mutant.is_harmless() { 100 } else { 400 }), &|_| {});
+        match found.found {
+            Some(found) if mutant.is_harmless() => panic!("{mutant} is harmless: {}\n{}", found.failure, found.case),
+            Some(_) => {
+                let strong = search(Some(mutant), &[Memory::Strong], limits(40), &|_| {});
+                assert_eq!(strong.found, None, "{mutant} changes no value");
+            }
+            None => assert!(mutant.is_harmless(), "{mutant} survived"),
+        }
+    }
+}
+
 #[test]
 fn the_kernels_as_they_are_pass() {
     let found = search(None, &[Memory::Weak, Memory::Strong], limits(1500), &|_| {});

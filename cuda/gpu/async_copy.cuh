@@ -31,10 +31,24 @@ DEVICE void barrier_arrive(copy_barrier& barrier, call_site = {}) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier)) : "memory");
 }
 
+DEVICE void barrier_arrive_relaxed(copy_barrier& barrier, call_site = {}) {
+  asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier)) : "memory");
+}
+
 DEVICE bool barrier_phase_is_over(copy_barrier& barrier, u32 parity) {
   u32 is_over;
   asm volatile(
       "{ .reg .pred over; mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
+      : "=r"(is_over)
+      : "r"(shared_address(&barrier)), "r"(parity)
+      : "memory");
+  return is_over != 0;
+}
+
+DEVICE bool barrier_phase_is_over_relaxed(copy_barrier& barrier, u32 parity) {
+  u32 is_over;
+  asm volatile(
+      "{ .reg .pred over; mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 over, [%1], %2; selp.u32 %0, 1, 0, over; }"
       : "=r"(is_over)
       : "r"(shared_address(&barrier)), "r"(parity)
       : "memory");
@@ -47,6 +61,12 @@ DEVICE void barriers_initialized_for_cluster(call_site = {}) {
 
 DEVICE void barrier_arrive_expecting(copy_barrier& barrier, u32 bytes, call_site = {}) {
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)),
+               "r"(bytes)
+               : "memory");
+}
+
+DEVICE void barrier_arrive_expecting_relaxed(copy_barrier& barrier, u32 bytes, call_site = {}) {
+  asm volatile("mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)),
                "r"(bytes)
                : "memory");
 }
@@ -65,6 +85,22 @@ DEVICE void barrier_wait_for_cluster(copy_barrier& barrier, u32 parity, call_sit
     if (is_over != 0 || wait.gives_up(no_tile, no_tile)) break;
   }
   __syncwarp();  // lanes may come back from the wait one by one
+}
+
+DEVICE void barrier_wait_for_cluster_relaxed(copy_barrier& barrier, u32 parity, call_site = {}) {
+  constexpr u64 no_tile = ~static_cast<u64>(0);
+  const waiting wait;
+  for (;;) {
+    u32 is_over;
+    asm volatile(
+        "{ .reg .pred over; mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 over, [%1], %2; selp.u32 %0, 1, 0, "
+        "over; }"
+        : "=r"(is_over)
+        : "r"(shared_address(&barrier)), "r"(parity)
+        : "memory");
+    if (is_over != 0 || wait.gives_up(no_tile, no_tile)) break;
+  }
+  __syncwarp();
 }
 
 // A window of shared memory is addressed by 32 bits; `mapa` gives that of another block's.
@@ -119,6 +155,15 @@ DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barri
 }
 
 template <class T>
+DEVICE void copy_and_arrive_relaxed(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
+  __syncwarp();
+  if (lane_index() != 0) return;
+  const u32 bytes = count * static_cast<u32>(sizeof(T));
+  barrier_arrive_expecting_relaxed(barrier, bytes);
+  if (bytes != 0) copy_bulk(to, from, bytes, barrier);
+}
+
+template <class T>
 DEVICE void copy_before_arrival(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
   const u32 bytes = count * static_cast<u32>(sizeof(T));
   if (lane_index() != 0 || bytes == 0) return;
@@ -158,10 +203,27 @@ DEVICE void barrier_arrive(copy_barrier& barrier, call_site = {}) {
   asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(&barrier.phase), "r"(phase + 1) : "memory");
 }
 
+// The count decides who comes last, and nothing is handed over by it or by the phase.
+DEVICE void barrier_arrive_relaxed(copy_barrier& barrier, call_site = {}) {
+  u32 before;
+  asm volatile("atom.relaxed.cta.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&barrier.arrived) : "memory");
+  if (before + 1 != barrier.arrivals) return;
+  asm volatile("st.relaxed.cta.u32 [%0], 0;" ::"l"(&barrier.arrived) : "memory");
+  u32 phase;
+  asm volatile("ld.relaxed.cta.u32 %0, [%1];" : "=r"(phase) : "l"(&barrier.phase) : "memory");
+  asm volatile("st.relaxed.cta.u32 [%0], %1;" ::"l"(&barrier.phase), "r"(phase + 1) : "memory");
+}
+
 DEVICE bool barrier_phase_is_over(copy_barrier& barrier, u32 parity) {
   u32 phase;
   // Acquire, pairs with the release in `barrier_arrive`.
   asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(phase) : "l"(&barrier.phase) : "memory");
+  return (phase & 1) != parity;
+}
+
+DEVICE bool barrier_phase_is_over_relaxed(copy_barrier& barrier, u32 parity) {
+  u32 phase;
+  asm volatile("ld.relaxed.cta.u32 %0, [%1];" : "=r"(phase) : "l"(&barrier.phase) : "memory");
   return (phase & 1) != parity;
 }
 
@@ -193,6 +255,13 @@ DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barri
   if (lane_index() == 0) barrier_arrive(barrier);
 }
 
+template <class T>
+DEVICE void copy_and_arrive_relaxed(T* to, const T* from, u32 count, copy_barrier& barrier, call_site = {}) {
+  copy_before_arrival(to, from, count, barrier);
+  __syncwarp();
+  if (lane_index() == 0) barrier_arrive_relaxed(barrier);
+}
+
 #endif
 
 DEVICE void barrier_wait(copy_barrier& barrier, u32 parity, call_site = {}) {
@@ -202,6 +271,15 @@ DEVICE void barrier_wait(copy_barrier& barrier, u32 parity, call_site = {}) {
     if (wait.gives_up(no_tile, no_tile)) break;
   }
   __syncwarp();  // lanes may come back from the wait one by one
+}
+
+DEVICE void barrier_wait_relaxed(copy_barrier& barrier, u32 parity, call_site = {}) {
+  constexpr u64 no_tile = ~static_cast<u64>(0);
+  const waiting wait;
+  while (!barrier_phase_is_over_relaxed(barrier, parity)) {
+    if (wait.gives_up(no_tile, no_tile)) break;
+  }
+  __syncwarp();
 }
 
 }  // namespace lookback

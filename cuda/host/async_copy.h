@@ -32,22 +32,42 @@ DEVICE void barriers_initialized_for_cluster(call_site where = {}) {
 
 DEVICE void barrier_arrive(copy_barrier& barrier, call_site where = {}) {
   lookback_thread* thread = host::current();
-  thread->executor->copy_barrier_arrive(thread, &barrier, where.file, where.line);
+  thread->executor->copy_barrier_arrive(thread, &barrier, 1, where.file, where.line);
+}
+
+DEVICE void barrier_arrive_relaxed(copy_barrier& barrier, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barrier_arrive(thread, &barrier, 0, where.file, where.line);
 }
 
 DEVICE void barrier_wait(copy_barrier& barrier, u32 parity, call_site where = {}) {
   lookback_thread* thread = host::current();
-  thread->executor->copy_barrier_wait(thread, &barrier, parity, where.file, where.line);
+  thread->executor->copy_barrier_wait(thread, &barrier, parity, 1, where.file, where.line);
+}
+
+DEVICE void barrier_wait_relaxed(copy_barrier& barrier, u32 parity, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barrier_wait(thread, &barrier, parity, 0, where.file, where.line);
 }
 
 DEVICE void barrier_wait_for_cluster(copy_barrier& barrier, u32 parity, call_site where = {}) {
   barrier_wait(barrier, parity, where);
 }
 
+DEVICE void barrier_wait_for_cluster_relaxed(copy_barrier& barrier, u32 parity, call_site where = {}) {
+  barrier_wait_relaxed(barrier, parity, where);
+}
+
 DEVICE void barrier_arrive_expecting(copy_barrier& barrier, u32 bytes, call_site where = {}) {
   lookback_thread* thread = host::current();
   thread->executor->copy_barrier_expect(thread, &barrier, bytes, where.file, where.line);
-  thread->executor->copy_barrier_arrive(thread, &barrier, where.file, where.line);
+  barrier_arrive(barrier, where);
+}
+
+DEVICE void barrier_arrive_expecting_relaxed(copy_barrier& barrier, u32 bytes, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->copy_barrier_expect(thread, &barrier, bytes, where.file, where.line);
+  barrier_arrive_relaxed(barrier, where);
 }
 
 template <class T>
@@ -75,6 +95,13 @@ DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barri
   warp_barrier(where);  // what the other lanes stored is there before the arrival says so
   copy_before_arrival(to, from, count, barrier, where);
   if (lane_index() == 0) barrier_arrive(barrier, where);
+}
+
+template <class T>
+DEVICE void copy_and_arrive_relaxed(T* to, const T* from, u32 count, copy_barrier& barrier, call_site where = {}) {
+  warp_barrier(where);
+  copy_before_arrival(to, from, count, barrier, where);
+  if (lane_index() == 0) barrier_arrive_relaxed(barrier, where);
 }
 
 }  // namespace lookback

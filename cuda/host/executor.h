@@ -101,12 +101,13 @@ struct lookback_executor {
   // The block's barriers so far are there for copies, or for stores of the other blocks of the cluster.
   void (*copy_barriers_initialized)(struct lookback_thread*, lookback_u32 for_cluster, const char* file,
                                     lookback_u32 line);
-  void (*copy_barrier_arrive)(struct lookback_thread*, const void* barrier, const char* file, lookback_u32 line);
+  void (*copy_barrier_arrive)(struct lookback_thread*, const void* barrier, lookback_u32 is_release, const char* file,
+                              lookback_u32 line);
   // So many more bytes that other blocks store must land before the barrier's phase is over.
   void (*copy_barrier_expect)(struct lookback_thread*, const void* barrier, lookback_u32 bytes, const char* file,
                               lookback_u32 line);
-  void (*copy_barrier_wait)(struct lookback_thread*, const void* barrier, lookback_u32 parity, const char* file,
-                            lookback_u32 line);
+  void (*copy_barrier_wait)(struct lookback_thread*, const void* barrier, lookback_u32 parity, lookback_u32 is_acquire,
+                            const char* file, lookback_u32 line);
   // The copy lands at some later time; the barrier's phase is not over before.
   void (*copy_to_shared)(struct lookback_thread*, void* to, const void* from, lookback_u32 bytes,
                          const void* barrier, const char* file, lookback_u32 line);
@@ -116,6 +117,10 @@ struct lookback_executor {
   // The store lands at some later time at that place in block `rank`, whose `barrier` has been told to expect it.
   void (*store_to_cluster)(struct lookback_thread*, const void* place, const void* value, lookback_u32 bytes,
                            lookback_u32 rank, const void* barrier, const char* file, lookback_u32 line);
+  // Once all blocks have called it or ended, blocks of the launch behind may start.
+  void (*allow_next_launch)(struct lookback_thread*, const char* file, lookback_u32 line);
+  // Returns when the launch before is over.
+  void (*wait_for_launches_before)(struct lookback_thread*, const char* file, lookback_u32 line);
 };
 
 // The part of a CUDA thread's context that kernels see; the executor keeps more behind it.

@@ -280,8 +280,15 @@ struct waiting {
   }
 };
 
-// Launches come one after the other here.
-DEVICE void allow_next_launch() {}
+DEVICE void allow_next_launch(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->allow_next_launch(thread, where.file, where.line);
+}
+
+DEVICE void wait_for_launches_before(call_site where = {}) {
+  lookback_thread* thread = host::current();
+  thread->executor->wait_for_launches_before(thread, where.file, where.line);
+}
 
 // One application of the scan operator: work, and a step on this thread's chain.
 DEVICE void count_operator() {

@@ -558,6 +558,21 @@ KERNEL(lookback_test_misaligned) {
   if (thread_index() == 2) memory::load_vector<4>(input_of<u32>(launch) + 1, items);  // FAULT misaligned
 }
 
+// One of several launches: what the launch before has stored, in the other order and one more. `vt` has a bit for each of
+// what it does: allows the next launch; waits for those before; lets one thread alone wait; waits behind its first access.
+KERNEL(lookback_test_launch_behind) {
+  SHARED(u32, unused);  // tells that the block has begun
+  (void)unused;
+  if ((config->vt & 1) != 0) allow_next_launch();
+  if ((config->vt & 2) != 0) wait_for_launches_before();
+  if ((config->vt & 4) != 0 && thread_index() == 0) wait_for_launches_before();
+  const u64 all = grid_blocks() * block_threads();
+  const u64 i = block_index() * block_threads() + thread_index();
+  const u32 before = memory::load(input_of<u32>(launch) + (all - 1 - i));
+  if ((config->vt & 8) != 0) wait_for_launches_before();
+  memory::store(output_of<u32>(launch) + i, before + 1);
+}
+
 #define SCAN(name, kernel, problem) \
   KERNEL(name) { scan::kernel<problem>(runtime_config(*config), *launch); }
 SCAN(lookback_test_sequential_widening, sequential, widening)

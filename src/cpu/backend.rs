@@ -100,18 +100,20 @@ pub enum Synchronization {
     Warp { block: u64, warp: u32, mask: u32, collective: Collective },
     /// A block is given shared memory with unspecified contents, so many bytes from this address on.
     SharedStorage { block: u64, address: usize, bytes: u32 },
-    /// A thread arrives at a barrier of copies: a release.
-    CopyBarrierArrival { block: u64, thread: u32, barrier: usize },
+    /// A thread arrives at a barrier of copies, and may release what it did before.
+    CopyBarrierArrival { block: u64, thread: u32, barrier: usize, is_release: bool },
     /// A phase of such a barrier is over.
     CopyBarrierPhase { block: u64, barrier: usize },
-    /// A thread has waited for the latest phase that is over: an acquire of all that arrived in it.
-    CopyBarrierWait { block: u64, thread: u32, barrier: usize },
+    /// A thread has waited for the latest phase that is over, and may acquire what those released who arrived in it.
+    CopyBarrierWait { block: u64, thread: u32, barrier: usize, is_acquire: bool },
     /// A thread arrives at the barrier of its thread block cluster, and may release what it did before.
     ClusterArrival { block: u64, thread: u32, is_release: bool },
-    /// All threads of the cluster have arrived.
-    ClusterPhase,
+    /// All threads of the cluster that a block is of have arrived.
+    ClusterPhase { block: u64 },
     /// A thread has waited for that: an acquire of all arrivals that released.
     ClusterWait { block: u64, thread: u32 },
+    /// A thread has waited for the launch before: an acquire of all that its threads did.
+    LaunchWait { block: u64, thread: u32 },
     /// All threads of a block have returned; its shared memory may be given to another block.
     BlockEnd { block: u64 },
 }
@@ -163,6 +165,15 @@ pub trait MemoryBackend {
     fn launch_begins(&mut self, grid_blocks: u64, block_threads: u32) -> Result<(), String> {
         let _ = (grid_blocks, block_threads);
         Ok(())
+    }
+
+    /// The same of several launches that are taken together: the blocks of each, and the threads of the largest block.
+    /// Blocks are numbered through all of them.
+    ///
+    /// # Errors
+    /// Whatever keeps the launches from starting.
+    fn launches_begin(&mut self, grids: &[u64], block_threads: u32) -> Result<(), String> {
+        self.launch_begins(grids.iter().sum(), block_threads)
     }
 
     /// Fills `value` (`access.bytes` long) with what a load finds.

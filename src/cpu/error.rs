@@ -118,6 +118,8 @@ pub enum Activity {
     CopyBarrier,
     /// Waits at the barrier of the thread block cluster.
     ClusterBarrier,
+    /// Waits for the launch before.
+    LaunchWait,
     /// Polls with `spin_pause`, or with one protocol access after the other.
     SpinWait,
     /// Could go on; its site is its last scheduling point.
@@ -139,6 +141,7 @@ impl fmt::Display for Activity {
             }
             Self::CopyBarrier => formatter.write_str("waiting for copies or arrivals"),
             Self::ClusterBarrier => formatter.write_str("at the cluster barrier"),
+            Self::LaunchWait => formatter.write_str("waiting for the launch before"),
             Self::SpinWait => formatter.write_str("polling"),
             Self::Runnable => formatter.write_str("able to run"),
             Self::Exited => formatter.write_str("returned from the kernel"),
@@ -151,6 +154,8 @@ impl fmt::Display for Activity {
 /// Threads of one block that do the same thing at the same place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Party {
+    /// Which launch, from 0, of those that were taken together.
+    pub launch: u32,
     /// The block's index.
     pub block: u64,
     /// The lowest thread index among them.
@@ -167,6 +172,9 @@ pub struct Party {
 
 impl fmt::Display for Party {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.launch > 0 {
+            write!(formatter, "launch {} ", self.launch + 1)?;
+        }
         write!(formatter, "block {} thread {}", self.block, self.thread)?;
         if self.threads > 1 {
             write!(formatter, " (and {} more)", self.threads - 1)?;

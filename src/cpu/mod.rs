@@ -20,6 +20,8 @@
 //! - A grid that is one thread block cluster ([`LaunchSettings::is_cluster`]) has a slot for each of its blocks, however
 //!   few may be resident otherwise. Arrival at its barrier and the wait are apart; a store into the shared memory of
 //!   a block that has not begun or has ended is an error.
+//! - Launches that are taken together ([`launch_together`]) overlap as on a GPU: blocks of the next one run with those of
+//!   the one before once all of these have allowed it or ended, and wait for it in `wait_for_launches_before`.
 //! - A thread that calls `spin_pause` sleeps until the others have had their turn. When every thread
 //!   that can run does nothing but poll, and nobody stores, progress is lost, and that is reported.
 //!
@@ -34,6 +36,6 @@ mod weak_memory;
 
 pub use backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Scope, Synchronization};
 pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
-pub use executor::{launch, launch_on, most_stacks};
+pub use executor::{Stage, launch, launch_on, launch_together, most_stacks};
 pub use settings::{BlockOrder, Counters, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
 pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

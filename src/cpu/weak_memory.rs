@@ -22,11 +22,14 @@
 //! - A **copy to shared memory** (`cuda/async_copy.cuh`) is a plain load and a plain store by nobody's thread: it
 //!   happens after what the thread that asked for it did before, and before whatever waits for the phase of its
 //!   barrier, as arrivals do. The copies of one block count as ordered among themselves.
+//! - Whoever arrives at a barrier of copies relaxed hands over nothing, and whoever waits relaxed learns nothing of what
+//!   others handed over, a fence before or behind it or not.
 //! - The **barrier of a cluster** takes what each arrival released to whoever waits for its phase; what a thread does
 //!   between arrival and wait is not part of it. A store into another block's shared memory is a plain store there.
 //! - Every access must lie inside an array of the launch or the block's own shared memory, and shared memory
 //!   must be written before it is read.
-//! - The end of a launch orders everything.
+//! - The end of a launch orders everything, but for a launch that is taken together with it: there a thread that has waited
+//!   for the launch before knows what that one's threads knew at their ends, and what it does before is not ordered at all.
 //!
 //! Not modelled: loads that see stores which their threads make later (load buffering), sequentially
 //! consistent fences, an acquire that follows a relaxed load of the same location in the same thread and
@@ -35,6 +38,7 @@
 
 mod history;
 mod knowledge;
+mod launches;
 mod meetings;
 mod plain;
 mod protocol;
@@ -42,12 +46,19 @@ mod shadow;
 mod state;
 
 use super::backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Synchronization};
+use launches::Launches;
 use protocol::Met;
 pub use state::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};
 
 impl MemoryBackend for WeakMemory {
     fn launch_begins(&mut self, grid_blocks: u64, block_threads: u32) -> Result<(), String> {
+        self.launches_begin(&[grid_blocks], block_threads)
+    }
+
+    fn launches_begin(&mut self, grids: &[u64], block_threads: u32) -> Result<(), String> {
+        let grid_blocks: u64 = grids.iter().sum();
         self.forget();
+        self.launches = Launches::of(grids);
         self.blocks.begin_launch(block_threads);
         let threads = grid_blocks.checked_mul(u64::from(block_threads) + 32);
         self.first_copier = (grid_blocks as u32).wrapping_mul(block_threads);

@@ -144,6 +144,8 @@ named! {
         Windows = "windows",
         /// Blocks of more than 256 threads: of more than 8 warps, or more than 16.
         WideBlocks = "wide-blocks",
+        /// Launches of which the next one's blocks are there before the one before is over.
+        Together = "together",
         /// A launch that ends in the middle, and another behind it.
         Abort = "abort",
         /// Two launches at one time.

@@ -32,6 +32,10 @@ enum Change {
     Dropped,
     /// It is done behind the wait before it, or where its block begins: before what it covers.
     Early,
+    /// It is done behind the statement that follows it: behind what it comes before.
+    Late,
+    /// It is done by those threads alone for which this holds.
+    Only(&'static str),
     /// A statement stands before it, with the arguments for {0} and {1}.
     Behind(&'static str),
     /// Another operation is called instead.
@@ -46,7 +50,7 @@ enum Change {
 
 /// Operation, rule, what goes wrong, kind.
 const CALLS: &[(&str, &str, Change, &str)] = {
-    use Change::{Becomes, Behind, Dropped, Early, FirstArgument, LastArgument, Result};
+    use Change::{Becomes, Behind, Dropped, Early, FirstArgument, LastArgument, Late, Only, Result};
     &[
         ("block_barrier", "dropped", Dropped, "barrier"),
         ("warp_barrier", "dropped", Dropped, "barrier"),
@@ -64,6 +68,16 @@ const CALLS: &[(&str, &str, Change, &str)] = {
         ("barrier_arrive_expecting", "early", Early, "barrier"),
         ("cluster_barrier_arrive", "early", Early, "barrier"),
         ("cluster_barrier_arrive", "weakened", Becomes("cluster_barrier_arrive_relaxed"), "barrier"),
+        ("barrier_wait", "weakened", Becomes("barrier_wait_relaxed"), "ordering"),
+        ("barrier_wait_for_cluster", "weakened", Becomes("barrier_wait_for_cluster_relaxed"), "ordering"),
+        ("barrier_arrive", "weakened", Becomes("barrier_arrive_relaxed"), "ordering"),
+        ("barrier_arrive_expecting", "weakened", Becomes("barrier_arrive_expecting_relaxed"), "ordering"),
+        ("copy_and_arrive", "weakened", Becomes("copy_and_arrive_relaxed"), "ordering"),
+        ("wait_for_launches_before", "dropped", Dropped, "barrier"),
+        ("wait_for_launches_before", "late", Late, "barrier"),
+        ("wait_for_launches_before", "by_one_thread", Only("thread_index() == 0"), "barrier"),
+        ("allow_next_launch", "dropped", Dropped, "barrier"),
+        ("allow_next_launch", "late", Late, "barrier"),
         ("fence_acquire_release", "dropped", Dropped, "ordering"),
         ("fence_acquire_release", "narrowed", Becomes("fence_acquire_release_block"), "ordering"),
         ("load_acquire", "weakened", Becomes("load_relaxed"), "ordering"),
@@ -157,6 +171,8 @@ struct Call {
     statement: Option<Range<usize>>,
     /// Where it would be done early: the bytes there, and of the statement with the condition before it.
     early: Option<(usize, Range<usize>)>,
+    /// Likewise where it would be done late.
+    late: Option<(usize, Range<usize>)>,
 }
 
 impl Call {
@@ -191,12 +207,14 @@ impl Call {
             }
         }
         let early = if is_whole { early(source, first, close + 1, body) } else { None };
+        let late = if is_whole { late(source, first, close + 1, body) } else { None };
         Some(Self {
             whole: bytes(first, close),
             name: source.tokens[at].clone(),
             arguments,
             statement: is_whole.then(|| bytes(first, close + 1)),
             early,
+            late,
         })
     }
 
@@ -208,8 +226,14 @@ impl Call {
         let expression = |text: String| Some(vec![(self.whole.clone(), Form::Expression, on_one_line(&text))]);
         match change {
             Change::Dropped => Some(vec![(self.statement.clone()?, Form::Statement, String::new())]),
-            Change::Early => {
-                let (at, statement) = self.early.clone()?;
+            Change::Only(condition) => {
+                let statement = self.statement.clone()?;
+                let limited = format!("if ({condition}) {}", on_one_line(&text(statement.clone())));
+                Some(vec![(statement, Form::Statement, limited)])
+            }
+            Change::Early | Change::Late => {
+                let place = if matches!(change, Change::Early) { &self.early } else { &self.late };
+                let (at, statement) = place.clone()?;
                 let moved = on_one_line(&text(statement));
                 let call = self.statement.clone()?;
                 Some(vec![(call, Form::Statement, String::new()), (at..at, Form::Before, moved)])
@@ -242,11 +266,7 @@ impl Call {
 fn early(source: &Source<'_>, first: usize, last: usize, body: &Range<usize>) -> Option<(usize, Range<usize>)> {
     const WAITS: [&str; 4] = ["barrier_wait", "barrier_wait_for_cluster", "block_barrier", "cluster_barrier_wait"];
     let word = |index: usize| source.word(index);
-    // With the condition before it.
-    let mut begin = first;
-    if first > body.start && word(first - 1) == ")" {
-        begin = source.opening(first - 1)?.checked_sub(1).filter(|&at| word(at) == "if")?;
-    }
+    let begin = with_condition(source, first, body)?;
     let mut depth = 0;
     let opens_block = |&at: &usize| {
         depth += i32::from(word(at) == "}") - i32::from(word(at) == "{");
@@ -268,6 +288,34 @@ fn early(source: &Source<'_>, first: usize, last: usize, body: &Range<usize>) ->
     let does_something = covered.iter().any(|statement| !is_barrier(statement));
     let at = source.tokens[covered.first().filter(|_| does_something)?.start].start;
     Some((at, source.tokens[begin].start..source.tokens[last].end))
+}
+
+/// Where a statement begins that begins with token `first`, or the condition right before it. `None` behind a loop.
+fn with_condition(source: &Source<'_>, first: usize, body: &Range<usize>) -> Option<usize> {
+    if first > body.start && source.word(first - 1) == ")" {
+        return source.opening(first - 1)?.checked_sub(1).filter(|&at| source.word(at) == "if");
+    }
+    Some(first)
+}
+
+/// Where the statement that ends with token `last`, and whose call begins with token `first`, would stand behind the one
+/// that follows it in its block; with the bytes of the statement and its condition. `None` where none follows.
+fn late(source: &Source<'_>, first: usize, last: usize, body: &Range<usize>) -> Option<(usize, Range<usize>)> {
+    let word = |index: usize| source.word(index);
+    let begin = with_condition(source, first, body)?;
+    let mut depth = 0;
+    for at in last + 1..body.end {
+        depth += i32::from(matches!(word(at), "(" | "[" | "{")) - i32::from(matches!(word(at), ")" | "]" | "}"));
+        if depth < 0 {
+            return None;
+        }
+        let goes_on = matches!(word(at + 1), ";" | "," | ")" | "else");
+        if depth == 0 && (word(at) == ";" || word(at) == "}" && !goes_on) {
+            let behind = source.tokens[at + 1].start;
+            return Some((behind, source.tokens[begin].start..source.tokens[last].end));
+        }
+    }
+    None
 }
 
 /// The condition of the loop that begins with token `at`, as it is one round earlier; and what is looped.
@@ -335,9 +383,11 @@ DEVICE void f(ring& r, u32 count) {
             found,
             [
                 ("f_barrier_wait_dropped", 2),
+                ("f_barrier_wait_weakened", 2),
                 ("f_warp_barrier_1_dropped", 4),
                 ("f_barrier_arrive_1_dropped", 5),
                 ("f_barrier_arrive_1_early", 5),
+                ("f_barrier_arrive_1_weakened", 5),
                 ("f_loop_a_round_short", 6),
                 ("f_ballot_without_a_lane", 8),
                 ("f_load_acquire_weakened", 8),
@@ -345,6 +395,7 @@ DEVICE void f(ring& r, u32 count) {
                 ("f_warp_barrier_2_dropped", 10),
                 ("f_barrier_arrive_2_dropped", 11),
                 ("f_barrier_arrive_2_early", 11),
+                ("f_barrier_arrive_2_weakened", 11),
             ]
         );
         assert_eq!(woven.lines().count(), KERNEL.lines().count());
@@ -353,6 +404,44 @@ DEVICE void f(ring& r, u32 count) {
         assert!(woven.contains("(MUTANT(f_loop_a_round_short) ? (i + (step) < count) : (i < count))"), "{woven}");
         assert!(woven.contains("(MUTANT(f_load_acquire_weakened) ? (memory::load_relaxed(r.tag)) : "), "{woven}");
         assert!(woven.contains("& 0x7fffffffu))"), "{woven}");
+    }
+
+    #[test]
+    fn launches_around_have_faults_of_their_own() {
+        const ENTRY: &str = "DEVICE void enter(Kernel kernel) {\n  if (!later) allow_next_launch();\n  \
+                             wait_for_launches_before();\n  kernel([&] { f(); });\n}\n";
+        let mut faults = Faults::default();
+        let woven = faults.weave(ENTRY, true).unwrap();
+        let names: Vec<_> = faults.faults.iter().map(|fault| fault.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "enter_allow_next_launch_dropped",
+                "enter_allow_next_launch_late",
+                "enter_wait_for_launches_before_dropped",
+                "enter_wait_for_launches_before_late",
+                "enter_wait_for_launches_before_by_one_thread",
+            ]
+        );
+        let line = |number: usize| woven.lines().nth(number).unwrap();
+        // With its condition, in front of what comes behind the statement that it was in front of.
+        let late = "if (MUTANT(enter_allow_next_launch_late)) { if (!later) allow_next_launch(); }";
+        assert!(line(3).contains(late) && line(3).ends_with("kernel([&] { f(); });"), "{woven}");
+        assert!(
+            line(4).starts_with("{ if (MUTANT(enter_wait_for_launches_before_late)) { wait_for_launches_before(); } }"),
+            "{woven}"
+        );
+        let alone = "if (MUTANT(enter_wait_for_launches_before_by_one_thread)) { if (thread_index() == 0) wait_for";
+        assert!(line(2).contains(alone), "{woven}");
+        // The last statement of a block has none behind it.
+        assert!(
+            Faults::default()
+                .weave("void f() { g(); wait_for_launches_before(); }", true)
+                .unwrap()
+                .matches("_late")
+                .count()
+                == 0
+        );
     }
 
     #[test]

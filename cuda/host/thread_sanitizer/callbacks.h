@@ -167,10 +167,15 @@ void misaligned(lookback_thread*, const void* address, u32 bytes, const char* fi
   fault("%u bytes at %p, which is no multiple of that, at %s:%u", bytes, address, file, line);
 }
 
+// One launch after the other here.
+void allow_next_launch(lookback_thread*, const char*, u32) {}
+void wait_for_launches_before(lookback_thread*, const char*, u32) {}
+
 const lookback_executor executor = {
     rendezvous, exchange, block_barrier, spin_pause, access_point, shared_storage, misaligned,
     copy_barrier_initialize, copy_barriers_initialized, copy_barrier_arrive, copy_barrier_expect, copy_barrier_wait,
-    copy_to_shared, cluster_barrier_arrive, cluster_barrier_wait, store_to_cluster,
+    copy_to_shared, cluster_barrier_arrive, cluster_barrier_wait, store_to_cluster, allow_next_launch,
+    wait_for_launches_before,
 };
 
 }  // namespace

@@ -197,14 +197,14 @@ void copy_barriers_initialized(lookback_thread* thread, u32 for_cluster, const c
   if (for_cluster) self->hands_over_barriers = true;
 }
 
-void copy_barrier_arrive(lookback_thread* thread, const void* address, const char* file, u32 line) {
+void copy_barrier_arrive(lookback_thread* thread, const void* address, u32 is_release, const char* file, u32 line) {
   void* const call = __builtin_return_address(0);
   maybe_preempt();
   copy_barrier& barrier = used_barrier(fiber_of(thread), address, call, file, line);
   if (++barrier.arrived > barrier.arrivals) {
     fault("more arrivals than a barrier was initialised for, at %s:%u", file, line);
   }
-  __tsan_release(&barrier.orders[barrier.phase & 1]);
+  if (is_release) __tsan_release(&barrier.orders[barrier.phase & 1]);
   progress = true;
   complete_phase(barrier);
   // A phase for each tile, and those in which none is left.
@@ -220,7 +220,8 @@ void copy_barrier_expect(lookback_thread* thread, const void* address, u32 bytes
 }
 
 // As on a GPU, a thread that comes a whole phase too late waits for the next one of that parity.
-void copy_barrier_wait(lookback_thread* thread, const void* address, u32 parity, const char* file, u32 line) {
+void copy_barrier_wait(lookback_thread* thread, const void* address, u32 parity, u32 is_acquire, const char* file,
+                       u32 line) {
   void* const call = __builtin_return_address(0);
   maybe_preempt();
   fiber* const self = fiber_of(thread);
@@ -229,7 +230,7 @@ void copy_barrier_wait(lookback_thread* thread, const void* address, u32 parity,
     barrier.waiting[barrier.waiting_count++] = self;
     suspend();
   }
-  __tsan_acquire(&barrier.orders[parity]);
+  if (is_acquire) __tsan_acquire(&barrier.orders[parity]);
 }
 
 void copy_to_shared(lookback_thread* thread, void* to, const void* from, u32 bytes, const void* barrier,

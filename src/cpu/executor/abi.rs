@@ -205,6 +205,7 @@ pub struct lookback_executor {
         unsafe extern "C" fn(
             arg1: *const Thread,
             barrier: *const ::std::os::raw::c_void,
+            is_release: lookback_u32,
             file: *const ::std::os::raw::c_char,
             line: lookback_u32,
         ),
@@ -223,6 +224,7 @@ pub struct lookback_executor {
             arg1: *const Thread,
             barrier: *const ::std::os::raw::c_void,
             parity: lookback_u32,
+            is_acquire: lookback_u32,
             file: *const ::std::os::raw::c_char,
             line: lookback_u32,
         ),
@@ -265,10 +267,24 @@ pub struct lookback_executor {
             line: lookback_u32,
         ),
     >,
+    pub allow_next_launch: ::std::option::Option<
+        unsafe extern "C" fn(
+            arg1: *const Thread,
+            file: *const ::std::os::raw::c_char,
+            line: lookback_u32,
+        ),
+    >,
+    pub wait_for_launches_before: ::std::option::Option<
+        unsafe extern "C" fn(
+            arg1: *const Thread,
+            file: *const ::std::os::raw::c_char,
+            line: lookback_u32,
+        ),
+    >,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_executor"][::std::mem::size_of::<lookback_executor>() - 128usize];
+    ["Size of lookback_executor"][::std::mem::size_of::<lookback_executor>() - 144usize];
     ["Alignment of lookback_executor"][::std::mem::align_of::<lookback_executor>() - 8usize];
     ["Offset of field: lookback_executor::rendezvous"][::std::mem::offset_of!(lookback_executor, rendezvous) - 0usize];
     ["Offset of field: lookback_executor::exchange"][::std::mem::offset_of!(lookback_executor, exchange) - 8usize];
@@ -286,6 +302,8 @@ const _: () = {
     ["Offset of field: lookback_executor::cluster_barrier_arrive"][::std::mem::offset_of!(lookback_executor, cluster_barrier_arrive) - 104usize];
     ["Offset of field: lookback_executor::cluster_barrier_wait"][::std::mem::offset_of!(lookback_executor, cluster_barrier_wait) - 112usize];
     ["Offset of field: lookback_executor::store_to_cluster"][::std::mem::offset_of!(lookback_executor, store_to_cluster) - 120usize];
+    ["Offset of field: lookback_executor::allow_next_launch"][::std::mem::offset_of!(lookback_executor, allow_next_launch) - 128usize];
+    ["Offset of field: lookback_executor::wait_for_launches_before"][::std::mem::offset_of!(lookback_executor, wait_for_launches_before) - 136usize];
 };
 #[repr(C)]
 pub struct lookback_thread {

@@ -97,7 +97,7 @@ pub(super) unsafe extern "C" fn access_point(
         poll(thread, site);
     }
     if let Some(trace) = &launch.trace {
-        trace.borrow_mut().access(thread.block_index.get(), thread.thread_index, access, line, address.addr());
+        trace.borrow_mut().access(thread.block().number(), thread.thread_index, access, line, address.addr());
     }
     // From here on nobody else runs before the access.
     let is_update = access >= FIRST_FETCH_ADD;
@@ -134,7 +134,7 @@ pub(super) unsafe extern "C" fn shared_storage(
     let site = RawSite { file, line };
     let mut bytes = bytes;
     if key.is_null() {
-        let given_bytes = launch.settings.dynamic_shared_bytes;
+        let given_bytes = thread.grid().settings.dynamic_shared_bytes;
         if bytes > given_bytes {
             let party = party(thread, Activity::Access, site);
             fail(thread, ExecutionError::DynamicSharedMemory { asked_bytes: bytes, given_bytes, party });
@@ -145,13 +145,12 @@ pub(super) unsafe extern "C" fn shared_storage(
     if let Some(address) = block.shared.find(key.addr()) {
         return address.cast();
     }
-    let limit_bytes = launch.settings.shared_limit_bytes;
+    let limit_bytes = thread.grid().settings.shared_limit_bytes;
     let poison = launch.settings.poison;
     match block.shared.declare(key.addr(), bytes as usize, alignment as usize, limit_bytes as usize, poison) {
         Ok((address, declared)) => {
             launch.count(|counters| counters.shared_bytes = counters.shared_bytes.max(declared as u64));
-            let event =
-                Synchronization::SharedStorage { block: thread.block_index.get(), address: address.addr(), bytes };
+            let event = Synchronization::SharedStorage { block: block.number(), address: address.addr(), bytes };
             launch.tell(thread, event, site);
             address.cast()
         }

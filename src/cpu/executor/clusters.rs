@@ -7,6 +7,7 @@
 
 use super::context::{Block, Launch, Suspension, Thread};
 use super::faults::{fail, party};
+use super::grids::Grid;
 use crate::cpu::backend::Synchronization;
 use crate::cpu::error::{Activity, ClusterFault, ExecutionError, RawSite};
 use std::ffi::c_char;
@@ -24,7 +25,7 @@ unsafe fn enter<'a>(thread: *const Thread, site: RawSite) -> &'a Thread {
     // SAFETY: the caller's promise; contexts outlive their coroutines.
     let thread = unsafe { &*thread };
     thread.site.set(site);
-    if !thread.launch().settings.is_cluster {
+    if !thread.grid().settings.is_cluster {
         refuse(thread, ClusterFault::NoCluster, site);
     }
     thread.launch().scheduling_point(thread);
@@ -35,8 +36,8 @@ pub(super) unsafe extern "C" fn arrive(thread: *const Thread, is_release: u32, f
     let site = RawSite { file, line };
     // SAFETY: `platform.h` passes its current thread.
     let thread = unsafe { enter(thread, site) };
-    let launch = thread.launch();
-    let barrier = &launch.cluster_barrier;
+    let (launch, grid) = (thread.launch(), thread.grid());
+    let barrier = &grid.cluster_barrier;
     if thread.cluster_arrival.get().is_some() {
         refuse(thread, ClusterFault::ArrivedTwice, site);
     }
@@ -44,12 +45,12 @@ pub(super) unsafe extern "C" fn arrive(thread: *const Thread, is_release: u32, f
     barrier.arrived.set(barrier.arrived.get() + 1);
     barrier.clock.set(barrier.clock.get().max(thread.clock.get()));
     launch.made_progress();
-    let (block, thread_index) = (thread.block_index.get(), thread.thread_index);
+    let (block, thread_index) = (thread.block().number(), thread.thread_index);
     let event = Synchronization::ClusterArrival { block, thread: thread_index, is_release: is_release != 0 };
     launch.tell(thread, event, site);
-    if barrier.arrived.get() == launch.settings.grid_blocks * u64::from(thread.block_threads) {
-        launch.tell(thread, Synchronization::ClusterPhase, site);
-        launch.end_cluster_phase();
+    if barrier.arrived.get() == grid.settings.grid_blocks * u64::from(thread.block_threads) {
+        launch.tell(thread, Synchronization::ClusterPhase { block }, site);
+        launch.end_cluster_phase(grid);
     }
 }
 
@@ -58,7 +59,7 @@ pub(super) unsafe extern "C" fn wait(thread: *const Thread, file: *const c_char,
     // SAFETY: as in `arrive`.
     let thread = unsafe { enter(thread, site) };
     let launch = thread.launch();
-    let barrier = &launch.cluster_barrier;
+    let barrier = &thread.grid().cluster_barrier;
     let Some(phase) = thread.cluster_arrival.take() else { refuse(thread, ClusterFault::NotArrived, site) };
     while barrier.phase.get() == phase {
         let warp = thread.warp();
@@ -67,17 +68,17 @@ pub(super) unsafe extern "C" fn wait(thread: *const Thread, file: *const c_char,
     }
     // The next phase is not over before this thread has arrived in it, so the clock is still that of this one.
     thread.clock.set(thread.clock.get().max(barrier.released_clock.get()));
-    let event = Synchronization::ClusterWait { block: thread.block_index.get(), thread: thread.thread_index };
+    let event = Synchronization::ClusterWait { block: thread.block().number(), thread: thread.thread_index };
     launch.tell(thread, event, site);
 }
 
 impl Launch {
-    fn end_cluster_phase(&self) {
-        let barrier = &self.cluster_barrier;
+    fn end_cluster_phase(&self, grid: &Grid) {
+        let barrier = &grid.cluster_barrier;
         barrier.phase.set(barrier.phase.get() + 1);
         barrier.arrived.set(0);
         barrier.released_clock.set(barrier.clock.get());
-        for slot in &self.slots {
+        for slot in &self.slots[grid.slots.clone()] {
             for (warp_index, warp) in (0..).zip(&slot.warps) {
                 let lanes = warp.at_cluster_barrier.replace(0);
                 if lanes != 0 {
@@ -86,7 +87,7 @@ impl Launch {
             }
         }
         // Every block passes it.
-        self.count(|counters| counters.block_barriers += self.settings.grid_blocks);
+        self.count(|counters| counters.block_barriers += grid.settings.grid_blocks);
     }
 
     /// The block `rank`, and the place in its shared memory that is `place` in that of the caller.
@@ -97,11 +98,12 @@ impl Launch {
         bytes: usize,
         rank: u32,
     ) -> Result<(&Block, *mut u8), ClusterFault> {
-        if !self.settings.is_cluster {
+        let grid = &self.grids[caller.grid];
+        if !grid.settings.is_cluster {
             return Err(ClusterFault::NoCluster);
         }
         let (key, offset) = caller.shared.find_place(place, bytes).ok_or(ClusterFault::NotShared)?;
-        let target = self.slots.iter().find(|slot| slot.index.get() == u64::from(rank));
+        let target = self.slots[grid.slots.clone()].iter().find(|slot| slot.index.get() == u64::from(rank));
         let target = target.ok_or(ClusterFault::NoSuchBlock { rank })?;
         if !target.has_begun.get() {
             return Err(ClusterFault::NotStarted { rank });

@@ -7,7 +7,7 @@
 use super::abi::{lookback_executor, lookback_memory_backend, lookback_thread, lookback_warp};
 use super::clocks::Clocks;
 use super::copy_barrier::BlockCopies;
-use super::order::StartOrder;
+use super::grids::Grid;
 use super::shared_memory::SharedMemory;
 use super::trace::Trace;
 use crate::cpu::backend::{Access, AccessKind, MemoryBackend, guarded};
@@ -59,6 +59,8 @@ pub(super) struct Warp {
     pub at_copy_barrier: Cell<u32>,
     /// Lanes that wait at the barrier of the cluster.
     pub at_cluster_barrier: Cell<u32>,
+    /// Lanes that wait for the launch before.
+    pub at_launch_wait: Cell<u32>,
     /// Lanes in the masks of `groups`.
     pub wanted: Cell<u32>,
     /// Collectives of some lanes that wait for others. Rare, so it may allocate.
@@ -81,6 +83,7 @@ impl Warp {
             released_clock: Cell::new(0),
             at_copy_barrier: Cell::new(0),
             at_cluster_barrier: Cell::new(0),
+            at_launch_wait: Cell::new(0),
             wanted: Cell::new(0),
             groups: RefCell::new(Vec::new()),
         }
@@ -101,6 +104,7 @@ impl Warp {
         self.released_clock.set(0);
         self.at_copy_barrier.set(0);
         self.at_cluster_barrier.set(0);
+        self.at_launch_wait.set(0);
         self.wanted.set(0);
         self.groups.borrow_mut().clear();
     }
@@ -130,6 +134,8 @@ impl Warp {
             Activity::CopyBarrier
         } else if is_in(self.at_cluster_barrier.get()) {
             Activity::ClusterBarrier
+        } else if is_in(self.at_launch_wait.get()) {
+            Activity::LaunchWait
         } else if let Some(group) = self.groups.borrow().iter().find(|group| is_in(group.arrived)) {
             Activity::WarpCollective { collective: Collective::from_number(group.collective), mask: group.mask }
         } else {
@@ -246,9 +252,14 @@ impl Thread {
         unsafe { &*self.launch.get() }
     }
 
+    /// The launch of this thread, among those that the run takes together.
+    pub fn grid(&self) -> &Grid {
+        &self.launch().grids[self.block().grid]
+    }
+
     /// An access of gpu scope that this thread makes.
     pub fn access(&self, kind: AccessKind, address: usize, bytes: u32, site: RawSite) -> Access {
-        Access { site, ..Access::new(kind, address, bytes, self.block_index.get(), self.thread_index) }
+        Access { site, ..Access::new(kind, address, bytes, self.block().number(), self.thread_index) }
     }
 
     /// Lets the scheduler choose; returns when it has chosen this thread again.
@@ -263,7 +274,12 @@ impl Thread {
 pub(super) struct Block {
     pub threads: Box<[Thread]>,
     pub warps: Box<[Warp]>,
+    /// Which launch of the run it takes blocks of, and the number of that launch's first block.
+    pub grid: usize,
+    first_block: u64,
     pub index: Cell<u64>,
+    /// Whether the next launch need not wait for this block to begin.
+    pub allows_next: Cell<bool>,
     /// Threads of the block in the slot that have not returned; 0 when the slot is free.
     pub live_threads: Cell<u32>,
     /// Whether any of its threads has run.
@@ -285,12 +301,15 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub fn new(origin: ThreadOrigin) -> Self {
+    pub fn new(origin: ThreadOrigin, grid: usize, first_block: u64) -> Self {
         let warps = origin.block_threads / WARP_LANES;
         Self {
             threads: (0..origin.block_threads).map(|thread| Thread::new(origin, thread)).collect(),
             warps: (0..warps).map(|_| Warp::new()).collect(),
+            grid,
+            first_block,
             index: Cell::new(0),
+            allows_next: Cell::new(false),
             live_threads: Cell::new(0),
             has_begun: Cell::new(false),
             stopped: Cell::new(false),
@@ -306,10 +325,16 @@ impl Block {
         }
     }
 
+    /// Its number among the blocks of all launches of the run, which is what memory back ends call it by.
+    pub fn number(&self) -> u64 {
+        self.first_block + self.index.get()
+    }
+
     /// Puts block `index` into this slot.
     pub fn start(&self, index: u64) {
         let warps = self.warps.len() as u32;
         self.index.set(index);
+        self.allows_next.set(false);
         self.live_threads.set(self.threads.len() as u32);
         self.has_begun.set(false);
         self.stopped.set(false);
@@ -356,9 +381,11 @@ pub(super) struct ClusterBarrier {
     pub released_clock: Cell<u64>,
 }
 
-/// All state of a launch.
+/// All state of a run: of a launch, or of several that are taken together.
 pub(super) struct Launch {
+    /// Those of the first launch; what is each launch's own is in `grids`.
     pub settings: LaunchSettings,
+    pub grids: Box<[Grid]>,
     pub slots: Box<[Block]>,
     pub current_thread: *mut *const Thread,
     pub backend: Option<*mut dyn MemoryBackend>,
@@ -370,12 +397,8 @@ pub(super) struct Launch {
     pub stopped_blocks: Cell<u64>,
     /// Copies to shared memory that have not landed.
     pub copies_under_way: Cell<u32>,
-    pub cluster_barrier: ClusterBarrier,
     pub counters: UnsafeCell<Counters>,
     pub random: RefCell<Pcg64Mcg>,
-    pub start_order: StartOrder,
-    pub started_blocks: Cell<u64>,
-    pub finished_blocks: Cell<u64>,
     pub points: Cell<u64>,
     /// Polls so far, and at the start of the window in which somebody must make progress.
     pub polls: Cell<u64>,
@@ -412,11 +435,13 @@ impl Launch {
 
     /// Whether every block has ended, but for those that were stopped.
     pub fn is_done(&self) -> bool {
-        self.finished_blocks.get() + self.stopped_blocks.get() == self.settings.grid_blocks
+        let blocks = self.grids.iter().map(|grid| grid.settings.grid_blocks).sum::<u64>();
+        let finished = self.grids.iter().map(|grid| grid.finished_blocks.get()).sum::<u64>();
+        finished + self.stopped_blocks.get() == blocks
     }
 
     pub fn waiting_blocks(&self) -> u64 {
-        self.settings.grid_blocks - self.started_blocks.get()
+        self.grids.iter().map(|grid| grid.settings.grid_blocks - grid.started_blocks.get()).sum()
     }
 
     /// Calls the back end, if there is one; whatever goes wrong in it becomes a message.

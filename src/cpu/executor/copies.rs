@@ -58,7 +58,13 @@ pub(super) unsafe extern "C" fn initialized(thread: *const Thread, for_cluster: 
     }
 }
 
-pub(super) unsafe extern "C" fn arrive(thread: *const Thread, barrier: *const c_void, file: *const c_char, line: u32) {
+pub(super) unsafe extern "C" fn arrive(
+    thread: *const Thread,
+    barrier: *const c_void,
+    is_release: u32,
+    file: *const c_char,
+    line: u32,
+) {
     let site = RawSite { file, line };
     // SAFETY: as in `initialize`.
     let thread = unsafe { enter(thread, site) };
@@ -73,13 +79,15 @@ pub(super) unsafe extern "C" fn arrive(thread: *const Thread, barrier: *const c_
         refuse(thread, CopyFault::TooManyArrivals, site);
     }
     launch.made_progress();
-    let (index, thread_index) = (block.index.get(), thread.thread_index);
-    launch.tell(thread, Synchronization::CopyBarrierArrival { block: index, thread: thread_index, barrier }, site);
+    let (index, thread_index) = (block.number(), thread.thread_index);
+    let is_release = is_release != 0;
+    let event = Synchronization::CopyBarrierArrival { block: index, thread: thread_index, barrier, is_release };
+    launch.tell(thread, event, site);
     if let Err(message) = launch.complete_phase(block, barrier) {
         fail_in_backend(thread, message, site);
     }
     let phases = with_barrier(thread, block, barrier, site, |barrier| u64::from(barrier.phase));
-    if phases > launch.settings.most_phases {
+    if phases > thread.grid().settings.most_phases {
         refuse(thread, CopyFault::TooManyPhases { phases }, site);
     }
 }
@@ -88,6 +96,7 @@ pub(super) unsafe extern "C" fn wait(
     thread: *const Thread,
     barrier: *const c_void,
     parity: u32,
+    is_acquire: u32,
     file: *const c_char,
     line: u32,
 ) {
@@ -113,8 +122,9 @@ pub(super) unsafe extern "C" fn wait(
         // As on a GPU, a thread that comes a whole phase too late waits for the next one of that parity.
         thread.suspend(Suspension::Waiting);
     }
-    let (index, thread_index) = (block.index.get(), thread.thread_index);
-    let event = Synchronization::CopyBarrierWait { block: index, thread: thread_index, barrier };
+    let (index, thread_index) = (block.number(), thread.thread_index);
+    let is_acquire = is_acquire != 0;
+    let event = Synchronization::CopyBarrierWait { block: index, thread: thread_index, barrier, is_acquire };
     thread.launch().tell(thread, event, site);
 }
 
@@ -180,7 +190,7 @@ pub(super) unsafe extern "C" fn store_to_cluster(
         number: block.copies.borrow_mut().next_number(),
         access: thread.access(AccessKind::ClusterStore, to.expose_provenance(), bytes, site),
         value: stored,
-        block: block.index.get(),
+        block: block.number(),
         barrier: counted_by.addr(),
     };
     begin(thread, block, Task::Store(store), site);
@@ -237,7 +247,7 @@ impl Launch {
             warp.at_copy_barrier.set(warp.at_copy_barrier.get() & !lanes);
             block.make_ready(warp_index, lanes);
         }
-        let event = Synchronization::CopyBarrierPhase { block: block.index.get(), barrier: address };
+        let event = Synchronization::CopyBarrierPhase { block: block.number(), barrier: address };
         self.call_backend(|backend| backend.synchronize(event)).map(drop)
     }
 

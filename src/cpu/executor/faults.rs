@@ -82,7 +82,10 @@ fn site_of(thread: &Thread) -> RawSite {
 fn add_party(parties: &mut Vec<Party>, thread: &Thread, activity: Activity, site: RawSite) {
     let new = party(thread, activity, site);
     let is_same = |p: &&mut Party| {
-        p.block == new.block && p.activity == new.activity && p.site == new.site && p.tiles == new.tiles
+        (p.launch, p.block) == (new.launch, new.block)
+            && p.activity == new.activity
+            && p.site == new.site
+            && p.tiles == new.tiles
     };
     match parties.iter_mut().find(is_same) {
         Some(party) => party.threads += 1,
@@ -93,6 +96,7 @@ fn add_party(parties: &mut Vec<Party>, thread: &Thread, activity: Activity, site
 pub(super) fn party(thread: &Thread, activity: Activity, site: RawSite) -> Party {
     let waits = matches!(activity, Activity::SpinWait) && thread.waiting_tile.get() != NO_TILE;
     Party {
+        launch: thread.block().grid as u32,
         block: thread.block_index.get(),
         thread: thread.thread_index,
         threads: 1,

@@ -29,8 +29,8 @@ pub(super) fn exit(thread: &Thread) {
     launch.count(|counters| counters.span_steps = counters.span_steps.max(thread.clock.get()));
     launch.made_progress();
     if block.live_threads.get() == 0 {
-        launch.finished_blocks.set(launch.finished_blocks.get() + 1);
-        launch.tell(thread, Synchronization::BlockEnd { block: block.index.get() }, RawSite::NONE);
+        launch.tell(thread, Synchronization::BlockEnd { block: block.number() }, RawSite::NONE);
+        launch.end_block(thread);
     }
     thread.suspend(Suspension::Finished);
 }
@@ -76,7 +76,7 @@ fn complete_rendezvous(thread: &Thread, warp: &Warp) {
     launch.count(|counters| counters.warp_collectives += 1);
     if launch.is_watched {
         let event = Synchronization::Warp {
-            block: thread.block_index.get(),
+            block: thread.block().number(),
             warp: thread.warp_index,
             mask: FULL_WARP,
             collective: Collective::from_number(warp.collective.get()),
@@ -144,7 +144,7 @@ pub(super) unsafe extern "C" fn exchange(
             thread.block().make_ready(thread.warp_index, mask & !thread.lane_bit());
             launch.count(|counters| counters.warp_collectives += 1);
             let event = Synchronization::Warp {
-                block: thread.block_index.get(),
+                block: thread.block().number(),
                 warp: thread.warp_index,
                 mask,
                 collective: kind,
@@ -243,7 +243,7 @@ pub(super) unsafe extern "C" fn block_barrier(thread: *const Thread, file: *cons
         }
         launch.count(|counters| counters.block_barriers += 1);
         if launch.is_watched {
-            launch.tell(thread, Synchronization::BlockBarrier { block: thread.block_index.get() }, site);
+            launch.tell(thread, Synchronization::BlockBarrier { block: thread.block().number() }, site);
         }
         launch.scheduling_point(thread);
     } else {

@@ -8,6 +8,7 @@
 //! | `faults` | who does what where something goes wrong, and the end of the launch |
 //! | `points` | scheduling points, stops and pauses |
 //! | `meetings`, `accesses`, `copies`, `clusters`, `interception` | what kernels call |
+//! | `grids` | the launches that a run takes together |
 //! | `order`, `schedule` | which block starts next, which thread runs next |
 //! | `stack` | stacks of the coroutines that threads are |
 
@@ -19,6 +20,7 @@ mod context;
 mod copies;
 mod copy_barrier;
 mod faults;
+mod grids;
 mod interception;
 mod meetings;
 mod order;
@@ -35,10 +37,10 @@ use abi::{
     LOOKBACK_INTERCEPT_BACKEND, LOOKBACK_INTERCEPT_PLAIN_POINTS, lookback_current_thread_slot, lookback_executor,
 };
 use accesses::{access_point, misaligned, shared_storage, spin_pause};
-use context::{Block, ClusterBarrier, Launch, Thread, ThreadOrigin};
+use context::{Block, Launch, Thread, ThreadOrigin};
+use grids::Grid;
 use interception::BACKEND_FUNCTIONS;
 use meetings::{block_barrier, exchange, exit, rendezvous};
-use order::StartOrder;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use schedule::{Fiber, Fibers, preemption_threshold};
@@ -65,6 +67,8 @@ static EXECUTOR_FUNCTIONS: lookback_executor = lookback_executor {
     cluster_barrier_arrive: Some(clusters::arrive),
     cluster_barrier_wait: Some(clusters::wait),
     store_to_cluster: Some(copies::store_to_cluster),
+    allow_next_launch: Some(grids::allow_next),
+    wait_for_launches_before: Some(grids::wait_for_those_before),
 };
 
 /// Runs a kernel over a grid.
@@ -82,7 +86,7 @@ pub unsafe fn launch<Config, Arguments>(
     settings: &LaunchSettings,
 ) -> Result<LaunchReport, ExecutionError> {
     // SAFETY: the caller's promise.
-    unsafe { run(Kernel::new(body, config, arguments), settings, None) }
+    unsafe { run(&[Kernel::new(body, config, arguments)], std::slice::from_ref(settings), None) }
 }
 
 /// Runs a kernel over a grid with all its memory accesses answered by `backend`.
@@ -101,10 +105,49 @@ pub unsafe fn launch_on<Config, Arguments>(
 ) -> Result<LaunchReport, ExecutionError> {
     // SAFETY: the caller's promise. The launch ends before the borrow does, so the longer lifetime that
     // the pointer's type claims is never used.
-    unsafe {
-        let backend = std::mem::transmute::<*mut (dyn MemoryBackend + '_), *mut (dyn MemoryBackend + 'static)>(backend);
-        run(Kernel::new(body, config, arguments), settings, Some(backend))
-    }
+    unsafe { run(&[Kernel::new(body, config, arguments)], std::slice::from_ref(settings), Some(lengthened(backend))) }
+}
+
+/// One of the launches that [`launch_together`] takes.
+#[derive(Debug)]
+pub struct Stage<'a, Config, Arguments> {
+    /// The kernel.
+    pub body: unsafe extern "C" fn(*const Config, *const Arguments),
+    /// What it is given, beside its arguments.
+    pub config: &'a Config,
+    /// Its arguments.
+    pub arguments: &'a Arguments,
+    /// How it is run. Grid, blocks and shared memory are each launch's own; all else is that of the first one.
+    pub settings: LaunchSettings,
+}
+
+/// Runs launches that follow each other on a stream, as programmatic dependent launches do: blocks of the next one start
+/// when each block of the one before has called `allow_next_launch` or ended, and run with those that are still there.
+/// What a kernel needs of the launches before it has to wait for (`cuda/platform.cuh`). What is reported is of all
+/// together.
+///
+/// # Errors
+/// What a kernel, the settings or the back end did wrong.
+///
+/// # Safety
+/// As for [`launch_on`], of each launch.
+pub unsafe fn launch_together<Config, Arguments>(
+    backend: &mut dyn MemoryBackend,
+    stages: &[Stage<'_, Config, Arguments>],
+) -> Result<LaunchReport, ExecutionError> {
+    let kernels: Vec<_> = stages.iter().map(|stage| Kernel::new(stage.body, stage.config, stage.arguments)).collect();
+    let settings: Vec<_> = stages.iter().map(|stage| stage.settings.clone()).collect();
+    // SAFETY: the caller's promise, and as in `launch_on`.
+    unsafe { run(&kernels, &settings, Some(lengthened(backend))) }
+}
+
+/// A pointer to a back end that may be kept as long as the borrow lasts.
+///
+/// # Safety
+/// The longer lifetime that the pointer's type claims is not used: the launch ends before the borrow does.
+unsafe fn lengthened(backend: &mut dyn MemoryBackend) -> *mut (dyn MemoryBackend + 'static) {
+    // SAFETY: both are pointers of one layout; the caller's promise.
+    unsafe { std::mem::transmute::<*mut (dyn MemoryBackend + '_), *mut (dyn MemoryBackend + 'static)>(backend) }
 }
 
 /// A kernel with what it is given, whatever the types.
@@ -146,17 +189,24 @@ impl Drop for RestoreCurrent {
     }
 }
 
+/// One launch, or several that are taken together.
+///
 /// # Safety
 /// As for [`launch`]; `backend` outlives the call and is used by nobody else meanwhile.
 unsafe fn run(
-    kernel: Kernel,
-    settings: &LaunchSettings,
+    kernels: &[Kernel],
+    settings: &[LaunchSettings],
     backend: Option<*mut dyn MemoryBackend>,
 ) -> Result<LaunchReport, ExecutionError> {
-    settings.check()?;
+    settings.iter().try_for_each(LaunchSettings::check)?;
+    if settings.is_empty() {
+        return Ok(LaunchReport::default());
+    }
     if let Some(backend) = backend {
+        let grids: Vec<u64> = settings.iter().map(|settings| settings.grid_blocks).collect();
+        let block_threads = settings.iter().map(|settings| settings.block_threads).max().unwrap_or(0);
         // SAFETY: the caller's promise.
-        let begun = guarded(|| unsafe { &mut *backend }.launch_begins(settings.grid_blocks, settings.block_threads));
+        let begun = guarded(|| unsafe { &mut *backend }.launches_begin(&grids, block_threads));
         begun.map_err(|fault| ExecutionError::InvalidSettings { fault })?;
     }
     let launch = Launch::new(settings, backend);
@@ -164,19 +214,21 @@ unsafe fn run(
     // SAFETY: the slot is this OS thread's own and is initialised to null.
     let _restore = unsafe { RestoreCurrent { slot: launch.current_thread, previous: launch.current_thread.read() } };
     // Dropped before the launch: the coroutines point into it.
-    let mut fibers = launch.make_fibers(kernel)?;
+    let mut fibers = launch.make_fibers(kernels)?;
     launch.run(&mut fibers)?;
     drop(fibers);
     Ok(launch.report())
 }
 
 impl Launch {
-    fn new(settings: &LaunchSettings, backend: Option<*mut dyn MemoryBackend>) -> Box<Self> {
+    fn new(all: &[LaunchSettings], backend: Option<*mut dyn MemoryBackend>) -> Box<Self> {
+        let settings = &all[0];
         let intercept = if backend.is_some() { LOOKBACK_INTERCEPT_BACKEND } else { 0 }
             | if settings.plain_points { LOOKBACK_INTERCEPT_PLAIN_POINTS } else { 0 };
         let preemption = preemption_threshold(settings.schedule);
         let mut launch = Box::new(Self {
             settings: settings.clone(),
+            grids: Grid::all(all),
             slots: Box::new([]),
             // SAFETY: the function only takes an address.
             current_thread: unsafe { lookback_current_thread_slot() }.cast(),
@@ -187,12 +239,8 @@ impl Launch {
             sleepers: Cell::new(0),
             stopped_blocks: Cell::new(0),
             copies_under_way: Cell::new(0),
-            cluster_barrier: ClusterBarrier::default(),
             counters: UnsafeCell::default(),
             random: RefCell::new(Pcg64Mcg::seed_from_u64(settings.seed)),
-            start_order: StartOrder::new(settings.block_order, settings.grid_blocks, settings.seed),
-            started_blocks: Cell::new(0),
-            finished_blocks: Cell::new(0),
             points: Cell::new(0),
             polls: Cell::new(0),
             window_start: Cell::new(0),
@@ -201,16 +249,20 @@ impl Launch {
             is_watched: backend.is_some(),
             has_points: preemption != 0 || settings.stop.is_some() || settings.pause.is_some(),
         });
-        let origin = ThreadOrigin {
+        let origin = |grid: &Grid| ThreadOrigin {
             counters: launch.counters.get(),
             executor: &EXECUTOR_FUNCTIONS,
             backend: if backend.is_some() { &BACKEND_FUNCTIONS } else { ptr::null() },
-            grid_blocks: settings.grid_blocks,
-            block_threads: settings.block_threads,
+            grid_blocks: grid.settings.grid_blocks,
+            block_threads: grid.settings.block_threads,
             intercept,
             mutant: settings.mutant,
         };
-        launch.slots = (0..settings.slots()).map(|_| Block::new(origin)).collect();
+        let slots = |(at, grid): (usize, &Grid)| {
+            let (origin, first_block) = (origin(grid), grid.first_block);
+            grid.slots.clone().map(move |_| Block::new(origin, at, first_block))
+        };
+        launch.slots = launch.grids.iter().enumerate().flat_map(slots).collect();
         launch
     }
 
@@ -225,13 +277,14 @@ impl Launch {
         }
     }
 
-    fn make_fibers(&self, kernel: Kernel) -> Result<Fibers, ExecutionError> {
-        let count = self.settings.stacks();
+    fn make_fibers(&self, kernels: &[Kernel]) -> Result<Fibers, ExecutionError> {
+        let count = self.grids.iter().map(|grid| grid.settings.stacks()).sum();
         let stacks = stack::reuse_or_map(count)
             .map_err(|error| ExecutionError::Stacks { stacks: count, message: crate::file::reason(&error) })?;
         let mut stacks = stacks.into_iter();
         let mut fibers = Fibers { slots: Vec::with_capacity(self.slots.len()) };
         for slot in &self.slots {
+            let kernel = kernels[slot.grid];
             fibers.slots.push(Vec::with_capacity(slot.threads.len()));
             for (thread, stack) in slot.threads.iter().zip(&mut stacks) {
                 let stack = ColouredStack::new(stack, thread.thread_index as usize);

@@ -30,7 +30,7 @@ impl Launch {
         if let Some(stop) = self.settings.stop {
             self.stop_at_point(thread, stop);
         }
-        if let Some(pause) = self.settings.pause.filter(|pause| pause.block == thread.block_index.get()) {
+        if let Some(pause) = self.settings.pause.filter(|pause| pause.block == thread.block().number()) {
             let block = thread.block();
             let points = block.points.get();
             block.points.set(points + 1);
@@ -55,7 +55,7 @@ impl Launch {
                 }
                 self.points.set(points + 1);
             }
-            Stop::Block { block, after_points } if block == thread.block_index.get() => {
+            Stop::Block { block, after_points } if block == thread.block().number() => {
                 let points = thread.block().points.get();
                 if points >= after_points {
                     self.stop_block(thread.block());

@@ -50,9 +50,7 @@ impl Launch {
     /// # Errors
     /// The fault that ended it.
     pub fn run(&self, fibers: &mut Fibers) -> Result<(), ExecutionError> {
-        for slot in &self.slots {
-            self.start_next(slot);
-        }
+        self.begin();
         let result = match self.settings.schedule {
             Schedule::Fair => self.run_fair(fibers),
             Schedule::Random { .. } => self.run_random(fibers),
@@ -64,14 +62,15 @@ impl Launch {
         }
     }
 
-    /// Puts the next block of the grid into a free slot.
+    /// Puts the next block of its launch into a free slot, if that has begun.
     pub fn start_next(&self, slot: &Block) {
-        let position = self.started_blocks.get();
-        if position == self.settings.grid_blocks {
+        let grid = &self.grids[slot.grid];
+        let position = grid.started_blocks.get();
+        if position == grid.settings.grid_blocks || !grid.has_begun.get() {
             return;
         }
-        self.started_blocks.set(position + 1);
-        slot.start(self.start_order.block(position));
+        grid.started_blocks.set(position + 1);
+        slot.start(grid.start_order.block(position));
         self.made_progress();
     }
 
@@ -189,7 +188,7 @@ impl Launch {
         unsafe { self.current_thread.write(thread) };
         self.switches.set(self.switches.get() + 1);
         if let Some(trace) = &self.trace {
-            trace.borrow_mut().resumed(thread.block_index.get(), thread.thread_index);
+            trace.borrow_mut().resumed(thread.block().number(), thread.thread_index);
         }
         match fiber.resume(()) {
             CoroutineResult::Yield(Suspension::Waiting | Suspension::Finished) => Ok(()),

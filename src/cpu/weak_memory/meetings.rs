@@ -1,6 +1,6 @@
 //! What threads know after they have met, at barriers of warps, blocks, copies and the cluster.
 
-use super::knowledge::{Phase, join_messages, meet_in_block, meet_in_warp};
+use super::knowledge::{Phase, meet_in_block, meet_in_warp};
 use super::state::WeakMemory;
 use crate::cpu::backend::Synchronization;
 use crate::cpu::error::Collective;
@@ -21,7 +21,10 @@ impl WeakMemory {
             Synchronization::SharedStorage { block, address, bytes } => {
                 self.blocks.of(block).shared.declare(address, bytes as usize, self.shared_granule_bytes);
             }
-            Synchronization::CopyBarrierArrival { block, thread, barrier } => {
+            // Who waits or arrives relaxed sees the phase, and no order comes of it, with a fence neither.
+            Synchronization::CopyBarrierArrival { is_release: false, .. }
+            | Synchronization::CopyBarrierWait { is_acquire: false, .. } => {}
+            Synchronization::CopyBarrierArrival { block, thread, barrier, .. } => {
                 let me = self.blocks.first_thread(block) + thread;
                 let state = self.blocks.of(block);
                 let message = state.threads[thread as usize].release(me);
@@ -31,7 +34,7 @@ impl WeakMemory {
                 let barrier = self.blocks.of(block).copy_barrier(barrier);
                 barrier.arrived = Phase::of(barrier.arriving.take());
             }
-            Synchronization::CopyBarrierWait { block, thread, barrier } => {
+            Synchronization::CopyBarrierWait { block, thread, barrier, .. } => {
                 let me = self.blocks.first_thread(block) + thread;
                 let state = self.blocks.of(block);
                 let known = state.copy_barriers.iter_mut().find(|known| known.address == barrier);
@@ -42,17 +45,29 @@ impl WeakMemory {
             Synchronization::ClusterArrival { block, thread, is_release } => {
                 let me = self.blocks.first_thread(block) + thread;
                 if is_release {
-                    self.cluster_arrivals.push(self.blocks.of(block).threads[thread as usize].release(me));
+                    let message = self.blocks.of(block).threads[thread as usize].release(me);
+                    self.launches.arrive_at_cluster(block, message);
                 }
             }
-            Synchronization::ClusterPhase => {
-                self.cluster_released = Phase::of(Some(join_messages(std::mem::take(&mut self.cluster_arrivals))));
-            }
+            Synchronization::ClusterPhase { block } => self.launches.end_cluster_phase(block),
             Synchronization::ClusterWait { block, thread } => {
                 let me = self.blocks.first_thread(block) + thread;
-                self.cluster_released.wait(me, &mut self.blocks.of(block).threads[thread as usize]);
+                self.launches.wait_for_cluster(block, me, &mut self.blocks.of(block).threads[thread as usize]);
             }
-            Synchronization::BlockEnd { block } => self.blocks.end(block, &mut self.lists),
+            Synchronization::LaunchWait { block, thread } => {
+                let me = self.blocks.first_thread(block) + thread;
+                self.launches.wait(block, me, &mut self.blocks.of(block).threads[thread as usize]);
+            }
+            Synchronization::BlockEnd { block } => {
+                if self.launches.is_awaited(block) {
+                    let (first_thread, copier) = (self.blocks.first_thread(block), self.copier(block));
+                    let state = self.blocks.of(block);
+                    let copies = state.landed_copies(copier);
+                    let threads = (first_thread..).zip(&mut state.threads).map(|(me, thread)| thread.release(me));
+                    self.launches.block_ends(block, threads.chain(copies));
+                }
+                self.blocks.end(block, &mut self.lists);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::history::{Location, NO_LOCATION};
 use super::knowledge::{Knowledge, Message, Phase, ThreadState};
+use super::launches::Launches;
 use super::shadow::{Conflict, ReadLists, Shadow};
 use crate::cpu::backend::{Access, AccessKind, Scope, out_of_bounds};
 use crate::cpu::error::{RawSite, SourceSite};
@@ -240,6 +241,11 @@ impl BlockState {
         Some((knowledge, self.landed))
     }
 
+    /// What all copies that have landed hand over together, as `copier`: nothing but that they are done.
+    pub fn landed_copies(&self, copier: u32) -> Option<Message> {
+        (self.landed > 0).then(|| Message { knowledge: Rc::default(), thread: copier, time: self.landed })
+    }
+
     /// Makes the state ready for another block.
     fn clear(&mut self, lists: &mut ReadLists) {
         for region in &mut self.shared.regions[..self.shared.declared] {
@@ -335,9 +341,8 @@ pub struct WeakMemory {
     pub(super) stores: u32,
     /// The finest granule of shared memory so far: types that are small stay small.
     pub(super) shared_granule_bytes: u32,
-    /// What arrived at the barrier of the cluster and released, in this phase, and what those in the phase before did.
-    pub(super) cluster_arrivals: Vec<Message>,
-    pub(super) cluster_released: Phase,
+    /// The launches that are taken together.
+    pub(super) launches: Launches,
     pub(super) statistics: WeakStatistics,
     pub(super) events: Vec<(WeakEvent, u32)>,
 }
@@ -359,8 +364,7 @@ impl WeakMemory {
             sites: Sites::new(),
             stores: 0,
             shared_granule_bytes: 4,
-            cluster_arrivals: Vec::new(),
-            cluster_released: Phase::default(),
+            launches: Launches::default(),
             statistics: WeakStatistics::default(),
             events: Vec::new(),
         }
@@ -428,8 +432,7 @@ impl WeakMemory {
             let first = location.offset as usize / 4;
             granules[first..first + location.bytes as usize / 4].fill(NO_LOCATION);
         }
-        self.cluster_arrivals.clear();
-        self.cluster_released = Phase::default();
+        self.launches = Launches::default();
         self.stores = 0;
     }
 
@@ -465,9 +468,10 @@ impl WeakMemory {
 
     fn name_thread(&self, thread: u32) -> String {
         if thread >= self.first_copier {
-            return format!("a copy of block {}", (thread - self.first_copier) / 32);
+            return format!("a copy of {}", self.launches.name(u64::from((thread - self.first_copier) / 32)));
         }
-        format!("block {} thread {}", thread / self.blocks.threads, thread % self.blocks.threads)
+        let block = self.launches.name(u64::from(thread / self.blocks.threads));
+        format!("{block} thread {}", thread % self.blocks.threads)
     }
 
     pub(super) fn name_site(&self, site: u32) -> String {

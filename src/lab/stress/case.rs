@@ -31,6 +31,8 @@ named! {
     }
 }
 
+/// Launches of kernels at one time that a text may ask for.
+const MOST_TOGETHER: u32 = 16;
 /// Of a hundred cases so many have blocks of more than 256 threads.
 const WIDE_PERCENT: u64 = 4;
 /// Switches in which look-ahead blocks of 64 threads beside its helpers scan a tile, about.
@@ -86,6 +88,9 @@ pub struct Case {
     pub plain_points: bool,
     /// Launches, one after the other; those behind the first have sizes of their own up to that of the first.
     pub launches: u32,
+    /// Launches of kernels, whichever of these they are of, that are there at one time: blocks of the next one run with those
+    /// of the one before, and wait for its end as its kernel says. 1 is one behind the end of the other.
+    pub together: u32,
     /// Launches that the workspace claims to have completed before.
     pub completed_epochs: u32,
     /// What its descriptors hold.
@@ -193,7 +198,7 @@ impl Case {
         let kind = mutant.map(|mutant| mutant.kind);
         let plain_points =
             kind == Some(Kind::Barrier) || needs(Need::InPlace) || (mutant.is_none() && draw.percent(10));
-        let launches = match () {
+        let mut launches = match () {
             () if needs(Need::Wrap) => 2 + draw.below(2) as u32,
             () if needs(Need::Relaunch) || needs(Need::Frozen) || needs(Need::Abort) => 2,
             () => draw.of(&[1, 1, 2]),
@@ -254,6 +259,16 @@ impl Case {
             Disturbance::None if memory == Memory::Strong && draw.percent(10) && !plain_points => None,
             _ => Some(draw.of(&[0, 5, 20, 50, 100])),
         };
+        let goes_through = matches!(disturbance, Disturbance::None | Disturbance::Pause { .. });
+        let together = match () {
+            () if needs(Need::Together) => 2 + draw.below(2) as u32,
+            // As many threads at one time as other cases have.
+            () if mutant.is_none() && goes_through && !is_long && !is_wide && draw.percent(30) => draw.of(&[2, 2, 3]),
+            () => 1,
+        };
+        if together > launches && Plan::new(&request).is_ok_and(|plan| plan.steps.len() == 1) {
+            launches = together;
+        }
         let case = Self {
             mutant,
             memory,
@@ -264,6 +279,7 @@ impl Case {
             preemption,
             plain_points,
             launches,
+            together,
             completed_epochs,
             workspace,
             disturbance,
@@ -333,6 +349,9 @@ impl fmt::Display for Case {
             .add("launches", self.launches)
             .add("epochs", self.completed_epochs)
             .add("workspace", self.workspace);
+        if self.together > 1 {
+            words.add("together", self.together);
+        }
         let disturbance = match self.disturbance {
             Disturbance::None => return formatter.write_str(&words.text),
             Disturbance::Pause { block, after_points, switches } => format!("{block}:{after_points}:{switches}"),
@@ -376,6 +395,7 @@ impl FromStr for Case {
             preemption: fields.unless("preemption", "fair")?,
             plain_points: fields.value("plain-points")?,
             launches: fields.value("launches")?,
+            together: fields.numbers("together", ':')?.map_or(1, |[together]| together),
             completed_epochs: fields.value("epochs")?,
             workspace: fields.value("workspace")?,
             disturbance,
@@ -395,6 +415,13 @@ impl Case {
         }
         if !(1..=1000).contains(&self.launches) {
             return fault("launches", &self.launches, "1 to 1000");
+        }
+        if !(1..=MOST_TOGETHER).contains(&self.together) {
+            return fault("together", &self.together, "1 to 16 launches of kernels at one time");
+        }
+        if self.together > 1 && !matches!(self.disturbance, Disturbance::None | Disturbance::Pause { .. }) {
+            let why = "a launch that is cut short, or another one in its middle, comes one behind the end of the other";
+            return fault("together", &self.together, why);
         }
         if !(1..=4096).contains(&self.resident_blocks) {
             return fault("resident", &self.resident_blocks, "1 to 4096");

@@ -1,129 +1,21 @@
-//! Running a case on the CPU device, and what counts as a failure.
+//! Running a case on the CPU device.
 
-use super::case::{Case, Disturbance, MINIMUM_TILES, MINIMUM_WARPS, Memory};
+use super::arrays::{Arrays, Scratch, Workspace};
+use super::case::{Case, Disturbance, Memory};
 use super::detector::NoMemory;
 use super::draw::Draw;
+pub use super::outcome::{Failure, Fault, Passed};
+use super::watched::{Interruption, Model, Observer, Places, Watched};
 use super::workspace;
 use crate::abi;
-use crate::cpu::{
-    Access, AsyncStore, Copy, ExecutionError, LaunchSettings, MemoryBackend, Schedule, Stop, Synchronization,
-    WeakMemory, WeakSettings, launch_on,
-};
-use crate::element::Instance;
+use crate::cpu::{ExecutionError, LaunchSettings, Schedule, Stage, Stop, launch_together};
 use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
-use crate::lab::bounds::{Array, BoundsCheck};
-use crate::lab::cpu_device::{AlignedBytes, GuardedArray, kernel_body, step_settings};
+use crate::lab::bounds::Array;
+use crate::lab::cpu_device::{KernelBody, kernel_body, step_settings};
 use crate::lab::dataset::Dataset;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
-use crate::strategy::{Descriptor, Mode};
-
-/// How a run showed that something is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// So many output elements are not what they must be, the first at `index`.
-    #[error("{}: expected {expected}, got {actual}", wrong_elements(*index, *mismatches))]
-    WrongResult { index: u64, mismatches: u64, expected: String, actual: String },
-    /// Bytes beside the output, or the input, were written.
-    #[error("bytes beside the output, or the input, were written")]
-    WroteElsewhere,
-    /// The workspace is not as a launch must leave it.
-    #[error("the workspace after the launch: {what}")]
-    Workspace { what: String },
-    /// Whoever can run only polls: who waits for whom.
-    #[error("{text}")]
-    LostProgress { text: String },
-    /// The executor or the memory found a fault: a race, an access outside all arrays, a barrier that diverges.
-    #[error("{text}")]
-    Execution { text: String },
-    /// None of the kernel's: the machine could not run it.
-    #[error(transparent)]
-    NoMemory(NoMemory),
-}
-
-impl Fault {
-    /// A word for tables.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::WrongResult { .. } => "wrong result",
-            Self::WroteElsewhere => "wrote elsewhere",
-            Self::Workspace { .. } => "workspace",
-            Self::LostProgress { .. } => "lost progress",
-            Self::Execution { .. } => "fault",
-            Self::NoMemory(_) => "no memory",
-        }
-    }
-}
-
-fn wrong_elements(index: u64, mismatches: u64) -> String {
-    match mismatches {
-        1 => format!("element {index} is wrong"),
-        _ => format!("{mismatches} elements are wrong, the first at {index}"),
-    }
-}
-
-/// A run that failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("launch {}: {fault}", launch + 1)]
-pub struct Failure {
-    /// Which launch, from 0.
-    pub launch: u32,
-    /// How it showed.
-    pub fault: Fault,
-}
-
-impl Failure {
-    /// What the machine had no memory for, where the failure is not the kernel's.
-    pub fn no_memory(&self) -> Option<&NoMemory> {
-        match &self.fault {
-            Fault::NoMemory(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-/// What a run that passed did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Passed {
-    /// Launches of the whole scan with every element right, of at least 8 tiles and 2 warps a block.
-    pub schedules: u64,
-    /// Those with every element right and fewer tiles, or of a strategy without tiles.
-    pub smaller: u64,
-    /// Those that were cut short on purpose: nothing of their output is looked at, but that of the next launch.
-    pub cut: u64,
-    /// Elements that were right.
-    pub elements: u64,
-    /// Tiles of each of `schedules`, for who counts them; sums of several runs leave them out.
-    pub(super) tiles: Vec<u64>,
-}
-
-impl Passed {
-    /// Adds what another run did.
-    pub fn add(&mut self, other: &Self) {
-        self.schedules += other.schedules;
-        self.smaller += other.smaller;
-        self.cut += other.cut;
-        self.elements += other.elements;
-    }
-
-    /// All launches.
-    pub fn launches(&self) -> u64 {
-        self.schedules + self.smaller + self.cut
-    }
-}
-
-/// Something that is told of accesses as they happen.
-pub(super) trait Observer {
-    /// An access by a thread, with the value that it moved; a fetch-and-add with the value before.
-    fn observe(&mut self, access: &Access, value: &[u8]);
-    /// So many bytes have landed in shared memory of a block, by a copy or a store that went on beside its thread.
-    fn landed(&mut self, block: u64, access: &Access);
-    /// Threads have met, or shared memory is there.
-    fn synchronized(&mut self, event: &Synchronization);
-    /// A launch of a kernel begins.
-    fn begins(&mut self, step: &Step, workspace: &Places);
-}
 
 /// Runs a case.
 ///
@@ -141,242 +33,8 @@ pub(super) fn stacks_of(case: &Case) -> usize {
         let (_, settings) = step_settings(step, 0);
         LaunchSettings { resident_blocks: case.resident_blocks, ..settings }.stacks()
     };
-    let stacks = plan.steps.iter().map(stacks_of_step).max().unwrap_or(0);
+    let stacks = plan.steps.iter().map(stacks_of_step).max().unwrap_or(0) * case.together as usize;
     if matches!(case.disturbance, Disturbance::Overlap { .. }) { 2 * stacks } else { stacks }
-}
-
-/// Where a workspace lies.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Places {
-    /// Address of the control block.
-    pub control: usize,
-    /// Address of the first descriptor.
-    pub descriptors: usize,
-    /// Bytes of all of them.
-    pub descriptor_bytes: usize,
-    /// Descriptors.
-    pub capacity: u64,
-    /// How they are laid out.
-    pub layout: Descriptor,
-    /// Bytes of a value.
-    pub element_bytes: usize,
-}
-
-/// A control block and descriptors, kept by the kernels from launch to launch.
-struct Workspace {
-    control: Box<abi::lookback_control>,
-    descriptors: AlignedBytes,
-    capacity: u64,
-    layout: Descriptor,
-    element_bytes: usize,
-}
-
-impl Workspace {
-    fn new(capacity: u64, layout: Descriptor, element_bytes: usize) -> Self {
-        // The split layout asks for a multiple of 4.
-        let capacity = capacity.next_multiple_of(4);
-        let bytes = capacity * Plan::descriptor_bytes(layout, element_bytes);
-        Self {
-            control: Box::default(),
-            descriptors: AlignedBytes::new(bytes as usize, 0),
-            capacity,
-            layout,
-            element_bytes,
-        }
-    }
-
-    fn places(&mut self) -> Places {
-        Places {
-            control: (&raw mut *self.control).expose_provenance(),
-            descriptors: self.descriptors.bytes_mut().as_mut_ptr().expose_provenance(),
-            descriptor_bytes: self.descriptors.bytes().len(),
-            capacity: self.capacity,
-            layout: self.layout,
-            element_bytes: self.element_bytes,
-        }
-    }
-
-    fn tag(&self, tile: u64) -> u32 {
-        workspace::tag(self.descriptors.bytes(), self.layout, tile)
-    }
-
-    /// What a host does behind a launch that did not end: nothing of it may reach the next one.
-    fn clean(&mut self) {
-        let completed = self.control.completed_epochs + 1;
-        *self.control = abi::lookback_control { completed_epochs: completed, ..Default::default() };
-        if completed == abi::LOOKBACK_MAXIMUM_EPOCH {
-            self.descriptors.bytes_mut().fill(0);
-            self.control.completed_epochs = 0;
-        }
-    }
-
-    /// Whether a launch at `epoch` left it as it must.
-    fn check(&self, epoch: u32) -> Result<(), Fault> {
-        let abi::lookback_control { ticket, finished_blocks, completed_epochs, .. } = *self.control;
-        let wraps = epoch == abi::LOOKBACK_MAXIMUM_EPOCH;
-        let expected = if wraps { 0 } else { epoch };
-        let wrong = |what: String| Err(Fault::Workspace { what });
-        if (ticket, finished_blocks, completed_epochs) != (0, 0, expected) {
-            return wrong(format!(
-                "ticket {ticket}, finished blocks {finished_blocks}, completed epochs {completed_epochs}; must be 0, 0, {expected}"
-            ));
-        }
-        let left = (0..self.capacity).find(|&tile| self.tag(tile) != 0);
-        match left.filter(|_| wraps) {
-            Some(tile) => wrong(format!("descriptor {tile} has tag {:#x} after the wrap, must be 0", self.tag(tile))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// What happens in the middle of a launch.
-type Interruption<'a> = (u64, &'a mut dyn FnMut() -> Result<(), String>);
-
-/// The memory of a case, as the executor sees it: the model, and whoever looks on.
-struct Watched<'a, 'observer> {
-    inner: &'a mut dyn MemoryBackend,
-    observer: Option<&'a mut (dyn Observer + 'observer)>,
-    /// At the k-th access of the protocol something else happens first.
-    at_access: Option<Interruption<'a>>,
-    accesses: u64,
-}
-
-impl Watched<'_, '_> {
-    fn before(&mut self, access: &Access) -> Result<(), String> {
-        if !access.kind.is_protocol() {
-            return Ok(());
-        }
-        if let Some((at, action)) = &mut self.at_access
-            && *at == self.accesses
-        {
-            action()?;
-        }
-        self.accesses += 1;
-        Ok(())
-    }
-
-    fn after(&mut self, access: &Access, value: &[u8]) {
-        if let Some(observer) = self.observer.as_mut() {
-            observer.observe(access, value);
-        }
-    }
-
-    fn landed(&mut self, block: u64, access: &Access) {
-        if let Some(observer) = self.observer.as_mut() {
-            observer.landed(block, access);
-        }
-    }
-}
-
-impl MemoryBackend for Watched<'_, '_> {
-    fn launch_begins(&mut self, grid_blocks: u64, block_threads: u32) -> Result<(), String> {
-        self.inner.launch_begins(grid_blocks, block_threads)
-    }
-
-    fn load(&mut self, access: &Access, value: &mut [u8]) -> Result<(), String> {
-        self.before(access)?;
-        self.inner.load(access, value)?;
-        self.after(access, value);
-        Ok(())
-    }
-
-    fn store(&mut self, access: &Access, value: &[u8]) -> Result<(), String> {
-        self.before(access)?;
-        self.inner.store(access, value)?;
-        self.after(access, value);
-        Ok(())
-    }
-
-    fn fetch_add(&mut self, access: &Access, value: u32) -> Result<u32, String> {
-        self.before(access)?;
-        let before = self.inner.fetch_add(access, value)?;
-        self.after(access, &before.to_ne_bytes());
-        Ok(before)
-    }
-
-    fn fence(&mut self, access: &Access) -> Result<(), String> {
-        self.inner.fence(access)?;
-        if let Some(observer) = self.observer.as_mut() {
-            observer.observe(access, &[]);
-        }
-        Ok(())
-    }
-
-    fn copy_begins(&mut self, copy: &Copy) -> Result<(), String> {
-        self.inner.copy_begins(copy)
-    }
-
-    fn copy_lands(&mut self, copy: &Copy) -> Result<(), String> {
-        self.inner.copy_lands(copy)?;
-        self.landed(copy.target.block, &copy.target);
-        Ok(())
-    }
-
-    fn store_begins(&mut self, store: &AsyncStore) -> Result<(), String> {
-        self.inner.store_begins(store)
-    }
-
-    fn store_lands(&mut self, store: &AsyncStore) -> Result<(), String> {
-        self.inner.store_lands(store)?;
-        self.landed(store.block, &store.access);
-        Ok(())
-    }
-
-    fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {
-        self.inner.synchronize(event)?;
-        if let Some(observer) = self.observer.as_mut() {
-            observer.synchronized(&event);
-        }
-        Ok(())
-    }
-}
-
-/// Arrays of one launch of a scan.
-struct Arrays {
-    output: GuardedArray,
-    separate_input: Option<GuardedArray>,
-    scratch: AlignedBytes,
-    readable: usize,
-}
-
-impl Arrays {
-    fn new(request: &ScanRequest, plan: &Plan, input: &[u8]) -> Self {
-        const POISON: u8 = 0xa5;
-        let element_bytes = request.instance().element().bytes();
-        let bytes = request.n as usize * element_bytes;
-        // An exclusive scan must do without the last element, so the kernels do not get it.
-        let readable = if request.mode == Mode::Exclusive { bytes.saturating_sub(element_bytes) } else { bytes };
-        let output_offset = if request.in_place { request.input_offset } else { request.output_offset };
-        let mut output = GuardedArray::new(bytes, output_offset);
-        let mut separate_input = (!request.in_place).then(|| GuardedArray::new(readable, request.input_offset));
-        let target = separate_input.as_mut().unwrap_or(&mut output);
-        target.contents_mut()[..readable].copy_from_slice(&input[..readable]);
-        Self { output, separate_input, scratch: AlignedBytes::new(plan.scratch_bytes as usize, POISON), readable }
-    }
-
-    fn input_address(&mut self) -> *mut u8 {
-        self.separate_input.as_mut().unwrap_or(&mut self.output).address()
-    }
-
-    /// Compares with what must be there.
-    fn check(&self, input: &[u8], expected: &[u8], instance: Instance) -> Result<(), Fault> {
-        let (found, bytes) = (self.output.contents(), instance.element().bytes());
-        let pairs = || found.chunks_exact(bytes).zip(expected.chunks_exact(bytes)).enumerate();
-        let mut wrong = pairs().filter(|(_, (found, expected))| found != expected);
-        if let Some((index, (actual, expected))) = wrong.next() {
-            return Err(Fault::WrongResult {
-                index: index as u64,
-                mismatches: 1 + wrong.count() as u64,
-                expected: instance.text(expected),
-                actual: instance.text(actual),
-            });
-        }
-        let input_is_whole = self
-            .separate_input
-            .as_ref()
-            .is_none_or(|array| array.guards_are_whole() && array.contents() == &input[..self.readable]);
-        if self.output.guards_are_whole() && input_is_whole { Ok(()) } else { Err(Fault::WroteElsewhere) }
-    }
 }
 
 /// How a launch of the whole scan went.
@@ -408,6 +66,9 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     let descriptors = workspace.descriptors.bytes_mut();
     workspace::fill(descriptors, shape, case.workspace, case.completed_epochs, launches, &mut draw);
     let host_epoch = case.completed_epochs + 1;
+    if case.together > 1 {
+        return run_together(case, plan, (dataset, expected), &mut workspace, &mut draw, observer);
+    }
 
     let mut passed = Passed::default();
     for launch in 0..case.launches {
@@ -419,9 +80,9 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
         let run = OneScan { case, request, host_epoch, disturbance, seed: draw.word() };
         let epoch = workspace.control.completed_epochs + 1;
         let plan = Plan::new(&request).map_err(|error| failed(launch)(broken(error.to_string())))?;
-        let mut arrays = Arrays::new(&request, &plan, &dataset.input[..bytes]);
-        let ended =
-            run.execute(&plan, &mut arrays, workspace.places(), reborrow(&mut observer)).map_err(failed(launch))?;
+        let mut arrays = Arrays::new(&request, &dataset.input[..bytes]);
+        let observer = reborrow(&mut observer);
+        let ended = run.execute(&plan, &mut arrays, workspace.places(), observer).map_err(failed(launch))?;
         match ended {
             Ended::Whole => {
                 arrays
@@ -430,14 +91,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
                 if uses_descriptors {
                     workspace.check(epoch).map_err(failed(launch))?;
                 }
-                passed.elements += n;
-                let tiles = case.tiles_of(n);
-                if tiles >= MINIMUM_TILES && request.config.block_threads.div_ceil(32) >= MINIMUM_WARPS {
-                    passed.schedules += 1;
-                    passed.tiles.push(tiles);
-                } else {
-                    passed.smaller += 1;
-                }
+                passed.count(case, n);
             }
             Ended::Cut => {
                 passed.cut += 1;
@@ -457,6 +111,92 @@ fn reborrow<'a>(observer: &'a mut Option<&mut dyn Observer>) -> Option<&'a mut d
     }
 }
 
+/// Runs the launches of a case with several of the kernels' launches at one time, whichever scans they are of. In place
+/// each scan goes on with what the one before has left.
+fn run_together(
+    case: &Case,
+    plan: Plan,
+    (mut dataset, mut expected): (Dataset, Vec<u8>),
+    workspace: &mut Workspace,
+    draw: &mut Draw,
+    mut observer: Option<&mut dyn Observer>,
+) -> Result<Passed, Failure> {
+    let request = &case.request;
+    let element_bytes = request.instance().element().bytes();
+    let failed = |launch: u32| move |fault: Fault| Failure { launch, fault };
+    // That of the first launch, which is the largest.
+    let mut scratch = Scratch::new(&plan);
+    let first = Arrays::new(request, &dataset.input);
+    let (mut plans, mut arrays, mut sizes, mut runs) = (vec![plan], vec![first], vec![request.n], Vec::new());
+    for launch in 0..case.launches {
+        if launch > 0 && request.in_place {
+            let text = |error: &dyn std::fmt::Display| failed(launch)(Fault::Execution { text: error.to_string() });
+            dataset = Dataset::from_bytes(request.instance(), expected, "the scan before".to_owned())
+                .map_err(|error| text(&error))?;
+            expected = dataset.expected_output(request.mode).unwrap_or_default();
+            sizes.push(request.n);
+        } else if launch > 0 {
+            let request = ScanRequest { n: case.later_size(draw), ..*request };
+            let plan = Plan::new(&request);
+            plans.push(plan.map_err(|error| failed(launch)(Fault::Execution { text: error.to_string() }))?);
+            arrays.push(Arrays::new(&request, &dataset.input[..request.n as usize * element_bytes]));
+            sizes.push(request.n);
+        }
+        let request = ScanRequest { n: sizes[launch as usize], ..*request };
+        let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
+        runs.push(OneScan { case, request, host_epoch: case.completed_epochs + 1, disturbance, seed: draw.word() });
+    }
+
+    // Each launch of a kernel, by scan and step.
+    let steps_of = |scan: usize| &plans[scan.min(plans.len() - 1)].steps;
+    let all: Vec<(usize, usize)> =
+        (0..runs.len()).flat_map(|scan| (0..steps_of(scan).len()).map(move |step| (scan, step))).collect();
+    let together = case.together as usize;
+    // Which of them come together is drawn where it is not all.
+    let mut count = if all.len() > together { 1 + draw.below(together as u64) as usize } else { together };
+    let mut rest = &all[..];
+    while let Some(&(scan, first_step)) = rest.first() {
+        let (now, later) = rest.split_at(count.min(rest.len()));
+        (rest, count) = (later, together);
+        let (mut ready, mut first_block) = (Vec::new(), 0);
+        for &(scan, step) in now {
+            let own = scan.min(arrays.len() - 1);
+            let (run, step_of_plan) = (&runs[scan], &steps_of(scan)[step]);
+            if let Some(observer) = reborrow(&mut observer) {
+                observer.begins(step_of_plan, &workspace.places(), first_block);
+            }
+            let seed = run.seed.wrapping_add(step as u64);
+            let stage = run
+                .ready(step_of_plan, seed, &mut arrays[own], &mut scratch, workspace.places())
+                .map_err(failed(scan as u32))?;
+            first_block += stage.settings.grid_blocks;
+            ready.push(stage);
+        }
+        let mut regions: Vec<Array> = arrays.iter_mut().flat_map(Arrays::regions).collect();
+        regions.push(scratch.region());
+        regions.extend(workspace.places().regions());
+        let seed = runs[scan].seed.wrapping_add(first_step as u64);
+        let observer = reborrow(&mut observer);
+        launch_all(case, seed, &ready, regions, workspace.places(), None, observer).map_err(failed(scan as u32))?;
+    }
+
+    let last = case.launches - 1;
+    for (launch, arrays) in (0..).zip(&arrays) {
+        let bytes = sizes[launch as usize] as usize * element_bytes;
+        // In place there is one array, and the last scan has left it.
+        let launch = if request.in_place { last } else { launch };
+        let checked = arrays.check(&dataset.input[..bytes], &expected[..bytes], request.instance());
+        checked.map_err(failed(launch))?;
+    }
+    if plans[0].steps.iter().any(|step| step.uses_descriptors()) {
+        let epoch = |before: u32, _| if before == abi::LOOKBACK_MAXIMUM_EPOCH { 1 } else { before + 1 };
+        workspace.check((0..case.launches).fold(case.completed_epochs, epoch)).map_err(failed(last))?;
+    }
+    let mut passed = Passed::default();
+    sizes.iter().for_each(|&n| passed.count(case, n));
+    Ok(passed)
+}
+
 /// One launch of a whole scan.
 struct OneScan<'a> {
     case: &'a Case,
@@ -474,38 +214,38 @@ impl OneScan<'_> {
         workspace: Places,
         mut observer: Option<&mut dyn Observer>,
     ) -> Result<Ended, Fault> {
+        let mut scratch = Scratch::new(plan);
         for (index, step) in plan.steps.iter().enumerate() {
             let seed = self.seed.wrapping_add(index as u64);
-            if let Some(observer) = reborrow(&mut observer) {
-                observer.begins(step, &workspace);
-            }
-            if let Ended::Cut = self.launch(step, seed, arrays, workspace, reborrow(&mut observer))? {
+            if let Ended::Cut =
+                self.launch(step, seed, (&mut *arrays, &mut scratch), workspace, reborrow(&mut observer))?
+            {
                 return Ok(Ended::Cut);
             }
         }
         Ok(Ended::Whole)
     }
 
-    fn launch(
+    /// What is launched for a step, on these arrays.
+    fn ready(
         &self,
         step: &Step,
         seed: u64,
         arrays: &mut Arrays,
+        scratch: &mut Scratch,
         workspace: Places,
-        observer: Option<&mut dyn Observer>,
-    ) -> Result<Ended, Fault> {
+    ) -> Result<Ready, Fault> {
         let case = self.case;
-        let fault = |text: String| Fault::Execution { text };
         let mutant = case.mutant.map_or(0, |mutant| mutant.number());
         let Some(body) = kernel_body(step.problem, step.kernel, mutant != 0) else {
-            return Err(fault(format!("{} is not compiled with mutants", self.request.instance())));
+            let text = format!("{} is not compiled with mutants", self.request.instance());
+            return Err(Fault::Execution { text });
         };
-        let scratch = arrays.scratch.bytes_mut().as_mut_ptr();
         let (input, output) = (arrays.input_address(), arrays.output.address());
         let addresses = Addresses {
             input: input.expose_provenance() as u64,
             output: output.expose_provenance() as u64,
-            scratch: scratch.expose_provenance() as u64,
+            scratch: scratch.region().address as u64,
             control: workspace.control as u64,
             descriptors: workspace.descriptors as u64,
             capacity: workspace.capacity,
@@ -528,34 +268,23 @@ impl OneScan<'_> {
             mutant,
             ..settings
         };
+        Ok(Ready { body, config, arguments, settings })
+    }
 
-        let element_bytes = self.request.instance().element().bytes();
-        let readable = arrays.readable;
-        let mut regions = vec![
-            Array { name: "the output", address: output.addr(), bytes: arrays.output.contents().len(), writable: true },
-            Array {
-                name: "the scratch memory",
-                address: scratch.addr(),
-                bytes: arrays.scratch.bytes().len(),
-                writable: true,
-            },
-            Array {
-                name: "the control block",
-                address: workspace.control,
-                bytes: size_of::<abi::lookback_control>(),
-                writable: true,
-            },
-            Array {
-                name: "the descriptors",
-                address: workspace.descriptors,
-                bytes: workspace.descriptor_bytes,
-                writable: true,
-            },
-        ];
-        if !self.request.in_place {
-            regions.push(Array { name: "the input", address: input.addr(), bytes: readable, writable: false });
+    fn launch(
+        &self,
+        step: &Step,
+        seed: u64,
+        (arrays, scratch): (&mut Arrays, &mut Scratch),
+        workspace: Places,
+        mut observer: Option<&mut dyn Observer>,
+    ) -> Result<Ended, Fault> {
+        let case = self.case;
+        if let Some(observer) = reborrow(&mut observer) {
+            observer.begins(step, &workspace, 0);
         }
-
+        let ready = self.ready(step, seed, arrays, scratch, workspace)?;
+        let regions = [arrays.regions(), vec![scratch.region()], workspace.regions().into()].concat();
         let overlapping = Overlap { case, seed };
         let same_workspace = case.mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE);
         let mut shortage = None;
@@ -572,64 +301,62 @@ impl OneScan<'_> {
             _ => None,
         };
 
-        let mut model = match case.memory {
-            Memory::Strong => Model::Strong(BoundsCheck::new(regions)),
-            Memory::Weak => {
-                let mut memory = WeakMemory::new(seed, WeakSettings::default());
-                for Array { name, address, bytes, writable } in regions {
-                    let granule = if address == workspace.control || address == workspace.descriptors {
-                        4
-                    } else {
-                        element_bytes
-                    };
-                    memory.add_array(name, address, bytes, granule as u32, writable);
-                }
-                Model::Weak(Box::new(memory))
-            }
-        };
-        let observer = observer.map(|observer| &mut *observer);
-        let mut watched = Watched { inner: model.backend(), observer, at_access, accesses: 0 };
-        // SAFETY: the body was compiled from `cuda/scan` for this executor and takes these two structs; `Plan`
-        // sizes grid and scratch for `n` elements, the arrays are as large as it says and stay where they are, and
-        // the back end lets the kernel touch nothing else.
-        let launched = unsafe { launch_on(&mut watched, body, &config, &arguments, &settings) };
-        if let Model::Weak(memory) = &mut model {
-            memory.finish_launch();
-        }
+        let ended = launch_all(case, seed, &[ready], regions, workspace, at_access, observer);
         if let Some(shortage) = shortage {
             return Err(shortage);
         }
-        match launched {
-            Ok(report) if report.stopped_blocks > 0 => Ok(Ended::Cut),
-            Ok(_) => Ok(Ended::Whole),
-            Err(ExecutionError::Stopped { .. }) => Ok(Ended::Cut),
-            // Whoever waits for a block that was killed has lost progress by right.
-            Err(ExecutionError::LostProgress { .. } | ExecutionError::Deadlock { .. })
-                if matches!(self.disturbance, Disturbance::Kill { .. }) =>
-            {
-                Ok(Ended::Cut)
-            }
-            Err(error @ ExecutionError::LostProgress { .. }) => Err(Fault::LostProgress { text: error.to_string() }),
-            Err(ExecutionError::Stacks { stacks, message }) => {
-                Err(Fault::NoMemory(NoMemory { what: format!("{stacks} coroutine stacks ({message})") }))
-            }
-            Err(error) => Err(fault(error.to_string())),
-        }
+        ended
     }
 }
 
-/// What answers the accesses of a launch.
-enum Model {
-    Strong(BoundsCheck),
-    Weak(Box<WeakMemory>),
+/// A step of a plan, ready to be launched.
+struct Ready {
+    body: KernelBody,
+    config: abi::lookback_config,
+    arguments: abi::lookback_launch,
+    settings: LaunchSettings,
 }
 
-impl Model {
-    fn backend(&mut self) -> &mut dyn MemoryBackend {
-        match self {
-            Self::Strong(memory) => memory,
-            Self::Weak(memory) => memory.as_mut(),
+/// Runs a step, or several together.
+fn launch_all(
+    case: &Case,
+    seed: u64,
+    steps: &[Ready],
+    regions: Vec<Array>,
+    workspace: Places,
+    at_access: Option<Interruption<'_>>,
+    observer: Option<&mut dyn Observer>,
+) -> Result<Ended, Fault> {
+    let stages: Vec<_> = steps
+        .iter()
+        .map(|Ready { body, config, arguments, settings }| Stage {
+            body: *body,
+            config,
+            arguments,
+            settings: settings.clone(),
+        })
+        .collect();
+    let element_bytes = case.request.instance().element().bytes();
+    let protocol = [workspace.control, workspace.descriptors];
+    let mut model = Model::new(case.memory, seed, regions, protocol, element_bytes);
+    let mut watched = Watched { inner: model.backend(), observer, at_access, accesses: 0 };
+    // SAFETY: the bodies were compiled from `cuda/scan` for this executor and take these two structs; `Plan` sizes
+    // grids and scratch for `n` elements, the arrays are as large as it says and stay where they are, and the back end
+    // lets the kernels touch nothing else.
+    let launched = unsafe { launch_together(&mut watched, &stages) };
+    model.finish_launch();
+    let is_killed = steps.iter().any(|step| matches!(step.settings.stop, Some(Stop::Block { .. })));
+    match launched {
+        Ok(report) if report.stopped_blocks > 0 => Ok(Ended::Cut),
+        Ok(_) => Ok(Ended::Whole),
+        Err(ExecutionError::Stopped { .. }) => Ok(Ended::Cut),
+        // Whoever waits for a block that was killed has lost progress by right.
+        Err(ExecutionError::LostProgress { .. } | ExecutionError::Deadlock { .. }) if is_killed => Ok(Ended::Cut),
+        Err(error @ ExecutionError::LostProgress { .. }) => Err(Fault::LostProgress { text: error.to_string() }),
+        Err(ExecutionError::Stacks { stacks, message }) => {
+            Err(Fault::NoMemory(NoMemory { what: format!("{stacks} coroutine stacks ({message})") }))
         }
+        Err(error) => Err(Fault::Execution { text: error.to_string() }),
     }
 }
 
@@ -671,7 +398,7 @@ fn run_on(case: &Case, workspace: Places) -> Result<(), Fault> {
     let plan = Plan::new(request).map_err(broken)?;
     let dataset = Dataset::random(request.instance(), request.n, case.seed);
     let expected = dataset.expected_output(request.mode).unwrap_or_default();
-    let mut arrays = Arrays::new(request, &plan, &dataset.input);
+    let mut arrays = Arrays::new(request, &dataset.input);
     let run = OneScan { case, request: *request, host_epoch: 0, disturbance: Disturbance::None, seed: case.seed };
     run.execute(&plan, &mut arrays, workspace, None)?;
     arrays.check(&dataset.input, &expected, request.instance())

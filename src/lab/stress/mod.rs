@@ -6,6 +6,8 @@
 //! which detector kills which mutant.
 
 #[cfg(feature = "cpu")]
+mod arrays;
+#[cfg(feature = "cpu")]
 pub mod case;
 #[cfg(feature = "cpu")]
 pub mod cpu;
@@ -15,6 +17,8 @@ pub mod detectors;
 mod draw;
 #[cfg(all(feature = "cuda", feature = "cpu"))]
 pub mod gpu;
+#[cfg(feature = "cpu")]
+mod outcome;
 #[cfg(feature = "cpu")]
 pub mod replay;
 #[cfg(feature = "cpu")]
@@ -30,6 +34,8 @@ pub mod selection;
 pub mod table;
 #[cfg(feature = "cpu")]
 pub mod thread_sanitizer;
+#[cfg(feature = "cpu")]
+mod watched;
 #[cfg(feature = "cpu")]
 pub mod workspace;
 

@@ -1,8 +1,9 @@
 //! The interleaving of one case, tile by tile, as text.
 
 use super::case::Case;
-use super::cpu::{Failure, Observer, Passed, Places, run_observed};
+use super::cpu::{Failure, Passed, run_observed};
 use super::replay_shared::{SharedAccesses, Told, number_of};
+use super::watched::{Observer, Places};
 use crate::abi;
 use crate::cpu::{Access, AccessKind, Scope, Synchronization};
 use crate::strategy::Descriptor;
@@ -146,15 +147,16 @@ fn tag(tag: u32) -> String {
 }
 
 impl Observer for Narrator {
-    fn begins(&mut self, step: &Step, workspace: &Places) {
+    fn begins(&mut self, step: &Step, workspace: &Places, first_block: u64) {
         self.close();
         self.tiles.clear();
         self.workspace = Some(*workspace);
         self.launches += 1;
         self.uses_tickets = step.uses_descriptors();
+        let numbered = if first_block > 0 { format!(" from {first_block} on") } else { String::new() };
         let _ = writeln!(
             self.text,
-            "kernel launch {}: {}, {} blocks, {} elements in {} tiles",
+            "kernel launch {}: {}, {} blocks{numbered}, {} elements in {} tiles",
             self.launches,
             step.kernel.name(),
             step.grid_blocks,

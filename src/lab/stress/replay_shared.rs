@@ -192,11 +192,12 @@ impl SharedAccesses {
             Synchronization::CopyBarrierArrival { block, thread, .. }
             | Synchronization::CopyBarrierWait { block, thread, .. }
             | Synchronization::ClusterArrival { block, thread, .. }
-            | Synchronization::ClusterWait { block, thread } => {
+            | Synchronization::ClusterWait { block, thread }
+            | Synchronization::LaunchWait { block, thread } => {
                 self.close_warp(block, thread / WARP_LANES);
                 None
             }
-            Synchronization::CopyBarrierPhase { .. } | Synchronization::ClusterPhase => None,
+            Synchronization::CopyBarrierPhase { .. } | Synchronization::ClusterPhase { .. } => None,
         }
     }
 

@@ -72,6 +72,7 @@ impl Census {
             ("workspace", case.workspace.to_string()),
             ("warps a block", range_of(u64::from(threads.div_ceil(32)), &[1, 2, 4])),
             ("disturbance", case.disturbance.name().to_owned()),
+            ("launches at one time", case.together.to_string()),
         ];
         let mut count = |property, value, schedules| {
             *self.0.entry(property).or_default().entry(value).or_default() += schedules;
@@ -258,6 +259,7 @@ fn steps(case: &Case) -> Vec<Case> {
         try_case(&|case| case.block_order = BlockOrder::InOrder);
     }
     try_case(&|case| case.plain_points = false);
+    try_case(&|case| case.together = 1.max(case.together - 1));
     try_case(&|case| case.memory = Memory::Strong);
     try_case(&|case| {
         case.request.input_offset = 0;

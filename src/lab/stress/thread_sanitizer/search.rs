@@ -54,6 +54,9 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
         if mutant.when.needs(Need::Windows) && !one_block_sees_windows(mutant) {
             return beyond("a look-back of two windows takes more than 32 resident blocks, and so too many threads");
         }
+        if mutant.when.needs(Need::Together) {
+            return beyond("launches come one behind the end of the other here");
+        }
         if mutant.when.needs(Need::WideBlocks) {
             return beyond("blocks of more threads than live at once here");
         }
@@ -107,6 +110,7 @@ fn within_reach(mut case: Case) -> Case {
     case.request.config.tile_order = TileOrder::Ticket;
     case.plain_points = false;
     case.disturbance = Disturbance::None;
+    case.together = 1;
     case.workspace = WorkspaceStart::Zeros;
     let needs_relaunch = case.mutant.is_some_and(|mutant| mutant.when.needs(Need::Relaunch));
     // Nobody looks at the workspace here: what the second launch left wrong, the third must show.
@@ -205,7 +209,9 @@ mod tests {
                     }
                     Err(ThreadSanitizerError::NotCovered(_)) => {
                         let mutant = mutant.expect("something of the kernels as they are is covered");
-                        let needs_many = [Need::Windows, Need::WideBlocks].iter().any(|&need| mutant.when.needs(need));
+                        let needs_many = [Need::Windows, Need::WideBlocks, Need::Together]
+                            .iter()
+                            .any(|&need| mutant.when.needs(need));
                         let elements = &mutant.when.elements;
                         let is_compiled = |element| Job::INSTANCES.iter().any(|(known, _)| known == element);
                         let needs_others = !elements.is_empty() && !elements.iter().any(is_compiled);
