@@ -2,7 +2,7 @@
 
 use super::{Composition, Descriptor, Pattern, TileOrder};
 use crate::abi;
-use crate::element::{ElementType, NoSuchInstance};
+use crate::element::{ElementType, NoSuchInstance, NoSuchProblem};
 use serde::{Deserialize, Serialize};
 
 /// The choices inside a strategy. All of them are run-time choices of the user: the CUDA device compiles
@@ -100,6 +100,9 @@ pub enum ConfigError {
     /// The operator is not defined on the element type.
     #[error(transparent)]
     NoSuchInstance(#[from] NoSuchInstance),
+    /// Types that the operator's scan cannot convert.
+    #[error(transparent)]
+    NoSuchProblem(#[from] NoSuchProblem),
     /// The GPU, of compute capability `major.minor`, is too old for the strategy.
     #[error(
         "the strategy '{strategy}' needs thread block clusters, which GPUs have from compute capability 9.0 on; this one \
