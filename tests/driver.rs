@@ -592,9 +592,15 @@ fn what_does_not_fit_together_is_refused_before_anything_is_launched() {
     let (mut six, mut three) = (zeros::<u32>(stream, 6), zeros::<u32>(stream, 3));
     let four = zeros::<u32>(stream, 4);
     let mismatch = scanner.inclusive(stream, Operator::Sum, &four, &mut three);
-    assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 3, .. })), "{mismatch:?}");
+    assert!(
+        matches!(mismatch, Err(CudaError::Config(ConfigError::LengthMismatch { input: 4, output: 3, .. }))),
+        "{mismatch:?}"
+    );
     let mismatch = scanner.exclusive(stream, Operator::Sum, &four, &mut six);
-    assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 6, .. })), "{mismatch:?}");
+    assert!(
+        matches!(mismatch, Err(CudaError::Config(ConfigError::LengthMismatch { input: 4, output: 6, .. }))),
+        "{mismatch:?}"
+    );
     let (floats, mut float_sums) = (zeros::<f32>(stream, 4), zeros::<f32>(stream, 4));
     let xor = scanner.inclusive(stream, Operator::Xor, &floats, &mut float_sums);
     assert!(matches!(xor, Err(CudaError::Config(_))), "{xor:?}");

@@ -283,14 +283,7 @@ impl Scanner {
         self.check_context("output", output.stream().context())?;
         let problem = problem(operator, T::ELEMENT, U::ELEMENT)?;
         let (from, to) = (input.len(), output.len());
-        let fits = from == to || (mode != Mode::Inclusive && from.checked_add(1) == Some(to));
-        if !fits {
-            let expected = match mode {
-                Mode::Inclusive => "they must have the same length",
-                _ => "the input must have as many elements as the output, or one less",
-            };
-            return Err(CudaError::LengthMismatch { input: from, output: to, expected });
-        }
+        mode.check_lengths(from, to)?;
         if to == 0 {
             return Ok(());
         }
@@ -318,13 +311,7 @@ impl Scanner {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let in_place = same_or_apart(problem, input, output)?;
         let n = output.elements as u64;
-        let tuned = problem.tuned_as();
-        let Resolved { strategy, config } = match self.strategy {
-            StrategyChoice::Auto => self.tuning.resolve(tuned, n),
-            StrategyChoice::Named(strategy) => {
-                Resolved { strategy, config: ScanConfig::suggested(strategy, tuned.element().bytes(), n) }
-            }
-        };
+        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n);
         let request = ScanRequest {
             problem,
             strategy,

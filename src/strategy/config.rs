@@ -100,6 +100,9 @@ pub enum ConfigError {
     /// The operator is not defined on the element type.
     #[error(transparent)]
     NoSuchInstance(#[from] NoSuchInstance),
+    /// Arrays whose numbers of elements do not fit together.
+    #[error("the output has {output} elements and the input {input}; {expected}")]
+    LengthMismatch { input: usize, output: usize, expected: &'static str },
     /// Types that the operator's scan cannot convert.
     #[error(transparent)]
     NoSuchProblem(#[from] NoSuchProblem),

@@ -41,6 +41,20 @@ impl Mode {
             Self::Exclusive | Self::InclusiveMinusInput => 1,
         }
     }
+
+    /// Whether arrays of so many elements fit together. The last input of an exclusive scan is never read, so that it may be
+    /// left out: n counts give n + 1 offsets.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub const fn check_lengths(self, input: usize, output: usize) -> Result<(), ConfigError> {
+        let expected = match self {
+            Self::Inclusive | Self::InclusiveMinusInput => "they must have the same length",
+            Self::Exclusive if output > 0 && input == output - 1 => return Ok(()),
+            Self::Exclusive => "the input must have as many elements as the output, or one less",
+        };
+        if input == output { Ok(()) } else { Err(ConfigError::LengthMismatch { input, output, expected }) }
+    }
 }
 
 named! {

@@ -67,6 +67,15 @@ static EXECUTOR_FUNCTIONS: lookback_executor = lookback_executor {
     store_to_cluster: Some(copies::store_to_cluster),
 };
 
+/// Where kernels find the CUDA thread that this OS thread runs.
+pub(crate) type CurrentThreadSlot = unsafe extern "C" fn() -> *mut c_void;
+
+/// For kernels in a library that is loaded at run time.
+pub(crate) extern "C" fn current_thread_slot() -> *mut c_void {
+    // SAFETY: the function only takes an address.
+    unsafe { lookback_current_thread_slot() }.cast()
+}
+
 /// Runs a kernel over a grid.
 ///
 /// # Errors

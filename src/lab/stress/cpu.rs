@@ -13,7 +13,8 @@ use crate::element::Instance;
 use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::{Array, BoundsCheck};
-use crate::lab::cpu_device::{AlignedBytes, GuardedArray, kernel_body, step_settings};
+use crate::lab::cpu_device::{AlignedBytes, GuardedArray, step_settings};
+use crate::lab::cpu_kernels::kernel_body;
 use crate::lab::dataset::Dataset;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
@@ -497,9 +498,7 @@ impl OneScan<'_> {
         let case = self.case;
         let fault = |text: String| Fault::Execution { text };
         let mutant = case.mutant.map_or(0, |mutant| mutant.number());
-        let Some(body) = kernel_body(step.problem, step.kernel, mutant != 0) else {
-            return Err(fault(format!("{} is not compiled with mutants", self.request.instance())));
-        };
+        let body = kernel_body(step.problem, step.kernel, mutant != 0).map_err(|error| fault(error.to_string()))?;
         let scratch = arrays.scratch.bytes_mut().as_mut_ptr();
         let (input, output) = (arrays.input_address(), arrays.output.address());
         let addresses = Addresses {
