@@ -68,9 +68,11 @@ static EXECUTOR_FUNCTIONS: lookback_executor = lookback_executor {
 };
 
 /// Where kernels find the CUDA thread that this OS thread runs.
+#[cfg(feature = "lab")]
 pub(crate) type CurrentThreadSlot = unsafe extern "C" fn() -> *mut c_void;
 
 /// For kernels in a library that is loaded at run time.
+#[cfg(feature = "lab")]
 pub(crate) extern "C" fn current_thread_slot() -> *mut c_void {
     // SAFETY: the function only takes an address.
     unsafe { lookback_current_thread_slot() }.cast()
