@@ -48,7 +48,7 @@ use crate::element::{Element, ElementType, Operator, Problem};
 use crate::gpu::Gpu;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning, TuningError, TuningTable};
-use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice};
+use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -283,7 +283,7 @@ impl Scanner {
         self.check_context("output", output.stream().context())?;
         let problem = problem(operator, T::ELEMENT, U::ELEMENT)?;
         let (from, to) = (input.len(), output.len());
-        mode.check_lengths(from, to)?;
+        check_lengths(mode, from, to)?;
         if to == 0 {
             return Ok(());
         }

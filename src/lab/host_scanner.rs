@@ -23,7 +23,7 @@ use crate::lab::cpu_device::{CpuDevice, CpuSettings};
 use crate::lab::device::DeviceError;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
-use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice};
+use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
 
 /// See the [module](self).
 pub struct HostScanner {
@@ -120,7 +120,7 @@ impl HostScanner {
         input: &[T],
         output: &mut [U],
     ) -> Result<(), DeviceError> {
-        mode.check_lengths(input.len(), output.len())?;
+        check_lengths(mode, input.len(), output.len())?;
         let (from, to) = (input.as_ptr().addr(), output.as_ptr().addr());
         let output = (U::ELEMENT, bytemuck::cast_slice_mut(output), to);
         self.scan((operator, mode), (T::ELEMENT, bytemuck::cast_slice(input), from), output)

@@ -15,7 +15,7 @@ pub mod tuning;
 pub use crate::names::UnknownName;
 pub(crate) use crate::names::named;
 pub use choice::StrategyChoice;
-pub use config::{ConfigError, ScanConfig};
+pub use config::{ConfigError, ScanConfig, check_lengths};
 pub use kernel::Kernel;
 pub use look::Look;
 pub use shape::{Blocks, HelperWarps, Shape, Tiling};
@@ -40,20 +40,6 @@ impl Mode {
             Self::Inclusive => 0,
             Self::Exclusive | Self::InclusiveMinusInput => 1,
         }
-    }
-
-    /// Whether arrays of so many elements fit together. The last input of an exclusive scan is never read, so that it may be
-    /// left out: n counts give n + 1 offsets.
-    ///
-    /// # Errors
-    /// When they do not.
-    pub const fn check_lengths(self, input: usize, output: usize) -> Result<(), ConfigError> {
-        let expected = match self {
-            Self::Inclusive | Self::InclusiveMinusInput => "they must have the same length",
-            Self::Exclusive if output > 0 && input == output - 1 => return Ok(()),
-            Self::Exclusive => "the input must have as many elements as the output, or one less",
-        };
-        if input == output { Ok(()) } else { Err(ConfigError::LengthMismatch { input, output, expected }) }
     }
 }
 
