@@ -15,7 +15,7 @@ use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, RunSettings};
 use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::tuning::TuningTable;
-use lookback::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const VERIFY: RunSettings = RunSettings { seed: 0, samples: 0, keeps_output: false };
@@ -320,11 +320,11 @@ fn the_scanner_refuses_what_does_not_fit_together() {
     let mut six = stream.alloc_zeros::<u32>(6).expect("memory");
     assert!(matches!(
         scanner.inclusive(&stream, Operator::Sum, &four, &mut three),
-        Err(CudaError::LengthMismatch { input: 4, output: 3, .. })
+        Err(CudaError::Config(ConfigError::LengthMismatch { input: 4, output: 3, .. }))
     ));
     assert!(matches!(
         scanner.exclusive(&stream, Operator::Sum, &four, &mut six),
-        Err(CudaError::LengthMismatch { input: 4, output: 6, .. })
+        Err(CudaError::Config(ConfigError::LengthMismatch { input: 4, output: 6, .. }))
     ));
     let floats = stream.alloc_zeros::<f32>(4).expect("memory");
     let mut output = stream.alloc_zeros::<f32>(4).expect("memory");

@@ -12,10 +12,10 @@ use libloading::Library;
 use lookback::abi::{lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
 use lookback::cuda::{Architecture, CudaError, Nvrtc, ScanElement, Scanner};
-use lookback::element::{Instance, Operator};
+use lookback::element::{Operator, Problem};
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
-use lookback::strategy::{Descriptor, Mode, ScanConfig, Strategy};
+use lookback::strategy::{ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
@@ -180,7 +180,7 @@ fn bench(test: &str, architecture: Architecture) -> Option<Bench> {
 /// What was asked for, by addresses.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
-    instance: Instance,
+    problem: Problem,
     strategy: Strategy,
     mode: Mode,
     config: ScanConfig,
@@ -210,16 +210,16 @@ impl Bench {
 
     /// Scans `n` elements from one place to another, in place if there is no other, and compares all launches with the
     /// plan.
-    fn scan<T: ScanElement>(
+    fn scan<T: ScanElement, U: ScanElement>(
         &mut self,
         (strategy, mode, config): (Strategy, Mode, ScanConfig),
         (operator, n): (Operator, usize),
         input: Option<(&CudaSlice<T>, usize)>,
-        (output, at): (&mut CudaSlice<T>, usize),
+        (output, at): (&mut CudaSlice<U>, usize),
     ) {
         self.choose(strategy, config);
         let stream = Arc::clone(&self.stream);
-        let instance = Instance::new(T::ELEMENT, operator).expect("a number's operator");
+        let problem = Problem::accumulating(operator, T::ELEMENT, U::ELEMENT).expect("numbers and their operator");
         let to = output.slice(at..at + n).device_ptr(&stream).0;
         let mut view = output.slice_mut(at..at + n);
         let from = match input {
@@ -239,14 +239,14 @@ impl Bench {
             }
         };
         let records = self.driver.launches();
-        self.check(Asked { instance, strategy, mode, config, input: from, output: to, n }, &records);
+        self.check(Asked { problem, strategy, mode, config, input: from, output: to, n }, &records);
     }
 
     /// The launches of one scan against its plan, which knows no GPU, and the memory behind them.
     fn check(&mut self, asked: Asked, records: &[Record]) {
         let offset = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
         let request = ScanRequest {
-            problem: asked.instance.into(),
+            problem: asked.problem,
             strategy: asked.strategy,
             mode: asked.mode,
             config: asked.config,
@@ -315,7 +315,7 @@ impl Bench {
                 assert!(record.bytes_behind_descriptors >= room, "{asked:?}: more descriptors than memory");
                 let control_bytes = (launch.descriptors.addr() - launch.control.addr()) as u64;
                 assert!(control_bytes >= size_of::<lookback_control>() as u64 && control_bytes.is_multiple_of(128));
-                let published = asked.instance.element().bytes();
+                let published = asked.problem.published().bytes();
                 let is = (record.stream, plan.layout, published, launch.capacity);
                 let was = *self.regions.entry(record.control_allocation).or_insert(is);
                 assert_eq!(is, was, "{asked:?}: a region of another stream, layout or size");
@@ -342,6 +342,8 @@ fn every_launch_is_that_of_its_plan() {
         let (input, mut output) = (zeros::<u32>(&stream, 40_000), zeros::<u32>(&stream, 40_000));
         let (floats, mut float_sums) = (zeros::<f32>(&stream, 40_000), zeros::<f32>(&stream, 40_000));
         let (wide, mut wide_sums) = (zeros::<u64>(&stream, 5000), zeros::<u64>(&stream, 5000));
+        let (bytes, mut halves) = (zeros::<u8>(&stream, 6000), zeros::<u16>(&stream, 1000));
+        let mut doubles = zeros::<f64>(&stream, 1000);
         let split = ScanConfig { descriptor: Some(Descriptor::Split), ..SMALL };
         // Its ring has more shared memory than a launch may ask for unless the kernel was allowed it.
         let large_ring = ScanConfig { block_threads: 512, ..SMALL };
@@ -354,7 +356,12 @@ fn every_launch_is_that_of_its_plan() {
                 }
             }
             for at in [0, 1] {
-                bench.scan((Strategy::Lookback, Inclusive, SMALL), (Operator::Sum, 1000), None, (&mut output, at));
+                bench.scan(
+                    (Strategy::Lookback, Inclusive, SMALL),
+                    (Operator::Sum, 1000),
+                    None::<(&CudaSlice<u32>, usize)>,
+                    (&mut output, at),
+                );
             }
             for (strategy, mode, config) in [
                 (Strategy::Lookback, Inclusive, SMALL),
@@ -377,7 +384,12 @@ fn every_launch_is_that_of_its_plan() {
                 for (from, n, to) in [(1, 2500, 1), (5, 2500, 1), (5, 2500, 2), (5, 2500, 6), (5, 20_000, 1)] {
                     bench.scan((strategy, mode, config), (Operator::Sum, n), Some((&input, from)), (&mut output, to));
                 }
-                bench.scan((strategy, mode, config), (Operator::Sum, 2500), None, (&mut output, 1));
+                bench.scan(
+                    (strategy, mode, config),
+                    (Operator::Sum, 2500),
+                    None::<(&CudaSlice<u32>, usize)>,
+                    (&mut output, 1),
+                );
             }
             bench.scan(
                 (Strategy::Lookahead, Inclusive, large_ring),
@@ -392,6 +404,21 @@ fn every_launch_is_that_of_its_plan() {
             bench.scan(lookback, (Operator::Max, 1000), Some((&input, 0)), (&mut output, 0));
             bench.scan(lookback, (Operator::Sum, 1000), Some((&floats, 0)), (&mut float_sums, 0));
             bench.scan(lookback, (Operator::Sum, 1000), Some((&wide, 0)), (&mut wide_sums, 0));
+            // Types that differ: bytes counted in words, and in numbers of two bytes, floats summed in doubles.
+            bench.scan(lookback, (Operator::Sum, 1000), Some((&bytes, 3)), (&mut output, 1));
+            bench.scan(
+                (Strategy::Lookahead, Inclusive, SMALL),
+                (Operator::Sum, 5000),
+                Some((&bytes, 1)),
+                (&mut output, 2),
+            );
+            bench.scan(lookback, (Operator::Sum, 1000), Some((&bytes, 0)), (&mut halves, 0));
+            bench.scan(
+                (Strategy::ReduceThenScan, Exclusive, SMALL),
+                (Operator::Sum, 1000),
+                Some((&floats, 1)),
+                (&mut doubles, 0),
+            );
             let split = (Strategy::Lookback, Inclusive, split);
             bench.scan(split, (Operator::Sum, 1000), Some((&wide, 0)), (&mut wide_sums, 0));
         }
@@ -613,15 +640,31 @@ fn what_does_not_fit_together_is_refused_before_anything_is_launched() {
     let (mut six, mut three) = (zeros::<u32>(stream, 6), zeros::<u32>(stream, 3));
     let four = zeros::<u32>(stream, 4);
     let mismatch = scanner.inclusive(stream, Operator::Sum, &four, &mut three);
-    assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 3, .. })), "{mismatch:?}");
+    assert!(
+        matches!(mismatch, Err(CudaError::Config(ConfigError::LengthMismatch { input: 4, output: 3, .. }))),
+        "{mismatch:?}"
+    );
     // One more is for an exclusive scan alone.
     let mismatch = scanner.inclusive(stream, Operator::Sum, &four, &mut six.slice_mut(..5));
-    assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 5, .. })), "{mismatch:?}");
+    assert!(
+        matches!(mismatch, Err(CudaError::Config(ConfigError::LengthMismatch { input: 4, output: 5, .. }))),
+        "{mismatch:?}"
+    );
     let mismatch = scanner.exclusive(stream, Operator::Sum, &four, &mut six);
-    assert!(matches!(mismatch, Err(CudaError::LengthMismatch { input: 4, output: 6, .. })), "{mismatch:?}");
+    assert!(
+        matches!(mismatch, Err(CudaError::Config(ConfigError::LengthMismatch { input: 4, output: 6, .. }))),
+        "{mismatch:?}"
+    );
     let (floats, mut float_sums) = (zeros::<f32>(stream, 4), zeros::<f32>(stream, 4));
     let xor = scanner.inclusive(stream, Operator::Xor, &floats, &mut float_sums);
     assert!(matches!(xor, Err(CudaError::Config(_))), "{xor:?}");
+    for (operator, refused) in [
+        (Operator::Sum, scanner.inclusive(stream, Operator::Sum, &floats, &mut six.slice_mut(..4))),
+        (Operator::Min, scanner.inclusive(stream, Operator::Min, &four, &mut float_sums)),
+    ] {
+        let is_typed = matches!(refused, Err(CudaError::Config(ConfigError::NoSuchProblem(_))));
+        assert!(is_typed, "{operator}: {refused:?}");
+    }
     let nothing = scanner.inclusive(stream, Operator::Sum, &four.slice(..0), &mut three.slice_mut(..0));
     nothing.expect("nothing is scanned");
     assert_eq!(bench.driver.launches().len(), 0);

@@ -7,6 +7,7 @@
 
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::kernels::mutant::Mutant;
+use lookback::lab::host_compiler::HostCompilerError;
 use lookback::lab::stress::detector::Limits;
 use lookback::lab::stress::thread_sanitizer::{AccessSite, Ending, Job, ThreadSanitizer, ThreadSanitizerError, search};
 use lookback::strategy::plan::ScanRequest;
@@ -19,7 +20,10 @@ fn detector(test: &str) -> Option<&'static ThreadSanitizer> {
     static DETECTOR: OnceLock<Result<ThreadSanitizer, ThreadSanitizerError>> = OnceLock::new();
     match DETECTOR.get_or_init(ThreadSanitizer::new) {
         Ok(detector) => Some(detector),
-        Err(error @ (ThreadSanitizerError::Compile { .. } | ThreadSanitizerError::Process(_))) => panic!("{error}"),
+        Err(
+            error @ (ThreadSanitizerError::Compiler(HostCompilerError::Compile { .. })
+            | ThreadSanitizerError::Process(_)),
+        ) => panic!("{error}"),
         Err(error) => {
             assert!(
                 std::env::var("LOOKBACK_REQUIRE_THREAD_SANITIZER").as_deref() != Ok("1"),

@@ -12,7 +12,8 @@ use lookback::cpu::{
 };
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::kernels::mutant::mutant_number;
-use lookback::lab::cpu_device::{kernel_body, step_settings};
+use lookback::lab::cpu_device::step_settings;
+use lookback::lab::cpu_kernels::kernel_body;
 use lookback::lab::dataset::Dataset;
 use lookback::lab::verify::verify;
 use lookback::strategy::launch::Addresses;
@@ -620,7 +621,7 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
                 mutant: if case.mutant.is_empty() { 0 } else { mutant_number(case.mutant) },
                 ..settings
             };
-            let body = kernel_body(step.problem, step.kernel, true).ok_or("no such kernel with mutants")?;
+            let body = kernel_body(step.problem, step.kernel, true).map_err(|error| error.to_string())?;
             // SAFETY: the kernel was compiled for this executor and takes these structures; the plan sizes grid,
             // scratch memory and descriptors, and all arrays stay where they are until the launch returns.
             let result = unsafe { launch_on(&mut memory, body, &config, &arguments, &settings) };

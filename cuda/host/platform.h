@@ -38,11 +38,20 @@ constexpr u32 full_warp = LOOKBACK_FULL_WARP;
 
 namespace host {
 
+#if defined(LOOKBACK_LOADED_AT_RUN_TIME)
+// Kernels in a library that a program loads (`src/lab/cpu_kernels.rs`) ask the program, who says once where to ask.
+static lookback_thread** (*current_thread_slot)() = nullptr;
+
+extern "C" void lookback_connect(lookback_thread** (*slot)()) { current_thread_slot = slot; }
+
+DEVICE lookback_thread* current() { return *current_thread_slot(); }
+#else
 // Plain thread storage without a constructor, so that an access is one load and no wrapper call. A
 // coroutine never changes its OS thread, so its address may be kept across suspensions.
 extern "C" __thread lookback_thread* lookback_current_thread;
 
 DEVICE lookback_thread* current() { return lookback_current_thread; }
+#endif
 
 // What lanes exchange goes through registers on a GPU: it orders no memory and is no access of memory. So
 // ThreadSanitizer (`thread_sanitizer/`) must not see the copies, and they are made by code that is not

@@ -277,6 +277,8 @@ impl Consequence {
                     _ => Self::Failure { error, goes_on: true },
                 }
             }
+            #[cfg(feature = "cpu")]
+            DeviceError::NoKernel(_) => Self::Absence(error),
             DeviceError::NoDataset => Self::Absence(error),
         }
     }

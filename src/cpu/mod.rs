@@ -36,6 +36,8 @@ mod weak_memory;
 
 pub use backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Scope, Synchronization};
 pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
+#[cfg(feature = "lab")]
+pub(crate) use executor::{CurrentThreadSlot, current_thread_slot};
 pub use executor::{Stage, launch, launch_on, launch_together, most_stacks};
 pub use settings::{BlockOrder, Counters, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
 pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

@@ -70,9 +70,6 @@ pub enum CudaError {
     /// The dataset that is loaded is not the one that is asked for, by instance and n.
     #[error("the request is for {requested}, the loaded dataset holds {loaded}")]
     DatasetMismatch { requested: String, loaded: String },
-    /// Arrays whose numbers of elements do not fit together.
-    #[error("the output has {output} elements and the input {input}; {expected}")]
-    LengthMismatch { input: usize, output: usize, expected: &'static str },
     /// Arrays that overlap without being one and the same.
     #[error(
         "input ({input_address:#x}, {input_bytes} bytes) and output ({output_address:#x}, {output_bytes} bytes) overlap \

@@ -44,11 +44,11 @@ use super::launch::{KernelSet, PreparedScan, is_capturing, multiprocessors};
 use super::memory::DeviceMemory;
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
-use crate::element::{Element, Instance, Operator};
+use crate::element::{Element, ElementType, Operator, Problem};
 use crate::gpu::Gpu;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning, TuningError, TuningTable};
-use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice};
+use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -200,18 +200,19 @@ impl Scanner {
         self
     }
 
-    /// `output[i] = input[0] ⊕ … ⊕ input[i]`, put onto `stream`.
+    /// `output[i] = input[0] ⊕ … ⊕ input[i]`, put onto `stream`. Of two types the scan is in that of the output, in which
+    /// bytes may be counted: [`Problem::accumulating`].
     ///
     /// # Errors
-    /// Lengths that differ, an operator that the type does not have, a stream or array of another context,
-    /// arrays that overlap, a kernel that cannot be compiled, not enough memory for a workspace. Nothing
+    /// Lengths that differ, an operator that the type does not have, types that cannot be converted, a stream or array of
+    /// another context, arrays that overlap, a kernel that cannot be compiled, not enough memory for a workspace. Nothing
     /// was launched then.
-    pub fn inclusive<T: ScanElement>(
+    pub fn inclusive<T: ScanElement, U: ScanElement>(
         &self,
         stream: &Arc<CudaStream>,
         operator: Operator,
         input: &impl DevicePtr<T>,
-        output: &mut impl DevicePtrMut<T>,
+        output: &mut impl DevicePtrMut<U>,
     ) -> Result<(), CudaError> {
         self.out_of_place(stream, operator, Mode::Inclusive, input, output)
     }
@@ -221,12 +222,12 @@ impl Scanner {
     ///
     /// # Errors
     /// As [`Self::inclusive`].
-    pub fn exclusive<T: ScanElement>(
+    pub fn exclusive<T: ScanElement, U: ScanElement>(
         &self,
         stream: &Arc<CudaStream>,
         operator: Operator,
         input: &impl DevicePtr<T>,
-        output: &mut impl DevicePtrMut<T>,
+        output: &mut impl DevicePtrMut<U>,
     ) -> Result<(), CudaError> {
         self.out_of_place(stream, operator, Mode::Exclusive, input, output)
     }
@@ -245,12 +246,13 @@ impl Scanner {
         let n = data.len();
         self.check_context("stream", stream.context())?;
         self.check_context("output", data.stream().context())?;
-        let instance = Instance::new(T::ELEMENT, operator).map_err(ConfigError::from)?;
+        let problem = problem(operator, T::ELEMENT, T::ELEMENT)?;
         if n == 0 {
             return Ok(());
         }
         let (address, _written) = data.device_ptr_mut(stream);
-        self.scan(stream, instance, mode, Array { address, elements: n }, Array { address, elements: n })
+        let array = Array { address, elements: n };
+        self.scan(stream, problem, mode, array, array)
     }
 
     /// Lets go of a stream: waits for its scans, frees their workspace, and no longer keeps it alive.
@@ -268,27 +270,20 @@ impl Scanner {
         self.kernels.compiler().cache().warnings()
     }
 
-    fn out_of_place<T: ScanElement>(
+    fn out_of_place<T: ScanElement, U: ScanElement>(
         &self,
         stream: &Arc<CudaStream>,
         operator: Operator,
         mode: Mode,
         input: &impl DevicePtr<T>,
-        output: &mut impl DevicePtrMut<T>,
+        output: &mut impl DevicePtrMut<U>,
     ) -> Result<(), CudaError> {
         self.check_context("stream", stream.context())?;
         self.check_context("input", input.stream().context())?;
         self.check_context("output", output.stream().context())?;
-        let instance = Instance::new(T::ELEMENT, operator).map_err(ConfigError::from)?;
+        let problem = problem(operator, T::ELEMENT, U::ELEMENT)?;
         let (from, to) = (input.len(), output.len());
-        let fits = from == to || (mode != Mode::Inclusive && from.checked_add(1) == Some(to));
-        if !fits {
-            let expected = match mode {
-                Mode::Inclusive => "they must have the same length",
-                _ => "the input must have as many elements as the output, or one less",
-            };
-            return Err(CudaError::LengthMismatch { input: from, output: to, expected });
-        }
+        check_lengths(mode, from, to)?;
         if to == 0 {
             return Ok(());
         }
@@ -296,7 +291,7 @@ impl Scanner {
         let (output_address, _written) = output.device_ptr_mut(stream);
         let input = Array { address: input_address, elements: from };
         let output = Array { address: output_address, elements: to };
-        self.scan(stream, instance, mode, input, output)
+        self.scan(stream, problem, mode, input, output)
     }
 
     fn check_context(&self, what: &'static str, context: &Arc<CudaContext>) -> Result<(), CudaError> {
@@ -308,23 +303,17 @@ impl Scanner {
     fn scan(
         &self,
         stream: &Arc<CudaStream>,
-        instance: Instance,
+        problem: Problem,
         mode: Mode,
         input: Array,
         output: Array,
     ) -> Result<(), CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
-        let element_bytes = instance.element().bytes() as u64;
-        let in_place = same_or_apart(input, output, element_bytes)?;
+        let in_place = same_or_apart(problem, input, output)?;
         let n = output.elements as u64;
-        let Resolved { strategy, config } = match self.strategy {
-            StrategyChoice::Auto => self.tuning.resolve(instance, n),
-            StrategyChoice::Named(strategy) => {
-                Resolved { strategy, config: ScanConfig::suggested(strategy, instance.element().bytes(), n) }
-            }
-        };
+        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n);
         let request = ScanRequest {
-            problem: instance.into(),
+            problem,
             strategy,
             mode,
             config: self.config.unwrap_or(config),
@@ -357,15 +346,21 @@ struct Array {
     elements: usize,
 }
 
-/// Whether the arrays are the same; an error where they overlap without that, or are misaligned.
-fn same_or_apart(input: Array, output: Array, element_bytes: u64) -> Result<bool, CudaError> {
-    for (name, array) in [("input", input), ("output", output)] {
-        if !array.address.is_multiple_of(element_bytes) {
-            return Err(CudaError::Misaligned { array: name, address: array.address, alignment: element_bytes });
+fn problem(operator: Operator, input: ElementType, output: ElementType) -> Result<Problem, CudaError> {
+    Ok(Problem::accumulating(operator, input, output).map_err(ConfigError::from)?)
+}
+
+/// Whether the arrays are the same; an error where they overlap without that, or are misaligned. Arrays of two types are
+/// never the same: what is stored could be what is yet to be loaded.
+fn same_or_apart(problem: Problem, input: Array, output: Array) -> Result<bool, CudaError> {
+    let alignments = [problem.input(), problem.output()].map(|element| element.bytes() as u64);
+    for (name, array, alignment) in [("input", input, alignments[0]), ("output", output, alignments[1])] {
+        if !array.address.is_multiple_of(alignment) {
+            return Err(CudaError::Misaligned { array: name, address: array.address, alignment });
         }
     }
-    let (input_bytes, output_bytes) = (input.elements as u64 * element_bytes, output.elements as u64 * element_bytes);
-    if input.address == output.address && input_bytes > 0 {
+    let (input_bytes, output_bytes) = (input.elements as u64 * alignments[0], output.elements as u64 * alignments[1]);
+    if problem.input() == problem.output() && input.address == output.address && input_bytes > 0 {
         return Ok(true);
     }
     if input.address < output.address + output_bytes && output.address < input.address + input_bytes {
@@ -387,20 +382,36 @@ mod tests {
         Array { address, elements }
     }
 
+    fn same_or_apart(input: Array, output: Array) -> Result<bool, CudaError> {
+        super::same_or_apart(problem(Operator::Sum, ElementType::U32, ElementType::U32)?, input, output)
+    }
+
+    #[test]
+    fn arrays_of_two_types_are_apart_or_refused() {
+        let widening = problem(Operator::Sum, ElementType::U8, ElementType::U32).expect("a problem");
+        assert!(!super::same_or_apart(widening, array(65, 15), array(80, 15)).expect("side by side"));
+        for output in [array(64, 4), array(60, 4), array(76, 4)] {
+            let refused = super::same_or_apart(widening, array(64, 16), output);
+            assert!(matches!(refused, Err(CudaError::PartialOverlap { .. })), "{output:?}");
+        }
+        let misaligned = super::same_or_apart(widening, array(65, 4), array(82, 4));
+        assert!(matches!(misaligned, Err(CudaError::Misaligned { array: "output", alignment: 4, .. })));
+    }
+
     #[test]
     fn arrays_are_the_same_or_apart_or_refused() {
-        assert!(same_or_apart(array(64, 4), array(64, 4), 4).expect("the same"));
-        assert!(same_or_apart(array(64, 3), array(64, 4), 4).expect("the same, one longer"));
-        assert!(!same_or_apart(array(64, 4), array(80, 4), 4).expect("side by side"));
-        assert!(!same_or_apart(array(80, 4), array(64, 4), 4).expect("side by side"));
-        assert!(!same_or_apart(array(64, 0), array(64, 1), 4).expect("no input at all"));
+        assert!(same_or_apart(array(64, 4), array(64, 4)).expect("the same"));
+        assert!(same_or_apart(array(64, 3), array(64, 4)).expect("the same, one longer"));
+        assert!(!same_or_apart(array(64, 4), array(80, 4)).expect("side by side"));
+        assert!(!same_or_apart(array(80, 4), array(64, 4)).expect("side by side"));
+        assert!(!same_or_apart(array(64, 0), array(64, 1)).expect("no input at all"));
         for (input, output) in
             [(array(64, 4), array(76, 4)), (array(76, 4), array(64, 4)), (array(64, 8), array(68, 1))]
         {
-            assert!(matches!(same_or_apart(input, output, 4), Err(CudaError::PartialOverlap { .. })));
+            assert!(matches!(same_or_apart(input, output), Err(CudaError::PartialOverlap { .. })));
         }
         assert!(matches!(
-            same_or_apart(array(64, 4), array(130, 4), 4),
+            same_or_apart(array(64, 4), array(130, 4)),
             Err(CudaError::Misaligned { array: "output", .. })
         ));
     }

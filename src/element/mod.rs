@@ -289,10 +289,16 @@ impl Instance {
         self.element.is_integer() && matches!(self.operator, Operator::Sum)
     }
 
+    /// Whether the low bits of a result depend on the low bits of the operands alone: two's-complement sums and bitwise
+    /// operators.
+    pub const fn wraps(self) -> bool {
+        self.element.is_integer() && self.operator.ignores_signs()
+    }
+
     /// The instance whose kernels compute this one bit for bit: two's-complement sums and bitwise
     /// operators do not depend on the sign, so signed and unsigned types share them.
     pub fn canonical(self) -> Self {
-        if !self.element.is_signed() || !self.operator.ignores_signs() {
+        if !self.element.is_signed() || !self.wraps() {
             return self;
         }
         let is_unsigned =

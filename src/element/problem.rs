@@ -1,6 +1,6 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
-use super::{ElementType, Instance};
+use super::{ElementType, Instance, NoSuchInstance, Operator};
 use std::fmt;
 
 /// An operator on the type that is scanned, and the types that are loaded, published to other blocks and stored.
@@ -15,6 +15,9 @@ pub struct Problem {
 /// Types that a scan cannot convert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchProblem {
+    /// An operator that is not defined on what is scanned.
+    #[error(transparent)]
+    NoSuchInstance(#[from] NoSuchInstance),
     /// Numbers alone are converted.
     #[error("{0} is not a type of numbers: choose one, or give input, output and what is scanned one type")]
     NotANumber(ElementType),
@@ -29,6 +32,14 @@ pub enum NoSuchProblem {
     /// Kernels scan sums of narrow values in the words in which they load and store them.
     #[error("{0} has less than 4 bytes: scan values of 4 or 8 bytes, and load and store narrower ones")]
     NarrowState(ElementType),
+    /// What is cut when it is stored would not be what the operator gives of cut numbers.
+    #[error("{instance} of {input} depends on the bits that {} has no room for: store it as {input}", instance.element())]
+    NarrowOutput {
+        /// The operator on what is stored.
+        instance: Instance,
+        /// What is loaded.
+        input: ElementType,
+    },
     /// Where the array has no element stands the identity, which every type has if it is 0.
     #[error("the identity of {0} is not 0, so other types may not have it: choose an operator such as 'sum' or 'xor'")]
     IdentityNotZero(Instance),
@@ -76,6 +87,39 @@ impl Problem {
             }
         }
         Ok(problem)
+    }
+
+    /// The scan of `input` in the type of `output`: numbers are converted when they are loaded. What has less than 4 bytes is
+    /// scanned in 4 and cut when it is stored, which is the same for operators that wrap; another one, such as the largest
+    /// of `u32` stored as `u8`, is refused where it could differ.
+    ///
+    /// # Errors
+    /// When the operator is not defined on the output's type, and as [`Self::converting`].
+    pub fn accumulating(operator: Operator, input: ElementType, output: ElementType) -> Result<Self, NoSuchProblem> {
+        let instance = Instance::new(output, operator)?;
+        if input == output {
+            return Ok(Self::plain(instance));
+        }
+        let is_narrow = ElementType::NUMBERS.contains(&output) && output.bytes() < 4;
+        if is_narrow && input.bytes() > output.bytes() && !instance.wraps() {
+            return Err(NoSuchProblem::NarrowOutput { instance, input });
+        }
+        let state = match () {
+            () if !is_narrow => output,
+            () if output.is_signed() => ElementType::I32,
+            () => ElementType::U32,
+        };
+        Self::converting(Instance::new(state, operator)?, input, state, output)
+    }
+
+    /// The plain scan whose tuned choices serve this one: of the type with the most bytes, which its registers and shared
+    /// memory hold.
+    pub fn tuned_as(self) -> Instance {
+        let widest = [self.state(), self.input, self.output]
+            .into_iter()
+            .reduce(|widest, element| if element.bytes() > widest.bytes() { element } else { widest });
+        let tuned = widest.and_then(|element| Instance::new(element, self.instance.operator()).ok());
+        tuned.unwrap_or(self.instance)
     }
 
     /// The operator on what is scanned.
@@ -157,10 +201,32 @@ impl fmt::Display for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::Operator;
 
     fn instance(element: ElementType, operator: Operator) -> Instance {
         Instance::new(element, operator).unwrap()
+    }
+
+    #[test]
+    fn what_is_loaded_is_scanned_in_the_type_of_the_output() {
+        use ElementType::{AffineMap, BicyclicPair, F32, F64, I32, I64, U8, U16, U32, U64};
+        let of = Problem::accumulating;
+        assert_eq!(of(Operator::Sum, F32, F32), Ok(Problem::plain(instance(F32, Operator::Sum))));
+        for (input, output) in [(U8, U32), (I32, I64), (F32, F64), (U8, F32), (U64, U32), (F64, F32), (I64, F32)] {
+            let sum = instance(output, Operator::Sum);
+            assert_eq!(of(Operator::Sum, input, output), Problem::converting(sum, input, output, output));
+            let tuned = of(Operator::Sum, input, output).unwrap().tuned_as();
+            assert_eq!(tuned.element().bytes(), input.bytes().max(output.bytes()), "{input} to {output}");
+        }
+        // Scanned in four bytes, of which two are stored.
+        let narrow = of(Operator::Sum, U8, U16).unwrap();
+        assert_eq!((narrow.state(), narrow.output(), narrow.tuned_as().element()), (U32, U16, U32));
+        assert!(of(Operator::Xor, U32, U8).is_ok() && of(Operator::Max, U8, U16).is_ok());
+        // 300 cut to 8 bits is 44, which is not the largest of 300 and 200.
+        let largest = NoSuchProblem::NarrowOutput { instance: instance(U8, Operator::Max), input: U32 };
+        assert_eq!(of(Operator::Max, U32, U8), Err(largest));
+        assert!(matches!(of(Operator::Xor, U32, F32), Err(NoSuchProblem::NoSuchInstance(_))));
+        assert!(matches!(of(Operator::Sum, F32, U32), Err(NoSuchProblem::FloatToInteger { .. })));
+        assert!(matches!(of(Operator::Affine, BicyclicPair, AffineMap), Err(NoSuchProblem::NotANumber(_))));
     }
 
     #[test]

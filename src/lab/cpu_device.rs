@@ -1,35 +1,21 @@
 //! The CPU device: plans executed by the coroutine executor.
 
 use crate::abi;
-use crate::cpu::ExecutionError;
 use crate::cpu::backend::NEAR_BYTES;
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
 use crate::cpu::{launch, launch_on, most_stacks};
-use crate::element::{ElementType, Operator, Problem};
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::bounds::{Array, BoundsCheck};
+use crate::lab::cpu_kernels::kernel_body;
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
 use crate::lab::verify::verify;
 use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{Kernel, Plan, ScanRequest, Step};
+use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Descriptor, Mode};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Instant;
-
-/// A kernel of one instance, entered once for every CUDA thread.
-pub type KernelBody = unsafe extern "C" fn(*const abi::lookback_config, *const abi::lookback_launch);
-
-include!(concat!(env!("OUT_DIR"), "/instances.rs"));
-
-/// The compiled kernel, `None` if the build left it out: plain problems are compiled, with mutants a few of them.
-pub fn kernel_body(problem: Problem, kernel: Kernel, has_mutants: bool) -> Option<KernelBody> {
-    let instance = problem.is_plain().then(|| problem.canonical().instance())?;
-    let table = bodies(instance.element(), instance.operator(), has_mutants)?;
-    // SAFETY: the table is a pure function of any number, in `cuda/host/instantiate.cpp`.
-    unsafe { table(kernel as u32) }
-}
 
 /// How the CPU device runs every launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -249,7 +235,7 @@ impl CpuDevice {
                 Err(error) => {
                     // The ticket and the counters of an aborted launch mean nothing to the next one.
                     self.workspaces.remove(&key);
-                    return Err(error.into());
+                    return Err(error);
                 }
             }
         }
@@ -277,12 +263,8 @@ impl CpuSettings {
         addresses: &Addresses,
         arrays: &[Array],
         seed: u64,
-    ) -> Result<LaunchReport, ExecutionError> {
-        let Some(body) = kernel_body(step.problem, step.kernel, false) else {
-            return Err(ExecutionError::InvalidSettings {
-                fault: format!("the kernel {} for {} is not in this build", step.kernel.name(), step.problem),
-            });
-        };
+    ) -> Result<LaunchReport, DeviceError> {
+        let body = kernel_body(step.problem, step.kernel, false)?;
         let (config, settings) = step_settings(step, seed);
         let arguments = step.launch(addresses);
         let settings = LaunchSettings {
@@ -295,13 +277,14 @@ impl CpuSettings {
         // SAFETY: the body was compiled from `cuda/scan` for this executor and takes these two structs;
         // `Plan` sizes grid and scratch for `n` elements, and the arrays of `Addresses` are as large as the
         // plan says. They stay where they are until the launch returns.
-        unsafe {
+        let report = unsafe {
             if self.check_bounds {
                 launch_on(&mut BoundsCheck::new(arrays.to_vec()), body, &config, &arguments, &settings)
             } else {
                 launch(body, &config, &arguments, &settings)
             }
-        }
+        };
+        Ok(report?)
     }
 }
 
@@ -435,7 +418,7 @@ impl Device for CpuDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::Instance;
+    use crate::element::{ElementType, Instance, Operator};
     use crate::strategy::{ScanConfig, Strategy};
 
     #[test]
@@ -456,14 +439,5 @@ mod tests {
         assert!(of_lookback.iter().any(|distance| *distance != of_lookback[0]), "{of_lookback:?}");
         assert!(distances(Strategy::ReduceThenScan, 1 << 14).is_empty());
         assert!(distances(Strategy::Lookback, 1).is_empty(), "a tile that has none before it");
-    }
-
-    #[test]
-    fn every_kernel_of_every_instance_is_compiled() {
-        for instance in Instance::all() {
-            for &kernel in Kernel::ALL {
-                assert!(kernel_body(instance.into(), kernel, false).is_some(), "{instance}, {}", kernel.name());
-            }
-        }
     }
 }

@@ -19,6 +19,10 @@ pub enum DeviceError {
     #[cfg(feature = "cpu")]
     #[error(transparent)]
     Execution(#[from] crate::cpu::ExecutionError),
+    /// The CPU device has no such kernel.
+    #[cfg(feature = "cpu")]
+    #[error(transparent)]
+    NoKernel(#[from] crate::lab::cpu_kernels::NoKernel),
     /// CUDA is missing or failed.
     #[cfg(feature = "cuda")]
     #[error(transparent)]

@@ -8,10 +8,16 @@ pub mod axiomatic;
 pub(crate) mod bounds;
 #[cfg(feature = "cpu")]
 pub mod cpu_device;
+#[cfg(feature = "cpu")]
+pub mod cpu_kernels;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod dataset;
 pub mod device;
+#[cfg(feature = "cpu")]
+pub mod host_compiler;
+#[cfg(feature = "cpu")]
+pub mod host_scanner;
 pub mod measure;
 pub mod peers;
 pub mod ranking;

@@ -1,8 +1,8 @@
 //! What a user chooses inside a strategy, what is suggested where he does not, and what cannot be launched.
 
-use super::{Composition, Descriptor, Pattern, TileOrder};
+use super::{Composition, Descriptor, Mode, Pattern, TileOrder};
 use crate::abi;
-use crate::element::{ElementType, NoSuchInstance};
+use crate::element::{ElementType, NoSuchInstance, NoSuchProblem};
 use serde::{Deserialize, Serialize};
 
 /// The choices inside a strategy. All of them are run-time choices of the user: the CUDA device compiles
@@ -100,6 +100,12 @@ pub enum ConfigError {
     /// The operator is not defined on the element type.
     #[error(transparent)]
     NoSuchInstance(#[from] NoSuchInstance),
+    /// Arrays whose numbers of elements do not fit together.
+    #[error("the output has {output} elements and the input {input}; {expected}")]
+    LengthMismatch { input: usize, output: usize, expected: &'static str },
+    /// Types that the operator's scan cannot convert.
+    #[error(transparent)]
+    NoSuchProblem(#[from] NoSuchProblem),
     /// The GPU, of compute capability `major.minor`, is too old for the strategy.
     #[error(
         "the strategy '{strategy}' needs thread block clusters, which GPUs have from compute capability 9.0 on; this one \
@@ -109,4 +115,20 @@ pub enum ConfigError {
     /// More elements than a grid of blocks can cover.
     #[error("{n} elements need {blocks} blocks, a grid has at most 2^31 - 1; raise VT or threads per block")]
     TooManyBlocks { n: u64, blocks: u64 },
+}
+
+/// Whether the arrays of a scan fit together, of so many elements. The last input of an exclusive scan is never read, so
+/// that it may be left out: n counts give n + 1 offsets.
+///
+/// # Errors
+/// When they do not.
+pub fn check_lengths(mode: Mode, input: usize, output: usize) -> Result<(), ConfigError> {
+    let is_one_shorter = input.checked_add(1) == Some(output);
+    let expected = match mode {
+        _ if input == output => return Ok(()),
+        Mode::Exclusive if is_one_shorter => return Ok(()),
+        Mode::Exclusive => "the input must have as many elements as the output, or one less",
+        Mode::Inclusive | Mode::InclusiveMinusInput => "they must have the same length",
+    };
+    Err(ConfigError::LengthMismatch { input, output, expected })
 }

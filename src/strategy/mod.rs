@@ -15,7 +15,7 @@ pub mod tuning;
 pub use crate::names::UnknownName;
 pub(crate) use crate::names::named;
 pub use choice::StrategyChoice;
-pub use config::{ConfigError, ScanConfig};
+pub use config::{ConfigError, ScanConfig, check_lengths};
 pub use kernel::Kernel;
 pub use look::Look;
 pub use shape::{Blocks, HelperWarps, Shape, Tiling};

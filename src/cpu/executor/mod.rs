@@ -71,6 +71,17 @@ static EXECUTOR_FUNCTIONS: lookback_executor = lookback_executor {
     wait_for_launches_before: Some(grids::wait_for_those_before),
 };
 
+/// Where kernels find the CUDA thread that this OS thread runs.
+#[cfg(feature = "lab")]
+pub(crate) type CurrentThreadSlot = unsafe extern "C" fn() -> *mut c_void;
+
+/// For kernels in a library that is loaded at run time.
+#[cfg(feature = "lab")]
+pub(crate) extern "C" fn current_thread_slot() -> *mut c_void {
+    // SAFETY: the function only takes an address.
+    unsafe { lookback_current_thread_slot() }.cast()
+}
+
 /// Runs a kernel over a grid.
 ///
 /// # Errors

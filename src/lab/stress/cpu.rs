@@ -12,7 +12,8 @@ use crate::cpu::{ExecutionError, LaunchSettings, Schedule, Stage, Stop, launch_t
 use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::Array;
-use crate::lab::cpu_device::{KernelBody, kernel_body, step_settings};
+use crate::lab::cpu_device::step_settings;
+use crate::lab::cpu_kernels::{KernelBody, kernel_body};
 use crate::lab::dataset::Dataset;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
@@ -77,7 +78,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
         let request = ScanRequest { n, ..*request };
         let bytes = n as usize * element_bytes;
         let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
-        let run = OneScan { case, request, host_epoch, disturbance, seed: draw.word() };
+        let run = OneScan { case, host_epoch, disturbance, seed: draw.word() };
         let epoch = workspace.control.completed_epochs + 1;
         let plan = Plan::new(&request).map_err(|error| failed(launch)(broken(error.to_string())))?;
         let mut arrays = Arrays::new(&request, &dataset.input[..bytes]);
@@ -142,9 +143,8 @@ fn run_together(
             arrays.push(Arrays::new(&request, &dataset.input[..request.n as usize * element_bytes]));
             sizes.push(request.n);
         }
-        let request = ScanRequest { n: sizes[launch as usize], ..*request };
         let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
-        runs.push(OneScan { case, request, host_epoch: case.completed_epochs + 1, disturbance, seed: draw.word() });
+        runs.push(OneScan { case, host_epoch: case.completed_epochs + 1, disturbance, seed: draw.word() });
     }
 
     // Each launch of a kernel, by scan and step.
@@ -200,7 +200,6 @@ fn run_together(
 /// One launch of a whole scan.
 struct OneScan<'a> {
     case: &'a Case,
-    request: ScanRequest,
     host_epoch: u32,
     disturbance: Disturbance,
     seed: u64,
@@ -237,10 +236,8 @@ impl OneScan<'_> {
     ) -> Result<Ready, Fault> {
         let case = self.case;
         let mutant = case.mutant.map_or(0, |mutant| mutant.number());
-        let Some(body) = kernel_body(step.problem, step.kernel, mutant != 0) else {
-            let text = format!("{} is not compiled with mutants", self.request.instance());
-            return Err(Fault::Execution { text });
-        };
+        let body = kernel_body(step.problem, step.kernel, mutant != 0)
+            .map_err(|error| Fault::Execution { text: error.to_string() })?;
         let (input, output) = (arrays.input_address(), arrays.output.address());
         let addresses = Addresses {
             input: input.expose_provenance() as u64,
@@ -399,7 +396,7 @@ fn run_on(case: &Case, workspace: Places) -> Result<(), Fault> {
     let dataset = Dataset::random(request.instance(), request.n, case.seed);
     let expected = dataset.expected_output(request.mode).unwrap_or_default();
     let mut arrays = Arrays::new(request, &dataset.input);
-    let run = OneScan { case, request: *request, host_epoch: 0, disturbance: Disturbance::None, seed: case.seed };
+    let run = OneScan { case, host_epoch: 0, disturbance: Disturbance::None, seed: case.seed };
     run.execute(&plan, &mut arrays, workspace, None)?;
     arrays.check(&dataset.input, &expected, request.instance())
 }

@@ -44,10 +44,10 @@ pub use crate::gpu::Gpu;
 pub use table::{Evidence, RowFault, RunnerUp, Times, TuningError, TuningHeader, TuningRow, TuningRule, TuningTable};
 use table::{Fixed, LARGE, configured};
 
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Instance, Operator, Problem};
 use crate::gpu::Architecture;
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Blocks, Mode, ScanConfig, Strategy};
+use crate::strategy::{Blocks, Mode, ScanConfig, Strategy, StrategyChoice};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
@@ -173,6 +173,18 @@ impl Tuning {
     /// Whether the table was measured.
     pub const fn is_measured(&self) -> bool {
         self.is_measured
+    }
+
+    /// Strategy and configuration for `n` elements of a problem: of `auto` those of the table ([`Self::resolve`]), of a named
+    /// strategy those that are suggested for the size.
+    pub fn choose(&self, strategy: StrategyChoice, problem: Problem, n: u64) -> Resolved {
+        let tuned = problem.tuned_as();
+        match strategy {
+            StrategyChoice::Auto => self.resolve(tuned, n),
+            StrategyChoice::Named(strategy) => {
+                Resolved { strategy, config: ScanConfig::suggested(strategy, tuned.element().bytes(), n) }
+            }
+        }
     }
 
     /// Strategy and configuration for `n` elements: one that [`Plan::new`] takes, up to 2^44 elements.
@@ -444,6 +456,14 @@ mod tests {
         assert_eq!((strategy(40), strategy(108)), (Strategy::Lookback, Strategy::OneWave));
     }
 
+    /// Every plain one, and all that convert numbers for a sum.
+    fn problems() -> Vec<Problem> {
+        let numbers = || ElementType::NUMBERS.iter().copied();
+        let pairs = numbers().flat_map(|input| numbers().map(move |output| (input, output)));
+        let converting = pairs.filter_map(|(input, output)| Problem::accumulating(Operator::Sum, input, output).ok());
+        Instance::all().map(Problem::from).chain(converting).collect()
+    }
+
     proptest! {
         #[test]
         fn every_choice_is_one_that_a_device_accepts(
@@ -451,18 +471,18 @@ mod tests {
                 (3, 5), (5, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (12, 0), (13, 7),
             ]),
             multiprocessors in 1u32..200,
-            instance in prop::sample::select(Instance::all().collect::<Vec<_>>()),
+            problem in prop::sample::select(problems()),
             (power, offset) in (0u32..44, -2i64..3),
             mode in prop::sample::select(vec![Mode::Inclusive, Mode::Exclusive]),
             (input, output) in (0..ScanRequest::OFFSETS, 0..ScanRequest::OFFSETS),
         ) {
             let gpu = Gpu { architecture: Architecture { major, minor }, multiprocessors };
             let n = (1u64 << power).saturating_add_signed(offset);
-            let Resolved { strategy, config } = Tuning::committed(gpu).resolve(instance, n);
-            let bytes = instance.element().bytes() as u32;
-            let (input_offset, output_offset) = (input / bytes * bytes, output / bytes * bytes);
+            let Resolved { strategy, config } = Tuning::committed(gpu).choose(StrategyChoice::Auto, problem, n);
+            let aligned = |offset: u32, element: ElementType| offset - offset % element.bytes() as u32;
+            let (input_offset, output_offset) = (aligned(input, problem.input()), aligned(output, problem.output()));
             let request =
-                ScanRequest { problem: instance.into(), strategy, mode, config, n, in_place: false, input_offset, output_offset };
+                ScanRequest { problem, strategy, mode, config, n, in_place: false, input_offset, output_offset };
             let plan = Plan::new(&request);
             prop_assert!(plan.is_ok(), "{:?}: {:?}", request, plan);
             prop_assert!(plan.is_ok_and(|plan| plan.fits(gpu.architecture)), "{:?} on {}", request, gpu);

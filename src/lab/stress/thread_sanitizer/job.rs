@@ -3,35 +3,26 @@
 use crate::abi;
 use crate::cpu::BlockOrder;
 use crate::element::{ElementType, Instance, Operator};
+use crate::lab::host_compiler::HostCompilerError;
 use crate::lab::stress::{Case, Disturbance, Mutant, Need, WorkspaceStart, mutant_number};
 use crate::strategy::plan::{Place, Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use std::fmt::Write as _;
 use std::ops::{Range, RangeInclusive};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadSanitizerError {
-    /// No compiler.
-    #[error("no C++ compiler for ThreadSanitizer (tried {tried}); install g++, or set CXX")]
-    NoCompiler { tried: String },
+    /// No program.
+    #[error(transparent)]
+    Compiler(#[from] HostCompilerError),
     /// A compiler without the sanitizer's library.
     #[error(
         "'{compiler}' makes no program with -fsanitize=thread; install its library (Debian and Ubuntu: libtsan2 comes \
          with g++, libclang-rt-dev for clang; Fedora: libtsan), or set CXX to another compiler: {output}"
     )]
     NoLibrary { compiler: String, output: String },
-    /// The program does not compile: a fault of ours, or a compiler too old for C++17.
-    #[error("'{compiler}' cannot compile {file}: {output}")]
-    Compile { compiler: String, file: String, output: String },
-    /// The compiled program cannot be written.
-    #[error(
-        "the ThreadSanitizer program cannot be kept in {}: {reason}; set LOOKBACK_CACHE_DIR to a folder that can be written",
-        folder.display()
-    )]
-    Folder { folder: PathBuf, reason: String },
     /// ThreadSanitizer does not start here.
     #[error(
         "ThreadSanitizer does not run on this machine, neither as it is nor without address space randomisation \

@@ -41,7 +41,7 @@ impl ThreadSanitizer {
 
     /// The compiler that made it, in its own words.
     pub fn compiler(&self) -> &str {
-        &self.program.compiler
+        self.program.compiler()
     }
 
     /// Runs the job until the first schedule that is not clean.

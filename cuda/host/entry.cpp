@@ -1,0 +1,18 @@
+// The translation unit that the host's compiler makes a library of at run time: one kernel, one problem, as `../entry.cu`
+// for a GPU. LOOKBACK_KERNEL is the kernel's function, whose file stands in front of this one; LOOKBACK_PROBLEM is the
+// problem's type (`src/element/problem.rs`).
+#include "../entry.cuh"
+#include "../problem/converting.cuh"
+#include "../problem/plain.cuh"
+
+#ifdef LOOKBACK_KERNEL_ALLOWS_NEXT_LAUNCH
+constexpr bool kernel_allows_next_launch = true;
+#else
+constexpr bool kernel_allows_next_launch = false;
+#endif
+
+extern "C" void lookback_entry(const lookback_config* config, const lookback_launch* launch) {
+  using lookback::runtime_config;
+  lookback::enter<kernel_allows_next_launch>(
+      [=] { lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM, runtime_config>(runtime_config(*config), *launch); });
+}

@@ -1,0 +1,138 @@
+//! The kernels for the CPU device: those of plain problems are compiled into the crate, with faults a few of them. Kernels
+//! of another problem are compiled by the machine's C++ compiler when they are asked for the first time.
+
+use crate::abi;
+use crate::cpu::{CurrentThreadSlot, current_thread_slot};
+use crate::element::{ElementType, Operator, Problem};
+use crate::lab::host_compiler::{HostCompilerError, Product, Recipe, Unit};
+use crate::strategy::plan::Kernel;
+use libloading::Library;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// A kernel of one problem, entered once for every CUDA thread.
+pub type KernelBody = unsafe extern "C" fn(*const abi::lookback_config, *const abi::lookback_launch);
+
+include!(concat!(env!("OUT_DIR"), "/instances.rs"));
+
+/// Why there is no such kernel.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NoKernel {
+    /// The build left it out.
+    #[error("the kernel {kernel} for {problem} is not compiled with faults")]
+    NoMutants {
+        /// The kernel.
+        kernel: &'static str,
+        /// What it is asked for.
+        problem: String,
+    },
+    /// It could not be compiled.
+    #[error(transparent)]
+    Compiler(#[from] HostCompilerError),
+    /// What was compiled could not be loaded.
+    #[error("the kernel {kernel} for {problem} does not load: {reason}")]
+    NotLoaded {
+        /// The kernel.
+        kernel: &'static str,
+        /// What it is for.
+        problem: String,
+        /// What the system's loader says.
+        reason: String,
+    },
+}
+
+/// The compiled kernel. The first call for a problem that is not plain takes the seconds of a compiler, or as long as a
+/// file is read that was kept.
+///
+/// # Errors
+/// With mutants where the build has none, and where no compiler makes the kernel.
+pub fn kernel_body(problem: Problem, kernel: Kernel, has_mutants: bool) -> Result<KernelBody, NoKernel> {
+    let canonical = problem.canonical();
+    let instance = canonical.instance();
+    let built_in = canonical.is_plain().then(|| bodies(instance.element(), instance.operator(), has_mutants)).flatten();
+    // SAFETY: the table is a pure function of any number, in `cuda/host/instantiate.cpp`.
+    match built_in.and_then(|table| unsafe { table(kernel as u32) }) {
+        Some(body) => Ok(body),
+        None if has_mutants => Err(NoKernel::NoMutants { kernel: kernel.name(), problem: problem.to_string() }),
+        None => loaded(canonical, kernel),
+    }
+}
+
+/// A kernel that the build left out, which stays loaded from then on.
+fn loaded(problem: Problem, kernel: Kernel) -> Result<KernelBody, NoKernel> {
+    static LOADED: Mutex<Option<HashMap<(Problem, Kernel), Loaded>>> = Mutex::new(None);
+    // Under the lock: threads of one process had better wait for each other than compile the same kernel twice.
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = loaded.get_or_insert_default();
+    if let Some(known) = loaded.get(&(problem, kernel)) {
+        return Ok(known.body);
+    }
+    let made = Loaded::new(recipe(problem, kernel).make()?).map_err(|error| NoKernel::NotLoaded {
+        kernel: kernel.name(),
+        problem: problem.to_string(),
+        reason: error.to_string(),
+    });
+    Ok(loaded.entry((problem, kernel)).or_insert(made?).body)
+}
+
+/// A kernel in a library that was loaded.
+struct Loaded {
+    body: KernelBody,
+    /// If it went, the kernel would.
+    _library: Library,
+    _product: Product,
+}
+
+impl Loaded {
+    fn new(product: Product) -> Result<Self, libloading::Error> {
+        // SAFETY: it was compiled from our sources, is whole (its name says what its bytes are), and does nothing when it
+        // is loaded. Both functions have the types that `cuda/host/entry.cpp` gives them, and nobody runs the kernel before
+        // it is connected.
+        unsafe {
+            let library = Library::new(&product.path)?;
+            library.get::<unsafe extern "C" fn(CurrentThreadSlot)>(b"lookback_connect\0")?(current_thread_slot);
+            let body = *library.get::<KernelBody>(b"lookback_entry\0")?;
+            Ok(Self { body, _library: library, _product: product })
+        }
+    }
+}
+
+/// As the build compiles its own (`compile_cpu_kernels` in build.rs), but for where the running thread is found.
+fn recipe(problem: Problem, kernel: Kernel) -> Recipe {
+    let text = format!(
+        "#define LOOKBACK_LOADED_AT_RUN_TIME\n#include \"cuda/faults/hooks.cuh\"\n#include \"cuda/{}\"\n\
+         #define LOOKBACK_KERNEL {}\n#define LOOKBACK_PROBLEM {}\n#include \"cuda/host/entry.cpp\"\n",
+        kernel.file(),
+        kernel.name(),
+        problem.cuda_type()
+    );
+    Recipe {
+        purpose: "kernels on the CPU device",
+        kind: "cpu-kernels",
+        options: &["-std=c++17", "-O2", "-fPIC", "-fno-exceptions", "-fno-rtti"],
+        units: vec![Unit { name: String::from("kernel.cpp"), text, options: &[] }],
+        link_options: &["-shared", "-fPIC"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Instance;
+
+    #[test]
+    fn every_kernel_of_every_instance_is_compiled() {
+        for instance in Instance::all() {
+            for &kernel in Kernel::ALL {
+                assert!(kernel_body(instance.into(), kernel, false).is_ok(), "{instance}, {}", kernel.name());
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_of_other_problems_have_no_faults() {
+        let widening = Problem::accumulating(Operator::Sum, ElementType::U8, ElementType::U32).expect("numbers");
+        let refused = kernel_body(widening, Kernel::ALL[0], true);
+        assert!(matches!(refused, Err(NoKernel::NoMutants { .. })), "{refused:?}");
+    }
+}

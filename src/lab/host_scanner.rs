@@ -1,0 +1,156 @@
+//! The scans of [`Scanner`](crate::cuda::Scanner) over slices in this machine's memory, by the same plans and kernels on the
+//! CPU device: what a program that scans on a GPU is tested with where there is none.
+//!
+//! ```
+//! use lookback::element::Operator;
+//! use lookback::lab::host_scanner::HostScanner;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut scanner = HostScanner::default();
+//! let counts = [3_u32, 1, 4, 1, 5];
+//! let mut offsets = [0_u32; 6];
+//! scanner.exclusive(Operator::Sum, &counts, &mut offsets)?;
+//! assert_eq!(offsets, [0, 3, 4, 8, 9, 14]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It is an executor of kernels and not a fast scan: a million elements take about a second.
+
+use crate::element::{Element, ElementType, Operator, Problem};
+use crate::gpu::Gpu;
+use crate::lab::cpu_device::{CpuDevice, CpuSettings};
+use crate::lab::device::DeviceError;
+use crate::strategy::plan::ScanRequest;
+use crate::strategy::tuning::{Resolved, Tuning};
+use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
+
+/// See the [module](self).
+pub struct HostScanner {
+    device: CpuDevice,
+    strategy: StrategyChoice,
+    /// `None` takes what the tuning table names or, of a named strategy, what is suggested for the size.
+    config: Option<ScanConfig>,
+    tuning: Tuning,
+    /// Of the next schedule.
+    seed: u64,
+}
+
+impl Default for HostScanner {
+    /// Scans as an H100 would, block by block in order.
+    fn default() -> Self {
+        Self::new(CpuSettings::default())
+    }
+}
+
+impl HostScanner {
+    /// With a scheduler of another kind, for example a hostile one, or with every access checked.
+    pub fn new(settings: CpuSettings) -> Self {
+        Self {
+            device: CpuDevice::new(settings),
+            strategy: StrategyChoice::Auto,
+            config: None,
+            tuning: Tuning::committed(Gpu::H100),
+            seed: 0,
+        }
+    }
+
+    /// Takes another strategy, or `auto` again, for the scans from here on.
+    #[must_use]
+    pub fn with_strategy(mut self, strategy: impl Into<StrategyChoice>) -> Self {
+        self.strategy = strategy.into();
+        self
+    }
+
+    /// Takes other choices inside the strategy for the scans from here on.
+    #[must_use]
+    pub fn with_config(mut self, config: ScanConfig) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// `output[i] = input[0] ⊕ … ⊕ input[i]`. Of two types the scan is in that of the output ([`Problem::accumulating`]);
+    /// the first one of two such types takes the seconds of a C++ compiler.
+    ///
+    /// # Errors
+    /// Lengths that differ, an operator that the type does not have, types that cannot be converted, a machine without a
+    /// C++ compiler where one is needed, a configuration that cannot be launched, and whatever a kernel does wrong. What the
+    /// output holds then is not said.
+    pub fn inclusive<T: Element, U: Element>(
+        &mut self,
+        operator: Operator,
+        input: &[T],
+        output: &mut [U],
+    ) -> Result<(), DeviceError> {
+        self.out_of_place(operator, Mode::Inclusive, input, output)
+    }
+
+    /// `output[i] = input[0] ⊕ … ⊕ input[i−1]`, `output[0]` the identity. The input may be one element shorter than the
+    /// output: n counts give n + 1 offsets.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn exclusive<T: Element, U: Element>(
+        &mut self,
+        operator: Operator,
+        input: &[T],
+        output: &mut [U],
+    ) -> Result<(), DeviceError> {
+        self.out_of_place(operator, Mode::Exclusive, input, output)
+    }
+
+    /// The scan of a slice into itself.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn in_place<T: Element>(&mut self, operator: Operator, mode: Mode, data: &mut [T]) -> Result<(), DeviceError> {
+        let input = bytemuck::cast_slice(data).to_vec();
+        let address = data.as_ptr().addr();
+        self.scan(
+            (operator, mode),
+            (T::ELEMENT, &input, address),
+            (T::ELEMENT, bytemuck::cast_slice_mut(data), address),
+        )
+    }
+
+    fn out_of_place<T: Element, U: Element>(
+        &mut self,
+        operator: Operator,
+        mode: Mode,
+        input: &[T],
+        output: &mut [U],
+    ) -> Result<(), DeviceError> {
+        check_lengths(mode, input.len(), output.len())?;
+        let (from, to) = (input.as_ptr().addr(), output.as_ptr().addr());
+        let output = (U::ELEMENT, bytemuck::cast_slice_mut(output), to);
+        self.scan((operator, mode), (T::ELEMENT, bytemuck::cast_slice(input), from), output)
+    }
+
+    /// Of arrays by their types, bytes and addresses. Slices overlap only where they are one.
+    fn scan(
+        &mut self,
+        (operator, mode): (Operator, Mode),
+        (from, input, input_address): (ElementType, &[u8], usize),
+        (to, output, output_address): (ElementType, &mut [u8], usize),
+    ) -> Result<(), DeviceError> {
+        let problem = Problem::accumulating(operator, from, to).map_err(ConfigError::from)?;
+        let n = (output.len() / to.bytes()) as u64;
+        if n == 0 {
+            return Ok(());
+        }
+        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n);
+        let request = ScanRequest {
+            problem,
+            strategy,
+            mode,
+            config: self.config.unwrap_or(config),
+            n,
+            in_place: input_address == output_address,
+            input_offset: (input_address % ScanRequest::OFFSETS as usize) as u32,
+            output_offset: (output_address % ScanRequest::OFFSETS as usize) as u32,
+        };
+        self.seed += 1;
+        self.device.scan(&request, input, output, self.seed)?;
+        Ok(())
+    }
+}
