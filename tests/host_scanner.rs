@@ -61,7 +61,8 @@ fn a_scan_over_slices_is_that_of_the_array() {
 fn bytes_are_counted_in_words_and_floats_summed_in_doubles() {
     let test = "bytes_are_counted_in_words_and_floats_summed_in_doubles";
     let bytes: Vec<u8> = (0..5000_u32).map(|i| (i * i % 251) as u8).collect();
-    for strategy in [Strategy::Lookahead, Strategy::Lookback, Strategy::SingleCluster, Strategy::ReduceThenScan] {
+    use Strategy::{Chained, Lookahead, Lookback, ReduceThenScan, SingleBlock, SingleCluster};
+    for strategy in [Lookahead, Lookback, SingleBlock, SingleCluster, ReduceThenScan, Chained] {
         let mut scanner = scanner().with_strategy(strategy).with_config(small(8));
         // From an odd address to one that no vector begins at.
         let mut offsets = vec![0_u32; 4999];
