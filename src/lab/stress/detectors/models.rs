@@ -113,6 +113,10 @@ impl OnModel {
                 if !strategy_fits || !layout_fits {
                     continue;
                 }
+                // Compiling a kernel takes about a second.
+                if limits.are_over(start) {
+                    return Cell::NotRun { why: "the time asked for was over before all kernels were read".to_owned() };
+                }
                 let key = (strategy, descriptor);
                 if !self.plain.contains_key(&key) {
                     match self.sequences(strategy, descriptor, 0) {
@@ -157,5 +161,24 @@ impl Detector for OnModel {
     fn facts(&self) -> Facts {
         let (major, minor) = self.compiler.nvrtc().version();
         vec![("CUDA compiler".to_owned(), format!("NVRTC {major}.{minor}"))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_compiled_when_the_time_is_over() {
+        let mut model = match OnModel::new(Model::Ptx) {
+            Ok(model) => model,
+            Err(why) => return println!("skipped: {why}"),
+        };
+        let limits = Limits { first_seed: 0, schedules: 1, time: Some(Duration::ZERO), threads: 1, stop: None };
+        for mutant in [None, Some(Mutant::named("relaxed_tag").expect("one of the kernels'"))] {
+            let cell = model.check_all(mutant, &limits);
+            assert!(matches!(&cell, Cell::NotRun { why } if why.contains("the time asked for")), "{cell:?}");
+        }
+        assert!(model.plain.is_empty(), "a kernel was compiled");
     }
 }
