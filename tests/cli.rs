@@ -552,8 +552,8 @@ fn without_a_gpu_a_measuring_command_says_what_helps_and_no_device_that_it_refus
         assert_refused(&output, 3, "--device cpu");
         let Some(table) = committed("reports/mutants-h100.json") else { return };
         let table = fs::read_to_string(table).unwrap();
-        let case = table.split("--replay '").filter_map(|rest| rest.split('\'').next());
-        let case = case.filter(|case| case.starts_with("gpu-stress")).next().unwrap();
+        let mut cases = table.split("--replay '").filter_map(|rest| rest.split('\'').next());
+        let case = cases.find(|case| case.starts_with("gpu-stress")).unwrap();
         let output = command(&["stress", "--device", "cuda", "--replay", case])
             .env("CUDA_VISIBLE_DEVICES", "")
             .output()

@@ -40,7 +40,16 @@ impl OnModel {
     }
 
     /// What the protocol's accesses are in the kernel of a strategy.
-    fn sequences(&self, strategy: Strategy, descriptor: Descriptor, mutant: u32) -> Result<Sequences, String> {
+    fn sequences(
+        &self,
+        (strategy, descriptor): (Strategy, Descriptor),
+        mutant: u32,
+        (limits, start): (&Limits, Instant),
+    ) -> Result<Sequences, String> {
+        // Compiling takes much of it.
+        if limits.are_over(start) {
+            return Err("the time asked for was over before all kernels were compiled".to_owned());
+        }
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let element = if descriptor == Descriptor::Packed128 { ElementType::U64 } else { ElementType::U32 };
         let instance = Instance::new(element, Operator::Sum).map_err(|error| text(&error))?;
@@ -113,18 +122,14 @@ impl OnModel {
                 if !strategy_fits || !layout_fits {
                     continue;
                 }
-                // Compiling a kernel takes about a second.
-                if limits.are_over(start) {
-                    return Cell::NotRun { why: "the time asked for was over before all kernels were read".to_owned() };
-                }
                 let key = (strategy, descriptor);
                 if !self.plain.contains_key(&key) {
-                    match self.sequences(strategy, descriptor, 0) {
+                    match self.sequences(key, 0, (limits, start)) {
                         Ok(sequences) => self.plain.insert(key, sequences),
                         Err(why) => return Cell::NotRun { why },
                     };
                 }
-                let sequences = match self.sequences(strategy, descriptor, number) {
+                let sequences = match self.sequences(key, number, (limits, start)) {
                     Ok(sequences) => sequences,
                     Err(why) => return Cell::NotRun { why },
                 };
