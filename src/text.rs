@@ -20,9 +20,15 @@ pub enum SizeError {
     /// There are more than an array has.
     #[error("a size is at most 2^44 elements; choose a smaller one")]
     TooLarge,
+    /// There is more than anything here counts.
+    #[error("a number is at most 2^44; choose a smaller one")]
+    CountTooLarge,
     /// More is taken off than there is.
     #[error("a size is at least 0 elements; take off fewer")]
     Negative,
+    /// More is taken off a number than it has.
+    #[error("a number is at least 0; take off less")]
+    CountNegative,
 }
 
 /// The size of an array as people write it: a number of elements (10M, 8Ki, 2^20) or the bytes that they take (64KiB),
@@ -88,6 +94,8 @@ pub fn parse_count(text: &str) -> Result<u64, SizeError> {
     match text.parse::<ArraySize>() {
         Ok(size) if !size.is_bytes => size.elements(1),
         Ok(_) | Err(SizeError::Form) => Err(SizeError::CountForm),
+        Err(SizeError::TooLarge) => Err(SizeError::CountTooLarge),
+        Err(SizeError::Negative) => Err(SizeError::CountNegative),
         Err(error) => Err(error),
     }
 }
@@ -307,6 +315,8 @@ mod tests {
         }
         assert_eq!(elements("2^44"), Ok(1 << 44));
         assert_eq!(parse_count("8KiB"), Err(SizeError::CountForm));
+        assert_eq!(parse_count("2^63"), Err(SizeError::CountTooLarge));
+        assert_eq!(parse_count("0-1"), Err(SizeError::CountNegative));
         for text in ["2^3-9", "1KiB-2000", "0-1"] {
             assert_eq!(elements(text), Err(SizeError::Negative), "{text}");
         }

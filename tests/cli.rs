@@ -189,6 +189,9 @@ fn bad_arguments_are_refused_with_the_choices() {
     let runs = run(&["stress", "--runs", "64KiB"]);
     assert_refused(&runs, 2, "write a number as");
     assert!(!stderr(&runs).contains("in bytes"), "{}", stderr(&runs));
+    let runs = run(&["stress", "--runs", "2^63"]);
+    assert_refused(&runs, 2, "a number is at most 2^44");
+    assert!(!stderr(&runs).contains("elements"), "{}", stderr(&runs));
 }
 
 #[test]
@@ -440,6 +443,8 @@ fn an_option_that_has_no_effect_is_refused() {
         (&["sweep", "quick", "--resume"], "--output"),
         (&["sweep", "quick", "--dry-run", "--output", x], "--output"),
         (&["sweep", "quick", "--dry-run", "--ordinal", "1"], "--ordinal"),
+        (&["sweep", "quick", "--dry-run", "--resume"], "--resume"),
+        (&["sweep", "--quiet"], "NAME|FILE"),
         (&["sweep", "selftest", "--output", x], "--output has no effect here"),
         (&["sweep", "selftest", "--dry-run"], "--dry-run has no effect here"),
         (&["sweep", "selftest", "--tuning", x], "--tuning has no effect here"),
@@ -545,6 +550,16 @@ fn without_a_gpu_a_measuring_command_says_what_helps_and_no_device_that_it_refus
     let output = command(&["compare", "--device", "cuda"]).env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
     if cfg!(feature = "cuda") {
         assert_refused(&output, 3, "--device cpu");
+        let Some(table) = committed("reports/mutants-h100.json") else { return };
+        let table = fs::read_to_string(table).unwrap();
+        let mut cases = table.split("--replay '").filter_map(|rest| rest.split('\'').next());
+        let case = cases.find(|case| case.starts_with("gpu-stress")).unwrap();
+        let output = command(&["stress", "--device", "cuda", "--replay", case])
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .output()
+            .unwrap();
+        assert_refused(&output, 3, "on a machine that has one");
+        assert!(!stderr(&output).contains("--device cpu"), "{}", stderr(&output));
     }
 }
 

@@ -410,6 +410,12 @@ mod command_line {
         refused(&|row| graph(row, 1e-300), "times are rounded to 0.1 ns");
         refused(&|row| row.operator = Operator::Affine, "not defined on");
         refused(&|row| row.offsets.input = 32, "offsets 32,0 are more than");
+        refused(&|row| row.vt = Some(0), "VT (values per thread) is 0");
+        refused(&|row| row.block_threads = Some(33), "threads per block is 33");
+        for (kind, subject) in [(Kind::Strategy, "lookforward"), (Kind::Bound, "lookforward-without-waiting")] {
+            let unknown = |row: &mut SweepRow| (row.kind, row.subject) = (kind, subject.to_owned());
+            refused(&unknown, &format!("there is no strategy '{subject}'"));
+        }
         refused(&|row| row.chosen_strategy = Some(Strategy::Chained), "auto comes to a strategy");
         refused(&|row| row.verification.as_mut().unwrap().first_mismatch = Some(0), "not all of its");
         refused(&|row| row.launches = Some(0), "nothing was launched");

@@ -431,6 +431,27 @@ fn rendering_again_changes_no_file_and_removes_pictures_that_are_no_more() {
     }
 }
 
+#[test]
+fn records_whose_names_begin_alike_keep_their_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = record(folder.path(), "quick");
+    let copy = folder.path().join("quick-h100-copy.jsonl.gz");
+    fs::copy(&first, &copy).unwrap();
+    let pictures = || files(folder.path()).into_keys().filter(|name| name.ends_with(".svg")).count();
+    let drawn = render(folder.path());
+    assert!(drawn > 0 && pictures() == drawn, "{drawn} drawn, {} left", pictures());
+    // Nor does a report of one of them remove the other's.
+    run_well(&["report", first.to_str().unwrap()]);
+    assert_eq!(pictures(), drawn);
+
+    let twice = folder.path().join("quick-h100.jsonl");
+    fs::write(&twice, decompressed(&first)).unwrap();
+    let output = run(&["report", folder.path().to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("quick-h100.jsonl.gz") && said.contains("quick-h100.jsonl and "), "{said}");
+}
+
 /// The committed pictures and pages, and the tables in documents, are what the committed records give: bytes that
 /// depended on a machine, a build or a past would differ here.
 #[test]
@@ -641,6 +662,9 @@ fn splicing_fills_tables_checks_them_and_is_idempotent() {
     fs::write(&document, DOCUMENT).unwrap();
     let name = document.to_str().unwrap();
     assert_eq!(run(&["report", "--splice", name, "--check"]).status.code(), Some(1));
+    let advice = run(&["report", "--splice", name, reports.to_str().unwrap(), "--check"]).stdout;
+    let command = format!("run lookback report --splice {name} {}\n", reports.display());
+    assert!(String::from_utf8_lossy(&advice).ends_with(&command), "{}", String::from_utf8_lossy(&advice));
     assert_eq!(fs::read_to_string(&document).unwrap(), DOCUMENT, "a check writes nothing");
     assert_eq!(run(&["report", "--splice", name]).status.code(), Some(0));
     let filled = fs::read_to_string(&document).unwrap();
@@ -671,6 +695,11 @@ fn markers_that_cannot_be_filled_are_refused() {
     let error = refused("\n<!-- lookback:begin size-h200 -->\n<!-- lookback:end size-h200 -->\n");
     assert!(matches!(&error, SpliceError::Unknown { line: 2, name, .. } if name == "size-h200"), "{error}");
     assert!(error.to_string().contains("seeds-h100, figures"), "{error}");
+    if let Some(kept) = committed("reports/mutants-h100.json") {
+        fs::copy(kept, folder.path().join("mutants-h100.json")).unwrap();
+        let error = refused("<!-- lookback:begin size-h200 -->\n<!-- lookback:end size-h200 -->\n");
+        assert!(error.to_string().contains("seeds-h100, mutants-h100, figures, strategies"), "{error}");
+    }
     for text in [
         "<!-- lookback:begin seeds-h100 -->\n",
         "<!-- lookback:end seeds-h100 -->\n",
@@ -679,8 +708,24 @@ fn markers_that_cannot_be_filled_are_refused() {
     ] {
         assert!(matches!(refused(text), SpliceError::Unpaired { .. }), "{text}");
     }
-    let example = "```\n<!-- lookback:begin seeds-h100 -->\n```\n";
-    assert!(matches!(refused(example), SpliceError::NoMarker { .. }));
+    // Markers in code are an example, and code is what CommonMark takes for it.
+    let marker = "<!-- lookback:begin seeds-h100 -->\n";
+    for (before, is_code) in [
+        ("```\n", true),
+        ("   ~~~~ text\n", true),
+        ("~~~ a`b\n```\n~~\n", true),
+        ("````md\n```\n", true),
+        ("```\n``` x\n", true),
+        ("```\n    ```\n", true),
+        ("````md\n```\n````\n", false),
+        ("~~~\n~~~~ \r\n", false),
+        ("```a``` is code in a line\n", false),
+        ("    ```\n", false),
+        ("``\n", false),
+    ] {
+        let error = refused(&format!("{before}{marker}"));
+        assert_eq!(matches!(error, SpliceError::NoMarker { .. }), is_code, "{before}: {error}");
+    }
     let output = run(&["report", "--check", folder.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2), "--check is for --splice");
 }
@@ -714,6 +759,16 @@ fn a_table_of_mutants_is_drawn_by_its_name_and_what_is_none_is_told_so() {
             fs::remove_file(folder.path().join(name)).unwrap();
         }
     }
+    // A survivor is a wrong result.
+    let mut survivor: serde_json::Value = serde_json::from_slice(&fs::read(&table).unwrap()).unwrap();
+    let row = &mut survivor["mutants"].as_array_mut().unwrap()[0];
+    row["verdict"] = "survived".into();
+    row["detectors"] = serde_json::json!({ "weak-memory": { "verdict": "survived", "runs": 9, "seconds": 1.0 } });
+    fs::write(&table, survivor.to_string()).unwrap();
+    for path in [&table, &folder.path().to_path_buf()] {
+        assert_eq!(run(&["report", path.to_str().unwrap()]).status.code(), Some(1));
+    }
+    fs::remove_file(&table).unwrap();
     let other = folder.path().join("package.json");
     fs::write(&other, "{}").unwrap();
     let output = run(&["report", other.to_str().unwrap()]);

@@ -205,6 +205,22 @@ fn the_program_says_what_it_found_and_how_to_see_it_again() {
     assert!(String::from_utf8_lossy(&again.get_output().stdout).contains("FAILED in launch"));
 
     lookback().args(["stress", "--replay", "seed=1"]).assert().code(2);
+    // Nor is a launch that the case itself cuts short.
+    let cut = "mutant=none,strategy=lookback,type=u32,operator=sum,mode=inclusive,layout=packed-64,pattern=shuffle,\
+               composition=reduce-then-scan,vt=1,threads=64,in-place=false,input-offset=0,output-offset=0,n=1000,\
+               order=ticket,memory=strong,seed=1,resident=1,blocks=in-order,preemption=20,plain-points=false,\
+               launches=1,epochs=0,workspace=zeros,abort=0";
+    let replay = |case: &str, code: i32| {
+        let run = lookback().args(["stress", "--replay", case]).assert().code(code);
+        String::from_utf8_lossy(&run.get_output().stderr).into_owned()
+    };
+    let why = replay(cut, 2);
+    assert!(why.contains("no element was checked"), "{why}");
+    replay(&cut.replace("launches=1", "launches=2"), 0);
+    for (from, to, says) in [("n=1000", "n=0", "nothing to run"), ("type=u32", "type=f32", "no exact reference")] {
+        let why = replay(&cut.replace(from, to), 2);
+        assert!(why.contains(says), "{why}");
+    }
     // No run is no pass.
     lookback().args(["stress", "--seconds", "1e-9"]).assert().code(2);
     lookback().args(["stress", "--mutant", "no_such"]).assert().code(2);
@@ -359,7 +375,13 @@ fn a_table_of_mutants_replaces_nothing_but_a_table_of_mutants() {
     let table = path("table.json");
     assert_eq!(write(&table, &[]).status.code(), Some(1), "survivors");
     let first = std::fs::read(&table).expect("it is written");
-    // A table is replaced, and may be the one whose columns are taken over.
+    // A table is replaced by one that holds its results, too.
+    refused(&table, "has results that would be lost; keep them by --add");
+    let other = path("other.json");
+    assert_eq!(write(&other, &["--of", "relaxed_tag", "--add", &table]).status.code(), Some(1), "survivors");
+    let refusal = write(&table, &["--add", &other]);
+    assert_eq!(refusal.status.code(), Some(2), "another table");
+    assert_eq!(std::fs::read(&table).expect("it is there"), first);
     assert_eq!(write(&table, &["--add", &table]).status.code(), Some(1), "survivors");
     assert_ne!(std::fs::read(&table).expect("it is there"), first);
     #[cfg(unix)]
@@ -383,7 +405,7 @@ fn who_is_interrupted_while_a_detector_is_compiled_has_no_compiler_missing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let compiler = folder.path().join("compiler");
     // Takes the first file, which asks for the sanitizer's library, and is interrupted with the program at the others.
-    let script = "#!/bin/sh\ncase \"$*\" in\n  --version) echo compiler 1;;\n  *empty.cpp*) ;;\n  \
+    let script = "#!/bin/sh\ncase \"$*\" in\n  --version) echo compiler 1;;\n  *empty.cpp*) : >empty;;\n  \
                   *) mkdir \"${0%/*}/interrupted\" 2>/dev/null && kill -INT $PPID\n     sleep 0.3; exit 1;;\nesac\n";
     std::fs::write(&compiler, script).expect("a script");
     std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).expect("it may be run");
@@ -410,7 +432,9 @@ fn a_table_of_mutants_passes_on_nothing() {
     };
     assert_eq!(code(&["--sample", "0"]).0, Some(2), "no mutant at all");
     let unseen = ["--detectors", "cpu-schedules", "--of", "redundant_fence", "--seconds", "1e-9"];
-    assert_eq!(code(&unseen).0, Some(1), "no run ended, so nothing let the harmless variant pass");
+    let (unknown, why) = code(&unseen);
+    assert_eq!(unknown, Some(2), "no run ended, so nothing let the harmless variant pass: {why}");
+    assert!(why.contains("nothing is known of redundant_fence") && why.contains("no run ended"), "{why}");
 
     let table = path("table.json");
     let of = ["--detectors", "cpu-schedules", "--of", "missing_prefix_ignored", "--seconds", "20", "--runs", "10"];

@@ -315,12 +315,15 @@ pub(super) fn command_line() -> String {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_default();
     let program = Path::new(&program).file_name().map_or("lookback".into(), |name| name.to_string_lossy().into_owned());
-    let words = words.map(|word| word.to_string_lossy().into_owned());
-    let quoted = words.map(|word| {
-        let plain = |character: char| character.is_ascii_alphanumeric() || "-_./,^+=:@%".contains(character);
-        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
-    });
-    std::iter::once(program).chain(quoted).collect::<Vec<_>>().join(" ")
+    let words = words.map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_./,^+=:@%".contains(character);
+    let is_plain = !word.is_empty() && word.chars().all(plain);
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Rows on stdout in the format asked for.

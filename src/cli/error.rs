@@ -69,6 +69,12 @@ pub enum CliError {
         path.display()
     )]
     OutputIsNoTable { path: PathBuf, what: &'static str },
+    /// `stress` would lose what a table has and its own has not.
+    #[error(
+        "{0} has results that would be lost; keep them by --add {0}, or choose another file for --output",
+        path.display()
+    )]
+    OutputHasResults { path: PathBuf },
     /// Another process has written there meanwhile.
     #[error(
         "{} is not as it was read or written before: another process writes there too, so it is not replaced; give each \
@@ -94,6 +100,9 @@ pub enum CliError {
         if *device == "CUDA" && cfg!(feature = "cpu") { "; --device cpu runs the kernels without a GPU" } else { "" }
     )]
     NoDevice { device: &'static str, source: DeviceError },
+    /// A case of a GPU, and none is there.
+    #[error("the case is of a GPU, and none can be used here; replay it on a machine that has one")]
+    NoGpuForCase { source: DeviceError },
     /// The device failed.
     #[error(transparent)]
     Device(DeviceError),
@@ -119,7 +128,9 @@ impl CliError {
         match self {
             #[cfg(feature = "cpu")]
             Self::NoMemory { .. } => EXIT_NO_DEVICE,
-            Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::NeedsGpu { .. } => EXIT_NO_DEVICE,
+            Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::NoGpuForCase { .. } | Self::NeedsGpu { .. } => {
+                EXIT_NO_DEVICE
+            }
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
             Self::Device(_) | Self::Sweep(SweepError::Device(_)) => EXIT_WRONG,

@@ -1,12 +1,13 @@
 //! `lookback report`.
 
-use super::compare::exit_code;
+use super::compare::{exit_code, quoted};
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::measure::record::Status;
 use crate::lab::record::Record;
 use crate::lab::recorder::{lock_folder, write_atomically};
 use crate::lab::report::{self, SweepSource};
+use crate::lab::stress::table::KillTable;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -76,9 +77,9 @@ fn mutants(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     let tables = report::write_kill_tables(path)?;
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let tables = if tables == 1 { "1 table".to_owned() } else { format!("{tables} tables") };
-    console.print(&format!("{tables} of mutants rendered in {}\n", folder.display()))?;
-    Ok(EXIT_OK)
+    let count = if tables.len() == 1 { "1 table".to_owned() } else { format!("{} tables", tables.len()) };
+    console.print(&format!("{count} of mutants rendered in {}\n", folder.display()))?;
+    Ok(if tables.iter().any(KillTable::is_wrong) { EXIT_WRONG } else { EXIT_OK })
 }
 
 fn comparison(directory: &Path, console: &mut Console) -> Result<u8, CliError> {
@@ -100,12 +101,11 @@ fn sweeps(path: &Path, console: &mut Console) -> Result<u8, CliError> {
         _ => path.join("index.html"),
     };
     let pictures = report::write_sweeps(&sources, &page)?;
-    if path.is_dir() && !report::kill_tables(path)?.is_empty() {
-        mutants(path, console)?;
-    }
+    let has_tables = path.is_dir() && !report::kill_tables(path)?.is_empty();
+    let code_of_tables = if has_tables { mutants(path, console)? } else { EXIT_OK };
     console.print(&format!("{rows} rows rendered in {pictures} pictures: {}\n", page.display()))?;
     let is_wrong = sources.iter().flat_map(|source| &source.record.rows).any(|row| row.status == Status::Wrong);
-    Ok(if is_wrong { EXIT_WRONG } else { EXIT_OK })
+    Ok(if is_wrong { EXIT_WRONG } else { code_of_tables })
 }
 
 /// Refuses to draw nothing.
@@ -135,7 +135,10 @@ fn splice(document: &Path, arguments: &ReportArguments, console: &mut Console) -
         return Ok(EXIT_OK);
     }
     if arguments.check {
-        console.print(&format!("{name} is out of step with its records; run lookback report --splice {name}\n"))?;
+        let words = std::iter::once(document).chain(arguments.paths.iter().map(PathBuf::as_path));
+        let words = words.map(|path| quoted(&path.to_string_lossy()));
+        let words = words.collect::<Vec<_>>().join(" ");
+        console.print(&format!("{name} is out of step with its records; run lookback report --splice {words}\n"))?;
         return Ok(EXIT_WRONG);
     }
     write_atomically(document, spliced.text.as_bytes())?;

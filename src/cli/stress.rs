@@ -7,6 +7,7 @@ use super::interrupt;
 use super::stress_arguments::{MemoryChoice, Mode, StressArguments, StressFormat};
 use crate::lab::measure::environment::{Program, processor};
 use crate::lab::recorder::write_atomically;
+use crate::lab::stress::cpu::Passed;
 use crate::lab::stress::detector::{Cell, Detector, Limits, NoMemory};
 use crate::lab::stress::detectors::DetectorName;
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
@@ -94,7 +95,7 @@ fn replay_case(text: &str, lines: usize, console: &mut Console) -> Result<u8, Cl
     console.print(&told)?;
     match result {
         Ok(passed) => {
-            let right = passed.schedules + passed.smaller;
+            let right = check_looked(&passed, "give the case more launches, or leave its disturbance out")?;
             console.print(&format!("passed: {right} launches with every element right{}\n", cut_too(passed.cut)))?;
             Ok(EXIT_OK)
         }
@@ -147,11 +148,8 @@ fn campaign(
     console.end_progress();
     let Search { found, cases, passed, census, elapsed } = found?;
     let seconds = elapsed.as_secs_f64();
-    let is_nothing = passed.schedules + passed.smaller + passed.cut == 0;
-    if found.is_none() && is_nothing && !stop.load(Ordering::Relaxed) {
-        return Err(CliError::Usage(
-            "no run ended in the time asked for, which shows nothing; give more --seconds".into(),
-        ));
+    if found.is_none() && !stop.load(Ordering::Relaxed) {
+        check_looked(&passed, "give more --seconds")?;
     }
     let Some(found) = found else {
         let what = mutant.map_or("the kernels as they are".to_owned(), |mutant| format!("the mutant {mutant}"));
@@ -199,6 +197,18 @@ fn campaign(
         ))?;
     }
     Ok(EXIT_WRONG)
+}
+
+/// Launches whose elements were looked at; that there were none is no pass.
+fn check_looked(passed: &Passed, helps: &str) -> Result<u64, CliError> {
+    match (passed.schedules + passed.smaller, passed.cut) {
+        (0, 0) => Err(CliError::Usage(format!("no run ended in the time asked for, which shows nothing; {helps}"))),
+        (0, cut) => Err(CliError::Usage(format!(
+            "no element was checked, which shows nothing: what ran was cut short on purpose ({cut} of {cut} launches); \
+             {helps}"
+        ))),
+        (looked, _) => Ok(looked),
+    }
 }
 
 /// Behind a number of launches.
@@ -252,21 +262,37 @@ fn gpu_replay(_: &str, _: &StressArguments, _: &mut Console) -> Result<u8, CliEr
 /// How long a table takes, and at most.
 fn estimate(detectors: &[DetectorName], mutants: usize, limits: &Limits) -> String {
     let usual: f64 = detectors.iter().map(|detector| detector.row().seconds_a_mutant).sum();
-    let minutes = |seconds: f64| (mutants as f64 * seconds / 60.0).ceil().max(1.0);
     let most = limits.time.map_or(usual, |time| time.as_secs_f64().max(usual)) * detectors.len() as f64;
     format!(
-        "{} mutants, {} detectors: about {} min on two processors, {} if all survived",
+        "{} mutants, {} detectors: about {} on two processors, {} if all survived",
         HumanCount(mutants as u64),
         detectors.len(),
-        minutes(usual),
-        minutes(most),
+        span(mutants as f64 * usual),
+        span(mutants as f64 * most),
     )
 }
 
+/// A time that somebody plans by.
+fn span(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).ceil().max(1.0);
+    let hours = (minutes / 60.0).round();
+    match minutes {
+        0.0..120.0 => format!("{minutes} min"),
+        _ if hours < 48.0 => format!("{hours} h"),
+        _ if hours < 24.0 * 365.0 => format!("{:.0} days", hours / 24.0),
+        _ => "more than a year".to_owned(),
+    }
+}
+
 fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &mut Console) -> Result<u8, CliError> {
-    let earlier = arguments.add.as_deref().map(read_table).transpose()?;
     // Before anything runs: minutes would be spent for a table that has no place.
     let mut there = arguments.output.as_deref().map(check_output).transpose()?.flatten();
+    let earlier = arguments.add.as_deref().map(read_table).transpose()?;
+    if let (Some(path), Some(text)) = (&arguments.output, &there)
+        && earlier != KillTable::from_json(text).ok()
+    {
+        return Err(CliError::OutputHasResults { path: path.clone() });
+    }
     let mut chosen = arguments.detectors.clone().unwrap_or_else(|| {
         let is_asked = |detector: &DetectorName| arguments.on_gpu() || !detector.row().needs_gpu;
         DetectorName::ALL.iter().copied().filter(is_asked).collect()
@@ -354,7 +380,7 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         }
     }
     let is_interrupted = stop.load(Ordering::Relaxed);
-    for row in table.wrong_rows().filter(|row| row.was_asked() && !is_interrupted) {
+    for row in table.wrong_rows().filter(|_| !is_interrupted) {
         let what = if row.verdict == MutantOutcome::Killed {
             "is harmless, but was reported"
         } else {
@@ -371,6 +397,20 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     for (detector, why) in table.unproven().filter(|_| !is_interrupted) {
         let name = detector.name();
         console.remark(&format!("{name} has not let the kernels as they are pass ({why}), so its kills prove nothing"));
+    }
+    let is_unproven = table.unproven().next().is_some();
+    if let Some(row) = table.unasked_rows().next().filter(|_| !(is_interrupted || is_missing || is_unproven))
+        && !table.is_wrong()
+    {
+        let why = row.detectors.values().find_map(|cell| match cell {
+            Cell::NotRun { why } => Some(why.as_str()),
+            _ => None,
+        });
+        return Err(CliError::Usage(format!(
+            "nothing is known of {}, which no detector has looked at ({}); give more --seconds, or ask other detectors",
+            row.name,
+            why.unwrap_or("it was not asked"),
+        )));
     }
     let code = match (is_missing, table.is_right()) {
         // Nobody knows what the mutants that were not asked about would have come to.
@@ -406,7 +446,7 @@ fn examine(
         Ok(_) if is_stopped() => interrupted(),
         Ok(detector) => match detector.examine(mutant, limits)? {
             // It was not given the time to find anything.
-            Cell::Survived { .. } if is_stopped() => interrupted(),
+            Cell::Survived { .. } | Cell::NotRun { .. } if is_stopped() => interrupted(),
             Cell::Survived { runs: 0, .. } => Cell::NotRun { why: "no run ended in the time asked for".to_owned() },
             cell => cell,
         },
@@ -440,4 +480,26 @@ pub(crate) fn read_table(path: &std::path::Path) -> Result<KillTable, CliError> 
     let text = crate::file::read_text(path)
         .map_err(|error| usage(format!("cannot read {}: {}", path.display(), crate::file::reason(&error))))?;
     KillTable::from_json(&text).map_err(|error| usage(format!("{} is no table of mutants: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_that_were_all_cut_short_are_no_pass() {
+        let mut passed = Passed::default();
+        assert!(check_looked(&passed, "").is_err());
+        passed.cut += 2;
+        let error = check_looked(&passed, "give more").expect_err("nothing was looked at").to_string();
+        assert!(error.contains("no element was checked") && error.ends_with("give more"), "{error}");
+        passed.smaller += 1;
+        assert_eq!(check_looked(&passed, "").ok(), Some(1));
+    }
+
+    #[test]
+    fn an_estimate_is_one_that_people_read() {
+        let said = [30.0, 90.0 * 60.0, 5.0 * 3600.0, 200.0 * 3600.0, 1e19].map(span);
+        assert_eq!(said, ["1 min", "90 min", "5 h", "8 days", "more than a year"]);
+    }
 }

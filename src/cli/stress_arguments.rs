@@ -96,7 +96,8 @@ pub struct StressArguments {
     #[arg(long, value_enum, default_value_t = StressFormat::Text, hide_possible_values = true,
         value_name = "text|json")]
     pub format: StressFormat,
-    /// Write the JSON of the table of mutants here too
+    /// Write the JSON of the table of mutants here too; over one that is there only
+    /// beside --add of the same file
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// List the mutants and what they are

@@ -141,7 +141,10 @@ pub(super) fn replay(line: &str, arguments: &StressArguments, console: &mut Cons
         palette: 1,
         ..GpuStressSettings::default()
     };
-    look_for_a_gpu()?;
+    look_for_a_gpu().map_err(|error| match error.into() {
+        CliError::NoDevice { source, .. } => CliError::NoGpuForCase { source },
+        error => error,
+    })?;
     let report = child::stress_in_child(&child::program()?, &settings, Some(line))?;
     tell(&report, arguments, console)
 }

@@ -37,7 +37,7 @@ pub struct SweepArguments {
     #[arg(long, requires = "output")]
     pub resume: bool,
     /// Say what would be measured and how long it takes; no GPU is needed
-    #[arg(long, requires = "name", conflicts_with_all = ["output", "ordinal"])]
+    #[arg(long, requires = "name", conflicts_with_all = ["output", "resume", "ordinal"])]
     pub dry_run: bool,
     /// What auto goes by: a tuning table [default: the one for the GPU]
     #[arg(long, value_name = "FILE", requires = "name")]
@@ -46,7 +46,7 @@ pub struct SweepArguments {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "name")]
     pub ordinal: usize,
     /// No table, no progress and no remarks
-    #[arg(long, short)]
+    #[arg(long, short, requires = "name")]
     pub quiet: bool,
 }
 

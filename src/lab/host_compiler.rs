@@ -5,6 +5,7 @@
 //! kernel never meets an old product. Behind that stands the SHA-256 of the product itself: one that was damaged is not
 //! used but removed and made anew.
 
+use super::workers::on_threads;
 use crate::kernels::sources::for_host;
 use crate::text::hexadecimal;
 use sha2::{Digest, Sha256};
@@ -236,7 +237,11 @@ impl HostCompiler {
 
     fn invoke(command: &str) -> Command {
         let mut words = command.split_whitespace();
-        let mut invocation = Command::new(words.next().unwrap_or_default());
+        let program = Path::new(words.next().unwrap_or_default());
+        // It runs in other folders than the one that the user starts from.
+        let is_below = program.is_relative() && program.components().count() > 1;
+        let program = is_below.then(|| std::path::absolute(program).ok()).flatten().unwrap_or(program.to_owned());
+        let mut invocation = Command::new(program);
         invocation.args(words);
         invocation
     }
@@ -283,38 +288,31 @@ impl HostCompiler {
         let words = |lists: &[&[&str]]| -> Vec<String> { lists.concat().into_iter().map(str::to_owned).collect() };
         let link = |objects: &[&str], product| words(&[recipe.link_options, objects, &["-o", product]]);
         std::fs::write(root.join("empty.cpp"), "int main() {}\n").map_err(folder_error)?;
-        self.execute(recipe, root, "empty.cpp", &link(&["empty.cpp"], "empty")).map_err(|error| match error {
-            HostCompilerError::Compile { compiler, output, .. } => {
-                HostCompilerError::NotAble { compiler, options: recipe.link_options.join(" "), output }
-            }
-            other => other,
-        })?;
+        self.execute(recipe, root, "empty.cpp", &link(&["empty.cpp"], "empty"), "empty").map_err(
+            |error| match error {
+                HostCompilerError::Compile { compiler, output, .. } => {
+                    HostCompilerError::NotAble { compiler, options: recipe.link_options.join(" "), output }
+                }
+                other => other,
+            },
+        )?;
         for unit in &recipe.units {
             std::fs::write(root.join(&unit.name), &unit.text).map_err(folder_error)?;
         }
+        let object_of = |unit: &Unit| unit.name.replace(".cpp", ".o");
         let next = AtomicUsize::new(0);
         let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(recipe.units.len());
-        std::thread::scope(|scope| {
-            let work = || -> Result<(), HostCompilerError> {
-                while let Some(unit) = recipe.units.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    self.execute(
-                        recipe,
-                        root,
-                        &unit.name,
-                        &words(&[recipe.options, unit.options, &["-c", &unit.name]]),
-                    )?;
-                }
-                Ok(())
-            };
-            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| match worker.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-        })?;
-        let objects: Vec<String> = recipe.units.iter().map(|unit| unit.name.replace(".cpp", ".o")).collect();
+        let compiled = on_threads(workers, || -> Result<(), HostCompilerError> {
+            while let Some(unit) = recipe.units.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let arguments = words(&[recipe.options, unit.options, &["-c", &unit.name]]);
+                self.execute(recipe, root, &unit.name, &arguments, &object_of(unit))?;
+            }
+            Ok(())
+        });
+        compiled.into_iter().collect::<Result<(), _>>()?;
+        let objects: Vec<String> = recipe.units.iter().map(object_of).collect();
         let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
-        self.execute(recipe, root, recipe.purpose, &link(&objects, "product"))?;
+        self.execute(recipe, root, recipe.purpose, &link(&objects, "product"), "product")?;
         let product = root.join("product");
         let digest = hexadecimal(&Sha256::digest(std::fs::read(&product).map_err(folder_error)?));
         let path = folder.join(format!("{}-{digest}", self.key(recipe)));
@@ -322,24 +320,24 @@ impl HostCompiler {
         Ok(path)
     }
 
+    /// Lets it make `product` of a file in the folder.
     fn execute(
         &self,
         recipe: &Recipe,
         folder: &Path,
         file: &str,
         arguments: &[String],
+        product: &str,
     ) -> Result<(), HostCompilerError> {
         let ended = execute(Self::invoke(&self.command).args(arguments).current_dir(folder), "", COMPILE_TIME)
             .map_err(|error| recipe.process_error(&error))?;
-        if ended.status.is_some_and(|status| status.success()) {
-            return Ok(());
-        }
-        let unfinished = format!("it did not end within {} s", COMPILE_TIME.as_secs());
-        Err(HostCompilerError::Compile {
-            compiler: self.command.clone(),
-            file: file.to_owned(),
-            output: if ended.status.is_none() { unfinished } else { ended.errors.trim().to_owned() },
-        })
+        let output = match ended.status {
+            Some(status) if status.success() && folder.join(product).is_file() => return Ok(()),
+            Some(status) if status.success() => "it says that all is well, and has written nothing".to_owned(),
+            Some(_) => ended.errors.trim().to_owned(),
+            None => format!("it did not end within {} s", COMPILE_TIME.as_secs()),
+        };
+        Err(HostCompilerError::Compile { compiler: self.command.clone(), file: file.to_owned(), output })
     }
 }
 
@@ -357,6 +355,15 @@ mod tests {
         let error = compiler.build(&NOTHING, folder.path()).expect_err("'false' compiles nothing");
         assert!(matches!(&error, HostCompilerError::NotAble { compiler, .. } if compiler == "false"), "{error}");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn a_compiler_that_writes_nothing_is_not_able() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let compiler = HostCompiler { command: String::from("true"), version: String::new() };
+        let error = compiler.build(&NOTHING, folder.path()).expect_err("'true' writes nothing");
+        assert!(matches!(&error, HostCompilerError::NotAble { compiler, .. } if compiler == "true"), "{error}");
+        assert!(error.to_string().ends_with("has written nothing"), "{error}");
     }
 
     #[test]
@@ -385,6 +392,18 @@ mod tests {
         std::fs::write(path, text).expect("a file");
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(path, executable).expect("executable");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_compiler_is_found_from_the_folder_that_the_user_starts_in() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let compiler = quick_compiler(place.path());
+        let steps = std::env::current_dir().expect("a folder").components().count();
+        // As many steps up as lead to the root.
+        let command = format!("{}{}", "../".repeat(steps), compiler.command.trim_start_matches('/'));
+        let compiler = HostCompiler { command, ..compiler };
+        compiler.build(&NOTHING, &place.path().join("cache")).expect("it compiles");
     }
 
     #[cfg(unix)]

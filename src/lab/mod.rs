@@ -27,3 +27,5 @@ pub mod report;
 pub mod statistics;
 pub mod stress;
 pub mod verify;
+#[cfg(feature = "cpu")]
+mod workers;

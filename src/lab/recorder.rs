@@ -88,6 +88,9 @@ pub enum RecordError {
     /// Which of them is meant is not known.
     #[error("{}: {partial} has fewer rows than {whole}, so they are of two runs; move one of them away", path.display())]
     TwoRuns { path: PathBuf, whole: &'static str, partial: &'static str },
+    /// Their pictures would have the same names.
+    #[error("{} and {} have one name; move or rename one of them", first.display(), second.display())]
+    SameName { first: PathBuf, second: PathBuf },
     /// Rows of two machines or programs do not belong into one record: `what` is "GPU", "driver", "commit", ….
     #[error("{} was begun with {what} '{recorded}', now it is '{present}'; start anew in another folder", path.display())]
     CannotResume { path: PathBuf, what: &'static str, recorded: String, present: String },

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// How many elements input and output begin above a 16-byte boundary; in files `[input, output]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(from = "[u32; 2]", into = "[u32; 2]")]
+#[serde(try_from = "Vec<u32>", into = "[u32; 2]")]
 pub struct Offsets {
     /// Elements from the boundary to the input.
     pub input: u32,
@@ -29,9 +29,15 @@ impl Offsets {
     }
 }
 
-impl From<[u32; 2]> for Offsets {
-    fn from([input, output]: [u32; 2]) -> Self {
-        Self { input, output }
+/// Not from an array: of one that is longer, TOML would give the beginning.
+impl TryFrom<Vec<u32>> for Offsets {
+    type Error = String;
+
+    fn try_from(numbers: Vec<u32>) -> Result<Self, String> {
+        match numbers[..] {
+            [input, output] => Ok(Self { input, output }),
+            _ => Err(format!("offsets are two numbers, [input, output], and not {}", numbers.len())),
+        }
     }
 }
 

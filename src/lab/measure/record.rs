@@ -49,7 +49,7 @@
 //!   the numbers are then `null`.
 
 use super::environment::{Machine, Program};
-use super::point::{Kind, Offsets, Point, Subject};
+use super::point::{Kind, Offsets, Point, Subject, bound_name};
 use super::sampling::{Figure, Measured, Series};
 use super::stopping::Stop;
 use super::sweep::SweepFile;
@@ -58,7 +58,7 @@ use crate::lab::record::{MOST, rounded};
 use crate::lab::recorder::{Format, Lock, RecordError, Recorder, Skipped, claim_folder, io_error, read_lines};
 use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
-use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
+use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
 use crate::text::LARGEST_SIZE;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -413,6 +413,22 @@ impl SweepRow {
         }
         if self.offsets.input.max(self.offsets.output) > Offsets::MOST {
             return Some(format!("{} are more than the {} that there are", self.offsets, Offsets::MOST));
+        }
+        let default = ScanConfig::default();
+        let vt = self.vt.unwrap_or(default.vt);
+        let block_threads = self.block_threads.unwrap_or(default.block_threads);
+        if let Err(error) = (ScanConfig { vt, block_threads, ..default }).check() {
+            return Some(error.to_string());
+        }
+        let is_named =
+            |name: fn(&str) -> String| StrategyChoice::ALL.iter().any(|choice| name(choice.name()) == self.subject);
+        let is_known = match self.kind {
+            Kind::Strategy => is_named(str::to_owned),
+            Kind::Bound => is_named(bound_name),
+            Kind::Peer | Kind::Copy => true,
+        };
+        if !is_known {
+            return Some(format!("there is no strategy '{}'", self.subject));
         }
         if self.chosen_strategy.is_some() != (self.subject == StrategyChoice::Auto.name()) {
             return Some("auto comes to a strategy, and nothing else does".to_owned());

@@ -375,6 +375,9 @@ pub(super) mod tests {
             (format!("{start}{group}[\"1\"]\ntypes = []"), "no operator that is defined"),
             (format!("{start}{group}[\"1\"]\nvts = [8, 0]"), "VT (values per thread) is 0; it must be from 1 to 64"),
             (format!("{start}{group}[\"1\"]\nvts = [65]"), "VT (values per thread) is 65"),
+            (format!("{start}{group}[\"1\"]\noffsets = [[1, 2, 3]]"), "offsets are two numbers"),
+            (format!("{start}{group}[\"1\"]\noffsets = [[1]]"), "offsets are two numbers"),
+            (format!("{start}{group}[\"1\"]\noffsets = [[1, 2, 3, 4, \"x\"]]"), "invalid type: string"),
             (format!("{start}{group}[\"1\"]\nblocks = [33]"), "threads per block is 33; it must be a multiple of 32"),
             (format!("{start}{group}[\"1\"]\nblocks = [2048]"), "threads per block is 2048"),
         ] {

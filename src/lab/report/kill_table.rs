@@ -64,7 +64,7 @@ pub(super) fn svg(table: &KillTable) -> Result<String, Refusal> {
                 y += ROW;
                 last = Some(row.kind);
             }
-            let mark = if row.is_right() { "" } else { "  (wrong)" };
+            let mark = if row.is_wrong() { "  (wrong)" } else { "" };
             let label = format!("{}{mark}", row.name);
             root.draw(&Text::new(label, (LEFT - 10, y), text(12, INK, HPos::Right)))?;
             for (column, detector) in (0..).zip(&table.detectors) {
@@ -197,7 +197,7 @@ pub(super) fn html(table: &KillTable, stem: &str, picture: &str) -> String {
 
 /// One fault, to be unfolded.
 fn details(page: &mut String, table: &KillTable, row: &Row) {
-    let class = if row.is_right() { "good" } else { "bad" };
+    let class = if row.is_wrong() { "bad" } else { "good" };
     let verdict = match (row.verdict, row.kind) {
         (MutantOutcome::Killed, _) => "killed",
         (_, Kind::Harmless) => "let pass",

@@ -31,6 +31,7 @@ pub use svg::Plot;
 use crate::file::{self, RECORD_BYTES};
 use crate::lab::record::{PAGE, Record};
 use crate::lab::recorder::{RecordError, io_error, write_atomically};
+use crate::lab::stress::table::KillTable;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -44,14 +45,15 @@ use std::path::{Path, PathBuf};
 pub fn write(record: &Record, directory: &Path) -> Result<PathBuf, ReportError> {
     let plots = plots(record)?;
     let starts: Vec<String> = plots::QUANTITIES.iter().map(|quantity| quantity.kind.to_owned()).collect();
-    write_plots(&plots, directory, &starts)?;
+    write_plots(&plots, directory, &starts, &[])?;
     let page = directory.join(PAGE);
     write_if_changed(&page, &page::html(record, &plots))?;
     Ok(page)
 }
 
-/// Writes the plots and removes those of an earlier report: what was drawn here and whose names start in one of these ways.
-fn write_plots(plots: &[Plot], directory: &Path, starts: &[String]) -> Result<(), ReportError> {
+/// Writes the plots and removes those of an earlier report: what was drawn here and whose names start in one of these ways,
+/// and not as those of others do.
+fn write_plots(plots: &[Plot], directory: &Path, starts: &[String], others: &[String]) -> Result<(), ReportError> {
     for plot in plots {
         write_if_changed(&directory.join(plot.file_name()), &plot.svg)?;
     }
@@ -59,7 +61,8 @@ fn write_plots(plots: &[Plot], directory: &Path, starts: &[String]) -> Result<()
     if let Ok(entries) = fs::read_dir(directory) {
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_named_so = name.ends_with(".svg") && starts.iter().any(|start| name.starts_with(start));
+            let has_start = |starts: &[String]| starts.iter().any(|start| name.starts_with(start));
+            let is_named_so = name.ends_with(".svg") && has_start(starts) && !has_start(others);
             if is_named_so && !current.contains(&name) && file::read(&entry.path(), RECORD_BYTES).is_ok_and(is_ours) {
                 // A plot that stays behind is no error of this report.
                 let _ = fs::remove_file(entry.path());
@@ -86,12 +89,11 @@ fn is_ours(bytes: impl AsRef<[u8]>) -> bool {
     [html::MARK, svg::MARK].iter().any(|mark| text.contains(mark))
 }
 
-/// Renders picture and page of a table of mutants, or of every one in a folder, beside its record; returns how many there
-/// are.
+/// Renders picture and page of a table of mutants, or of every one in a folder, beside its record; returns the tables.
 ///
 /// # Errors
 /// When a record cannot be read, or the folder cannot be written.
-pub fn write_kill_tables(path: &Path) -> Result<usize, ReportError> {
+pub fn write_kill_tables(path: &Path) -> Result<Vec<KillTable>, ReportError> {
     let tables = kill_tables(path)?;
     let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     for (stem, table) in &tables {
@@ -100,7 +102,7 @@ pub fn write_kill_tables(path: &Path) -> Result<usize, ReportError> {
         write_if_changed(&directory.join(format!("{stem}.svg")), &picture)?;
         write_if_changed(&directory.join(format!("{stem}.html")), &kill_table::html(table, stem, &picture))?;
     }
-    Ok(tables.len())
+    Ok(tables.into_iter().map(|(_, table)| table).collect())
 }
 
 /// Renders the pictures of these records, each beside its file, and one page into `page`; returns how many
@@ -112,8 +114,10 @@ pub fn write_sweeps(sources: &[SweepSource], page: &Path) -> Result<usize, Repor
     let mut parts = Vec::new();
     for source in sources {
         let plots = sweep::plots(&source.record, &source.stem)?;
-        let starts = sweep::KINDS.map(|kind| format!("{}-{kind}-", source.stem));
-        write_plots(&plots, &source.directory, &starts)?;
+        let starts_of = |stem: &str| sweep::KINDS.map(|kind| format!("{stem}-{kind}-"));
+        // Whether or not the records beside it are drawn now.
+        let others: Vec<String> = source::longer_stems(source).iter().flat_map(|stem| starts_of(stem)).collect();
+        write_plots(&plots, &source.directory, &starts_of(&source.stem), &others)?;
         parts.push((source, plots));
     }
     // The page of one record is about that record alone.

@@ -5,6 +5,7 @@ use crate::file;
 use crate::lab::measure::record::{SweepRecord, stem};
 use crate::lab::recorder::RecordError;
 use crate::lab::stress::table::KillTable;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,16 +31,35 @@ impl SweepSource {
     /// Reads a file, or every record in a folder in the order of their names.
     ///
     /// # Errors
-    /// When there is none or one is damaged.
+    /// When there is none, one is damaged, or two differ in their endings alone.
     pub fn read_all(path: &Path) -> Result<Vec<Self>, RecordError> {
         let read = |file: &PathBuf| {
-            let file_name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let file_name = name_of(file);
             let stem = stem(&file_name).unwrap_or(&file_name).to_owned();
             let directory = file.parent().unwrap_or(Path::new("")).to_owned();
             Ok(Self { directory, file_name, stem, record: SweepRecord::read(file)? })
         };
-        SweepRecord::files(path)?.iter().map(read).collect()
+        let files = SweepRecord::files(path)?;
+        let mut stems = BTreeMap::new();
+        for file in &files {
+            if let Some(first) = stems.insert(stem(&name_of(file)).map(str::to_owned), file) {
+                return Err(RecordError::SameName { first: first.clone(), second: file.clone() });
+            }
+        }
+        files.iter().map(read).collect()
     }
+}
+
+/// Other records in the folder of this one whose names go on where its own ends: pictures of theirs may look like its own.
+pub(super) fn longer_stems(source: &SweepSource) -> Vec<String> {
+    let folder = if source.directory.as_os_str().is_empty() { Path::new(".") } else { &source.directory };
+    let files = SweepRecord::files(folder).unwrap_or_default();
+    let stems = files.iter().filter_map(|file| stem(&name_of(file)).map(str::to_owned));
+    stems.filter(|stem| stem.strip_prefix(&source.stem).is_some_and(|rest| rest.starts_with('-'))).collect()
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// How the names of tables of mutants start.
@@ -50,7 +70,6 @@ const KILL_TABLE: &str = "mutants-";
 /// # Errors
 /// When one cannot be read.
 pub fn kill_tables(path: &Path) -> Result<Vec<(String, KillTable)>, ReportError> {
-    let name_of = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let files: Vec<PathBuf> = if path.is_dir() {
         let paths = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
         paths.filter(|path| name_of(path).starts_with(KILL_TABLE) && name_of(path).ends_with(".json")).collect()

@@ -37,24 +37,26 @@ pub fn splice(document: &Path, sources: &[SweepSource]) -> Result<Spliced, Repor
     let mut open: Option<(usize, String)> = None;
     let mut tables = 0;
     // Markers in a code block are an example.
-    let mut is_code = false;
+    let mut code: Option<Fence> = None;
     for (index, line) in present.split_inclusive('\n').enumerate() {
         let number = index + 1;
         let marker = |start: &str| Some(line.trim().strip_prefix(start)?.strip_suffix(CLOSE)?.trim().to_owned());
         let unpaired = |name: String| SpliceError::Unpaired { path: document.to_owned(), line: number, name };
-        if open.is_none() && line.trim_start().starts_with("```") {
-            is_code = !is_code;
+        let is_code = code.is_some();
+        if open.is_none() {
+            code = match code {
+                Some(fence) => (!fence.is_closed_by(line)).then_some(fence),
+                None => Fence::opened_by(line),
+            };
         }
         let (begin, end) = if is_code { (None, None) } else { (marker(BEGIN), marker(END)) };
         match (begin, end, &open) {
             (Some(name), _, None) => {
                 filled.push_str(line);
-                let table = table(&name, document, sources)?.ok_or_else(|| SpliceError::Unknown {
-                    path: document.to_owned(),
-                    line: number,
-                    known: known(sources),
-                    name: name.clone(),
-                })?;
+                let Some(table) = table(&name, document, sources)? else {
+                    let (path, known) = (document.to_owned(), known(sources)?);
+                    return Err(SpliceError::Unknown { path, line: number, name, known }.into());
+                };
                 filled.push_str(&format!("\n{table}\n"));
                 open = Some((number, name));
                 tables += 1;
@@ -78,6 +80,37 @@ pub fn splice(document: &Path, sources: &[SweepSource]) -> Result<Spliced, Repor
     Ok(Spliced { is_in_step: present == filled, text: filled, tables })
 }
 
+/// The fence of a code block, as CommonMark has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fence {
+    character: char,
+    length: usize,
+}
+
+impl Fence {
+    /// The fence that a line begins with, and what stands behind it.
+    fn at_start(line: &str) -> Option<(Self, &str)> {
+        const MOST_BLANKS: usize = 3;
+        let text = line.trim_start_matches(' ');
+        let character = text.chars().next().filter(|&character| character == '`' || character == '~')?;
+        let rest = text.trim_start_matches(character);
+        let length = text.len() - rest.len();
+        (length >= 3 && line.len() - text.len() <= MOST_BLANKS).then_some((Self { character, length }, rest))
+    }
+
+    fn opened_by(line: &str) -> Option<Self> {
+        let (fence, info) = Self::at_start(line)?;
+        // Else it is code inside a line.
+        (fence.character != '`' || !info.contains('`')).then_some(fence)
+    }
+
+    fn is_closed_by(self, line: &str) -> bool {
+        Self::at_start(line).is_some_and(|(fence, rest)| {
+            fence.character == self.character && fence.length >= self.length && rest.trim().is_empty()
+        })
+    }
+}
+
 /// A document with its tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spliced {
@@ -99,9 +132,10 @@ fn kill_tables_of(sources: &[SweepSource]) -> Result<Vec<(String, KillTable)>, R
     Ok(tables)
 }
 
-fn known(sources: &[SweepSource]) -> String {
-    let names = sources.iter().map(|source| source.stem.as_str());
-    names.chain([FIGURES, STRATEGIES]).collect::<Vec<_>>().join(", ")
+fn known(sources: &[SweepSource]) -> Result<String, ReportError> {
+    let tables = kill_tables_of(sources)?;
+    let names = sources.iter().map(|source| &source.stem).chain(tables.iter().map(|(stem, _)| stem));
+    Ok(names.map(String::as_str).chain([FIGURES, STRATEGIES]).collect::<Vec<_>>().join(", "))
 }
 
 fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<String>, ReportError> {

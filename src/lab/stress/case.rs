@@ -33,6 +33,9 @@ named! {
 
 /// Launches of kernels at one time that a text may ask for.
 const MOST_TOGETHER: u32 = 16;
+/// Why no case scans them.
+pub(super) const NO_REFERENCE: &str = "sums of floats have no exact reference";
+
 /// Of a hundred cases so many have blocks of more than 256 threads.
 const WIDE_PERCENT: u64 = 4;
 /// Switches in which look-ahead blocks of 64 threads beside its helpers scan a tile, about.
@@ -410,8 +413,14 @@ impl Case {
     fn check(&self) -> Result<(), CaseError> {
         let fault = |key, value: &dyn fmt::Display, fault: &str| Err(CaseError::part(key, value, fault));
         let instance = (self.request.instance().element(), self.request.instance().operator());
+        if self.request.n == 0 {
+            return fault("n", &0, "there is nothing to run");
+        }
         if self.request.n > 1 << 24 {
             return fault("n", &self.request.n, "at most 2^24 elements: every thread is a coroutine");
+        }
+        if self.request.instance().is_rounded() {
+            return fault("operator", &self.request.instance().operator(), NO_REFERENCE);
         }
         if !(1..=1000).contains(&self.launches) {
             return fault("launches", &self.launches, "1 to 1000");
@@ -541,5 +550,19 @@ mod tests {
         assert!(fault(&good.replace("seed=1", "seed=x")).contains("seed=x"));
         assert!(fault(&format!("{good},colour=red")).contains("colour=red"));
         assert!(fault(&good.replace("mutant=none", "mutant=none_such")).contains("none_such"));
+        let n = good.split(',').find(|word| word.starts_with("n=")).expect("a size");
+        for launches in [1, 2] {
+            let nothing = good.replace(n, "n=0").replace("launches=1", &format!("launches={launches}"));
+            assert!(fault(&nothing).contains("nothing to run"), "{nothing}");
+        }
+        for element in ["f32", "f64"] {
+            let sum = "mutant=none,strategy=naive,type=f32,operator=sum,mode=inclusive,layout=none,pattern=shuffle,\
+                       composition=reduce-then-scan,vt=1,threads=64,in-place=false,input-offset=0,output-offset=0,n=200,\
+                       order=ticket,memory=weak,seed=1,resident=1,blocks=in-order,preemption=20,plain-points=false,\
+                       launches=1,epochs=0,workspace=zeros";
+            let sum = sum.replace("f32", element);
+            assert!(fault(&sum).contains(NO_REFERENCE), "{sum}");
+            sum.replace("=sum", "=max").parse::<Case>().expect("a maximum is exact");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Running a case on the CPU device.
 
 use super::arrays::{Arrays, Scratch, Workspace};
-use super::case::{Case, Disturbance, Memory};
+use super::case::{Case, Disturbance, Memory, NO_REFERENCE};
 use super::detector::NoMemory;
 use super::draw::Draw;
 pub use super::outcome::{Failure, Fault, Passed};
@@ -55,7 +55,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     let plan = Plan::new(request).map_err(|error| failed(0)(broken(error.to_string())))?;
     let dataset = Dataset::random(request.instance(), request.n, draw.word());
     let Some(expected) = dataset.expected_output(request.mode) else {
-        return Err(failed(0)(broken("sums of floats have no exact reference".to_owned())));
+        return Err(failed(0)(broken(NO_REFERENCE.to_owned())));
     };
     let uses_descriptors = plan.steps.iter().any(|step| step.uses_descriptors());
     let layout = plan.layout;

@@ -6,6 +6,7 @@ use super::detector::{Limits, NoMemory};
 use super::room::Room;
 use crate::cpu::{BlockOrder, most_stacks};
 use crate::kernels::mutant::{Mutant, Need};
+use crate::lab::workers::on_threads;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -166,13 +167,7 @@ pub fn search(
         result.2.add(&passed);
         result.3.join(census);
     };
-    std::thread::scope(|scope| {
-        let start_one = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
-        // The system may grant fewer threads than are asked for; this one is there in any case.
-        if (0..limits.threads.max(1)).map_while(start_one).count() == 0 {
-            work();
-        }
-    });
+    on_threads(limits.threads, work);
     let (found, cases, passed, census) = result.into_inner().unwrap_or_else(PoisonError::into_inner);
     match (found, shortage.into_inner()) {
         (None, Some(error)) => Err(error),

@@ -4,9 +4,12 @@ use super::detector::Cell;
 use super::detectors::DetectorName;
 use crate::kernels::mutant::{Kind, Mutant};
 use indicatif::HumanCount;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::{self, Write as _};
+use std::marker::PhantomData;
 
 /// What all detectors together say of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +38,7 @@ pub struct Row {
     /// What all detectors together say.
     pub verdict: MutantOutcome,
     /// What each says.
+    #[serde(deserialize_with = "each_key_once")]
     pub detectors: BTreeMap<DetectorName, Cell>,
 }
 
@@ -74,6 +78,11 @@ impl Row {
         self.detectors.values().any(|cell| !matches!(cell, Cell::NotRun { .. }))
     }
 
+    /// Whether detectors looked at it and came to another verdict.
+    pub fn is_wrong(&self) -> bool {
+        self.was_asked() && !self.is_right()
+    }
+
     /// Whether the verdict is the one that the mutant's kind asks for.
     pub fn is_right(&self) -> bool {
         match self.kind {
@@ -85,6 +94,39 @@ impl Row {
             _ => self.verdict == MutantOutcome::Killed,
         }
     }
+}
+
+/// Reads a map and refuses a key that stands twice, of which serde takes the last.
+fn each_key_once<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord + fmt::Display,
+    V: Deserialize<'de>,
+{
+    struct Once<K, V>(PhantomData<(K, V)>);
+
+    impl<'de, K: Deserialize<'de> + Ord + fmt::Display, V: Deserialize<'de>> Visitor<'de> for Once<K, V> {
+        type Value = BTreeMap<K, V>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a map")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut map = BTreeMap::new();
+            while let Some((key, value)) = entries.next_entry::<K, V>()? {
+                match map.entry(key) {
+                    Entry::Vacant(place) => place.insert(value),
+                    Entry::Occupied(found) => {
+                        return Err(A::Error::custom(format!("{} stands twice in a map", found.key())));
+                    }
+                };
+            }
+            Ok(map)
+        }
+    }
+
+    deserializer.deserialize_map(Once(PhantomData))
 }
 
 /// A text that is no table of mutants.
@@ -116,10 +158,12 @@ pub struct KillTable {
     /// The command.
     pub command: String,
     /// What the detectors ran on: processor, compilers, GPU.
+    #[serde(deserialize_with = "each_key_once")]
     pub machine: BTreeMap<String, String>,
     /// The columns.
     pub detectors: Vec<DetectorName>,
     /// The kernels as they are, by each detector.
+    #[serde(deserialize_with = "each_key_once")]
     pub unmutated: BTreeMap<DetectorName, Cell>,
     /// The rows.
     pub mutants: Vec<Row>,
@@ -153,12 +197,18 @@ impl KillTable {
             return Err(TableError::Impossible { name, reason });
         }
         self.check_cells("the kernels as they are", &self.unmutated)?;
+        // Faults of earlier versions may be gone.
+        let known = Mutant::all().unwrap_or_default().iter();
+        let kinds: HashMap<&str, Kind> = known.map(|mutant| (mutant.name.as_str(), mutant.kind)).collect();
         self.mutants.iter().try_for_each(|row| {
             self.check_cells(&row.name, &row.detectors)?;
-            if row.verdict == row.verdict_of_cells() {
+            let reason = if row.verdict != row.verdict_of_cells() {
+                "its verdict is not that of its detectors".to_owned()
+            } else if let Some(kind) = kinds.get(row.name.as_str()).filter(|&&kind| kind != row.kind) {
+                format!("its kind is {}, and the fault's is {}", row.kind.name(), kind.name())
+            } else {
                 return Ok(());
-            }
-            let reason = "its verdict is not that of its detectors".to_owned();
+            };
             Err(TableError::Impossible { name: row.name.clone(), reason })
         })
     }
@@ -190,19 +240,17 @@ impl KillTable {
         self.detectors.extend(&other.detectors);
         self.detectors.sort_unstable();
         self.detectors.dedup();
-        let rows = self.mutants.len();
-        for theirs in &other.mutants {
-            if self.mutants[..rows].iter().all(|mine| mine.name != theirs.name) {
-                self.mutants.push(Row { detectors: BTreeMap::new(), ..theirs.clone() });
-            }
-        }
-        if self.mutants.len() > rows {
+        let rows: BTreeSet<String> = self.mutants.iter().map(|mine| mine.name.clone()).collect();
+        let missing = other.mutants.iter().filter(|theirs| !rows.contains(&theirs.name));
+        self.mutants.extend(missing.map(|theirs| Row { detectors: BTreeMap::new(), ..theirs.clone() }));
+        if self.mutants.len() > rows.len() {
             self.machine.entry("other rows".to_owned()).or_insert_with(from);
         }
         self.mutants.sort_by_key(|row| row.kind);
         let is_known = |cell: &Cell| !matches!(cell, Cell::NotRun { .. });
+        let theirs: HashMap<&str, &Row> = other.mutants.iter().map(|theirs| (theirs.name.as_str(), theirs)).collect();
         for row in &mut self.mutants {
-            let theirs = other.mutants.iter().find(|theirs| theirs.name == row.name);
+            let theirs = theirs.get(row.name.as_str());
             for &detector in &self.detectors {
                 let mine = row.detectors.get(&detector);
                 let theirs = theirs.and_then(|theirs| theirs.detectors.get(&detector));
@@ -241,7 +289,12 @@ impl KillTable {
 
     /// Rows whose verdict is not what it must be: mutants that survived, harmless variants that were reported.
     pub fn wrong_rows(&self) -> impl Iterator<Item = &Row> {
-        self.mutants.iter().filter(|row| !row.is_right())
+        self.mutants.iter().filter(|row| row.is_wrong())
+    }
+
+    /// Rows that no detector looked at.
+    pub fn unasked_rows(&self) -> impl Iterator<Item = &Row> {
+        self.mutants.iter().filter(|row| !row.was_asked())
     }
 
     /// Detectors that report the kernels as they are.
@@ -263,10 +316,15 @@ impl KillTable {
         })
     }
 
+    /// Whether a mutant survived, something harmless was killed, or a detector reports the kernels as they are.
+    pub fn is_wrong(&self) -> bool {
+        self.wrong_rows().next().is_some() || self.false_alarms().next().is_some()
+    }
+
     /// Whether every mutant was killed, nothing harmless was, no detector reports the kernels as they are, and all that
     /// kill have let them pass.
     pub fn is_right(&self) -> bool {
-        self.unproven().next().is_none() && self.wrong_rows().next().is_none() && self.false_alarms().next().is_none()
+        !self.is_wrong() && self.unasked_rows().next().is_none() && self.unproven().next().is_none()
     }
 
     /// The table for a terminal of 80 columns and more.
@@ -288,7 +346,7 @@ impl KillTable {
             for detector in &self.detectors {
                 let _ = write!(text, " {:>9}", row.detectors.get(detector).map_or("–".to_owned(), Cell::short));
             }
-            if !row.is_right() {
+            if row.is_wrong() {
                 text.push_str("  WRONG");
             }
             text.push('\n');
@@ -431,6 +489,9 @@ mod tests {
         assert!(!survivor.is_right());
         assert_eq!(survivor.wrong_rows().count(), 1);
         assert!(survivor.text().contains("WRONG"));
+        let mut unasked = good.clone();
+        unasked.mutants[0].set(DetectorName::WeakMemory, Cell::NotRun { why: "no time".to_owned() });
+        assert!(!unasked.is_right() && !unasked.is_wrong() && !unasked.text().contains("WRONG"));
         let mut alarm = good.clone();
         let kill = good.mutants[0].detectors[&DetectorName::WeakMemory].clone();
         alarm.unmutated.insert(DetectorName::WeakMemory, kill.clone());
@@ -443,7 +504,8 @@ mod tests {
 
     #[test]
     fn a_table_that_cannot_be_is_refused() {
-        let impossible: [fn(&mut KillTable); 7] = [
+        let impossible: [fn(&mut KillTable); 8] = [
+            |table| table.mutants[0].kind = Kind::Harmless,
             |table| table.mutants.clear(),
             |table| table.detectors.clear(),
             |table| table.mutants.push(table.mutants[0].clone()),
@@ -460,6 +522,18 @@ mod tests {
             let text = serde_json::to_string(&table).expect("a table is JSON");
             let refused = KillTable::from_json(&text);
             assert!(matches!(&refused, Err(error) if !matches!(error, TableError::Form(_))), "{index}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_refused() {
+        let text = serde_json::to_string(&table()).expect("a table is JSON");
+        let survived = r#""weak-memory":{"verdict":"survived","runs":9,"seconds":1.0},"#;
+        for map in ["\"unmutated\":{", "\"detectors\":{"] {
+            let twice = text.replacen(map, &format!("{map}{survived}"), 1);
+            assert_ne!(twice, text);
+            let refused = KillTable::from_json(&twice).expect_err(map).to_string();
+            assert!(refused.contains("weak-memory stands twice"), "{refused}");
         }
     }
 

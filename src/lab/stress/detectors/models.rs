@@ -40,7 +40,16 @@ impl OnModel {
     }
 
     /// What the protocol's accesses are in the kernel of a strategy.
-    fn sequences(&self, strategy: Strategy, descriptor: Descriptor, mutant: u32) -> Result<Sequences, String> {
+    fn sequences(
+        &self,
+        (strategy, descriptor): (Strategy, Descriptor),
+        mutant: u32,
+        (limits, start): (&Limits, Instant),
+    ) -> Result<Sequences, String> {
+        // Compiling takes much of it.
+        if limits.are_over(start) {
+            return Err("the time asked for was over before all kernels were compiled".to_owned());
+        }
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let element = if descriptor == Descriptor::Packed128 { ElementType::U64 } else { ElementType::U32 };
         let instance = Instance::new(element, Operator::Sum).map_err(|error| text(&error))?;
@@ -115,12 +124,12 @@ impl OnModel {
                 }
                 let key = (strategy, descriptor);
                 if !self.plain.contains_key(&key) {
-                    match self.sequences(strategy, descriptor, 0) {
+                    match self.sequences(key, 0, (limits, start)) {
                         Ok(sequences) => self.plain.insert(key, sequences),
                         Err(why) => return Cell::NotRun { why },
                     };
                 }
-                let sequences = match self.sequences(strategy, descriptor, number) {
+                let sequences = match self.sequences(key, number, (limits, start)) {
                     Ok(sequences) => sequences,
                     Err(why) => return Cell::NotRun { why },
                 };
@@ -157,5 +166,24 @@ impl Detector for OnModel {
     fn facts(&self) -> Facts {
         let (major, minor) = self.compiler.nvrtc().version();
         vec![("CUDA compiler".to_owned(), format!("NVRTC {major}.{minor}"))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_compiled_when_the_time_is_over() {
+        let mut model = match OnModel::new(Model::Ptx) {
+            Ok(model) => model,
+            Err(why) => return println!("skipped: {why}"),
+        };
+        let limits = Limits { first_seed: 0, schedules: 1, time: Some(Duration::ZERO), threads: 1, stop: None };
+        for mutant in [None, Some(Mutant::named("relaxed_tag").expect("one of the kernels'"))] {
+            let cell = model.check_all(mutant, &limits);
+            assert!(matches!(&cell, Cell::NotRun { why } if why.contains("the time asked for")), "{cell:?}");
+        }
+        assert!(model.plain.is_empty(), "a kernel was compiled");
     }
 }

@@ -1,7 +1,7 @@
 //! Work on many items by several threads.
 
+use crate::lab::workers::on_threads;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// What `work` makes of each item, in no particular order, on so many threads.
 pub(super) fn side_by_side<T: Copy + Sync, R: Send>(
@@ -9,16 +9,7 @@ pub(super) fn side_by_side<T: Copy + Sync, R: Send>(
     threads: usize,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                while let Some(&item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = work(item);
-                    results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
-                }
-            });
-        }
-    });
-    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let next = AtomicUsize::new(0);
+    let work_on = || items.get(next.fetch_add(1, Ordering::Relaxed)).map(|&item| work(item));
+    on_threads(threads, || std::iter::from_fn(work_on).collect::<Vec<R>>()).into_iter().flatten().collect()
 }

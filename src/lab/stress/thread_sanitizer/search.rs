@@ -4,6 +4,7 @@ use super::{Ending, Job, ThreadSanitizer, ThreadSanitizerError};
 use crate::cpu::BlockOrder;
 use crate::lab::stress::detector::Limits;
 use crate::lab::stress::{Case, Disturbance, Memory, Mutant, Need, WorkspaceStart};
+use crate::lab::workers::on_threads;
 use crate::strategy::{Blocks, Strategy, TileOrder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -172,23 +173,14 @@ pub fn search(
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..limits.threads.max(1))
-            .map(|_| {
-                scope.spawn(|| {
-                    let result = work();
-                    if result.is_err() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    result
-                })
-            })
-            .collect();
-        workers.into_iter().try_for_each(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })?;
+    let ended = on_threads(limits.threads, || {
+        let result = work();
+        if result.is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        result
+    });
+    ended.into_iter().collect::<Result<(), _>>()?;
     let found = lowest.into_inner().unwrap_or_else(PoisonError::into_inner).map(|(_, found)| found);
     Ok(Search { found, schedules: schedules.into_inner(), elapsed: start.elapsed() })
 }
