@@ -247,3 +247,14 @@ fn a_race_with_a_launch_before_names_both() {
     let races = failures.filter(|failure| matches!(&failure.fault, Fault::Execution { text } if text.contains("data race") && text.contains("launch 2")));
     assert!(races.count() > 10);
 }
+
+/// Exponents of the bicyclic monoid grow with every scan of what a scan has left.
+#[test]
+fn a_chain_of_scans_in_place_ends_where_its_operator_does() {
+    let text = "mutant=none,strategy=one-wave,type=bicyclic-pair,operator=bicyclic,mode=inclusive,layout=split,\
+                pattern=shuffle,composition=scan-then-propagate,vt=16,threads=32,in-place=true,input-offset=0,\
+                output-offset=0,n=4608,order=ticket,memory=strong,seed=198,resident=1,blocks=in-order,preemption=5,\
+                plain-points=false,launches=3,epochs=0,workspace=zeros,together=2";
+    let passed = run(&text.parse().expect("a case")).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(passed.schedules + passed.smaller, 2, "{passed:?}");
+}
