@@ -722,6 +722,12 @@ fn markers_that_cannot_be_filled_are_refused() {
         ("```a``` is code in a line\n", false),
         ("    ```\n", false),
         ("``\n", false),
+        ("    ", true),
+        ("\t", true),
+        ("- ```sh\n  lookback report\n", false),
+        ("- ```sh\n  lookback report\n  ```\n", false),
+        ("- ```sh\n  ", true),
+        ("\u{feff}", false),
     ] {
         let error = refused(&format!("{before}{marker}"));
         assert_eq!(matches!(error, SpliceError::NoMarker { .. }), is_code, "{before}: {error}");
@@ -768,6 +774,13 @@ fn a_table_of_mutants_is_drawn_by_its_name_and_what_is_none_is_told_so() {
     for path in [&table, &folder.path().to_path_buf()] {
         assert_eq!(run(&["report", path.to_str().unwrap()]).status.code(), Some(1));
     }
+    // Beside a comparison, too.
+    let comparison = tempfile::tempdir().unwrap();
+    let at = comparison.path().to_str().unwrap();
+    run(&["compare", "--device", "cpu", "--sizes", "100", "--strategies", "chained", "--quiet", "--output", at]);
+    assert_eq!(run(&["report", at]).status.code(), Some(0));
+    fs::copy(&table, comparison.path().join("mutants-h100.json")).unwrap();
+    assert_eq!(run(&["report", at]).status.code(), Some(1));
     fs::remove_file(&table).unwrap();
     let other = folder.path().join("package.json");
     fs::write(&other, "{}").unwrap();

@@ -410,6 +410,17 @@ fn mutants_beyond_the_detector_are_refused_with_the_reason() {
             other => panic!("{mutant}: {other:?}"),
         }
     }
+    let case = "mutant=none,strategy=chained,type=u32,operator=sum,mode=inclusive,layout=packed-64,pattern=shuffle,\
+                composition=scan-then-propagate,vt=2,threads=64,in-place=true,input-offset=0,output-offset=0,n=1281,\
+                order=ticket,memory=weak,seed=0,resident=2,blocks=in-order,preemption=20,plain-points=false,launches=2,\
+                epochs=0,workspace=zeros";
+    let refused = |text: &str, reason: &str| match Job::of_case(&text.parse().expect("a case"), 1) {
+        Err(ThreadSanitizerError::NotCovered(why)) => assert!(why.contains(reason), "{why}"),
+        other => panic!("{text}: {other:?}"),
+    };
+    assert!(Job::of_case(&case.parse().expect("a case"), 1).is_ok());
+    refused(&format!("{case},together=2"), "one behind the end of the other");
+    refused(&case.replace("seed=0", &format!("seed={}", u64::MAX)), "a smaller one");
 }
 
 #[test]

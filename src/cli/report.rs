@@ -82,14 +82,23 @@ fn mutants(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     Ok(if tables.iter().any(KillTable::is_wrong) { EXIT_WRONG } else { EXIT_OK })
 }
 
+/// Renders the tables of mutants in a folder, if it has any.
+fn tables_beside(folder: &Path, console: &mut Console) -> Result<u8, CliError> {
+    if report::kill_tables(folder)?.is_empty() { Ok(EXIT_OK) } else { mutants(folder, console) }
+}
+
 fn comparison(directory: &Path, console: &mut Console) -> Result<u8, CliError> {
     let _lock = lock_folder(directory)?;
     let record = Record::read(directory)?;
     check_rows(record.rows.len(), directory, Record::is_unfinished(directory))?;
     record.write(directory)?;
     let page = report::write(&record, directory)?;
+    let code_of_tables = tables_beside(directory, console)?;
     console.print(&format!("{} rows rendered: {}\n", record.rows.len(), page.display()))?;
-    Ok(exit_code(&record))
+    Ok(match exit_code(&record) {
+        EXIT_OK => code_of_tables,
+        code => code,
+    })
 }
 
 fn sweeps(path: &Path, console: &mut Console) -> Result<u8, CliError> {
@@ -101,8 +110,7 @@ fn sweeps(path: &Path, console: &mut Console) -> Result<u8, CliError> {
         _ => path.join("index.html"),
     };
     let pictures = report::write_sweeps(&sources, &page)?;
-    let has_tables = path.is_dir() && !report::kill_tables(path)?.is_empty();
-    let code_of_tables = if has_tables { mutants(path, console)? } else { EXIT_OK };
+    let code_of_tables = if path.is_dir() { tables_beside(path, console)? } else { EXIT_OK };
     console.print(&format!("{rows} rows rendered in {pictures} pictures: {}\n", page.display()))?;
     let is_wrong = sources.iter().flat_map(|source| &source.record.rows).any(|row| row.status == Status::Wrong);
     Ok(if is_wrong { EXIT_WRONG } else { code_of_tables })

@@ -5,6 +5,7 @@ use super::console::Console;
 use super::error::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use super::interrupt;
 use super::stress_arguments::{MemoryChoice, Mode, StressArguments, StressFormat};
+use crate::kernels::mutant::Kind;
 use crate::lab::measure::environment::{Program, processor};
 use crate::lab::recorder::write_atomically;
 use crate::lab::stress::cpu::Passed;
@@ -381,10 +382,10 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     }
     let is_interrupted = stop.load(Ordering::Relaxed);
     for row in table.wrong_rows().filter(|_| !is_interrupted) {
-        let what = if row.verdict == MutantOutcome::Killed {
-            "is harmless, but was reported"
-        } else {
-            "survived every detector"
+        let what = match (row.verdict, row.kind) {
+            (MutantOutcome::Killed, _) => "is harmless, but was reported",
+            (_, Kind::Harmless) => "is harmless, which no detector has seen",
+            _ => "survived every detector",
         };
         console.remark(&format!("{} {what} ({})", row.name, row.place));
     }

@@ -10,7 +10,7 @@ use crate::kernels::sources::for_host;
 use crate::text::hexadecimal;
 use sha2::{Digest, Sha256};
 use std::fs::File;
-use std::io::{Seek as _, Write as _};
+use std::io::{ErrorKind, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -178,7 +178,17 @@ impl Recipe {
             }
         };
         let mut refusal = None;
+        // Else each compiler seems to be missing.
+        let temporary_file = tempfile::tempfile();
+        temporary_file.map_err(|error| HostCompilerError::Process {
+            purpose: self.purpose,
+            reason: format!(
+                "no temporary file can be made ({}); set TMPDIR to a folder that can be written",
+                crate::file::reason(&error)
+            ),
+        })?;
         for compiler in HostCompiler::candidates() {
+            let compiler = compiler.map_err(|error| self.process_error(&error))?;
             let path = match kept(&folder, &compiler.key(self)) {
                 Some(path) => path,
                 // The next compiler may have what this one lacks.
@@ -228,10 +238,15 @@ impl HostCompiler {
         commands
     }
 
-    fn candidates() -> impl Iterator<Item = Self> {
+    /// Those that answer; an error where it is the system that lets none answer.
+    fn candidates() -> impl Iterator<Item = std::io::Result<Self>> {
         Self::commands().into_iter().filter_map(|command| {
-            let ended = execute(Self::invoke(&command).arg("--version"), "", ANSWER_TIME).ok()?;
-            ended.status?.success().then_some(Self { version: ended.output, command })
+            let ended = match execute(Self::invoke(&command).arg("--version"), "", ANSWER_TIME) {
+                Ok(ended) => ended,
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => return None,
+                Err(error) => return Some(Err(error)),
+            };
+            ended.status?.success().then_some(Ok(Self { version: ended.output, command }))
         })
     }
 

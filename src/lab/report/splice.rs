@@ -17,6 +17,7 @@ use super::tables::{evaluation_of, main_tables};
 use crate::file;
 use crate::lab::stress::table::KillTable;
 use crate::strategy::Strategy;
+use pulldown_cmark::{Event, Parser};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -36,20 +37,17 @@ pub fn splice(document: &Path, sources: &[SweepSource]) -> Result<Spliced, Repor
     let mut filled = String::with_capacity(present.len());
     let mut open: Option<(usize, String)> = None;
     let mut tables = 0;
-    // Markers in a code block are an example.
-    let mut code: Option<Fence> = None;
+    let html = places_of_html(&present);
+    let mut at = 0;
     for (index, line) in present.split_inclusive('\n').enumerate() {
         let number = index + 1;
-        let marker = |start: &str| Some(line.trim().strip_prefix(start)?.strip_suffix(CLOSE)?.trim().to_owned());
+        // Between markers stands what is replaced, whatever it is.
+        let is_html = open.is_some() || html.range(at..at + line.len()).next().is_some();
+        at += line.len();
+        let content = line.trim_start_matches('\u{feff}').trim();
+        let marker = |start: &str| Some(content.strip_prefix(start)?.strip_suffix(CLOSE)?.trim().to_owned());
         let unpaired = |name: String| SpliceError::Unpaired { path: document.to_owned(), line: number, name };
-        let is_code = code.is_some();
-        if open.is_none() {
-            code = match code {
-                Some(fence) => (!fence.is_closed_by(line)).then_some(fence),
-                None => Fence::opened_by(line),
-            };
-        }
-        let (begin, end) = if is_code { (None, None) } else { (marker(BEGIN), marker(END)) };
+        let (begin, end) = if is_html { (marker(BEGIN), marker(END)) } else { (None, None) };
         match (begin, end, &open) {
             (Some(name), _, None) => {
                 filled.push_str(line);
@@ -80,35 +78,11 @@ pub fn splice(document: &Path, sources: &[SweepSource]) -> Result<Spliced, Repor
     Ok(Spliced { is_in_step: present == filled, text: filled, tables })
 }
 
-/// The fence of a code block, as CommonMark has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fence {
-    character: char,
-    length: usize,
-}
-
-impl Fence {
-    /// The fence that a line begins with, and what stands behind it.
-    fn at_start(line: &str) -> Option<(Self, &str)> {
-        const MOST_BLANKS: usize = 3;
-        let text = line.trim_start_matches(' ');
-        let character = text.chars().next().filter(|&character| character == '`' || character == '~')?;
-        let rest = text.trim_start_matches(character);
-        let length = text.len() - rest.len();
-        (length >= 3 && line.len() - text.len() <= MOST_BLANKS).then_some((Self { character, length }, rest))
-    }
-
-    fn opened_by(line: &str) -> Option<Self> {
-        let (fence, info) = Self::at_start(line)?;
-        // Else it is code inside a line.
-        (fence.character != '`' || !info.contains('`')).then_some(fence)
-    }
-
-    fn is_closed_by(self, line: &str) -> bool {
-        Self::at_start(line).is_some_and(|(fence, rest)| {
-            fence.character == self.character && fence.length >= self.length && rest.trim().is_empty()
-        })
-    }
+/// Where HTML begins that a reader of the document would not see: markers in a code block are an example.
+fn places_of_html(text: &str) -> BTreeSet<usize> {
+    let events = Parser::new(text).into_offset_iter();
+    let html = events.filter(|(event, _)| matches!(event, Event::Html(_) | Event::InlineHtml(_)));
+    html.map(|(_, range)| range.start).collect()
 }
 
 /// A document with its tables.

@@ -428,6 +428,10 @@ impl Case {
         if !(1..=MOST_TOGETHER).contains(&self.together) {
             return fault("together", &self.together, "1 to 16 launches of kernels at one time");
         }
+        if self.together > 1 && self.request.n * u64::from(self.launches) > 1 << 24 {
+            let why = "launches of at most 2^24 elements in all: all arrays are there at one time";
+            return fault("together", &self.together, why);
+        }
         if self.together > 1 && !matches!(self.disturbance, Disturbance::None | Disturbance::Pause { .. }) {
             let why = "a launch that is cut short, or another one in its middle, comes one behind the end of the other";
             return fault("together", &self.together, why);
@@ -555,6 +559,8 @@ mod tests {
             let nothing = good.replace(n, "n=0").replace("launches=1", &format!("launches={launches}"));
             assert!(fault(&nothing).contains("nothing to run"), "{nothing}");
         }
+        let many = good.replace(n, "n=16777216").replace("launches=1", "launches=2");
+        assert!(fault(&format!("{many},together=2")).contains("2^24 elements in all"), "{many}");
         for element in ["f32", "f64"] {
             let sum = "mutant=none,strategy=naive,type=f32,operator=sum,mode=inclusive,layout=none,pattern=shuffle,\
                        composition=reduce-then-scan,vt=1,threads=64,in-place=false,input-offset=0,output-offset=0,n=200,\

@@ -127,13 +127,19 @@ impl Job {
         if case.block_order == BlockOrder::Random {
             return beyond("blocks start in order or in reverse order here");
         }
+        if case.together > 1 {
+            return beyond("launches come one behind the end of the other here");
+        }
+        let Some(end) = case.seed.checked_add(schedules) else {
+            return beyond("its seed is among the last that there are; give a smaller one");
+        };
         let wrap = case.completed_epochs == Self::EPOCHS_BEFORE_WRAP;
         if case.workspace != WorkspaceStart::Zeros || !(wrap || case.completed_epochs == 0) {
             return beyond("a workspace is new here, and the second of three launches may be at the largest epoch");
         }
         let job = Self {
             mutant: case.mutant.map_or(0, Mutant::number),
-            seeds: case.seed..case.seed.saturating_add(schedules),
+            seeds: case.seed..end,
             resident_blocks: case.resident_blocks,
             launches: case.launches,
             preemption: f64::from(case.preemption.unwrap_or(0)) / 100.0,
