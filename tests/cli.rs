@@ -531,6 +531,19 @@ fn a_wrong_result_weighs_more_than_a_missed_target() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_system_without_temporary_files_is_not_one_without_compilers() {
+    let case = "thread-sanitizer mutant=none,strategy=chained,type=u32,operator=sum,mode=inclusive,layout=packed-64,\
+                pattern=shuffle,composition=scan-then-propagate,vt=2,threads=64,in-place=true,input-offset=0,\
+                output-offset=0,n=1281,order=ticket,memory=weak,seed=0,resident=2,blocks=in-order,preemption=20,\
+                plain-points=false,launches=2,epochs=0,workspace=zeros";
+    let output = command(&["stress", "--replay", case]).env("TMPDIR", "/nonexistent").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("set TMPDIR") && !said.contains("install g++"), "{said}");
+}
+
+#[test]
 fn without_a_gpu_a_measuring_command_says_what_helps_and_no_device_that_it_refuses() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
