@@ -13,6 +13,8 @@ enum { LOOKBACK_WARP_LANES = 32 };
 enum { LOOKBACK_MAXIMUM_VT = 64, LOOKBACK_MAXIMUM_BLOCK_THREADS = 1024 };
 // Warps of a look-ahead block beside those that scan: one fetches tiles, so many reduce them, one keeps the prefix.
 enum { LOOKBACK_REDUCING_WARPS = 2, LOOKBACK_HELPER_WARPS = LOOKBACK_REDUCING_WARPS + 2 };
+// The same of what a user has defined, whose operators take longer and seldom commute.
+enum { LOOKBACK_ARRAYS_REDUCING_WARPS = 8, LOOKBACK_ARRAYS_HELPER_WARPS = LOOKBACK_ARRAYS_REDUCING_WARPS + 2 };
 // Largest number of tiles that such a block holds in shared memory at one time.
 enum { LOOKBACK_MAXIMUM_STAGES = 12 };
 // Warps of a one-wave block beside those that scan: one reads descriptors, unless a pattern spans the block.
@@ -25,6 +27,8 @@ enum { LOOKBACK_MAXIMUM_CLUSTER_BLOCKS = 16 };
 enum { LOOKBACK_VECTOR_BYTES = 16 };
 // What the L2 cache keeps for itself of a line, and a line, in bytes.
 enum { LOOKBACK_SECTOR_BYTES = 32, LOOKBACK_CACHE_LINE_BYTES = 128 };
+// Arrays that a problem which a user has defined loads, and those that it stores. Bytes of its state.
+enum { LOOKBACK_MAXIMUM_ARRAYS = 5, LOOKBACK_MAXIMUM_STATE_BYTES = 32 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
 enum { LOOKBACK_TREE_LEVELS = 64 };
 
@@ -111,6 +115,16 @@ struct lookback_launch {
   lookback_u64 capacity;  // descriptors in the workspace: what the clean-up at the wrap clears
   lookback_u32 lead;    // elements from a boundary of an access at or below `input` to `input`
   lookback_u32 host_epoch;  // read by the fault that trusts the host's epoch, and by nobody else; 0
+  // Of problems that a user has defined (`problem/defined.cuh`), and 0 for others.
+  const void* inputs[LOOKBACK_MAXIMUM_ARRAYS];
+  void* outputs[LOOKBACK_MAXIMUM_ARRAYS];
+  lookback_u64 columns;          // elements of a row
+  lookback_u64 columns_inverse;  // 2^64 / columns, cut
+  const void* initial_state;     // what stands left of the first element; null for none, or for `initial`
+  void* final_state;             // where the state at the last index is stored; null for nowhere
+  lookback_u32 has_initial;      // whether `initial` stands left of the first element
+  lookback_u32 reserved;         // 0
+  lookback_u64 initial[LOOKBACK_MAXIMUM_STATE_BYTES / 8];
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

@@ -11,9 +11,13 @@ pub type _bindgen_ty_1 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MAXIMUM_VT: _bindgen_ty_2 = 64;
 pub const LOOKBACK_MAXIMUM_BLOCK_THREADS: _bindgen_ty_2 = 1024;
 pub type _bindgen_ty_2 = ::std::os::raw::c_uint;
+pub const LOOKBACK_ARRAYS_REDUCING_WARPS: u32 = 8;
+pub const LOOKBACK_ARRAYS_HELPER_WARPS: u32 = 10;
 pub const LOOKBACK_REDUCING_WARPS: _bindgen_ty_3 = 2;
 pub const LOOKBACK_HELPER_WARPS: _bindgen_ty_3 = 4;
 pub type _bindgen_ty_3 = ::std::os::raw::c_uint;
+pub const LOOKBACK_MAXIMUM_ARRAYS: u32 = 5;
+pub const LOOKBACK_MAXIMUM_STATE_BYTES: u32 = 32;
 pub const LOOKBACK_MAXIMUM_STAGES: _bindgen_ty_4 = 12;
 pub type _bindgen_ty_4 = ::std::os::raw::c_uint;
 pub const LOOKBACK_READING_WARPS: _bindgen_ty_5 = 1;
@@ -115,10 +119,19 @@ pub struct lookback_launch {
     pub capacity: lookback_u64,
     pub lead: lookback_u32,
     pub host_epoch: lookback_u32,
+    pub inputs: [*const ::std::os::raw::c_void; 5usize],
+    pub outputs: [*mut ::std::os::raw::c_void; 5usize],
+    pub columns: lookback_u64,
+    pub columns_inverse: lookback_u64,
+    pub initial_state: *const ::std::os::raw::c_void,
+    pub final_state: *mut ::std::os::raw::c_void,
+    pub has_initial: lookback_u32,
+    pub reserved: lookback_u32,
+    pub initial: [lookback_u64; 4usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 80usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 232usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
     ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];

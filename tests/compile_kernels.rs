@@ -82,7 +82,10 @@ fn kernels_of_strategies(
         let tile = u64::from(config.vt * config.block_threads);
         let problem = problem.into();
         let n = tile * tile + 1;
-        let request = ScanRequest { problem, ..ScanRequest::aligned(problem.instance(), strategy, mode, config, n) };
+        let request = ScanRequest {
+            problem,
+            ..ScanRequest::aligned(problem.instance().expect("numbers"), strategy, mode, config, n)
+        };
         // Modes and descriptors that the instance does not have, grids that are too large.
         let Ok(plan) = Plan::new(&request) else { continue };
         for step in plan.steps {
@@ -138,7 +141,7 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
             failures.push(format!("{}: {shared_bytes} bytes of shared memory", job.describe()));
         }
         if job.kernel.is_persistent() {
-            let ring = job.config.ring_bytes(job.stages(), job.problem.input().bytes());
+            let ring = job.config.ring_bytes(job.stages(), job.problem);
             if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
                 failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
             }

@@ -281,6 +281,7 @@ impl Bench {
                 control: launch.control.addr() as u64,
                 descriptors: launch.descriptors.addr() as u64,
                 capacity: launch.capacity,
+                ..Addresses::default()
             };
             let expected = step.launch(&addresses);
             assert_eq!(format!("{launch:?}"), format!("{expected:?}"), "{asked:?}, {step:?}");
@@ -299,7 +300,7 @@ impl Bench {
             assert_eq!(record.is_programmatic, is_programmatic, "{asked:?}");
             let stages = step.config.stages(self.architecture.shared_bytes(), step.problem);
             let is_persistent = step.kernel.is_persistent();
-            let shared = if is_persistent { step.config.ring_bytes(stages, step.problem.input().bytes()) } else { 0 };
+            let shared = if is_persistent { step.config.ring_bytes(stages, step.problem) } else { 0 };
             assert_eq!(u64::from(record.shared_bytes), shared, "{asked:?}");
 
             let (kernel, problem, config) = step.key();
@@ -315,7 +316,7 @@ impl Bench {
                 assert!(record.bytes_behind_descriptors >= room, "{asked:?}: more descriptors than memory");
                 let control_bytes = (launch.descriptors.addr() - launch.control.addr()) as u64;
                 assert!(control_bytes >= size_of::<lookback_control>() as u64 && control_bytes.is_multiple_of(128));
-                let published = asked.problem.published().bytes();
+                let published = asked.problem.published_bytes();
                 let is = (record.stream, plan.layout, published, launch.capacity);
                 let was = *self.regions.entry(record.control_allocation).or_insert(is);
                 assert_eq!(is, was, "{asked:?}: a region of another stream, layout or size");

@@ -977,7 +977,7 @@ fn kernel_of(step: &Step, problems: [Problem; 2]) -> Kernel {
 /// Runs the plan of a scan of bytes, in tiles of 512.
 fn scans_bytes(strategy: Strategy, problem: Problem, problems: [Problem; 2]) {
     let lengths_and_offsets = [(1, 0, 0), (4999, 0, 0), (2048, 5, 0), (5003, 0, 1), (4998, 1, 3)];
-    let output_bytes = problem.output().bytes();
+    let output_bytes = problem.output_bytes();
     for (index, (n, input_offset, output_offset)) in lengths_and_offsets.into_iter().enumerate() {
         for &mode in Mode::ALL {
             let mut memory = Memory::new(6144);
@@ -1000,6 +1000,7 @@ fn scans_bytes(strategy: Strategy, problem: Problem, problems: [Problem; 2]) {
                 control: arguments.control.expose_provenance() as u64,
                 descriptors: arguments.descriptors.expose_provenance() as u64,
                 capacity: 128,
+                ..Addresses::default()
             };
             let offset_of = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
             let config = ScanConfig {
@@ -1031,11 +1032,7 @@ fn scans_bytes(strategy: Strategy, problem: Problem, problems: [Problem; 2]) {
                 let stages = if shape.blocks == Blocks::Persistent { 2 } else { 0 };
                 let settings = LaunchSettings {
                     is_cluster: shape.blocks == Blocks::Cluster,
-                    dynamic_shared_bytes: if stages == 0 {
-                        0
-                    } else {
-                        step.config.ring_bytes(stages, problem.input().bytes()) as u32
-                    },
+                    dynamic_shared_bytes: if stages == 0 { 0 } else { step.config.ring_bytes(stages, problem) as u32 },
                     ..LaunchSettings::new(blocks, step.block_threads())
                 };
                 let kernel = kernel_of(step, problems);

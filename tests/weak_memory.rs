@@ -607,6 +607,7 @@ fn run(case: &Case, seed: u64, statistics: &mut WeakStatistics) -> Result<(), St
             control: address((&raw mut *control).cast()),
             descriptors: address(descriptors_start),
             capacity,
+            ..Addresses::default()
         };
         for step in &plan.steps {
             let (config, settings) = step_settings(step, numbers.next());

@@ -75,7 +75,7 @@ struct lane_items<Problem, capacity, true> {
 // Those of a thread for a problem and a configuration.
 template <class Problem, class Config>
 using items_of = lane_items<Problem, Config::maximum_vt,
-                            packed<typename Problem::operator_type>::exists &&
+                            packed<typename Problem::operator_type>::exists && !Problem::has_arrays &&
                                 Config::maximum_vt * sizeof(typename Problem::state_type) % sizeof(u32) == 0>;
 
 }  // namespace lookback

@@ -65,20 +65,23 @@ DEVICE u32 tile<Problem, Config>::elements_skipped(const lookback_launch& launch
 }
 
 template <class Problem, class Config>
-DEVICE auto tile<Problem, Config>::reduce_skipped(const input_type* stage, u32 skipped) const -> T {
+template <class Stage>
+DEVICE auto tile<Problem, Config>::reduce_skipped(Stage stage, u32 skipped) const -> T {
   T value = Operator::identity();
-  with_access_width<element_type>(config, [&](auto access) {
-    constexpr u32 width = decltype(access)::value;
-    if constexpr (is_realigned_on_load<width>()) {
-      input_type vector[width];
-      memory::shared_load_vector<width>(stage + (row_offset<width>(0) - lane_index() * width), vector);
-      value = Problem::load(vector[0]);
-      LOOKBACK_UNROLL
-      for (u32 j = 1; j < width - 1; ++j) {
-        if (j < skipped) value = combine<Operator>(value, Problem::load(vector[j]));
+  if constexpr (!Problem::has_arrays) {
+    with_access_width<element_type>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      if constexpr (is_realigned_on_load<width>()) {
+        input_type vector[width];
+        memory::shared_load_vector<width>(stage + (row_offset<width>(0) - lane_index() * width), vector);
+        value = Problem::load(vector[0]);
+        LOOKBACK_UNROLL
+        for (u32 j = 1; j < width - 1; ++j) {
+          if (j < skipped) value = combine<Operator>(value, Problem::load(vector[j]));
+        }
       }
-    }
-  });
+    });
+  }
   return value;
 }
 

@@ -29,7 +29,7 @@ struct tile_storage {
   static constexpr u32 width = maximum_access_width<access_type<Problem>, Config>();
   // A shifted row touches one vector more than it has. Cut vectors and the two ends of a warp's rows pass through here,
   // too: two vectors each.
-  static constexpr u32 shifted_row_values = width == 1 ? 1 : (LOOKBACK_WARP_LANES + 1) * width;
+  static constexpr u32 shifted_row_values = width == 1 || Problem::has_arrays ? 1 : (LOOKBACK_WARP_LANES + 1) * width;
 
   alignas(16) access_type<Problem> shifted_row[maximum_warps][shifted_row_values];
   T scratch[scratch_values == 0 ? 1 : scratch_values];
@@ -93,7 +93,7 @@ struct tile {
   // of 4 bytes that was measured to be faster, for 1, 2 and 8 bytes slower. `Planner::lead_of_copies` relies on it.
   template <u32 width>
   DEVICE_CONSTEXPR static bool is_realigned_on_load() {
-    return is_full_vector<width>() && sizeof(input_type) == sizeof(u32) && sizeof(output_type) == sizeof(u32);
+    return !Problem::has_arrays && is_full_vector<width>() && sizeof(input_type) == sizeof(u32) && sizeof(output_type) == sizeof(u32);
   }
 
   // Becomes `other`, of which only the items are loaded yet.
@@ -118,63 +118,74 @@ struct tile {
 
   // Elements that may be read: an exclusive scan does not need the last one, and its caller need not have one.
   DEVICE u64 readable(const lookback_launch& launch) const {
+    if constexpr (Problem::has_arrays) return Problem::readable(launch, config.mode);
     return config.mode == LOOKBACK_MODE_EXCLUSIVE ? launch.n - 1 : launch.n;
   }
 
   DEVICE void load(const lookback_launch& launch) {
-    const input_type* const input = static_cast<const input_type*>(launch.input);
-    const u64 count = readable(launch);
-    const bool whole = lies_within(count);
-    with_access_width<element_type>(config, [&](auto access) {
-      constexpr u32 width = decltype(access)::value;
-      if (whole) {
-        const input_type* const from = input + first;
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row < config.vt / width; ++row) {
-          input_type vector[width];
-          memory::load_vector<width>(from + row_offset<width>(row), vector);
-          items.load(row * width, vector);
-        }
-      } else {
-        if constexpr (width <= elements_of_one_lane) {
+    if constexpr (Problem::has_arrays) {
+      Problem::load_tile(*this, launch);
+    } else {
+      const input_type* const input = static_cast<const input_type*>(launch.input);
+      const u64 count = readable(launch);
+      const bool whole = lies_within(count);
+      with_access_width<element_type>(config, [&](auto access) {
+        constexpr u32 width = decltype(access)::value;
+        if (whole) {
+          const input_type* const from = input + first;
           LOOKBACK_UNROLL
           for (u32 row = 0; row < config.vt / width; ++row) {
             input_type vector[width];
-            load_guarded_vector<width>(input, first + row_offset<width>(row), count, vector);
+            memory::load_vector<width>(from + row_offset<width>(row), vector);
             items.load(row * width, vector);
           }
         } else {
-          load_cut_tile<width>(input, count);
+          if constexpr (width <= elements_of_one_lane) {
+            LOOKBACK_UNROLL
+            for (u32 row = 0; row < config.vt / width; ++row) {
+              input_type vector[width];
+              load_guarded_vector<width>(input, first + row_offset<width>(row), count, vector);
+              items.load(row * width, vector);
+            }
+          } else {
+            load_cut_tile<width>(input, count);
+          }
         }
-      }
-    });
+      });
+    }
   }
 
   // From a copy of the tile in shared memory, which has `Problem::padding` where the array has no element. With `skipped`
   // elements it becomes the tile that begins so many later; the copy then goes on for a vector behind the tile's end.
-  DEVICE void load_staged(const input_type* stage, u32 skipped) {
-    first += skipped;
-    with_access_width<element_type>(config, [&](auto access) {
-      constexpr u32 width = decltype(access)::value;
-      if constexpr (is_realigned_on_load<width>()) {
-        // The compiler then knows which elements of two vectors are taken.
-        if (skipped == 1) return load_realigned<width, 1>(stage);
-        if (skipped == 2) return load_realigned<width, 2>(stage);
-        if (skipped == 3) return load_realigned<width, 3>(stage);
-      }
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < config.vt / width; ++row) {
-        input_type vector[width];
-        memory::shared_load_vector<width>(stage + row_offset<width>(row), vector);
-        items.load(row * width, vector);
-      }
-    });
+  template <class Stage>
+  DEVICE void load_staged(Stage stage, u32 skipped) {
+    if constexpr (Problem::has_arrays) {
+      stage.load_into(*this);
+    } else {
+      first += skipped;
+      with_access_width<element_type>(config, [&](auto access) {
+        constexpr u32 width = decltype(access)::value;
+        if constexpr (is_realigned_on_load<width>()) {
+          // The compiler then knows which elements of two vectors are taken.
+          if (skipped == 1) return load_realigned<width, 1>(stage);
+          if (skipped == 2) return load_realigned<width, 2>(stage);
+          if (skipped == 3) return load_realigned<width, 3>(stage);
+        }
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          input_type vector[width];
+          memory::shared_load_vector<width>(stage + row_offset<width>(row), vector);
+          items.load(row * width, vector);
+        }
+      });
+    }
   }
 
   // Elements by which `load_staged` moves every tile, so that its vectors are those of the output.
   DEVICE u32 elements_skipped(const lookback_launch& launch) const;
   // The combination of the elements that `load_staged` skips of the warp's part of a stage, for all lanes.
-  DEVICE T reduce_skipped(const input_type* stage, u32 skipped) const;
+  template <class Stage>
+  DEVICE T reduce_skipped(Stage stage, u32 skipped) const;
 
   // Scans lanes and rows of the team. Every thread gets the total of its team: of its warp, or of the tile with the
   // composition 'block'. No block barrier beyond those of the pattern. `by_subtraction`: see `shuffle_scan_each`.
@@ -245,7 +256,8 @@ struct tile {
   }
 
   // From `tile_prefix`, what stands left of the tile, to the values of the scan.
-  DEVICE void finish(T tile_prefix) {
+  DEVICE void finish(const lookback_launch& launch, T tile_prefix) {
+    if constexpr (Problem::has_arrays) tile_prefix = combine<Operator>(Problem::initial(launch), tile_prefix);
     const T prefix = spans_block() ? tile_prefix : combine<Operator>(tile_prefix, warp_prefix);
     with_access_width<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
@@ -266,42 +278,46 @@ struct tile {
   // costs a block that runs it once more than it saves.
   template <bool from_stage = false>
   DEVICE void store(const lookback_launch& launch) {
-    output_type* const output = static_cast<output_type*>(launch.output);
-    const bool whole = lies_within(launch.n);
-    with_access_width<element_type>(config, [&](auto access) {
-      constexpr u32 width = decltype(access)::value;
-      constexpr bool is_full = is_full_vector<width>();
-      constexpr bool is_realigned = from_stage && is_realigned_on_load<width>();
-      const u32 shift = is_realigned ? 0 : misaligned_elements<width>(output);
-      if (shift != 0) {
-        if constexpr (from_stage && is_full && !is_realigned) {
-          store_realigned<width>(output, shift, launch.n, whole);
-        } else {
-          LOOKBACK_UNROLL
-          for (u32 row = 0; row < config.vt / width; ++row) store_shifted_row<width>(output, row, shift, launch.n);
-        }
-        return;
-      }
-      if constexpr (width > elements_of_one_lane && (is_full || !from_stage)) {
-        if (!whole) {
-          store_cut_tile<width, from_stage>(output, launch.n);
+    if constexpr (Problem::has_arrays) {
+      Problem::template store_tile<from_stage>(*this, launch);
+    } else {
+      output_type* const output = static_cast<output_type*>(launch.output);
+      const bool whole = lies_within(launch.n);
+      with_access_width<element_type>(config, [&](auto access) {
+        constexpr u32 width = decltype(access)::value;
+        constexpr bool is_full = is_full_vector<width>();
+        constexpr bool is_realigned = from_stage && is_realigned_on_load<width>();
+        const u32 shift = is_realigned ? 0 : misaligned_elements<width>(output);
+        if (shift != 0) {
+          if constexpr (from_stage && is_full && !is_realigned) {
+            store_realigned<width>(output, shift, launch.n, whole);
+          } else {
+            LOOKBACK_UNROLL
+            for (u32 row = 0; row < config.vt / width; ++row) store_shifted_row<width>(output, row, shift, launch.n);
+          }
           return;
         }
-      }
-      // Whether the tile is whole is asked row by row: with a loop for each case, scans of whole tiles of 4-byte values
-      // were measured to take up to a fifth longer.
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < config.vt / width; ++row) {
-        output_type vector[width];
-        items.store(row * width, vector);
-        const i64 element = first + row_offset<width>(row);
-        if (whole) {
-          store_vector<width, from_stage>(output + element, vector);
-        } else {
-          store_guarded_vector<width, from_stage>(output, element, launch.n, vector);
+        if constexpr (width > elements_of_one_lane && (is_full || !from_stage)) {
+          if (!whole) {
+            store_cut_tile<width, from_stage>(output, launch.n);
+            return;
+          }
         }
-      }
-    });
+        // Whether the tile is whole is asked row by row: with a loop for each case, scans of whole tiles of 4-byte values
+        // were measured to take up to a fifth longer.
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          output_type vector[width];
+          items.store(row * width, vector);
+          const i64 element = first + row_offset<width>(row);
+          if (whole) {
+            store_vector<width, from_stage>(output + element, vector);
+          } else {
+            store_guarded_vector<width, from_stage>(output, element, launch.n, vector);
+          }
+        }
+      });
+    }
   }
 
  private:

@@ -8,6 +8,7 @@ namespace lookback {
 
 template <class Operator, class Input, class Published, class Output>
 struct converting {
+  static constexpr bool has_arrays = false;
   using operator_type = Operator;
   using state_type = typename Operator::value_type;
   using input_type = Input;

@@ -7,6 +7,7 @@ namespace lookback {
 
 template <class Operator>
 struct plain {
+  static constexpr bool has_arrays = false;
   using operator_type = Operator;
   using state_type = typename Operator::value_type;
   using input_type = state_type;

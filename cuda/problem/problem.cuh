@@ -8,6 +8,7 @@
 //                                                 published_type publish(state_type)   state_type adopt(published_type)
 //   output_type     what is stored                output_type store(state_type)
 //   input_type padding()    what stands where the array has no element: `load` makes the identity of it
+//   has_arrays      whether there may be several arrays on both sides: then `defined.cuh` says what else it has
 //
 // A kernel that needs two of the types to be one says so in a static_assert.
 #pragma once
@@ -46,6 +47,7 @@ DEVICE typename Operator::value_type result_at(u32 mode, typename Operator::valu
                                                typename Operator::value_type through,
                                                typename Operator::value_type item) {
   if (mode == LOOKBACK_MODE_INCLUSIVE) return through;
+  if constexpr (segments<Operator>::exist) before = segments<Operator>::before(before, item);
   return mode == LOOKBACK_MODE_EXCLUSIVE ? before : Operator::without(through, item);
 }
 

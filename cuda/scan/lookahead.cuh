@@ -20,6 +20,14 @@
 namespace lookback {
 namespace scan {
 
+// Warps of a block that reduce.
+template <class Problem>
+DEVICE_CONSTEXPR u32 reducing_warps() {
+  constexpr u32 of_one = LOOKBACK_REDUCING_WARPS;
+  constexpr u32 of_several = LOOKBACK_ARRAYS_REDUCING_WARPS;
+  return Problem::has_arrays ? of_several : of_one;
+}
+
 // What the warps of a block tell each other about the tile in each stage.
 template <class Problem, class Config>
 struct lookahead_ring {
@@ -27,8 +35,8 @@ struct lookahead_ring {
   static constexpr u32 maximum_warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
 
   T warp_prefix[Config::maximum_stages][maximum_warps];  // what stands left of a scanning warp, within its share
-  T share_total[Config::maximum_stages][LOOKBACK_REDUCING_WARPS];
-  T share_prefix[Config::maximum_stages][LOOKBACK_REDUCING_WARPS];  // what stands left of a share, within the tile
+  T share_total[Config::maximum_stages][reducing_warps<Problem>()];
+  T share_prefix[Config::maximum_stages][reducing_warps<Problem>()];  // what stands left of a share, within the tile
   T tile_prefix[Config::maximum_stages];                 // what stands left of the tile
   u64 tile[Config::maximum_stages];                      // its index; `lookback_launch::tiles` and more is the end
   copy_barrier drawn[Config::maximum_stages];            // the index is there
@@ -59,11 +67,28 @@ struct ring_stages {
   u32 tile_elements;
   u32 skipped;  // elements
 
-  DEVICE Input* at(u32 stage) const { return first + static_cast<u64>(stage) * (tile_elements + gap); }
+  DEVICE Input* at(u32 stage, u64) const { return first + static_cast<u64>(stage) * (tile_elements + gap); }
 
   // What is copied.
   DEVICE u32 elements() const { return tile_elements + (skipped == 0 ? 0 : LOOKBACK_VECTOR_BYTES / sizeof(Input)); }
 };
+
+// Those of a block, in its dynamic shared memory.
+template <class Problem, class Config>
+DEVICE auto make_stages(Config config, const lookback_launch& launch, u32 skipped) {
+  if constexpr (Problem::has_arrays) {
+    return Problem::stages_type::make(config, launch);
+  } else {
+    const u32 tile_elements = config.block_threads * config.vt;
+    using Input = typename Problem::input_type;
+    const u32 stage_bytes = (tile_elements + ring_stages<Input>::gap) * static_cast<u32>(sizeof(Input));
+    // A stage begins at the same offset in a cache line as its tile: a copy that shifts by part of a line takes longer.
+    const u64 begin = reinterpret_cast<u64>(launch.input) - launch.lead * sizeof(Input);
+    u8* const shared = dynamic_shared(config.stages * stage_bytes + LOOKBACK_CACHE_LINE_BYTES - LOOKBACK_VECTOR_BYTES);
+    return ring_stages<Input>{reinterpret_cast<Input*>(shared + begin % LOOKBACK_CACHE_LINE_BYTES), tile_elements,
+                              skipped};
+  }
+}
 
 // The elements of a stage that may be read: `begin` up to `end`, counted from the tile's first.
 struct stage_extent {
@@ -113,12 +138,9 @@ DEVICE void fill_lines(T* stage, u32 begin, u32 end, T value) {
 }
 
 // The producer: fills one stage after the other until there are no tiles. Lane 0 has the first tile's index in `next`.
-template <class Problem, class Config, class Input>
+template <class Problem, class Config, class Stages>
 DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
-                        ring_stages<Input> stages, u64 next) {
-  constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(Input);
-  constexpr u32 cache_line = LOOKBACK_CACHE_LINE_BYTES / sizeof(Input);
-  const Input* const input = static_cast<const Input*>(launch.input);
+                        Stages stages, u64 next) {
   const u32 lane = lane_index();
   // Whether the rings of all blocks together hold the whole array.
   const bool all_fit = launch.tiles <= grid_blocks() * config.stages;
@@ -140,36 +162,44 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
       }
       return;
     }
-    const stage_extent tile(config, launch, stages, index);
-    Input* const stage = stages.at(at.stage);
-    // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which is not the array's. Only
-    // whole lines are copied; the elements beside them are loaded one by one meanwhile, and the rest of the stage is
-    // padded. So no other warp need tell such a tile from a whole one.
-    const u32 inner_begin = (tile.begin + line - 1) / line * line;
-    const u32 inner_end = tile.end / line * line;
-    const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
-    const Input* const from = input + (tile.first + static_cast<i64>(inner_begin));
-    // Copies that are under way delay the first aggregates. So while the ring fills, no more than one and a half tiles are
-    // under way if the rings hold the whole array, and two if more tiles follow, because then the memory must not idle;
-    // later the ring itself is the limit. The waits pair with both arrivals and the copies of a tile; they only delay,
-    // nothing is read behind them.
-    const u32 first_part = all_fit ? count / (2 * cache_line) * cache_line : 0;
-    if (round <= config.stages && !all_fit && round > 2) barrier_wait(ring.landed[round - 3], 0);
-    copy_before_arrival(stage + inner_begin, from, first_part, ring.landed[at.stage]);
-    if (round <= config.stages && all_fit && round > 1) barrier_wait(ring.landed[round - 2], 0);
-    copy_and_arrive(stage + inner_begin + first_part, from + first_part, count - first_part, ring.landed[at.stage]);
-    if (!tile.is_whole()) {
-      const u32 head_end = inner_begin < tile.end ? inner_begin : tile.end;
-      const u32 tail_begin = inner_begin < inner_end ? inner_end : head_end;
-      fetch_elements(input + tile.first, stage, tile.begin, head_end);
-      fetch_elements(input + tile.first, stage, tail_begin, tile.end);
-      const u32 lead_lines = tile.begin / line * line;
-      fill_lines(stage, 0, lead_lines, Problem::padding());
-      fill_elements(stage, lead_lines, tile.begin, Problem::padding());
-      const u32 lines_begin = (tile.end + line - 1) / line * line;
-      fill_elements(stage, tile.end, lines_begin, Problem::padding());
-      fill_lines(stage, lines_begin, tile.elements, Problem::padding());
-      warp_barrier();  // all lanes have written theirs
+    if constexpr (Problem::has_arrays) {
+      stages.at(at.stage, index).fetch(ring.landed[at.stage]);
+    } else {
+      using Input = typename Problem::input_type;
+      constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(Input);
+      constexpr u32 cache_line = LOOKBACK_CACHE_LINE_BYTES / sizeof(Input);
+      const Input* const input = static_cast<const Input*>(launch.input);
+      const stage_extent tile(config, launch, stages, index);
+      Input* const stage = stages.at(at.stage, index);
+      // The first and the last tile may begin and end inside a line of 16 bytes, the rest of which is not the array's. Only
+      // whole lines are copied; the elements beside them are loaded one by one meanwhile, and the rest of the stage is
+      // padded. So no other warp need tell such a tile from a whole one.
+      const u32 inner_begin = (tile.begin + line - 1) / line * line;
+      const u32 inner_end = tile.end / line * line;
+      const u32 count = inner_begin < inner_end ? inner_end - inner_begin : 0;
+      const Input* const from = input + (tile.first + static_cast<i64>(inner_begin));
+      // Copies that are under way delay the first aggregates. So while the ring fills, no more than one and a half tiles are
+      // under way if the rings hold the whole array, and two if more tiles follow, because then the memory must not idle;
+      // later the ring itself is the limit. The waits pair with both arrivals and the copies of a tile; they only delay,
+      // nothing is read behind them.
+      const u32 first_part = all_fit ? count / (2 * cache_line) * cache_line : 0;
+      if (round <= config.stages && !all_fit && round > 2) barrier_wait(ring.landed[round - 3], 0);
+      copy_before_arrival(stage + inner_begin, from, first_part, ring.landed[at.stage]);
+      if (round <= config.stages && all_fit && round > 1) barrier_wait(ring.landed[round - 2], 0);
+      copy_and_arrive(stage + inner_begin + first_part, from + first_part, count - first_part, ring.landed[at.stage]);
+      if (!tile.is_whole()) {
+        const u32 head_end = inner_begin < tile.end ? inner_begin : tile.end;
+        const u32 tail_begin = inner_begin < inner_end ? inner_end : head_end;
+        fetch_elements(input + tile.first, stage, tile.begin, head_end);
+        fetch_elements(input + tile.first, stage, tail_begin, tile.end);
+        const u32 lead_lines = tile.begin / line * line;
+        fill_lines(stage, 0, lead_lines, Problem::padding());
+        fill_elements(stage, lead_lines, tile.begin, Problem::padding());
+        const u32 lines_begin = (tile.end + line - 1) / line * line;
+        fill_elements(stage, tile.end, lines_begin, Problem::padding());
+        fill_lines(stage, lines_begin, tile.elements, Problem::padding());
+        warp_barrier();  // all lanes have written theirs
+      }
     }
     if (lane == 0) barrier_arrive(ring.landed[at.stage]);
     if (lane == 0) next = draw_ticket(config, launch, round);
@@ -182,21 +212,25 @@ template <class Operator>
 using total_of = typename totals_operator<Operator>::type::value_type;
 
 // The combination of a vector in a stage.
-template <class Problem, u32 width, class Operator = typename Problem::operator_type>
-DEVICE total_of<Operator> reduce_vector(const typename Problem::input_type* from) {
-  typename Problem::input_type vector[width];
-  memory::shared_load_vector<width>(from, vector);
-  if constexpr (is_packed<Operator, width>()) {
-    u32 words[vector_words];
-    memcpy(words, vector, sizeof(words));
-    return sum_packed<Operator>(words);
+template <class Problem, u32 width, class Stage, class Operator = typename Problem::operator_type>
+DEVICE total_of<Operator> reduce_vector(Stage from) {
+  if constexpr (Problem::has_arrays) {
+    return from.template combined<width>();
   } else {
-    total_of<Operator> value = Problem::load(vector[0]);
-    LOOKBACK_UNROLL
-    for (u32 j = 1; j < width; ++j) {
-      value = combine<typename totals_operator<Operator>::type>(value, Problem::load(vector[j]));
+    typename Problem::input_type vector[width];
+    memory::shared_load_vector<width>(from, vector);
+    if constexpr (is_packed<Operator, width>()) {
+      u32 words[vector_words];
+      memcpy(words, vector, sizeof(words));
+      return sum_packed<Operator>(words);
+    } else {
+      total_of<Operator> value = Problem::load(vector[0]);
+      LOOKBACK_UNROLL
+      for (u32 j = 1; j < width; ++j) {
+        value = combine<typename totals_operator<Operator>::type>(value, Problem::load(vector[j]));
+      }
+      return value;
     }
-    return value;
   }
 }
 
@@ -208,21 +242,21 @@ DEVICE_CONSTEXPR u32 values_per_exchange() {
 }
 
 // Scanning warps whose part of the tile one reducer reduces; the last one may have fewer.
-template <class Config>
+template <class Problem, class Config>
 DEVICE u32 warps_of_share(Config config) {
-  return (config.block_threads / LOOKBACK_WARP_LANES + LOOKBACK_REDUCING_WARPS - 1) / LOOKBACK_REDUCING_WARPS;
+  return (config.block_threads / LOOKBACK_WARP_LANES + reducing_warps<Problem>() - 1) / reducing_warps<Problem>();
 }
 
 // The total of a share of the tile in a stage, for lane 0. Leaves what stands left of each of its scanning warps.
-template <class Problem, class T, class Config>
-DEVICE T reduce_stage(Config config, const typename Problem::input_type* stage, u32 share, T* warp_prefixes) {
+template <class Problem, class T, class Config, class Stage>
+DEVICE T reduce_stage(Config config, Stage stage, u32 share, T* warp_prefixes) {
   using Operator = typename Problem::operator_type;
   using totals_type = typename totals_operator<Operator>::type;
   // Narrow elements are many a vector, and each that is unpacked takes a register.
   constexpr bool is_unpacked = sizeof(typename Problem::input_type) < 4 && !packed<Operator>::exists;
   constexpr u32 together = is_unpacked ? 2 : values_per_exchange<T>();
   const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
-  const u32 each = warps_of_share(config);
+  const u32 each = warps_of_share<Problem>(config);
   const u32 first_warp = share * each;
   T running = Operator::identity();
   with_access_width<access_type<Problem>>(config, [&](auto access) {
@@ -240,12 +274,12 @@ DEVICE T reduce_stage(Config config, const typename Problem::input_type* stage, 
         for (u32 i = 0; i < together; ++i) {
           if (i >= count) continue;
           totals[i] = Operator::identity();
-          if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
+          if (warps % reducing_warps<Problem>() != 0 && first_warp + from + i >= warps) continue;
           const u32 offset = (first_warp + from + i) * rows * row_elements + lane_offset;
           totals[i] = reduce_vector<Problem, width>(stage + offset);
           LOOKBACK_UNROLL
           for (u32 row = 1; row < rows; ++row) {
-            const auto next = reduce_vector<Problem, width>(stage + offset + row * row_elements);
+            const auto next = reduce_vector<Problem, width>(stage + (offset + row * row_elements));
             totals[i] = combine<totals_type>(totals[i], next);
           }
         }
@@ -253,7 +287,7 @@ DEVICE T reduce_stage(Config config, const typename Problem::input_type* stage, 
         LOOKBACK_UNROLL
         for (u32 i = 0; i < together; ++i) {
           if (i >= count) continue;
-          if (warps % LOOKBACK_REDUCING_WARPS != 0 && first_warp + from + i >= warps) continue;
+          if (warps % reducing_warps<Problem>() != 0 && first_warp + from + i >= warps) continue;
           if (lane_index() == 0) memory::shared_store(warp_prefixes[first_warp + from + i], running);
           running = combine<Operator>(running, static_cast<T>(totals[i]));
         }
@@ -286,9 +320,9 @@ DEVICE T reduce_stage(Config config, const typename Problem::input_type* stage, 
 }
 
 // A reducer.
-template <class Problem, class Config, class Input, class Descriptors>
+template <class Problem, class Config, class Stages, class Descriptors>
 DEVICE void publish_aggregates(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
-                               ring_stages<Input> stages, u32 share, Descriptors descriptors, u32 epoch) {
+                               Stages stages, u32 share, Descriptors descriptors, u32 epoch) {
   using Operator = typename Problem::operator_type;
   using T = typename Problem::state_type;
   ring_position at = {0, 0};
@@ -297,7 +331,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     barrier_wait(ring.landed[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
-    const T mine = reduce_stage<Problem>(config, stages.at(at.stage), share, ring.warp_prefix[at.stage]);
+    const T mine = reduce_stage<Problem>(config, stages.at(at.stage, index), share, ring.warp_prefix[at.stage]);
     if (share != 0) {
       if (lane_index() == 0) memory::shared_store(ring.share_total[at.stage][share], mine);
       warp_barrier();  // all lanes have read the stage and written prefixes
@@ -309,7 +343,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     // the arrival below hands on.
     barrier_wait(ring.reduced[at.stage], at.parity);
     LOOKBACK_UNROLL
-    for (u32 other = 1; other < LOOKBACK_REDUCING_WARPS; ++other) {
+    for (u32 other = 1; other < reducing_warps<Problem>(); ++other) {
       if (lane_index() == 0) memory::shared_store(ring.share_prefix[at.stage][other], total);
       total = combine<Operator>(total, memory::shared_load(ring.share_total[at.stage][other]));
     }
@@ -441,9 +475,9 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
 }
 
 // The warps that scan.
-template <class Problem, class Config, class Input>
+template <class Problem, class Config, class Stages>
 DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
-                             tile_storage<Problem, Config>& storage, ring_stages<Input> stages) {
+                             tile_storage<Problem, Config>& storage, Stages stages) {
   using Operator = typename Problem::operator_type;
   using T = typename Problem::state_type;
   ring_position at = {0, 0};
@@ -453,7 +487,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
     tile<Problem, Config> mine(config, storage, launch, index);
-    const Input* const stage = stages.at(at.stage);
+    const auto stage = stages.at(at.stage, index);
     mine.load_staged(stage, stages.skipped);
     T skipped = Operator::identity();
     if (stages.skipped != 0) skipped = mine.reduce_skipped(stage, stages.skipped);
@@ -461,14 +495,14 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
     barrier_wait(ring.ready[at.stage], at.parity);
     const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
-    const u32 share = warp_index() / warps_of_share(config);
+    const u32 share = warp_index() / warps_of_share<Problem>(config);
     mine.warp_prefix = combine<Operator>(memory::shared_load(ring.share_prefix[at.stage][share]),
                                          memory::shared_load(ring.warp_prefix[at.stage][warp_index()]));
     if (stages.skipped != 0) mine.warp_prefix = combine<Operator>(mine.warp_prefix, skipped);
     warp_barrier();  // all lanes have read elements and prefixes
     // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
     if (lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
-    mine.finish(tile_prefix);
+    mine.finish(launch, tile_prefix);
     mine.template store<true>(launch);
   }
 }
@@ -479,25 +513,17 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
 // it, and what such a line is longer than a vector.
 template <class Problem, class Config>
 DEVICE void lookahead(Config config, const lookback_launch& launch) {
-  using input_type = typename Problem::input_type;
   using storage_type = tile_storage<Problem, Config>;
   using ring_type = lookahead_ring<Problem, Config>;
   SHARED(storage_type, storage);
   SHARED(ring_type, ring);
-  const u32 tile_elements = config.block_threads * config.vt;
-  const u32 stage_bytes = (tile_elements + ring_stages<input_type>::gap) * static_cast<u32>(sizeof(input_type));
-  // A stage begins at the same offset in a cache line as its tile: a copy that shifts by part of a line takes longer.
-  const u64 begin = reinterpret_cast<u64>(launch.input) - launch.lead * sizeof(input_type);
-  u8* const shared = dynamic_shared(config.stages * stage_bytes + LOOKBACK_CACHE_LINE_BYTES - LOOKBACK_VECTOR_BYTES);
-  const ring_stages<input_type> stages = {
-      reinterpret_cast<input_type*>(shared + begin % LOOKBACK_CACHE_LINE_BYTES), tile_elements,
-      tile<Problem, Config>(config, storage, launch, 0).elements_skipped(launch)};
+  const auto stages = make_stages<Problem>(config, launch, tile<Problem, Config>(config, storage, launch, 0).elements_skipped(launch));
   const u32 scanning_warps = config.block_threads / LOOKBACK_WARP_LANES;
 
   // From lane 0, so that the GPU's compiler knows that a warp stays together; if not, it doubles every shuffle. Wraps
   // around for the warps that scan.
   const u32 helper = shuffle_index(warp_index(), 0) - scanning_warps;
-  const u32 finder = LOOKBACK_REDUCING_WARPS + 1;
+  const u32 finder = reducing_warps<Problem>() + 1;
 
   // The first ticket and the epoch are read while the barriers are initialised, the epoch only by warps that need it.
   u64 first_tile = 0;
@@ -507,7 +533,7 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
     for (u32 stage = 0; stage < config.stages; ++stage) {
       barrier_initialize(ring.drawn[stage], 1);   // the producer
       barrier_initialize(ring.landed[stage], 2);  // the producer, with the copy and behind what it writes itself
-      barrier_initialize(ring.reduced[stage], LOOKBACK_REDUCING_WARPS - 1);
+      barrier_initialize(ring.reduced[stage], reducing_warps<Problem>() - 1);
       barrier_initialize(ring.ready[stage], 2);  // the first reducer and the finder
       barrier_initialize(ring.drained[stage], scanning_warps);
     }
@@ -518,7 +544,7 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
   with_descriptors<Problem>(config, launch, [&](auto descriptors) {
     if (helper == 0) {
       fetch_tiles(config, launch, ring, stages, first_tile);
-    } else if (helper >= 1 && helper <= LOOKBACK_REDUCING_WARPS) {
+    } else if (helper >= 1 && helper <= reducing_warps<Problem>()) {
       publish_aggregates(config, launch, ring, stages, helper - 1, descriptors, epoch);
     } else if (helper == finder) {
       find_prefixes(config, launch, ring, descriptors, epoch);

@@ -85,7 +85,7 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
     if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
   });
 
-  mine.finish(memory::shared_load(storage.tile_prefix));
+  mine.finish(launch, memory::shared_load(storage.tile_prefix));
   mine.store(launch);
 }
 

@@ -127,7 +127,7 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
     // Not sooner: blocks of the next launch would take resources from those of this one that still wait.
     allow_next_launch();
     if (scans) {
-      mine.finish(memory::shared_load(storage.tile_prefix));
+      mine.finish(launch, memory::shared_load(storage.tile_prefix));
       mine.store(launch);
     }
     if (thread_index() == reading_warp * LOOKBACK_WARP_LANES) finish_tile(launch, descriptors, start.epoch);

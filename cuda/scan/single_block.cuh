@@ -38,7 +38,7 @@ DEVICE void single_block(Config config, const lookback_launch& launch) {
 
     const u32 place = static_cast<u32>(index % 2);
     const T total = mine.reduce_and_join(totals.of_warps[place]);
-    mine.finish(carry);
+    mine.finish(launch, carry);
     mine.store(launch);
     if (is_last) break;
     carry = combine<Operator>(carry, total);

@@ -111,7 +111,7 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
       // Release, pairs with the wait before the stores of the next round: this one's totals are read.
       cluster_barrier_arrive();
     }
-    mine.finish(before);
+    mine.finish(launch, before);
     mine.store(launch);
     if (is_last) break;
     cluster_barrier_wait();  // Pairs with the arrivals above.

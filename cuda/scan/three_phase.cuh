@@ -43,7 +43,7 @@ DEVICE void scan_tiles(Config config, const lookback_launch& launch) {
   mine.load(launch);
   const auto prefix = prefixes == nullptr ? Operator::identity() : Problem::adopt(memory::load_spine(prefixes + index));
   mine.reduce();
-  mine.finish(prefix);
+  mine.finish(launch, prefix);
   mine.store(launch);
 }
 
@@ -55,7 +55,7 @@ DEVICE void scan_tile_totals(Config config, const lookback_launch& launch) {
   tile<Problem, Config> mine(config, storage, launch, block_index());
   mine.load(launch);
   store_total<Problem>(launch, mine.reduce());
-  mine.finish(Problem::operator_type::identity());
+  mine.finish(launch, Problem::operator_type::identity());
   mine.store(launch);
 }
 

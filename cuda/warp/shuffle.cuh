@@ -57,7 +57,9 @@ DEVICE void shuffle_scan_singly(typename Operator::value_type (&values)[capacity
 template <class Operator, bool by_subtraction = false, u32 capacity>
 DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity], u32 count,
                               typename Operator::value_type (&totals)[capacity]) {
-  if constexpr (packed<Operator>::exists) {
+  if constexpr (segments<Operator>::exist) {
+    segments<Operator>::scan_each(values, count, totals);
+  } else if constexpr (packed<Operator>::exists) {
     // In whole registers, several values side by side if their sums over the warp have room; cut to size once.
     using T = typename Operator::value_type;
     constexpr u32 in_word = packed<Operator>::totals_in_word;
@@ -91,7 +93,9 @@ DEVICE void shuffle_scan_each(typename Operator::value_type (&values)[capacity],
 template <class Operator, u32 capacity>
 DEVICE void warp_reduce_each(typename Operator::value_type (&values)[capacity], u32 count) {
   using T = typename Operator::value_type;
-  if constexpr (Operator::is_exactly_undone) {
+  if constexpr (segments<Operator>::exist) {
+    segments<Operator>::reduce_each(values, count);
+  } else if constexpr (Operator::is_exactly_undone) {
     // Sums of integers wrap alike in whatever order and width they are added up.
     using wrapping = typename number<T>::wrapping;
     wrapping sums[capacity];

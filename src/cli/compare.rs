@@ -279,6 +279,7 @@ impl Consequence {
             }
             #[cfg(feature = "cpu")]
             DeviceError::NoKernel(_) => Self::Absence(error),
+            DeviceError::WroteElsewhere => Self::Failure { error, goes_on: true },
             DeviceError::NoDataset => Self::Absence(error),
         }
     }

@@ -246,7 +246,11 @@ impl Variant {
 
     /// The source of a kernel. Definitions stand in the text: options would not do, because a cubin keeps a copy of them,
     /// and two that differ in nothing else would not be the same.
-    fn source(self, kernel: Kernel) -> Result<Cow<'static, str>, SourceMissing> {
+    fn source(self, kernel: Kernel, problem: Problem) -> Result<Cow<'static, str>, SourceMissing> {
+        // Faults are those of plain problems.
+        if problem.is_declared_apart() {
+            return sources::scan_source_of(kernel, &problem.declarations()).map(Cow::Owned);
+        }
         #[cfg(feature = "lab")]
         if self.mutant != 0 || self.is_woven || self.is_stressed {
             let stress = if self.is_stressed { "#define LOOKBACK_STRESS\n" } else { "" };
@@ -317,7 +321,7 @@ impl Compiler {
     ) -> Result<CompiledKernel, CudaError> {
         check_clusters(kernel, architecture)?;
         let options = definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?);
-        let threads = kernel.block_threads(config.block_threads, config.composition);
+        let threads = kernel.block_threads(config.block_threads, config.composition, problem);
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
         // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only
         // where it spilled, because it costs occupancy.
@@ -328,7 +332,7 @@ impl Compiler {
             Some(blocks) => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},{blocks}")], free, alone],
             None => vec![free, alone],
         };
-        let source = variant.source(kernel)?;
+        let source = variant.source(kernel, problem)?;
         let has_lines = !variant.without_line_info;
         self.compile(&source, has_lines, &options, &bounds, architecture, &|| describe(kernel, problem, config))
     }
@@ -347,10 +351,12 @@ impl Compiler {
         variant: Variant,
     ) -> Result<String, CudaError> {
         check_clusters(kernel, architecture)?;
-        let threads = kernel.block_threads(config.block_threads, config.composition);
+        let threads = kernel.block_threads(config.block_threads, config.composition, problem);
         let mut options = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")];
         options.extend(definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?));
-        self.compile_to_ptx(&variant.source(kernel)?, &options, architecture, &|| describe(kernel, problem, config))
+        self.compile_to_ptx(&variant.source(kernel, problem)?, &options, architecture, &|| {
+            describe(kernel, problem, config)
+        })
     }
 
     /// The PTX of any source, with line information, never from the cache.
@@ -516,7 +522,7 @@ pub(crate) fn stages(
     let shared_bytes = architecture.shared_bytes();
     match config.stages(shared_bytes, problem) {
         0 => {
-            let tile_bytes = config.tile_bytes(problem.input().bytes());
+            let tile_bytes = config.stage_bytes(problem);
             Err(CudaError::TileTooLarge { tile_bytes, architecture, shared_bytes })
         }
         stages => Ok(stages),

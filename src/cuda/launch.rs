@@ -179,11 +179,11 @@ pub(crate) fn launch_limits(
         return Ok(LaunchLimits { shared_bytes: 0, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
     }
     // Checked by `stages`: less than the shared memory of a block.
-    let bytes = config.ring_bytes(stages, problem.input().bytes()) as u32;
+    let bytes = config.ring_bytes(stages, problem) as u32;
     function
         .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
         .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;
-    let threads = kernel.block_threads(config.block_threads, config.composition);
+    let threads = kernel.block_threads(config.block_threads, config.composition, problem);
     let resident = function
         .occupancy_max_active_blocks_per_multiprocessor(threads, bytes as usize, None)
         .during(|| String::from("asking how many blocks of a kernel run at one time"))?;
@@ -284,12 +284,13 @@ impl PreparedScan {
         Ok(Self { request: *request, plan, kernels, addresses: Addresses::default() })
     }
 
-    /// Reserves what the launches need and keeps every address.
-    pub(crate) fn bind(&mut self, input: u64, output: u64, workspace: &mut Workspace) -> Result<(), CudaError> {
+    /// Reserves what the launches need and keeps every address; `places` are those of the user's arrays.
+    pub(crate) fn bind(&mut self, places: Addresses, workspace: &mut Workspace) -> Result<(), CudaError> {
         let Plan { descriptors, layout, descriptor_bytes, scratch_bytes, .. } = self.plan;
-        let region = RegionKey { layout, published_bytes: self.request.problem.published().bytes() };
+        let region = RegionKey { layout, published_bytes: self.request.problem.published_bytes() };
         let reserved = workspace.reserve(region, descriptors, descriptor_bytes, scratch_bytes)?;
-        self.addresses = Addresses { input, output, ..reserved };
+        let Addresses { input, output, arrays, .. } = places;
+        self.addresses = Addresses { input, output, arrays, ..reserved };
         Ok(())
     }
 

@@ -42,10 +42,13 @@ use super::compile::{Compiler, Variant};
 use super::error::{Context as _, CudaError};
 use super::launch::{KernelSet, PreparedScan, is_capturing, multiprocessors};
 use super::memory::DeviceMemory;
+use super::run::Run;
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
-use crate::element::{Element, ElementType, Operator, Problem};
+use crate::element::{Defined, Element, ElementType, Operator, Problem};
 use crate::gpu::Gpu;
+use crate::strategy::call::{Call, Prepared};
+use crate::strategy::launch::Addresses;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning, TuningError, TuningTable};
 use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
@@ -94,13 +97,7 @@ impl StreamState {
         Self { workspace: Workspace::new(memory, stream), stream: Arc::clone(stream), prepared: Vec::new(), next: 0 }
     }
 
-    fn enqueue(
-        &mut self,
-        request: &ScanRequest,
-        input: u64,
-        output: u64,
-        kernels: &KernelSet,
-    ) -> Result<(), CudaError> {
+    fn enqueue(&mut self, request: &ScanRequest, places: Addresses, kernels: &KernelSet) -> Result<(), CudaError> {
         let known = self.prepared.iter().position(|scan| scan.request == *request);
         let index = match known {
             Some(index) => index,
@@ -118,7 +115,7 @@ impl StreamState {
             }
         };
         let scan = &mut self.prepared[index];
-        scan.bind(input, output, &mut self.workspace)?;
+        scan.bind(places, &mut self.workspace)?;
         // SAFETY: bound above. The caller's guards keep input and output ordered behind this launch; the
         // workspace is this stream's and waits for its launches before it frees anything; `Scanner::scan`
         // has checked that stream and arrays are of the kernels' context and made that current.
@@ -255,6 +252,11 @@ impl Scanner {
         self.scan(stream, problem, mode, array, array)
     }
 
+    /// A scan that was [defined](crate::element::Definition), whose arrays are named one after the other.
+    pub fn run<'a>(&'a self, stream: &'a Arc<CudaStream>, defined: Defined) -> Run<'a> {
+        Run::new(self, stream, defined)
+    }
+
     /// Lets go of a stream: waits for its scans, frees their workspace, and no longer keeps it alive.
     ///
     /// # Errors
@@ -294,7 +296,7 @@ impl Scanner {
         self.scan(stream, problem, mode, input, output)
     }
 
-    fn check_context(&self, what: &'static str, context: &Arc<CudaContext>) -> Result<(), CudaError> {
+    pub(super) fn check_context(&self, what: &'static str, context: &Arc<CudaContext>) -> Result<(), CudaError> {
         // cudarc compares device, handle and ordinal: two objects of one primary context are the same.
         if context == self.memory.context() { Ok(()) } else { Err(CudaError::WrongContext { what }) }
     }
@@ -322,9 +324,25 @@ impl Scanner {
             input_offset: (input.address % u64::from(ScanRequest::OFFSETS)) as u32,
             output_offset: (output.address % u64::from(ScanRequest::OFFSETS)) as u32,
         };
+        let places = Addresses::between(input.address, output.address);
+        self.enqueue(stream, &request, places)
+    }
+
+    /// The same for the arrays of a defined scan, which this checks.
+    pub(super) fn scan_defined(&self, stream: &Arc<CudaStream>, call: Call, mode: Mode) -> Result<(), CudaError> {
+        self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
+        let prepared = call.prepare(mode, self.strategy, self.config, &self.tuning);
+        let Some(Prepared { request, arrays }) = prepared.map_err(|error| ConfigError::from(Box::new(error)))? else {
+            return Ok(());
+        };
+        let places = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
+        self.enqueue(stream, &request, places)
+    }
+
+    fn enqueue(&self, stream: &Arc<CudaStream>, request: &ScanRequest, places: Addresses) -> Result<(), CudaError> {
         if is_capturing(stream)? {
             let mut state = StreamState::new(&self.memory, stream);
-            let enqueued = state.enqueue(&request, input.address, output.address, &self.kernels);
+            let enqueued = state.enqueue(request, places, &self.kernels);
             // Kept even after an error: some of its launches may be in the graph.
             locked(&self.captured).push(state);
             return enqueued;
@@ -336,7 +354,7 @@ impl Scanner {
         );
         // Held until every launch of the scan is on the stream: another thread's may not come between.
         let mut state = locked(&state);
-        state.enqueue(&request, input.address, output.address, &self.kernels)
+        state.enqueue(request, places, &self.kernels)
     }
 }
 
@@ -353,14 +371,15 @@ fn problem(operator: Operator, input: ElementType, output: ElementType) -> Resul
 /// Whether the arrays are the same; an error where they overlap without that, or are misaligned. Arrays of two types are
 /// never the same: what is stored could be what is yet to be loaded.
 fn same_or_apart(problem: Problem, input: Array, output: Array) -> Result<bool, CudaError> {
-    let alignments = [problem.input(), problem.output()].map(|element| element.bytes() as u64);
+    let alignments = [problem.input_bytes(), problem.output_bytes()].map(|bytes| bytes as u64);
     for (name, array, alignment) in [("input", input, alignments[0]), ("output", output, alignments[1])] {
         if !array.address.is_multiple_of(alignment) {
             return Err(CudaError::Misaligned { array: name, address: array.address, alignment });
         }
     }
     let (input_bytes, output_bytes) = (input.elements as u64 * alignments[0], output.elements as u64 * alignments[1]);
-    if problem.input() == problem.output() && input.address == output.address && input_bytes > 0 {
+    let is_one_type = problem.types().is_some_and(|[from, _, to]| from == to);
+    if is_one_type && input.address == output.address && input_bytes > 0 {
         return Ok(true);
     }
     if input.address < output.address + output_bytes && output.address < input.address + input_bytes {

@@ -2,6 +2,7 @@
 
 include!("table.rs");
 
+mod definition;
 pub mod monoid;
 mod own;
 mod problem;
@@ -12,6 +13,8 @@ use own::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+pub(crate) use definition::Segments;
+pub use definition::{ArrayElement, Defined, Definition, DefinitionError};
 pub use problem::{NoSuchProblem, Problem};
 
 /// A Rust type whose arrays are scanned. Sealed: kernels are compiled for the types of the table.

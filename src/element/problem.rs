@@ -1,15 +1,39 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
-use super::{ElementType, Instance, NoSuchInstance, Operator};
+use super::{Defined, ElementType, Instance, NoSuchInstance, Operator};
+use crate::abi;
 use std::fmt;
 
-/// An operator on the type that is scanned, and the types that are loaded, published to other blocks and stored.
+/// An operator on the type that is scanned, and the types that are loaded, published to other blocks and stored; or what a
+/// user has [defined](super::Definition).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Problem {
+pub struct Problem(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Numbers(Numbers),
+    Defined(Defined),
+    /// The scan of its tiles' totals.
+    SpineOf(Defined),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Numbers {
     instance: Instance,
     input: ElementType,
     published: ElementType,
     output: ElementType,
+}
+
+impl Numbers {
+    const fn plain(instance: Instance) -> Self {
+        let element = instance.element();
+        Self { instance, input: element, published: element, output: element }
+    }
+
+    const fn state(self) -> ElementType {
+        self.instance.element()
+    }
 }
 
 /// Types that a scan cannot convert.
@@ -48,8 +72,7 @@ pub enum NoSuchProblem {
 impl Problem {
     /// The scan of an array of the operator's own values.
     pub const fn plain(instance: Instance) -> Self {
-        let element = instance.element();
-        Self { instance, input: element, published: element, output: element }
+        Self(Kind::Numbers(Numbers::plain(instance)))
     }
 
     /// The scan of other numbers: each is converted when it is loaded, published and stored. Integers wrap, floats are
@@ -64,8 +87,8 @@ impl Problem {
         published: ElementType,
         output: ElementType,
     ) -> Result<Self, NoSuchProblem> {
-        let problem = Self { instance, input, published, output };
-        if problem == Self::plain(instance) {
+        let problem = Self(Kind::Numbers(Numbers { instance, input, published, output }));
+        if problem.is_plain() {
             return Ok(problem);
         }
         let state = instance.element();
@@ -81,7 +104,7 @@ impl Problem {
         if state.bytes() < 4 {
             return Err(NoSuchProblem::NarrowState(state));
         }
-        for instance in [instance, problem.of_spine().instance] {
+        for instance in [Some(instance), problem.of_spine().instance()].into_iter().flatten() {
             if instance.identity_bytes().iter().any(|&byte| byte != 0) {
                 return Err(NoSuchProblem::IdentityNotZero(instance));
             }
@@ -115,70 +138,168 @@ impl Problem {
     /// The plain scan whose tuned choices serve this one: of the type with the most bytes, which its registers and shared
     /// memory hold.
     pub fn tuned_as(self) -> Instance {
-        let widest = [self.state(), self.input, self.output]
-            .into_iter()
-            .reduce(|widest, element| if element.bytes() > widest.bytes() { element } else { widest });
-        let tuned = widest.and_then(|element| Instance::new(element, self.instance.operator()).ok());
-        tuned.unwrap_or(self.instance)
+        const SUM: Instance = Instance { element: ElementType::U32, operator: Operator::Sum };
+        let (widest, operator) = match self.0 {
+            Kind::Numbers(numbers) => {
+                let types = [numbers.state(), numbers.input, numbers.output];
+                let widest = types.into_iter().reduce(|a, b| if b.bytes() > a.bytes() { b } else { a });
+                (widest.unwrap_or(numbers.state()), numbers.instance.operator())
+            }
+            // Two registers a value are no more than narrow values take that are kept one by one.
+            Kind::Defined(_) | Kind::SpineOf(_) => match (self.access_bytes(), self.state_bytes()) {
+                (..=4, ..=8) => (ElementType::U32, Operator::Sum),
+                (..=8, ..=8) => (ElementType::U64, Operator::Sum),
+                _ => (ElementType::AffineMap, Operator::Affine),
+            },
+        };
+        Instance::new(widest, operator).unwrap_or(self.instance().unwrap_or(SUM))
     }
 
-    /// The operator on what is scanned.
-    pub const fn instance(self) -> Instance {
-        self.instance
+    /// The operator on what is scanned; `None` for what a user has defined.
+    pub const fn instance(self) -> Option<Instance> {
+        match self.0 {
+            Kind::Numbers(numbers) => Some(numbers.instance),
+            Kind::Defined(_) | Kind::SpineOf(_) => None,
+        }
     }
 
-    /// What is loaded.
-    pub const fn input(self) -> ElementType {
-        self.input
+    /// What a user has defined, of several arrays.
+    pub const fn defined(self) -> Option<Defined> {
+        match self.0 {
+            Kind::Defined(defined) => Some(defined),
+            Kind::Numbers(_) | Kind::SpineOf(_) => None,
+        }
     }
 
-    /// What is scanned.
-    pub const fn state(self) -> ElementType {
-        self.instance.element()
+    /// What is loaded, scanned and stored, where those are numbers.
+    pub const fn types(self) -> Option<[ElementType; 3]> {
+        match self.0 {
+            Kind::Numbers(numbers) => Some([numbers.input, numbers.state(), numbers.output]),
+            Kind::Defined(_) | Kind::SpineOf(_) => None,
+        }
     }
 
-    /// What other blocks get: in descriptors, in the spine, in distributed shared memory.
-    pub const fn published(self) -> ElementType {
-        self.published
+    /// Bytes of an element of the first array that is loaded.
+    pub fn input_bytes(self) -> usize {
+        match self.0 {
+            Kind::Numbers(numbers) => numbers.input.bytes(),
+            Kind::Defined(defined) => defined.input_bytes().next().unwrap_or(1),
+            Kind::SpineOf(defined) => defined.state_bytes(),
+        }
     }
 
-    /// What is stored.
-    pub const fn output(self) -> ElementType {
-        self.output
+    /// Bytes of what is scanned.
+    pub fn state_bytes(self) -> usize {
+        match self.0 {
+            Kind::Numbers(numbers) => numbers.state().bytes(),
+            Kind::Defined(defined) | Kind::SpineOf(defined) => defined.state_bytes(),
+        }
+    }
+
+    /// Bytes of what other blocks get: in descriptors, in the spine, in distributed shared memory.
+    pub fn published_bytes(self) -> usize {
+        match self.0 {
+            Kind::Numbers(numbers) => numbers.published.bytes(),
+            Kind::Defined(defined) | Kind::SpineOf(defined) => defined.state_bytes(),
+        }
+    }
+
+    /// Bytes of an element of the first array that is stored.
+    pub fn output_bytes(self) -> usize {
+        match self.0 {
+            Kind::Numbers(numbers) => numbers.output.bytes(),
+            Kind::Defined(defined) => defined.output_bytes().next().unwrap_or(1),
+            Kind::SpineOf(defined) => defined.state_bytes(),
+        }
     }
 
     /// Whether all four types are one.
     pub fn is_plain(self) -> bool {
-        self == Self::plain(self.instance)
+        matches!(self.0, Kind::Numbers(numbers) if numbers == Numbers::plain(numbers.instance))
     }
 
-    /// Bytes that the elements of an access are counted by, the larger of input and output (`access_type` in CUDA): a lane
+    /// Whether a launch may load again what it has stored, because that is what it loads and scans.
+    pub fn is_of_one_type(self) -> bool {
+        self.types().is_some_and(|[input, state, output]| input == state && state == output)
+    }
+
+    /// Bytes that the elements of an access are counted by, the most of input and output (`access_type` in CUDA): a lane
     /// loads and stores the same elements.
-    pub const fn access_bytes(self) -> usize {
-        let (input, output) = (self.input.bytes(), self.output.bytes());
-        if input > output { input } else { output }
+    pub fn access_bytes(self) -> usize {
+        match self.0 {
+            Kind::Numbers(numbers) => numbers.input.bytes().max(numbers.output.bytes()),
+            Kind::Defined(defined) => defined.input_bytes().chain(defined.output_bytes()).max().unwrap_or(1),
+            Kind::SpineOf(defined) => defined.state_bytes(),
+        }
+    }
+
+    /// Bytes of a stage of look-ahead that holds so many elements (`ring_stages` and `staged_arrays` in CUDA): values of 4
+    /// bytes go on for a vector, and each of several arrays has lines around it.
+    pub fn stage_bytes(self, elements: u64) -> u64 {
+        const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
+        match self.0 {
+            Kind::Defined(defined) => {
+                let part = |bytes: usize| (elements * bytes as u64).next_multiple_of(LINE) + 3 * LINE;
+                defined.input_bytes().map(part).sum()
+            }
+            Kind::Numbers(_) | Kind::SpineOf(_) => {
+                let bytes = self.input_bytes() as u64;
+                elements * bytes + if bytes == 4 { LINE } else { 0 }
+            }
+        }
     }
 
     /// The scan of the tiles' totals.
     pub fn of_spine(self) -> Self {
-        let Self { instance, published, .. } = self;
-        // There is one: what is scanned and what is published are both integers, or both floats.
-        Instance::new(published, instance.operator()).map_or(self, Self::plain)
+        match self.0 {
+            // There is one: what is scanned and what is published are both integers, or both floats.
+            Kind::Numbers(Numbers { instance, published, .. }) => {
+                Instance::new(published, instance.operator()).map_or(self, Self::plain)
+            }
+            Kind::Defined(defined) | Kind::SpineOf(defined) => Self(Kind::SpineOf(defined)),
+        }
     }
 
     /// The problem whose kernels compute this one bit for bit, as [`Instance::canonical`].
     pub fn canonical(self) -> Self {
-        if self.is_plain() { Self::plain(self.instance.canonical()) } else { self }
+        match self.0 {
+            Kind::Numbers(numbers) if self.is_plain() => Self::plain(numbers.instance.canonical()),
+            _ => self,
+        }
     }
 
     /// The problem's type in CUDA: the first template parameter of its kernels.
     pub fn cuda_type(self) -> String {
-        let operator = self.instance.cuda_type();
-        if self.is_plain() {
-            return format!("::lookback::plain<{operator}>");
+        match self.0 {
+            Kind::Numbers(Numbers { instance, .. }) if self.is_plain() => {
+                format!("::lookback::plain<{}>", instance.cuda_type())
+            }
+            Kind::Numbers(Numbers { instance, input, published, output }) => {
+                let [input, published, output] = [input, published, output].map(ElementType::cuda_type);
+                format!("::lookback::converting<{}, {input}, {published}, {output}>", instance.cuda_type())
+            }
+            Kind::Defined(defined) => defined.cuda_type(false),
+            Kind::SpineOf(defined) => defined.cuda_type(true),
         }
-        let [input, published, output] = [self.input, self.published, self.output].map(ElementType::cuda_type);
-        format!("::lookback::converting<{operator}, {input}, {published}, {output}>")
+    }
+
+    /// Whether its type is declared in [`Self::declarations`].
+    pub(crate) fn is_declared_apart(self) -> bool {
+        !matches!(self.0, Kind::Numbers(_))
+    }
+
+    /// The text in which that type is declared, behind the kernel's own file; empty where the kernels' sources have it.
+    pub(crate) fn declarations(self) -> String {
+        match self.0 {
+            Kind::Numbers(_) => String::new(),
+            Kind::Defined(defined) | Kind::SpineOf(defined) => defined.text(),
+        }
+    }
+}
+
+impl From<Defined> for Problem {
+    fn from(defined: Defined) -> Self {
+        Self(Kind::Defined(defined))
     }
 }
 
@@ -190,11 +311,14 @@ impl From<Instance> for Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { instance, input, published, output } = self;
-        if self.is_plain() {
-            return instance.fmt(formatter);
+        match self.0 {
+            Kind::Numbers(Numbers { instance, .. }) if self.is_plain() => instance.fmt(formatter),
+            Kind::Numbers(Numbers { instance, input, published, output }) => {
+                formatter.pad(&format!("{instance} of {input}, published as {published}, stored as {output}"))
+            }
+            Kind::Defined(defined) => defined.fmt(formatter),
+            Kind::SpineOf(defined) => formatter.pad(&format!("{defined}, totals of tiles")),
         }
-        formatter.pad(&format!("{instance} of {input}, published as {published}, stored as {output}"))
     }
 }
 
@@ -219,7 +343,7 @@ mod tests {
         }
         // Scanned in four bytes, of which two are stored.
         let narrow = of(Operator::Sum, U8, U16).unwrap();
-        assert_eq!((narrow.state(), narrow.output(), narrow.tuned_as().element()), (U32, U16, U32));
+        assert_eq!((narrow.types(), narrow.tuned_as().element()), (Some([U8, U32, U16]), U32));
         assert!(of(Operator::Xor, U32, U8).is_ok() && of(Operator::Max, U8, U16).is_ok());
         // 300 cut to 8 bits is 44, which is not the largest of 300 and 200.
         let largest = NoSuchProblem::NarrowOutput { instance: instance(U8, Operator::Max), input: U32 };

@@ -69,6 +69,19 @@ pub fn woven_scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> 
     scan_unit(kernel, &SOURCES, "#include \"faults/hooks.cuh\"\n", || woven().collect())
 }
 
+/// The translation unit of a scan kernel for a problem whose type is declared in a text of its own.
+///
+/// # Errors
+/// As [`flatten`].
+pub(crate) fn scan_source_of(kernel: Kernel, declarations: &str) -> Result<String, SourceMissing> {
+    let unit = scan_unit_text("", kernel, declarations);
+    flatten(&[embedded(), &[("kernel.cu", &unit)]].concat(), "kernel.cu")
+}
+
+fn scan_unit_text(before: &str, kernel: Kernel, declarations: &str) -> String {
+    format!("{before}#include \"{}\"\n{declarations}#include \"entry.cu\"\n", kernel.file())
+}
+
 /// By kernel.
 type Flattened = [OnceLock<String>; Kernel::ALL.len()];
 
@@ -82,7 +95,7 @@ fn scan_unit(
     if let Some(source) = source.get() {
         return Ok(source);
     }
-    let unit = format!("{before}#include \"{}\"\n#include \"entry.cu\"\n", kernel.file());
+    let unit = scan_unit_text(before, kernel, "");
     let text = flatten(&[files().as_slice(), &[("kernel.cu", &unit)]].concat(), "kernel.cu")?;
     Ok(source.get_or_init(|| text))
 }

@@ -10,7 +10,7 @@ use crate::lab::cpu_kernels::kernel_body;
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
 use crate::lab::verify::verify;
-use crate::strategy::launch::Addresses;
+use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Descriptor, Mode};
 use std::collections::HashMap;
@@ -186,47 +186,55 @@ impl CpuDevice {
         Ok(scanned.counters)
     }
 
-    fn execute(&mut self, request: &ScanRequest, input: &[u8], seed: u64) -> Result<Scanned, DeviceError> {
+    /// Runs a scan that a user has defined, over copies of the user's arrays. `arrays` are theirs, `names` what each is called.
+    ///
+    /// # Errors
+    /// As [`Self::scan`], and when a kernel writes beside an output.
+    pub(crate) fn run_defined(
+        &mut self,
+        request: &ScanRequest,
+        given: Arrays,
+        arrays: &mut [HostArray],
+        seed: u64,
+    ) -> Result<(), DeviceError> {
         let plan = Plan::new(request)?;
-        let [input_bytes, output_bytes] =
-            [request.problem.input(), request.problem.output()].map(|element| request.n as usize * element.bytes());
-        // An exclusive scan must do without the last element, so the kernels do not get it.
-        let unread = if request.mode == Mode::Exclusive { request.problem.input().bytes() } else { 0 };
-        let readable = input_bytes.saturating_sub(unread);
-        assert!(input.len() == input_bytes || input.len() == readable, "the input has as many elements as the request");
+        let known = arrays.iter_mut().map(|lent| {
+            let (address, is_output) = (lent.address(), lent.before.is_none());
+            array(if is_output { "an output" } else { "an input" }, address, lent.contents().len(), is_output)
+        });
+        let known = known.collect();
+        let addresses = Addresses { arrays: given, ..Addresses::between(given.inputs[0], given.outputs[0]) };
+        self.launch(request, &plan, addresses, known, seed)?;
+        if arrays.iter().all(HostArray::is_whole) { Ok(()) } else { Err(DeviceError::WroteElsewhere) }
+    }
 
-        let output_offset = if request.in_place { request.input_offset } else { request.output_offset };
-        let mut output = GuardedArray::new(output_bytes, output_offset);
-        let mut separate_input = (!request.in_place).then(|| GuardedArray::new(readable, request.input_offset));
-        match &mut separate_input {
-            Some(array) => array.contents_mut().copy_from_slice(&input[..readable]),
-            None => output.contents_mut()[..readable].copy_from_slice(&input[..readable]),
-        }
+    /// Launches the steps of a plan over arrays that have their places, with a workspace that is kept and scratch memory.
+    fn launch(
+        &mut self,
+        request: &ScanRequest,
+        plan: &Plan,
+        addresses: Addresses,
+        mut arrays: Vec<Array>,
+        seed: u64,
+    ) -> Result<Counters, DeviceError> {
         let mut scratch = AlignedBytes::new(plan.scratch_bytes as usize, FILLING);
-
-        let key = (plan.layout, request.problem.published().bytes());
+        let key = (plan.layout, request.problem.published_bytes());
         if self.workspaces.get(&key).is_none_or(|workspace| workspace.capacity < plan.descriptors) {
             self.workspaces.insert(key, Workspace::new(plan.descriptors, plan.descriptor_bytes));
         }
         let Some(workspace) = self.workspaces.get_mut(&key) else { unreachable!("inserted above") };
-
-        let input_address = separate_input.as_mut().map_or_else(|| output.address(), GuardedArray::address);
         let addresses = Addresses {
-            input: input_address.expose_provenance() as u64,
-            output: output.address().expose_provenance() as u64,
             scratch: scratch.bytes_mut().as_mut_ptr().expose_provenance() as u64,
             control: (&raw mut *workspace.control).expose_provenance() as u64,
             descriptors: workspace.descriptors.bytes_mut().as_mut_ptr().expose_provenance() as u64,
             capacity: workspace.capacity,
+            ..addresses
         };
-        let array = |name, address: u64, bytes, writable| Array { name, address: address as usize, bytes, writable };
-        let arrays = vec![
-            array("the output", addresses.output, output_bytes, true),
-            array("the input", addresses.input, readable, request.in_place),
+        arrays.extend([
             array("the scratch memory", addresses.scratch, scratch.bytes().len(), true),
             array("the control block", addresses.control, size_of::<abi::lookback_control>(), true),
             array("the descriptors", addresses.descriptors, workspace.descriptors.bytes().len(), true),
-        ];
+        ]);
         let mut counters = Counters::default();
         for (index, step) in plan.steps.iter().enumerate() {
             let report = self.settings.launch(step, &addresses, &arrays, seed.wrapping_add(index as u64));
@@ -239,12 +247,80 @@ impl CpuDevice {
                 }
             }
         }
+        Ok(counters)
+    }
+
+    fn execute(&mut self, request: &ScanRequest, input: &[u8], seed: u64) -> Result<Scanned, DeviceError> {
+        let plan = Plan::new(request)?;
+        let [input_bytes, output_bytes] =
+            [request.problem.input_bytes(), request.problem.output_bytes()].map(|bytes| request.n as usize * bytes);
+        // An exclusive scan must do without the last element, so the kernels do not get it.
+        let unread = if request.mode == Mode::Exclusive { request.problem.input_bytes() } else { 0 };
+        let readable = input_bytes.saturating_sub(unread);
+        assert!(input.len() == input_bytes || input.len() == readable, "the input has as many elements as the request");
+
+        let output_offset = if request.in_place { request.input_offset } else { request.output_offset };
+        let mut output = GuardedArray::new(output_bytes, output_offset);
+        let mut separate_input = (!request.in_place).then(|| GuardedArray::new(readable, request.input_offset));
+        match &mut separate_input {
+            Some(array) => array.contents_mut().copy_from_slice(&input[..readable]),
+            None => output.contents_mut()[..readable].copy_from_slice(&input[..readable]),
+        }
+        let input_address = separate_input.as_mut().map_or_else(|| output.address(), GuardedArray::address);
+        let addresses =
+            Addresses::between(input_address.expose_provenance() as u64, output.address().expose_provenance() as u64);
+        let arrays = vec![
+            array("the output", addresses.output, output_bytes, true),
+            array("the input", addresses.input, readable, request.in_place),
+        ];
+        let counters = self.launch(request, &plan, addresses, arrays, seed)?;
         let untouched = output.guards_are_whole()
             && separate_input
                 .as_ref()
                 .is_none_or(|array| array.guards_are_whole() && array.contents() == &input[..readable]);
         Ok(Scanned { output, counters, plan, untouched })
     }
+}
+
+/// One array of those that a user has lent, as the kernels see it: in place, an output is there as the input.
+pub(crate) struct HostArray {
+    memory: GuardedArray,
+    before: Option<Vec<u8>>,
+}
+
+impl HostArray {
+    /// A copy of `contents` at an address like theirs.
+    pub(crate) fn input(contents: &[u8]) -> Self {
+        let mut memory = GuardedArray::new(contents.len(), offset_of(contents));
+        memory.contents_mut().copy_from_slice(contents);
+        Self { memory, before: Some(contents.to_vec()) }
+    }
+
+    /// One as `contents`, to be written.
+    pub(crate) fn output(contents: &[u8]) -> Self {
+        Self { memory: GuardedArray::new(contents.len(), offset_of(contents)), before: None }
+    }
+
+    pub(crate) fn address(&mut self) -> u64 {
+        self.memory.address().expose_provenance() as u64
+    }
+
+    pub(crate) fn contents(&self) -> &[u8] {
+        self.memory.contents()
+    }
+
+    /// Whether nobody wrote beside it, or into an input.
+    fn is_whole(&self) -> bool {
+        self.memory.guards_are_whole() && self.before.as_ref().is_none_or(|before| before == self.memory.contents())
+    }
+}
+
+fn offset_of(contents: &[u8]) -> u32 {
+    (contents.as_ptr().addr() % ScanRequest::OFFSETS as usize) as u32
+}
+
+fn array(name: &'static str, address: u64, bytes: usize, writable: bool) -> Array {
+    Array { name, address: address as usize, bytes, writable }
 }
 
 /// What a scan left.
@@ -303,6 +379,11 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
     let settings = LaunchSettings::new(step.grid_blocks, step.block_threads());
     // One for each tile, and those in which nothing is left.
     let settings = LaunchSettings { seed, most_phases: step.tiles + 2, ..settings };
+    // Kernels here declare room for the largest block there is, which takes two states a thread.
+    let most_states = 2 * abi::LOOKBACK_MAXIMUM_BLOCK_THREADS * step.problem.state_bytes() as u32;
+    let shared_limit_bytes =
+        settings.shared_limit_bytes + if step.problem.is_declared_apart() { most_states } else { 0 };
+    let settings = LaunchSettings { shared_limit_bytes, ..settings };
     if step.kernel.is_cluster() {
         let room = u64::from(most_resident_blocks(settings.block_threads));
         let grid_blocks = step.grid_blocks.min(CLUSTER_BLOCKS[(seed % 4) as usize]).min(room);
@@ -313,7 +394,7 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
     }
     // A ring as short as can be now and then: whoever gives a stage back too soon meets the next tile there.
     let stages = 1 + (seed % 4) as u32;
-    let ring_bytes = step.config.ring_bytes(stages, step.problem.input().bytes()) as u32;
+    let ring_bytes = step.config.ring_bytes(stages, step.problem) as u32;
     let settings = LaunchSettings {
         grid_blocks: step.grid_blocks.min(BLOCKS_THAT_TAKE_TILES),
         shared_limit_bytes: settings.shared_limit_bytes + ring_bytes.next_multiple_of(128),

@@ -48,8 +48,8 @@ pub enum NoKernel {
 /// With mutants where the build has none, and where no compiler makes the kernel.
 pub fn kernel_body(problem: Problem, kernel: Kernel, has_mutants: bool) -> Result<KernelBody, NoKernel> {
     let canonical = problem.canonical();
-    let instance = canonical.instance();
-    let built_in = canonical.is_plain().then(|| bodies(instance.element(), instance.operator(), has_mutants)).flatten();
+    let plain = canonical.instance().filter(|_| canonical.is_plain());
+    let built_in = plain.and_then(|plain| bodies(plain.element(), plain.operator(), has_mutants));
     // SAFETY: the table is a pure function of any number, in `cuda/host/instantiate.cpp`.
     match built_in.and_then(|table| unsafe { table(kernel as u32) }) {
         Some(body) => Ok(body),
@@ -101,8 +101,9 @@ impl Loaded {
 fn recipe(problem: Problem, kernel: Kernel) -> Recipe {
     let text = format!(
         "#define LOOKBACK_LOADED_AT_RUN_TIME\n#include \"cuda/faults/hooks.cuh\"\n#include \"cuda/{}\"\n\
-         #define LOOKBACK_KERNEL {}\n#define LOOKBACK_PROBLEM {}\n#include \"cuda/host/entry.cpp\"\n",
+         {}#define LOOKBACK_KERNEL {}\n#define LOOKBACK_PROBLEM {}\n#include \"cuda/host/entry.cpp\"\n",
         kernel.file(),
+        problem.declarations().replace("#include \"", "#include \"cuda/"),
         kernel.name(),
         problem.cuda_type()
     );

@@ -2,9 +2,9 @@
 
 use crate::lab::dataset::Dataset;
 use crate::lab::verify::Verification;
-use crate::strategy::ConfigError;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::Gpu;
+use crate::strategy::{CallError, ConfigError};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::time::Duration;
@@ -30,9 +30,20 @@ pub enum DeviceError {
     /// Not enough memory.
     #[error("{what} needs {needed_bytes} bytes, {device} has {available_bytes} free; choose a smaller n")]
     OutOfMemory { what: String, device: String, needed_bytes: u64, available_bytes: u64 },
+    /// A kernel wrote beside the arrays of a defined scan, or into an input.
+    #[error(
+        "a kernel wrote beside an array, or into one that it only loads; the text of a definition may have an index of its own"
+    )]
+    WroteElsewhere,
     /// `run` before `load`.
     #[error("no dataset is loaded on the device; call `load` first")]
     NoDataset,
+}
+
+impl From<CallError> for DeviceError {
+    fn from(error: CallError) -> Self {
+        Self::Config(ConfigError::from(Box::new(error)))
+    }
 }
 
 /// What a device is.

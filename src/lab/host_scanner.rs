@@ -17,13 +17,15 @@
 //!
 //! It is an executor of kernels and not a fast scan: a million elements take about a second.
 
-use crate::element::{Element, ElementType, Operator, Problem};
+use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Problem};
 use crate::gpu::Gpu;
-use crate::lab::cpu_device::{CpuDevice, CpuSettings};
+use crate::lab::cpu_device::{CpuDevice, CpuSettings, HostArray};
 use crate::lab::device::DeviceError;
+use crate::strategy::call::{Call, Lent};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
+use bytemuck::Pod;
 
 /// See the [module](self).
 pub struct HostScanner {
@@ -113,6 +115,12 @@ impl HostScanner {
         )
     }
 
+    /// A scan that was defined, over slices that are named one after the other; ended by [`HostRun::inclusive`] or
+    /// [`HostRun::exclusive`]. The first run of a definition takes the seconds of a C++ compiler.
+    pub fn run<'a>(&'a mut self, defined: Defined) -> HostRun<'a> {
+        HostRun { scanner: self, call: Call::new(defined), arrays: Vec::new(), outputs: Vec::new() }
+    }
+
     fn out_of_place<T: Element, U: Element>(
         &mut self,
         operator: Operator,
@@ -151,6 +159,126 @@ impl HostScanner {
         };
         self.seed += 1;
         self.device.scan(&request, input, output, self.seed)?;
+        Ok(())
+    }
+}
+
+/// A run of a defined scan that is being put together, as [`Run`](crate::cuda::Run) over slices.
+#[must_use = "nothing runs before `inclusive` or `exclusive` is called"]
+pub struct HostRun<'a> {
+    scanner: &'a mut HostScanner,
+    call: Call,
+    arrays: Vec<HostArray>,
+    /// By their places among `arrays`.
+    outputs: Vec<(usize, &'a mut [u8])>,
+}
+
+impl<'a> HostRun<'a> {
+    /// The next array of those that are loaded, in the order of the definition.
+    pub fn input<T: ArrayElement>(mut self, array: &[T]) -> Self {
+        let lent = self.lend(array);
+        self.call.input(lent);
+        self
+    }
+
+    /// The next array of those that are stored.
+    pub fn output<T: ArrayElement>(mut self, array: &'a mut [T]) -> Self {
+        let lent = self.lend_to_write(array);
+        self.call.output(lent);
+        self
+    }
+
+    /// Begins at the last element and ends at the first.
+    pub fn reversed(mut self) -> Self {
+        self.call.reverse();
+        self
+    }
+
+    /// Scans each row of `columns` elements by itself.
+    pub fn rows(mut self, columns: usize) -> Self {
+        self.call.rows(columns as u64);
+        self
+    }
+
+    /// Scans each run of equal neighbouring keys by itself.
+    pub fn by_key<T: Element>(mut self, keys: &[T]) -> Self {
+        let lent = self.lend(keys);
+        self.call.keys(T::ELEMENT, lent);
+        self
+    }
+
+    /// Scans anew from each element whose flag is not 0, in the direction of the scan.
+    pub fn head_flags(mut self, flags: &[u8]) -> Self {
+        let lent = self.lend(flags);
+        self.call.head_flags(lent);
+        self
+    }
+
+    /// What stands left of the first element.
+    pub fn initial<T: Pod>(mut self, state: &T) -> Self {
+        self.call.initial(state);
+        self
+    }
+
+    /// The same, from where an earlier run has left it.
+    pub fn initial_from<T: Pod>(mut self, state: &T) -> Self {
+        let lent = self.lend(std::slice::from_ref(state));
+        self.call.initial_state(lent);
+        self
+    }
+
+    /// Where the state at the last element goes.
+    pub fn final_state<T: Pod>(mut self, state: &'a mut T) -> Self {
+        let lent = self.lend_to_write(std::slice::from_mut(state));
+        self.call.final_state(lent);
+        self
+    }
+
+    /// Each output's element has the state that ends with the input's.
+    ///
+    /// # Errors
+    /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, text that
+    /// does not compile, and as [`HostScanner::inclusive`].
+    pub fn inclusive(self) -> Result<(), DeviceError> {
+        self.scan(Mode::Inclusive)
+    }
+
+    /// Each has the state that ends before the input's. Inputs of a scan that is neither reversed nor
+    /// in segments may lack the last element.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn exclusive(self) -> Result<(), DeviceError> {
+        self.scan(Mode::Exclusive)
+    }
+
+    fn lend<T: Pod>(&mut self, array: &[T]) -> Lent {
+        self.keep::<T>(HostArray::input(bytemuck::cast_slice(array)), array.len())
+    }
+
+    fn lend_to_write<T: Pod>(&mut self, array: &'a mut [T]) -> Lent {
+        let elements = array.len();
+        let bytes = bytemuck::cast_slice_mut(array);
+        let lent = self.keep::<T>(HostArray::output(bytes), elements);
+        self.outputs.push((self.arrays.len() - 1, bytes));
+        lent
+    }
+
+    fn keep<T>(&mut self, mut array: HostArray, elements: usize) -> Lent {
+        let address = array.address();
+        self.arrays.push(array);
+        Lent { address, elements: elements as u64, element_bytes: size_of::<T>() as u64 }
+    }
+
+    fn scan(self, mode: Mode) -> Result<(), DeviceError> {
+        let Self { scanner, call, mut arrays, outputs } = self;
+        let HostScanner { device, strategy, config, tuning, seed } = scanner;
+        let Some(prepared) = call.prepare(mode, *strategy, *config, tuning)? else { return Ok(()) };
+        *seed += 1;
+        device.run_defined(&prepared.request, prepared.arrays, &mut arrays, *seed)?;
+        for (place, output) in outputs {
+            output.copy_from_slice(arrays[place].contents());
+        }
         Ok(())
     }
 }

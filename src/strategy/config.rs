@@ -1,5 +1,6 @@
 //! What a user chooses inside a strategy, what is suggested where he does not, and what cannot be launched.
 
+use super::CallError;
 use super::{Composition, Descriptor, Mode, Pattern, TileOrder};
 use crate::abi;
 use crate::element::{ElementType, NoSuchInstance, NoSuchProblem};
@@ -91,6 +92,9 @@ pub enum ConfigError {
         "the strategy '{strategy}' works in the output, so it scans one type of values, not {problem}; choose 'auto'"
     )]
     WorksInOutput { strategy: &'static str, problem: String },
+    /// The strategy has no tiles of several arrays.
+    #[error("the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto' or 'lookback'")]
+    TakesNoArrays { strategy: &'static str, problem: String },
     /// Tiles in the order of block indices, where blocks that stay take them in turn.
     #[error(
         "the blocks of the strategy '{0}' take tiles in turn, and with the tile order 'static' a tile would wait for blocks \
@@ -103,6 +107,9 @@ pub enum ConfigError {
     /// Arrays whose numbers of elements do not fit together.
     #[error("the output has {output} elements and the input {input}; {expected}")]
     LengthMismatch { input: usize, output: usize, expected: &'static str },
+    /// Arrays that a defined scan cannot run on.
+    #[error(transparent)]
+    Call(#[from] Box<CallError>),
     /// Types that the operator's scan cannot convert.
     #[error(transparent)]
     NoSuchProblem(#[from] NoSuchProblem),

@@ -21,9 +21,34 @@ pub struct Addresses {
     pub descriptors: u64,
     /// How many descriptors there are.
     pub capacity: u64,
+    /// The arrays of what a user has defined.
+    pub arrays: Arrays,
+}
+
+/// Where the arrays of what a user has [defined](crate::element::Definition) lie, in the order of
+/// [`Defined::input_bytes`](crate::element::Defined), and what else its launches are told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Arrays {
+    /// Those that are loaded.
+    pub inputs: [u64; abi::LOOKBACK_MAXIMUM_ARRAYS as usize],
+    /// Those that are stored.
+    pub outputs: [u64; abi::LOOKBACK_MAXIMUM_ARRAYS as usize],
+    /// Elements of a row, where segments are rows; else 0.
+    pub columns: u64,
+    /// What stands left of the first element, if anything does.
+    pub initial: Option<[u64; abi::LOOKBACK_MAXIMUM_STATE_BYTES as usize / 8]>,
+    /// Where the same lies in the device's memory; 0 if it does not.
+    pub initial_state: u64,
+    /// Where the state at the last element is to go; 0 for nowhere.
+    pub final_state: u64,
 }
 
 impl Addresses {
+    /// Those of the user's arrays, before there is a workspace.
+    pub fn between(input: u64, output: u64) -> Self {
+        Self { input, output, ..Self::default() }
+    }
+
     fn of(&self, place: Place) -> u64 {
         match place {
             Place::Input => self.input,
@@ -54,6 +79,33 @@ impl Step {
             capacity: used(addresses.capacity),
             lead: self.lead,
             host_epoch: 0,
+            ..self.arrays(&addresses.arrays)
+        }
+    }
+}
+
+impl Step {
+    /// The arguments that tell of the user's arrays.
+    fn arrays(&self, arrays: &Arrays) -> abi::lookback_launch {
+        if self.problem.defined().is_none() {
+            return abi::lookback_launch::default();
+        }
+        let Arrays { inputs, outputs, columns, initial, initial_state, final_state } = *arrays;
+        abi::lookback_launch {
+            inputs: inputs.map(|address| pointer::<std::ffi::c_void>(address).cast_const()),
+            outputs: outputs.map(pointer),
+            columns,
+            // 2^64 / 1 does not fit: the quotient is one too small then, as it may be.
+            columns_inverse: if columns == 0 {
+                0
+            } else {
+                u64::try_from((1_u128 << 64) / u128::from(columns)).unwrap_or(u64::MAX)
+            },
+            initial_state: pointer(initial_state),
+            final_state: pointer(final_state),
+            has_initial: u32::from(initial.is_some()),
+            initial: initial.unwrap_or_default(),
+            ..abi::lookback_launch::default()
         }
     }
 }
@@ -61,18 +113,18 @@ impl Step {
 impl KernelConfig {
     /// Tiles that a block which takes several ([`crate::strategy::plan::Kernel::is_persistent`]) holds at one time: as many
     /// as fit into `shared_bytes` beside what its warps tell each other, at most 12; 0 if not even one does.
-    pub const fn stages(&self, shared_bytes: u64, problem: Problem) -> u32 {
+    pub fn stages(&self, shared_bytes: u64, problem: Problem) -> u32 {
         // For each scanning warp a row on its way to a misaligned output, and a total; in each stage a prefix for each
-        // scanning warp and five more values, the tile's index, and five barriers of up to 12 bytes (`lookahead_ring` in
+        // scanning warp, two for each that reduces, and one, the tile's index, and five barriers of up to 12 bytes (`lookahead_ring` in
         // `cuda/scan/lookahead.cuh`).
         const ROW_BYTES: u64 = 33 * 16;
         const VALUE_BYTES: u64 = 16;
         const INDEX_AND_BARRIERS_BYTES: u64 = 8 + 5 * 12;
-        let input_bytes = problem.input().bytes();
         let warps = self.block_threads as u64 / abi::LOOKBACK_WARP_LANES as u64;
-        let fixed = 512 + warps * (ROW_BYTES + VALUE_BYTES) + self.ring_bytes(0, input_bytes);
-        let values = (warps + 5) * problem.state().bytes() as u64;
-        let stage = self.stage_bytes(input_bytes) + values + INDEX_AND_BARRIERS_BYTES;
+        let fixed = 512 + warps * (ROW_BYTES + VALUE_BYTES) + self.ring_bytes(0, problem);
+        let shares = if problem.defined().is_some() { 2 * u64::from(abi::LOOKBACK_ARRAYS_REDUCING_WARPS) } else { 4 };
+        let values = (warps + shares + 1) * problem.state_bytes() as u64;
+        let stage = self.stage_bytes(problem) + values + INDEX_AND_BARRIERS_BYTES;
         let fit = shared_bytes.saturating_sub(fixed) / stage;
         if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
     }
@@ -112,6 +164,7 @@ mod tests {
             control: 0x4000,
             descriptors: 0x4100,
             capacity: 4096,
+            ..Addresses::default()
         };
         let plan = |strategy| {
             let config = ScanConfig { vt: 4, block_threads: 32, ..ScanConfig::default() };
@@ -162,7 +215,7 @@ mod tests {
             };
             // A line beside each tile of 4-byte values, and once what a tile may lie behind the begin of a line.
             let tile = u64::from(4 * vt * block_threads);
-            assert_eq!(config.ring_bytes(3, 4), 3 * (tile + 128) + 112);
+            assert_eq!(config.ring_bytes(3, sums_of_u32().into()), 3 * (tile + 128) + 112);
             config.stages(Architecture { major, minor }.shared_bytes(), sums_of_u32().into())
         };
         // Tiles of 16 KB.

@@ -1,5 +1,6 @@
 //! The choices a user makes: strategy, mode, VT, block size, and how blocks and warps scan inside.
 
+pub(crate) mod call;
 mod choice;
 mod config;
 pub mod kernel;
@@ -14,6 +15,7 @@ pub mod tuning;
 
 pub use crate::names::UnknownName;
 pub(crate) use crate::names::named;
+pub use call::CallError;
 pub use choice::StrategyChoice;
 pub use config::{ConfigError, ScanConfig, check_lengths};
 pub use kernel::Kernel;

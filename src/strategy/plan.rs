@@ -41,8 +41,11 @@ impl ScanRequest {
     }
 
     /// The operator on what is scanned.
+    ///
+    /// # Panics
+    /// If that is what a user has defined.
     pub const fn instance(&self) -> Instance {
-        self.problem.instance()
+        self.problem.instance().expect("the scan of an array of numbers")
     }
 
     /// Below it lie the offsets that a strategy tells apart.
@@ -97,7 +100,7 @@ impl Plan {
             scratch_bytes: planner.scratch_bytes,
             descriptors: descriptors.unwrap_or(0),
             layout: layout.unwrap_or(Descriptor::Packed64),
-            descriptor_bytes: Plan::descriptor_bytes(planner.config.descriptor, request.problem.published().bytes()),
+            descriptor_bytes: Plan::descriptor_bytes(planner.config.descriptor, request.problem.published_bytes()),
             access_bytes,
         })
     }
@@ -107,20 +110,28 @@ impl Plan {
         let ScanConfig { vt, block_threads, pattern, composition, descriptor, tile_order } = request.config;
         request.config.check()?;
         let problem = request.problem;
-        if request.mode == Mode::InclusiveMinusInput && !request.instance().has_inverse() {
+        let has_inverse = problem.instance().is_some_and(Instance::has_inverse);
+        if request.mode == Mode::InclusiveMinusInput && !has_inverse {
             return Err(ConfigError::NoInverse(problem.to_string()));
         }
-        if request.in_place && problem.input() != problem.output() {
-            return Err(ConfigError::InPlace { input: problem.input(), output: problem.output() });
+        if let Some([input, _, output]) = problem.types()
+            && request.in_place
+            && input != output
+        {
+            return Err(ConfigError::InPlace { input, output });
         }
         let shape = request.strategy.row().shape;
         if shape.blocks == Blocks::Persistent && shape.has_descriptors && tile_order == TileOrder::Static {
             return Err(ConfigError::StaticOrder(request.strategy.name()));
         }
-        if shape.works_in_output && [problem.input(), problem.output()] != [problem.state(); 2] {
-            return Err(ConfigError::WorksInOutput { strategy: request.strategy.name(), problem: problem.to_string() });
+        let strategy = request.strategy.name();
+        if problem.defined().is_some() && !shape.takes_arrays() {
+            return Err(ConfigError::TakesNoArrays { strategy, problem: problem.to_string() });
         }
-        let published_bytes = problem.published().bytes();
+        if shape.works_in_output && !problem.is_of_one_type() {
+            return Err(ConfigError::WorksInOutput { strategy, problem: problem.to_string() });
+        }
+        let published_bytes = problem.published_bytes();
         let smallest = Descriptor::that_hold(published_bytes).next().unwrap_or(Descriptor::Split);
         let descriptor = descriptor.unwrap_or(smallest);
         if descriptor.holds() < published_bytes {

@@ -3,7 +3,7 @@
 use super::shape::{Blocks, Shape, Tiling};
 use super::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder};
 use crate::abi;
-use crate::element::{ElementType, Problem};
+use crate::element::Problem;
 
 /// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
 /// byte is aligned to 256.
@@ -111,20 +111,14 @@ impl KernelConfig {
     }
 
     /// Dynamic shared memory of a block that keeps so many tiles: they lie as they do in lines of the L2 cache.
-    pub const fn ring_bytes(self, stages: u32, input_bytes: usize) -> u64 {
+    pub fn ring_bytes(self, stages: u32, problem: Problem) -> u64 {
         const SLACK: u32 = abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES;
-        stages as u64 * self.stage_bytes(input_bytes) + SLACK as u64
+        u64::from(stages) * self.stage_bytes(problem) + u64::from(SLACK)
     }
 
-    /// From one of these tiles to the next: 4-byte values go on for a vector (`ring_stages` in `cuda/scan/lookahead.cuh`).
-    pub const fn stage_bytes(self, input_bytes: usize) -> u64 {
-        let gap = if input_bytes == 4 { abi::LOOKBACK_CACHE_LINE_BYTES } else { 0 };
-        self.tile_bytes(input_bytes) + gap as u64
-    }
-
-    /// Bytes of a tile of the input.
-    pub const fn tile_bytes(self, input_bytes: usize) -> u64 {
-        self.vt as u64 * self.block_threads as u64 * input_bytes as u64
+    /// From one of these tiles to the next.
+    pub fn stage_bytes(self, problem: Problem) -> u64 {
+        problem.stage_bytes(u64::from(self.vt) * u64::from(self.block_threads))
     }
 
     /// The same for kernels that do not depend on how a tile is scanned.
@@ -188,7 +182,7 @@ impl Planner {
     /// Elements from the boundary of an access at or below the input to the input.
     fn lead(&self) -> u32 {
         let width = access_width(self.config.vt, self.problem.access_bytes());
-        self.input_offset / self.problem.input().bytes() as u32 % width
+        self.input_offset / self.problem.input_bytes() as u32 % width
     }
 
     /// The same to a boundary of 16 bytes, where copies begin however narrow the accesses of the lanes are.
@@ -203,7 +197,7 @@ impl Planner {
         const SECTOR: u32 = abi::LOOKBACK_SECTOR_BYTES;
         let Self { input_offset, output_offset, in_place, .. } = *self;
         let output_offset = if in_place { input_offset } else { output_offset } % SECTOR;
-        let bytes = self.problem.input().bytes() as u32;
+        let bytes = self.problem.input_bytes() as u32;
         let nearest = input_offset % VECTOR;
         let skipped = (nearest + SECTOR - output_offset) % VECTOR;
         let is_realigned_on_load = bytes == 4 && access_width(self.config.vt, 4) * bytes == VECTOR;
@@ -212,14 +206,14 @@ impl Planner {
             let row = output_offset + 2 * SECTOR + skipped - lead;
             row.is_multiple_of(SECTOR) && (*lead >= skipped || !is_realigned_on_load)
         };
-        let is_moved = self.problem.output().bytes() == self.problem.input().bytes();
+        let is_moved = self.problem.types().is_some_and(|[input, _, output]| input.bytes() == output.bytes());
         leads.into_iter().find(|lead| is_moved && is_right(lead)).unwrap_or(nearest) / bytes
     }
 
-    /// Scratch for `count` values.
-    fn scratch(&mut self, count: u64, element: ElementType) -> Place {
+    /// Scratch for `count` values of so many bytes.
+    fn scratch(&mut self, count: u64, bytes: usize) -> Place {
         let offset = self.scratch_bytes;
-        self.scratch_bytes += (count * element.bytes() as u64).next_multiple_of(SCRATCH_ALIGNMENT);
+        self.scratch_bytes += (count * bytes as u64).next_multiple_of(SCRATCH_ALIGNMENT);
         Place::Scratch(offset)
     }
 
@@ -262,7 +256,7 @@ impl Planner {
     pub(super) fn naive(&mut self) {
         let mut input = Place::Input;
         if self.in_place {
-            input = self.scratch(self.n, self.problem.output());
+            input = self.scratch(self.n, self.problem.output_bytes());
             self.copy(self.config.mode, Place::Input, input);
         }
         // A thread an element, whatever VT says.
@@ -286,10 +280,10 @@ impl Planner {
         let mut temporaries = Vec::new();
         if in_place {
             for _ in 0..levels.saturating_sub(1).clamp(1, 2) {
-                temporaries.push(self.scratch(n, self.problem.state()));
+                temporaries.push(self.scratch(n, self.problem.state_bytes()));
             }
         } else if levels > 1 {
-            temporaries.push(self.scratch(n, self.problem.state()));
+            temporaries.push(self.scratch(n, self.problem.state_bytes()));
             temporaries.push(Place::Output);
         }
         let mut source = Place::Input;
@@ -319,8 +313,8 @@ impl Planner {
         let n = self.n;
         let exclusive = self.config.mode == Mode::Exclusive;
         // An exclusive scan needs the input no more once it is in the tree, so the output is the tree.
-        let tree = if exclusive { Place::Output } else { self.scratch(n, self.problem.state()) };
-        let partial = self.scratch(u64::from(abi::LOOKBACK_TREE_LEVELS), self.problem.state());
+        let tree = if exclusive { Place::Output } else { self.scratch(n, self.problem.state_bytes()) };
+        let partial = self.scratch(u64::from(abi::LOOKBACK_TREE_LEVELS), self.problem.state_bytes());
         if !(exclusive && self.in_place && n > 1) {
             self.copy(Mode::Exclusive, Place::Input, tree);
         }
@@ -383,7 +377,7 @@ impl Planner {
             self.steps.push(phase(Kernel::ScanTiles, input, output, Place::None));
             return;
         }
-        let spine = self.scratch(tiles, problem.published());
+        let spine = self.scratch(tiles, problem.published_bytes());
         let scan_of_spine = Level {
             problem: problem.of_spine(),
             input: spine,
@@ -434,7 +428,7 @@ impl Planner {
         if has_descriptors {
             step.descriptors = u64::from(copies) * (tiles + u64::from(gap));
         }
-        step.helper_threads = self.shape.helper_threads(config.composition);
+        step.helper_threads = self.shape.helper_threads(config.composition, self.problem);
         self.steps.push(step);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Composition, Kernel};
 use crate::abi;
+use crate::element::Problem;
 
 /// How a strategy runs.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +42,16 @@ impl Shape {
     /// The same, and tiles meet through descriptors inside one launch.
     pub(super) const SINGLE_PASS: Self = Self { has_descriptors: true, ..Self::TILED };
 
+    /// Whether its kernels scan what a user has defined: tiles of several arrays, whose states may have any size.
+    pub fn takes_arrays(&self) -> bool {
+        self.tiling != Tiling::Untiled && self.blocks != Blocks::Cluster && !self.works_in_output
+    }
+
     /// Threads of a block beside those that hold values.
-    pub fn helper_threads(&self, composition: Composition) -> u32 {
+    pub fn helper_threads(&self, composition: Composition, problem: Problem) -> u32 {
         let warps = match self.helper_warps {
+            HelperWarps::ByArrays { of_several, .. } if problem.defined().is_some() => of_several,
+            HelperWarps::ByArrays { of_one, .. } => of_one,
             HelperWarps::UnlessBlockPattern(_) if composition == Composition::Block => 0,
             HelperWarps::Always(warps) | HelperWarps::UnlessBlockPattern(warps) => warps,
         };
@@ -81,6 +89,13 @@ pub enum Blocks {
 pub enum HelperWarps {
     /// So many.
     Always(u32),
+    /// So many where there is one array of numbers, and so many for what a user has defined.
+    ByArrays {
+        /// Of one array.
+        of_one: u32,
+        /// Of several.
+        of_several: u32,
+    },
     /// So many, unless the pattern spans the block.
     UnlessBlockPattern(u32),
 }

@@ -46,6 +46,11 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
     }
 }
 
+/// Tiles of 16 KB of the widest array. More values a thread would spill where states have several words.
+pub fn look_ahead_over_arrays(element_bytes: u32) -> (u32, u32) {
+    (64 / element_bytes.max(2), 256)
+}
+
 /// 64 bytes a thread while there are tiles for every multiprocessor; then longer threads, so that fewer
 /// descriptors are read and the array still is on the GPU at once.
 pub fn one_wave(element_bytes: u32, array_bytes: u64) -> (u32, u32) {

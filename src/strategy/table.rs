@@ -6,6 +6,7 @@ use super::planner::Planner;
 use super::shape::{Blocks, HelperWarps, Shape, Tiling};
 use super::{Composition, Kernel, ScanConfig, named, suggestion};
 use crate::abi;
+use crate::element::Problem;
 
 /// What is known of a strategy.
 #[derive(Debug)]
@@ -344,7 +345,10 @@ strategies! {
             kernels: &[Kernel::Lookahead],
             tiling: Tiling::Shuffled,
             blocks: Blocks::Persistent,
-            helper_warps: HelperWarps::Always(abi::LOOKBACK_HELPER_WARPS),
+            helper_warps: HelperWarps::ByArrays {
+                of_one: abi::LOOKBACK_HELPER_WARPS,
+                of_several: abi::LOOKBACK_ARRAYS_HELPER_WARPS,
+            },
             // Its tiles take the shared memory of a whole multiprocessor.
             resident_blocks: Some(1),
             ..Shape::SINGLE_PASS
@@ -433,6 +437,12 @@ impl ScanConfig {
         Self { vt, block_threads, composition, ..Self::default() }
     }
 
+    /// VT and threads of look-ahead over several arrays, the widest of elements of so many bytes.
+    pub fn of_arrays(element_bytes: usize) -> Self {
+        let (vt, block_threads) = suggestion::look_ahead_over_arrays(element_bytes as u32);
+        Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
+    }
+
     /// The configurations that `suggested` chooses from for a strategy and an element size.
     pub fn suggestions(strategy: Strategy, element_bytes: usize) -> [Self; 3] {
         [0, suggestion::MIDDLE_BYTES, u64::MAX]
@@ -448,8 +458,8 @@ impl Kernel {
     }
 
     /// Threads of a block as it is launched, of which so many hold values.
-    pub fn block_threads(self, with_values: u32, composition: Composition) -> u32 {
-        with_values + self.strategy().row().shape.helper_threads(composition)
+    pub fn block_threads(self, with_values: u32, composition: Composition, problem: Problem) -> u32 {
+        with_values + self.strategy().row().shape.helper_threads(composition, problem)
     }
 
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).

@@ -19,6 +19,7 @@ use crate::lab::dataset::{Dataset, Reference};
 use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing};
 use crate::lab::statistics::Summary;
 use crate::lab::verify::{Sum, Verification, error_factor, may_overflow, verify};
+use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use std::collections::HashSet;
@@ -163,7 +164,7 @@ impl CudaDevice {
         let output_offset = (!request.in_place).then_some(u64::from(request.output_offset));
         gpu.make_room(bytes, u64::from(request.input_offset), output_offset)?;
         let output = if request.in_place { &gpu.input } else { &gpu.output };
-        scan.bind(gpu.input.address(), output.address(), &mut gpu.workspace)?;
+        scan.bind(Addresses::between(gpu.input.address(), output.address()), &mut gpu.workspace)?;
 
         let run = Run { gpu, loaded, scan: &scan };
         run.place()?;

@@ -247,6 +247,7 @@ impl OneScan<'_> {
             control: workspace.control as u64,
             descriptors: workspace.descriptors as u64,
             capacity: workspace.capacity,
+            ..Addresses::default()
         };
         let arguments = abi::lookback_launch { host_epoch: self.host_epoch, ..step.launch(&addresses) };
         let (config, settings) = step_settings(step, seed);

@@ -132,13 +132,13 @@ impl Words {
         request: &ScanRequest,
         element_key: &'static str,
     ) -> Self {
-        let ScanRequest { problem, strategy, mode, config, .. } = request;
+        let ScanRequest { strategy, mode, config, .. } = request;
         let mut words = Self { text: String::new(), separator };
         words
             .add("mutant", mutant.map_or("none", |mutant| &mutant.name))
             .add("strategy", strategy)
-            .add(element_key, problem.state())
-            .add("operator", problem.instance().operator())
+            .add(element_key, request.instance().element())
+            .add("operator", request.instance().operator())
             .add("mode", mode)
             .add("layout", config.descriptor.map_or("none", Descriptor::name))
             .add("pattern", config.pattern)

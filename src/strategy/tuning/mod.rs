@@ -180,7 +180,17 @@ impl Tuning {
     pub fn choose(&self, strategy: StrategyChoice, problem: Problem, n: u64) -> Resolved {
         let tuned = problem.tuned_as();
         match strategy {
-            StrategyChoice::Auto => self.resolve(tuned, n),
+            StrategyChoice::Auto => {
+                let found = self.resolve(tuned, n);
+                if problem.defined().is_none() {
+                    return found;
+                }
+                match found.strategy {
+                    Strategy::Lookahead => Resolved { config: ScanConfig::of_arrays(problem.access_bytes()), ..found },
+                    strategy if strategy.row().shape.takes_arrays() => found,
+                    _ => self.choose(Strategy::Lookback.into(), problem, n),
+                }
+            }
             StrategyChoice::Named(strategy) => {
                 Resolved { strategy, config: ScanConfig::suggested(strategy, tuned.element().bytes(), n) }
             }

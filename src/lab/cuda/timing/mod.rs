@@ -35,6 +35,7 @@ use crate::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint};
 use crate::lab::measure::sampling::{Figure, Readiness, Sample, Sampler};
 use crate::lab::peers;
 use crate::lab::verify::Verification;
+use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{KernelKey, Plan};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -140,7 +141,7 @@ impl GpuLaboratory {
         for _ in 0..3 {
             for subject in &mut prepared {
                 let Ok(PreparedSubject { work: Work::Scan(scan), .. }) = subject else { continue };
-                match scan.bind(gpu.input.address(), gpu.output.address(), &mut gpu.workspace) {
+                match scan.bind(Addresses::between(gpu.input.address(), gpu.output.address()), &mut gpu.workspace) {
                     Err(error @ CudaError::OutOfMemory { .. }) => {
                         *subject = Err(NotMeasured::NotLaunchable(error.to_string()));
                     }

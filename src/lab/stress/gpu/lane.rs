@@ -331,6 +331,7 @@ impl Lane {
                 control: self.control,
                 descriptors: self.descriptors,
                 capacity,
+                ..Addresses::default()
             };
             let steps = plans[size].steps.iter().map(|step| PreparedStep {
                 module: self.modules.iter().position(|module| module.key == step.key()).unwrap_or_default(),
@@ -422,8 +423,8 @@ impl Lane {
             for step in &run.steps {
                 let module = &self.modules[step.module];
                 let blocks = module.limits.blocks(step.grid_blocks);
-                let (kernel, _, config) = &module.key;
-                let threads = kernel.block_threads(config.block_threads, config.composition);
+                let (kernel, problem, config) = &module.key;
+                let threads = kernel.block_threads(config.block_threads, config.composition, *problem);
                 // SAFETY: the addresses are of buffers that live as long as the lane. What a kernel with a fault does
                 // beyond them is the fault that is looked for: such kernels run in a process of their own.
                 unsafe { launch_scan(&module.function, (blocks, threads), module.limits, &step.launch, &self.stream) }?;

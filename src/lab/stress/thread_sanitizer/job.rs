@@ -165,7 +165,7 @@ impl Job {
     /// Threads of a block: those that hold values, and any beside them.
     fn threads(&self) -> u32 {
         let ScanConfig { block_threads, composition, .. } = self.request.config;
-        self.request.strategy.row().shape.kernels[0].block_threads(block_threads, composition)
+        self.request.strategy.row().shape.kernels[0].block_threads(block_threads, composition, self.request.problem)
     }
 
     fn check(&self) -> Result<(), ThreadSanitizerError> {
@@ -271,7 +271,7 @@ fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u32) {
     // The program draws how many stages a ring has.
     let config = step.config.to_abi(0);
     let has_ring = step.kernel.is_persistent();
-    let stage_bytes = if has_ring { step.config.stage_bytes(step.problem.input().bytes()) } else { 0 };
+    let stage_bytes = if has_ring { step.config.stage_bytes(step.problem) } else { 0 };
     let place = |place| match place {
         Place::None => -1,
         Place::Input => -2,

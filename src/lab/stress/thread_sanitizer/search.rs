@@ -86,7 +86,7 @@ fn one_block_sees_windows(mutant: &Mutant) -> bool {
 /// The nearest case that the detector takes. Types and operators remain.
 fn within_reach(mut case: Case) -> Case {
     let shape = case.request.strategy.row().shape;
-    let beside = shape.helper_threads(case.request.config.composition);
+    let beside = shape.helper_threads(case.request.config.composition, case.request.problem);
     let config = &mut case.request.config;
     config.block_threads = match config.block_threads {
         // One warp leaves room for more blocks.

@@ -1,0 +1,275 @@
+//! Scans that are more than the sum of one array: each checked against the loop that it stands for, and timed beside
+//! `cudaMemcpy` of as many bytes as it must read and write once. Needs a GPU.
+//!
+//!     cargo bench --bench defined -- [ELEMENTS] [STRATEGY VT THREADS]
+//!
+//! A line says how many times as long as the copy a scan took: medians of 11 rounds in which each runs 5 times between two
+//! events, on a stream where nothing else runs, behind one that warms up. The caches keep what the launch before has left,
+//! which is little of an array of 1 GiB.
+
+use bytemuck::{Pod, Zeroable};
+use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result, sys};
+use lookback::cuda::{Run, Scanner, toolkit};
+use lookback::element::{Defined, Definition, ElementType, Operator};
+use lookback::strategy::{ScanConfig, Strategy};
+use std::error::Error;
+use std::sync::Arc;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const ROUNDS: usize = 11;
+const LAUNCHES: usize = 5;
+
+/// Two by two, row by row.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Default)]
+struct Matrix([u32; 4]);
+
+// SAFETY: four words without padding, and any bits are one.
+unsafe impl DeviceRepr for Matrix {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for Matrix {}
+
+impl lookback::element::ArrayElement for Matrix {
+    const CUDA_TYPE: &'static str = "matrix";
+}
+
+impl Matrix {
+    fn times(self, right: Self) -> Self {
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, right.0);
+        let sum = |x: u32, y: u32, z: u32, w: u32| x.wrapping_mul(y).wrapping_add(z.wrapping_mul(w));
+        Self([sum(a, e, b, g), sum(a, f, b, h), sum(c, e, d, g), sum(c, f, d, h)])
+    }
+}
+
+fn matrices() -> Outcome<Defined> {
+    let product = "return {left.a * right.a + left.b * right.c, left.a * right.b + left.b * right.d,\n        \
+                   left.c * right.a + left.d * right.c, left.c * right.b + left.d * right.d};";
+    Ok(Definition::new::<Matrix>("matrices", "matrix")
+        .declare("struct alignas(16) matrix { u32 a; u32 b; u32 c; u32 d; };")
+        .identity("{1, 0, 0, 1}")
+        .combine(product)
+        .input::<Matrix>("m")
+        .load("return m;")
+        .output::<Matrix>("p")
+        .store("p = state;")
+        .define()?)
+}
+
+fn sums(from: ElementType, to: ElementType) -> Outcome<Defined> {
+    Ok(Definition::of_numbers(Operator::Sum, from, to)?.define()?)
+}
+
+struct Bench {
+    stream: Arc<CudaStream>,
+    scanner: Scanner,
+    has_failed: bool,
+}
+
+impl Bench {
+    fn time(&self, mut launch: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
+        launch()?;
+        let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            let start = self.stream.record_event(flags)?;
+            for _ in 0..LAUNCHES {
+                launch()?;
+            }
+            let end = self.stream.record_event(flags)?;
+            times.push(f64::from(start.elapsed_ms(&end)?) * 1e3 / LAUNCHES as f64);
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[ROUNDS / 2])
+    }
+
+    /// Microseconds of the copy of as many bytes as are read and written.
+    fn copy_time(&self, bytes: usize) -> Outcome<f64> {
+        let half = bytes.div_ceil(32) * 16;
+        let from = self.stream.alloc_zeros::<u8>(half)?;
+        let mut to = self.stream.alloc_zeros::<u8>(half)?;
+        let (from, _read) = from.device_ptr(&self.stream);
+        let (to, _written) = to.device_ptr_mut(&self.stream);
+        self.time(|| {
+            // SAFETY: both arrays have so many bytes, and live until the stream was waited for by the events.
+            Ok(unsafe { result::memcpy_dtod_async(to, from, half, self.stream.cu_stream()) }?)
+        })
+    }
+
+    fn report(&mut self, name: &str, n: usize, bytes: usize, microseconds: f64, is_right: bool) -> Outcome<()> {
+        let copy = self.copy_time(bytes)?;
+        let verdict = if is_right { "right" } else { "WRONG" };
+        self.has_failed |= !is_right;
+        println!(
+            "{name:34} {n:>11} {:>8.3} GB {microseconds:>9.1} us {:>6.3} x copy  {verdict}",
+            bytes as f64 / 1e9,
+            microseconds / copy
+        );
+        Ok(())
+    }
+
+    fn recurrence(&mut self, name: &str, n: usize, columns: usize, is_reversed: bool) -> Outcome<()> {
+        let recurrence = Definition::linear_recurrence::<f32>().define()?;
+        // Halves and small whole numbers, so that nearly every step is exact.
+        let a: Vec<f32> = (0..n).map(|i| [0.5, -0.5, 0.25, 1.0][(i ^ i >> 7) % 4]).collect();
+        let b: Vec<f32> = (0..n).map(|i| (i % 5) as f32 - 2.0).collect();
+        let (from_a, from_b) = (self.stream.clone_htod(&a)?, self.stream.clone_htod(&b)?);
+        let mut to = self.stream.alloc_zeros::<f32>(n)?;
+        let time = self.time(|| {
+            let run = self.scanner.run(&self.stream, recurrence).input(&from_a).input(&from_b).output(&mut to);
+            Ok(shaped(run, columns, n, is_reversed).inclusive()?)
+        })?;
+        let h = self.stream.clone_dtoh(&to)?;
+        let mut state = 0.0_f32;
+        let is_right = places(n, is_reversed).enumerate().all(|(index, place)| {
+            state = if index % columns == 0 { b[place] } else { a[place] * state + b[place] };
+            (h[place] - state).abs() <= 1e-4 * state.abs().max(1.0)
+        });
+        self.report(name, n, 12 * n, time, is_right)
+    }
+
+    fn sums_of_words(&mut self, name: &str, n: usize, columns: usize, is_reversed: bool) -> Outcome<()> {
+        let sums = sums(ElementType::I32, ElementType::I32)?;
+        let x: Vec<i32> = (0..n).map(|i| (i * 7919 % 1009) as i32 - 300).collect();
+        let from = self.stream.clone_htod(&x)?;
+        let mut to = self.stream.alloc_zeros::<i32>(n)?;
+        let time = self.time(|| {
+            let run = self.scanner.run(&self.stream, sums).input(&from).output(&mut to);
+            Ok(shaped(run, columns, n, is_reversed).inclusive()?)
+        })?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let mut sum = 0_i32;
+        let is_right = places(n, is_reversed).enumerate().all(|(index, place)| {
+            sum = if index % columns == 0 { x[place] } else { sum.wrapping_add(x[place]) };
+            y[place] == sum
+        });
+        self.report(name, n, 8 * n, time, is_right)
+    }
+
+    fn sums_of_floats(&mut self, name: &str, n: usize, columns: usize) -> Outcome<()> {
+        let sums = sums(ElementType::F32, ElementType::F32)?;
+        // A walk of whole numbers: every sum is exact.
+        let x: Vec<f32> = (0..n).map(|i| [1.0, -2.0, 3.0, -2.0][(i ^ i >> 9) % 4]).collect();
+        let from = self.stream.clone_htod(&x)?;
+        let mut to = self.stream.alloc_zeros::<f32>(n)?;
+        let time = self.time(|| {
+            let run = self.scanner.run(&self.stream, sums).input(&from).output(&mut to);
+            Ok(shaped(run, columns, n, false).inclusive()?)
+        })?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let mut sum = 0.0_f32;
+        let is_right = (0..n).all(|place| {
+            sum = if place % columns == 0 { x[place] } else { sum + x[place] };
+            y[place] == sum
+        });
+        self.report(name, n, 8 * n, time, is_right)
+    }
+
+    fn by_key(&mut self, name: &str, n: usize, run_length: usize) -> Outcome<()> {
+        let sums = sums(ElementType::I32, ElementType::I32)?;
+        let x: Vec<i32> = (0..n).map(|i| (i * 7919 % 1009) as i32 - 300).collect();
+        let keys: Vec<i32> = (0..n).map(|i| (i / run_length) as i32).collect();
+        let (from, from_keys) = (self.stream.clone_htod(&x)?, self.stream.clone_htod(&keys)?);
+        let mut to = self.stream.alloc_zeros::<i32>(n)?;
+        let time = self.time(|| {
+            let run = self.scanner.run(&self.stream, sums).input(&from).output(&mut to).by_key(&from_keys);
+            Ok(run.inclusive()?)
+        })?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let mut sum = 0_i32;
+        let is_right = (0..n).all(|place| {
+            sum = if place % run_length == 0 { x[place] } else { sum.wrapping_add(x[place]) };
+            y[place] == sum
+        });
+        self.report(name, n, 12 * n, time, is_right)
+    }
+
+    fn products(&mut self, name: &str, n: usize) -> Outcome<()> {
+        let matrices = matrices()?;
+        let x: Vec<Matrix> = (0..n).map(|i| Matrix([1, i as u32 % 7, 0, 1])).collect();
+        let from = self.stream.clone_htod(&x)?;
+        let mut to = self.stream.alloc_zeros::<Matrix>(n)?;
+        let time =
+            self.time(|| Ok(self.scanner.run(&self.stream, matrices).input(&from).output(&mut to).inclusive()?))?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let mut product = Matrix([1, 0, 0, 1]);
+        let is_right = (0..n).all(|place| {
+            product = product.times(x[place]);
+            y[place] == product
+        });
+        self.report(name, n, 32 * n, time, is_right)
+    }
+
+    fn widening(&mut self, name: &str, n: usize) -> Outcome<()> {
+        let x: Vec<u8> = (0..n).map(|i| (i * 7919 % 251) as u8).collect();
+        let from = self.stream.clone_htod(&x)?;
+        let mut to = self.stream.alloc_zeros::<u32>(n)?;
+        let time = self.time(|| Ok(self.scanner.inclusive(&self.stream, Operator::Sum, &from, &mut to)?))?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let mut sum = 0_u32;
+        let is_right = (0..n).all(|place| {
+            sum = sum.wrapping_add(x[place].into());
+            y[place] == sum
+        });
+        self.report(name, n, 5 * n, time, is_right)
+    }
+
+    fn plain(&mut self, name: &str, n: usize) -> Outcome<()> {
+        let x: Vec<i32> = (0..n).map(|i| (i * 7919 % 1009) as i32 - 300).collect();
+        let from = self.stream.clone_htod(&x)?;
+        let mut to = self.stream.alloc_zeros::<i32>(n)?;
+        let time = self.time(|| Ok(self.scanner.inclusive(&self.stream, Operator::Sum, &from, &mut to)?))?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let mut sum = 0_i32;
+        let is_right = (0..n).all(|place| {
+            sum = sum.wrapping_add(x[place]);
+            y[place] == sum
+        });
+        self.report(name, n, 8 * n, time, is_right)
+    }
+}
+
+fn places(n: usize, is_reversed: bool) -> impl Iterator<Item = usize> {
+    (0..n).map(move |index| if is_reversed { n - 1 - index } else { index })
+}
+
+/// One row is no segment.
+fn shaped(run: Run<'_>, columns: usize, n: usize, is_reversed: bool) -> Run<'_> {
+    let run = if columns < n { run.rows(columns) } else { run };
+    if is_reversed { run.reversed() } else { run }
+}
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if let Err(error) = toolkit::probe_driver() {
+        println!("not measured: {error}");
+        return Ok(());
+    }
+    let n: usize = words.first().map_or(Ok(1 << 28), |word| word.parse())?;
+    let context = CudaContext::new(0)?;
+    // SAFETY: one stream alone is used, and arrays are dropped behind a download, which waits for it.
+    unsafe { context.disable_event_tracking() };
+    let stream = context.new_stream()?;
+    let mut scanner = Scanner::new(&context)?;
+    if let [_, strategy, vt, block_threads, ..] = &words[..] {
+        let config = ScanConfig { vt: vt.parse()?, block_threads: block_threads.parse()?, ..ScanConfig::default() };
+        scanner = scanner.with_strategy(strategy.parse::<Strategy>()?).with_config(config);
+    }
+    println!("{}, n = {n}", context.name()?);
+    let mut bench = Bench { stream, scanner, has_failed: false };
+    bench.plain("sum of i32", n)?;
+    bench.sums_of_words("sum of i32 (as defined)", n, n, false)?;
+    bench.sums_of_words("reverse sum of i32", n, n, true)?;
+    bench.widening("sum of u8 in u32", n)?;
+    bench.recurrence("recurrence, f32", n, n, false)?;
+    bench.recurrence("recurrence, f32, reverse", n, n, true)?;
+    bench.recurrence("recurrence by rows of 8192", n, 8192, false)?;
+    for run_length in [1, 61, 100_000] {
+        bench.by_key(&format!("sum of i32 by key, runs of {run_length}"), n, run_length)?;
+    }
+    for columns in [1, 3, 32, 128, 512, 4096, 65536, 1 << 20, 1 << 26] {
+        bench.sums_of_floats(&format!("sum of f32 by rows of {columns}"), n / columns * columns, columns)?;
+    }
+    bench.products("products of 2 x 2 matrices", n / 4)?;
+    if bench.has_failed { Err("a result is wrong".into()) } else { Ok(()) }
+}

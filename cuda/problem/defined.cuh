@@ -1,0 +1,764 @@
+// The scan of what a user has defined: elements of several arrays become a state, states are combined, and a state becomes
+// elements of several other arrays; from either end, in one piece or in segments, from an initial state.
+//
+// `Own` is what the user's text becomes (`src/element/definition.rs`):
+//
+//   operator_type                     how states are combined
+//   inputs   outputs                  `elements` of the arrays' types
+//   value_type load(u64 i, inputs)    the state of place i
+//   outputs store(u64 i, value_type)  what is stored at place i
+//
+// A place is counted in memory; an index is counted from where the scan begins, at the last place if it is reversed. No
+// array need be aligned as another one is: a vector that is not aligned is moved element by element.
+#pragma once
+
+#include "../async_copy.cuh"
+#include "../config.cuh"
+#include "problem.cuh"
+
+namespace lookback {
+
+using i64 = long long;
+
+// An element of each of several arrays.
+template <class... Types>
+struct elements {};
+template <class First, class... Rest>
+struct elements<First, Rest...> {
+  First first;
+  elements<Rest...> rest;
+};
+
+// An element, and the one before it.
+template <class T>
+struct with_previous {
+  T previous;
+  T own;
+};
+
+// What an array of such elements holds.
+template <class T>
+struct array_of {
+  using type = T;
+};
+template <class T>
+struct array_of<with_previous<T>> {
+  using type = T;
+};
+
+// The two places where arrays are read.
+struct in_global_memory {
+  template <class T>
+  DEVICE static T load(const T* from) { return memory::load(from); }
+  template <u32 width, class T>
+  DEVICE static void load_vector(const T* from, T (&vector)[width]) { memory::load_vector<width>(from, vector); }
+};
+struct in_shared_memory {
+  template <class T>
+  DEVICE static T load(const T* from) { return memory::shared_load(*from); }
+  template <u32 width, class T>
+  DEVICE static void load_vector(const T* from, T (&vector)[width]) {
+    memory::shared_load_vector<width>(from, vector);
+  }
+};
+
+template <u32 width, class T>
+DEVICE bool is_aligned_vector(const T* first) { return reinterpret_cast<u64>(first) % (width * sizeof(T)) == 0; }
+
+// Turns a vector round if the scan goes the other way than memory.
+template <bool is_reversed, u32 width, class T>
+DEVICE void turn(T (&vector)[width]) {
+  if constexpr (is_reversed) {
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width / 2; ++j) {
+      const T other = vector[j];
+      vector[j] = vector[width - 1 - j];
+      vector[width - 1 - j] = other;
+    }
+  }
+}
+
+// The first of the places of the indices `index` to `index + count - 1` of `n`.
+template <bool is_reversed>
+DEVICE i64 place_of(u64 n, i64 index, u32 count) {
+  return is_reversed ? static_cast<i64>(n) - index - static_cast<i64>(count) : index;
+}
+
+// A vector of each of several arrays; `number` is that of the first one among all.
+template <u32 number, u32 width, class... Types>
+struct vectors {
+  template <class Source>
+  DEVICE void load(const Source&, u32) {}
+  template <bool is_reversed, bool is_unsplit>
+  DEVICE void store(const lookback_launch&, i64) {}
+  DEVICE elements<> get(u32) const { return {}; }
+  DEVICE void set(u32, elements<>) {}
+};
+template <u32 number, u32 width, class First, class... Rest>
+struct vectors<number, width, First, Rest...> {
+  First first[width];
+  vectors<number + 1, width, Rest...> rest;
+
+  template <class Source>
+  DEVICE void load(const Source& source, u32 offset) {
+    load_array(source, offset, first);
+    rest.load(source, offset);
+  }
+
+  // All of them lie in the array.
+  template <bool is_reversed, bool is_unsplit>
+  DEVICE void store(const lookback_launch& launch, i64 index) {
+    First* const to = static_cast<First*>(launch.outputs[number]) + place_of<is_reversed>(launch.n, index, width);
+    turn<is_reversed>(first);
+    if (is_aligned_vector<width>(to)) {
+      if constexpr (is_unsplit) {
+        memory::store_vector_unsplit<width>(to, first);
+      } else {
+        memory::store_vector<width>(to, first);
+      }
+    } else {
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) memory::store(to + j, first[j]);
+    }
+    rest.template store<is_reversed, is_unsplit>(launch, index);
+  }
+
+  DEVICE elements<First, Rest...> get(u32 j) const { return {first[j], rest.get(j)}; }
+  DEVICE void set(u32 j, elements<First, Rest...> items) {
+    first[j] = items.first;
+    rest.set(j, items.rest);
+  }
+
+ private:
+  template <class Source, class T>
+  DEVICE static void load_array(const Source& source, u32 offset, T (&vector)[width]) {
+    const T* const from = source.template array<number, T>(offset, width);
+    if (is_aligned_vector<width>(from)) {
+      Source::memory_kind::template load_vector<width>(from, vector);
+    } else {
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) vector[j] = Source::memory_kind::load(from + j);
+    }
+    turn<Source::is_backward>(vector);
+  }
+
+  // The one before index 0 is that of index 0 itself.
+  template <class Source, class T>
+  DEVICE static void load_array(const Source& source, u32 offset, with_previous<T> (&vector)[width]) {
+    T own[width];
+    load_array(source, offset, own);
+    T previous = own[0];
+    if (offset != source.zero_offset()) {
+      const T* const from = source.template array<number, T>(offset, 1);
+      previous = Source::memory_kind::load(Source::is_backward ? from + 1 : from - 1);
+    }
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) vector[j] = {j == 0 ? previous : own[j - 1], own[j]};
+  }
+};
+
+template <class Elements>
+struct count_of;
+template <class... Types>
+struct count_of<elements<Types...>> {
+  enum : u32 { value = sizeof...(Types) };
+};
+
+template <u32 width, class Elements>
+struct vectors_of;
+template <u32 width, class... Types>
+struct vectors_of<width, elements<Types...>> {
+  using type = vectors<0, width, Types...>;
+};
+
+// The type with the most bytes: accesses have as many elements as fit into 16 bytes of it.
+template <class Widest, class... Types>
+struct widest_of {
+  using type = Widest;
+};
+template <class Widest, class First, class... Rest>
+struct widest_of<Widest, First, Rest...> {
+  using element = typename array_of<First>::type;
+  using type = typename widest_of<typename choice<(sizeof(element) > sizeof(Widest)), element, Widest>::type, Rest...>::type;
+};
+template <class Widest, class Elements>
+struct widest_in;
+template <class Widest, class... Types>
+struct widest_in<Widest, elements<Types...>> {
+  using type = typename widest_of<Widest, Types...>::type;
+};
+
+// Where a segment begins, the scan begins anew.
+template <class T>
+struct alignas(sizeof(T) <= 4 ? 8 : sizeof(T) <= 12 ? 16 : alignof(T)) marked {
+  T value;
+  u32 begins;
+};
+
+template <class Operator>
+struct segmented {
+  using value_type = marked<typename Operator::value_type>;
+  static constexpr bool is_commutative = false;
+  static constexpr bool is_exactly_undone = false;
+  DEVICE static value_type identity() { return {Operator::identity(), 0}; }
+  DEVICE static value_type combine(value_type a, value_type b) {
+    return {b.begins != 0 ? b.value : Operator::combine(a.value, b.value), a.begins | b.begins};
+  }
+  DEVICE static value_type without(value_type total, value_type) { return total; }
+};
+
+// Scans and reductions of a warp: where segments begin is told by one ballot, so that values alone are exchanged.
+template <class Operator>
+struct segments<segmented<Operator>> {
+  static constexpr bool exist = true;
+  using T = marked<typename Operator::value_type>;
+
+  // An exclusive scan has nothing before the first item of a segment.
+  DEVICE static T before(T prefix, T item) {
+    return item.begins != 0 ? T{Operator::identity(), 1} : prefix;
+  }
+
+  // As `shuffle_scan_each`.
+  template <u32 capacity>
+  DEVICE static void scan_each(T (&values)[capacity], u32 count, T (&totals)[capacity]) {
+    using own = typename Operator::value_type;
+    const u32 lane = lane_index();
+    own scanned[capacity];
+    u32 marks[capacity];
+    u32 reach[capacity];  // lanes to the left whose values belong to this lane's segment
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i >= count) continue;
+      scanned[i] = values[i].value;
+      marks[i] = ballot(values[i].begins != 0);
+      const u32 up_to_lane = marks[i] << (LOOKBACK_WARP_LANES - 1 - lane);
+      reach[i] = up_to_lane == 0 ? lane : leading_zeros(up_to_lane);
+    }
+    LOOKBACK_UNROLL
+    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
+      own left[capacity];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < capacity; ++i) {
+        if (i < count) left[i] = scanned[i];
+      }
+      shuffle_up_each(left, count, distance);
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < capacity; ++i) {
+        if (i < count && distance <= reach[i]) scanned[i] = combine<Operator>(left[i], scanned[i]);
+      }
+    }
+    own last[capacity];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i < count) last[i] = scanned[i];
+    }
+    shuffle_index_each(last, count, LOOKBACK_WARP_LANES - 1);
+    shuffle_up_each(scanned, count, 1);
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i >= count) continue;
+      const u32 left_of_lane = marks[i] & ((1u << lane) - 1);
+      values[i] = {lane == 0 ? Operator::identity() : scanned[i], left_of_lane != 0 ? 1u : 0u};
+      totals[i] = {last[i], marks[i] != 0 ? 1u : 0u};
+    }
+  }
+
+  // As `warp_reduce_each`: what stands left of the last begin does not count.
+  template <u32 capacity>
+  DEVICE static void reduce_each(T (&values)[capacity], u32 count) {
+    using own = typename Operator::value_type;
+    const u32 lane = lane_index();
+    own reduced[capacity];
+    u32 marks[capacity];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i >= count) continue;
+      marks[i] = ballot(values[i].begins != 0);
+      // The lane of the last begin is the first that counts.
+      const bool is_left = marks[i] >> lane > 1;
+      reduced[i] = is_left ? Operator::identity() : values[i].value;
+    }
+    LOOKBACK_UNROLL
+    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
+      own right[capacity];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < capacity; ++i) {
+        if (i < count) right[i] = reduced[i];
+      }
+      shuffle_down_each(right, count, distance);
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < capacity; ++i) {
+        if (i >= count || lane + distance >= LOOKBACK_WARP_LANES) continue;
+        reduced[i] = combine<Operator>(reduced[i], right[i]);
+      }
+    }
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < capacity; ++i) {
+      if (i < count) values[i] = {reduced[i], marks[i] != 0 ? 1u : 0u};
+    }
+  }
+};
+
+// How segments are told. `inputs_with` has the array that tells it in front of the others. `place` is what is known of a
+// tile whose first index is `first`, and `walk` goes from one of its elements, `offset` behind that, to the next.
+struct one_segment {
+  template <class Operator>
+  using operator_on = Operator;
+  template <class Elements>
+  using inputs_with = Elements;
+  struct place {
+    DEVICE place(const lookback_launch&, i64) {}
+  };
+  struct walk {
+    DEVICE walk(place, u32) {}
+    template <class Elements>
+    DEVICE bool begins(const Elements&) { return false; }
+  };
+  template <class Elements>
+  DEVICE static Elements inputs_of(const Elements& items) { return items; }
+  template <class Operator>
+  DEVICE static typename Operator::value_type state_of(typename Operator::value_type value, bool) { return value; }
+  template <class T>
+  DEVICE static T value_of(T state) { return state; }
+};
+
+struct segments_of_states {
+  template <class Operator>
+  using operator_on = segmented<Operator>;
+  template <class Operator>
+  DEVICE static marked<typename Operator::value_type> state_of(typename Operator::value_type value, bool begins) {
+    return {value, begins ? 1u : 0u};
+  }
+  template <class T>
+  DEVICE static T value_of(marked<T> state) { return state.value; }
+};
+
+// Rows of `launch.columns` elements.
+struct equal_rows : segments_of_states {
+  template <class Elements>
+  using inputs_with = Elements;
+
+  // A tile has less than 2^17 elements, so that whatever is more may be cut to this.
+  static constexpr u32 many = 1u << 31;
+  DEVICE static u32 cut(u64 count) { return count < many ? static_cast<u32>(count) : many; }
+
+  struct place {
+    u32 columns;
+    u32 inverse;  // 2^32 / columns, cut
+    u32 before;   // elements before the first row that begins in the tile
+    u32 pattern;  // of 32 elements, a bit for each that begins a row if the first one does
+
+    DEVICE place(const lookback_launch& launch, i64 first) : columns(cut(launch.columns)), pattern(1) {
+      inverse = static_cast<u32>(launch.columns_inverse >> 32);
+      LOOKBACK_UNROLL
+      for (u32 doubled = 1; doubled < 32; doubled *= 2) {
+        if (columns < 32 && doubled * columns < 32) pattern |= pattern << doubled * columns;
+      }
+      if (first <= 0) {
+        before = static_cast<u32>(-first);
+        return;
+      }
+      // The quotient is one too small at most, as the inverse is cut.
+      const u64 index = static_cast<u64>(first);
+      u64 position = index - multiply_high(index, launch.columns_inverse) * launch.columns;
+      if (position >= launch.columns) position -= launch.columns;
+      before = position == 0 ? 0 : cut(launch.columns - position);
+    }
+  };
+  struct walk {
+    u32 begin;  // a bit for each element: those at which a row begins
+
+    DEVICE walk(place tile, u32 offset) {
+      u32 left = tile.before - offset;
+      if (offset > tile.before) {
+        const u32 index = offset - tile.before;
+        u32 position = index - static_cast<u32>(static_cast<u64>(index) * tile.inverse >> 32) * tile.columns;
+        if (position >= tile.columns) position -= tile.columns;
+        left = position == 0 ? 0 : tile.columns - position;
+      }
+      begin = left < 32 ? tile.pattern << left : 0;
+    }
+    template <class Elements>
+    DEVICE bool begins(const Elements&) {
+      const bool is_first = (begin & 1) != 0;
+      begin >>= 1;
+      return is_first;
+    }
+  };
+  template <class Elements>
+  DEVICE static Elements inputs_of(const Elements& items) { return items; }
+};
+
+// An array in front of the others tells where segments begin.
+template <class First, class Elements>
+struct added;
+template <class First, class... Types>
+struct added<First, elements<Types...>> {
+  using type = elements<First, Types...>;
+};
+
+template <class Array>
+struct told_by_array : segments_of_states {
+  template <class Elements>
+  using inputs_with = typename added<Array, Elements>::type;
+  template <class... Types>
+  DEVICE static elements<Types...> inputs_of(const elements<Array, Types...>& items) { return items.rest; }
+};
+
+// Runs of equal keys. Nothing is before index 0.
+template <class Key>
+struct equal_keys : told_by_array<with_previous<Key>> {
+  struct place {
+    u32 zero;  // the offset of index 0
+    DEVICE place(const lookback_launch&, i64 first) : zero(first <= 0 ? static_cast<u32>(-first) : ~0u) {}
+  };
+  struct walk {
+    bool is_at_begin;
+    DEVICE walk(place tile, u32 offset) : is_at_begin(offset == tile.zero) {}
+    template <class Elements>
+    DEVICE bool begins(const Elements& items) {
+      const bool is_first = is_at_begin || items.first.own != items.first.previous;
+      is_at_begin = false;
+      return is_first;
+    }
+  };
+};
+
+// A byte that is not 0 where a segment begins.
+struct head_flags : told_by_array<u8> {
+  struct place {
+    DEVICE place(const lookback_launch&, i64) {}
+  };
+  struct walk {
+    DEVICE walk(place, u32) {}
+    template <class Elements>
+    DEVICE bool begins(const Elements& items) { return items.first != 0; }
+  };
+};
+
+// What a source of a tile's elements knows, wherever they lie: of `tile_elements` from index `first` on those are there
+// whose indices are among the first `count`.
+template <class Problem>
+struct source_of_tile {
+  static constexpr bool is_backward = Problem::is_backward;
+  const lookback_launch& launch;
+  i64 first;
+  u64 count;
+  u32 tile_elements;
+  bool is_whole;
+  typename Problem::segments_place segments;
+
+  DEVICE source_of_tile(const lookback_launch& launch_, i64 first_, u32 tile_elements_, u64 count_)
+      : launch(launch_),
+        first(first_),
+        count(count_),
+        tile_elements(tile_elements_),
+        is_whole(first_ >= 0 && static_cast<u64>(first_) + tile_elements_ <= count_),
+        segments(launch_, first_) {}
+
+  DEVICE bool has(u32 offset) const {
+    const i64 index = first + static_cast<i64>(offset);
+    return index >= 0 && static_cast<u64>(index) < count;
+  }
+
+  // The offset of index 0, or none.
+  DEVICE u32 zero_offset() const { return first <= 0 ? static_cast<u32>(-first) : ~0u; }
+
+  // Of `width` elements from `offset` on the one at the lowest place, counted from the tile's lowest place.
+  DEVICE u32 lowest(u32 offset, u32 width) const { return is_backward ? tile_elements - offset - width : offset; }
+};
+
+// The arrays where the user has them.
+template <class Problem>
+struct global_arrays : source_of_tile<Problem> {
+  using memory_kind = in_global_memory;
+  using source_of_tile<Problem>::source_of_tile;
+
+  template <u32 number, class T>
+  DEVICE const T* array(u32 offset, u32 width) const {
+    const i64 tile_place = place_of<Problem::is_backward>(this->launch.n, this->first, this->tile_elements);
+    return static_cast<const T*>(this->launch.inputs[number]) + tile_place + this->lowest(offset, width);
+  }
+};
+
+template <class Problem>
+struct array_stages;
+
+template <class Own, class Segments, bool is_reversed>
+struct defined {
+  using stages_type = array_stages<defined>;
+  using segments_place = typename Segments::place;
+  static constexpr bool has_arrays = true;
+  static constexpr bool is_backward = is_reversed;
+  using inputs = typename Segments::template inputs_with<typename Own::inputs>;
+  using outputs = typename Own::outputs;
+  using operator_type = typename Segments::template operator_on<typename Own::operator_type>;
+  using state_type = typename operator_type::value_type;
+  using published_type = state_type;
+  // What accesses are counted by.
+  using input_type = typename widest_in<typename widest_in<u8, inputs>::type, outputs>::type;
+  using output_type = input_type;
+  using own_operator = typename Own::operator_type;
+  using own_state = typename own_operator::value_type;
+
+  DEVICE static published_type publish(state_type state) { return state; }
+  DEVICE static state_type adopt(published_type published) { return published; }
+
+  // Indices whose elements may be read: an exclusive scan does not need the last one, unless a segment begins there.
+  DEVICE static u64 readable(const lookback_launch& launch, u32 mode) {
+    const bool is_all_read = is_reversed || segments<operator_type>::exist || mode != LOOKBACK_MODE_EXCLUSIVE;
+    return is_all_read ? launch.n : launch.n - 1;
+  }
+
+  // What stands left of index 0.
+  DEVICE static state_type initial(const lookback_launch& launch) {
+    own_state value = own_operator::identity();
+    if (launch.has_initial != 0) {
+      static_assert(sizeof(own_state) <= sizeof(launch.initial), "a state has room there");
+      memcpy(&value, launch.initial, sizeof(value));
+    }
+    if (launch.initial_state != nullptr) value = memory::load(static_cast<const own_state*>(launch.initial_state));
+    return Segments::template state_of<own_operator>(value, false);
+  }
+
+  // The states of a vector of a tile, from `offset` on: the identity where there is no element.
+  template <u32 width, class Source>
+  DEVICE static void load_states(const Source& source, u32 offset, state_type (&states)[width]) {
+    if (source.is_whole) {
+      load_run<width>(source, offset, 0, states);
+      return;
+    }
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      states[j] = operator_type::identity();
+      if (source.has(offset + j)) load_run<1>(source, offset + j, j, states);
+    }
+  }
+
+  template <class Tile>
+  DEVICE static void load_tile(Tile& tile, const lookback_launch& launch) {
+    const u32 tile_elements = static_cast<u32>(tile.tile_elements);
+    load_items(tile, global_arrays<defined>(launch, tile.first, tile_elements, tile.readable(launch)));
+  }
+
+  // All items of a tile, from the arrays or from a stage.
+  template <class Tile, class Source>
+  DEVICE static void load_items(Tile& tile, const Source& source) {
+    with_access_width<input_type>(tile.config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < tile.config.vt / width; ++row) {
+        state_type states[width];
+        load_states<width>(source, tile.template row_offset<width>(row), states);
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) tile.items.set(row * width + j, states[j]);
+      }
+    });
+  }
+
+  template <bool is_unsplit, class Tile>
+  DEVICE static void store_tile(const Tile& tile, const lookback_launch& launch) {
+    const bool is_whole = tile.lies_within(launch.n);
+    with_access_width<input_type>(tile.config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < tile.config.vt / width; ++row) {
+        state_type states[width];
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) states[j] = tile.items.get(row * width + j);
+        const i64 index = tile.first + tile.template row_offset<width>(row);
+        if (is_whole) {
+          store_run<width, is_unsplit>(launch, index, 0, states);
+          continue;
+        }
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) {
+          const i64 at = index + static_cast<i64>(j);
+          if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1, is_unsplit>(launch, at, j, states);
+        }
+      }
+    });
+  }
+
+ private:
+  DEVICE static u64 own_place(u64 n, i64 index) { return static_cast<u64>(place_of<is_reversed>(n, index, 1)); }
+
+  // `count` elements that are there become `states[to]` and those behind it.
+  template <u32 count, class Source, u32 width>
+  DEVICE static void load_run(const Source& source, u32 offset, u32 to, state_type (&states)[width]) {
+    typename vectors_of<count, inputs>::type loaded;
+    loaded.load(source, offset);
+    typename Segments::walk walk(source.segments, offset);
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < count; ++j) {
+      const inputs items = loaded.get(j);
+      const bool begins = walk.begins(items);
+      const u64 place = own_place(source.launch.n, source.first + static_cast<i64>(offset + j));
+      states[to + j] = Segments::template state_of<own_operator>(Own::load(place, Segments::inputs_of(items)), begins);
+    }
+  }
+
+  template <u32 count, bool is_unsplit, u32 width>
+  DEVICE static void store_run(const lookback_launch& launch, i64 index, u32 from, const state_type (&states)[width]) {
+    typename vectors_of<count, outputs>::type stored;
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < count; ++j) {
+      const own_state value = Segments::value_of(states[from + j]);
+      stored.set(j, Own::store(own_place(launch.n, index + static_cast<i64>(j)), value));
+    }
+    stored.template store<is_reversed, is_unsplit>(launch, index);
+    if (launch.final_state != nullptr && static_cast<u64>(index) + count == launch.n) {
+      memory::store(static_cast<own_state*>(launch.final_state), Segments::value_of(states[from + count - 1]));
+    }
+  }
+};
+
+// The stages of look-ahead: of each array a tile, as many elements as there are between it and the lines of the cache in
+// which it lies, and one line before it for the element that is read with the first one.
+//
+// A tile lies in its stage as it does in lines of the cache, so that copies are whole lines of 16 bytes.
+template <class Problem>
+struct staged_arrays : source_of_tile<Problem> {
+  using memory_kind = in_shared_memory;
+  using source_of_tile<Problem>::is_backward;
+  u8* stage;
+  u32 shift;  // of what is asked for, from the tile's first
+  // Bytes from the stage to the lowest place of the tile, for each array.
+  u32 before[count_of<typename Problem::inputs>::value];
+
+  DEVICE staged_arrays(const lookback_launch& launch, u8* stage_, u32 tile_elements, i64 first, u32 mode)
+      : source_of_tile<Problem>(launch, first, tile_elements, Problem::readable(launch, mode)), stage(stage_), shift(0) {
+    place_each<0>(static_cast<typename Problem::inputs*>(nullptr), place_of<is_backward>(launch.n, first, tile_elements));
+  }
+
+  // Bytes of an array's part of a stage.
+  DEVICE_CONSTEXPR static u32 part_bytes(u32 tile_elements, u32 element_bytes) {
+    const u32 bytes = tile_elements * element_bytes;
+    return (bytes + LOOKBACK_CACHE_LINE_BYTES - 1) / LOOKBACK_CACHE_LINE_BYTES * LOOKBACK_CACHE_LINE_BYTES +
+           3 * LOOKBACK_CACHE_LINE_BYTES;
+  }
+
+  template <u32 number, class First, class... Rest>
+  DEVICE_CONSTEXPR static u32 bytes_before(u32 tile_elements, elements<First, Rest...>*) {
+    if constexpr (number == 0) {
+      return 0;
+    } else {
+      return part_bytes(tile_elements, sizeof(typename array_of<First>::type)) +
+             bytes_before<number - 1>(tile_elements, static_cast<elements<Rest...>*>(nullptr));
+    }
+  }
+  template <u32 number>
+  DEVICE_CONSTEXPR static u32 bytes_before(u32, elements<>*) { return 0; }
+  template <u32 number>
+  DEVICE_CONSTEXPR static u32 bytes_before(u32 tile_elements) {
+    return bytes_before<number>(tile_elements, static_cast<typename Problem::inputs*>(nullptr));
+  }
+
+  DEVICE staged_arrays operator+(u32 further) const {
+    staged_arrays moved = *this;
+    moved.shift += further;
+    return moved;
+  }
+
+  template <class Tile>
+  DEVICE void load_into(Tile& tile) const { Problem::load_items(tile, *this); }
+
+  // The combination of a vector.
+  template <u32 width>
+  DEVICE typename Problem::state_type combined() const {
+    typename Problem::state_type states[width];
+    Problem::template load_states<width>(*this, shift, states);
+    auto value = states[0];
+    LOOKBACK_UNROLL
+    for (u32 j = 1; j < width; ++j) value = combine<typename Problem::operator_type>(value, states[j]);
+    return value;
+  }
+
+  template <u32 number, class T>
+  DEVICE T* array(u32 offset, u32 width) const {
+    return reinterpret_cast<T*>(stage + before[number]) + this->lowest(offset, width);
+  }
+
+  // By all lanes of a warp: what the arrays have of the tile is on its way to the stage. One arrival at `landed` is for it.
+  DEVICE void fetch(copy_barrier& landed) const {
+    fetch_each<0>(static_cast<typename Problem::inputs*>(nullptr), landed);
+    copy_and_arrive<u8>(stage, stage, 0, landed);
+    warp_barrier();  // all lanes have written theirs
+  }
+
+ private:
+  template <u32 number>
+  DEVICE void place_each(elements<>*, i64) {}
+  template <u32 number, class First, class... Rest>
+  DEVICE void place_each(elements<First, Rest...>*, i64 tile_place) {
+    using T = typename array_of<First>::type;
+    const u64 address = reinterpret_cast<u64>(this->launch.inputs[number]) + static_cast<u64>(tile_place) * sizeof(T);
+    before[number] = bytes_before<number>(this->tile_elements) + LOOKBACK_CACHE_LINE_BYTES +
+                     static_cast<u32>(address % LOOKBACK_CACHE_LINE_BYTES);
+    place_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), tile_place);
+  }
+
+  template <u32 number>
+  DEVICE void fetch_each(elements<>*, copy_barrier&) const {}
+  template <u32 number, class First, class... Rest>
+  DEVICE void fetch_each(elements<First, Rest...>*, copy_barrier& landed) const {
+    using T = typename array_of<First>::type;
+    constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
+    static_assert(line * sizeof(T) == LOOKBACK_VECTOR_BYTES, "lines are whole elements");
+    // The places from `begin` to `end`, with the element before the tile.
+    constexpr i64 further = is_same<First, T>::value ? 0 : 1;
+    const i64 n = static_cast<i64>(this->launch.n);
+    const i64 count = static_cast<i64>(this->count);
+    const i64 tile_place = place_of<is_backward>(this->launch.n, this->first, this->tile_elements);
+    const i64 first_place = is_backward ? n - count : 0;
+    i64 begin = tile_place - (is_backward ? 0 : further);
+    i64 end = tile_place + static_cast<i64>(this->tile_elements) + (is_backward ? further : 0);
+    if (begin < first_place) begin = first_place;
+    if (end > first_place + count) end = first_place + count;
+    if (begin < end) {
+      const T* const from = static_cast<const T*>(this->launch.inputs[number]) + begin;
+      T* const to = reinterpret_cast<T*>(stage + before[number]) + static_cast<int>(begin - tile_place);
+      // Whole lines are copied, the elements beside them are loaded one by one.
+      const u32 size = static_cast<u32>(end - begin);
+      const u32 misaligned = static_cast<u32>(reinterpret_cast<u64>(from) % LOOKBACK_VECTOR_BYTES / sizeof(T));
+      const u32 head = (line - misaligned) % line;
+      const bool has_lines = size >= head + line;
+      const u32 copied = has_lines ? (size - head) / line * line : 0;
+      copy_before_arrival(to + head, from + head, copied, landed);
+      const u32 lane = lane_index();
+      const u32 tail = has_lines ? head + copied : 0;
+      if (has_lines && lane < head) memory::shared_store(to[lane], memory::load(from + lane));
+      if (tail + lane < size) memory::shared_store(to[tail + lane], memory::load(from + tail + lane));
+    }
+    fetch_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), landed);
+  }
+};
+
+// The stages of a block, `stages` of them.
+template <class Problem>
+struct array_stages {
+  static constexpr u32 skipped = 0;
+  const lookback_launch& launch;
+  u8* first;
+  u32 tile_elements;
+  u32 mode;
+
+  // In a block's dynamic shared memory.
+  template <class Config>
+  DEVICE static array_stages make(Config config, const lookback_launch& launch) {
+    const u32 tile_elements = config.block_threads * config.vt;
+    return {launch, dynamic_shared(config.stages * stage_bytes(tile_elements)), tile_elements, config.mode};
+  }
+
+  DEVICE_CONSTEXPR static u32 stage_bytes(u32 tile_elements) {
+    return staged_arrays<Problem>::template bytes_before<LOOKBACK_MAXIMUM_ARRAYS + 1>(tile_elements);
+  }
+
+  DEVICE staged_arrays<Problem> at(u32 stage, u64 tile) const {
+    const i64 tile_first = static_cast<i64>(tile * tile_elements) - static_cast<i64>(launch.lead);
+    u8* const begin = first + static_cast<u64>(stage) * stage_bytes(tile_elements);
+    return staged_arrays<Problem>(launch, begin, tile_elements, tile_first, mode);
+  }
+};
+
+}  // namespace lookback

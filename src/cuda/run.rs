@@ -1,0 +1,165 @@
+//! Runs of scans that a user has defined, over the device's memory.
+
+use super::CudaError;
+use super::scanner::Scanner;
+use crate::element::{ArrayElement, Defined, Element};
+use crate::strategy::Mode;
+use crate::strategy::call::{Call, Lent};
+use bytemuck::Pod;
+use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
+use std::sync::Arc;
+
+/// A run of a defined scan that is being put together: arrays are named one after the other, and [`Run::inclusive`] or
+/// [`Run::exclusive`] puts it onto the stream. Made by [`Scanner::run`].
+///
+/// ```no_run
+/// # use bytemuck::{Pod, Zeroable};
+/// # use cudarc::driver::CudaContext;
+/// # use lookback::{cuda::Scanner, element::Definition};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let context = CudaContext::new(0)?;
+/// # let stream = context.new_stream()?;
+/// # let scanner = Scanner::new(&context)?;
+/// let a = stream.clone_htod(&[0.5_f32, 0.5, 0.5, 0.5])?;
+/// let b = stream.clone_htod(&[1.0_f32, 1.0, 1.0, 1.0])?;
+/// let mut h = stream.alloc_zeros::<f32>(4)?;
+/// let recurrence = Definition::linear_recurrence::<f32>().define()?;
+/// scanner.run(&stream, recurrence).input(&a).input(&b).output(&mut h).inclusive()?;
+/// assert_eq!(stream.clone_dtoh(&h)?, [1.0, 1.5, 1.75, 1.875]);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing runs before `inclusive` or `exclusive` is called"]
+pub struct Run<'a> {
+    scanner: &'a Scanner,
+    stream: &'a Arc<CudaStream>,
+    call: Call,
+    /// They order the arrays' events behind the launch.
+    guards: Vec<SyncOnDrop<'a>>,
+    error: Option<CudaError>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(scanner: &'a Scanner, stream: &'a Arc<CudaStream>, defined: Defined) -> Self {
+        let error = scanner.check_context("stream", stream.context()).err();
+        Self { scanner, stream, call: Call::new(defined), guards: Vec::new(), error }
+    }
+
+    /// The next array of those that are loaded, in the order of the definition.
+    pub fn input<T: ArrayElement>(mut self, array: &'a impl DevicePtr<T>) -> Self {
+        let lent = self.lend(array);
+        self.call.input(lent);
+        self
+    }
+
+    /// The next array of those that are stored.
+    pub fn output<T: ArrayElement>(mut self, array: &'a mut impl DevicePtrMut<T>) -> Self {
+        let lent = self.lend_to_write(array);
+        self.call.output(lent);
+        self
+    }
+
+    /// An array that is the next one to be loaded and the next one to be stored.
+    pub fn in_place<T: ArrayElement>(mut self, array: &'a mut impl DevicePtrMut<T>) -> Self {
+        let lent = self.lend_to_write(array);
+        self.call.input(lent);
+        self.call.output(lent);
+        self
+    }
+
+    /// Begins at the last element and ends at the first.
+    pub fn reversed(mut self) -> Self {
+        self.call.reverse();
+        self
+    }
+
+    /// Scans each row of `columns` elements by itself.
+    pub fn rows(mut self, columns: usize) -> Self {
+        self.call.rows(columns as u64);
+        self
+    }
+
+    /// Scans each run of equal neighbouring keys by itself.
+    pub fn by_key<T: Element>(mut self, keys: &'a impl DevicePtr<T>) -> Self {
+        let lent = self.lend(keys);
+        self.call.keys(T::ELEMENT, lent);
+        self
+    }
+
+    /// Scans anew from each element whose flag is not 0, in the direction of the scan.
+    pub fn head_flags(mut self, flags: &'a impl DevicePtr<u8>) -> Self {
+        let lent = self.lend(flags);
+        self.call.head_flags(lent);
+        self
+    }
+
+    /// What stands left of the first element.
+    pub fn initial<T: Pod>(mut self, state: &T) -> Self {
+        self.call.initial(state);
+        self
+    }
+
+    /// The same, from the device's memory: one state, as [`Self::final_state`] of an earlier run has left it.
+    pub fn initial_from<T: Pod>(mut self, state: &'a impl DevicePtr<T>) -> Self {
+        let lent = self.lend(state);
+        self.call.initial_state(lent);
+        self
+    }
+
+    /// Where the state at the last element goes: one state in the device's memory.
+    pub fn final_state<T: Pod>(mut self, state: &'a mut impl DevicePtrMut<T>) -> Self {
+        let lent = self.lend_to_write(state);
+        self.call.final_state(lent);
+        self
+    }
+
+    /// Each output's element has the state that ends with the input's.
+    ///
+    /// # Errors
+    /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, text that
+    /// does not compile, and as [`Scanner::inclusive`]. Nothing was launched then.
+    pub fn inclusive(self) -> Result<(), CudaError> {
+        self.scan(Mode::Inclusive)
+    }
+
+    /// Each has the state that ends before the input's. Inputs of a scan that is neither reversed nor in segments may
+    /// lack the last element.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn exclusive(self) -> Result<(), CudaError> {
+        self.scan(Mode::Exclusive)
+    }
+
+    fn scan(self, mode: Mode) -> Result<(), CudaError> {
+        let Self { scanner, stream, call, guards, error } = self;
+        let scanned = match error {
+            Some(error) => Err(error),
+            None => scanner.scan_defined(stream, call, mode),
+        };
+        drop(guards);
+        scanned
+    }
+
+    fn lend<T>(&mut self, array: &'a impl DevicePtr<T>) -> Lent {
+        self.check("input", array);
+        let elements = array.len() as u64;
+        let (address, guard) = array.device_ptr(self.stream);
+        self.guards.push(guard);
+        Lent { address, elements, element_bytes: size_of::<T>() as u64 }
+    }
+
+    fn lend_to_write<T>(&mut self, array: &'a mut impl DevicePtrMut<T>) -> Lent {
+        self.check("output", array);
+        let elements = array.len() as u64;
+        let (address, guard) = array.device_ptr_mut(self.stream);
+        self.guards.push(guard);
+        Lent { address, elements, element_bytes: size_of::<T>() as u64 }
+    }
+
+    fn check<T>(&mut self, what: &'static str, array: &impl cudarc::driver::DeviceSlice<T>) {
+        if self.error.is_none() {
+            self.error = self.scanner.check_context(what, array.stream().context()).err();
+        }
+    }
+}

@@ -1,0 +1,597 @@
+//! Scans that a user writes down: several arrays, a state of one's own, and the text of CUDA C++ that leads from one to the
+//! next (`cuda/problem/defined.cuh`).
+
+use super::{Element, ElementType, NoSuchProblem, Operator, Problem};
+use crate::abi;
+use bytemuck::Pod;
+use std::collections::HashSet;
+use std::fmt::{self, Write as _};
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+/// What an array of a [`Definition`] holds: every [`Element`], and any type of 1, 2, 4, 8 or 16 bytes that the definition's
+/// declarations give to CUDA under this name.
+pub trait ArrayElement: Pod {
+    /// The type in CUDA C++.
+    const CUDA_TYPE: &'static str;
+}
+
+impl<T: Element> ArrayElement for T {
+    const CUDA_TYPE: &'static str = T::ELEMENT.cuda_type();
+}
+
+/// A type as CUDA knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct CudaType {
+    name: String,
+    bytes: usize,
+}
+
+impl CudaType {
+    fn of<T: ArrayElement>() -> Self {
+        Self { name: T::CUDA_TYPE.to_owned(), bytes: size_of::<T>() }
+    }
+
+    fn number(element: ElementType) -> Self {
+        Self { name: element.cuda_type().to_owned(), bytes: element.bytes() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Array {
+    name: String,
+    element: CudaType,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Combining {
+    /// An operator of the table, by its type in CUDA.
+    Table(String),
+    Text {
+        identity: String,
+        combine: String,
+        is_commutative: bool,
+    },
+}
+
+/// A scan in the user's words. What is text is CUDA C++, compiled when the scan is run for the first time; an error of the
+/// compiler names the lines of the text.
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use lookback::element::Definition;
+///
+/// #[repr(C)]
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// struct Map {
+///     factor: f32,
+///     addend: f32,
+/// }
+/// // h[i] = a[i] · h[i−1] + b[i]
+/// let recurrence = Definition::new::<Map>("recurrence", "map")
+///     .declare("struct map { float factor; float addend; };")
+///     .identity("{1, 0}")
+///     .combine("return {left.factor * right.factor, right.factor * left.addend + right.addend};")
+///     .input::<f32>("a")
+///     .input::<f32>("b")
+///     .load("return {a, b};")
+///     .output::<f32>("h")
+///     .store("h = state.addend;")
+///     .define()?;
+/// assert_eq!(recurrence.to_string(), "recurrence");
+/// # Ok::<(), lookback::element::DefinitionError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Definition {
+    name: String,
+    declarations: String,
+    state: CudaType,
+    combining: Combining,
+    inputs: Vec<Array>,
+    outputs: Vec<Array>,
+    load: String,
+    store: String,
+}
+
+/// A definition that no kernel can be made of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// What is to be a name in CUDA C++ is none, or stands for two things.
+    #[error(
+        "the definition of '{definition}' calls an array '{name}': give each array a name of letters, digits and '_' of its own"
+    )]
+    Name {
+        /// The definition.
+        definition: String,
+        /// What it says.
+        name: String,
+    },
+    /// A part of it is missing.
+    #[error("the definition of '{definition}' has no {part}: call `{call}`")]
+    Missing {
+        /// The definition.
+        definition: String,
+        /// What is missing.
+        part: &'static str,
+        /// What adds it.
+        call: &'static str,
+    },
+    /// More arrays than a kernel is given.
+    #[error("the definition of '{definition}' has {count} arrays on one side; there are at most {most}")]
+    TooManyArrays {
+        /// The definition.
+        definition: String,
+        /// Its arrays.
+        count: usize,
+        /// As many are possible.
+        most: usize,
+    },
+    /// Elements that do not fill lines of 16 bytes, or a state that has no room.
+    #[error("the definition of '{definition}' has {what} of {bytes} bytes; {possible}")]
+    Bytes {
+        /// The definition.
+        definition: String,
+        /// What has so many bytes.
+        what: String,
+        /// How many.
+        bytes: usize,
+        /// What is possible.
+        possible: &'static str,
+    },
+}
+
+/// Arrays of one side: one less of the inputs is the user's, for the one that tells where segments begin.
+const MOST_ARRAYS: usize = abi::LOOKBACK_MAXIMUM_ARRAYS as usize;
+const MOST_STATE_BYTES: usize = abi::LOOKBACK_MAXIMUM_STATE_BYTES as usize;
+
+impl Definition {
+    /// A scan of states of the Rust type `State`, which is called `cuda_type` in CUDA C++ and has the same layout there.
+    pub fn new<State: Pod>(name: impl Into<String>, cuda_type: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            declarations: String::new(),
+            state: CudaType { name: cuda_type.into(), bytes: size_of::<State>() },
+            combining: Combining::Text { identity: String::new(), combine: String::new(), is_commutative: false },
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            load: String::new(),
+            store: String::new(),
+        }
+    }
+
+    /// The scan of one array of numbers into another one by an operator of the table, in the types of
+    /// [`Problem::accumulating`]: what such a scan is in reverse or in segments.
+    ///
+    /// # Errors
+    /// As [`Problem::accumulating`].
+    pub fn of_numbers(operator: Operator, input: ElementType, output: ElementType) -> Result<Self, NoSuchProblem> {
+        let numbers = Problem::accumulating(operator, input, output)?;
+        let (Some(instance), Some([_, state, _])) = (numbers.instance(), numbers.types()) else {
+            return Err(NoSuchProblem::NotANumber(input));
+        };
+        let array = |name: &str, element| Array { name: name.to_owned(), element: CudaType::number(element) };
+        Ok(Self {
+            name: numbers.to_string(),
+            declarations: String::new(),
+            state: CudaType::number(state),
+            combining: Combining::Table(instance.cuda_type()),
+            inputs: vec![array("x", input)],
+            outputs: vec![array("y", output)],
+            load: String::from("return static_cast<state_type>(x);"),
+            store: format!("y = static_cast<{}>(state);", output.cuda_type()),
+        })
+    }
+
+    /// The first-order linear recurrence `h[t] = a[t] · h[t−1] + b[t]` of two arrays `a` and `b` in numbers of type `T`, from 0
+    /// or, as an initial state, from the pair (0, h): in reverse `h[t] = a[t] · h[t+1] + b[t]`, by rows a sequence a row. The
+    /// state is a pair of `T`, factor and addend.
+    pub fn linear_recurrence<T: Element>() -> Self {
+        let number = T::CUDA_TYPE;
+        let state = CudaType { name: String::from("map"), bytes: 2 * size_of::<T>() };
+        Self { state, ..Self::new::<T>(format!("recurrence of {}", T::ELEMENT), "map") }
+            .declare(&format!("struct map {{ {number} factor; {number} addend; }};"))
+            .identity("{1, 0}")
+            .combine("return {left.factor * right.factor, right.factor * left.addend + right.addend};")
+            .input::<T>("a")
+            .input::<T>("b")
+            .load("return {a, b};")
+            .output::<T>("h")
+            .store("h = state.addend;")
+    }
+
+    /// Text before everything else: types, and functions marked `DEVICE`. Numbers of the crate are `u8`, `u16`, `u32` and
+    /// `u64` there.
+    #[must_use]
+    pub fn declare(mut self, text: &str) -> Self {
+        self.declarations.push_str(text);
+        self.declarations.push('\n');
+        self
+    }
+
+    /// The expression of the state that changes none it is combined with.
+    #[must_use]
+    pub fn identity(mut self, expression: &str) -> Self {
+        if let Combining::Text { identity, .. } = &mut self.combining {
+            expression.clone_into(identity);
+        }
+        self
+    }
+
+    /// Statements that return the combination of `left` and `right`, the states of two neighbouring stretches: associative.
+    #[must_use]
+    pub fn combine(mut self, text: &str) -> Self {
+        if let Combining::Text { combine, .. } = &mut self.combining {
+            text.clone_into(combine);
+        }
+        self
+    }
+
+    /// Says that `left` and `right` may be exchanged, which is faster. It is believed.
+    #[must_use]
+    pub fn commutative(mut self) -> Self {
+        if let Combining::Text { is_commutative, .. } = &mut self.combining {
+            *is_commutative = true;
+        }
+        self
+    }
+
+    /// An array more that is loaded, under a name that `load` has for its element.
+    #[must_use]
+    pub fn input<T: ArrayElement>(mut self, name: &str) -> Self {
+        self.inputs.push(Array { name: name.to_owned(), element: CudaType::of::<T>() });
+        self
+    }
+
+    /// Statements that return the state of the element at `i`, of the inputs' elements by their names.
+    #[must_use]
+    pub fn load(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.load);
+        self
+    }
+
+    /// An array more that is stored, under a name that `store` has for its element.
+    #[must_use]
+    pub fn output<T: ArrayElement>(mut self, name: &str) -> Self {
+        self.outputs.push(Array { name: name.to_owned(), element: CudaType::of::<T>() });
+        self
+    }
+
+    /// Statements that give each output its element at `i`, of `state`, the result of the scan there.
+    #[must_use]
+    pub fn store(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.store);
+        self
+    }
+
+    /// Checks it and keeps it for the rest of the process, so that the scan is compared and copied as a number is.
+    ///
+    /// # Errors
+    /// When a part is missing, a name is none, or there are more arrays or bytes than kernels take.
+    pub fn define(self) -> Result<Defined, DefinitionError> {
+        self.check()?;
+        static KNOWN: Mutex<Option<HashSet<&'static Definition>>> = Mutex::new(None);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        let definition = match known.get(&self) {
+            Some(definition) => definition,
+            None => {
+                let kept: &'static Self = Box::leak(Box::new(self));
+                known.insert(kept);
+                kept
+            }
+        };
+        Ok(Defined { definition: Kept(definition), segments: Segments::One, is_reversed: false })
+    }
+
+    fn check(&self) -> Result<(), DefinitionError> {
+        let definition = || self.name.clone();
+        let missing = |part, call| Err(DefinitionError::Missing { definition: definition(), part, call });
+        if let Combining::Text { identity, combine, .. } = &self.combining {
+            if identity.trim().is_empty() {
+                return missing("identity", "identity");
+            }
+            if combine.trim().is_empty() {
+                return missing("way to combine two states", "combine");
+            }
+        }
+        for (arrays, text, parts, calls) in [
+            (&self.inputs, &self.load, ["array to load", "state of an element"], ["input", "load"]),
+            (&self.outputs, &self.store, ["array to store", "text that stores"], ["output", "store"]),
+        ] {
+            if arrays.is_empty() {
+                return missing(parts[0], calls[0]);
+            }
+            if text.trim().is_empty() {
+                return missing(parts[1], calls[1]);
+            }
+        }
+        for (arrays, most) in [(&self.inputs, MOST_ARRAYS - 1), (&self.outputs, MOST_ARRAYS)] {
+            if arrays.len() > most {
+                return Err(DefinitionError::TooManyArrays { definition: definition(), count: arrays.len(), most });
+            }
+        }
+        let mut names = HashSet::from(["i", "state"]);
+        for Array { name, element } in self.inputs.iter().chain(&self.outputs) {
+            let is_word = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+            if !is_word || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !names.insert(name) {
+                return Err(DefinitionError::Name { definition: definition(), name: name.clone() });
+            }
+            if !matches!(element.bytes, 1 | 2 | 4 | 8 | 16) {
+                let possible = "elements of an array have 1, 2, 4, 8 or 16: take an array for each part";
+                let (what, bytes) = (format!("elements '{name}'"), element.bytes);
+                return Err(DefinitionError::Bytes { definition: definition(), what, bytes, possible });
+            }
+        }
+        if !(1..=MOST_STATE_BYTES).contains(&self.state.bytes) {
+            let possible = "a state has 1 to 32";
+            let (what, bytes) = (String::from("states"), self.state.bytes);
+            return Err(DefinitionError::Bytes { definition: definition(), what, bytes, possible });
+        }
+        Ok(())
+    }
+
+    /// The text that is compiled in front of a kernel's entry point.
+    fn text(&self) -> String {
+        let Self { name, declarations, state, combining, inputs, outputs, load, store } = self;
+        let title = name.replace(['"', '\\', '\n'], "'");
+        // Each part on lines of its own, from 1, so that the compiler's messages speak of the user's lines.
+        let part =
+            |what: &str, text: &str| format!("\n#line 1 \"the {what} of '{title}'\"\n{text}\n#line 1 \"'{title}'\"\n");
+        let types = |arrays: &[Array]| {
+            let names: Vec<_> = arrays.iter().map(|array| array.element.name.as_str()).collect();
+            format!("elements<{}>", names.join(", "))
+        };
+        let mut text = format!(
+            "#include \"problem/defined.cuh\"\nnamespace own {{\nusing namespace lookback;\n{}using state_type = {};\n",
+            part("declarations", declarations),
+            state.name
+        );
+        match combining {
+            Combining::Table(operator) => {
+                let _ = writeln!(text, "using combining = {operator};");
+            }
+            Combining::Text { identity, combine, is_commutative } => {
+                let _ = write!(
+                    text,
+                    "struct combining {{\n  using value_type = state_type;\n  static constexpr bool is_commutative = \
+                     {is_commutative};\n  static constexpr bool is_exactly_undone = false;\n  DEVICE static state_type \
+                     identity() {{{}}}\n  DEVICE static state_type combine(state_type left, state_type right) {{{}}}\n  \
+                     DEVICE static state_type without(state_type total, state_type) {{ return total; }}\n}};\n",
+                    part("identity", &format!("return {identity};")),
+                    part("combining", combine),
+                );
+            }
+        }
+        let parameters = |arrays: &[Array], by: &str| -> String {
+            arrays.iter().map(|Array { name, element }| format!(", {} {by}{name}", element.name)).collect()
+        };
+        let from = |arrays: &[Array], tuple: &str| -> String {
+            (0..arrays.len()).map(|number| format!(", {tuple}.{}first", "rest.".repeat(number))).collect()
+        };
+        let _ = write!(
+            text,
+            "struct text {{\n  using operator_type = combining;\n  using inputs = {};\n  using outputs = {};\n  DEVICE static \
+             state_type load(u64 place, inputs items) {{ return loaded(place{}); }}\n  DEVICE static outputs store(u64 place, \
+             state_type state) {{\n    outputs items;\n    stored(place, state{});\n    return items;\n  }}\n  DEVICE static \
+             state_type loaded([[maybe_unused]] u64 i{}) {{{}}}\n  DEVICE static void stored([[maybe_unused]] u64 i, \
+             state_type state{}) {{{}}}\n}};\n}}  // namespace own\n",
+            types(inputs),
+            types(outputs),
+            from(inputs, "items"),
+            from(outputs, "items"),
+            parameters(inputs, ""),
+            part("loading", load),
+            parameters(outputs, "&"),
+            part("storing", store),
+        );
+        text
+    }
+}
+
+/// How the segments of an array are told, each of which is scanned by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Segments {
+    /// There is one.
+    One,
+    /// Rows of a number of elements that the launch says.
+    Rows,
+    /// Runs of equal keys, in an array of this type.
+    Keys(ElementType),
+    /// An array of bytes, other than 0 where one begins.
+    HeadFlags,
+}
+
+impl Segments {
+    fn cuda_type(self) -> String {
+        match self {
+            Self::One => String::from("::lookback::one_segment"),
+            Self::Rows => String::from("::lookback::equal_rows"),
+            Self::Keys(key) => format!("::lookback::equal_keys<{}>", key.cuda_type()),
+            Self::HeadFlags => String::from("::lookback::head_flags"),
+        }
+    }
+
+    /// The elements of the array that tells them, if one does.
+    pub(crate) fn array(self) -> Option<ElementType> {
+        match self {
+            Self::One | Self::Rows => None,
+            Self::Keys(key) => Some(key),
+            Self::HeadFlags => Some(ElementType::U8),
+        }
+    }
+}
+
+/// A definition that is kept, the same as another one where it is that very one.
+#[derive(Debug, Clone, Copy)]
+struct Kept(&'static Definition);
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+impl Eq for Kept {}
+impl Hash for Kept {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self.0, state);
+    }
+}
+
+/// A scan that was [defined](Definition::define), from one end or the other, whole or in segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Defined {
+    definition: Kept,
+    segments: Segments,
+    is_reversed: bool,
+}
+
+impl Defined {
+    /// The scan from the last element to the first.
+    #[must_use]
+    pub(crate) const fn reversed(self, is_reversed: bool) -> Self {
+        Self { is_reversed, ..self }
+    }
+
+    #[must_use]
+    pub(crate) const fn in_segments(self, segments: Segments) -> Self {
+        Self { segments, ..self }
+    }
+
+    /// Whether it begins at the last element.
+    pub const fn is_reversed(self) -> bool {
+        self.is_reversed
+    }
+
+    pub(crate) const fn segments(self) -> Segments {
+        self.segments
+    }
+
+    /// Bytes of an element of each array that is loaded, the one that tells segments first; those of the user's own begin
+    /// behind it.
+    pub(crate) fn input_bytes(self) -> impl Iterator<Item = usize> {
+        let own = self.definition.0.inputs.iter().map(|array| array.element.bytes);
+        self.segments.array().map(ElementType::bytes).into_iter().chain(own)
+    }
+
+    /// Likewise of each that is stored.
+    pub(crate) fn output_bytes(self) -> impl Iterator<Item = usize> {
+        self.definition.0.outputs.iter().map(|array| array.element.bytes)
+    }
+
+    /// Names of the user's arrays, inputs and outputs.
+    pub(crate) fn names(self) -> [Vec<&'static str>; 2] {
+        let Definition { inputs, outputs, .. } = self.definition.0;
+        [inputs, outputs].map(|arrays| arrays.iter().map(|array| array.name.as_str()).collect())
+    }
+
+    /// Bytes of the user's state.
+    pub const fn own_state_bytes(self) -> usize {
+        self.definition.0.state.bytes
+    }
+
+    /// Bytes of what is scanned: with a mark where there are segments (`marked` in `cuda/problem/defined.cuh`).
+    pub(crate) fn state_bytes(self) -> usize {
+        match (self.own_state_bytes(), self.segments) {
+            (own, Segments::One) => own,
+            (..=4, _) => 8,
+            (5..=12, _) => 16,
+            (own, _) => (own + 4).next_multiple_of(8),
+        }
+    }
+
+    /// Whether `left` and `right` may be exchanged.
+    pub fn is_commutative(self) -> bool {
+        self.segments == Segments::One
+            && match &self.definition.0.combining {
+                Combining::Table(_) => true,
+                Combining::Text { is_commutative, .. } => *is_commutative,
+            }
+    }
+
+    /// The text that its type is declared in.
+    pub(crate) fn text(self) -> String {
+        self.definition.0.text()
+    }
+
+    /// Its problem in CUDA, or that of its spine.
+    pub(crate) fn cuda_type(self, is_spine: bool) -> String {
+        let (segments, is_reversed) = (self.segments.cuda_type(), self.is_reversed);
+        let problem = format!("::lookback::defined<::own::text, {segments}, {is_reversed}>");
+        if is_spine { format!("::lookback::plain<typename {problem}::operator_type>") } else { problem }
+    }
+}
+
+impl fmt::Display for Defined {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let segments = match self.segments {
+            Segments::One => "",
+            Segments::Rows => ", by rows",
+            Segments::Keys(_) => ", by key",
+            Segments::HeadFlags => ", by head flags",
+        };
+        let direction = if self.is_reversed { ", reversed" } else { "" };
+        formatter.pad(&format!("{}{segments}{direction}", self.definition.0.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums() -> Definition {
+        Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::U32).unwrap()
+    }
+
+    #[test]
+    fn the_same_definition_is_kept_once() {
+        assert_eq!(sums().define(), sums().define());
+        let other = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::U64).unwrap();
+        assert_ne!(sums().define(), other.define());
+        let defined = sums().define().unwrap();
+        assert_ne!(defined, defined.reversed(true));
+        assert_eq!(defined.input_bytes().chain(defined.output_bytes()).collect::<Vec<_>>(), [1, 4]);
+        let by_key = defined.in_segments(Segments::Keys(ElementType::I64));
+        assert_eq!((by_key.input_bytes().collect::<Vec<_>>(), by_key.state_bytes()), (vec![8, 1], 8));
+        assert!(defined.is_commutative() && !by_key.is_commutative());
+    }
+
+    #[test]
+    fn what_no_kernel_can_be_made_of_is_refused() {
+        let whole = || {
+            Definition::new::<[f32; 3]>("triples", "triple")
+                .identity("{}")
+                .combine("return left;")
+                .input::<f32>("x")
+                .load("return {x};")
+                .output::<f32>("y")
+                .store("y = 0;")
+        };
+        assert!(whole().define().is_ok());
+        let missing = |definition: Definition, lacks: &str| match definition.define() {
+            Err(DefinitionError::Missing { call, .. }) => assert_eq!(call, lacks),
+            other => panic!("{other:?}"),
+        };
+        missing(whole().identity(" "), "identity");
+        missing(whole().combine(""), "combine");
+        missing(whole().load(""), "load");
+        missing(whole().store(""), "store");
+        missing(Definition { inputs: Vec::new(), ..whole() }, "input");
+        for name in ["x", "y", "i", "state", "", "1st", "a b", "a;"] {
+            let refused = whole().input::<u8>(name).define();
+            assert!(matches!(&refused, Err(DefinitionError::Name { name: told, .. }) if told == name), "{refused:?}");
+        }
+        let many = ["a", "b", "c", "d"].into_iter().fold(whole(), |definition, name| definition.input::<u8>(name));
+        assert!(matches!(many.define(), Err(DefinitionError::TooManyArrays { count: 5, most: 4, .. })));
+        let wide = Definition { state: CudaType { name: String::from("wide"), bytes: 33 }, ..whole() };
+        assert!(matches!(wide.define(), Err(DefinitionError::Bytes { bytes: 33, .. })));
+    }
+
+    #[test]
+    fn a_message_of_the_compiler_speaks_of_the_lines_of_the_text() {
+        let text = sums().text();
+        assert!(
+            text.contains("#line 1 \"the loading of 'u32 sum of u8, published as u32, stored as u32'\"\nreturn"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! Scans that a user defines, over slices on the CPU device: every one against the loop that it stands for. Kernels of a
+//! definition are compiled when it is run for the first time; without a C++ compiler the tests print that they skipped, and
+//! fail if LOOKBACK_REQUIRE_THREAD_SANITIZER is 1, which asks for one.
+#![cfg(all(feature = "cpu", feature = "lab"))]
+
+use bytemuck::{Pod, Zeroable};
+use lookback::element::{Defined, Definition, ElementType, Operator};
+use lookback::lab::cpu_device::CpuSettings;
+use lookback::lab::cpu_kernels::NoKernel;
+use lookback::lab::device::DeviceError;
+use lookback::lab::host_compiler::HostCompilerError;
+use lookback::lab::host_scanner::HostScanner;
+use lookback::strategy::{CallError, ConfigError, ScanConfig, Strategy};
+use proptest::prelude::*;
+
+/// Those that scan tiles of several arrays.
+const STRATEGIES: [Strategy; 6] = {
+    use Strategy::{Chained, Lookahead, Lookback, OneWave, ReduceThenScan, SingleBlock};
+    [Lookahead, Lookback, OneWave, SingleBlock, ReduceThenScan, Chained]
+};
+
+/// Every access is looked at, and tiles are small, so that there are many.
+fn scanner(strategy: Strategy, vt: u32) -> HostScanner {
+    let config = ScanConfig { vt, block_threads: 64, ..ScanConfig::default() };
+    HostScanner::new(CpuSettings { check_bounds: true, ..CpuSettings::default() })
+        .with_strategy(strategy)
+        .with_config(config)
+}
+
+/// Whether the scan was made; not where there is no compiler.
+fn is_made(result: Result<(), DeviceError>) -> bool {
+    match result {
+        Ok(()) => true,
+        Err(DeviceError::NoKernel(NoKernel::Compiler(
+            error @ (HostCompilerError::NoCompiler { .. } | HostCompilerError::NotAble { .. }),
+        ))) => {
+            assert!(std::env::var("LOOKBACK_REQUIRE_THREAD_SANITIZER").as_deref() != Ok("1"), "{error}");
+            println!("skipped: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// x -> factor · x + addend, modulo 2^32: does not commute, and every mistake shows.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+struct Map {
+    factor: u32,
+    addend: u32,
+}
+
+impl Map {
+    const IDENTITY: Self = Self { factor: 1, addend: 0 };
+
+    fn then(self, next: Self) -> Self {
+        Self {
+            factor: self.factor.wrapping_mul(next.factor),
+            addend: next.factor.wrapping_mul(self.addend).wrapping_add(next.addend),
+        }
+    }
+}
+
+/// Arrays of two widths in, of two widths out, and a state that knows its place.
+fn maps() -> Defined {
+    Definition::new::<Map>("maps", "map")
+        .declare("struct map { u32 factor; u32 addend; };")
+        .identity("{1, 0}")
+        .combine("return {left.factor * right.factor, right.factor * left.addend + right.addend};")
+        .input::<u8>("a")
+        .input::<u32>("b")
+        .load("return {2u * a + 1, b + static_cast<u32>(i)};")
+        .output::<u32>("addend")
+        .output::<u16>("factor")
+        .store("addend = state.addend;\nfactor = static_cast<u16>(state.factor ^ i);")
+        .define()
+        .expect("a definition")
+}
+
+/// What the loop over `maps` gives; `begins` says of an element, in the direction of the scan, whether a segment begins.
+struct Reference {
+    addends: Vec<u32>,
+    factors: Vec<u16>,
+    last: Map,
+}
+
+fn reference(
+    a: &[u8],
+    b: &[u32],
+    is_exclusive: bool,
+    is_reversed: bool,
+    initial: Map,
+    begins: impl Fn(usize) -> bool,
+) -> Reference {
+    let n = b.len();
+    let (mut addends, mut factors) = (vec![0; n], vec![0; n]);
+    let (mut state, mut last) = (initial, initial);
+    for index in 0..n {
+        let place = if is_reversed { n - 1 - index } else { index };
+        if begins(place) {
+            state = Map::IDENTITY;
+        }
+        let item = Map {
+            factor: 2 * u32::from(a.get(place).copied().unwrap_or(0)) + 1,
+            addend: b[place].wrapping_add(place as u32),
+        };
+        let before = state;
+        state = state.then(item);
+        last = if is_exclusive { before } else { state };
+        addends[place] = last.addend;
+        factors[place] = (last.factor ^ place as u32) as u16;
+    }
+    Reference { addends, factors, last }
+}
+
+fn arrays(n: usize, seed: u64) -> (Vec<u8>, Vec<u32>) {
+    let word = |i: usize| (i as u64 + 1).wrapping_mul(seed | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
+    ((0..n).map(|i| word(i) as u8).collect(), (0..n).map(|i| (word(i) >> 8) as u32).collect())
+}
+
+#[test]
+fn a_recurrence_is_the_loop_in_every_strategy() {
+    let recurrence = Definition::linear_recurrence::<f32>().define().expect("a definition");
+    // Halves and small whole numbers: every step is exact.
+    let a: Vec<f32> = (0..3000).map(|i| [0.5, -0.5, 1.0, 0.0][i * i % 7 % 4]).collect();
+    let b: Vec<f32> = (0..3000).map(|i| (i % 5) as f32 - 2.0).collect();
+    for strategy in STRATEGIES {
+        let mut h = vec![f32::NAN; 3000];
+        let run = scanner(strategy, 4)
+            .run(recurrence)
+            .input(&a)
+            .input(&b)
+            .output(&mut h)
+            .initial(&[0.0_f32, 8.0])
+            .inclusive();
+        if !is_made(run) {
+            return;
+        }
+        let mut state = 8.0_f32;
+        for i in 0..3000 {
+            state = a[i] * state + b[i];
+            assert!((h[i] - state).abs() <= 1e-3, "{strategy}: {} for {state} at {i}", h[i]);
+        }
+    }
+}
+
+#[test]
+fn chunks_go_on_where_the_last_one_ended() {
+    let (a, b) = arrays(2500, 7);
+    let expected = reference(&a, &b, false, false, Map::IDENTITY, |_| false);
+    let mut state = Map::IDENTITY;
+    let (mut addends, mut factors) = (Vec::new(), Vec::new());
+    for (a, b) in a.chunks(700).zip(b.chunks(700)) {
+        let (mut some_addends, mut some_factors) = (vec![0_u32; a.len()], vec![0_u16; a.len()]);
+        let before = state;
+        // The load knows the place, which begins anew in each chunk.
+        let shifted: Vec<u32> = b.iter().map(|b| b.wrapping_add(addends.len() as u32)).collect();
+        let run = scanner(Strategy::Lookback, 8)
+            .run(maps())
+            .input(a)
+            .input(&shifted)
+            .output(&mut some_addends)
+            .output(&mut some_factors)
+            .initial_from(&before)
+            .final_state(&mut state)
+            .inclusive();
+        if !is_made(run) {
+            return;
+        }
+        addends.extend(some_addends);
+        factors.extend(some_factors);
+    }
+    assert_eq!((addends, state), (expected.addends, expected.last));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_says_which() {
+    let (a, b) = arrays(100, 1);
+    let (mut addends, mut factors) = (vec![0_u32; 100], vec![0_u16; 100]);
+    let mut scanner = scanner(Strategy::Lookback, 4);
+    let mut refused = |run: Result<(), DeviceError>, is_right: fn(&CallError) -> bool| match run {
+        Err(DeviceError::Config(ConfigError::Call(error))) => assert!(is_right(&error), "{error}"),
+        other => panic!("{other:?}"),
+    };
+    let run = scanner.run(maps()).input(&a).output(&mut addends).output(&mut factors).inclusive();
+    refused(run, |error| matches!(error, CallError::Count { verb: "loads", defined: 2, given: 1, .. }));
+    let run = scanner.run(maps()).input(&b).input(&b).output(&mut addends).output(&mut factors).inclusive();
+    refused(run, |error| matches!(error, CallError::ElementBytes { array, defined: 1, given: 4, .. } if array == "a"));
+    let run = scanner.run(maps()).input(&a[1..]).input(&b).output(&mut addends).output(&mut factors).inclusive();
+    refused(run, |error| matches!(error, CallError::Length { elements: 99, n: 100, .. }));
+    let run = scanner.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors).rows(7).inclusive();
+    refused(run, |error| matches!(error, CallError::Columns { columns: 7, .. }));
+    let run = scanner.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors).rows(0).inclusive();
+    refused(run, |error| matches!(error, CallError::Columns { columns: 0, .. }));
+    let run =
+        scanner.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors).initial(&1_u8).inclusive();
+    refused(run, |error| matches!(error, CallError::StateBytes { defined: 8, given: 1, .. }));
+    let run = scanner
+        .run(maps())
+        .input(&a)
+        .input(&b)
+        .output(&mut addends)
+        .output(&mut factors)
+        .rows(10)
+        .by_key(&a)
+        .inclusive();
+    refused(run, |error| matches!(error, CallError::SegmentsTwice(_)));
+    let mut untiled = HostScanner::default().with_strategy(Strategy::Naive);
+    let run = untiled.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors).inclusive();
+    assert!(matches!(run, Err(DeviceError::Config(ConfigError::TakesNoArrays { .. }))), "{run:?}");
+    scanner
+        .run(maps())
+        .input::<u8>(&[])
+        .input::<u32>(&[])
+        .output::<u32>(&mut [])
+        .output::<u16>(&mut [])
+        .inclusive()
+        .expect("nothing");
+}
+
+#[test]
+fn the_compiler_speaks_of_the_lines_of_the_text() {
+    let wrong = Definition::new::<u32>("wrong sum", "u32")
+        .identity("0")
+        .combine("u32 sum = left;\nsum += no_such_name;\nreturn sum;")
+        .input::<u32>("x")
+        .load("return x;")
+        .output::<u32>("y")
+        .store("y = state;")
+        .define()
+        .expect("a definition");
+    match scanner(Strategy::Lookback, 4).run(wrong).input(&[1_u32]).output(&mut [0_u32]).inclusive() {
+        Err(DeviceError::NoKernel(NoKernel::Compiler(HostCompilerError::Compile { output, .. }))) => {
+            assert!(output.contains("the combining of 'wrong sum':2"), "{output}");
+        }
+        other => assert!(!is_made(other), "it compiles"),
+    }
+}
+
+/// What tells segments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Telling {
+    Nothing,
+    Rows(usize),
+    Keys,
+    Flags,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_arrays_in_any_direction_in_any_segments_are_scanned_as_by_the_loop(
+        n in prop::sample::select(vec![1_usize, 2, 31, 33, 255, 256, 257, 1023, 1024, 1026, 3000]),
+        offsets in prop::array::uniform4(0_usize..17),
+        vt in prop::sample::select(vec![1_u32, 3, 4, 8]),
+        strategy in prop::sample::select(STRATEGIES.to_vec()),
+        telling in prop::sample::select(vec![
+            Telling::Nothing, Telling::Rows(1), Telling::Rows(3), Telling::Rows(100), Telling::Keys, Telling::Flags,
+        ]),
+        is_reversed: bool,
+        is_exclusive: bool,
+        has_initial: bool,
+        seed: u64,
+    ) {
+        let n = match telling {
+            Telling::Rows(columns) => n.next_multiple_of(columns),
+            _ => n,
+        };
+        let (a, b) = arrays(n + 17, seed);
+        let (a, b) = (&a[offsets[0]..][..n], &b[offsets[1]..][..n]);
+        let keys: Vec<u16> = (0..n).map(|i| (i / 5 % 3 + i / 61) as u16).collect();
+        let flags: Vec<u8> = (0..n).map(|i| u8::from(i % 37 == 5) * 3).collect();
+        let begins = |place: usize| match telling {
+            Telling::Nothing => false,
+            Telling::Rows(columns) => (place + usize::from(is_reversed)).is_multiple_of(columns),
+            Telling::Keys if is_reversed => place + 1 == n || keys[place] != keys[place + 1],
+            Telling::Keys => place == 0 || keys[place] != keys[place - 1],
+            Telling::Flags => flags[place] != 0,
+        };
+        let initial = if has_initial { Map { factor: 3, addend: 5 } } else { Map::IDENTITY };
+        let expected = reference(a, b, is_exclusive, is_reversed, initial, begins);
+        let (mut addends, mut factors) = (vec![7_u32; n + 17], vec![7_u16; n + 17]);
+        let mut last = Map { factor: 99, addend: 99 };
+        let mut scanner = scanner(strategy, vt);
+        // The last one of an exclusive scan is not there.
+        let readable = if is_exclusive && !is_reversed && telling == Telling::Nothing { n - 1 } else { n };
+        let mut run = scanner
+            .run(maps())
+            .input(&a[..readable])
+            .input(b)
+            .output(&mut addends[offsets[2]..][..n])
+            .output(&mut factors[offsets[3]..][..n])
+            .final_state(&mut last);
+        run = match telling {
+            Telling::Nothing => run,
+            Telling::Rows(columns) => run.rows(columns),
+            Telling::Keys => run.by_key(&keys),
+            Telling::Flags => run.head_flags(&flags),
+        };
+        if is_reversed {
+            run = run.reversed();
+        }
+        if has_initial {
+            run = run.initial(&initial);
+        }
+        let made = if is_exclusive { run.exclusive() } else { run.inclusive() };
+        if is_made(made) {
+            prop_assert_eq!(&addends[offsets[2]..][..n], &expected.addends[..]);
+            prop_assert_eq!(&factors[offsets[3]..][..n], &expected.factors[..]);
+            prop_assert_eq!(last, expected.last);
+        }
+    }
+
+    #[test]
+    fn operators_of_the_table_run_in_reverse_and_by_rows(
+        rows in 1_usize..40,
+        columns in prop::sample::select(vec![1_usize, 2, 7, 32, 100]),
+        is_reversed: bool,
+        seed: u64,
+    ) {
+        let sums = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::U32).expect("numbers");
+        let (bytes, _) = arrays(rows * columns, seed);
+        let mut sum_of = vec![0_u32; bytes.len()];
+        let mut scanner = scanner(Strategy::Lookahead, 16);
+        let mut run = scanner.run(sums.define().expect("a definition")).input(&bytes).output(&mut sum_of).rows(columns);
+        if is_reversed {
+            run = run.reversed();
+        }
+        if is_made(run.inclusive()) {
+            for (sums, bytes) in sum_of.chunks(columns).zip(bytes.chunks(columns)) {
+                for place in 0..columns {
+                    let range = if is_reversed { place..columns } else { 0..place + 1 };
+                    prop_assert_eq!(sums[place], bytes[range].iter().map(|&byte| u32::from(byte)).sum::<u32>());
+                }
+            }
+        }
+    }
+}
