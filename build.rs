@@ -214,7 +214,8 @@ mod instances {
 
     macro_rules! elements {
         ({} integers { $($(#[$_i:meta])* $integer:ident = $integer_name:literal, $type:ident, $integer_cuda:literal;)* }
-            floats { $($(#[$_f:meta])* $float:ident = $float_name:literal, $_ft:ident, $float_cuda:literal;)* } own $own:tt) => {
+            floats { $($(#[$_f:meta])* $float:ident = $float_name:literal, $_ft:ident, $float_cuda:literal;)* }
+            halves $halves:tt own $own:tt) => {
             /// Variant, type in CUDA, whether it is signed.
             const INTEGERS: &[(&str, &str, bool)] = &[$((stringify!($integer), $integer_cuda, $type::MIN != 0)),*];
             /// Names of the types of numbers, and the type in CUDA of those that are floats.

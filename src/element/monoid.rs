@@ -125,7 +125,7 @@ macro_rules! number_monoids {
     ({}
         integers { $($(#[$_i:meta])* $_integer:ident = $_in:literal, $integer:ident, $_ic:literal;)* }
         floats { $($(#[$_f:meta])* $_float:ident = $_fn:literal, $float:ident, $_fc:literal;)* }
-        own $_own:tt
+        halves $_halves:tt own $_own:tt
     ) => {
         integer_monoids!($($integer)*);
         float_monoids!($($float)*);
@@ -234,7 +234,7 @@ macro_rules! visit_number {
     ({ $instance:ident, $visitor:ident, $monoid:ident }
         integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_type:ident, $_ic:literal;)* }
         floats { $($(#[$_f:meta])* $float:ident = $_fn:literal, $float_type:ident, $_fc:literal;)* }
-        own $_own:tt
+        halves $_halves:tt own $_own:tt
     ) => {
         match $instance.element() {
             $(ElementType::$integer => $visitor.visit::<$monoid<$integer_type>>(),)*
@@ -247,7 +247,7 @@ macro_rules! visit_number {
 macro_rules! visit_integer {
     ({ $instance:ident, $visitor:ident, $monoid:ident }
         integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_type:ident, $_ic:literal;)* }
-        floats $_floats:tt own $_own:tt
+        floats $_floats:tt halves $_halves:tt own $_own:tt
     ) => {
         match $instance.element() {
             $(ElementType::$integer => $visitor.visit::<$monoid<$integer_type>>(),)*
