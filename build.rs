@@ -241,13 +241,22 @@ mod instances {
     }
     operators!(combinations {});
 
+    macro_rules! on_demand {
+        (types { $($element:ident)* } operators { $($operator:ident)* }) => {
+            const TYPES_ON_DEMAND: &[&str] = &[$(stringify!($element)),*];
+            const OPERATORS_ON_DEMAND: &[&str] = &[$(stringify!($operator)),*];
+        };
+    }
+    compiled_on_demand!(on_demand);
+
     macro_rules! pairs {
         ($($element:ident $operator:ident),*) => { &[$((stringify!($element), stringify!($operator))),*] };
     }
     /// Variants of element types and operators.
     pub const WITH_MUTANTS: &[(&str, &str)] = with_mutants!(pairs);
 
-    /// The pairs that `Instance::canonical` leaves: variants of element type and operator, and the operator in CUDA.
+    /// The pairs that `Instance::canonical` leaves, without those on demand: variants of element type and operator, and the
+    /// operator in CUDA.
     pub fn compiled() -> Vec<(&'static str, &'static str, String)> {
         let mut all = Vec::new();
         for &(operator, cuda, is_of_integers, ignores_signs) in OPERATORS {
@@ -258,6 +267,9 @@ mod instances {
                 elements.map(|(element, text)| (element, operator, format!("::lookback::operators::{cuda}<{text}>"))),
             );
         }
+        all.retain(|(element, operator, _)| {
+            !TYPES_ON_DEMAND.contains(element) && !OPERATORS_ON_DEMAND.contains(operator)
+        });
         all.extend(
             OWN.iter().map(|&(operator, element, cuda)| (element, operator, format!("::lookback::operators::{cuda}"))),
         );

@@ -141,6 +141,17 @@ struct no_inverse {
   DEVICE static T without(T total, T) { return total; }
 };
 
+// Integers wrap, as they do in a sum.
+template <class T>
+struct product : no_inverse<T> {
+  static constexpr bool is_commutative = true;
+  DEVICE static T identity() { return T(1); }
+  DEVICE static T combine(T a, T b) {
+    using wrapping = typename number<T>::wrapping;
+    return static_cast<T>(static_cast<wrapping>(a) * static_cast<wrapping>(b));
+  }
+};
+
 template <class T>
 struct minimum : no_inverse<T> {
   static constexpr bool is_commutative = true;

@@ -132,18 +132,22 @@ fn halves_are_summed_in_floats<H: Half>(strategy: Strategy, n: usize, (from, to)
     let input: Vec<H> = small_halves(n + from, seed);
     let input = &input[from..];
     let expected = sums_of_halves(input);
+    let same = |found: &[H], wanted: &[H]| {
+        let differs = found.iter().zip(wanted).position(|(found, wanted)| found != wanted);
+        assert_eq!((differs.map(|at| (at, found[at], wanted[at])), found.len()), (None, n), "{strategy} of {n}");
+    };
     let mut output = vec![H::of(0.5); n + to + 1];
     let mut scanner = scanner().with_strategy(strategy).with_config(small(8));
     if !is_made(test, scanner.inclusive(Operator::Sum, input, &mut output[to..to + n])) {
         return false;
     }
-    assert_eq!(output[to..to + n], expected, "{strategy} of {n}");
+    same(&output[to..to + n], &expected);
     is_made(test, scanner.exclusive(Operator::Sum, input, &mut output[to..]));
-    assert_eq!(output[to + 1..], expected, "{strategy} of {n}");
+    same(&output[to + 1..], &expected);
     assert_eq!(output[to], H::of(0.0));
     let mut data = input.to_vec();
     is_made(test, scanner.in_place(Operator::Sum, Mode::Inclusive, &mut data));
-    assert_eq!(data, expected, "{strategy} of {n}, in place");
+    same(&data, &expected);
     true
 }
 
@@ -222,12 +226,14 @@ fn the_least_and_the_largest_of_halves_begin_with_infinity() {
 /// What an operator makes of two integers, in a type that has room for it.
 fn of_integers(operator: Operator, left: i64, right: i64) -> i64 {
     match operator {
+        Operator::Product => left * right,
         Operator::Min => left.min(right),
         Operator::Max => left.max(right),
         Operator::And => left & right,
         Operator::Or => left | right,
         Operator::Xor => left ^ right,
-        _ => left + right,
+        Operator::Sum => left + right,
+        other => panic!("{other} is not of numbers"),
     }
 }
 
@@ -237,15 +243,49 @@ macro_rules! narrow_signed_integers_are_scanned {
         let input: Vec<$type> = (0..$n).map(value).collect();
         let mut output = vec![0; $n];
         let mut scanner = scanner().with_strategy($strategy).with_config(small($vt));
-        scanner.inclusive($operator, &input, &mut output).expect("a scan");
-        let mut prefix = input[0];
-        for i in 0..$n {
-            if i > 0 {
-                prefix = of_integers($operator, prefix.into(), input[i].into()) as $type;
+        if is_made("narrow_signed_integers_are_scanned", scanner.inclusive($operator, &input, &mut output)) {
+            let mut prefix = input[0];
+            for i in 0..$n {
+                if i > 0 {
+                    prefix = of_integers($operator, prefix.into(), input[i].into()) as $type;
+                }
+                assert_eq!(output[i], prefix, "{} of {} at {i} of {}", $operator, stringify!($type), $n);
             }
-            assert_eq!(output[i], prefix, "{} of {} at {i} of {}", $operator, stringify!($type), $n);
         }
     }};
+}
+
+/// Kernels that the build left out, too, are those of every strategy.
+#[test]
+fn products_are_right_by_every_strategy() {
+    let test = "products_are_right_by_every_strategy";
+    // Odd numbers: no product is 0.
+    let odd: Vec<u64> = (0..3000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).collect();
+    let expected: Vec<u64> = odd
+        .iter()
+        .scan(1_u64, |product, &factor| {
+            *product = product.wrapping_mul(factor);
+            Some(*product)
+        })
+        .collect();
+    for &strategy in Strategy::ALL {
+        let mut scanner = scanner().with_strategy(strategy).with_config(small(2));
+        let mut products = vec![0; odd.len()];
+        if !is_made(test, scanner.exclusive(Operator::Product, &odd, &mut products)) {
+            return;
+        }
+        assert_eq!((products[0], &products[1..]), (1, &expected[..2999]), "{strategy}");
+    }
+    // Their neighbours' products are 1/2, 1 and 2, of either sign.
+    let factors: Vec<f32> = (0..3000).map(|i| [2.0, 0.5, -1.0, -0.5, 2.0][i % 5]).collect();
+    let (mut floats, mut doubles) = (vec![0_f32; 3000], vec![0_f64; 3000]);
+    is_made(test, scanner().inclusive(Operator::Product, &factors, &mut floats));
+    is_made(test, scanner().inclusive(Operator::Product, &factors, &mut doubles));
+    let mut product = 1.0;
+    for (i, factor) in factors.iter().enumerate() {
+        product *= factor;
+        assert_eq!((floats[i], doubles[i]), (product, f64::from(product)), "at {i}");
+    }
 }
 
 #[test]

@@ -156,7 +156,7 @@ element_types!(define_element_types {});
 
 /// How the numbers of an input are distributed: what lets a fault show. Numbered as in `cuda/measure.cu`.
 ///
-/// Full-range random minima reach their last value within a few elements and would hide every later fault,
+/// A product of random integers is soon 0, and one of random floats 0 or infinite. Full-range random minima reach their last value within a few elements and would hide every later fault,
 /// so those of `min` and `max` keep widening their range, and bits of `and` and `or` go one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -174,6 +174,9 @@ pub enum Distribution {
     /// No operator's. Whole numbers from -4 to 4 without 0. Their partial sums stay below 2^24 for any n that fits a
     /// GPU, so a sum of floats is exact in every order, and a lost or doubled tile cannot hide in a rounding bound.
     Walk = 5,
+    /// Odd integers, each of which has an inverse, so that no product forgets what was in it. Floats are powers of two of
+    /// either sign such that the product of any neighbours is one from 2^-31 to 2^31: it is exact in every order.
+    Factors = 6,
 }
 
 macro_rules! define_operators {
@@ -258,6 +261,19 @@ impl Operator {
 macro_rules! pairs {
     ($($element:ident $operator:ident),*) => { &[$((ElementType::$element, Operator::$operator)),*] };
 }
+macro_rules! on_demand {
+    (types { $($element:ident)* } operators { $($operator:ident)* }) => {
+        impl Instance {
+            /// Whether the build has its kernels for the CPU device, which compiles others when they are asked for.
+            pub fn is_built_in(self) -> bool {
+                let Self { element, operator } = self.canonical();
+                !matches!(element, $(ElementType::$element)|*) && !matches!(operator, $(Operator::$operator)|*)
+            }
+        }
+    };
+}
+compiled_on_demand!(on_demand);
+
 /// Instances whose kernels are compiled for the CPU device with mutants.
 pub const OPERATORS_WITH_MUTANTS: &[(ElementType, Operator)] = with_mutants!(pairs);
 
@@ -310,9 +326,11 @@ impl Instance {
         self.operator
     }
 
-    /// Whether results are rounded, so that they are compared within a bound.
+    /// Whether results are rounded, so that they are compared within a bound. Products of floats are not: those that are
+    /// exact in every order alone are verified ([`Instance::ambiguity`]).
     pub const fn is_rounded(self) -> bool {
-        self.element.is_float() && self.operator.is_arithmetic()
+        let is_exact = matches!(self.operator.input(), Distribution::Factors);
+        self.element.is_float() && self.operator.is_arithmetic() && !is_exact
     }
 
     /// Whether what was added last can be taken off again: integer sums, which wrap.

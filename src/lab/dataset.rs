@@ -275,6 +275,20 @@ fn fill_numbers(element: ElementType, distribution: Distribution, random: &mut P
         (Distribution::SparseZeros | Distribution::SparseOnes, _) => {
             fill_sparse_bits(distribution == Distribution::SparseZeros, element, random, bytes);
         }
+        (Distribution::Factors, Some(float)) => {
+            let mut exponent = 0;
+            for chunk in bytes.chunks_exact_mut(element.bytes()) {
+                let drawn = random.next_u64();
+                let next = (drawn & 31) as i32;
+                let sign = if drawn >> 63 == 0 { 1.0 } else { -1.0 };
+                (float.write)(sign * 2f64.powi(next - exponent), chunk);
+                exponent = next;
+            }
+        }
+        (Distribution::Factors, None) => {
+            random.fill_bytes(bytes);
+            bytes.iter_mut().step_by(element.bytes()).for_each(|byte| *byte |= 1);
+        }
         // `Walk` is no operator's.
         (Distribution::Uniform | Distribution::Walk, Some(float)) => {
             for chunk in bytes.chunks_exact_mut(element.bytes()) {
@@ -361,6 +375,19 @@ mod tests {
             let bytes = instance.element().bytes();
             let last = &prefixes[prefixes.len() - bytes..];
             assert!(prefixes[prefixes.len() / 4..].chunks_exact(bytes).any(|prefix| prefix != last), "{instance}");
+        }
+    }
+
+    #[test]
+    fn random_products_of_floats_are_exact_in_every_order() {
+        for element in [ElementType::F32, ElementType::F64] {
+            let instance = Instance::new(element, Operator::Product).unwrap();
+            let Dataset { input, reference, .. } = Dataset::random(instance, 100_000, 9);
+            assert_eq!(instance.ambiguity(&input), None, "{element}");
+            assert!(matches!(reference, Reference::Exact(_)));
+            let with_zero = [input, vec![0; element.bytes()]].concat();
+            let refused = Dataset::from_bytes(instance, with_zero, String::new());
+            assert!(matches!(refused, Err(NoScan::NotAssociative(_))), "{element}");
         }
     }
 
