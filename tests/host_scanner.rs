@@ -343,7 +343,7 @@ proptest! {
     fn operators_of_narrow_signed_integers_know_their_sign(
         n in prop::sample::select(vec![1_usize, 2, 31, 33, 255, 256, 257, 1023, 1025, 3000]),
         vt in prop::sample::select(vec![1_u32, 2, 4, 8, 16]),
-        strategy in prop::sample::select(vec![Strategy::Lookahead, Strategy::Lookback, Strategy::ReduceThenScan]),
+        strategy in prop::sample::select(vec![Strategy::Lookahead, Strategy::Lookback]),
         operator in prop::sample::select(Operator::OF_NUMBERS),
         seed: u32,
     ) {

@@ -267,6 +267,60 @@ mod tests {
     }
 
     #[test]
+    fn halves_are_scanned_in_f32() {
+        use ElementType::{BF16, F16, F32, F64, U8, U32};
+        let of = Problem::accumulating;
+        for (input, output) in [(F16, F16), (BF16, BF16), (F16, BF16), (F32, F16), (F64, BF16), (U8, F16)] {
+            let sum = instance(F32, Operator::Sum);
+            assert_eq!(of(Operator::Sum, input, output), Problem::converting(sum, input, F32, output));
+            assert_eq!(of(Operator::Sum, input, output).unwrap().published(), F32, "{input} to {output}");
+        }
+        let sums = of(Operator::Sum, F16, F16).unwrap();
+        assert_eq!((sums.tuned_as().element(), sums.access_bytes(), sums.is_plain()), (F32, 2, false));
+        assert_eq!(of(Operator::Sum, F16, F64).unwrap().state(), F64);
+        assert!(matches!(of(Operator::Sum, F16, U32), Err(NoSuchProblem::FloatToInteger { .. })));
+        assert!(matches!(of(Operator::Xor, F16, F16), Err(NoSuchProblem::NoSuchInstance(_))));
+        // No scan is in halves, nor is a spine.
+        for &half in ElementType::HALVES {
+            let refused = Instance::new(half, Operator::Sum).unwrap_err();
+            assert!(refused.to_string().contains("scanned in f32"), "{refused}");
+            let of_spine = Problem::converting(instance(F32, Operator::Sum), F32, half, F32);
+            assert_eq!(of_spine, Err(NoSuchProblem::NoSuchInstance(refused)));
+            let float = half.float().unwrap();
+            for value in [1.0 + 2.0 * float.unit_roundoff, float.largest, f64::NEG_INFINITY] {
+                let mut bytes = vec![0; half.bytes()];
+                (float.write)(value, &mut bytes);
+                assert_eq!((float.read)(&bytes), value, "{half}");
+            }
+            assert_eq!(2.0 * float.unit_roundoff, 2_f64.powi(1 - float.digits as i32), "{half}");
+        }
+    }
+
+    #[test]
+    fn where_the_array_ends_stands_the_identity_if_the_input_has_it() {
+        use ElementType::{F16, F32, F64, I8, I32, U8, U32};
+        let of = Problem::accumulating;
+        for (operator, input, output) in [
+            (Operator::Min, F16, F64),
+            (Operator::Max, F64, F16),
+            (Operator::Product, U8, U32),
+            (Operator::Product, U8, F16),
+            // -1 is all bits.
+            (Operator::And, I8, U32),
+            (Operator::Min, I8, U32),
+            (Operator::Max, U8, U32),
+        ] {
+            assert!(of(operator, input, output).is_ok(), "{operator} of {input} in {output}");
+        }
+        for (operator, input, output) in
+            [(Operator::Max, I8, I32), (Operator::And, U8, U32), (Operator::Min, U8, U32), (Operator::Max, U8, F32)]
+        {
+            let refused = Err(NoSuchProblem::NoIdentity { instance: instance(output, operator), other: input });
+            assert_eq!(of(operator, input, output), refused);
+        }
+    }
+
+    #[test]
     fn types_that_no_kernel_could_convert_are_refused() {
         use ElementType::{AffineMap, F32, F64, I32, U8, U16, U32};
         let sum = instance(U32, Operator::Sum);
