@@ -61,8 +61,7 @@ macro_rules! define_element_types {
             /// The types of numbers that operators are defined on, without those that serve tests.
             pub const NUMBERS: &'static [Self] = &[$(Self::$integer,)* $(Self::$float,)*];
 
-            /// Floats of two bytes, which arrays hold and no operator is defined on: [`Problem::accumulating`] scans them in
-            /// f32.
+            /// Floats of two bytes, which arrays hold and no operator is defined on: scanners scan them in f32.
             pub const HALVES: &'static [Self] = &[$(Self::$half,)*];
 
             /// The types that operators are defined on.

@@ -3,7 +3,8 @@
 //! A reference is computed once, by one pass from front to back, in the definition of `crate::element::monoid`.
 //! Integers and the monoids of the tests have one right answer. A sum of floats has as many as there are
 //! ways to set the parentheses, so its reference is a more precise sum (f64 for f32, a double-double for
-//! f64) together with the sum of |x| that the error bound of `crate::lab::verify` grows with.
+//! f64) together with the sum of |x| that the error bound of `crate::lab::verify` grows with. A product of floats
+//! has one right answer where it is exact in every order, and no other array is taken.
 
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Distribution, ElementType, Instance, Operator};
@@ -103,7 +104,8 @@ impl Dataset {
     /// `n` elements drawn from a generator seeded with `seed`: the same on every machine.
     ///
     /// The distribution serves to find faults. Sums are of full-range integers, or of floats from -0.5 to
-    /// 1.5, whose prefix grows so that a lost tile stands out against the rounding bound. Minima and
+    /// 1.5, whose prefix grows so that a lost tile stands out against the rounding bound. Products are of odd integers,
+    /// or of powers of two that leave the prefix in range. Minima and
     /// maxima keep falling and rising over the array, and bits of `and` and `or` go one at a time, because
     /// the plain random array reaches its final prefix within a few elements and hides any later fault.
     pub fn random(instance: Instance, n: u64, seed: u64) -> Self {
