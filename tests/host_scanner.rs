@@ -153,15 +153,13 @@ fn halves_are_summed_in_floats<H: Half>(strategy: Strategy, n: usize, (from, to)
 
 #[test]
 fn halves_are_summed_in_floats_and_rounded_once() {
-    use Strategy::{Lookahead, Lookback, ReduceThenScan, SingleBlock};
-    for strategy in [Lookback, Lookahead, ReduceThenScan, SingleBlock] {
+    // A kernel of its own each, which the compiler takes seconds for.
+    for strategy in [Strategy::Lookback, Strategy::Lookahead, Strategy::SingleBlock] {
         if !halves_are_summed_in_floats::<f16>(strategy, 5000, (3, 2), 0) {
             return;
         }
     }
-    for strategy in [Lookback, Lookahead] {
-        halves_are_summed_in_floats::<bf16>(strategy, 5000, (1, 6), 7);
-    }
+    halves_are_summed_in_floats::<bf16>(Strategy::Lookback, 5000, (1, 6), 7);
     // Sums in the halves themselves would stand still.
     let input: Vec<f16> = small_halves(5000, 0);
     let stalled = input.iter().fold(f16::ZERO, |sum, item| f16::from_f32(sum.to_f32() + item.to_f32()));
@@ -238,11 +236,11 @@ fn of_integers(operator: Operator, left: i64, right: i64) -> i64 {
 }
 
 macro_rules! narrow_signed_integers_are_scanned {
-    ($type:ident, $operator:expr, $strategy:expr, $vt:expr, $n:expr, $seed:expr) => {{
+    ($type:ident, $operator:expr, $vt:expr, $n:expr, $seed:expr) => {{
         let value = |i: usize| (i as u32).wrapping_mul(2_654_435_761).wrapping_add($seed).rotate_right(11) as $type;
         let input: Vec<$type> = (0..$n).map(value).collect();
         let mut output = vec![0; $n];
-        let mut scanner = scanner().with_strategy($strategy).with_config(small($vt));
+        let mut scanner = scanner().with_strategy(Strategy::Lookback).with_config(small($vt));
         if is_made("narrow_signed_integers_are_scanned", scanner.inclusive($operator, &input, &mut output)) {
             let mut prefix = input[0];
             for i in 0..$n {
@@ -255,10 +253,10 @@ macro_rules! narrow_signed_integers_are_scanned {
     }};
 }
 
-/// Kernels that the build left out, too, are those of every strategy.
+/// Of kernels that the build left out, those of strategies that differ most.
 #[test]
-fn products_are_right_by_every_strategy() {
-    let test = "products_are_right_by_every_strategy";
+fn products_wrap_in_integers_and_keep_their_powers_of_two_in_floats() {
+    let test = "products_wrap_in_integers_and_keep_their_powers_of_two_in_floats";
     // Odd numbers: no product is 0.
     let odd: Vec<u64> = (0..3000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).collect();
     let expected: Vec<u64> = odd
@@ -268,7 +266,7 @@ fn products_are_right_by_every_strategy() {
             Some(*product)
         })
         .collect();
-    for &strategy in Strategy::ALL {
+    for strategy in [Strategy::Lookback, Strategy::Lookahead, Strategy::ReduceThenScan, Strategy::Blelloch] {
         let mut scanner = scanner().with_strategy(strategy).with_config(small(2));
         let mut products = vec![0; odd.len()];
         if !is_made(test, scanner.exclusive(Operator::Product, &odd, &mut products)) {
@@ -279,8 +277,9 @@ fn products_are_right_by_every_strategy() {
     // Their neighbours' products are 1/2, 1 and 2, of either sign.
     let factors: Vec<f32> = (0..3000).map(|i| [2.0, 0.5, -1.0, -0.5, 2.0][i % 5]).collect();
     let (mut floats, mut doubles) = (vec![0_f32; 3000], vec![0_f64; 3000]);
-    is_made(test, scanner().inclusive(Operator::Product, &factors, &mut floats));
-    is_made(test, scanner().inclusive(Operator::Product, &factors, &mut doubles));
+    let mut scanner = scanner().with_strategy(Strategy::Lookback);
+    is_made(test, scanner.inclusive(Operator::Product, &factors, &mut floats));
+    is_made(test, scanner.inclusive(Operator::Product, &factors, &mut doubles));
     let mut product = 1.0;
     for (i, factor) in factors.iter().enumerate() {
         product *= factor;
@@ -335,7 +334,7 @@ proptest! {
         seed: u32,
     ) {
         if halves_are_summed_in_floats::<f16>(strategy, n, places, seed) {
-            halves_are_summed_in_floats::<bf16>(strategy, n, places, seed);
+            halves_are_summed_in_floats::<bf16>(Strategy::Lookback, n, places, seed);
         }
     }
 
@@ -343,11 +342,10 @@ proptest! {
     fn operators_of_narrow_signed_integers_know_their_sign(
         n in prop::sample::select(vec![1_usize, 2, 31, 33, 255, 256, 257, 1023, 1025, 3000]),
         vt in prop::sample::select(vec![1_u32, 2, 4, 8, 16]),
-        strategy in prop::sample::select(vec![Strategy::Lookahead, Strategy::Lookback]),
         operator in prop::sample::select(Operator::OF_NUMBERS),
         seed: u32,
     ) {
-        narrow_signed_integers_are_scanned!(i8, operator, strategy, vt, n, seed);
-        narrow_signed_integers_are_scanned!(i16, operator, strategy, vt, n, seed);
+        narrow_signed_integers_are_scanned!(i8, operator, vt, n, seed);
+        narrow_signed_integers_are_scanned!(i16, operator, vt, n, seed);
     }
 }
