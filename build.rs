@@ -216,7 +216,8 @@ mod instances {
 
     macro_rules! elements {
         ({} integers { $($(#[$_i:meta])* $integer:ident = $integer_name:literal, $type:ident, $integer_cuda:literal;)* }
-            floats { $($(#[$_f:meta])* $float:ident = $float_name:literal, $_ft:ident, $float_cuda:literal;)* } own $own:tt) => {
+            floats { $($(#[$_f:meta])* $float:ident = $float_name:literal, $_ft:ident, $float_cuda:literal;)* }
+            halves $halves:tt own $own:tt) => {
             /// Variant, type in CUDA, whether it is signed.
             const INTEGERS: &[(&str, &str, bool)] = &[$((stringify!($integer), $integer_cuda, $type::MIN != 0)),*];
             /// Names of the types of numbers, and the type in CUDA of those that are floats.
@@ -242,13 +243,22 @@ mod instances {
     }
     operators!(combinations {});
 
+    macro_rules! on_demand {
+        (types { $($element:ident)* } operators { $($operator:ident)* }) => {
+            const TYPES_ON_DEMAND: &[&str] = &[$(stringify!($element)),*];
+            const OPERATORS_ON_DEMAND: &[&str] = &[$(stringify!($operator)),*];
+        };
+    }
+    compiled_on_demand!(on_demand);
+
     macro_rules! pairs {
         ($($element:ident $operator:ident),*) => { &[$((stringify!($element), stringify!($operator))),*] };
     }
     /// Variants of element types and operators.
     pub const WITH_MUTANTS: &[(&str, &str)] = with_mutants!(pairs);
 
-    /// The pairs that `Instance::canonical` leaves: variants of element type and operator, and the operator in CUDA.
+    /// The pairs that `Instance::canonical` leaves, without those on demand: variants of element type and operator, and the
+    /// operator in CUDA.
     pub fn compiled() -> Vec<(&'static str, &'static str, String)> {
         let mut all = Vec::new();
         for &(operator, cuda, is_of_integers, ignores_signs) in OPERATORS {
@@ -259,6 +269,9 @@ mod instances {
                 elements.map(|(element, text)| (element, operator, format!("::lookback::operators::{cuda}<{text}>"))),
             );
         }
+        all.retain(|(element, operator, _)| {
+            !TYPES_ON_DEMAND.contains(element) && !OPERATORS_ON_DEMAND.contains(operator)
+        });
         all.extend(
             OWN.iter().map(|&(operator, element, cuda)| (element, operator, format!("::lookback::operators::{cuda}"))),
         );

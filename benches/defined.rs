@@ -9,6 +9,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result, sys};
+use half::f16;
 use lookback::cuda::{Run, Scanner, toolkit};
 use lookback::element::{Defined, Definition, ElementType, Operator};
 use lookback::strategy::{ScanConfig, Strategy};
@@ -214,6 +215,21 @@ impl Bench {
         self.report(name, n, 5 * n, time, is_right)
     }
 
+    /// Whole numbers of a walk, exact in f32, each rounded to f16 once.
+    fn halves(&mut self, name: &str, n: usize) -> Outcome<()> {
+        let x: Vec<f16> = (0..n).map(|i| f16::from_f32([1.0, -2.0, 3.0, -2.0][(i ^ i >> 9) % 4])).collect();
+        let from = self.stream.clone_htod(&x)?;
+        let mut to = self.stream.alloc_zeros::<f16>(n)?;
+        let time = self.time(|| Ok(self.scanner.inclusive(&self.stream, Operator::Sum, &from, &mut to)?))?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let mut sum = 0.0_f32;
+        let is_right = (0..n).all(|place| {
+            sum += x[place].to_f32();
+            y[place] == f16::from_f32(sum)
+        });
+        self.report(name, n, 4 * n, time, is_right)
+    }
+
     fn plain(&mut self, name: &str, n: usize) -> Outcome<()> {
         let x: Vec<i32> = (0..n).map(|i| (i * 7919 % 1009) as i32 - 300).collect();
         let from = self.stream.clone_htod(&x)?;
@@ -261,6 +277,7 @@ fn main() -> Outcome<()> {
     bench.sums_of_words("sum of i32 (as defined)", n, n, false)?;
     bench.sums_of_words("reverse sum of i32", n, n, true)?;
     bench.widening("sum of u8 in u32", n)?;
+    bench.halves("sum of f16 in f32", n)?;
     bench.recurrence("recurrence, f32", n, n, false)?;
     bench.recurrence("recurrence, f32, reverse", n, n, true)?;
     bench.recurrence("recurrence by rows of 8192", n, 8192, false)?;

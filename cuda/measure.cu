@@ -133,6 +133,7 @@ constexpr u32 RISING = 2;
 constexpr u32 SPARSE_ZEROS = 3;
 constexpr u32 SPARSE_ONES = 4;
 constexpr u32 WALK = 5;
+constexpr u32 FACTORS = 6;
 
 constexpr u64 PLATEAUS = 4096;
 
@@ -203,6 +204,14 @@ __device__ T generate(generator from, u64 index) {
       const i32 step = static_cast<i32>(bits >> 61) - 4;
       return static_cast<T>(step < 0 ? step : step + 1);
     }
+    case FACTORS:
+      if constexpr (number<T>::is_integer) {
+        return static_cast<T>(uniform<T>(bits) | 1);
+      } else {
+        // The quotient of two powers of two, so that of the product of neighbours the ends are left.
+        const u64 exponent = 1023 + (random_bits(~from.seed, index + 1) >> 59) - (random_bits(~from.seed, index) >> 59);
+        return static_cast<T>(__longlong_as_double(static_cast<i64>((bits >> 63 << 63) | exponent << 52)));
+      }
     case UNIFORM:
     default:
       return uniform<T>(bits);

@@ -33,15 +33,15 @@ struct integer_number {
   DEVICE static T minimum(T a, T b) { return b < a ? b : a; }
   DEVICE static T maximum(T a, T b) { return b > a ? b : a; }
 };
-template <class T, class Unsigned>
+template <class T, class Wrapping>
 struct unsigned_number : integer_number<T> {
-  using wrapping = Unsigned;
+  using wrapping = Wrapping;
   static constexpr T lowest = 0;
   static constexpr T highest = static_cast<T>(~T(0));
 };
-template <class T, class Unsigned>
+template <class T, class Unsigned, class Wrapping = Unsigned>
 struct signed_number : integer_number<T> {
-  using wrapping = Unsigned;
+  using wrapping = Wrapping;
   static constexpr T highest = static_cast<T>(static_cast<Unsigned>(~Unsigned(0)) >> 1);
   static constexpr T lowest = -highest - 1;
 };
@@ -86,6 +86,10 @@ template <>
 struct number<u32> : unsigned_number<u32, u32> {};
 template <>
 struct number<u64> : unsigned_number<u64, u64> {};
+template <>
+struct number<signed char> : signed_number<signed char, u8, u32> {};
+template <>
+struct number<short> : signed_number<short, u16, u32> {};
 template <>
 struct number<int> : signed_number<int, u32> {};
 template <>
@@ -141,6 +145,17 @@ struct no_inverse {
   using value_type = T;
   static constexpr bool is_exactly_undone = false;
   DEVICE static T without(T total, T) { return total; }
+};
+
+// Integers wrap, as they do in a sum.
+template <class T>
+struct product : no_inverse<T> {
+  static constexpr bool is_commutative = true;
+  DEVICE static T identity() { return T(1); }
+  DEVICE static T combine(T a, T b) {
+    using wrapping = typename number<T>::wrapping;
+    return static_cast<T>(static_cast<wrapping>(a) * static_cast<wrapping>(b));
+  }
 };
 
 template <class T>

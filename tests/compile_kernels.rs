@@ -510,10 +510,10 @@ fn faults_that_are_not_chosen_cost_nothing() {
 
 #[test]
 fn what_is_loaded_scanned_published_and_stored_may_be_four_types() {
-    use ElementType::{F32, F64, U8, U16, U32, U64};
+    use ElementType::{BF16, F16, F32, F64, U8, U16, U32, U64};
     let Some(compiler) = compiler("what_is_loaded_scanned_published_and_stored_may_be_four_types") else { return };
     let mut jobs = Vec::new();
-    for (state, input, published, output) in [(U64, U8, U32, U16), (F32, F32, F64, F64)] {
+    for (state, input, published, output) in [(U64, U8, U32, U16), (F32, F32, F64, F64), (F32, F16, F32, BF16)] {
         let sum = Instance::new(state, Operator::Sum).expect("sums are defined on numbers");
         let problem = Problem::converting(sum, input, published, output).expect("sums of numbers");
         for &strategy in Strategy::ALL.iter().filter(|strategy| !strategy.row().shape.works_in_output) {
@@ -521,7 +521,13 @@ fn what_is_loaded_scanned_published_and_stored_may_be_four_types() {
             kernels_of_strategies(&[strategy], problem, Mode::Exclusive, config, HOPPER, &mut jobs);
         }
     }
-    assert!(jobs.len() > 2 * 8, "{} kernels", jobs.len());
+    assert!(jobs.len() > 3 * 8, "{} kernels", jobs.len());
+    // An older GPU rounds to bf16 in other code.
+    let halves = Problem::accumulating(Operator::Max, F16, BF16).expect("floats have an infinity");
+    for architecture in Architecture::CHECKED {
+        let config = ScanConfig::default();
+        kernels_of_strategies(&[Strategy::Lookback], halves, Mode::Exclusive, config, architecture, &mut jobs);
+    }
     report(&compile_all(&compiler, &jobs).1);
 }
 

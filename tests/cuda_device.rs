@@ -7,6 +7,7 @@ mod common;
 use common::instance;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
+use half::{bf16, f16};
 use lookback::abi;
 use lookback::cuda::{CudaError, Scanner};
 use lookback::element::{ElementType, Instance, Operator};
@@ -288,6 +289,36 @@ fn the_scanner_scans_slices_views_and_in_place() {
     let mut largest = stream.alloc_zeros::<f64>(3).expect("memory");
     scanner.inclusive(&stream, Operator::Max, &floats, &mut largest).expect("a maximum");
     assert_eq!(stream.clone_dtoh(&largest).expect("download"), [0.5, 0.5, 3.0]);
+}
+
+/// As `halves_are_summed_in_floats_and_rounded_once` of tests/host_scanner.rs: here a GPU's instructions convert.
+#[test]
+fn the_scanner_sums_halves_in_floats_and_rounds_once() {
+    let _turn = turn();
+    let Some((scanner, _, stream)) = scanner("the_scanner_sums_halves_in_floats_and_rounds_once") else { return };
+    // Whole numbers, whose sums f32 holds exactly, up to what f16 has no number for.
+    let input: Vec<f16> = numbers(100_000, 3).iter().map(|number| f16::from_f32((number >> 21) as f32 - 3.0)).collect();
+    let from = stream.clone_htod(&input).expect("memory");
+    let mut halves = stream.alloc_zeros::<f16>(input.len()).expect("memory");
+    let mut upper = stream.alloc_zeros::<bf16>(input.len()).expect("memory");
+    let mut floats = stream.alloc_zeros::<f32>(input.len()).expect("memory");
+    scanner.inclusive(&stream, Operator::Sum, &from, &mut halves).expect("a scan");
+    scanner.inclusive(&stream, Operator::Sum, &from, &mut upper).expect("a scan");
+    scanner.inclusive(&stream, Operator::Sum, &upper, &mut floats).expect("a scan");
+    let (halves, upper) = (stream.clone_dtoh(&halves).expect("a copy"), stream.clone_dtoh(&upper).expect("a copy"));
+    let floats = stream.clone_dtoh(&floats).expect("a copy");
+    let (mut sum, mut sum_of_upper) = (0.0_f32, 0.0_f64);
+    for (i, item) in input.iter().enumerate() {
+        sum += item.to_f32();
+        assert_eq!((halves[i], upper[i]), (f16::from_f32(sum), bf16::from_f32(sum)), "at {i}");
+        sum_of_upper += upper[i].to_f64();
+        assert!((f64::from(floats[i]) - sum_of_upper).abs() <= 1e-4 * sum_of_upper.abs() + 1.0, "at {i}");
+    }
+    let largest = stream.clone_htod(&[f16::NAN, f16::MAX, f16::INFINITY, f16::from_f32(-1e-7)]).expect("memory");
+    let mut before = stream.alloc_zeros::<f16>(4).expect("memory");
+    scanner.exclusive(&stream, Operator::Max, &largest.slice(1..), &mut before.slice_mut(..3)).expect("a scan");
+    let before = stream.clone_dtoh(&before).expect("a copy");
+    assert_eq!(before[..3], [f16::NEG_INFINITY, f16::MAX, f16::INFINITY]);
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn what_does_not_fit_is_refused_and_says_which() {
     let (a, b) = arrays(100, 1);
     let (mut addends, mut factors) = (vec![0_u32; 100], vec![0_u16; 100]);
     let mut scanner = scanner(Strategy::Lookback, 4);
-    let mut refused = |run: Result<(), DeviceError>, is_right: fn(&CallError) -> bool| match run {
+    let refused = |run: Result<(), DeviceError>, is_right: fn(&CallError) -> bool| match run {
         Err(DeviceError::Config(ConfigError::Call(error))) => assert!(is_right(&error), "{error}"),
         other => panic!("{other:?}"),
     };

@@ -8,6 +8,7 @@
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr as _};
+use half::{bf16, f16};
 use libloading::Library;
 use lookback::abi::{lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
@@ -345,6 +346,7 @@ fn every_launch_is_that_of_its_plan() {
         let (wide, mut wide_sums) = (zeros::<u64>(&stream, 5000), zeros::<u64>(&stream, 5000));
         let (bytes, mut halves) = (zeros::<u8>(&stream, 6000), zeros::<u16>(&stream, 1000));
         let mut doubles = zeros::<f64>(&stream, 1000);
+        let (f16s, mut bf16s) = (zeros::<f16>(&stream, 6000), zeros::<bf16>(&stream, 1000));
         let split = ScanConfig { descriptor: Some(Descriptor::Split), ..SMALL };
         // Its ring has more shared memory than a launch may ask for unless the kernel was allowed it.
         let large_ring = ScanConfig { block_threads: 512, ..SMALL };
@@ -414,6 +416,8 @@ fn every_launch_is_that_of_its_plan() {
                 (&mut output, 2),
             );
             bench.scan(lookback, (Operator::Sum, 1000), Some((&bytes, 0)), (&mut halves, 0));
+            bench.scan(lookback, (Operator::Max, 1000), Some((&f16s, 1)), (&mut bf16s, 0));
+            bench.scan(lookback, (Operator::Product, 1000), None::<(&CudaSlice<bf16>, usize)>, (&mut bf16s, 0));
             bench.scan(
                 (Strategy::ReduceThenScan, Exclusive, SMALL),
                 (Operator::Sum, 1000),

@@ -83,6 +83,7 @@ impl Memory {
             capacity: 4096,
             lead: 0,
             host_epoch: 0,
+            ..lookback_launch::default()
         }
     }
 

@@ -4,7 +4,8 @@
 //! LOOKBACK_REQUIRE_THREAD_SANITIZER is 1, which asks for one.
 #![cfg(all(feature = "cpu", feature = "lab"))]
 
-use lookback::element::{NoSuchProblem, Operator};
+use half::{bf16, f16};
+use lookback::element::{Element, NoSuchProblem, Operator};
 use lookback::lab::cpu_device::CpuSettings;
 use lookback::lab::cpu_kernels::NoKernel;
 use lookback::lab::device::DeviceError;
@@ -12,6 +13,7 @@ use lookback::lab::host_compiler::HostCompilerError;
 use lookback::lab::host_scanner::HostScanner;
 use lookback::strategy::{ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
+use std::fmt::Debug;
 
 /// Every access is looked at.
 fn scanner() -> HostScanner {
@@ -84,6 +86,207 @@ fn bytes_are_counted_in_words_and_floats_summed_in_doubles() {
     }
 }
 
+/// A float of two bytes, with what crate `half` makes of it.
+trait Half: Element + PartialEq + Debug {
+    fn of(value: f32) -> Self;
+    fn value(self) -> f32;
+}
+
+impl Half for f16 {
+    fn of(value: f32) -> Self {
+        Self::from_f32(value)
+    }
+    fn value(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+impl Half for bf16 {
+    fn of(value: f32) -> Self {
+        Self::from_f32(value)
+    }
+    fn value(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+/// Whole numbers from -3 to 12, whose sums f32 holds exactly: in every order a sum is one number.
+fn small_halves<H: Half>(n: usize, seed: u32) -> Vec<H> {
+    let step = |i: usize| ((i as u32).wrapping_mul(2_654_435_761).wrapping_add(seed) >> 28) as f32 - 3.0;
+    (0..n).map(|i| H::of(step(i))).collect()
+}
+
+/// The sums of an array, rounded once each.
+fn sums_of_halves<H: Half>(input: &[H]) -> Vec<H> {
+    let mut sum = 0.0;
+    let sums = input.iter().map(|item| {
+        sum += item.value();
+        H::of(sum)
+    });
+    sums.collect()
+}
+
+/// Whether the scan was made.
+fn halves_are_summed_in_floats<H: Half>(strategy: Strategy, n: usize, (from, to): (usize, usize), seed: u32) -> bool {
+    let test = "halves_are_summed_in_floats";
+    let input: Vec<H> = small_halves(n + from, seed);
+    let input = &input[from..];
+    let expected = sums_of_halves(input);
+    let same = |found: &[H], wanted: &[H]| {
+        let differs = found.iter().zip(wanted).position(|(found, wanted)| found != wanted);
+        assert_eq!((differs.map(|at| (at, found[at], wanted[at])), found.len()), (None, n), "{strategy} of {n}");
+    };
+    let mut output = vec![H::of(0.5); n + to + 1];
+    let mut scanner = scanner().with_strategy(strategy).with_config(small(8));
+    if !is_made(test, scanner.inclusive(Operator::Sum, input, &mut output[to..to + n])) {
+        return false;
+    }
+    same(&output[to..to + n], &expected);
+    is_made(test, scanner.exclusive(Operator::Sum, input, &mut output[to..]));
+    same(&output[to + 1..], &expected);
+    assert_eq!(output[to], H::of(0.0));
+    let mut data = input.to_vec();
+    is_made(test, scanner.in_place(Operator::Sum, Mode::Inclusive, &mut data));
+    same(&data, &expected);
+    true
+}
+
+#[test]
+fn halves_are_summed_in_floats_and_rounded_once() {
+    // A kernel of its own each, which the compiler takes seconds for.
+    for strategy in [Strategy::Lookback, Strategy::Lookahead, Strategy::SingleBlock] {
+        if !halves_are_summed_in_floats::<f16>(strategy, 5000, (3, 2), 0) {
+            return;
+        }
+    }
+    halves_are_summed_in_floats::<bf16>(Strategy::Lookback, 5000, (1, 6), 7);
+    // Sums in the halves themselves would stand still.
+    let input: Vec<f16> = small_halves(5000, 0);
+    let stalled = input.iter().fold(f16::ZERO, |sum, item| f16::from_f32(sum.to_f32() + item.to_f32()));
+    assert_ne!(stalled, sums_of_halves(&input)[4999]);
+}
+
+#[test]
+fn halves_and_other_numbers_are_converted_into_each_other() {
+    let test = "halves_and_other_numbers_are_converted_into_each_other";
+    let mut scanner = scanner().with_strategy(Strategy::Lookback).with_config(small(4));
+    let halves: Vec<f16> = small_halves(3000, 5);
+    let (mut floats, mut doubles) = (vec![0_f32; 3000], vec![0_f64; 3000]);
+    if !is_made(test, scanner.inclusive(Operator::Sum, &halves, &mut floats)) {
+        return;
+    }
+    is_made(test, scanner.inclusive(Operator::Sum, &halves, &mut doubles));
+    let mut sum = 0.0;
+    for (i, half) in halves.iter().enumerate() {
+        sum += half.to_f32();
+        assert_eq!((floats[i], doubles[i]), (sum, f64::from(sum)), "at {i}");
+    }
+    // Quarters, of which the sums have more digits than a half.
+    let quarters: Vec<f32> = (0..3000).map(|i| (i * i % 23) as f32 / 4.0).collect();
+    let mut rounded = vec![bf16::ZERO; 3000];
+    is_made(test, scanner.inclusive(Operator::Sum, &quarters, &mut rounded));
+    let bytes: Vec<u8> = (0..3000).map(|i| (i * i % 251) as u8).collect();
+    let mut counted = vec![f16::ZERO; 3000];
+    is_made(test, scanner.inclusive(Operator::Sum, &bytes, &mut counted));
+    let (mut sum, mut count) = (0.0, 0.0);
+    for i in 0..3000 {
+        sum += quarters[i];
+        count += f32::from(bytes[i]);
+        // 65520 and above are infinite.
+        assert_eq!((rounded[i], counted[i]), (bf16::from_f32(sum), f16::from_f32(count)), "at {i}");
+    }
+    assert_eq!(counted[2999], f16::INFINITY);
+}
+
+#[test]
+fn the_least_and_the_largest_of_halves_begin_with_infinity() {
+    let test = "the_least_and_the_largest_of_halves_begin_with_infinity";
+    let mut scanner = scanner().with_strategy(Strategy::Lookback).with_config(small(4));
+    // Falls, and then is no number.
+    let falling: Vec<f16> =
+        (0..2000).map(|i| if i == 1700 { f16::NAN } else { f16::from_f32(-60_000.0 - i as f32 * 2.75) }).collect();
+    let mut largest = vec![f16::ZERO; 1999];
+    if !is_made(test, scanner.exclusive(Operator::Max, &falling[1..], &mut largest)) {
+        return;
+    }
+    assert_eq!(largest[0], f16::NEG_INFINITY);
+    for (i, found) in largest.iter().enumerate().skip(1) {
+        assert!(if i < 1700 { *found == falling[1] } else { found.is_nan() }, "{found} at {i}");
+    }
+    let mut least = vec![0_f64; 1999];
+    is_made(test, scanner.inclusive(Operator::Min, &falling[1..], &mut least));
+    for (i, &found) in least.iter().enumerate() {
+        let wanted = falling[i + 1].to_f64();
+        assert!(if i < 1699 { found == wanted } else { found.is_nan() }, "{found} at {i}");
+    }
+}
+
+/// What an operator makes of two integers, in a type that has room for it.
+fn of_integers(operator: Operator, left: i64, right: i64) -> i64 {
+    match operator {
+        Operator::Product => left * right,
+        Operator::Min => left.min(right),
+        Operator::Max => left.max(right),
+        Operator::And => left & right,
+        Operator::Or => left | right,
+        Operator::Xor => left ^ right,
+        Operator::Sum => left + right,
+        other => panic!("{other} is not of numbers"),
+    }
+}
+
+macro_rules! narrow_signed_integers_are_scanned {
+    ($type:ident, $operator:expr, $vt:expr, $n:expr, $seed:expr) => {{
+        let value = |i: usize| (i as u32).wrapping_mul(2_654_435_761).wrapping_add($seed).rotate_right(11) as $type;
+        let input: Vec<$type> = (0..$n).map(value).collect();
+        let mut output = vec![0; $n];
+        let mut scanner = scanner().with_strategy(Strategy::Lookback).with_config(small($vt));
+        if is_made("narrow_signed_integers_are_scanned", scanner.inclusive($operator, &input, &mut output)) {
+            let mut prefix = input[0];
+            for i in 0..$n {
+                if i > 0 {
+                    prefix = of_integers($operator, prefix.into(), input[i].into()) as $type;
+                }
+                assert_eq!(output[i], prefix, "{} of {} at {i} of {}", $operator, stringify!($type), $n);
+            }
+        }
+    }};
+}
+
+/// Of kernels that the build left out, those of strategies that differ most.
+#[test]
+fn products_wrap_in_integers_and_keep_their_powers_of_two_in_floats() {
+    let test = "products_wrap_in_integers_and_keep_their_powers_of_two_in_floats";
+    // Odd numbers: no product is 0.
+    let odd: Vec<u64> = (0..3000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).collect();
+    let expected: Vec<u64> = odd
+        .iter()
+        .scan(1_u64, |product, &factor| {
+            *product = product.wrapping_mul(factor);
+            Some(*product)
+        })
+        .collect();
+    for strategy in [Strategy::Lookback, Strategy::Lookahead, Strategy::ReduceThenScan, Strategy::Blelloch] {
+        let mut scanner = scanner().with_strategy(strategy).with_config(small(2));
+        let mut products = vec![0; odd.len()];
+        if !is_made(test, scanner.exclusive(Operator::Product, &odd, &mut products)) {
+            return;
+        }
+        assert_eq!((products[0], &products[1..]), (1, &expected[..2999]), "{strategy}");
+    }
+    // Their neighbours' products are 1/2, 1 and 2, of either sign.
+    let factors: Vec<f32> = (0..3000).map(|i| [2.0, 0.5, -1.0, -0.5, 2.0][i % 5]).collect();
+    let (mut floats, mut doubles) = (vec![0_f32; 3000], vec![0_f64; 3000]);
+    let mut scanner = scanner().with_strategy(Strategy::Lookback);
+    is_made(test, scanner.inclusive(Operator::Product, &factors, &mut floats));
+    is_made(test, scanner.inclusive(Operator::Product, &factors, &mut doubles));
+    let mut product = 1.0;
+    for (i, factor) in factors.iter().enumerate() {
+        product *= factor;
+        assert_eq!((floats[i], doubles[i]), (product, f64::from(product)), "at {i}");
+    }
+}
+
 #[test]
 fn what_cannot_be_scanned_is_an_error_that_says_why() {
     let mut scanner = scanner();
@@ -122,5 +325,27 @@ proptest! {
                 prop_assert_eq!(sums[to + i], sum, "at {}", i);
             }
         }
+    }
+    #[test]
+    fn halves_of_any_length_at_any_place_are_summed_in_floats(
+        n in prop::sample::select(vec![1_usize, 2, 7, 8, 9, 511, 512, 513, 1025, 3000]),
+        places in (0_usize..16, 0_usize..16),
+        strategy in prop::sample::select(vec![Strategy::Lookahead, Strategy::Lookback]),
+        seed: u32,
+    ) {
+        if halves_are_summed_in_floats::<f16>(strategy, n, places, seed) {
+            halves_are_summed_in_floats::<bf16>(Strategy::Lookback, n, places, seed);
+        }
+    }
+
+    #[test]
+    fn operators_of_narrow_signed_integers_know_their_sign(
+        n in prop::sample::select(vec![1_usize, 2, 31, 33, 255, 256, 257, 1023, 1025, 3000]),
+        vt in prop::sample::select(vec![1_u32, 2, 4, 8, 16]),
+        operator in prop::sample::select(Operator::OF_NUMBERS),
+        seed: u32,
+    ) {
+        narrow_signed_integers_are_scanned!(i8, operator, vt, n, seed);
+        narrow_signed_integers_are_scanned!(i16, operator, vt, n, seed);
     }
 }

@@ -346,7 +346,7 @@ struct tile {
     for (u32 j = 0; j < width; ++j) {
       const T item = items.get(row * width + j);
       const T next = combine<Operator>(running, item);
-      items.set(row * width + j, result_at<Operator>(config.mode, running, next, item));
+      items.set(row * width + j, result_at<Problem>(config.mode, running, next, item));
       running = next;
     }
   }

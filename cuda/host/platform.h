@@ -2,6 +2,7 @@
 // goes through the executor (`executor.h`).
 #pragma once
 
+#include <cmath>  // for the text of definitions
 #include <cstddef>
 #include <cstring>
 #include <type_traits>

@@ -585,4 +585,18 @@ SCAN(lookback_test_lookahead_widening, lookahead, widening)
 SCAN(lookback_test_lookahead_four_types, lookahead, four_types)
 SCAN(lookback_test_single_cluster_four_types, single_cluster, four_types)
 
+// No kernels: what a load and a store make of a number of two bytes.
+u16 lookback_test_f16_of_float(float value) { return f16(value).bits; }
+u16 lookback_test_bf16_of_float(float value) { return bf16(value).bits; }
+float lookback_test_float_of_f16(u16 bits) {
+  f16 half;
+  half.bits = bits;
+  return static_cast<float>(half);
+}
+float lookback_test_float_of_bf16(u16 bits) {
+  bf16 half;
+  half.bits = bits;
+  return static_cast<float>(half);
+}
+
 }  // extern "C"

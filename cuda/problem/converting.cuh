@@ -1,7 +1,8 @@
 // The scan of numbers that are not the operator's own: C++ converts them when they are loaded, published and stored. The
-// operator's identity is 0, which every type has, and no float becomes an integer (`Problem::converting` in Rust).
+// input's type has the operator's identity, and no float becomes an integer (`Problem::converting` in Rust).
 #pragma once
 
+#include "../halves.cuh"
 #include "problem.cuh"
 
 namespace lookback {
@@ -19,7 +20,7 @@ struct converting {
   DEVICE static published_type publish(state_type state) { return static_cast<published_type>(state); }
   DEVICE static state_type adopt(published_type published) { return static_cast<state_type>(published); }
   DEVICE static output_type store(state_type state) { return static_cast<output_type>(state); }
-  DEVICE static input_type padding() { return 0; }
+  DEVICE static input_type padding() { return static_cast<input_type>(Operator::identity()); }
 };
 
 }  // namespace lookback

@@ -192,7 +192,7 @@ struct widest_in<Widest, elements<Types...>> {
 template <class T>
 struct alignas(sizeof(T) <= 4 ? 8 : sizeof(T) <= 12 ? 16 : alignof(T)) marked {
   T value;
-  u32 begins;
+  u32 begins;  // not 0 if one does, at the item or among those that are combined
 };
 
 template <class Operator>
@@ -212,11 +212,6 @@ template <class Operator>
 struct segments<segmented<Operator>> {
   static constexpr bool exist = true;
   using T = marked<typename Operator::value_type>;
-
-  // An exclusive scan has nothing before the first item of a segment.
-  DEVICE static T before(T prefix, T item) {
-    return item.begins != 0 ? T{Operator::identity(), 1} : prefix;
-  }
 
   // As `shuffle_scan_each`.
   template <u32 capacity>
@@ -300,7 +295,8 @@ struct segments<segmented<Operator>> {
 };
 
 // How segments are told. `inputs_with` has the array that tells it in front of the others. `place` is what is known of a
-// tile whose first index is `first`, and `walk` goes from one of its elements, `offset` behind that, to the next.
+// tile whose first index is `first`, and `walk` tells of the element `j` behind the one at
+// `offset` whether a segment begins there.
 struct one_segment {
   template <class Operator>
   using operator_on = Operator;
@@ -312,25 +308,31 @@ struct one_segment {
   struct walk {
     DEVICE walk(place, u32) {}
     template <class Elements>
-    DEVICE bool begins(const Elements&) { return false; }
+    DEVICE u32 begins(const Elements&, u32) { return 0; }
   };
   template <class Elements>
   DEVICE static Elements inputs_of(const Elements& items) { return items; }
   template <class Operator>
-  DEVICE static typename Operator::value_type state_of(typename Operator::value_type value, bool) { return value; }
+  DEVICE static typename Operator::value_type state_of(typename Operator::value_type value, u32) { return value; }
   template <class T>
   DEVICE static T value_of(T state) { return state; }
+  template <class T>
+  DEVICE static T before(T prefix, T, T) { return prefix; }
 };
 
 struct segments_of_states {
   template <class Operator>
   using operator_on = segmented<Operator>;
   template <class Operator>
-  DEVICE static marked<typename Operator::value_type> state_of(typename Operator::value_type value, bool begins) {
-    return {value, begins ? 1u : 0u};
+  DEVICE static marked<typename Operator::value_type> state_of(typename Operator::value_type value, u32 begins) {
+    return {value, begins};
   }
   template <class T>
   DEVICE static T value_of(marked<T> state) { return state.value; }
+  template <class T>
+  DEVICE static marked<T> before(marked<T> prefix, marked<T> item, marked<T> identity) {
+    return item.begins != 0 ? marked<T>{identity.value, 1} : prefix;
+  }
 };
 
 // Rows of `launch.columns` elements.
@@ -379,11 +381,7 @@ struct equal_rows : segments_of_states {
       begin = left < 32 ? tile.pattern << left : 0;
     }
     template <class Elements>
-    DEVICE bool begins(const Elements&) {
-      const bool is_first = (begin & 1) != 0;
-      begin >>= 1;
-      return is_first;
-    }
+    DEVICE u32 begins(const Elements&, u32 j) { return begin & 1u << j; }
   };
   template <class Elements>
   DEVICE static Elements inputs_of(const Elements& items) { return items; }
@@ -416,10 +414,8 @@ struct equal_keys : told_by_array<with_previous<Key>> {
     bool is_at_begin;
     DEVICE walk(place tile, u32 offset) : is_at_begin(offset == tile.zero) {}
     template <class Elements>
-    DEVICE bool begins(const Elements& items) {
-      const bool is_first = is_at_begin || items.first.own != items.first.previous;
-      is_at_begin = false;
-      return is_first;
+    DEVICE u32 begins(const Elements& items, u32 j) {
+      return (is_at_begin && j == 0) || items.first.own != items.first.previous ? 1 : 0;
     }
   };
 };
@@ -432,7 +428,7 @@ struct head_flags : told_by_array<u8> {
   struct walk {
     DEVICE walk(place, u32) {}
     template <class Elements>
-    DEVICE bool begins(const Elements& items) { return items.first != 0; }
+    DEVICE u32 begins(const Elements& items, u32) { return items.first; }
   };
 };
 
@@ -504,6 +500,9 @@ struct defined {
   DEVICE static published_type publish(state_type state) { return state; }
   DEVICE static state_type adopt(published_type published) { return published; }
 
+  // What an exclusive scan has at an item: nothing, where it is the first of its segment.
+  DEVICE static state_type before(state_type prefix, state_type item) { return Segments::before(prefix, item, operator_type::identity()); }
+
   // Indices whose elements may be read: an exclusive scan does not need the last one, unless a segment begins there.
   DEVICE static u64 readable(const lookback_launch& launch, u32 mode) {
     const bool is_all_read = is_reversed || segments<operator_type>::exist || mode != LOOKBACK_MODE_EXCLUSIVE;
@@ -518,7 +517,7 @@ struct defined {
       memcpy(&value, launch.initial, sizeof(value));
     }
     if (launch.initial_state != nullptr) value = memory::load(static_cast<const own_state*>(launch.initial_state));
-    return Segments::template state_of<own_operator>(value, false);
+    return Segments::template state_of<own_operator>(value, 0);
   }
 
   // The states of a vector of a tile, from `offset` on: the identity where there is no element.
@@ -592,7 +591,7 @@ struct defined {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < count; ++j) {
       const inputs items = loaded.get(j);
-      const bool begins = walk.begins(items);
+      const u32 begins = walk.begins(items, j);
       const u64 place = own_place(source.launch.n, source.first + static_cast<i64>(offset + j));
       states[to + j] = Segments::template state_of<own_operator>(Own::load(place, Segments::inputs_of(items)), begins);
     }

@@ -42,13 +42,12 @@ using access_type = typename choice<(sizeof(typename Problem::output_type) > siz
                                     typename Problem::output_type, typename Problem::input_type>::type;
 
 // The result of a scan at an item: `before` is the prefix that ends left of it, `through` the one that ends with it.
-template <class Operator>
-DEVICE typename Operator::value_type result_at(u32 mode, typename Operator::value_type before,
-                                               typename Operator::value_type through,
-                                               typename Operator::value_type item) {
+template <class Problem>
+DEVICE typename Problem::state_type result_at(u32 mode, typename Problem::state_type before,
+                                              typename Problem::state_type through, typename Problem::state_type item) {
   if (mode == LOOKBACK_MODE_INCLUSIVE) return through;
-  if constexpr (segments<Operator>::exist) before = segments<Operator>::before(before, item);
-  return mode == LOOKBACK_MODE_EXCLUSIVE ? before : Operator::without(through, item);
+  if constexpr (Problem::has_arrays) before = Problem::before(before, item);
+  return mode == LOOKBACK_MODE_EXCLUSIVE ? before : Problem::operator_type::without(through, item);
 }
 
 }  // namespace lookback

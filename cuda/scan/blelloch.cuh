@@ -93,7 +93,7 @@ DEVICE void blelloch_finish(Config config, const lookback_launch& launch) {
     const T item = Problem::load(memory::load(input + i));
     const T before = memory::load(tree + i);
     const T through = combine<Operator>(before, item);
-    memory::store(output + i, Problem::store(result_at<Operator>(config.mode, before, through, item)));
+    memory::store(output + i, Problem::store(result_at<Problem>(config.mode, before, through, item)));
   }
 }
 

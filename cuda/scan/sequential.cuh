@@ -29,7 +29,7 @@ DEVICE void sequential(Config config, const lookback_launch& launch) {
     for (u32 k = 0; k < config.vt; ++k) {
       if (first + k >= launch.n) break;
       const T next = combine<Operator>(running, items[k]);
-      memory::store(output + first + k, Problem::store(result_at<Operator>(config.mode, running, next, items[k])));
+      memory::store(output + first + k, Problem::store(result_at<Problem>(config.mode, running, next, items[k])));
       running = next;
     }
   }

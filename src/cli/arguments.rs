@@ -297,7 +297,10 @@ macro_rules! choices {
         }
     )+};
 }
-choices!(StrategyChoice, ElementType, Operator, Mode, Pattern, Composition, Descriptor, TileOrder);
+impl Choice for ElementType {
+    const EVERY: &'static [Self] = Self::SCANNED;
+}
+choices!(StrategyChoice, Operator, Mode, Pattern, Composition, Descriptor, TileOrder);
 
 impl<T: Choice + FromStr> FromStr for Names<T> {
     type Err = T::Err;

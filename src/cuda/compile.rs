@@ -562,7 +562,9 @@ fn describe(kernel: Kernel, problem: Problem, config: &KernelConfig) -> String {
 mod tests {
     use super::*;
     use crate::abi;
-    use crate::element::{ElementType, Instance, Operator};
+    use crate::element::{Definition, ElementType, Instance, Operator, Segments};
+    use crate::strategy::ScanConfig;
+    use crate::strategy::plan::{Plan, ScanRequest};
 
     #[test]
     fn the_numbers_of_the_choices_are_those_of_the_contract() {
@@ -583,6 +585,42 @@ mod tests {
         assert_eq!(Descriptor::Split as u32, abi::LOOKBACK_DESCRIPTOR_SPLIT);
         assert_eq!(TileOrder::Ticket as u32, abi::LOOKBACK_TILE_ORDER_TICKET);
         assert_eq!(TileOrder::Static as u32, abi::LOOKBACK_TILE_ORDER_STATIC);
+    }
+
+    /// The architectures that everything is compiled for.
+    const ARCHITECTURES: [(i32, i32); 6] = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)];
+
+    /// In reverse, in segments, of several arrays; and the scan of their totals.
+    #[test]
+    fn what_a_user_defines_is_compiled_for_every_gpu() {
+        let compiler = match Compiler::new() {
+            Ok(compiler) => compiler,
+            Err(error) if error.is_absence() && std::env::var_os("LOOKBACK_REQUIRE_CUDA_COMPILER").is_none() => {
+                println!("skipped: {error}");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let recurrence = Definition::linear_recurrence::<f32>().define().expect("a definition");
+        let sums = Definition::of_numbers(Operator::Sum, ElementType::F16, ElementType::F64).expect("numbers");
+        let by_key = sums.define().expect("a definition").in_segments(Segments::Keys(ElementType::U64));
+        for (strategy, problem, mode) in [
+            (Strategy::Lookahead, recurrence.reversed(true).in_segments(Segments::Rows), Mode::Inclusive),
+            (Strategy::Lookback, recurrence.in_segments(Segments::HeadFlags), Mode::Exclusive),
+            (Strategy::ReduceThenScan, by_key, Mode::Inclusive),
+        ] {
+            let (problem, config) = (Problem::from(problem), ScanConfig { vt: 8, ..ScanConfig::default() });
+            let n = 1 << 20;
+            let request =
+                ScanRequest { problem, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 };
+            for step in Plan::new(&request).expect("a plan").steps {
+                for (major, minor) in ARCHITECTURES {
+                    let gpu = Architecture { major, minor };
+                    let made = compiler.scan_kernel(step.kernel, step.problem, &step.config, gpu);
+                    made.unwrap_or_else(|error| panic!("{error}"));
+                }
+            }
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// A number that kernels exist for: one of [`ElementType::NUMBERS`](crate::element::ElementType::NUMBERS).
+/// A number that arrays may hold: one of [`ElementType::NUMBERS`] or [`ElementType::HALVES`].
 pub trait ScanElement: DeviceRepr + Element {}
 impl<T: DeviceRepr + Element> ScanElement for T {}
 
@@ -198,7 +198,7 @@ impl Scanner {
     }
 
     /// `output[i] = input[0] ⊕ … ⊕ input[i]`, put onto `stream`. Of two types the scan is in that of the output, in which
-    /// bytes may be counted: [`Problem::accumulating`].
+    /// bytes may be counted; `half::f16` and `half::bf16` are scanned in `f32`: [`Problem::accumulating`].
     ///
     /// # Errors
     /// Lengths that differ, an operator that the type does not have, types that cannot be converted, a stream or array of

@@ -462,6 +462,11 @@ impl Defined {
         self.is_reversed
     }
 
+    /// Whether it scans segments, each by itself.
+    pub fn has_segments(self) -> bool {
+        self.segments != Segments::One
+    }
+
     pub(crate) const fn segments(self) -> Segments {
         self.segments
     }

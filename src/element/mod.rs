@@ -9,6 +9,7 @@ mod problem;
 
 use crate::names::named;
 use bytemuck::Pod;
+use half::{bf16, f16};
 use own::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,7 +18,7 @@ pub(crate) use definition::Segments;
 pub use definition::{ArrayElement, Defined, Definition, DefinitionError};
 pub use problem::{NoSuchProblem, Problem};
 
-/// A Rust type whose arrays are scanned. Sealed: kernels are compiled for the types of the table.
+/// A Rust type whose arrays are scanned, `half::f16` and `half::bf16` among them. Sealed: kernels are compiled for the types of the table.
 pub trait Element: Pod + sealed::Sealed {
     /// The type's name in this crate.
     const ELEMENT: ElementType;
@@ -46,6 +47,7 @@ macro_rules! define_element_types {
     ({}
         integers { $($(#[$integer_meta:meta])* $integer:ident = $integer_name:literal, $integer_type:ident, $integer_cuda:literal;)* }
         floats { $($(#[$float_meta:meta])* $float:ident = $float_name:literal, $float_type:ident, $float_cuda:literal;)* }
+        halves { $($(#[$half_meta:meta])* $half:ident = $half_name:literal, $half_type:ident, $half_cuda:literal;)* }
         own { $($(#[$own_meta:meta])* $own:ident = $own_name:literal, $own_type:ident, $own_cuda:literal;)* }
     ) => {
         named! {
@@ -53,19 +55,27 @@ macro_rules! define_element_types {
             pub enum ElementType as "element type" {
                 $($(#[$integer_meta])* $integer = $integer_name,)*
                 $($(#[$float_meta])* $float = $float_name,)*
+                $($(#[$half_meta])* $half = $half_name,)*
                 $($(#[$own_meta])* $own = $own_name,)*
             }
         }
 
         impl ElementType {
-            /// The types of numbers, without those that serve tests.
+            /// The types of numbers that operators are defined on, without those that serve tests.
             pub const NUMBERS: &'static [Self] = &[$(Self::$integer,)* $(Self::$float,)*];
+
+            /// Floats of two bytes, which arrays hold and no operator is defined on: scanners scan them in f32.
+            pub const HALVES: &'static [Self] = &[$(Self::$half,)*];
+
+            /// The types that operators are defined on.
+            pub const SCANNED: &'static [Self] = &[$(Self::$integer,)* $(Self::$float,)* $(Self::$own,)*];
 
             /// Size of one element in bytes; also its alignment.
             pub const fn bytes(self) -> usize {
                 match self {
                     $(Self::$integer => size_of::<$integer_type>(),)*
                     $(Self::$float => size_of::<$float_type>(),)*
+                    $(Self::$half => size_of::<$half_type>(),)*
                     $(Self::$own => size_of::<$own_type>(),)*
                 }
             }
@@ -84,9 +94,14 @@ macro_rules! define_element_types {
                 }
             }
 
-            /// Whether sums are rounded.
+            /// Whether the type is one of the float types, the halves among them: sums are rounded.
             pub const fn is_float(self) -> bool {
-                matches!(self, $(Self::$float)|*)
+                matches!(self, $(Self::$float)|* | $(Self::$half)|*)
+            }
+
+            /// Whether arrays hold the type and no operator is defined on it: [`Self::HALVES`].
+            pub const fn is_half(self) -> bool {
+                matches!(self, $(Self::$half)|*)
             }
 
             /// What is particular to float types; `None` for the others.
@@ -99,6 +114,13 @@ macro_rules! define_element_types {
                         read: |bytes| f64::from(bytemuck::pod_read_unaligned::<$float_type>(bytes)),
                         write: |value, bytes| bytes.copy_from_slice(&(value as $float_type).to_le_bytes()),
                     }),)*
+                    $(Self::$half => Some(const { &Float {
+                        digits: $half_type::MANTISSA_DIGITS,
+                        largest: $half_type::MAX.to_f64_const(),
+                        unit_roundoff: $half_type::EPSILON.to_f64_const() / 2.0,
+                        read: |bytes| f64::from(bytemuck::pod_read_unaligned::<$half_type>(bytes)),
+                        write: |value, bytes| bytes.copy_from_slice(&$half_type::from_f64(value).to_le_bytes()),
+                    } }),)*
                     _ => None,
                 }
             }
@@ -108,6 +130,7 @@ macro_rules! define_element_types {
                 match self {
                     $(Self::$integer => $integer_cuda,)*
                     $(Self::$float => $float_cuda,)*
+                    $(Self::$half => $half_cuda,)*
                     $(Self::$own => $own_cuda,)*
                 }
             }
@@ -121,6 +144,10 @@ macro_rules! define_element_types {
         impl Element for $float_type {
             const ELEMENT: ElementType = ElementType::$float;
         })*
+        $(impl sealed::Sealed for $half_type {}
+        impl Element for $half_type {
+            const ELEMENT: ElementType = ElementType::$half;
+        })*
         $(impl sealed::Sealed for $own_type {}
         impl Element for $own_type {
             const ELEMENT: ElementType = ElementType::$own;
@@ -131,7 +158,7 @@ element_types!(define_element_types {});
 
 /// How the numbers of an input are distributed: what lets a fault show. Numbered as in `cuda/measure.cu`.
 ///
-/// Full-range random minima reach their last value within a few elements and would hide every later fault,
+/// A product of random integers is soon 0, and one of random floats 0 or infinite. Full-range random minima reach their last value within a few elements and would hide every later fault,
 /// so those of `min` and `max` keep widening their range, and bits of `and` and `or` go one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -149,6 +176,9 @@ pub enum Distribution {
     /// No operator's. Whole numbers from -4 to 4 without 0. Their partial sums stay below 2^24 for any n that fits a
     /// GPU, so a sum of floats is exact in every order, and a lost or doubled tile cannot hide in a rounding bound.
     Walk = 5,
+    /// Odd integers, each of which has an inverse, so that no product forgets what was in it. Floats are powers of two of
+    /// either sign such that the product of any neighbours is one from 2^-31 to 2^31: it is exact in every order.
+    Factors = 6,
 }
 
 macro_rules! define_operators {
@@ -181,7 +211,7 @@ macro_rules! define_operators {
             /// Whether the operator is defined on the element type.
             const fn is_defined_on(self, element: ElementType) -> bool {
                 match self {
-                    $(Self::$number)|* => element.is_integer() || element.is_float(),
+                    $(Self::$number)|* => element.is_integer() || element.is_float() && !element.is_half(),
                     $(Self::$integer)|* => element.is_integer(),
                     $(Self::$own => matches!(element, ElementType::$element),)*
                 }
@@ -233,12 +263,28 @@ impl Operator {
 macro_rules! pairs {
     ($($element:ident $operator:ident),*) => { &[$((ElementType::$element, Operator::$operator)),*] };
 }
+macro_rules! on_demand {
+    (types { $($element:ident)* } operators { $($operator:ident)* }) => {
+        impl Instance {
+            /// Whether the build has its kernels for the CPU device, which compiles others when they are asked for.
+            pub fn is_built_in(self) -> bool {
+                let Self { element, operator } = self.canonical();
+                !matches!(element, $(ElementType::$element)|*) && !matches!(operator, $(Operator::$operator)|*)
+            }
+        }
+    };
+}
+compiled_on_demand!(on_demand);
+
 /// Instances whose kernels are compiled for the CPU device with mutants.
 pub const OPERATORS_WITH_MUTANTS: &[(ElementType, Operator)] = with_mutants!(pairs);
 
 /// An operator that is not defined on an element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the operator '{operator}' is not defined on {element}")]
+#[error(
+    "the operator '{operator}' is not defined on {element}{}",
+    if element.is_half() { ": its arrays are scanned in f32, by Scanner and HostScanner" } else { "" }
+)]
 pub struct NoSuchInstance {
     /// The operator that was asked for.
     pub operator: Operator,
@@ -282,9 +328,11 @@ impl Instance {
         self.operator
     }
 
-    /// Whether results are rounded, so that they are compared within a bound.
+    /// Whether results are rounded, so that they are compared within a bound. Products of floats are not: those that are
+    /// exact in every order alone are verified ([`Instance::ambiguity`]).
     pub const fn is_rounded(self) -> bool {
-        self.element.is_float() && self.operator.is_arithmetic()
+        let is_exact = matches!(self.operator.input(), Distribution::Factors);
+        self.element.is_float() && self.operator.is_arithmetic() && !is_exact
     }
 
     /// Whether what was added last can be taken off again: integer sums, which wrap.

@@ -68,6 +68,7 @@ macro_rules! monoid {
 macro_rules! integer_monoids {
     ($($type:ident)*) => {$(
         monoid!(Sum, $type, 0, |left, right| left.wrapping_add(right));
+        monoid!(Product, $type, 1, |left, right| left.wrapping_mul(right));
         monoid!(Minimum, $type, <$type>::MAX, |left, right| if right < left { right } else { left });
         monoid!(Maximum, $type, <$type>::MIN, |left, right| if right > left { right } else { left });
         monoid!(And, $type, !0, |left, right| left & right);
@@ -77,7 +78,7 @@ macro_rules! integer_monoids {
 }
 
 macro_rules! float_monoid {
-    ($operator:ident, $type:ty, $identity:expr, |$left:ident, $right:ident| $combined:expr) => {
+    ($operator:ident, $type:ty, $identity:expr, |$left:ident, $right:ident| $combined:expr $(, ambiguity: $ambiguity:ident)?) => {
         impl Monoid for $operator<$type> {
             type Value = $type;
             const IDENTITY: $type = $identity;
@@ -85,6 +86,9 @@ macro_rules! float_monoid {
             fn combine($left: $type, $right: $type) -> $type {
                 $combined
             }
+            $(fn ambiguity(values: impl DoubleEndedIterator<Item = $type> + Clone) -> Option<&'static str> {
+                $ambiguity(values.map(f64::from), -<$type>::MIN_EXP)
+            })?
             fn same(left: &$type, right: &$type) -> bool {
                 left.to_bits() == right.to_bits() || left.is_nan() && right.is_nan()
             }
@@ -95,6 +99,7 @@ macro_rules! float_monoid {
 macro_rules! float_monoids {
     ($($type:ident)*) => {$(
         float_monoid!(Sum, $type, 0.0, |left, right| left + right);
+        float_monoid!(Product, $type, 1.0, |left, right| left * right, ambiguity: ambiguity_of_products);
         // Of equal numbers only zeros differ, in the sign.
         float_monoid!(Minimum, $type, <$type>::INFINITY, |left, right| {
             if left.is_nan() || right.is_nan() {
@@ -121,11 +126,33 @@ macro_rules! float_monoids {
     )*};
 }
 
+/// A product of powers of two is exact, in whatever order, while that of no neighbours leaves the exponents from `-most` to
+/// `most`. Others are rounded, or come to 0 or infinity in one order and not in another.
+fn ambiguity_of_products(values: impl Iterator<Item = f64>, most: i32) -> Option<&'static str> {
+    const WHY: &str = "products of floats are rounded; give powers of two, of which those of neighbours stay in range";
+    // Exponents of the product from the front, and the least and the largest of them so far.
+    let (mut exponent, mut least, mut largest) = (0_i64, 0_i64, 0_i64);
+    for value in values {
+        let bits = value.to_bits();
+        let (biased, fraction) = ((bits >> 52 & 0x7ff) as i64, bits & ((1 << 52) - 1));
+        // Neither 0, subnormal, infinite nor NaN; f64 has all powers of two of f32 as normal numbers.
+        if fraction != 0 || biased == 0 || biased == 0x7ff {
+            return Some(WHY);
+        }
+        exponent += biased - 1023;
+        (least, largest) = (least.min(exponent), largest.max(exponent));
+        if largest - least > i64::from(most) {
+            return Some(WHY);
+        }
+    }
+    None
+}
+
 macro_rules! number_monoids {
     ({}
         integers { $($(#[$_i:meta])* $_integer:ident = $_in:literal, $integer:ident, $_ic:literal;)* }
         floats { $($(#[$_f:meta])* $_float:ident = $_fn:literal, $float:ident, $_fc:literal;)* }
-        own $_own:tt
+        halves $_halves:tt own $_own:tt
     ) => {
         integer_monoids!($($integer)*);
         float_monoids!($($float)*);
@@ -234,7 +261,7 @@ macro_rules! visit_number {
     ({ $instance:ident, $visitor:ident, $monoid:ident }
         integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_type:ident, $_ic:literal;)* }
         floats { $($(#[$_f:meta])* $float:ident = $_fn:literal, $float_type:ident, $_fc:literal;)* }
-        own $_own:tt
+        halves $_halves:tt own $_own:tt
     ) => {
         match $instance.element() {
             $(ElementType::$integer => $visitor.visit::<$monoid<$integer_type>>(),)*
@@ -247,7 +274,7 @@ macro_rules! visit_number {
 macro_rules! visit_integer {
     ({ $instance:ident, $visitor:ident, $monoid:ident }
         integers { $($(#[$_i:meta])* $integer:ident = $_in:literal, $integer_type:ident, $_ic:literal;)* }
-        floats $_floats:tt own $_own:tt
+        floats $_floats:tt halves $_halves:tt own $_own:tt
     ) => {
         match $instance.element() {
             $(ElementType::$integer => $visitor.visit::<$monoid<$integer_type>>(),)*
@@ -352,7 +379,19 @@ mod tests {
             a in prop::array::uniform16(0u8..), b in prop::array::uniform16(0u8..), c in prop::array::uniform16(0u8..),
         ) {
             for instance in Instance::all().filter(|instance| !instance.is_rounded()) {
-                if instance.operator() == Operator::Bicyclic {
+                if instance.operator() == Operator::Product && instance.element().is_float() {
+                    // Powers of two, some of which come to no number of the type.
+                    let drawn = [a, b, c].map(|bytes| 2_f64.powi(i32::from(bytes[0]) - 128));
+                    let float = instance.element().float().expect("it is one");
+                    let mut array = vec![0; 3 * instance.element().bytes()];
+                    for (value, bytes) in drawn.into_iter().zip(array.chunks_exact_mut(instance.element().bytes())) {
+                        (float.write)(value, bytes);
+                    }
+                    if instance.ambiguity(&array).is_none() {
+                        let [a, b, c] = [0, 1, 2].map(|at| &array[at * instance.element().bytes()..]);
+                        visit_instance(instance, LawsHold(a, b, c))?;
+                    }
+                } else if instance.operator() == Operator::Bicyclic {
                     // Exponents are natural numbers; they are small enough not to wrap in any dataset.
                     let mask = |mut bytes: [u8; 16]| { bytes[3] &= 0x0f; bytes[7] &= 0x0f; bytes };
                     visit_instance(instance, LawsHold(&mask(a), &mask(b), &mask(c)))?;
@@ -412,6 +451,20 @@ mod tests {
             let instance = Instance::new(operator.own_element().unwrap(), operator).unwrap();
             instance.ambiguity(bytemuck::cast_slice(values)).is_some()
         };
+        let products = Instance::new(ElementType::F32, Operator::Product).unwrap();
+        for (values, is_ambiguous) in [
+            (&[2_f32.powi(125), 0.5, -2.0, 1.0][..], false),
+            (&[2_f32.powi(-60), 2_f32.powi(100), 2_f32.powi(25), -0.25], false),
+            // Beyond the largest number, and among the subnormal ones, for neighbours in the middle.
+            (&[2_f32.powi(-60), 2_f32.powi(100), 2_f32.powi(26), -0.25], true),
+            (&[1.0, 2_f32.powi(-100), 2_f32.powi(-26), 2_f32.powi(30)], true),
+            (&[1.0, 3.0], true),
+            (&[0.0], true),
+            (&[f32::INFINITY], true),
+            (&[f32::NAN], true),
+        ] {
+            assert_eq!(products.ambiguity(bytemuck::cast_slice(values)).is_some(), is_ambiguous, "{values:?}");
+        }
         const MOST: u32 = u32::MAX;
         for (values, is_ambiguous) in [
             (&[0, MOST, 0, 2, 5, 0][..], true),

@@ -1,6 +1,6 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
-use super::{Defined, ElementType, Instance, NoSuchInstance, Operator};
+use super::{Defined, ElementType, Float, Instance, NoSuchInstance, Operator};
 use crate::abi;
 use std::fmt;
 
@@ -64,9 +64,14 @@ pub enum NoSuchProblem {
         /// What is loaded.
         input: ElementType,
     },
-    /// Where the array has no element stands the identity, which every type has if it is 0.
-    #[error("the identity of {0} is not 0, so other types may not have it: choose an operator such as 'sum' or 'xor'")]
-    IdentityNotZero(Instance),
+    /// Where the array has no element stands the identity, as the other type has it.
+    #[error("{other} cannot hold the identity of {instance}: choose an operator such as 'sum' or 'xor', or one type")]
+    NoIdentity {
+        /// The operator on what is scanned.
+        instance: Instance,
+        /// What is loaded or published.
+        other: ElementType,
+    },
 }
 
 impl Problem {
@@ -79,8 +84,8 @@ impl Problem {
     /// rounded.
     ///
     /// # Errors
-    /// When a type is not one of numbers, a float would become an integer, what is scanned has less than 4 bytes, or the
-    /// operator's identity is not 0 in what is scanned and what is published.
+    /// When a type is not one of numbers, a float would become an integer, what is scanned has less than 4 bytes, or what is
+    /// loaded or published cannot hold the operator's identity.
     pub fn converting(
         instance: Instance,
         input: ElementType,
@@ -92,7 +97,7 @@ impl Problem {
             return Ok(problem);
         }
         let state = instance.element();
-        let is_number = |element: &ElementType| ElementType::NUMBERS.contains(element);
+        let is_number = |element: &ElementType| ElementType::NUMBERS.contains(element) || element.is_half();
         if let Some(&other) = [input, state, published, output].iter().find(|element| !is_number(element)) {
             return Err(NoSuchProblem::NotANumber(other));
         }
@@ -104,9 +109,15 @@ impl Problem {
         if state.bytes() < 4 {
             return Err(NoSuchProblem::NarrowState(state));
         }
-        for instance in [Some(instance), problem.of_spine().instance()].into_iter().flatten() {
-            if instance.identity_bytes().iter().any(|&byte| byte != 0) {
-                return Err(NoSuchProblem::IdentityNotZero(instance));
+        let identity = instance.identity_bytes();
+        let held_by = |other| converted(state, &identity, other);
+        let is_kept_by =
+            |other| held_by(other).and_then(|held| converted(other, &held, state)).as_ref() == Some(&identity);
+        // The spine pads with the identity of its own type.
+        let of_spine = Instance::new(published, instance.operator())?.identity_bytes();
+        for (other, is_kept) in [(input, true), (published, held_by(published) == Some(of_spine))] {
+            if !is_kept || !is_kept_by(other) {
+                return Err(NoSuchProblem::NoIdentity { instance, other });
             }
         }
         Ok(problem)
@@ -114,20 +125,24 @@ impl Problem {
 
     /// The scan of `input` in the type of `output`: numbers are converted when they are loaded. What has less than 4 bytes is
     /// scanned in 4 and cut when it is stored, which is the same for operators that wrap; another one, such as the largest
-    /// of `u32` stored as `u8`, is refused where it could differ.
+    /// of `u32` stored as `u8`, is refused where it could differ. `f16` and `bf16` are scanned in `f32`, and each result is
+    /// rounded once.
     ///
     /// # Errors
-    /// When the operator is not defined on the output's type, and as [`Self::converting`].
+    /// When the operator is not defined on what is scanned, and as [`Self::converting`].
     pub fn accumulating(operator: Operator, input: ElementType, output: ElementType) -> Result<Self, NoSuchProblem> {
-        let instance = Instance::new(output, operator)?;
-        if input == output {
-            return Ok(Self::plain(instance));
+        if input == output && !output.is_half() {
+            return Ok(Self::plain(Instance::new(output, operator)?));
         }
-        let is_narrow = ElementType::NUMBERS.contains(&output) && output.bytes() < 4;
-        if is_narrow && input.bytes() > output.bytes() && !instance.wraps() {
-            return Err(NoSuchProblem::NarrowOutput { instance, input });
+        let is_narrow = output.is_integer() && output.bytes() < 4;
+        if is_narrow && input.bytes() > output.bytes() {
+            let instance = Instance::new(output, operator)?;
+            if !instance.wraps() {
+                return Err(NoSuchProblem::NarrowOutput { instance, input });
+            }
         }
         let state = match () {
+            () if output.is_half() => ElementType::F32,
             () if !is_narrow => output,
             () if output.is_signed() => ElementType::I32,
             () => ElementType::U32,
@@ -303,6 +318,28 @@ impl From<Defined> for Problem {
     }
 }
 
+/// A number of one type in another, as C++ converts it; `None` where a float is no small whole number and would become an
+/// integer.
+fn converted(from: ElementType, bytes: &[u8], to: ElementType) -> Option<Vec<u8>> {
+    let (reader, writer) = (from.float(), to.float());
+    let read = |float: &Float| (float.read)(bytes);
+    let whole = match reader.map(read) {
+        Some(value) if writer.is_none() => (value == f64::from(value as i8)).then_some(i128::from(value as i8))?,
+        Some(_) => 0,
+        None => {
+            let is_negative = from.is_signed() && bytes.last().is_some_and(|&byte| byte >= 0x80);
+            let mut wide = [if is_negative { 0xff } else { 0 }; 16];
+            wide[..bytes.len()].copy_from_slice(bytes);
+            i128::from_le_bytes(wide)
+        }
+    };
+    let mut converted = whole.to_le_bytes()[..to.bytes()].to_vec();
+    if let Some(float) = writer {
+        (float.write)(reader.map_or(whole as f64, read), &mut converted);
+    }
+    Some(converted)
+}
+
 impl From<Instance> for Problem {
     fn from(instance: Instance) -> Self {
         Self::plain(instance)
@@ -354,6 +391,60 @@ mod tests {
     }
 
     #[test]
+    fn halves_are_scanned_in_f32() {
+        use ElementType::{BF16, F16, F32, F64, U8, U32};
+        let of = Problem::accumulating;
+        for (input, output) in [(F16, F16), (BF16, BF16), (F16, BF16), (F32, F16), (F64, BF16), (U8, F16)] {
+            let sum = instance(F32, Operator::Sum);
+            assert_eq!(of(Operator::Sum, input, output), Problem::converting(sum, input, F32, output));
+            assert_eq!(of(Operator::Sum, input, output).unwrap().published_bytes(), 4, "{input} to {output}");
+        }
+        let sums = of(Operator::Sum, F16, F16).unwrap();
+        assert_eq!((sums.tuned_as().element(), sums.access_bytes(), sums.is_plain()), (F32, 2, false));
+        assert_eq!(of(Operator::Sum, F16, F64).unwrap().types(), Some([F16, F64, F64]));
+        assert!(matches!(of(Operator::Sum, F16, U32), Err(NoSuchProblem::FloatToInteger { .. })));
+        assert!(matches!(of(Operator::Xor, F16, F16), Err(NoSuchProblem::NoSuchInstance(_))));
+        // No scan is in halves, nor is a spine.
+        for &half in ElementType::HALVES {
+            let refused = Instance::new(half, Operator::Sum).unwrap_err();
+            assert!(refused.to_string().contains("scanned in f32"), "{refused}");
+            let of_spine = Problem::converting(instance(F32, Operator::Sum), F32, half, F32);
+            assert_eq!(of_spine, Err(NoSuchProblem::NoSuchInstance(refused)));
+            let float = half.float().unwrap();
+            for value in [1.0 + 2.0 * float.unit_roundoff, float.largest, f64::NEG_INFINITY] {
+                let mut bytes = vec![0; half.bytes()];
+                (float.write)(value, &mut bytes);
+                assert_eq!((float.read)(&bytes), value, "{half}");
+            }
+            assert_eq!(2.0 * float.unit_roundoff, 2_f64.powi(1 - float.digits as i32), "{half}");
+        }
+    }
+
+    #[test]
+    fn where_the_array_ends_stands_the_identity_if_the_input_has_it() {
+        use ElementType::{F16, F32, F64, I8, I32, U8, U32};
+        let of = Problem::accumulating;
+        for (operator, input, output) in [
+            (Operator::Min, F16, F64),
+            (Operator::Max, F64, F16),
+            (Operator::Product, U8, U32),
+            (Operator::Product, U8, F16),
+            // -1 is all bits.
+            (Operator::And, I8, U32),
+            (Operator::Min, I8, U32),
+            (Operator::Max, U8, U32),
+        ] {
+            assert!(of(operator, input, output).is_ok(), "{operator} of {input} in {output}");
+        }
+        for (operator, input, output) in
+            [(Operator::Max, I8, I32), (Operator::And, U8, U32), (Operator::Min, U8, U32), (Operator::Max, U8, F32)]
+        {
+            let refused = Err(NoSuchProblem::NoIdentity { instance: instance(output, operator), other: input });
+            assert_eq!(of(operator, input, output), refused);
+        }
+    }
+
+    #[test]
     fn types_that_no_kernel_could_convert_are_refused() {
         use ElementType::{AffineMap, F32, F64, I32, U8, U16, U32};
         let sum = instance(U32, Operator::Sum);
@@ -362,10 +453,13 @@ mod tests {
         let bytes = instance(U8, Operator::Sum);
         assert_eq!(Problem::converting(bytes, U32, U8, U8), Err(NoSuchProblem::NarrowState(U8)));
         let least = instance(U32, Operator::Min);
-        assert_eq!(Problem::converting(least, U8, U32, U32), Err(NoSuchProblem::IdentityNotZero(least)));
+        assert_eq!(
+            Problem::converting(least, U8, U32, U32),
+            Err(NoSuchProblem::NoIdentity { instance: least, other: U8 })
+        );
         // The largest of nothing is 0 in u32 and not in i32.
         let largest = instance(U32, Operator::Max);
-        let refused = Err(NoSuchProblem::IdentityNotZero(instance(I32, Operator::Max)));
+        let refused = Err(NoSuchProblem::NoIdentity { instance: largest, other: I32 });
         assert_eq!(Problem::converting(largest, U32, I32, U32), refused);
         let floats = instance(F32, Operator::Sum);
         assert_eq!(

@@ -2,15 +2,20 @@
 // and dispatch of these rows, and build.rs, which includes this file too, the list of kernels to compile. Whoever reads
 // a table names a macro and what to hand on to it.
 
-/// Variant = name, type in Rust, type in CUDA (`cuda/operators.cuh`). Those in `own` serve one operator each.
+/// Variant = name, type in Rust, type in CUDA (`cuda/operators.cuh`, `cuda/halves.cuh`). Arrays hold `halves`, and no scan is
+/// in them: operators are defined on f32. Those in `own` serve one operator each.
 macro_rules! element_types {
     ($reader:ident $with:tt) => {
         $reader! { $with
             integers {
                 /// 8-bit unsigned integer.
                 U8 = "u8", u8, "::lookback::u8";
+                /// 8-bit signed integer.
+                I8 = "i8", i8, "signed char";
                 /// 16-bit unsigned integer.
                 U16 = "u16", u16, "::lookback::u16";
+                /// 16-bit signed integer.
+                I16 = "i16", i16, "short";
                 /// 32-bit unsigned integer.
                 U32 = "u32", u32, "::lookback::u32";
                 /// 32-bit signed integer.
@@ -25,6 +30,12 @@ macro_rules! element_types {
                 F32 = "f32", f32, "float";
                 /// IEEE 754 binary64.
                 F64 = "f64", f64, "double";
+            }
+            halves {
+                /// IEEE 754 binary16, scanned in f32.
+                F16 = "f16", f16, "::lookback::f16";
+                /// The upper half of an f32, scanned in f32.
+                BF16 = "bf16", bf16, "::lookback::bf16";
             }
             own {
                 /// x ↦ a·x + b modulo 2^64: two `u64`, `a` then `b`; 16 bytes.
@@ -47,6 +58,8 @@ macro_rules! operators {
             numbers {
                 /// Addition; integers wrap.
                 Sum = "sum", Sum, "sum", arithmetic: true, input: Uniform;
+                /// Multiplication; integers wrap.
+                Product = "product", Product, "product", arithmetic: true, input: Factors;
                 /// The smaller; of floats NaN if either is NaN, and −0 below +0.
                 Min = "min", Minimum, "minimum", arithmetic: false, input: Falling;
                 /// The larger; of floats NaN if either is NaN, and −0 below +0.
@@ -71,6 +84,14 @@ macro_rules! operators {
                 Intervals = "intervals", Intervals, "intervals", on: IndexInterval;
             }
         }
+    };
+}
+
+/// Element types and operators whose kernels the build leaves out where no other type shares them (signed sums are unsigned
+/// ones): they would take a quarter more of its time. The CPU device compiles one when it is asked for.
+macro_rules! compiled_on_demand {
+    ($reader:ident) => {
+        $reader! { types { I8 I16 } operators { Product } }
     };
 }
 

@@ -3,7 +3,8 @@
 //! A reference is computed once, by one pass from front to back, in the definition of `crate::element::monoid`.
 //! Integers and the monoids of the tests have one right answer. A sum of floats has as many as there are
 //! ways to set the parentheses, so its reference is a more precise sum (f64 for f32, a double-double for
-//! f64) together with the sum of |x| that the error bound of `crate::lab::verify` grows with.
+//! f64) together with the sum of |x| that the error bound of `crate::lab::verify` grows with. A product of floats
+//! has one right answer where it is exact in every order, and no other array is taken.
 
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Distribution, ElementType, Instance, Operator};
@@ -103,7 +104,8 @@ impl Dataset {
     /// `n` elements drawn from a generator seeded with `seed`: the same on every machine.
     ///
     /// The distribution serves to find faults. Sums are of full-range integers, or of floats from -0.5 to
-    /// 1.5, whose prefix grows so that a lost tile stands out against the rounding bound. Minima and
+    /// 1.5, whose prefix grows so that a lost tile stands out against the rounding bound. Products are of odd integers,
+    /// or of powers of two that leave the prefix in range. Minima and
     /// maxima keep falling and rising over the array, and bits of `and` and `or` go one at a time, because
     /// the plain random array reaches its final prefix within a few elements and hides any later fault.
     pub fn random(instance: Instance, n: u64, seed: u64) -> Self {
@@ -275,6 +277,20 @@ fn fill_numbers(element: ElementType, distribution: Distribution, random: &mut P
         (Distribution::SparseZeros | Distribution::SparseOnes, _) => {
             fill_sparse_bits(distribution == Distribution::SparseZeros, element, random, bytes);
         }
+        (Distribution::Factors, Some(float)) => {
+            let mut exponent = 0;
+            for chunk in bytes.chunks_exact_mut(element.bytes()) {
+                let drawn = random.next_u64();
+                let next = (drawn & 31) as i32;
+                let sign = if drawn >> 63 == 0 { 1.0 } else { -1.0 };
+                (float.write)(sign * 2f64.powi(next - exponent), chunk);
+                exponent = next;
+            }
+        }
+        (Distribution::Factors, None) => {
+            random.fill_bytes(bytes);
+            bytes.iter_mut().step_by(element.bytes()).for_each(|byte| *byte |= 1);
+        }
         // `Walk` is no operator's.
         (Distribution::Uniform | Distribution::Walk, Some(float)) => {
             for chunk in bytes.chunks_exact_mut(element.bytes()) {
@@ -361,6 +377,19 @@ mod tests {
             let bytes = instance.element().bytes();
             let last = &prefixes[prefixes.len() - bytes..];
             assert!(prefixes[prefixes.len() / 4..].chunks_exact(bytes).any(|prefix| prefix != last), "{instance}");
+        }
+    }
+
+    #[test]
+    fn random_products_of_floats_are_exact_in_every_order() {
+        for element in [ElementType::F32, ElementType::F64] {
+            let instance = Instance::new(element, Operator::Product).unwrap();
+            let Dataset { input, reference, .. } = Dataset::random(instance, 100_000, 9);
+            assert_eq!(instance.ambiguity(&input), None, "{element}");
+            assert!(matches!(reference, Reference::Exact(_)));
+            let with_zero = [input, vec![0; element.bytes()]].concat();
+            let refused = Dataset::from_bytes(instance, with_zero, String::new());
+            assert!(matches!(refused, Err(NoScan::NotAssociative(_))), "{element}");
         }
     }
 

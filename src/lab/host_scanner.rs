@@ -71,8 +71,9 @@ impl HostScanner {
         self
     }
 
-    /// `output[i] = input[0] ⊕ … ⊕ input[i]`. Of two types the scan is in that of the output ([`Problem::accumulating`]);
-    /// the first one of two such types takes the seconds of a C++ compiler.
+    /// `output[i] = input[0] ⊕ … ⊕ input[i]`. Of two types the scan is in that of the output, of `half::f16` and
+    /// `half::bf16` in `f32` ([`Problem::accumulating`]). The first such scan, and that of an instance that the build left
+    /// out ([`Instance::is_built_in`](crate::element::Instance::is_built_in)), takes the seconds of a C++ compiler.
     ///
     /// # Errors
     /// Lengths that differ, an operator that the type does not have, types that cannot be converted, a machine without a

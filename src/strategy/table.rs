@@ -6,7 +6,7 @@ use super::planner::Planner;
 use super::shape::{Blocks, HelperWarps, Shape, Tiling};
 use super::{Composition, Kernel, ScanConfig, named, suggestion};
 use crate::abi;
-use crate::element::Problem;
+use crate::element::{Defined, Problem};
 
 /// What is known of a strategy.
 #[derive(Debug)]
@@ -437,9 +437,11 @@ impl ScanConfig {
         Self { vt, block_threads, composition, ..Self::default() }
     }
 
-    /// VT and threads of look-ahead over several arrays, the widest of elements of so many bytes.
-    pub fn of_arrays(element_bytes: usize) -> Self {
-        let (vt, block_threads) = suggestion::look_ahead_over_arrays(element_bytes as u32);
+    /// VT and threads of look-ahead over the arrays of what a user has defined.
+    pub fn of_arrays(problem: Problem, defined: Defined) -> Self {
+        let inputs = defined.input_bytes().count();
+        let (vt, block_threads) =
+            suggestion::look_ahead_over_arrays(problem.access_bytes() as u32, inputs, defined.has_segments());
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 

@@ -182,11 +182,9 @@ impl Tuning {
         match strategy {
             StrategyChoice::Auto => {
                 let found = self.resolve(tuned, n);
-                if problem.defined().is_none() {
-                    return found;
-                }
+                let Some(defined) = problem.defined() else { return found };
                 match found.strategy {
-                    Strategy::Lookahead => Resolved { config: ScanConfig::of_arrays(problem.access_bytes()), ..found },
+                    Strategy::Lookahead => Resolved { config: ScanConfig::of_arrays(problem, defined), ..found },
                     strategy if strategy.row().shape.takes_arrays() => found,
                     _ => self.choose(Strategy::Lookback.into(), problem, n),
                 }
@@ -489,8 +487,8 @@ mod tests {
             let gpu = Gpu { architecture: Architecture { major, minor }, multiprocessors };
             let n = (1u64 << power).saturating_add_signed(offset);
             let Resolved { strategy, config } = Tuning::committed(gpu).choose(StrategyChoice::Auto, problem, n);
-            let aligned = |offset: u32, element: ElementType| offset - offset % element.bytes() as u32;
-            let (input_offset, output_offset) = (aligned(input, problem.input()), aligned(output, problem.output()));
+            let aligned = |offset: u32, bytes: usize| offset - offset % bytes as u32;
+            let (input_offset, output_offset) = (aligned(input, problem.input_bytes()), aligned(output, problem.output_bytes()));
             let request =
                 ScanRequest { problem, strategy, mode, config, n, in_place: false, input_offset, output_offset };
             let plan = Plan::new(&request);
