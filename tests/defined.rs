@@ -329,9 +329,9 @@ proptest! {
         }
         if is_made(run.inclusive()) {
             for (sums, bytes) in sum_of.chunks(columns).zip(bytes.chunks(columns)) {
-                for place in 0..columns {
+                for (place, &found) in sums.iter().enumerate() {
                     let range = if is_reversed { place..columns } else { 0..place + 1 };
-                    prop_assert_eq!(sums[place], bytes[range].iter().map(|&byte| u32::from(byte)).sum::<u32>());
+                    prop_assert_eq!(found, bytes[range].iter().map(|&byte| u32::from(byte)).sum::<u32>());
                 }
             }
         }

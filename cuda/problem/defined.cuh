@@ -14,6 +14,7 @@
 
 #include "../async_copy.cuh"
 #include "../config.cuh"
+#include "../halves.cuh"
 #include "problem.cuh"
 
 namespace lookback {

@@ -638,7 +638,7 @@ mod tests {
             };
             stages(kernel, sum.into(), &config, Architecture::HOPPER)
         };
-        assert!(matches!(stages(Kernel::Lookahead), Err(CudaError::TileTooLarge { tile_bytes: 237_568, .. })));
+        assert!(matches!(stages(Kernel::Lookahead), Err(CudaError::TileTooLarge { tile_bytes: 237_696, .. })));
         assert!(matches!(stages(Kernel::Lookback), Ok(0)));
     }
 

@@ -39,12 +39,15 @@ pub struct Run<'a> {
     error: Option<CudaError>,
 }
 
-impl<'a> Run<'a> {
-    pub(super) fn new(scanner: &'a Scanner, stream: &'a Arc<CudaStream>, defined: Defined) -> Self {
-        let error = scanner.check_context("stream", stream.context()).err();
-        Self { scanner, stream, call: Call::new(defined), guards: Vec::new(), error }
+impl Scanner {
+    /// A scan that was [defined](crate::element::Definition), whose arrays are named one after the other.
+    pub fn run<'a>(&'a self, stream: &'a Arc<CudaStream>, defined: Defined) -> Run<'a> {
+        let error = self.check_context("stream", stream.context()).err();
+        Run { scanner: self, stream, call: Call::new(defined), guards: Vec::new(), error }
     }
+}
 
+impl<'a> Run<'a> {
     /// The next array of those that are loaded, in the order of the definition.
     pub fn input<T: ArrayElement>(mut self, array: &'a impl DevicePtr<T>) -> Self {
         let lent = self.lend(array);

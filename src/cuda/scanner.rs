@@ -42,10 +42,9 @@ use super::compile::{Compiler, Variant};
 use super::error::{Context as _, CudaError};
 use super::launch::{KernelSet, PreparedScan, is_capturing, multiprocessors};
 use super::memory::DeviceMemory;
-use super::run::Run;
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
-use crate::element::{Defined, Element, ElementType, Operator, Problem};
+use crate::element::{Element, ElementType, Operator, Problem};
 use crate::gpu::Gpu;
 use crate::strategy::call::{Call, Prepared};
 use crate::strategy::launch::Addresses;
@@ -250,11 +249,6 @@ impl Scanner {
         let (address, _written) = data.device_ptr_mut(stream);
         let array = Array { address, elements: n };
         self.scan(stream, problem, mode, array, array)
-    }
-
-    /// A scan that was [defined](crate::element::Definition), whose arrays are named one after the other.
-    pub fn run<'a>(&'a self, stream: &'a Arc<CudaStream>, defined: Defined) -> Run<'a> {
-        Run::new(self, stream, defined)
     }
 
     /// Lets go of a stream: waits for its scans, frees their workspace, and no longer keeps it alive.

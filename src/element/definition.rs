@@ -1,7 +1,7 @@
 //! Scans that a user writes down: several arrays, a state of one's own, and the text of CUDA C++ that leads from one to the
 //! next (`cuda/problem/defined.cuh`).
 
-use super::{Element, ElementType, NoSuchProblem, Operator, Problem};
+use super::{Element, ElementType};
 use crate::abi;
 use bytemuck::Pod;
 use std::collections::HashSet;
@@ -159,27 +159,20 @@ impl Definition {
         }
     }
 
-    /// The scan of one array of numbers into another one by an operator of the table, in the types of
-    /// [`Problem::accumulating`]: what such a scan is in reverse or in segments.
-    ///
-    /// # Errors
-    /// As [`Problem::accumulating`].
-    pub fn of_numbers(operator: Operator, input: ElementType, output: ElementType) -> Result<Self, NoSuchProblem> {
-        let numbers = Problem::accumulating(operator, input, output)?;
-        let (Some(instance), Some([_, state, _])) = (numbers.instance(), numbers.types()) else {
-            return Err(NoSuchProblem::NotANumber(input));
-        };
+    /// The scan of one array of numbers into another one by an operator of the table, on numbers of a third type.
+    pub(super) fn of_types(name: String, operator: String, types: [ElementType; 3]) -> Self {
+        let [input, state, output] = types;
         let array = |name: &str, element| Array { name: name.to_owned(), element: CudaType::number(element) };
-        Ok(Self {
-            name: numbers.to_string(),
+        Self {
+            name,
             declarations: String::new(),
             state: CudaType::number(state),
-            combining: Combining::Table(instance.cuda_type()),
+            combining: Combining::Table(operator),
             inputs: vec![array("x", input)],
             outputs: vec![array("y", output)],
             load: String::from("return static_cast<state_type>(x);"),
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
-        })
+        }
     }
 
     /// The first-order linear recurrence `h[t] = a[t] · h[t−1] + b[t]` of two arrays `a` and `b` in numbers of type `T`, from 0
@@ -542,6 +535,7 @@ impl fmt::Display for Defined {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Operator;
 
     fn sums() -> Definition {
         Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::U32).unwrap()

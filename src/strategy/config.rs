@@ -1,6 +1,6 @@
 //! What a user chooses inside a strategy, what is suggested where he does not, and what cannot be launched.
 
-use super::CallError;
+use super::call_error::CallError;
 use super::{Composition, Descriptor, Mode, Pattern, TileOrder};
 use crate::abi;
 use crate::element::{ElementType, NoSuchInstance, NoSuchProblem};

@@ -1,6 +1,7 @@
 //! The choices a user makes: strategy, mode, VT, block size, and how blocks and warps scan inside.
 
 pub(crate) mod call;
+mod call_error;
 mod choice;
 mod config;
 pub mod kernel;
@@ -15,7 +16,7 @@ pub mod tuning;
 
 pub use crate::names::UnknownName;
 pub(crate) use crate::names::named;
-pub use call::CallError;
+pub use call_error::CallError;
 pub use choice::StrategyChoice;
 pub use config::{ConfigError, ScanConfig, check_lengths};
 pub use kernel::Kernel;
