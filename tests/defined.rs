@@ -173,6 +173,39 @@ fn chunks_go_on_where_the_last_one_ended() {
     assert_eq!((addends, state), (expected.addends, expected.last));
 }
 
+/// Four words that are aligned further in CUDA than here.
+#[test]
+fn a_state_is_handed_over_wherever_it_lies() {
+    let sums = Definition::new::<[u32; 4]>("sums of four", "four")
+        .declare("struct alignas(16) four { u32 a; u32 b; u32 c; u32 d; };")
+        .identity("{0, 0, 0, 0}")
+        .combine("return {left.a + right.a, left.b + right.b, left.c + right.c, left.d + right.d};")
+        .commutative()
+        .input::<u32>("x")
+        .load("return {x, 2 * x, 3 * x, 4 * x};")
+        .output::<u32>("y")
+        .store("y = state.d;")
+        .define()
+        .expect("a definition");
+    let states = [7_u32; 9];
+    let mut finals = [0_u32; 9];
+    let x = vec![1_u32; 1000];
+    let mut y = vec![0_u32; 1000];
+    let initial: &[u32; 4] = states[1..5].try_into().expect("four");
+    let last: &mut [u32; 4] = (&mut finals[3..7]).try_into().expect("four");
+    let run = scanner(Strategy::Lookahead, 4)
+        .run(sums)
+        .input(&x)
+        .output(&mut y)
+        .initial_from(initial)
+        .final_state(last)
+        .inclusive();
+    if is_made(run) {
+        assert!(y.iter().enumerate().all(|(i, &y)| y == 7 + 4 * (i as u32 + 1)));
+        assert_eq!(finals, [0, 0, 0, 1007, 2007, 3007, 4007, 0, 0]);
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused_and_says_which() {
     let (a, b) = arrays(100, 1);

@@ -251,6 +251,9 @@ impl CpuDevice {
     }
 
     fn execute(&mut self, request: &ScanRequest, input: &[u8], seed: u64) -> Result<Scanned, DeviceError> {
+        if request.problem.defined().is_some() {
+            return Err(DeviceError::ArraysOfItsOwn(request.problem.to_string()));
+        }
         let plan = Plan::new(request)?;
         let [input_bytes, output_bytes] =
             [request.problem.input_bytes(), request.problem.output_bytes()].map(|bytes| request.n as usize * bytes);
@@ -291,14 +294,28 @@ pub(crate) struct HostArray {
 impl HostArray {
     /// A copy of `contents` at an address like theirs.
     pub(crate) fn input(contents: &[u8]) -> Self {
-        let mut memory = GuardedArray::new(contents.len(), offset_of(contents));
-        memory.contents_mut().copy_from_slice(contents);
-        Self { memory, before: Some(contents.to_vec()) }
+        Self::copy_at(contents, offset_of(contents))
     }
 
     /// One as `contents`, to be written.
     pub(crate) fn output(contents: &[u8]) -> Self {
         Self { memory: GuardedArray::new(contents.len(), offset_of(contents)), before: None }
+    }
+
+    /// A copy of a state. The kernels' type may be aligned further than the user's.
+    pub(crate) fn state(contents: &[u8]) -> Self {
+        Self::copy_at(contents, 0)
+    }
+
+    /// A place for a state, likewise.
+    pub(crate) fn state_to_write(contents: &[u8]) -> Self {
+        Self { memory: GuardedArray::new(contents.len(), 0), before: None }
+    }
+
+    fn copy_at(contents: &[u8], offset: u32) -> Self {
+        let mut memory = GuardedArray::new(contents.len(), offset);
+        memory.contents_mut().copy_from_slice(contents);
+        Self { memory, before: Some(contents.to_vec()) }
     }
 
     pub(crate) fn address(&mut self) -> u64 {

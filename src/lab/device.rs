@@ -35,6 +35,9 @@ pub enum DeviceError {
         "a kernel wrote beside an array, or into one that it only loads; the text of a definition may have an index of its own"
     )]
     WroteElsewhere,
+    /// A scan that a user has defined, where one array is scanned into another one.
+    #[error("{0} has arrays of its own: run it by `HostScanner::run`")]
+    ArraysOfItsOwn(String),
     /// `run` before `load`.
     #[error("no dataset is loaded on the device; call `load` first")]
     NoDataset,

@@ -223,14 +223,16 @@ impl<'a> HostRun<'a> {
 
     /// The same, from where an earlier run has left it.
     pub fn initial_from<T: Pod>(mut self, state: &T) -> Self {
-        let lent = self.lend(std::slice::from_ref(state));
+        let lent = self.keep::<T>(HostArray::state(bytemuck::bytes_of(state)), 1);
         self.call.initial_state(lent);
         self
     }
 
     /// Where the state at the last element goes.
     pub fn final_state<T: Pod>(mut self, state: &'a mut T) -> Self {
-        let lent = self.lend_to_write(std::slice::from_mut(state));
+        let bytes = bytemuck::bytes_of_mut(state);
+        let lent = self.keep::<T>(HostArray::state_to_write(bytes), 1);
+        self.outputs.push((self.arrays.len() - 1, bytes));
         self.call.final_state(lent);
         self
     }

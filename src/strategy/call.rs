@@ -172,6 +172,16 @@ impl Call {
                 return Err(CallError::StateBytes { scan: scan(), defined: state_bytes, given });
             }
         }
+        // No type of so many bytes is aligned further in CUDA C++.
+        let alignment = 1 << state_bytes.trailing_zeros().min(4);
+        for (name, state) in [("initial state", self.initial_state), ("final state", self.final_state)] {
+            if let Some(Lent { address, .. }) = state
+                && !address.is_multiple_of(alignment)
+            {
+                let array = name.to_owned();
+                return Err(CallError::Misaligned { scan: scan(), array, address, bytes: alignment });
+            }
+        }
         let mut in_place = false;
         let finals = self.final_state.map(|state| ("final state", state));
         let initials = self.initial_state.map(|state| ("initial state", state));
