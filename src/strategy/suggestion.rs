@@ -46,17 +46,18 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
     }
 }
 
-/// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element: 32 to 48 KB a stage, measured
-/// on an H200. States that are marked where segments begin take a register more each.
-pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, is_marked: bool) -> (u32, u32) {
-    let vt = match element_bytes {
-        1 | 2 => 32,
-        4 if inputs > 1 && is_marked => 16,
-        4 => 24,
-        8 => 12,
-        _ => 8,
-    };
-    (vt, if inputs == 1 && element_bytes <= 8 { 384 } else { 256 })
+/// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element: 32 to 64 KB a stage, measured
+/// on an H200. Where `marks` says that segments begin, states of so many bytes carry it, and twice as many warps scan: each
+/// has less to do, because it takes more instructions.
+pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>) -> (u32, u32) {
+    match (element_bytes, marks) {
+        (4, Some(state_bytes)) if inputs == 1 || state_bytes > 8 => (16, 512),
+        (4, Some(_)) => (16, 256),
+        (4, None) => (24, if inputs == 1 { 384 } else { 256 }),
+        (1 | 2, _) => (32, if inputs == 1 { 384 } else { 256 }),
+        (8, _) => (12, if inputs == 1 { 384 } else { 256 }),
+        _ => (8, 256),
+    }
 }
 
 /// 64 bytes a thread while there are tiles for every multiprocessor; then longer threads, so that fewer

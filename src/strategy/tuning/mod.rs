@@ -87,6 +87,7 @@ pub struct Tuning {
     name: String,
     is_measured: bool,
     ranges: HashMap<Instance, Vec<Range>>,
+    architecture: Architecture,
 }
 
 impl Default for Tuning {
@@ -113,7 +114,12 @@ impl Tuning {
         });
         match table {
             Some((name, table)) => Self::of(table, gpu, (*name).to_owned()),
-            None => Self { name: "none".to_owned(), is_measured: false, ranges: HashMap::new() },
+            None => Self {
+                name: "none".to_owned(),
+                is_measured: false,
+                ranges: HashMap::new(),
+                architecture: gpu.architecture,
+            },
         }
     }
 
@@ -162,7 +168,7 @@ impl Tuning {
             }
             ranges.insert(instance, kept);
         }
-        Self { name, is_measured: table.header.measured, ranges }
+        Self { name, is_measured: table.header.measured, ranges, architecture: gpu.architecture }
     }
 
     /// What the table is called: that of a committed one, or its GPU's.
@@ -183,8 +189,10 @@ impl Tuning {
             StrategyChoice::Auto => {
                 let found = self.resolve(tuned, n);
                 let Some(defined) = problem.defined() else { return found };
+                let of_arrays = Resolved { config: ScanConfig::of_arrays(problem, defined), ..found };
                 match found.strategy {
-                    Strategy::Lookahead => Resolved { config: ScanConfig::of_arrays(problem, defined), ..found },
+                    Strategy::Lookahead if self.holds(problem, of_arrays, n) => of_arrays,
+                    Strategy::Lookahead => self.choose(Strategy::Lookback.into(), problem, n),
                     strategy if strategy.row().shape.takes_arrays() => found,
                     _ => self.choose(Strategy::Lookback.into(), problem, n),
                 }
@@ -193,6 +201,12 @@ impl Tuning {
                 Resolved { strategy, config: ScanConfig::suggested(strategy, tuned.element().bytes(), n) }
             }
         }
+    }
+
+    /// Whether a block of the GPU holds a tile of every array.
+    fn holds(&self, problem: Problem, Resolved { strategy, config }: Resolved, n: u64) -> bool {
+        let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
+        Plan::new(&ScanRequest { problem, ..aligned }).is_ok_and(|plan| plan.fits(self.architecture))
     }
 
     /// Strategy and configuration for `n` elements: one that [`Plan::new`] takes, up to 2^44 elements.
@@ -300,6 +314,7 @@ fn sizes_between(below: u64, up_to: u64) -> BTreeSet<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::{Definition, Segments};
     use crate::strategy::Strategy;
     use proptest::prelude::*;
 
@@ -469,7 +484,22 @@ mod tests {
         let numbers = || ElementType::NUMBERS.iter().copied();
         let pairs = numbers().flat_map(|input| numbers().map(move |output| (input, output)));
         let converting = pairs.filter_map(|(input, output)| Problem::accumulating(Operator::Sum, input, output).ok());
-        Instance::all().map(Problem::from).chain(converting).collect()
+        Instance::all().map(Problem::from).chain(converting).chain(defined()).collect()
+    }
+
+    /// Of one array and of as many as there may be, with states of few and of many bytes, in segments and not.
+    fn defined() -> Vec<Problem> {
+        let recurrence = Definition::linear_recurrence::<f64>().define().expect("a definition");
+        let bytes = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::F16).expect("numbers");
+        let bytes = bytes.define().expect("a definition");
+        let wide = ["a", "b", "c", "d"].into_iter().fold(
+            Definition::new::<[f64; 4]>("wide", "wide").identity("{}").combine("return left;"),
+            |definition, name| definition.input::<f64>(name),
+        );
+        let wide = wide.load("return {};").output::<f32>("y").store("y = 0;").define().expect("a definition");
+        let all = [recurrence, bytes, wide];
+        let segments = [Segments::One, Segments::Rows, Segments::Keys(ElementType::U64)];
+        all.into_iter().flat_map(|scan| segments.map(|segments| scan.in_segments(segments).into())).collect()
     }
 
     proptest! {
