@@ -110,7 +110,7 @@ impl Bench {
     }
 
     fn recurrence(&mut self, name: &str, n: usize, columns: usize, is_reversed: bool) -> Outcome<()> {
-        let recurrence = Definition::linear_recurrence::<f32>().define()?;
+        let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
         // Halves and small whole numbers, so that nearly every step is exact.
         let a: Vec<f32> = (0..n).map(|i| [0.5, -0.5, 0.25, 1.0][(i ^ i >> 7) % 4]).collect();
         let b: Vec<f32> = (0..n).map(|i| (i % 5) as f32 - 2.0).collect();

@@ -120,9 +120,9 @@ struct lookback_launch {
   void* outputs[LOOKBACK_MAXIMUM_ARRAYS];
   lookback_u64 columns;          // elements of a row
   lookback_u64 columns_inverse;  // 2^64 / columns, cut
-  const void* initial_state;     // what stands left of the first element; null for none, or for `initial`
-  void* final_state;             // where the state at the last index is stored; null for nowhere
-  lookback_u32 has_initial;      // whether `initial` stands left of the first element
+  const void* initial_state;     // what stands left of the first element, or of each row; null for none, or for `initial`
+  void* final_state;             // where the state at the last index is stored, or of each row; null for nowhere
+  lookback_u32 has_initial;      // whether `initial` stands there
   lookback_u32 reserved;         // 0
   lookback_u64 initial[LOOKBACK_MAXIMUM_STATE_BYTES / 8];
 };

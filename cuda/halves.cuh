@@ -86,4 +86,8 @@ struct alignas(2) bf16 {
   DEVICE explicit operator double() const { return static_cast<float>(*this); }
 };
 
+// As floats: a NaN differs from everything, -0 from 0 in nothing.
+DEVICE bool operator!=(f16 a, f16 b) { return static_cast<float>(a) != static_cast<float>(b); }
+DEVICE bool operator!=(bf16 a, bf16 b) { return static_cast<float>(a) != static_cast<float>(b); }
+
 }  // namespace lookback

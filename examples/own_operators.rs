@@ -32,7 +32,7 @@ fn waves() -> Vec<f32> {
 fn linear_recurrence(scanner: &mut HostScanner) -> Outcome {
     let (a, b) = (vec![0.9_f32; N], waves());
     let mut h = vec![0.0_f32; N];
-    let recurrence = Definition::linear_recurrence::<f32>().define()?;
+    let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
     scanner.run(recurrence).input(&a).input(&b).output(&mut h).inclusive()?;
     let mut state = 0.0;
     let is_right = (0..N).all(|t| {
@@ -46,7 +46,7 @@ fn linear_recurrence(scanner: &mut HostScanner) -> Outcome {
 fn discounted_returns(scanner: &mut HostScanner) -> Outcome {
     let (discount, rewards) = (vec![0.99_f32; N], waves());
     let mut returns = vec![0.0_f32; N];
-    let recurrence = Definition::linear_recurrence::<f32>().define()?;
+    let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
     scanner.run(recurrence).input(&discount).input(&rewards).output(&mut returns).rows(100).reversed().inclusive()?;
     let mut state = 0.0;
     let is_right = (0..N).rev().all(|t| {

@@ -4,7 +4,9 @@
 #![cfg(all(feature = "cpu", feature = "lab"))]
 
 use bytemuck::{Pod, Zeroable};
-use lookback::element::{Defined, Definition, ElementType, Operator};
+use half::{bf16, f16};
+use lookback::element::monoid::{Bicyclic, Monoid};
+use lookback::element::{Defined, Definition, Element, ElementType, NoSuchProblem, Operator};
 use lookback::lab::cpu_device::CpuSettings;
 use lookback::lab::cpu_kernels::NoKernel;
 use lookback::lab::device::DeviceError;
@@ -12,12 +14,16 @@ use lookback::lab::host_compiler::HostCompilerError;
 use lookback::lab::host_scanner::HostScanner;
 use lookback::strategy::{CallError, ConfigError, ScanConfig, Strategy};
 use proptest::prelude::*;
+use std::slice;
 
 /// Those that scan tiles of several arrays.
 const STRATEGIES: [Strategy; 6] = {
     use Strategy::{Chained, Lookahead, Lookback, OneWave, ReduceThenScan, SingleBlock};
     [Lookahead, Lookback, OneWave, SingleBlock, ReduceThenScan, Chained]
 };
+
+/// No number.
+type Pair = <Bicyclic as Monoid>::Value;
 
 /// Every access is looked at, and tiles are small, so that there are many.
 fn scanner(strategy: Strategy, vt: u32) -> HostScanner {
@@ -77,11 +83,12 @@ fn maps() -> Defined {
         .expect("a definition")
 }
 
-/// What the loop over `maps` gives; `begins` says of an element, in the direction of the scan, whether a segment begins.
+/// What the loop over `maps` gives; `begins` says of an element, in the direction of the scan, from which state a segment
+/// begins there. `ends` has what each state is where the next one begins, and at the end.
 struct Reference {
     addends: Vec<u32>,
     factors: Vec<u16>,
-    last: Map,
+    ends: Vec<Map>,
 }
 
 fn reference(
@@ -90,15 +97,19 @@ fn reference(
     is_exclusive: bool,
     is_reversed: bool,
     initial: Map,
-    begins: impl Fn(usize) -> bool,
+    begins: impl Fn(usize) -> Option<Map>,
 ) -> Reference {
     let n = b.len();
     let (mut addends, mut factors) = (vec![0; n], vec![0; n]);
     let (mut state, mut last) = (initial, initial);
+    let mut ends = Vec::new();
     for index in 0..n {
         let place = if is_reversed { n - 1 - index } else { index };
-        if begins(place) {
-            state = Map::IDENTITY;
+        if let Some(begun) = begins(place) {
+            if index > 0 {
+                ends.push(last);
+            }
+            state = begun;
         }
         let item = Map {
             factor: 2 * u32::from(a.get(place).copied().unwrap_or(0)) + 1,
@@ -110,7 +121,11 @@ fn reference(
         addends[place] = last.addend;
         factors[place] = (last.factor ^ place as u32) as u16;
     }
-    Reference { addends, factors, last }
+    ends.push(last);
+    if is_reversed {
+        ends.reverse();
+    }
+    Reference { addends, factors, ends }
 }
 
 fn arrays(n: usize, seed: u64) -> (Vec<u8>, Vec<u32>) {
@@ -120,7 +135,7 @@ fn arrays(n: usize, seed: u64) -> (Vec<u8>, Vec<u32>) {
 
 #[test]
 fn a_recurrence_is_the_loop_in_every_strategy() {
-    let recurrence = Definition::linear_recurrence::<f32>().define().expect("a definition");
+    let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
     // Halves and small whole numbers: every step is exact.
     let a: Vec<f32> = (0..3000).map(|i| [0.5, -0.5, 1.0, 0.0][i * i % 7 % 4]).collect();
     let b: Vec<f32> = (0..3000).map(|i| (i % 5) as f32 - 2.0).collect();
@@ -145,9 +160,47 @@ fn a_recurrence_is_the_loop_in_every_strategy() {
 }
 
 #[test]
+fn a_recurrence_is_in_any_numbers_and_in_place() {
+    fn check<T: Element + PartialEq + std::fmt::Debug>(number: fn(i32) -> T) {
+        let recurrence = Definition::linear_recurrence::<T>().expect("numbers").define().expect("a definition");
+        let a: Vec<T> = (0..1000).map(|i| number([1, -1, 0, 1][i * i % 7 % 4])).collect();
+        let mut h: Vec<T> = (0..1000).map(|i| number(i % 5 - 2)).collect();
+        let run = scanner(Strategy::Lookahead, 4).run(recurrence).input(&a).in_place(&mut h).rows(50).inclusive();
+        if !is_made(run) {
+            return;
+        }
+        let mut state = 0;
+        for i in 0..1000 {
+            let factor = [1, -1, 0, 1][i * i % 7 % 4];
+            state = if i % 50 == 0 { 0 } else { state } * factor + i as i32 % 5 - 2;
+            assert_eq!(h[i], number(state), "at {i}");
+        }
+    }
+    check(|value| bf16::from_f32(value as f32));
+    check(|value| f16::from_f32(value as f32));
+    check(f64::from);
+    check(|value| value as u8);
+    check(|value| value as i16);
+    assert!(matches!(Definition::linear_recurrence::<Pair>(), Err(NoSuchProblem::NotANumber(_))));
+}
+
+#[test]
+fn runs_of_halves_are_told_as_numbers_are() {
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
+    let sums = sums.define().expect("a definition");
+    // Both zeros are one number, and a NaN is none.
+    let keys = [0.0, -0.0, 1.0, 1.0, f32::NAN, f32::NAN].map(bf16::from_f32);
+    let mut y = [0_u32; 6];
+    let mut scanner = scanner(Strategy::Lookback, 4);
+    if is_made(scanner.run(sums).input(&[1_u32; 6]).output(&mut y).by_key(&keys).inclusive()) {
+        assert_eq!(y, [1, 2, 1, 2, 1, 1]);
+    }
+}
+
+#[test]
 fn chunks_go_on_where_the_last_one_ended() {
     let (a, b) = arrays(2500, 7);
-    let expected = reference(&a, &b, false, false, Map::IDENTITY, |_| false);
+    let expected = reference(&a, &b, false, false, Map::IDENTITY, |_| None);
     let mut state = Map::IDENTITY;
     let (mut addends, mut factors) = (Vec::new(), Vec::new());
     for (a, b) in a.chunks(700).zip(b.chunks(700)) {
@@ -161,8 +214,8 @@ fn chunks_go_on_where_the_last_one_ended() {
             .input(&shifted)
             .output(&mut some_addends)
             .output(&mut some_factors)
-            .initial_from(&before)
-            .final_state(&mut state)
+            .initial_from(&[before])
+            .final_state(slice::from_mut(&mut state))
             .inclusive();
         if !is_made(run) {
             return;
@@ -170,7 +223,7 @@ fn chunks_go_on_where_the_last_one_ended() {
         addends.extend(some_addends);
         factors.extend(some_factors);
     }
-    assert_eq!((addends, state), (expected.addends, expected.last));
+    assert_eq!((addends, vec![state]), (expected.addends, expected.ends));
 }
 
 /// Four words that are aligned further in CUDA than here.
@@ -197,12 +250,68 @@ fn a_state_is_handed_over_wherever_it_lies() {
         .run(sums)
         .input(&x)
         .output(&mut y)
-        .initial_from(initial)
-        .final_state(last)
+        .initial_from(slice::from_ref(initial))
+        .final_state(slice::from_mut(last))
         .inclusive();
     if is_made(run) {
         assert!(y.iter().enumerate().all(|(i, &y)| y == 7 + 4 * (i as u32 + 1)));
         assert_eq!(finals, [0, 0, 0, 1007, 2007, 3007, 4007, 0, 0]);
+    }
+}
+
+/// Of 16 bytes, which a mark makes 32: descriptors, spines and shared memory have to have room for it.
+#[test]
+fn large_states_in_segments_have_room() {
+    let sums = |name: &str, bytes: &str| {
+        Definition::new::<[u32; 4]>(name, "four")
+            .declare(&format!("struct {bytes} four {{ u32 a; u32 b; u32 c; u32 d; }};"))
+            .identity("{0, 0, 0, 0}")
+            .combine("return {left.a + right.a, left.b + right.b, left.c + right.c, left.d + right.d};")
+            .input::<u32>("x")
+            .load("return {x, 2 * x, 3 * x, 4 * x};")
+            .output::<u32>("y")
+            .store("y = state.d;")
+            .define()
+            .expect("a definition")
+    };
+    let x: Vec<u32> = (0..6000).collect();
+    for strategy in [Strategy::Lookahead, Strategy::OneWave, Strategy::ReduceThenScan] {
+        for sums in [sums("sums of four words", "alignas(16)"), sums("sums of loose words", "")] {
+            let mut y = vec![0_u32; 6000];
+            let run = scanner(strategy, 4).run(sums).input(&x).output(&mut y).rows(300).inclusive();
+            if strategy == Strategy::ReduceThenScan {
+                assert!(matches!(run, Err(DeviceError::Config(ConfigError::TakesNoArrays { .. }))), "{run:?}");
+                continue;
+            }
+            if !is_made(run) {
+                return;
+            }
+            let mut sum = 0;
+            for (i, &y) in y.iter().enumerate() {
+                sum = if i % 300 == 0 { 4 * i as u32 } else { sum + 4 * i as u32 };
+                assert_eq!(y, sum, "{strategy}, {sums}, at {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_of_another_size_in_cuda_is_refused() {
+    let wrong = Definition::new::<u32>("small outside", "large")
+        .declare("struct large { u32 words[4]; };")
+        .identity("{}")
+        .combine("return left;")
+        .input::<u32>("x")
+        .load("return {};")
+        .output::<u32>("y")
+        .store("y = 0;")
+        .define()
+        .expect("a definition");
+    match scanner(Strategy::Lookback, 4).run(wrong).input(&[1_u32]).output(&mut [0_u32]).inclusive() {
+        Err(DeviceError::NoKernel(NoKernel::Compiler(HostCompilerError::Compile { output, .. }))) => {
+            assert!(output.contains("has 4 bytes in Rust"), "{output}");
+        }
+        other => assert!(!is_made(other), "it compiles"),
     }
 }
 
@@ -218,7 +327,7 @@ fn what_does_not_fit_is_refused_and_says_which() {
     let run = scanner.run(maps()).input(&a).output(&mut addends).output(&mut factors).inclusive();
     refused(run, |error| matches!(error, CallError::Count { verb: "loads", defined: 2, given: 1, .. }));
     let run = scanner.run(maps()).input(&b).input(&b).output(&mut addends).output(&mut factors).inclusive();
-    refused(run, |error| matches!(error, CallError::ElementBytes { array, defined: 1, given: 4, .. } if array == "a"));
+    refused(run, |error| matches!(error, CallError::ElementType { array, .. } if array == "a"));
     let run = scanner.run(maps()).input(&a[1..]).input(&b).output(&mut addends).output(&mut factors).inclusive();
     refused(run, |error| matches!(error, CallError::Length { elements: 99, n: 100, .. }));
     let run = scanner.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors).rows(7).inclusive();
@@ -238,6 +347,26 @@ fn what_does_not_fit_is_refused_and_says_which() {
         .by_key(&a)
         .inclusive();
     refused(run, |error| matches!(error, CallError::SegmentsTwice(_)));
+    macro_rules! refused {
+        ($($call:ident $arguments:tt).+, $error:pat) => {
+            let run = scanner.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors);
+            refused(run.$($call $arguments).+.inclusive(), |error| matches!(error, $error));
+        };
+    }
+    let state = Map::IDENTITY;
+    let states = [state; 11];
+    refused!(initial(&state).initial_from(&[state]), CallError::InitialTwice(_));
+    refused!(initial(&state).by_key(&a), CallError::InitialByKey(_));
+    refused!(initial_from(&states), CallError::States { elements: 11, expected: 1, .. });
+    refused!(initial_from(&states).rows(10), CallError::States { elements: 11, expected: 10, .. });
+    refused!(final_state(&mut [state; 0]), CallError::States { elements: 0, expected: 1, .. });
+    refused!(final_state(&mut [0_u8]), CallError::StateBytes { defined: 8, given: 1, .. });
+    refused!(by_key(&[Pair::zeroed(); 100]), CallError::Key { .. });
+    let signed: Vec<i32> = bytemuck::cast_slice(&b).to_vec();
+    let run = scanner.run(maps()).input(&a).input(&signed).output(&mut addends).output(&mut factors).inclusive();
+    refused(run, |error| matches!(error, CallError::ElementType { given, .. } if given == "'int' of 4 bytes"));
+    let run = scanner.run(maps()).input::<u8>(&[]).input::<u32>(&[]).output::<u32>(&mut []).output::<u16>(&mut []);
+    refused(run.final_state(&mut [state]).inclusive(), |error| matches!(error, CallError::NoFinalState(_)));
     let mut untiled = HostScanner::default().with_strategy(Strategy::Naive);
     let run = untiled.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors).inclusive();
     assert!(matches!(run, Err(DeviceError::Config(ConfigError::TakesNoArrays { .. }))), "{run:?}");
@@ -279,8 +408,16 @@ enum Telling {
     Flags,
 }
 
+/// Where what stands left of the first element comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Given {
+    Nothing,
+    Value,
+    Memory,
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn any_arrays_in_any_direction_in_any_segments_are_scanned_as_by_the_loop(
@@ -293,7 +430,8 @@ proptest! {
         ]),
         is_reversed: bool,
         is_exclusive: bool,
-        has_initial: bool,
+        given in prop::sample::select(vec![Given::Nothing, Given::Value, Given::Memory]),
+        has_ends: bool,
         seed: u64,
     ) {
         let n = match telling {
@@ -304,17 +442,33 @@ proptest! {
         let (a, b) = (&a[offsets[0]..][..n], &b[offsets[1]..][..n]);
         let keys: Vec<u16> = (0..n).map(|i| (i / 5 % 3 + i / 61) as u16).collect();
         let flags: Vec<u8> = (0..n).map(|i| u8::from(i % 37 == 5) * 3).collect();
-        let begins = |place: usize| match telling {
-            Telling::Nothing => false,
-            Telling::Rows(columns) => (place + usize::from(is_reversed)).is_multiple_of(columns),
-            Telling::Keys if is_reversed => place + 1 == n || keys[place] != keys[place + 1],
-            Telling::Keys => place == 0 || keys[place] != keys[place - 1],
-            Telling::Flags => flags[place] != 0,
+        let rows = match telling {
+            Telling::Rows(columns) => n / columns,
+            _ => 1,
         };
-        let initial = if has_initial { Map { factor: 3, addend: 5 } } else { Map::IDENTITY };
-        let expected = reference(a, b, is_exclusive, is_reversed, initial, begins);
+        // Runs of keys have none.
+        let given = if telling == Telling::Keys { Given::Nothing } else { given };
+        let states: Vec<Map> = (0..rows as u32)
+            .map(|row| match given {
+                Given::Nothing => Map::IDENTITY,
+                Given::Value => Map { factor: 3, addend: 5 },
+                Given::Memory => Map { factor: 2 * row + 3, addend: row ^ 5 },
+            })
+            .collect();
+        let begins = |place: usize| match telling {
+            Telling::Nothing => None,
+            Telling::Rows(columns) => {
+                (place + usize::from(is_reversed)).is_multiple_of(columns).then(|| states[place / columns])
+            }
+            Telling::Keys if is_reversed => {
+                (place + 1 == n || keys[place] != keys[place + 1]).then_some(Map::IDENTITY)
+            }
+            Telling::Keys => (place == 0 || keys[place] != keys[place - 1]).then_some(Map::IDENTITY),
+            Telling::Flags => (flags[place] != 0).then_some(Map::IDENTITY),
+        };
+        let expected = reference(a, b, is_exclusive, is_reversed, states[0], begins);
         let (mut addends, mut factors) = (vec![7_u32; n + 17], vec![7_u16; n + 17]);
-        let mut last = Map { factor: 99, addend: 99 };
+        let mut ends = vec![Map { factor: 99, addend: 99 }; rows];
         let mut scanner = scanner(strategy, vt);
         // The last one of an exclusive scan is not there.
         let readable = if is_exclusive && !is_reversed && telling == Telling::Nothing { n - 1 } else { n };
@@ -323,8 +477,10 @@ proptest! {
             .input(&a[..readable])
             .input(b)
             .output(&mut addends[offsets[2]..][..n])
-            .output(&mut factors[offsets[3]..][..n])
-            .final_state(&mut last);
+            .output(&mut factors[offsets[3]..][..n]);
+        if has_ends {
+            run = run.final_state(&mut ends);
+        }
         run = match telling {
             Telling::Nothing => run,
             Telling::Rows(columns) => run.rows(columns),
@@ -334,14 +490,21 @@ proptest! {
         if is_reversed {
             run = run.reversed();
         }
-        if has_initial {
-            run = run.initial(&initial);
-        }
+        run = match given {
+            Given::Nothing => run,
+            Given::Value => run.initial(&states[0]),
+            Given::Memory => run.initial_from(&states),
+        };
         let made = if is_exclusive { run.exclusive() } else { run.inclusive() };
         if is_made(made) {
             prop_assert_eq!(&addends[offsets[2]..][..n], &expected.addends[..]);
             prop_assert_eq!(&factors[offsets[3]..][..n], &expected.factors[..]);
-            prop_assert_eq!(last, expected.last);
+            if has_ends {
+                // Of runs and flags there is the last one.
+                let count = expected.ends.len();
+                let found = if is_reversed { &expected.ends[..rows] } else { &expected.ends[count - rows..] };
+                prop_assert_eq!(&ends[..], found);
+            }
         }
     }
 

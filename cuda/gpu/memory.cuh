@@ -6,9 +6,19 @@
 namespace lookback {
 namespace memory {
 
-// The built-in type whose load or store is one instruction of that many bytes.
+// The widest access that divides so many bytes, by which whatever has them is aligned.
+DEVICE_CONSTEXPR u32 access_bytes(u32 bytes) {
+  const u32 lowest_bit = bytes & (0 - bytes);
+  return lowest_bit < LOOKBACK_VECTOR_BYTES ? lowest_bit : LOOKBACK_VECTOR_BYTES;
+}
+
+// The built-in type whose load or store is one instruction of that many bytes; several of them where none is.
 template <u32 bytes>
-struct access_word;
+struct access_word {
+  struct type {
+    typename access_word<access_bytes(bytes)>::type words[bytes / access_bytes(bytes)];
+  };
+};
 template <>
 struct access_word<1> {
   using type = u8;

@@ -191,7 +191,7 @@ struct widest_in<Widest, elements<Types...>> {
 
 // Where a segment begins, the scan begins anew.
 template <class T>
-struct alignas(sizeof(T) <= 4 ? 8 : sizeof(T) <= 12 ? 16 : alignof(T)) marked {
+struct alignas(sizeof(T) <= 4 ? 8 : 16) marked {
   T value;
   u32 begins;  // not 0 if one does, at the item or among those that are combined
 };
@@ -299,6 +299,7 @@ struct segments<segmented<Operator>> {
 // tile whose first index is `first`, and `walk` tells of the element `j` behind the one at
 // `offset` whether a segment begins there.
 struct one_segment {
+  static constexpr bool has_states = false;
   template <class Operator>
   using operator_on = Operator;
   template <class Elements>
@@ -322,6 +323,7 @@ struct one_segment {
 };
 
 struct segments_of_states {
+  static constexpr bool has_states = false;
   template <class Operator>
   using operator_on = segmented<Operator>;
   template <class Operator>
@@ -336,8 +338,16 @@ struct segments_of_states {
   }
 };
 
-// Rows of `launch.columns` elements.
+// The row that has the element at a place; the inverse is cut, so that the quotient is one too small at most.
+DEVICE u64 row_at(const lookback_launch& launch, u64 place) {
+  const u64 row = multiply_high(place, launch.columns_inverse);
+  return place - row * launch.columns < launch.columns ? row : row + 1;
+}
+
+// Rows of `launch.columns` elements; with a state before each and behind each, if it has states.
+template <bool has_states_>
 struct equal_rows : segments_of_states {
+  static constexpr bool has_states = has_states_;
   template <class Elements>
   using inputs_with = Elements;
 
@@ -361,10 +371,8 @@ struct equal_rows : segments_of_states {
         before = static_cast<u32>(-first);
         return;
       }
-      // The quotient is one too small at most, as the inverse is cut.
       const u64 index = static_cast<u64>(first);
-      u64 position = index - multiply_high(index, launch.columns_inverse) * launch.columns;
-      if (position >= launch.columns) position -= launch.columns;
+      const u64 position = index - row_at(launch, index) * launch.columns;
       before = position == 0 ? 0 : cut(launch.columns - position);
     }
   };
@@ -512,13 +520,8 @@ struct defined {
 
   // What stands left of index 0.
   DEVICE static state_type initial(const lookback_launch& launch) {
-    own_state value = own_operator::identity();
-    if (launch.has_initial != 0) {
-      static_assert(sizeof(own_state) <= sizeof(launch.initial), "a state has room there");
-      memcpy(&value, launch.initial, sizeof(value));
-    }
-    if (launch.initial_state != nullptr) value = memory::load(static_cast<const own_state*>(launch.initial_state));
-    return Segments::template state_of<own_operator>(value, 0);
+    if constexpr (Segments::has_states) return operator_type::identity();
+    return Segments::template state_of<own_operator>(given_state(launch, 0), 0);
   }
 
   // The states of a vector of a tile, from `offset` on: the identity where there is no element.
@@ -568,13 +571,13 @@ struct defined {
         for (u32 j = 0; j < width; ++j) states[j] = tile.items.get(row * width + j);
         const i64 index = tile.first + tile.template row_offset<width>(row);
         if (is_whole) {
-          store_run<width, is_unsplit>(launch, index, 0, states);
+          store_run<width, is_unsplit>(launch, index, 0, states, tile.config.mode);
           continue;
         }
         LOOKBACK_UNROLL
         for (u32 j = 0; j < width; ++j) {
           const i64 at = index + static_cast<i64>(j);
-          if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1, is_unsplit>(launch, at, j, states);
+          if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1, is_unsplit>(launch, at, j, states, tile.config.mode);
         }
       }
     });
@@ -582,6 +585,19 @@ struct defined {
 
  private:
   DEVICE static u64 own_place(u64 n, i64 index) { return static_cast<u64>(place_of<is_reversed>(n, index, 1)); }
+
+  // The user's state that stands left of a segment: the same of all, or one of each.
+  DEVICE static own_state given_state(const lookback_launch& launch, u64 segment) {
+    own_state value = own_operator::identity();
+    if (launch.has_initial != 0) {
+      static_assert(sizeof(own_state) <= sizeof(launch.initial), "a state has room there");
+      memcpy(&value, launch.initial, sizeof(value));
+    }
+    if (launch.initial_state != nullptr) {
+      value = memory::load(static_cast<const own_state*>(launch.initial_state) + segment);
+    }
+    return value;
+  }
 
   // `count` elements that are there become `states[to]` and those behind it.
   template <u32 count, class Source, u32 width>
@@ -594,22 +610,41 @@ struct defined {
       const inputs items = loaded.get(j);
       const u32 begins = walk.begins(items, j);
       const u64 place = own_place(source.launch.n, source.first + static_cast<i64>(offset + j));
-      states[to + j] = Segments::template state_of<own_operator>(Own::load(place, Segments::inputs_of(items)), begins);
+      own_state value = Own::load(place, Segments::inputs_of(items));
+      if constexpr (Segments::has_states) {
+        if (begins != 0) value = combine<own_operator>(given_state(source.launch, row_at(source.launch, place)), value);
+      }
+      states[to + j] = Segments::template state_of<own_operator>(value, begins);
     }
   }
 
   template <u32 count, bool is_unsplit, u32 width>
-  DEVICE static void store_run(const lookback_launch& launch, i64 index, u32 from, const state_type (&states)[width]) {
+  DEVICE static void store_run(const lookback_launch& launch, i64 index, u32 from, const state_type (&states)[width], u32 mode) {
     typename vectors_of<count, outputs>::type stored;
     LOOKBACK_UNROLL
     for (u32 j = 0; j < count; ++j) {
-      const own_state value = Segments::value_of(states[from + j]);
-      stored.set(j, Own::store(own_place(launch.n, index + static_cast<i64>(j)), value));
+      const u64 place = own_place(launch.n, index + static_cast<i64>(j));
+      own_state value = Segments::value_of(states[from + j]);
+      if constexpr (Segments::has_states) value = at_ends_of_row(launch, place, value, mode);
+      stored.set(j, Own::store(place, value));
     }
     stored.template store<is_reversed, is_unsplit>(launch, index);
-    if (launch.final_state != nullptr && static_cast<u64>(index) + count == launch.n) {
+    const bool is_last = static_cast<u64>(index) + count == launch.n;
+    if (!Segments::has_states && launch.final_state != nullptr && is_last) {
       memory::store(static_cast<own_state*>(launch.final_state), Segments::value_of(states[from + count - 1]));
     }
+  }
+
+  // The first element of a row that is scanned exclusively has what stands left of it; what the last one has is kept.
+  DEVICE static own_state at_ends_of_row(const lookback_launch& launch, u64 place, own_state value, u32 mode) {
+    const u64 row = row_at(launch, place);
+    const u64 position = place - row * launch.columns;
+    const u64 last = launch.columns - 1;
+    if (mode == LOOKBACK_MODE_EXCLUSIVE && position == (is_reversed ? last : 0)) value = given_state(launch, row);
+    if (launch.final_state != nullptr && position == (is_reversed ? 0 : last)) {
+      memory::store(static_cast<own_state*>(launch.final_state) + row, value);
+    }
+    return value;
   }
 };
 

@@ -601,11 +601,15 @@ mod tests {
             }
             Err(error) => panic!("{error}"),
         };
-        let recurrence = Definition::linear_recurrence::<f32>().define().expect("a definition");
+        let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
         let sums = Definition::of_numbers(Operator::Sum, ElementType::F16, ElementType::F64).expect("numbers");
         let by_key = sums.define().expect("a definition").in_segments(Segments::Keys(ElementType::U64));
         for (strategy, problem, mode) in [
-            (Strategy::Lookahead, recurrence.reversed(true).in_segments(Segments::Rows), Mode::Inclusive),
+            (
+                Strategy::Lookahead,
+                recurrence.reversed(true).in_segments(Segments::Rows { have_states: true }),
+                Mode::Inclusive,
+            ),
             (Strategy::Lookback, recurrence.in_segments(Segments::HeadFlags), Mode::Exclusive),
             (Strategy::ReduceThenScan, by_key, Mode::Inclusive),
         ] {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// let a = stream.clone_htod(&[0.5_f32, 0.5, 0.5, 0.5])?;
 /// let b = stream.clone_htod(&[1.0_f32, 1.0, 1.0, 1.0])?;
 /// let mut h = stream.alloc_zeros::<f32>(4)?;
-/// let recurrence = Definition::linear_recurrence::<f32>().define()?;
+/// let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
 /// scanner.run(&stream, recurrence).input(&a).input(&b).output(&mut h).inclusive()?;
 /// assert_eq!(stream.clone_dtoh(&h)?, [1.0, 1.5, 1.75, 1.875]);
 /// # Ok(())
@@ -50,21 +50,22 @@ impl Scanner {
 impl<'a> Run<'a> {
     /// The next array of those that are loaded, in the order of the definition.
     pub fn input<T: ArrayElement>(mut self, array: &'a impl DevicePtr<T>) -> Self {
-        let lent = self.lend(array);
-        self.call.input(lent);
+        let (address, elements) = self.lend(array);
+        self.call.input(Lent::array::<T>(address, elements));
         self
     }
 
     /// The next array of those that are stored.
     pub fn output<T: ArrayElement>(mut self, array: &'a mut impl DevicePtrMut<T>) -> Self {
-        let lent = self.lend_to_write(array);
-        self.call.output(lent);
+        let (address, elements) = self.lend_to_write(array);
+        self.call.output(Lent::array::<T>(address, elements));
         self
     }
 
     /// An array that is the next one to be loaded and the next one to be stored.
     pub fn in_place<T: ArrayElement>(mut self, array: &'a mut impl DevicePtrMut<T>) -> Self {
-        let lent = self.lend_to_write(array);
+        let (address, elements) = self.lend_to_write(array);
+        let lent = Lent::array::<T>(address, elements);
         self.call.input(lent);
         self.call.output(lent);
         self
@@ -84,35 +85,36 @@ impl<'a> Run<'a> {
 
     /// Scans each run of equal neighbouring keys by itself.
     pub fn by_key<T: Element>(mut self, keys: &'a impl DevicePtr<T>) -> Self {
-        let lent = self.lend(keys);
-        self.call.keys(T::ELEMENT, lent);
+        let (address, elements) = self.lend(keys);
+        self.call.keys(T::ELEMENT, Lent::array::<T>(address, elements));
         self
     }
 
     /// Scans anew from each element whose flag is not 0, in the direction of the scan.
     pub fn head_flags(mut self, flags: &'a impl DevicePtr<u8>) -> Self {
-        let lent = self.lend(flags);
-        self.call.head_flags(lent);
+        let (address, elements) = self.lend(flags);
+        self.call.head_flags(Lent::array::<u8>(address, elements));
         self
     }
 
-    /// What stands left of the first element.
+    /// What stands left of the first element: of each row, by rows, and of what comes before the first head flag.
     pub fn initial<T: Pod>(mut self, state: &T) -> Self {
         self.call.initial(state);
         self
     }
 
-    /// The same, from the device's memory: one state, as [`Self::final_state`] of an earlier run has left it.
-    pub fn initial_from<T: Pod>(mut self, state: &'a impl DevicePtr<T>) -> Self {
-        let lent = self.lend(state);
-        self.call.initial_state(lent);
+    /// The same, from the device's memory, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
+    pub fn initial_from<T: Pod>(mut self, states: &'a impl DevicePtr<T>) -> Self {
+        let (address, elements) = self.lend(states);
+        self.call.initial_state(Lent::states::<T>(address, elements));
         self
     }
 
-    /// Where the state at the last element goes: one state in the device's memory.
-    pub fn final_state<T: Pod>(mut self, state: &'a mut impl DevicePtrMut<T>) -> Self {
-        let lent = self.lend_to_write(state);
-        self.call.final_state(lent);
+    /// Where the state at the last element goes, in the device's memory: one state, or one a row. It is the state that the
+    /// last output was stored from: an exclusive scan that is to go on has one input less than outputs.
+    pub fn final_state<T: Pod>(mut self, states: &'a mut impl DevicePtrMut<T>) -> Self {
+        let (address, elements) = self.lend_to_write(states);
+        self.call.final_state(Lent::states::<T>(address, elements));
         self
     }
 
@@ -144,20 +146,19 @@ impl<'a> Run<'a> {
         scanned
     }
 
-    fn lend<T>(&mut self, array: &'a impl DevicePtr<T>) -> Lent {
+    fn lend<T>(&mut self, array: &'a impl DevicePtr<T>) -> (u64, usize) {
         self.check("input", array);
-        let elements = array.len() as u64;
         let (address, guard) = array.device_ptr(self.stream);
         self.guards.push(guard);
-        Lent { address, elements, element_bytes: size_of::<T>() as u64 }
+        (address, array.len())
     }
 
-    fn lend_to_write<T>(&mut self, array: &'a mut impl DevicePtrMut<T>) -> Lent {
+    fn lend_to_write<T>(&mut self, array: &'a mut impl DevicePtrMut<T>) -> (u64, usize) {
         self.check("output", array);
-        let elements = array.len() as u64;
+        let elements = array.len();
         let (address, guard) = array.device_ptr_mut(self.stream);
         self.guards.push(guard);
-        Lent { address, elements, element_bytes: size_of::<T>() as u64 }
+        (address, elements)
     }
 
     fn check<T>(&mut self, what: &'static str, array: &impl cudarc::driver::DeviceSlice<T>) {

@@ -1,7 +1,7 @@
 //! Scans that a user writes down: several arrays, a state of one's own, and the text of CUDA C++ that leads from one to the
 //! next (`cuda/problem/defined.cuh`).
 
-use super::{Element, ElementType};
+use super::{Element, ElementType, Instance, NoSuchProblem};
 use crate::abi;
 use bytemuck::Pod;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 /// What an array of a [`Definition`] holds: every [`Element`], and any type of 1, 2, 4, 8 or 16 bytes that the definition's
-/// declarations give to CUDA under this name.
+/// declarations give to CUDA under this name. Arrays are told from each other by name and size.
 pub trait ArrayElement: Pod {
     /// The type in CUDA C++.
     const CUDA_TYPE: &'static str;
@@ -43,10 +43,16 @@ struct Array {
     element: CudaType,
 }
 
+impl Array {
+    fn element(&self) -> (&str, usize) {
+        (&self.element.name, self.element.bytes)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Combining {
-    /// An operator of the table, by its type in CUDA.
-    Table(String),
+    /// An operator of the table.
+    Table(Instance),
     Text {
         identity: String,
         combine: String,
@@ -56,6 +62,10 @@ enum Combining {
 
 /// A scan in the user's words. What is text is CUDA C++, compiled when the scan is run for the first time; an error of the
 /// compiler names the lines of the text.
+///
+/// The text is a part of the program, trusted as code in `unsafe` is: it runs on the GPU, and with
+/// [`HostScanner`](crate::lab::host_scanner::HostScanner) in this process, and nothing keeps it within its arrays. Never make
+/// it of what others say.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -160,7 +170,7 @@ impl Definition {
     }
 
     /// The scan of one array of numbers into another one by an operator of the table, on numbers of a third type.
-    pub(super) fn of_types(name: String, operator: String, types: [ElementType; 3]) -> Self {
+    pub(super) fn of_types(name: String, operator: Instance, types: [ElementType; 3]) -> Self {
         let [input, state, output] = types;
         let array = |name: &str, element| Array { name: name.to_owned(), element: CudaType::number(element) };
         Self {
@@ -175,21 +185,30 @@ impl Definition {
         }
     }
 
-    /// The first-order linear recurrence `h[t] = a[t] · h[t−1] + b[t]` of two arrays `a` and `b` in numbers of type `T`, from 0
-    /// or, as an initial state, from the pair (0, h): in reverse `h[t] = a[t] · h[t+1] + b[t]`, by rows a sequence a row. The
-    /// state is a pair of `T`, factor and addend.
-    pub fn linear_recurrence<T: Element>() -> Self {
-        let number = T::CUDA_TYPE;
-        let state = CudaType { name: String::from("map"), bytes: 2 * size_of::<T>() };
-        Self { state, ..Self::new::<T>(format!("recurrence of {}", T::ELEMENT), "map") }
+    /// The first-order linear recurrence `h[t] = a[t] · h[t−1] + b[t]` of two arrays `a` and `b` of numbers, from 0 or, as an
+    /// initial state, from the pair (0, h): in reverse `h[t] = a[t] · h[t+1] + b[t]`, by rows a sequence a row. The state is
+    /// a pair of numbers, factor and addend: of `T`, of `half::f16` and `half::bf16` of `f32`, of integers below 4 bytes of
+    /// those with 4.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers.
+    pub fn linear_recurrence<T: Element>() -> Result<Self, NoSuchProblem> {
+        let element = T::ELEMENT;
+        if !element.is_number() {
+            return Err(NoSuchProblem::NotANumber(element));
+        }
+        let number = element.scanned_in();
+        let state = CudaType { name: String::from("map"), bytes: 2 * number.bytes() };
+        let number = number.cuda_type();
+        Ok(Self { state, ..Self::new::<T>(format!("recurrence of {element}"), "map") }
             .declare(&format!("struct map {{ {number} factor; {number} addend; }};"))
             .identity("{1, 0}")
             .combine("return {left.factor * right.factor, right.factor * left.addend + right.addend};")
             .input::<T>("a")
             .input::<T>("b")
-            .load("return {a, b};")
+            .load(&format!("return {{static_cast<{number}>(a), static_cast<{number}>(b)}};"))
             .output::<T>("h")
-            .store("h = state.addend;")
+            .store(&format!("h = static_cast<{}>(state.addend);", T::CUDA_TYPE)))
     }
 
     /// Text before everything else: types, and functions marked `DEVICE`. Numbers of the crate are `u8`, `u16`, `u32` and
@@ -326,7 +345,7 @@ impl Definition {
     /// The text that is compiled in front of a kernel's entry point.
     fn text(&self) -> String {
         let Self { name, declarations, state, combining, inputs, outputs, load, store } = self;
-        let title = name.replace(['"', '\\', '\n'], "'");
+        let title = name.replace(['"', '\\', '\n', '\r'], "'");
         // Each part on lines of its own, from 1, so that the compiler's messages speak of the user's lines.
         let part =
             |what: &str, text: &str| format!("\n#line 1 \"the {what} of '{title}'\"\n{text}\n#line 1 \"'{title}'\"\n");
@@ -341,7 +360,7 @@ impl Definition {
         );
         match combining {
             Combining::Table(operator) => {
-                let _ = writeln!(text, "using combining = {operator};");
+                let _ = writeln!(text, "using combining = {};", operator.cuda_type());
             }
             Combining::Text { identity, combine, is_commutative } => {
                 let _ = write!(
@@ -350,10 +369,18 @@ impl Definition {
                      {is_commutative};\n  static constexpr bool is_exactly_undone = false;\n  DEVICE static state_type \
                      identity() {{{}}}\n  DEVICE static state_type combine(state_type left, state_type right) {{{}}}\n  \
                      DEVICE static state_type without(state_type total, state_type) {{ return total; }}\n}};\n",
-                    part("identity", &format!("return {identity};")),
+                    part("identity", &format!("return {identity}\n;")),
                     part("combining", combine),
                 );
             }
+        }
+        // Memory is laid out by the sizes that Rust knows.
+        let is_as_large = |name: &str, bytes: usize| {
+            format!("static_assert(sizeof({name}) == {bytes}, \"'{name}' of '{title}' has {bytes} bytes in Rust\");\n")
+        };
+        text.push_str(&is_as_large("state_type", state.bytes));
+        for Array { element, .. } in inputs.iter().chain(outputs) {
+            text.push_str(&is_as_large(&element.name, element.bytes));
         }
         let parameters = |arrays: &[Array], by: &str| -> String {
             arrays.iter().map(|Array { name, element }| format!(", {} {by}{name}", element.name)).collect()
@@ -386,8 +413,8 @@ impl Definition {
 pub(crate) enum Segments {
     /// There is one.
     One,
-    /// Rows of a number of elements that the launch says.
-    Rows,
+    /// Rows of a number of elements that the launch says; with a state at the ends of each, if they have states.
+    Rows { have_states: bool },
     /// Runs of equal keys, in an array of this type.
     Keys(ElementType),
     /// An array of bytes, other than 0 where one begins.
@@ -398,7 +425,7 @@ impl Segments {
     fn cuda_type(self) -> String {
         match self {
             Self::One => String::from("::lookback::one_segment"),
-            Self::Rows => String::from("::lookback::equal_rows"),
+            Self::Rows { have_states } => format!("::lookback::equal_rows<{have_states}>"),
             Self::Keys(key) => format!("::lookback::equal_keys<{}>", key.cuda_type()),
             Self::HeadFlags => String::from("::lookback::head_flags"),
         }
@@ -407,7 +434,7 @@ impl Segments {
     /// The elements of the array that tells them, if one does.
     pub(crate) fn array(self) -> Option<ElementType> {
         match self {
-            Self::One | Self::Rows => None,
+            Self::One | Self::Rows { .. } => None,
             Self::Keys(key) => Some(key),
             Self::HeadFlags => Some(ElementType::U8),
         }
@@ -464,16 +491,16 @@ impl Defined {
         self.segments
     }
 
-    /// Bytes of an element of each array that is loaded, the one that tells segments first; those of the user's own begin
-    /// behind it.
-    pub(crate) fn input_bytes(self) -> impl Iterator<Item = usize> {
-        let own = self.definition.0.inputs.iter().map(|array| array.element.bytes);
-        self.segments.array().map(ElementType::bytes).into_iter().chain(own)
+    /// Name in CUDA and bytes of an element of each array that is loaded, the one that tells segments first; those of the
+    /// user's own begin behind it.
+    pub(crate) fn inputs(self) -> impl Iterator<Item = (&'static str, usize)> {
+        let telling = self.segments.array().map(|element| (element.cuda_type(), element.bytes()));
+        telling.into_iter().chain(self.definition.0.inputs.iter().map(Array::element))
     }
 
     /// Likewise of each that is stored.
-    pub(crate) fn output_bytes(self) -> impl Iterator<Item = usize> {
-        self.definition.0.outputs.iter().map(|array| array.element.bytes)
+    pub(crate) fn outputs(self) -> impl Iterator<Item = (&'static str, usize)> {
+        self.definition.0.outputs.iter().map(Array::element)
     }
 
     /// Names of the user's arrays, inputs and outputs.
@@ -492,8 +519,7 @@ impl Defined {
         match (self.own_state_bytes(), self.segments) {
             (own, Segments::One) => own,
             (..=4, _) => 8,
-            (5..=12, _) => 16,
-            (own, _) => (own + 4).next_multiple_of(8),
+            (own, _) => (own + 4).next_multiple_of(16),
         }
     }
 
@@ -501,7 +527,7 @@ impl Defined {
     pub fn is_commutative(self) -> bool {
         self.segments == Segments::One
             && match &self.definition.0.combining {
-                Combining::Table(_) => true,
+                Combining::Table(instance) => instance.operator().is_commutative(),
                 Combining::Text { is_commutative, .. } => *is_commutative,
             }
     }
@@ -523,7 +549,7 @@ impl fmt::Display for Defined {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let segments = match self.segments {
             Segments::One => "",
-            Segments::Rows => ", by rows",
+            Segments::Rows { .. } => ", by rows",
             Segments::Keys(_) => ", by key",
             Segments::HeadFlags => ", by head flags",
         };
@@ -548,10 +574,13 @@ mod tests {
         assert_ne!(sums().define(), other.define());
         let defined = sums().define().unwrap();
         assert_ne!(defined, defined.reversed(true));
-        assert_eq!(defined.input_bytes().chain(defined.output_bytes()).collect::<Vec<_>>(), [1, 4]);
+        let bytes = |(_, bytes)| bytes;
+        assert_eq!(defined.inputs().chain(defined.outputs()).map(bytes).collect::<Vec<_>>(), [1, 4]);
         let by_key = defined.in_segments(Segments::Keys(ElementType::I64));
-        assert_eq!((by_key.input_bytes().collect::<Vec<_>>(), by_key.state_bytes()), (vec![8, 1], 8));
+        assert_eq!((by_key.inputs().map(bytes).collect::<Vec<_>>(), by_key.state_bytes()), (vec![8, 1], 8));
         assert!(defined.is_commutative() && !by_key.is_commutative());
+        let maps = Definition::of_numbers(Operator::Affine, ElementType::AffineMap, ElementType::AffineMap).unwrap();
+        assert!(!maps.define().unwrap().is_commutative());
     }
 
     #[test]

@@ -156,6 +156,23 @@ macro_rules! define_element_types {
 }
 element_types!(define_element_types {});
 
+impl ElementType {
+    /// Whether it is a type of numbers, the halves among them.
+    pub fn is_number(self) -> bool {
+        Self::NUMBERS.contains(&self) || self.is_half()
+    }
+
+    /// The type that its numbers are scanned in where they are converted: of at least 4 bytes.
+    pub(crate) const fn scanned_in(self) -> Self {
+        match self {
+            half if half.is_half() => Self::F32,
+            wide if wide.bytes() >= 4 => wide,
+            narrow if narrow.is_signed() => Self::I32,
+            _ => Self::U32,
+        }
+    }
+}
+
 /// How the numbers of an input are distributed: what lets a fault show. Numbered as in `cuda/measure.cu`.
 ///
 /// A product of random integers is soon 0, and one of random floats 0 or infinite. Full-range random minima reach their last value within a few elements and would hide every later fault,

@@ -97,8 +97,7 @@ impl Problem {
             return Ok(problem);
         }
         let state = instance.element();
-        let is_number = |element: &ElementType| ElementType::NUMBERS.contains(element) || element.is_half();
-        if let Some(&other) = [input, state, published, output].iter().find(|element| !is_number(element)) {
+        if let Some(other) = [input, state, published, output].into_iter().find(|element| !element.is_number()) {
             return Err(NoSuchProblem::NotANumber(other));
         }
         for (from, to) in [(input, state), (state, published), (published, state), (state, output)] {
@@ -141,12 +140,7 @@ impl Problem {
                 return Err(NoSuchProblem::NarrowOutput { instance, input });
             }
         }
-        let state = match () {
-            () if output.is_half() => ElementType::F32,
-            () if !is_narrow => output,
-            () if output.is_signed() => ElementType::I32,
-            () => ElementType::U32,
-        };
+        let state = output.scanned_in();
         Self::converting(Instance::new(state, operator)?, input, state, output)
     }
 
@@ -198,7 +192,7 @@ impl Problem {
     pub fn input_bytes(self) -> usize {
         match self.0 {
             Kind::Numbers(numbers) => numbers.input.bytes(),
-            Kind::Defined(defined) => defined.input_bytes().next().unwrap_or(1),
+            Kind::Defined(defined) => defined.inputs().next().map_or(1, |(_, bytes)| bytes),
             Kind::SpineOf(defined) => defined.state_bytes(),
         }
     }
@@ -223,7 +217,7 @@ impl Problem {
     pub fn output_bytes(self) -> usize {
         match self.0 {
             Kind::Numbers(numbers) => numbers.output.bytes(),
-            Kind::Defined(defined) => defined.output_bytes().next().unwrap_or(1),
+            Kind::Defined(defined) => defined.outputs().next().map_or(1, |(_, bytes)| bytes),
             Kind::SpineOf(defined) => defined.state_bytes(),
         }
     }
@@ -243,7 +237,9 @@ impl Problem {
     pub fn access_bytes(self) -> usize {
         match self.0 {
             Kind::Numbers(numbers) => numbers.input.bytes().max(numbers.output.bytes()),
-            Kind::Defined(defined) => defined.input_bytes().chain(defined.output_bytes()).max().unwrap_or(1),
+            Kind::Defined(defined) => {
+                defined.inputs().chain(defined.outputs()).map(|(_, bytes)| bytes).max().unwrap_or(1)
+            }
             Kind::SpineOf(defined) => defined.state_bytes(),
         }
     }
@@ -254,8 +250,8 @@ impl Problem {
         const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
         match self.0 {
             Kind::Defined(defined) => {
-                let part = |bytes: usize| (elements * bytes as u64).next_multiple_of(LINE) + 3 * LINE;
-                defined.input_bytes().map(part).sum()
+                let part = |(_, bytes): (_, usize)| (elements * bytes as u64).next_multiple_of(LINE) + 3 * LINE;
+                defined.inputs().map(part).sum()
             }
             Kind::Numbers(_) | Kind::SpineOf(_) => {
                 let bytes = self.input_bytes() as u64;
@@ -323,7 +319,7 @@ impl Definition {
         let (Some(instance), Some(types)) = (problem.instance(), problem.types()) else {
             return Err(NoSuchProblem::NotANumber(input));
         };
-        Ok(Self::of_types(problem.to_string(), instance.cuda_type(), types))
+        Ok(Self::of_types(problem.to_string(), instance, types))
     }
 }
 

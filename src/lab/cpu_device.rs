@@ -302,6 +302,11 @@ impl HostArray {
         Self { memory: GuardedArray::new(contents.len(), offset_of(contents)), before: None }
     }
 
+    /// A copy of `contents`, to be written, too.
+    pub(crate) fn input_output(contents: &[u8]) -> Self {
+        Self { before: None, ..Self::input(contents) }
+    }
+
     /// A copy of a state. The kernels' type may be aligned further than the user's.
     pub(crate) fn state(contents: &[u8]) -> Self {
         Self::copy_at(contents, 0)

@@ -184,7 +184,15 @@ impl<'a> HostRun<'a> {
 
     /// The next array of those that are stored.
     pub fn output<T: ArrayElement>(mut self, array: &'a mut [T]) -> Self {
-        let lent = self.lend_to_write(array);
+        let lent = self.lend_to_write(array, false);
+        self.call.output(lent);
+        self
+    }
+
+    /// A slice that is the next one to be loaded and the next one to be stored.
+    pub fn in_place<T: ArrayElement>(mut self, array: &'a mut [T]) -> Self {
+        let lent = self.lend_to_write(array, true);
+        self.call.input(lent);
         self.call.output(lent);
         self
     }
@@ -215,25 +223,27 @@ impl<'a> HostRun<'a> {
         self
     }
 
-    /// What stands left of the first element.
+    /// What stands left of the first element: of each row, by rows, and of what comes before the first head flag.
     pub fn initial<T: Pod>(mut self, state: &T) -> Self {
         self.call.initial(state);
         self
     }
 
-    /// The same, from where an earlier run has left it.
-    pub fn initial_from<T: Pod>(mut self, state: &T) -> Self {
-        let lent = self.keep::<T>(HostArray::state(bytemuck::bytes_of(state)), 1);
-        self.call.initial_state(lent);
+    /// The same, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
+    pub fn initial_from<T: Pod>(mut self, states: &[T]) -> Self {
+        let address = self.keep(HostArray::state(bytemuck::cast_slice(states)));
+        self.call.initial_state(Lent::states::<T>(address, states.len()));
         self
     }
 
-    /// Where the state at the last element goes.
-    pub fn final_state<T: Pod>(mut self, state: &'a mut T) -> Self {
-        let bytes = bytemuck::bytes_of_mut(state);
-        let lent = self.keep::<T>(HostArray::state_to_write(bytes), 1);
+    /// Where the state at the last element goes: one state, or one a row. It is the state that the last output was stored
+    /// from: an exclusive scan that is to go on has one input less than outputs.
+    pub fn final_state<T: Pod>(mut self, states: &'a mut [T]) -> Self {
+        let count = states.len();
+        let bytes = bytemuck::cast_slice_mut(states);
+        let address = self.keep(HostArray::state_to_write(bytes));
         self.outputs.push((self.arrays.len() - 1, bytes));
-        self.call.final_state(lent);
+        self.call.final_state(Lent::states::<T>(address, count));
         self
     }
 
@@ -255,22 +265,23 @@ impl<'a> HostRun<'a> {
         self.scan(Mode::Exclusive)
     }
 
-    fn lend<T: Pod>(&mut self, array: &[T]) -> Lent {
-        self.keep::<T>(HostArray::input(bytemuck::cast_slice(array)), array.len())
+    fn lend<T: ArrayElement>(&mut self, array: &[T]) -> Lent {
+        let address = self.keep(HostArray::input(bytemuck::cast_slice(array)));
+        Lent::array::<T>(address, array.len())
     }
 
-    fn lend_to_write<T: Pod>(&mut self, array: &'a mut [T]) -> Lent {
+    fn lend_to_write<T: ArrayElement>(&mut self, array: &'a mut [T], is_read: bool) -> Lent {
         let elements = array.len();
         let bytes = bytemuck::cast_slice_mut(array);
-        let lent = self.keep::<T>(HostArray::output(bytes), elements);
+        let address = self.keep(if is_read { HostArray::input_output(bytes) } else { HostArray::output(bytes) });
         self.outputs.push((self.arrays.len() - 1, bytes));
-        lent
+        Lent::array::<T>(address, elements)
     }
 
-    fn keep<T>(&mut self, mut array: HostArray, elements: usize) -> Lent {
+    fn keep(&mut self, mut array: HostArray) -> u64 {
         let address = array.address();
         self.arrays.push(array);
-        Lent { address, elements: elements as u64, element_bytes: size_of::<T>() as u64 }
+        address
     }
 
     fn scan(self, mode: Mode) -> Result<(), DeviceError> {

@@ -6,18 +6,28 @@ use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, StrategyChoice};
 use crate::abi;
-use crate::element::{Defined, ElementType, Problem, Segments};
+use crate::element::{ArrayElement, Defined, ElementType, Problem, Segments};
 use bytemuck::Pod;
 
 /// An array that is lent for a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lent {
-    pub address: u64,
-    pub elements: u64,
-    pub element_bytes: u64,
+    address: u64,
+    elements: u64,
+    element_bytes: u64,
+    /// Its elements' type in CUDA; of states nobody knows it.
+    cuda_type: Option<&'static str>,
 }
 
 impl Lent {
+    pub fn array<T: ArrayElement>(address: u64, elements: usize) -> Self {
+        Self { cuda_type: Some(T::CUDA_TYPE), ..Self::states::<T>(address, elements) }
+    }
+
+    pub fn states<T: Pod>(address: u64, elements: usize) -> Self {
+        Self { address, elements: elements as u64, element_bytes: size_of::<T>() as u64, cuda_type: None }
+    }
+
     fn end(self) -> u64 {
         self.address + self.elements * self.element_bytes
     }
@@ -27,18 +37,22 @@ impl Lent {
     }
 }
 
+/// An array with its name in the definition.
+type Named = (&'static str, Lent);
+
 /// What a run is asked for.
 #[derive(Debug)]
 pub(crate) struct Call {
     defined: Defined,
     columns: u64,
-    initial: Option<(Vec<u8>, u64)>,
+    initial: Option<Vec<u8>>,
     telling: Option<Lent>,
     inputs: Vec<Lent>,
     outputs: Vec<Lent>,
     initial_state: Option<Lent>,
     final_state: Option<Lent>,
     is_told_twice: bool,
+    unfit_key: Option<ElementType>,
 }
 
 /// A run that may be launched.
@@ -60,6 +74,7 @@ impl Call {
             initial_state: None,
             final_state: None,
             is_told_twice: false,
+            unfit_key: None,
         }
     }
 
@@ -76,11 +91,12 @@ impl Call {
     }
 
     pub fn rows(&mut self, columns: u64) {
-        self.tell(Segments::Rows, None);
+        self.tell(Segments::Rows { have_states: false }, None);
         self.columns = columns;
     }
 
     pub fn keys(&mut self, key: ElementType, array: Lent) {
+        self.unfit_key = (!key.is_number()).then_some(key);
         self.tell(Segments::Keys(key), Some(array));
     }
 
@@ -95,7 +111,7 @@ impl Call {
     }
 
     pub fn initial<T: Pod>(&mut self, state: &T) {
-        self.initial = Some((bytemuck::bytes_of(state).to_vec(), size_of::<T>() as u64));
+        self.initial = Some(bytemuck::bytes_of(state).to_vec());
     }
 
     pub fn initial_state(&mut self, array: Lent) {
@@ -108,114 +124,28 @@ impl Call {
 
     /// Checks the arrays and chooses how they are scanned. `None` if there are no elements.
     pub fn prepare(
-        self,
+        mut self,
         mode: Mode,
         strategy: StrategyChoice,
         config: Option<ScanConfig>,
         tuning: &Tuning,
     ) -> Result<Option<Prepared>, CallError> {
-        let scan = || self.defined.to_string();
-        if self.is_told_twice {
-            return Err(CallError::SegmentsTwice(scan()));
-        }
-        let [input_names, output_names] = self.defined.names();
-        for (verb, names, arrays) in [("loads", &input_names, &self.inputs), ("stores", &output_names, &self.outputs)] {
-            if names.len() != arrays.len() {
-                let (defined, given, names) = (names.len(), arrays.len(), names.join(", "));
-                return Err(CallError::Count { scan: scan(), verb, defined, given, names });
-            }
-        }
-        // The array that tells segments stands in front of the user's own.
-        let telling = self.telling.map(|array| ("keys or head flags", array));
-        let inputs: Vec<_> =
-            telling.into_iter().chain(input_names.iter().copied().zip(self.inputs.iter().copied())).collect();
-        let outputs: Vec<_> = output_names.iter().copied().zip(self.outputs.iter().copied()).collect();
+        let (inputs, outputs) = self.named()?;
         let n = self.outputs.first().map_or(0, |output| output.elements);
-        let bytes = self.defined.input_bytes().chain(self.defined.output_bytes());
-        for ((index, &(name, array)), bytes) in inputs.iter().chain(&outputs).enumerate().zip(bytes) {
-            let (array_name, defined) = (name.to_owned(), bytes as u64);
-            if array.element_bytes != defined {
-                let given = array.element_bytes;
-                return Err(CallError::ElementBytes { scan: scan(), array: array_name, defined, given });
-            }
-            // From the other end it would lack the first one, and a segment may begin at the last one.
-            let is_whole = self.defined.is_reversed() || self.defined.segments() != Segments::One;
-            let may_lack_last = mode == Mode::Exclusive && index < inputs.len() && !is_whole;
-            if array.elements != n && !(may_lack_last && array.elements + 1 == n) {
-                let expected = if mode == Mode::Exclusive {
-                    "outputs have as many elements as each other, inputs as many or one less"
-                } else {
-                    "all have as many elements"
-                };
-                return Err(CallError::Length {
-                    scan: scan(),
-                    array: array_name,
-                    elements: array.elements,
-                    n,
-                    expected,
-                });
-            }
-            if !array.address.is_multiple_of(defined) {
-                return Err(CallError::Misaligned {
-                    scan: scan(),
-                    array: array_name,
-                    address: array.address,
-                    bytes: defined,
-                });
-            }
-        }
-        let state_bytes = self.defined.own_state_bytes() as u64;
-        let given_states =
-            [self.initial_state, self.final_state].into_iter().flatten().map(|state| state.element_bytes);
-        for given in self.initial.iter().map(|(_, bytes)| *bytes).chain(given_states) {
-            if given != state_bytes {
-                return Err(CallError::StateBytes { scan: scan(), defined: state_bytes, given });
-            }
-        }
-        // No type of so many bytes is aligned further in CUDA C++.
-        let alignment = 1 << state_bytes.trailing_zeros().min(4);
-        for (name, state) in [("initial state", self.initial_state), ("final state", self.final_state)] {
-            if let Some(Lent { address, .. }) = state
-                && !address.is_multiple_of(alignment)
-            {
-                let array = name.to_owned();
-                return Err(CallError::Misaligned { scan: scan(), array, address, bytes: alignment });
-            }
-        }
-        let mut in_place = false;
-        let finals = self.final_state.map(|state| ("final state", state));
-        let initials = self.initial_state.map(|state| ("initial state", state));
-        for (position, &(name, output)) in outputs.iter().chain(&finals).enumerate() {
-            for (other, &(other_name, array)) in inputs.iter().chain(&initials).enumerate() {
-                // Whole, because a tile is loaded before it is stored; keys are read by the next tile, too.
-                let is_own =
-                    other >= usize::from(telling.is_some()) && other < inputs.len() && position < outputs.len();
-                let is_same = is_own && array.address == output.address && array.element_bytes == output.element_bytes;
-                in_place |= is_same;
-                if !is_same && output.overlaps(array) {
-                    return Err(CallError::Overlap {
-                        scan: scan(),
-                        first: name.to_owned(),
-                        second: other_name.to_owned(),
-                    });
-                }
-            }
-            let earlier = outputs.iter().take(position).find(|(_, earlier)| earlier.overlaps(output));
-            if let Some((earlier, _)) = earlier {
-                return Err(CallError::Overlap { scan: scan(), first: name.to_owned(), second: (*earlier).to_owned() });
-            }
-        }
-        let columns = self.columns;
-        if self.defined.segments() == Segments::Rows && (columns == 0 || !n.is_multiple_of(columns)) {
-            return Err(CallError::Columns { scan: scan(), n, columns });
-        }
+        self.check_arrays(&inputs, &outputs, n, mode)?;
+        self.check_states(n)?;
+        let in_place = self.check_overlaps(&inputs, &outputs)?;
         if n == 0 {
             return Ok(None);
+        }
+        let has_states = self.initial.is_some() || self.initial_state.is_some() || self.final_state.is_some();
+        if self.has_rows() && has_states {
+            self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
         let problem = Problem::from(self.defined);
         let Resolved { strategy, config: chosen } = tuning.choose(strategy, problem, n);
         // In the direction of the scan: from a boundary behind the last element, where it is reversed.
-        let offset = |array: Option<&(&str, Lent)>| {
+        let offset = |array: Option<&Named>| {
             let offsets = u64::from(ScanRequest::OFFSETS);
             array.map_or(0, |(_, array)| match self.defined.is_reversed() {
                 false => (array.address % offsets) as u32,
@@ -233,14 +163,14 @@ impl Call {
             input_offset,
             output_offset,
         };
-        let addresses = |arrays: &[(&str, Lent)]| {
+        let addresses = |arrays: &[Named]| {
             let mut addresses = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];
             for (place, (_, array)) in addresses.iter_mut().zip(arrays) {
                 *place = array.address;
             }
             addresses
         };
-        let initial = self.initial.map(|(bytes, _)| {
+        let initial = self.initial.map(|bytes| {
             let mut words = [0_u64; abi::LOOKBACK_MAXIMUM_STATE_BYTES as usize / 8];
             bytemuck::bytes_of_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
             words
@@ -249,11 +179,137 @@ impl Call {
         let arrays = Arrays {
             inputs: addresses(&inputs),
             outputs: addresses(&outputs),
-            columns,
+            columns: self.columns,
             initial,
             initial_state: address(self.initial_state),
             final_state: address(self.final_state),
         };
         Ok(Some(Prepared { request, arrays }))
+    }
+
+    fn scan(&self) -> String {
+        self.defined.to_string()
+    }
+
+    fn has_rows(&self) -> bool {
+        matches!(self.defined.segments(), Segments::Rows { .. })
+    }
+
+    /// What is loaded and what is stored; the array that tells segments stands in front of the user's own.
+    fn named(&self) -> Result<(Vec<Named>, Vec<Named>), CallError> {
+        if self.is_told_twice {
+            return Err(CallError::SegmentsTwice(self.scan()));
+        }
+        let [input_names, output_names] = self.defined.names();
+        for (verb, names, arrays) in [("loads", &input_names, &self.inputs), ("stores", &output_names, &self.outputs)] {
+            if names.len() != arrays.len() {
+                let (defined, given, names) = (names.len(), arrays.len(), names.join(", "));
+                return Err(CallError::Count { scan: self.scan(), verb, defined, given, names });
+            }
+        }
+        let telling = self.telling.map(|array| ("keys or head flags", array));
+        let inputs = telling.into_iter().chain(input_names.into_iter().zip(self.inputs.iter().copied()));
+        Ok((inputs.collect(), output_names.into_iter().zip(self.outputs.iter().copied()).collect()))
+    }
+
+    fn check_arrays(&self, inputs: &[Named], outputs: &[Named], n: u64, mode: Mode) -> Result<(), CallError> {
+        if let Some(key) = self.unfit_key {
+            return Err(CallError::Key { scan: self.scan(), key });
+        }
+        // From the other end it would lack the first one, and a segment may begin at the last one.
+        let is_whole = self.defined.is_reversed() || self.defined.segments() != Segments::One;
+        let may_lack_last = mode == Mode::Exclusive && !is_whole;
+        let expected = if may_lack_last {
+            "outputs have as many elements as each other, inputs as many or one less"
+        } else {
+            "all have as many elements"
+        };
+        let types = self.defined.inputs().chain(self.defined.outputs());
+        for ((index, &(name, lent)), (cuda_type, bytes)) in inputs.iter().chain(outputs).enumerate().zip(types) {
+            let (array, bytes) = (name.to_owned(), bytes as u64);
+            if lent.element_bytes != bytes || lent.cuda_type.is_some_and(|given| given != cuda_type) {
+                let told =
+                    |name: &str, bytes| format!("'{}' of {bytes} bytes", name.trim_start_matches("::lookback::"));
+                let defined = told(cuda_type, bytes);
+                let given = told(lent.cuda_type.unwrap_or_default(), lent.element_bytes);
+                return Err(CallError::ElementType { scan: self.scan(), array, defined, given });
+            }
+            let is_one_shorter = may_lack_last && index < inputs.len() && lent.elements + 1 == n;
+            if lent.elements != n && !is_one_shorter {
+                return Err(CallError::Length { scan: self.scan(), array, elements: lent.elements, n, expected });
+            }
+            if !lent.address.is_multiple_of(bytes) {
+                return Err(CallError::Misaligned { scan: self.scan(), array, address: lent.address, bytes });
+            }
+        }
+        let columns = self.columns;
+        if self.has_rows() && (columns == 0 || !n.is_multiple_of(columns)) {
+            return Err(CallError::Columns { scan: self.scan(), n, columns });
+        }
+        Ok(())
+    }
+
+    /// One state at each end, or as many as there are rows.
+    fn check_states(&self, n: u64) -> Result<(), CallError> {
+        let scan = || self.scan();
+        let has_initial = self.initial.is_some() || self.initial_state.is_some();
+        if has_initial && matches!(self.defined.segments(), Segments::Keys(_)) {
+            return Err(CallError::InitialByKey(scan()));
+        }
+        if self.initial.is_some() && self.initial_state.is_some() {
+            return Err(CallError::InitialTwice(scan()));
+        }
+        let defined = self.defined.own_state_bytes() as u64;
+        if let Some(given) = self.initial.as_ref().map(|bytes| bytes.len() as u64).filter(|&given| given != defined) {
+            return Err(CallError::StateBytes { scan: scan(), defined, given });
+        }
+        let expected = if self.has_rows() { n / self.columns } else { 1 };
+        // No type of so many bytes is aligned further in CUDA C++.
+        let alignment = 1 << defined.trailing_zeros().min(4);
+        for (name, lent) in [("initial state", self.initial_state), ("final state", self.final_state)] {
+            let Some(Lent { address, elements, element_bytes: given, .. }) = lent else { continue };
+            let array = name.to_owned();
+            if given != defined {
+                return Err(CallError::StateBytes { scan: scan(), defined, given });
+            }
+            if elements != expected {
+                return Err(CallError::States { scan: scan(), array, elements, expected });
+            }
+            if !address.is_multiple_of(alignment) {
+                return Err(CallError::Misaligned { scan: scan(), array, address, bytes: alignment });
+            }
+        }
+        if n == 0 && self.final_state.is_some() && !self.has_rows() {
+            return Err(CallError::NoFinalState(scan()));
+        }
+        Ok(())
+    }
+
+    /// Whether an output is an input. That may be, whole, because a tile is loaded before it is stored; keys are read by the
+    /// next tile, too.
+    fn check_overlaps(&self, inputs: &[Named], outputs: &[Named]) -> Result<bool, CallError> {
+        let mut in_place = false;
+        let finals = self.final_state.map(|state| ("final state", state));
+        let initials = self.initial_state.map(|state| ("initial state", state));
+        for (position, &(name, output)) in outputs.iter().chain(&finals).enumerate() {
+            let overlap = |other: &str| CallError::Overlap {
+                scan: self.scan(),
+                first: name.to_owned(),
+                second: other.to_owned(),
+            };
+            for (other, &(other_name, array)) in inputs.iter().chain(&initials).enumerate() {
+                let is_own =
+                    other >= usize::from(self.telling.is_some()) && other < inputs.len() && position < outputs.len();
+                let is_same = is_own && array.address == output.address && array.element_bytes == output.element_bytes;
+                in_place |= is_same;
+                if !is_same && output.overlaps(array) {
+                    return Err(overlap(other_name));
+                }
+            }
+            if let Some((earlier, _)) = outputs[..position].iter().find(|(_, earlier)| earlier.overlaps(output)) {
+                return Err(overlap(earlier));
+            }
+        }
+        Ok(in_place)
     }
 }

@@ -1,5 +1,7 @@
 //! What is wrong with the arrays of a defined scan.
 
+use crate::element::ElementType;
+
 /// Arrays that a defined scan cannot run on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
@@ -18,16 +20,16 @@ pub enum CallError {
         names: String,
     },
     /// An array of another type.
-    #[error("{scan}: elements of the array '{array}' have {defined} bytes, and it is given one whose have {given}")]
-    ElementBytes {
+    #[error("{scan}: the array '{array}' holds {defined}, and it is given one of {given}")]
+    ElementType {
         /// The scan.
         scan: String,
         /// The array.
         array: String,
-        /// Bytes of an element as defined.
-        defined: u64,
-        /// Bytes of an element that is given.
-        given: u64,
+        /// Its elements as defined, by their name in CUDA C++ and their bytes.
+        defined: String,
+        /// Likewise as given.
+        given: String,
     },
     /// Arrays of several lengths.
     #[error("{scan}: the array '{array}' has {elements} elements and the output {n}; {expected}")]
@@ -80,7 +82,7 @@ pub enum CallError {
         /// Elements of a row.
         columns: u64,
     },
-    /// A state of another type.
+    /// A state of another size.
     #[error("{scan}: a state has {defined} bytes, and it is given one of {given}")]
     StateBytes {
         /// The scan.
@@ -89,6 +91,39 @@ pub enum CallError {
         defined: u64,
         /// As given.
         given: u64,
+    },
+    /// More or fewer states than there are ends.
+    #[error(
+        "{scan}: the {array} is {expected} elements long, one of each row or one alone, and it is given {elements}"
+    )]
+    States {
+        /// The scan.
+        scan: String,
+        /// Which.
+        array: String,
+        /// States that are given.
+        elements: u64,
+        /// As many there are.
+        expected: u64,
+    },
+    /// What stands left of a run of keys, of which nobody knows whether it began before.
+    #[error(
+        "{0}: each run of keys begins anew, so that no initial state is used: leave it out, or tell segments by head flags"
+    )]
+    InitialByKey(String),
+    /// Two initial states.
+    #[error("{0}: there is an initial state by value and one from memory: choose one of them")]
+    InitialTwice(String),
+    /// The state behind no elements.
+    #[error("{0}: there are no elements, so that no final state is left: go on with the one before")]
+    NoFinalState(String),
+    /// Keys that are not compared.
+    #[error("{scan}: keys are numbers, not {key}")]
+    Key {
+        /// The scan.
+        scan: String,
+        /// What they are.
+        key: ElementType,
     },
     /// Two ways to tell segments.
     #[error("{0}: rows, keys and head flags each tell where segments begin: choose one of them")]

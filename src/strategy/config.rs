@@ -93,7 +93,9 @@ pub enum ConfigError {
     )]
     WorksInOutput { strategy: &'static str, problem: String },
     /// The strategy has no tiles of several arrays.
-    #[error("the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto' or 'lookback'")]
+    #[error(
+        "the strategy '{strategy}' does not scan {problem}: it takes one array of numbers, or states of up to 16 bytes; choose 'auto' or 'lookback'"
+    )]
     TakesNoArrays { strategy: &'static str, problem: String },
     /// Tiles in the order of block indices, where blocks that stay take them in turn.
     #[error(

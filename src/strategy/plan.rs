@@ -125,7 +125,7 @@ impl Plan {
             return Err(ConfigError::StaticOrder(request.strategy.name()));
         }
         let strategy = request.strategy.name();
-        if problem.defined().is_some() && !shape.takes_arrays() {
+        if problem.defined().is_some() && !shape.takes_arrays(problem.state_bytes()) {
             return Err(ConfigError::TakesNoArrays { strategy, problem: problem.to_string() });
         }
         if shape.works_in_output && !problem.is_of_one_type() {

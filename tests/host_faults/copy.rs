@@ -139,10 +139,12 @@ fn panic_of(text: &str) -> Option<String> {
     })
 }
 
-/// The manifest without what only other tests and the benchmark need.
+/// The manifest without the other tests, the examples, the benchmarks and what only they need.
 fn without_other_tests(manifest: &str) -> String {
     let mut manifest: toml::Table = manifest.parse().expect("cargo has read it");
-    manifest.remove("bench");
+    for left_out in ["bench", "example"] {
+        manifest.remove(left_out);
+    }
     // A packed crate lists its tests.
     if let Some(toml::Value::Array(tests)) = manifest.get_mut("test") {
         tests.retain(|test| test.get("name").and_then(toml::Value::as_str) == Some("driver"));

@@ -189,13 +189,10 @@ impl Tuning {
             StrategyChoice::Auto => {
                 let found = self.resolve(tuned, n);
                 let Some(defined) = problem.defined() else { return found };
-                let of_arrays = Resolved { config: ScanConfig::of_arrays(problem, defined), ..found };
-                match found.strategy {
-                    Strategy::Lookahead if self.holds(problem, of_arrays, n) => of_arrays,
-                    Strategy::Lookahead => self.choose(Strategy::Lookback.into(), problem, n),
-                    strategy if strategy.row().shape.takes_arrays() => found,
-                    _ => self.choose(Strategy::Lookback.into(), problem, n),
-                }
+                let is_ahead = found.strategy == Strategy::Lookahead;
+                let config = if is_ahead { ScanConfig::of_arrays(problem, defined) } else { found.config };
+                let wanted = Resolved { config, ..found };
+                if self.holds(problem, wanted, n) { wanted } else { self.choose(Strategy::Lookback.into(), problem, n) }
             }
             StrategyChoice::Named(strategy) => {
                 Resolved { strategy, config: ScanConfig::suggested(strategy, tuned.element().bytes(), n) }
@@ -203,7 +200,7 @@ impl Tuning {
         }
     }
 
-    /// Whether a block of the GPU holds a tile of every array.
+    /// Whether the strategy scans it, and a block of the GPU holds a tile of every array.
     fn holds(&self, problem: Problem, Resolved { strategy, config }: Resolved, n: u64) -> bool {
         let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
         Plan::new(&ScanRequest { problem, ..aligned }).is_ok_and(|plan| plan.fits(self.architecture))
@@ -489,7 +486,7 @@ mod tests {
 
     /// Of one array and of as many as there may be, with states of few and of many bytes, in segments and not.
     fn defined() -> Vec<Problem> {
-        let recurrence = Definition::linear_recurrence::<f64>().define().expect("a definition");
+        let recurrence = Definition::linear_recurrence::<f64>().expect("numbers").define().expect("a definition");
         let bytes = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::F16).expect("numbers");
         let bytes = bytes.define().expect("a definition");
         let wide = ["a", "b", "c", "d"].into_iter().fold(
@@ -498,7 +495,7 @@ mod tests {
         );
         let wide = wide.load("return {};").output::<f32>("y").store("y = 0;").define().expect("a definition");
         let all = [recurrence, bytes, wide];
-        let segments = [Segments::One, Segments::Rows, Segments::Keys(ElementType::U64)];
+        let segments = [Segments::One, Segments::Rows { have_states: false }, Segments::Keys(ElementType::U64)];
         all.into_iter().flat_map(|scan| segments.map(|segments| scan.in_segments(segments).into())).collect()
     }
 
