@@ -4,13 +4,14 @@
 
 mod common;
 
+use bytemuck::Pod;
 use common::instance;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use half::{bf16, f16};
 use lookback::abi;
 use lookback::cuda::{CudaError, Scanner};
-use lookback::element::{ElementType, Instance, Operator};
+use lookback::element::{Defined, Definition, ElementType, Instance, Operator};
 use lookback::lab::cuda::CudaDevice;
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, RunSettings};
@@ -540,4 +541,49 @@ fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
     assert!(matches!(report.verdict, StressOutcome::Killed { .. }), "{report:?}");
     let again = reproduce(&report.failures[0].case, &settings, &mut |_| {}).expect("its own line");
     assert!(matches!(again.verdict, StressOutcome::Killed { .. }), "{again:?}");
+}
+
+/// Sums of 3, 5 and 8 words: no instruction loads 12 or 20 bytes, or what a mark makes of 32.
+#[test]
+fn defined_scans_of_states_of_any_size_are_right() {
+    fn sums<const COUNT: usize>() -> Defined
+    where
+        [u32; COUNT]: Pod,
+    {
+        Definition::new::<[u32; COUNT]>(format!("sums of {COUNT} words"), "words")
+            .declare(&format!("struct words {{ u32 word[{COUNT}]; }};"))
+            .identity("{}")
+            .combine(&format!("for (u32 j = 0; j < {COUNT}; ++j) left.word[j] += right.word[j];\nreturn left;"))
+            .input::<u32>("x")
+            .load(&format!(
+                "words state;\nfor (u32 j = 0; j < {COUNT}; ++j) state.word[j] = (j + 1) * x;\nreturn state;"
+            ))
+            .output::<u32>("y")
+            .store(&format!("y = state.word[0] ^ state.word[{COUNT} - 1];"))
+            .define()
+            .expect("a definition")
+    }
+    let _turn = turn();
+    if device("defined_scans_of_states_of_any_size_are_right").is_none() {
+        return;
+    }
+    let context = CudaContext::new(0).expect("a GPU");
+    let stream = context.new_stream().expect("a stream");
+    let scanner = Scanner::new(&context).expect("a scanner");
+    const ROW: usize = 1000;
+    let x: Vec<u32> = (0..1000 * ROW as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+    let (on_gpu, mut y) = (stream.clone_htod(&x).expect("memory"), stream.alloc_zeros::<u32>(x.len()).expect("memory"));
+    for (count, defined) in [(3, sums::<3>()), (5, sums::<5>()), (8, sums::<8>())] {
+        for columns in [x.len(), ROW] {
+            let run = scanner.run(&stream, defined).input(&on_gpu).output(&mut y);
+            let run = if columns == ROW { run.rows(ROW) } else { run };
+            run.inclusive().expect("it is launched");
+            let found = stream.clone_dtoh(&y).expect("memory");
+            let mut sum = 0_u32;
+            for (i, (&x, &y)) in x.iter().zip(&found).enumerate() {
+                sum = x.wrapping_add(if i % columns == 0 { 0 } else { sum });
+                assert_eq!(y, sum ^ sum.wrapping_mul(count), "{defined}, rows of {columns}, at {i}");
+            }
+        }
+    }
 }

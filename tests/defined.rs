@@ -185,6 +185,46 @@ fn a_recurrence_is_in_any_numbers_and_in_place() {
 }
 
 #[test]
+fn the_largest_and_the_smallest_are_found_with_their_indices() {
+    fn check<T: Element>(numbers: &[T], value_of: fn(T) -> f64) {
+        for (is_max, is_reversed, is_exclusive) in [(true, false, false), (false, true, true)] {
+            let definition = if is_max { Definition::arg_max::<T>() } else { Definition::arg_min::<T>() };
+            let definition = definition.expect("numbers").define().expect("a definition");
+            let n = numbers.len();
+            let (mut values, mut indices) = (vec![T::zeroed(); n], vec![0_u64; n]);
+            let mut scanner = scanner(Strategy::Lookback, 4);
+            let run = scanner.run(definition).input(numbers).output(&mut values).output(&mut indices);
+            let run = if is_reversed { run.reversed() } else { run };
+            if !is_made(if is_exclusive { run.exclusive() } else { run.inclusive() }) {
+                return;
+            }
+            let mut best: Option<usize> = None;
+            for step in 0..n {
+                let place = if is_reversed { n - 1 - step } else { step };
+                let wins = |best: usize| {
+                    let (own, other) = (value_of(numbers[place]), value_of(numbers[best]));
+                    let is_beyond = if is_max { own > other } else { own < other };
+                    let is_as_far = own == other || own.is_nan() && other.is_nan();
+                    own.is_nan() && !other.is_nan() || is_beyond && !other.is_nan() || is_as_far && place < best
+                };
+                let next = if best.is_none_or(wins) { Some(place) } else { best };
+                let expected = if is_exclusive { best } else { next };
+                best = next;
+                assert_eq!(indices[place], expected.map_or(u64::MAX, |index| index as u64), "{definition} at {place}");
+                let value = expected.map_or(T::zeroed(), |index| numbers[index]);
+                assert_eq!(bytemuck::bytes_of(&values[place]), bytemuck::bytes_of(&value), "{definition} at {place}");
+            }
+        }
+    }
+    let mut floats: Vec<f32> = (0..2000_u32).map(|i| (i * 7919 % 1013) as f32 - 500.0).collect();
+    check(&floats, f64::from);
+    (floats[700], floats[1300]) = (f32::NAN, f32::NAN);
+    check(&floats, f64::from);
+    check(&floats.iter().map(|&value| value as i8).collect::<Vec<_>>(), f64::from);
+    assert!(matches!(Definition::arg_max::<Pair>(), Err(NoSuchProblem::NotANumber(_))));
+}
+
+#[test]
 fn runs_of_halves_are_told_as_numbers_are() {
     let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
     let sums = sums.define().expect("a definition");

@@ -13,10 +13,10 @@ use libloading::Library;
 use lookback::abi::{lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
 use lookback::cuda::{Architecture, CudaError, Nvrtc, ScanElement, Scanner};
-use lookback::element::{Operator, Problem};
+use lookback::element::{Definition, Operator, Problem};
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
-use lookback::strategy::{ConfigError, Descriptor, Mode, ScanConfig, Strategy};
+use lookback::strategy::{CallError, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
@@ -633,6 +633,49 @@ fn a_call_that_fails_leaves_nothing_half_done() {
         }
         bench.scan(scan, (Operator::Sum, n), Some((&input, 0)), (&mut output, 0));
     }
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn a_defined_scan_is_launched_over_the_arrays_that_it_is_given() {
+    let Some(mut bench) = bench("a_defined_scan", Architecture::HOPPER) else { return };
+    bench.choose(Strategy::Lookback, SMALL);
+    let stream = Arc::clone(&bench.stream);
+    let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
+    let [a, mut b, mut h] = [(); 3].map(|()| zeros::<f32>(&stream, 1000));
+    // A state of two f32 has 8 bytes.
+    let (before, mut behind) = (zeros::<u64>(&stream, 9), zeros::<u64>(&stream, 9));
+    let [at_a, at_b, at_h] = [&a, &b, &h].map(|array| array.device_ptr(&stream).0);
+    let [at_before, at_behind] = [&before, &behind].map(|array| array.device_ptr(&stream).0);
+    bench.driver.launches();
+
+    let run = bench.scanner().run(&stream, recurrence).input(&a).input(&b).output(&mut h);
+    run.initial(&[0.0_f32, 8.0]).final_state(&mut behind.slice_mut(8..)).exclusive().expect("it is launched");
+    let (some_a, mut some_b) = (a.slice(1..901), b.slice_mut(3..903));
+    let run = bench.scanner().run(&stream, recurrence).input(&some_a).in_place(&mut some_b);
+    let run = run.reversed().rows(100).initial_from(&before).final_state(&mut behind);
+    run.inclusive().expect("it is launched");
+    let records = bench.driver.launches();
+    assert_eq!(records.len(), 2);
+    let [whole, rows] = [0, 1].map(|number| records[number].launch);
+    let inputs = |launch: lookback_launch| launch.inputs.map(|pointer| pointer.addr() as u64);
+    let outputs = |launch: lookback_launch| launch.outputs.map(|pointer| pointer.addr() as u64);
+    assert_eq!((inputs(whole), outputs(whole)), ([at_a, at_b, 0, 0, 0], [at_h, 0, 0, 0, 0]));
+    assert_eq!((whole.n, whole.columns, whole.has_initial, whole.initial[0]), (1000, 0, 1, 0x4100_0000_0000_0000));
+    assert_eq!((whole.initial_state.addr() as u64, whole.final_state.addr() as u64), (0, at_behind + 64));
+    assert_eq!((inputs(rows), outputs(rows)), ([at_a + 4, at_b + 12, 0, 0, 0], [at_b + 12, 0, 0, 0, 0]));
+    assert_eq!((rows.n, rows.columns, rows.has_initial, rows.initial), (900, 100, 0, [0; 4]));
+    assert_eq!((rows.initial_state.addr() as u64, rows.final_state.addr() as u64), (at_before, at_behind));
+
+    let refused = |run: Result<(), CudaError>| match run {
+        Err(CudaError::Config(ConfigError::Call(error))) => *error,
+        other => panic!("{other:?}"),
+    };
+    let run = bench.scanner().run(&stream, recurrence).input(&a).input(&before).output(&mut h).inclusive();
+    assert!(matches!(refused(run), CallError::ElementType { array, .. } if array == "b"));
+    let run = bench.scanner().run(&stream, recurrence).input(&a).in_place(&mut b).output(&mut h).inclusive();
+    assert!(matches!(refused(run), CallError::Count { given: 2, .. }));
+    assert_eq!(bench.driver.launches().len(), 0);
     bench.assert_nothing_wrong();
 }
 

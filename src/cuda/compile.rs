@@ -604,7 +604,15 @@ mod tests {
         let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
         let sums = Definition::of_numbers(Operator::Sum, ElementType::F16, ElementType::F64).expect("numbers");
         let by_key = sums.define().expect("a definition").in_segments(Segments::Keys(ElementType::U64));
+        // No instruction loads them, or with a mark.
+        let doubles = Definition::linear_recurrence::<f64>().expect("numbers").define().expect("a definition");
+        let triples = Definition::new::<[f32; 3]>("triples", "float3").identity("{}").combine("return right;");
+        let triples = triples.input::<f32>("x").load("return {x, x, x};").output::<f32>("y").store("y = state.z;");
+        let triples = triples.define().expect("a definition");
         for (strategy, problem, mode) in [
+            (Strategy::Lookahead, doubles.in_segments(Segments::Rows { have_states: false }), Mode::Inclusive),
+            (Strategy::Lookahead, triples, Mode::Exclusive),
+            (Strategy::ReduceThenScan, triples, Mode::Inclusive),
             (
                 Strategy::Lookahead,
                 recurrence.reversed(true).in_segments(Segments::Rows { have_states: true }),

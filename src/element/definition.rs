@@ -211,6 +211,52 @@ impl Definition {
             .store(&format!("h = static_cast<{}>(state.addend);", T::CUDA_TYPE)))
     }
 
+    /// The largest number up to each place and where it stands, of an array `x` into two, `value` and `index` (`u64`): of equal
+    /// ones the lowest index, and a NaN is larger than all, as NumPy's `argmax` has it. The index is that in the whole array,
+    /// by rows, too; where there is no number yet, as at the first element of an exclusive scan, the value is 0 and the
+    /// index `u64::MAX`. The state is a `u64`, the index, and behind it the number, in 16 bytes.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers.
+    pub fn arg_max<T: Element>() -> Result<Self, NoSuchProblem> {
+        Self::arg_extreme::<T>("arg max", ">")
+    }
+
+    /// The smallest number up to each place and where it stands; otherwise as [`Self::arg_max`], a NaN before all.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers.
+    pub fn arg_min<T: Element>() -> Result<Self, NoSuchProblem> {
+        Self::arg_extreme::<T>("arg min", "<")
+    }
+
+    fn arg_extreme<T: Element>(name: &str, is_before: &str) -> Result<Self, NoSuchProblem> {
+        let element = T::ELEMENT;
+        if !element.is_number() {
+            return Err(NoSuchProblem::NotANumber(element));
+        }
+        let number = element.scanned_in().cuda_type();
+        Ok(Self::new::<[u64; 2]>(format!("{name} of {element}"), "found")
+            .declare(&format!("struct alignas(16) found {{ u64 index; {number} value; }};"))
+            .identity("{~0ull, 0}")
+            .combine(&format!(
+                "const bool left_is_nan = left.value != left.value;\n\
+                 const bool right_is_nan = right.value != right.value;\n\
+                 bool is_left = left.value {is_before} right.value;\n\
+                 if (left_is_nan != right_is_nan) is_left = left_is_nan;\n\
+                 if (left_is_nan == right_is_nan && !(left.value {is_before} right.value) && !(right.value {is_before} \
+                 left.value)) is_left = left.index < right.index;\n\
+                 if (left.index == ~0ull || right.index == ~0ull) is_left = right.index == ~0ull;\n\
+                 return is_left ? left : right;"
+            ))
+            .commutative()
+            .input::<T>("x")
+            .load(&format!("return {{i, static_cast<{number}>(x)}};"))
+            .output::<T>("value")
+            .output::<u64>("index")
+            .store(&format!("value = static_cast<{}>(state.value);\nindex = state.index;", T::CUDA_TYPE)))
+    }
+
     /// Text before everything else: types, and functions marked `DEVICE`. Numbers of the crate are `u8`, `u16`, `u32` and
     /// `u64` there.
     #[must_use]
