@@ -320,7 +320,10 @@ fn large_states_in_segments_have_room() {
             let mut y = vec![0_u32; 6000];
             let run = scanner(strategy, 4).run(sums).input(&x).output(&mut y).rows(300).inclusive();
             if strategy == Strategy::ReduceThenScan {
-                assert!(matches!(run, Err(DeviceError::Config(ConfigError::TakesNoArrays { .. }))), "{run:?}");
+                assert!(
+                    matches!(run, Err(DeviceError::Config(ConfigError::SpineOfStates { state_bytes: 32, .. }))),
+                    "{run:?}"
+                );
                 continue;
             }
             if !is_made(run) {
@@ -330,6 +333,49 @@ fn large_states_in_segments_have_room() {
             for (i, &y) in y.iter().enumerate() {
                 sum = if i % 300 == 0 { 4 * i as u32 } else { sum + 4 * i as u32 };
                 assert_eq!(y, sum, "{strategy}, {sums}, at {i}");
+            }
+        }
+    }
+}
+
+/// No instruction loads 12 or 3 bytes.
+#[test]
+fn a_state_may_have_any_size() {
+    let states = |name: &str, number: &str, state: usize| {
+        let definition = match state {
+            12 => Definition::new::<[u32; 3]>(name, "words"),
+            _ => Definition::new::<[u8; 3]>(name, "words"),
+        };
+        definition
+            .declare(&format!("struct words {{ {number} a; {number} b; {number} c; }};"))
+            .identity("{0, 0, 0}")
+            .combine(&format!(
+                "return {{static_cast<{number}>(left.a + right.a), static_cast<{number}>(left.b + right.b), \
+                 static_cast<{number}>(left.c + right.c)}};"
+            ))
+            .input::<u8>("x")
+            .load(&format!("return {{x, static_cast<{number}>(2 * x), static_cast<{number}>(3 * x)}};"))
+            .output::<u8>("y")
+            .store("y = static_cast<u8>(state.c - state.b);")
+            .define()
+            .expect("a definition")
+    };
+    let x: Vec<u8> = (0..3000_u32).map(|i| (i * i) as u8).collect();
+    for states in [states("sums of three words", "u32", 12), states("sums of three bytes", "u8", 3)] {
+        for strategy in [Strategy::Lookahead, Strategy::OneWave, Strategy::ReduceThenScan] {
+            let mut y = vec![0_u8; x.len()];
+            let run = scanner(strategy, 4).run(states).input(&x).output(&mut y).inclusive();
+            if strategy == Strategy::ReduceThenScan {
+                assert!(matches!(run, Err(DeviceError::Config(ConfigError::SpineOfStates { .. }))), "{run:?}");
+                continue;
+            }
+            if !is_made(run) {
+                return;
+            }
+            let mut sum = 0_u8;
+            for (i, (&x, &y)) in x.iter().zip(&y).enumerate() {
+                sum = sum.wrapping_add(x);
+                assert_eq!(y, sum, "{strategy}, {states}, at {i}");
             }
         }
     }

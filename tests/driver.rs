@@ -13,7 +13,7 @@ use libloading::Library;
 use lookback::abi::{lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
 use lookback::cuda::{Architecture, CudaError, Nvrtc, ScanElement, Scanner};
-use lookback::element::{Definition, Operator, Problem};
+use lookback::element::{Definition, ElementType, Operator, Problem};
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
 use lookback::strategy::{CallError, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
@@ -476,6 +476,39 @@ fn a_workspace_grows_and_goes_while_launches_may_use_it() {
     );
     bench.scanner = None;
     assert_eq!(bench.driver.allocations(), users, "a scanner that goes frees all");
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn what_is_warm_is_launched_without_an_allocation() {
+    let Some(mut bench) = bench("what_is_warm_is_launched_without_an_allocation", Architecture::HOPPER) else { return };
+    bench.choose(Strategy::Lookback, SMALL);
+    let stream = Arc::clone(&bench.stream);
+    let (input, mut output) = (zeros::<u32>(&stream, 40_000), zeros::<u64>(&stream, 40_000));
+    let scanner = bench.scanner();
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U64).expect("numbers");
+    let sums = sums.define().expect("a definition");
+    {
+        let (nothing, mut nowhere) = (input.slice(..0), output.slice_mut(..0));
+        let empty = scanner.run(&stream, sums).input(&nothing).output(&mut nowhere);
+        assert_eq!(empty.warm_up(Mode::Inclusive).expect("nothing"), 0);
+    }
+    let before = bench.driver.allocations();
+    let run = || scanner.run(&stream, sums).reversed();
+    let bytes = [
+        scanner.warm_up(&stream, Operator::Sum, Mode::Exclusive, &input, &mut output).expect("it is ready"),
+        run().input(&input).output(&mut output).warm_up(Mode::Inclusive).expect("it is ready"),
+        run().input(&input).output(&mut output).rows(100).warm_up(Mode::Inclusive).expect("it is ready"),
+    ];
+    // Descriptors of 8 bytes, which two scans share; of 16, with a mark.
+    assert!(0 < bytes[0] && bytes[0] == bytes[1] && bytes[1] < bytes[2], "{bytes:?}");
+    assert_eq!(bench.driver.launches().len(), 0);
+    let ready = bench.driver.allocations();
+    assert!(ready > before);
+    scanner.exclusive(&stream, Operator::Sum, &input, &mut output).expect("it is launched");
+    run().input(&input).output(&mut output).inclusive().expect("it is launched");
+    run().input(&input).output(&mut output).rows(100).inclusive().expect("it is launched");
+    assert_eq!((bench.driver.launches().len(), bench.driver.allocations()), (3, ready));
     bench.assert_nothing_wrong();
 }
 

@@ -1,7 +1,7 @@
 //! Runs of scans that a user has defined, over the device's memory.
 
 use super::CudaError;
-use super::scanner::Scanner;
+use super::scanner::{Deed, Scanner};
 use crate::element::{ArrayElement, Defined, Element};
 use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent};
@@ -111,7 +111,8 @@ impl<'a> Run<'a> {
     }
 
     /// Where the state at the last element goes, in the device's memory: one state, or one a row. It is the state that the
-    /// last output was stored from: an exclusive scan that is to go on has one input less than outputs.
+    /// last output was stored from: an exclusive scan that is to go on has one input less than outputs,
+    /// and can be neither reversed nor in segments.
     pub fn final_state<T: Pod>(mut self, states: &'a mut impl DevicePtrMut<T>) -> Self {
         let (address, elements) = self.lend_to_write(states);
         self.call.final_state(Lent::states::<T>(address, elements));
@@ -124,7 +125,7 @@ impl<'a> Run<'a> {
     /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, text that
     /// does not compile, and as [`Scanner::inclusive`]. Nothing was launched then.
     pub fn inclusive(self) -> Result<(), CudaError> {
-        self.scan(Mode::Inclusive)
+        self.scan(Mode::Inclusive, Scanner::enqueue)
     }
 
     /// Each has the state that ends before the input's. Inputs of a scan that is neither reversed nor in segments may
@@ -133,14 +134,23 @@ impl<'a> Run<'a> {
     /// # Errors
     /// As [`Self::inclusive`].
     pub fn exclusive(self) -> Result<(), CudaError> {
-        self.scan(Mode::Exclusive)
+        self.scan(Mode::Exclusive, Scanner::enqueue)
     }
 
-    fn scan(self, mode: Mode) -> Result<(), CudaError> {
+    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. Returns the bytes of the stream's
+    /// workspace, 0 if there are no elements.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn warm_up(self, mode: Mode) -> Result<u64, CudaError> {
+        self.scan(mode, Scanner::warm)
+    }
+
+    fn scan<R: Default>(self, mode: Mode, deed: Deed<R>) -> Result<R, CudaError> {
         let Self { scanner, stream, call, guards, error } = self;
         let scanned = match error {
             Some(error) => Err(error),
-            None => scanner.scan_defined(stream, call, mode),
+            None => scanner.scan_defined(stream, call, mode, deed),
         };
         drop(guards);
         scanned

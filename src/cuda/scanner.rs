@@ -96,7 +96,13 @@ impl StreamState {
         Self { workspace: Workspace::new(memory, stream), stream: Arc::clone(stream), prepared: Vec::new(), next: 0 }
     }
 
-    fn enqueue(&mut self, request: &ScanRequest, places: Addresses, kernels: &KernelSet) -> Result<(), CudaError> {
+    /// The scan with its kernels loaded and all its addresses.
+    fn ready(
+        &mut self,
+        request: &ScanRequest,
+        places: Addresses,
+        kernels: &KernelSet,
+    ) -> Result<&PreparedScan, CudaError> {
         let known = self.prepared.iter().position(|scan| scan.request == *request);
         let index = match known {
             Some(index) => index,
@@ -115,12 +121,21 @@ impl StreamState {
         };
         let scan = &mut self.prepared[index];
         scan.bind(places, &mut self.workspace)?;
-        // SAFETY: bound above. The caller's guards keep input and output ordered behind this launch; the
+        Ok(scan)
+    }
+
+    fn enqueue(&mut self, request: &ScanRequest, places: Addresses, kernels: &KernelSet) -> Result<(), CudaError> {
+        let stream = Arc::clone(&self.stream);
+        let scan = self.ready(request, places, kernels)?;
+        // SAFETY: bound there. The caller's guards keep input and output ordered behind this launch; the
         // workspace is this stream's and waits for its launches before it frees anything; `Scanner::scan`
         // has checked that stream and arrays are of the kernels' context and made that current.
-        unsafe { scan.launch(&self.stream) }
+        unsafe { scan.launch(&stream) }
     }
 }
+
+/// What is done with a scan whose arrays were checked: [`Scanner::enqueue`] or [`Scanner::warm`].
+pub(super) type Deed<R> = fn(&Scanner, &Arc<CudaStream>, &ScanRequest, Addresses) -> Result<R, CudaError>;
 
 /// Device-wide scans in one CUDA context; see the [module](self). May be used from several threads.
 pub struct Scanner {
@@ -210,7 +225,7 @@ impl Scanner {
         input: &impl DevicePtr<T>,
         output: &mut impl DevicePtrMut<U>,
     ) -> Result<(), CudaError> {
-        self.out_of_place(stream, operator, Mode::Inclusive, input, output)
+        self.out_of_place(stream, (operator, Mode::Inclusive), input, output, Self::enqueue)
     }
 
     /// `output[i] = input[0] ⊕ … ⊕ input[i−1]`, `output[0]` the identity, put onto `stream`. The input may be
@@ -225,7 +240,25 @@ impl Scanner {
         input: &impl DevicePtr<T>,
         output: &mut impl DevicePtrMut<U>,
     ) -> Result<(), CudaError> {
-        self.out_of_place(stream, operator, Mode::Exclusive, input, output)
+        self.out_of_place(stream, (operator, Mode::Exclusive), input, output, Self::enqueue)
+    }
+
+    /// Makes ready for [`Self::inclusive`] or [`Self::exclusive`] with these arrays, and launches nothing: kernels are compiled
+    /// and loaded, and the stream has a workspace, whose bytes are returned. From then on that call compiles nothing,
+    /// allocates nothing and waits for nothing, as long as no more than 15 other scans come between. (A call that is
+    /// captured gets a workspace of its own, for the graph.)
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn warm_up<T: ScanElement, U: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        mode: Mode,
+        input: &impl DevicePtr<T>,
+        output: &mut impl DevicePtrMut<U>,
+    ) -> Result<u64, CudaError> {
+        self.out_of_place(stream, (operator, mode), input, output, Self::warm)
     }
 
     /// The scan of an array into itself, put onto `stream`.
@@ -248,7 +281,7 @@ impl Scanner {
         }
         let (address, _written) = data.device_ptr_mut(stream);
         let array = Array { address, elements: n };
-        self.scan(stream, problem, mode, array, array)
+        self.scan(stream, (problem, mode), array, array, Self::enqueue)
     }
 
     /// Lets go of a stream: waits for its scans, frees their workspace, and no longer keeps it alive.
@@ -266,14 +299,14 @@ impl Scanner {
         self.kernels.compiler().cache().warnings()
     }
 
-    fn out_of_place<T: ScanElement, U: ScanElement>(
+    fn out_of_place<T: ScanElement, U: ScanElement, R: Default>(
         &self,
         stream: &Arc<CudaStream>,
-        operator: Operator,
-        mode: Mode,
+        (operator, mode): (Operator, Mode),
         input: &impl DevicePtr<T>,
         output: &mut impl DevicePtrMut<U>,
-    ) -> Result<(), CudaError> {
+        deed: Deed<R>,
+    ) -> Result<R, CudaError> {
         self.check_context("stream", stream.context())?;
         self.check_context("input", input.stream().context())?;
         self.check_context("output", output.stream().context())?;
@@ -281,13 +314,13 @@ impl Scanner {
         let (from, to) = (input.len(), output.len());
         check_lengths(mode, from, to)?;
         if to == 0 {
-            return Ok(());
+            return Ok(R::default());
         }
         let (input_address, _read) = input.device_ptr(stream);
         let (output_address, _written) = output.device_ptr_mut(stream);
         let input = Array { address: input_address, elements: from };
         let output = Array { address: output_address, elements: to };
-        self.scan(stream, problem, mode, input, output)
+        self.scan(stream, (problem, mode), input, output, deed)
     }
 
     pub(super) fn check_context(&self, what: &'static str, context: &Arc<CudaContext>) -> Result<(), CudaError> {
@@ -296,14 +329,14 @@ impl Scanner {
     }
 
     /// The scan of arrays that were checked for length and context and are ordered before the stream.
-    fn scan(
+    fn scan<R>(
         &self,
         stream: &Arc<CudaStream>,
-        problem: Problem,
-        mode: Mode,
+        (problem, mode): (Problem, Mode),
         input: Array,
         output: Array,
-    ) -> Result<(), CudaError> {
+        deed: Deed<R>,
+    ) -> Result<R, CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let in_place = same_or_apart(problem, input, output)?;
         let n = output.elements as u64;
@@ -318,22 +351,46 @@ impl Scanner {
             input_offset: (input.address % u64::from(ScanRequest::OFFSETS)) as u32,
             output_offset: (output.address % u64::from(ScanRequest::OFFSETS)) as u32,
         };
-        let places = Addresses::between(input.address, output.address);
-        self.enqueue(stream, &request, places)
+        deed(self, stream, &request, Addresses::between(input.address, output.address))
     }
 
     /// The same for the arrays of a defined scan, which this checks.
-    pub(super) fn scan_defined(&self, stream: &Arc<CudaStream>, call: Call, mode: Mode) -> Result<(), CudaError> {
+    pub(super) fn scan_defined<R: Default>(
+        &self,
+        stream: &Arc<CudaStream>,
+        call: Call,
+        mode: Mode,
+        deed: Deed<R>,
+    ) -> Result<R, CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let prepared = call.prepare(mode, self.strategy, self.config, &self.tuning);
         let Some(Prepared { request, arrays }) = prepared.map_err(|error| ConfigError::from(Box::new(error)))? else {
-            return Ok(());
+            return Ok(R::default());
         };
         let places = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
-        self.enqueue(stream, &request, places)
+        deed(self, stream, &request, places)
     }
 
-    fn enqueue(&self, stream: &Arc<CudaStream>, request: &ScanRequest, places: Addresses) -> Result<(), CudaError> {
+    /// Compiles, loads and allocates what the scan needs on the stream; returns the bytes of the stream's workspace.
+    pub(super) fn warm(
+        &self,
+        stream: &Arc<CudaStream>,
+        request: &ScanRequest,
+        places: Addresses,
+    ) -> Result<u64, CudaError> {
+        let state = self.state_of(stream);
+        let mut state = locked(&state);
+        state.ready(request, places, &self.kernels)?;
+        Ok(state.workspace.bytes())
+    }
+
+    /// Puts the scan onto the stream.
+    pub(super) fn enqueue(
+        &self,
+        stream: &Arc<CudaStream>,
+        request: &ScanRequest,
+        places: Addresses,
+    ) -> Result<(), CudaError> {
         if is_capturing(stream)? {
             let mut state = StreamState::new(&self.memory, stream);
             let enqueued = state.enqueue(request, places, &self.kernels);
@@ -341,14 +398,16 @@ impl Scanner {
             locked(&self.captured).push(state);
             return enqueued;
         }
-        let state = Arc::clone(
-            locked(&self.streams)
-                .entry(StreamKey::of(stream))
-                .or_insert_with(|| Arc::new(Mutex::new(StreamState::new(&self.memory, stream)))),
-        );
+        let state = self.state_of(stream);
         // Held until every launch of the scan is on the stream: another thread's may not come between.
         let mut state = locked(&state);
         state.enqueue(request, places, &self.kernels)
+    }
+
+    fn state_of(&self, stream: &Arc<CudaStream>) -> Arc<Mutex<StreamState>> {
+        let mut streams = locked(&self.streams);
+        let new = || Arc::new(Mutex::new(StreamState::new(&self.memory, stream)));
+        Arc::clone(streams.entry(StreamKey::of(stream)).or_insert_with(new))
     }
 }
 

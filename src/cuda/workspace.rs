@@ -92,6 +92,11 @@ impl Workspace {
         Ok(addresses)
     }
 
+    /// Bytes of all that is allocated.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.regions.values().map(|region| &region.buffer).chain(&self.scratch).map(Buffer::bytes).sum()
+    }
+
     /// Drops buffers once no launch uses them.
     fn release_later_than_launches(&mut self, release: impl FnOnce(&mut Self)) -> Result<(), CudaError> {
         if self.scratch.is_some() || !self.regions.is_empty() {

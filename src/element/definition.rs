@@ -1,7 +1,7 @@
 //! Scans that a user writes down: several arrays, a state of one's own, and the text of CUDA C++ that leads from one to the
 //! next (`cuda/problem/defined.cuh`).
 
-use super::{Element, ElementType, Instance, NoSuchProblem};
+use super::{Element, ElementType, Instance};
 use crate::abi;
 use bytemuck::Pod;
 use std::collections::HashSet;
@@ -157,10 +157,15 @@ const MOST_STATE_BYTES: usize = abi::LOOKBACK_MAXIMUM_STATE_BYTES as usize;
 impl Definition {
     /// A scan of states of the Rust type `State`, which is called `cuda_type` in CUDA C++ and has the same layout there.
     pub fn new<State: Pod>(name: impl Into<String>, cuda_type: impl Into<String>) -> Self {
+        Self::of_states(name.into(), cuda_type.into(), size_of::<State>())
+    }
+
+    /// The same of states of so many bytes.
+    pub(super) fn of_states(name: String, cuda_type: String, bytes: usize) -> Self {
         Self {
-            name: name.into(),
+            name,
             declarations: String::new(),
-            state: CudaType { name: cuda_type.into(), bytes: size_of::<State>() },
+            state: CudaType { name: cuda_type, bytes },
             combining: Combining::Text { identity: String::new(), combine: String::new(), is_commutative: false },
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -183,78 +188,6 @@ impl Definition {
             load: String::from("return static_cast<state_type>(x);"),
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
         }
-    }
-
-    /// The first-order linear recurrence `h[t] = a[t] · h[t−1] + b[t]` of two arrays `a` and `b` of numbers, from 0 or, as an
-    /// initial state, from the pair (0, h): in reverse `h[t] = a[t] · h[t+1] + b[t]`, by rows a sequence a row. The state is
-    /// a pair of numbers, factor and addend: of `T`, of `half::f16` and `half::bf16` of `f32`, of integers below 4 bytes of
-    /// those with 4.
-    ///
-    /// # Errors
-    /// When `T` is not a type of numbers.
-    pub fn linear_recurrence<T: Element>() -> Result<Self, NoSuchProblem> {
-        let element = T::ELEMENT;
-        if !element.is_number() {
-            return Err(NoSuchProblem::NotANumber(element));
-        }
-        let number = element.scanned_in();
-        let state = CudaType { name: String::from("map"), bytes: 2 * number.bytes() };
-        let number = number.cuda_type();
-        Ok(Self { state, ..Self::new::<T>(format!("recurrence of {element}"), "map") }
-            .declare(&format!("struct map {{ {number} factor; {number} addend; }};"))
-            .identity("{1, 0}")
-            .combine("return {left.factor * right.factor, right.factor * left.addend + right.addend};")
-            .input::<T>("a")
-            .input::<T>("b")
-            .load(&format!("return {{static_cast<{number}>(a), static_cast<{number}>(b)}};"))
-            .output::<T>("h")
-            .store(&format!("h = static_cast<{}>(state.addend);", T::CUDA_TYPE)))
-    }
-
-    /// The largest number up to each place and where it stands, of an array `x` into two, `value` and `index` (`u64`): of equal
-    /// ones the lowest index, and a NaN is larger than all, as NumPy's `argmax` has it. The index is that in the whole array,
-    /// by rows, too; where there is no number yet, as at the first element of an exclusive scan, the value is 0 and the
-    /// index `u64::MAX`. The state is a `u64`, the index, and behind it the number, in 16 bytes.
-    ///
-    /// # Errors
-    /// When `T` is not a type of numbers.
-    pub fn arg_max<T: Element>() -> Result<Self, NoSuchProblem> {
-        Self::arg_extreme::<T>("arg max", ">")
-    }
-
-    /// The smallest number up to each place and where it stands; otherwise as [`Self::arg_max`], a NaN before all.
-    ///
-    /// # Errors
-    /// When `T` is not a type of numbers.
-    pub fn arg_min<T: Element>() -> Result<Self, NoSuchProblem> {
-        Self::arg_extreme::<T>("arg min", "<")
-    }
-
-    fn arg_extreme<T: Element>(name: &str, is_before: &str) -> Result<Self, NoSuchProblem> {
-        let element = T::ELEMENT;
-        if !element.is_number() {
-            return Err(NoSuchProblem::NotANumber(element));
-        }
-        let number = element.scanned_in().cuda_type();
-        Ok(Self::new::<[u64; 2]>(format!("{name} of {element}"), "found")
-            .declare(&format!("struct alignas(16) found {{ u64 index; {number} value; }};"))
-            .identity("{~0ull, 0}")
-            .combine(&format!(
-                "const bool left_is_nan = left.value != left.value;\n\
-                 const bool right_is_nan = right.value != right.value;\n\
-                 bool is_left = left.value {is_before} right.value;\n\
-                 if (left_is_nan != right_is_nan) is_left = left_is_nan;\n\
-                 if (left_is_nan == right_is_nan && !(left.value {is_before} right.value) && !(right.value {is_before} \
-                 left.value)) is_left = left.index < right.index;\n\
-                 if (left.index == ~0ull || right.index == ~0ull) is_left = right.index == ~0ull;\n\
-                 return is_left ? left : right;"
-            ))
-            .commutative()
-            .input::<T>("x")
-            .load(&format!("return {{i, static_cast<{number}>(x)}};"))
-            .output::<T>("value")
-            .output::<u64>("index")
-            .store(&format!("value = static_cast<{}>(state.value);\nindex = state.index;", T::CUDA_TYPE)))
     }
 
     /// Text before everything else: types, and functions marked `DEVICE`. Numbers of the crate are `u8`, `u16`, `u32` and
@@ -425,6 +358,10 @@ impl Definition {
             format!("static_assert(sizeof({name}) == {bytes}, \"'{name}' of '{title}' has {bytes} bytes in Rust\");\n")
         };
         text.push_str(&is_as_large("state_type", state.bytes));
+        let _ = writeln!(
+            text,
+            "static_assert(alignof(state_type) <= 16, \"'state_type' of '{title}' is aligned to more than 16 bytes\");"
+        );
         for Array { element, .. } in inputs.iter().chain(outputs) {
             text.push_str(&is_as_large(&element.name, element.bytes));
         }

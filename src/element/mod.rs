@@ -6,6 +6,7 @@ mod definition;
 pub mod monoid;
 mod own;
 mod problem;
+mod provided;
 
 use crate::names::named;
 use bytemuck::Pod;

@@ -1,6 +1,6 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
-use super::{Defined, Definition, ElementType, Float, Instance, NoSuchInstance, Operator};
+use super::{Defined, ElementType, Float, Instance, NoSuchInstance, Operator};
 use crate::abi;
 use std::fmt;
 
@@ -305,21 +305,6 @@ impl Problem {
             Kind::Numbers(_) => String::new(),
             Kind::Defined(defined) | Kind::SpineOf(defined) => defined.text(),
         }
-    }
-}
-
-impl Definition {
-    /// The scan of one array of numbers into another one by an operator of the table, in the types of
-    /// [`Problem::accumulating`]: what such a scan is in reverse or in segments.
-    ///
-    /// # Errors
-    /// As [`Problem::accumulating`].
-    pub fn of_numbers(operator: Operator, input: ElementType, output: ElementType) -> Result<Self, NoSuchProblem> {
-        let problem = Problem::accumulating(operator, input, output)?;
-        let (Some(instance), Some(types)) = (problem.instance(), problem.types()) else {
-            return Err(NoSuchProblem::NotANumber(input));
-        };
-        Ok(Self::of_types(problem.to_string(), instance, types))
     }
 }
 

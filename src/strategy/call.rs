@@ -33,7 +33,8 @@ impl Lent {
     }
 
     fn overlaps(self, other: Self) -> bool {
-        self.address < other.end() && other.address < self.end()
+        let is_within = self.address < other.end() && other.address < self.end();
+        is_within && self.elements > 0 && other.elements > 0
     }
 }
 
@@ -261,16 +262,16 @@ impl Call {
         }
         let defined = self.defined.own_state_bytes() as u64;
         if let Some(given) = self.initial.as_ref().map(|bytes| bytes.len() as u64).filter(|&given| given != defined) {
-            return Err(CallError::StateBytes { scan: scan(), defined, given });
+            return Err(CallError::StateBytes { scan: scan(), array: String::from("initial state"), defined, given });
         }
         let expected = if self.has_rows() { n / self.columns } else { 1 };
-        // No type of so many bytes is aligned further in CUDA C++.
+        // A type of so many bytes is aligned no further in CUDA C++; by more than 16 bytes none may be.
         let alignment = 1 << defined.trailing_zeros().min(4);
         for (name, lent) in [("initial state", self.initial_state), ("final state", self.final_state)] {
             let Some(Lent { address, elements, element_bytes: given, .. }) = lent else { continue };
             let array = name.to_owned();
             if given != defined {
-                return Err(CallError::StateBytes { scan: scan(), defined, given });
+                return Err(CallError::StateBytes { scan: scan(), array, defined, given });
             }
             if elements != expected {
                 return Err(CallError::States { scan: scan(), array, elements, expected });
@@ -300,7 +301,7 @@ impl Call {
             for (other, &(other_name, array)) in inputs.iter().chain(&initials).enumerate() {
                 let is_own =
                     other >= usize::from(self.telling.is_some()) && other < inputs.len() && position < outputs.len();
-                let is_same = is_own && array.address == output.address && array.element_bytes == output.element_bytes;
+                let is_same = is_own && array.address == output.address && array.cuda_type == output.cuda_type;
                 in_place |= is_same;
                 if !is_same && output.overlaps(array) {
                     return Err(overlap(other_name));

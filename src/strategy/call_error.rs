@@ -47,7 +47,7 @@ pub enum CallError {
     },
     /// An address that no element of the type has.
     #[error(
-        "{scan}: the array '{array}' begins at {address:#x}, which is no multiple of the {bytes} bytes of an element"
+        "{scan}: the array '{array}' begins at {address:#x}, which is no multiple of {bytes} bytes, as its elements are aligned"
     )]
     Misaligned {
         /// The scan.
@@ -56,7 +56,7 @@ pub enum CallError {
         array: String,
         /// Where it begins.
         address: u64,
-        /// Bytes of an element.
+        /// Bytes by which elements are aligned.
         bytes: u64,
     },
     /// What is stored would be loaded or stored again.
@@ -83,10 +83,12 @@ pub enum CallError {
         columns: u64,
     },
     /// A state of another size.
-    #[error("{scan}: a state has {defined} bytes, and it is given one of {given}")]
+    #[error("{scan}: a state has {defined} bytes, and the {array} that it is given {given}")]
     StateBytes {
         /// The scan.
         scan: String,
+        /// Which state.
+        array: String,
         /// As defined.
         defined: u64,
         /// As given.

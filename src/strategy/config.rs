@@ -93,10 +93,14 @@ pub enum ConfigError {
     )]
     WorksInOutput { strategy: &'static str, problem: String },
     /// The strategy has no tiles of several arrays.
-    #[error(
-        "the strategy '{strategy}' does not scan {problem}: it takes one array of numbers, or states of up to 16 bytes; choose 'auto' or 'lookback'"
-    )]
+    #[error("the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto' or 'lookback'")]
     TakesNoArrays { strategy: &'static str, problem: String },
+    /// The strategy keeps totals in an array, and they are no elements of one.
+    #[error(
+        "the strategy '{strategy}' keeps totals of 1, 2, 4, 8 or 16 bytes, and those of {problem} have {state_bytes}, the mark \
+         of segments included; choose 'auto' or 'lookback'"
+    )]
+    SpineOfStates { strategy: &'static str, problem: String, state_bytes: usize },
     /// Tiles in the order of block indices, where blocks that stay take them in turn.
     #[error(
         "the blocks of the strategy '{0}' take tiles in turn, and with the tile order 'static' a tile would wait for blocks \

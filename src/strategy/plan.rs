@@ -125,8 +125,12 @@ impl Plan {
             return Err(ConfigError::StaticOrder(request.strategy.name()));
         }
         let strategy = request.strategy.name();
-        if problem.defined().is_some() && !shape.takes_arrays(problem.state_bytes()) {
+        if problem.defined().is_some() && !shape.takes_arrays() {
             return Err(ConfigError::TakesNoArrays { strategy, problem: problem.to_string() });
+        }
+        let state_bytes = problem.state_bytes();
+        if !shape.hands_on(state_bytes) {
+            return Err(ConfigError::SpineOfStates { strategy, problem: problem.to_string(), state_bytes });
         }
         if shape.works_in_output && !problem.is_of_one_type() {
             return Err(ConfigError::WorksInOutput { strategy, problem: problem.to_string() });

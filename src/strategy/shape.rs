@@ -42,12 +42,16 @@ impl Shape {
     /// The same, and tiles meet through descriptors inside one launch.
     pub(super) const SINGLE_PASS: Self = Self { has_descriptors: true, ..Self::TILED };
 
-    /// Whether its kernels scan what a user has defined: tiles of several arrays, with states of so many bytes. Those of a
-    /// spine are loaded as elements are, by no more than 16 bytes.
-    pub fn takes_arrays(&self, state_bytes: usize) -> bool {
+    /// Whether its kernels scan what a user has defined: tiles of several arrays.
+    pub fn takes_arrays(&self) -> bool {
+        self.tiling != Tiling::Untiled && self.blocks != Blocks::Cluster && !self.works_in_output
+    }
+
+    /// Whether its tiles can hand on states of so many bytes. Those of a spine are loaded and stored as elements of an array
+    /// are.
+    pub fn hands_on(&self, state_bytes: usize) -> bool {
         let has_spine = self.blocks == Blocks::PerTile && !self.has_descriptors;
-        let is_loaded = !has_spine || state_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize;
-        self.tiling != Tiling::Untiled && self.blocks != Blocks::Cluster && !self.works_in_output && is_loaded
+        !has_spine || state_bytes.is_power_of_two() && state_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize
     }
 
     /// Threads of a block beside those that hold values.
