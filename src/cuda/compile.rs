@@ -612,7 +612,6 @@ mod tests {
         for (strategy, problem, mode) in [
             (Strategy::Lookahead, doubles.in_segments(Segments::Rows { have_states: false }), Mode::Inclusive),
             (Strategy::Lookahead, triples, Mode::Exclusive),
-            (Strategy::OneWave, triples, Mode::Inclusive),
             (
                 Strategy::Lookahead,
                 recurrence.reversed(true).in_segments(Segments::Rows { have_states: true }),
