@@ -111,8 +111,8 @@ impl<'a> Run<'a> {
     }
 
     /// Where the state at the last element goes, in the device's memory: one state, or one a row. It is the state that the
-    /// last output was stored from: an exclusive scan that is to go on has one input less than outputs,
-    /// and can be neither reversed nor in segments.
+    /// last output was stored from. An exclusive scan that is to go on therefore has one input less than outputs, which one
+    /// that is reversed or in segments cannot have.
     pub fn final_state<T: Pod>(mut self, states: &'a mut impl DevicePtrMut<T>) -> Self {
         let (address, elements) = self.lend_to_write(states);
         self.call.final_state(Lent::states::<T>(address, elements));

@@ -96,13 +96,8 @@ impl StreamState {
         Self { workspace: Workspace::new(memory, stream), stream: Arc::clone(stream), prepared: Vec::new(), next: 0 }
     }
 
-    /// The scan with its kernels loaded and all its addresses.
-    fn ready(
-        &mut self,
-        request: &ScanRequest,
-        places: Addresses,
-        kernels: &KernelSet,
-    ) -> Result<&PreparedScan, CudaError> {
+    /// Which of `prepared` is the scan, with its kernels loaded and all its addresses.
+    fn ready(&mut self, request: &ScanRequest, places: Addresses, kernels: &KernelSet) -> Result<usize, CudaError> {
         let known = self.prepared.iter().position(|scan| scan.request == *request);
         let index = match known {
             Some(index) => index,
@@ -121,16 +116,15 @@ impl StreamState {
         };
         let scan = &mut self.prepared[index];
         scan.bind(places, &mut self.workspace)?;
-        Ok(scan)
+        Ok(index)
     }
 
     fn enqueue(&mut self, request: &ScanRequest, places: Addresses, kernels: &KernelSet) -> Result<(), CudaError> {
-        let stream = Arc::clone(&self.stream);
-        let scan = self.ready(request, places, kernels)?;
+        let index = self.ready(request, places, kernels)?;
         // SAFETY: bound there. The caller's guards keep input and output ordered behind this launch; the
         // workspace is this stream's and waits for its launches before it frees anything; `Scanner::scan`
         // has checked that stream and arrays are of the kernels' context and made that current.
-        unsafe { scan.launch(&stream) }
+        unsafe { self.prepared[index].launch(&self.stream) }
     }
 }
 
@@ -245,8 +239,8 @@ impl Scanner {
 
     /// Makes ready for [`Self::inclusive`] or [`Self::exclusive`] with these arrays, and launches nothing: kernels are compiled
     /// and loaded, and the stream has a workspace, whose bytes are returned. From then on that call compiles nothing,
-    /// allocates nothing and waits for nothing, as long as no more than 15 other scans come between. (A call that is
-    /// captured gets a workspace of its own, for the graph.)
+    /// allocates nothing and waits for nothing, until [`Self::forget`]. A call that is captured gets a workspace of its own,
+    /// for the graph.
     ///
     /// # Errors
     /// As [`Self::inclusive`].

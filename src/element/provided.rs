@@ -72,14 +72,13 @@ impl Definition {
             .declare(&format!("struct alignas(16) found {{ u64 index; {number} value; }};"))
             .identity("{~0ull, 0}")
             .combine(&format!(
-                "const bool left_is_nan = left.value != left.value;\n\
-                 const bool right_is_nan = right.value != right.value;\n\
-                 bool is_left = left.value {is_before} right.value;\n\
-                 if (left_is_nan != right_is_nan) is_left = left_is_nan;\n\
-                 if (left_is_nan == right_is_nan && !(left.value {is_before} right.value) && !(right.value {is_before} \
-                 left.value)) is_left = left.index < right.index;\n\
-                 if (left.index == ~0ull || right.index == ~0ull) is_left = right.index == ~0ull;\n\
-                 return is_left ? left : right;"
+                "if (right.index == ~0ull) return left;\n\
+                 if (left.index == ~0ull) return right;\n\
+                 const bool left_is_nan = left.value != left.value;\n\
+                 if (left_is_nan != (right.value != right.value)) return left_is_nan ? left : right;\n\
+                 if (left.value {is_before} right.value) return left;\n\
+                 if (right.value {is_before} left.value) return right;\n\
+                 return left.index < right.index ? left : right;"
             ))
             .commutative()
             .input::<T>("x")

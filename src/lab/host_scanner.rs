@@ -237,8 +237,8 @@ impl<'a> HostRun<'a> {
     }
 
     /// Where the state at the last element goes: one state, or one a row. It is the state that the last output was stored
-    /// from: an exclusive scan that is to go on has one input less than outputs,
-    /// and can be neither reversed nor in segments.
+    /// from. An exclusive scan that is to go on therefore has one input less than outputs, which one that is reversed or in
+    /// segments cannot have.
     pub fn final_state<T: Pod>(mut self, states: &'a mut [T]) -> Self {
         let count = states.len();
         let bytes = bytemuck::cast_slice_mut(states);

@@ -228,7 +228,7 @@ impl Call {
         let types = self.defined.inputs().chain(self.defined.outputs());
         for ((index, &(name, lent)), (cuda_type, bytes)) in inputs.iter().chain(outputs).enumerate().zip(types) {
             let (array, bytes) = (name.to_owned(), bytes as u64);
-            if lent.element_bytes != bytes || lent.cuda_type.is_some_and(|given| given != cuda_type) {
+            if lent.element_bytes != bytes || lent.cuda_type != Some(cuda_type) {
                 let told =
                     |name: &str, bytes| format!("'{}' of {bytes} bytes", name.trim_start_matches("::lookback::"));
                 let defined = told(cuda_type, bytes);
@@ -265,7 +265,7 @@ impl Call {
             return Err(CallError::StateBytes { scan: scan(), array: String::from("initial state"), defined, given });
         }
         let expected = if self.has_rows() { n / self.columns } else { 1 };
-        // A type of so many bytes is aligned no further in CUDA C++; by more than 16 bytes none may be.
+        // CUDA C++ aligns no type further than its size divides, and the text of a definition refuses more than 16 bytes.
         let alignment = 1 << defined.trailing_zeros().min(4);
         for (name, lent) in [("initial state", self.initial_state), ("final state", self.final_state)] {
             let Some(Lent { address, elements, element_bytes: given, .. }) = lent else { continue };
