@@ -1,7 +1,7 @@
 //! Scans that are more than the sum of one array: each checked against the loop that it stands for, and timed beside
 //! `cudaMemcpy` of as many bytes as it must read and write once. Needs a GPU.
 //!
-//!     cargo bench --bench defined -- [ELEMENTS] [STRATEGY VT THREADS]
+//!     cargo bench --bench defined -- [ELEMENTS] [PART OF A NAME] [STRATEGY VT THREADS]
 //!
 //! A line says how many times as long as the copy a scan took: medians of 11 rounds in which each runs 5 times between two
 //! events, on a stream where nothing else runs, behind one that warms up. The caches keep what the launch before has left,
@@ -262,31 +262,51 @@ fn main() -> Outcome<()> {
         return Ok(());
     }
     let n: usize = words.first().map_or(Ok(1 << 28), |word| word.parse())?;
+    let wanted = words.get(1).cloned().unwrap_or_default();
     let context = CudaContext::new(0)?;
     // SAFETY: one stream alone is used, and arrays are dropped behind a download, which waits for it.
     unsafe { context.disable_event_tracking() };
     let stream = context.new_stream()?;
     let mut scanner = Scanner::new(&context)?;
-    if let [_, strategy, vt, block_threads, ..] = &words[..] {
+    if let [_, _, strategy, vt, block_threads, ..] = &words[..] {
         let config = ScanConfig { vt: vt.parse()?, block_threads: block_threads.parse()?, ..ScanConfig::default() };
         scanner = scanner.with_strategy(strategy.parse::<Strategy>()?).with_config(config);
     }
     println!("{}, n = {n}", context.name()?);
     let mut bench = Bench { stream, scanner, has_failed: false };
-    bench.plain("sum of i32", n)?;
-    bench.sums_of_words("sum of i32 (as defined)", n, n, false)?;
-    bench.sums_of_words("reverse sum of i32", n, n, true)?;
-    bench.widening("sum of u8 in u32", n)?;
-    bench.halves("sum of f16 in f32", n)?;
-    bench.recurrence("recurrence, f32", n, n, false)?;
-    bench.recurrence("recurrence, f32, reverse", n, n, true)?;
-    bench.recurrence("recurrence by rows of 8192", n, 8192, false)?;
-    for run_length in [1, 61, 100_000] {
-        bench.by_key(&format!("sum of i32 by key, runs of {run_length}"), n, run_length)?;
+    for (name, case) in cases() {
+        if name.contains(&wanted) {
+            case(&mut bench, &name, n)?;
+        }
     }
-    for columns in [1, 3, 32, 128, 512, 4096, 65536, 1 << 20, 1 << 26] {
-        bench.sums_of_floats(&format!("sum of f32 by rows of {columns}"), n / columns * columns, columns)?;
-    }
-    bench.products("products of 2 x 2 matrices", n / 4)?;
     if bench.has_failed { Err("a result is wrong".into()) } else { Ok(()) }
+}
+
+type Case = Box<dyn Fn(&mut Bench, &str, usize) -> Outcome<()>>;
+
+/// Each by the name under which it is reported.
+fn cases() -> Vec<(String, Case)> {
+    let mut cases: Vec<(String, Case)> = Vec::new();
+    let mut add = |name: &str, case: Case| cases.push((name.to_owned(), case));
+    add("sum of i32", Box::new(|bench, name, n| bench.plain(name, n)));
+    add("sum of i32 (as defined)", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, false)));
+    add("reverse sum of i32", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, true)));
+    add("sum of u8 in u32", Box::new(|bench, name, n| bench.widening(name, n)));
+    add("sum of f16 in f32", Box::new(|bench, name, n| bench.halves(name, n)));
+    add("recurrence, f32", Box::new(|bench, name, n| bench.recurrence(name, n, n, false)));
+    add("recurrence, f32, reverse", Box::new(|bench, name, n| bench.recurrence(name, n, n, true)));
+    for columns in [300, 4096, 8192, 65536] {
+        let name = format!("recurrence by rows of {columns}");
+        add(&name, Box::new(move |bench, name, n| bench.recurrence(name, n / columns * columns, columns, false)));
+    }
+    for run_length in [1, 61, 100_000] {
+        let name = format!("sum of i32 by key, runs of {run_length}");
+        add(&name, Box::new(move |bench, name, n| bench.by_key(name, n, run_length)));
+    }
+    for columns in [1, 3, 32, 128, 512, 1000, 4096, 65536, 1 << 20, 1 << 26] {
+        let name = format!("sum of f32 by rows of {columns}");
+        add(&name, Box::new(move |bench, name, n| bench.sums_of_floats(name, n / columns * columns, columns)));
+    }
+    add("products of 2 x 2 matrices", Box::new(|bench, name, n| bench.products(name, n / 4)));
+    cases
 }

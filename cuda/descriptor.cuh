@@ -4,7 +4,7 @@
 //
 // Three layouts:
 //   packed 64    value of up to 4 bytes and tag in one 64-bit word
-//   packed 128   value of up to 8 bytes and tag in one 128-bit word
+//   packed 128   value of up to 12 bytes and tag in one 128-bit word
 //   split        tag, and separate slots for aggregate and prefix
 // In the packed ones value and tag are one single-copy atomic scalar: whoever sees the tag sees the
 // value, and relaxed accesses suffice. In the split one the tag is stored with release after its slot
@@ -67,6 +67,7 @@ template <class Problem>
 struct packed_128 {
   using T = typename Problem::state_type;
   using published_type = typename Problem::published_type;
+  static constexpr u32 bytes = used_bytes<published_type>::value;
   word128* words;
 
   DEVICE explicit packed_128(const lookback_launch& launch) : words(static_cast<word128*>(launch.descriptors)) {}
@@ -74,7 +75,12 @@ struct packed_128 {
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
     word128 word = {0, descriptor_tag(epoch, status)};
     const published_type published = Problem::publish(value);
-    memcpy(&word.low, &published, sizeof(published));
+    memcpy(&word.low, &published, bytes < sizeof(u64) ? bytes : sizeof(u64));
+    if constexpr (bytes > sizeof(u64)) {
+      u32 behind = 0;
+      memcpy(&behind, reinterpret_cast<const u8*>(&published) + sizeof(u64), bytes - sizeof(u64));
+      word.high |= static_cast<u64>(behind) << 32;
+    }
     // Relaxed, pairs with the load in `read`: the word carries its value with it.
     memory::store_relaxed(words + tile, word);
   }
@@ -84,7 +90,11 @@ struct packed_128 {
     const word128 word = memory::load_relaxed(words + tile);
     const u32 status = descriptor_status(static_cast<u32>(word.high), epoch);
     published_type published;
-    memcpy(&published, &word.low, sizeof(published));
+    memcpy(&published, &word.low, bytes < sizeof(u64) ? bytes : sizeof(u64));
+    if constexpr (bytes > sizeof(u64)) {
+      const u32 behind = static_cast<u32>(word.high >> 32);
+      memcpy(reinterpret_cast<u8*>(&published) + sizeof(u64), &behind, bytes - sizeof(u64));
+    }
     return {status, Problem::adopt(published)};
   }
 
@@ -140,7 +150,7 @@ DEVICE void with_descriptors(Config config, const lookback_launch& launch, Body 
   if constexpr (sizeof(typename Problem::published_type) <= 4) {
     if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_64) return body(packed_64<Problem>(launch));
   }
-  if constexpr (sizeof(typename Problem::published_type) <= 8) {
+  if constexpr (used_bytes<typename Problem::published_type>::value <= 12) {
     if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_128) return body(packed_128<Problem>(launch));
   }
   body(split<Problem>(launch));

@@ -196,6 +196,12 @@ struct alignas(sizeof(T) <= 4 ? 8 : 16) marked {
   u32 begins;  // not 0 if one does, at the item or among those that are combined
 };
 
+// The mark stands right behind the value.
+template <class T>
+struct used_bytes<marked<T>> {
+  enum : u32 { value = (sizeof(T) + sizeof(u32) - 1) / sizeof(u32) * sizeof(u32) + sizeof(u32) };
+};
+
 template <class Operator>
 struct segmented {
   using value_type = marked<typename Operator::value_type>;
@@ -296,9 +302,12 @@ struct segments<segmented<Operator>> {
 };
 
 // How segments are told. `inputs_with` has the array that tells it in front of the others. `place` is what is known of a
-// tile whose first index is `first`, and `walk` tells of the element `j` behind the one at
-// `offset` whether a segment begins there.
+// tile whose first index is `first`, and `walk` tells of the element `j` behind the one at `offset` whether a segment
+// begins there. Where the last of those that begin in a stretch is found without a look at each element, as
+// `finds_last_begin` says, `last_begin` is its offset, `no_begin` if there is none.
 struct one_segment {
+  static constexpr bool are_several = false;
+  static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   template <class Operator>
   using operator_on = Operator;
@@ -323,7 +332,10 @@ struct one_segment {
 };
 
 struct segments_of_states {
+  static constexpr bool are_several = true;
+  static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
+  static constexpr bool finds_last_begin = false;
   template <class Operator>
   using operator_on = segmented<Operator>;
   template <class Operator>
@@ -347,7 +359,10 @@ DEVICE u64 row_at(const lookback_launch& launch, u64 place) {
 // Rows of `launch.columns` elements; with a state before each and behind each, if it has states.
 template <bool has_states_>
 struct equal_rows : segments_of_states {
+  static constexpr bool are_rows = true;
   static constexpr bool has_states = has_states_;
+  // A row that begins with a state of its own is looked at where it does.
+  static constexpr bool finds_last_begin = !has_states;
   template <class Elements>
   using inputs_with = Elements;
 
@@ -394,6 +409,38 @@ struct equal_rows : segments_of_states {
   };
   template <class Elements>
   DEVICE static Elements inputs_of(const Elements& items) { return items; }
+
+  template <class Source>
+  DEVICE static u32 last_begin(const Source& source, u32 offset, u32 count) {
+    const place tile = source.segments;
+    const u32 last = offset + count - 1;
+    if (last < tile.before) return no_begin;
+    const u32 index = last - tile.before;
+    u32 position = index - static_cast<u32>(static_cast<u64>(index) * tile.inverse >> 32) * tile.columns;
+    if (position >= tile.columns) position -= tile.columns;
+    return position < count ? last - position : no_begin;
+  }
+};
+
+// What the elements of one segment are, where the warp knows that they are of one: nothing is marked.
+template <class Segments>
+struct within_segment {
+  static constexpr bool are_several = true;
+  static constexpr bool has_states = false;
+  template <class Operator>
+  using operator_on = Operator;
+  template <class Elements>
+  using inputs_with = typename Segments::template inputs_with<Elements>;
+  using place = one_segment::place;
+  using walk = one_segment::walk;
+  template <class Elements>
+  DEVICE static auto inputs_of(const Elements& items) { return Segments::inputs_of(items); }
+  template <class Operator>
+  DEVICE static typename Operator::value_type state_of(typename Operator::value_type value, u32) { return value; }
+  template <class T>
+  DEVICE static T value_of(T state) { return state; }
+  template <class T>
+  DEVICE static T before(T prefix, T, T) { return prefix; }
 };
 
 // An array in front of the others tells where segments begin.
@@ -451,6 +498,7 @@ struct source_of_tile {
   u64 count;
   u32 tile_elements;
   bool is_whole;
+  u32 first_counted;  // the offset below which elements count as none
   typename Problem::segments_place segments;
 
   DEVICE source_of_tile(const lookback_launch& launch_, i64 first_, u32 tile_elements_, u64 count_)
@@ -459,11 +507,12 @@ struct source_of_tile {
         count(count_),
         tile_elements(tile_elements_),
         is_whole(first_ >= 0 && static_cast<u64>(first_) + tile_elements_ <= count_),
+        first_counted(0),
         segments(launch_, first_) {}
 
   DEVICE bool has(u32 offset) const {
     const i64 index = first + static_cast<i64>(offset);
-    return index >= 0 && static_cast<u64>(index) < count;
+    return offset >= first_counted && index >= 0 && static_cast<u64>(index) < count;
   }
 
   // The offset of index 0, or none.
@@ -505,6 +554,9 @@ struct defined {
   using output_type = input_type;
   using own_operator = typename Own::operator_type;
   using own_state = typename own_operator::value_type;
+  using segments_type = Segments;
+  // The same over elements of one segment.
+  using unbroken = defined<Own, within_segment<Segments>, is_reversed>;
 
   DEVICE static published_type publish(state_type state) { return state; }
   DEVICE static state_type adopt(published_type published) { return published; }
@@ -514,8 +566,17 @@ struct defined {
 
   // Indices whose elements may be read: an exclusive scan does not need the last one, unless a segment begins there.
   DEVICE static u64 readable(const lookback_launch& launch, u32 mode) {
-    const bool is_all_read = is_reversed || segments<operator_type>::exist || mode != LOOKBACK_MODE_EXCLUSIVE;
+    const bool is_all_read = is_reversed || Segments::are_several || mode != LOOKBACK_MODE_EXCLUSIVE;
     return is_all_read ? launch.n : launch.n - 1;
+  }
+
+  // The tile in which the row begins that has the first element of a tile.
+  template <class Config>
+  DEVICE static u64 tile_of_begin(Config config, const lookback_launch& launch, u64 tile) {
+    const u64 tile_elements = config.block_threads * config.vt;
+    const u64 begin = tile * tile_elements;
+    if (begin <= launch.lead) return 0;
+    return (row_at(launch, begin - launch.lead) * launch.columns + launch.lead) / tile_elements;
   }
 
   // What stands left of index 0.
@@ -524,10 +585,16 @@ struct defined {
     return Segments::template state_of<own_operator>(given_state(launch, 0), 0);
   }
 
+  // The user's state that stands left of elements of one segment, which begins with them or before.
+  DEVICE static own_state left_within(const lookback_launch& launch, state_type left, bool begins) {
+    if (begins) return own_operator::identity();
+    return Segments::value_of(combine<operator_type>(initial(launch), left));
+  }
+
   // The states of a vector of a tile, from `offset` on: the identity where there is no element.
   template <u32 width, class Source>
   DEVICE static void load_states(const Source& source, u32 offset, state_type (&states)[width]) {
-    if (source.is_whole) {
+    if (source.is_whole && offset >= source.first_counted) {
       load_run<width>(source, offset, 0, states);
       return;
     }
@@ -784,6 +851,10 @@ struct array_stages {
     const u32 tile_elements = config.block_threads * config.vt;
     return {launch, dynamic_shared(config.stages * stage_bytes(tile_elements)), tile_elements, config.mode};
   }
+
+  // The same stages to another problem of the same arrays.
+  template <class Other>
+  DEVICE array_stages<Other> as() const { return {launch, first, tile_elements, mode}; }
 
   DEVICE_CONSTEXPR static u32 stage_bytes(u32 tile_elements) {
     return staged_arrays<Problem>::template bytes_before<LOOKBACK_MAXIMUM_ARRAYS + 1>(tile_elements);

@@ -35,6 +35,15 @@ struct is_same<Type, Type> {
   enum : bool { value = true };
 };
 
+// Bytes at the front of a value that say all of it.
+template <class T>
+struct used_bytes {
+  enum : u32 { value = sizeof(T) };
+};
+
+// The offset of an element that begins a segment where none does.
+enum : u32 { no_begin = ~0u };
+
 // The larger one of what is loaded and what is stored. Accesses have as many elements as fit into 16 bytes of it, so a
 // lane loads and stores the same ones.
 template <class Problem>

@@ -28,6 +28,22 @@ DEVICE_CONSTEXPR u32 reducing_warps() {
   return Problem::has_arrays ? of_several : of_one;
 }
 
+// Whether there are segments, and the last one that begins in a part of a tile is found without a look at each element.
+template <class Problem>
+DEVICE_CONSTEXPR bool has_findable_segments() {
+  if constexpr (Problem::has_arrays) {
+    if constexpr (Problem::segments_type::are_several) return Problem::segments_type::finds_last_begin;
+  }
+  return false;
+}
+
+// Whether it is known by arithmetic where the row of an element begins.
+template <class Problem>
+DEVICE_CONSTEXPR bool has_known_rows() {
+  if constexpr (Problem::has_arrays) return Problem::segments_type::are_rows;
+  return false;
+}
+
 // What the warps of a block tell each other about the tile in each stage.
 template <class Problem, class Config>
 struct lookahead_ring {
@@ -319,6 +335,71 @@ DEVICE T reduce_stage(Config config, Stage stage, u32 share, T* warp_prefixes) {
   return running;
 }
 
+// The same of several segments: of the part of each scanning warp counts what stands behind the last begin in it, so that
+// no element is marked.
+template <class Problem, class Config, class Stages>
+DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages, u32 stage, u64 index, u32 share,
+                                                    typename Problem::state_type* warp_prefixes) {
+  using unbroken = typename Problem::unbroken;
+  using Operator = typename unbroken::operator_type;
+  using T = typename unbroken::state_type;
+  constexpr u32 together = values_per_exchange<T>();
+  const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
+  const u32 each = warps_of_share<Problem>(config);
+  const u32 part_elements = LOOKBACK_WARP_LANES * config.vt;
+  const auto marks = stages.at(stage, index);
+  auto elements = stages.template as<unbroken>().at(stage, index);
+  auto running = Problem::operator_type::identity();
+  LOOKBACK_NOUNROLL
+  for (u32 warp = share * each; warp < warps && warp < (share + 1) * each; ++warp) {
+    if (lane_index() == 0) memory::shared_store(warp_prefixes[warp], running);
+    const u32 part = warp * part_elements;
+    const u32 begin = Problem::segments_type::last_begin(marks, part, part_elements);
+    elements.first_counted = begin == no_begin ? 0 : begin;
+    T total = Operator::identity();
+    with_access_width<access_type<Problem>>(config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
+      const u32 rows = config.vt / width;
+      LOOKBACK_UNROLL
+      for (u32 from = 0; from < rows; from += together) {
+        const u32 count = rows - from < together ? rows - from : together;
+        T totals[together];
+        LOOKBACK_UNROLL
+        for (u32 i = 0; i < together; ++i) {
+          if (i >= count) continue;
+          const u32 offset = part + (from + i) * row_elements + lane_index() * width;
+          totals[i] = reduce_vector<unbroken, width>(elements + offset);
+        }
+        // Lanes of one row are neighbours, those of two rows are not.
+        if constexpr (!Operator::is_commutative) warp_reduce_each<Operator>(totals, count);
+        LOOKBACK_UNROLL
+        for (u32 i = 0; i < together; ++i) {
+          if (i < count) total = combine<Operator>(total, totals[i]);
+        }
+      }
+    });
+    if constexpr (Operator::is_commutative) {
+      T joined[1] = {total};
+      warp_reduce_each<Operator>(joined, 1);
+      total = joined[0];
+    }
+    const typename Problem::state_type of_part = {total, begin == no_begin ? 0u : 1u};
+    running = combine<typename Problem::operator_type>(running, of_part);
+  }
+  return running;
+}
+
+// The same of a problem of either kind.
+template <class Problem, class T, class Config, class Stages>
+DEVICE T reduce_share(Config config, Stages stages, u32 stage, u64 index, u32 share, T* warp_prefixes) {
+  if constexpr (has_findable_segments<Problem>()) {
+    return reduce_segments<Problem>(config, stages, stage, index, share, warp_prefixes);
+  } else {
+    return reduce_stage<Problem>(config, stages.at(stage, index), share, warp_prefixes);
+  }
+}
+
 // A reducer.
 template <class Problem, class Config, class Stages, class Descriptors>
 DEVICE void publish_aggregates(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
@@ -331,7 +412,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     barrier_wait(ring.landed[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
-    const T mine = reduce_stage<Problem>(config, stages.at(at.stage, index), share, ring.warp_prefix[at.stage]);
+    const T mine = reduce_share<Problem>(config, stages, at.stage, index, share, ring.warp_prefix[at.stage]);
     if (share != 0) {
       if (lane_index() == 0) memory::shared_store(ring.share_total[at.stage][share], mine);
       warp_barrier();  // all lanes have read the stage and written prefixes
@@ -376,6 +457,14 @@ struct running_prefix {
 
   DEVICE running_prefix(Descriptors descriptors_, u32 epoch_)
       : descriptors(descriptors_), epoch(epoch_), value(totals_type::identity()), tiles(0) {}
+
+  // What stands before this tile is not asked for any more.
+  DEVICE void forget_before(u64 tile) {
+    const u64 group = tile / LOOKBACK_WARP_LANES * LOOKBACK_WARP_LANES;
+    if (group <= tiles) return;
+    tiles = group;
+    value = totals_type::identity();
+  }
 
   // Lane's tile of a group, from `tiles`.
   DEVICE static u32 place_of(u32 group) { return lane_index() + group * LOOKBACK_WARP_LANES; }
@@ -461,6 +550,7 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
     barrier_wait(ring.drawn[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) break;
+    if constexpr (has_known_rows<Problem>()) running.forget_before(Problem::tile_of_begin(config, launch, index));
     const T prefix = running.left_of(index);
     if (lane_index() == 0) memory::shared_store(ring.tile_prefix[at.stage], prefix);
     warp_barrier();  // all lanes have read the index
@@ -472,6 +562,36 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
   // ticket, this warp has read its last aggregate, and the first reducer arrives behind its last publication.
   if (has_tile) barrier_wait(ring.ready[last.stage], last.parity);
   if (lane_index() == 0) finish_tile(launch, descriptors, epoch);
+}
+
+// What stands left of a scanning warp within its tile, once all prefixes are there.
+template <class Problem, class Config>
+DEVICE typename Problem::state_type left_of_warp(Config config, const lookahead_ring<Problem, Config>& ring, u32 stage) {
+  const u32 share = warp_index() / warps_of_share<Problem>(config);
+  return combine<typename Problem::operator_type>(memory::shared_load(ring.share_prefix[stage][share]),
+                                                  memory::shared_load(ring.warp_prefix[stage][warp_index()]));
+}
+
+// A scanning warp's part of a tile in which no segment begins, unless it is with the part's first element: as if there were
+// no segments.
+template <class Problem, class Config, class Stages>
+DEVICE void scan_unbroken(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
+                          Stages stages, ring_position at, u64 index, bool begins) {
+  using unbroken = typename Problem::unbroken;
+  using storage_type = tile_storage<unbroken, Config>;
+  SHARED(storage_type, storage);
+  tile<unbroken, Config> mine(config, storage, launch, index);
+  mine.load_staged(stages.template as<unbroken>().at(at.stage, index), 0);
+  mine.template reduce_team<true>();
+  // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
+  barrier_wait(ring.ready[at.stage], at.parity);
+  const auto tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
+  const auto left = combine<typename Problem::operator_type>(tile_prefix, left_of_warp<Problem>(config, ring, at.stage));
+  mine.warp_prefix = unbroken::operator_type::identity();
+  warp_barrier();  // all lanes have read elements and prefixes
+  if (lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
+  mine.finish(launch, Problem::left_within(launch, left, begins));
+  mine.template store<true>(launch);
 }
 
 // The warps that scan.
@@ -486,6 +606,15 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     barrier_wait(ring.landed[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) return;
+    if constexpr (has_findable_segments<Problem>()) {
+      const u32 part_elements = LOOKBACK_WARP_LANES * config.vt;
+      const u32 part = warp_index() * part_elements;
+      const u32 begin = Problem::segments_type::last_begin(stages.at(at.stage, index), part, part_elements);
+      if (begin == no_begin || begin == part) {
+        scan_unbroken<Problem>(config, launch, ring, stages, at, index, begin == part);
+        continue;
+      }
+    }
     tile<Problem, Config> mine(config, storage, launch, index);
     const auto stage = stages.at(at.stage, index);
     mine.load_staged(stage, stages.skipped);
@@ -495,9 +624,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
     barrier_wait(ring.ready[at.stage], at.parity);
     const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
-    const u32 share = warp_index() / warps_of_share<Problem>(config);
-    mine.warp_prefix = combine<Operator>(memory::shared_load(ring.share_prefix[at.stage][share]),
-                                         memory::shared_load(ring.warp_prefix[at.stage][warp_index()]));
+    mine.warp_prefix = left_of_warp<Problem>(config, ring, at.stage);
     if (stages.skipped != 0) mine.warp_prefix = combine<Operator>(mine.warp_prefix, skipped);
     warp_barrier();  // all lanes have read elements and prefixes
     // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.

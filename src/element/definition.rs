@@ -506,6 +506,12 @@ impl Defined {
         }
     }
 
+    /// Those of them that say something: what stands behind the mark does not.
+    pub(crate) fn used_bytes(self) -> usize {
+        let own = self.own_state_bytes();
+        if self.segments == Segments::One { own } else { own.next_multiple_of(4) + 4 }
+    }
+
     /// Whether `left` and `right` may be exchanged.
     pub fn is_commutative(self) -> bool {
         self.segments == Segments::One

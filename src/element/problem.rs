@@ -213,6 +213,14 @@ impl Problem {
         }
     }
 
+    /// Those of them that a packed descriptor holds beside its tag (`used_bytes` in CUDA).
+    pub fn packed_bytes(self) -> usize {
+        match self.0 {
+            Kind::Numbers(_) => self.published_bytes(),
+            Kind::Defined(defined) | Kind::SpineOf(defined) => defined.used_bytes(),
+        }
+    }
+
     /// Bytes of an element of the first array that is stored.
     pub fn output_bytes(self) -> usize {
         match self.0 {

@@ -401,8 +401,9 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
     let settings = LaunchSettings::new(step.grid_blocks, step.block_threads());
     // One for each tile, and those in which nothing is left.
     let settings = LaunchSettings { seed, most_phases: step.tiles + 2, ..settings };
-    // Kernels here declare room for the largest block there is, which takes two states a thread.
-    let most_states = 2 * abi::LOOKBACK_MAXIMUM_BLOCK_THREADS * step.problem.state_bytes() as u32;
+    // Kernels here declare room for the largest block there is, which takes two states a thread; with their marks and
+    // without.
+    let most_states = 4 * abi::LOOKBACK_MAXIMUM_BLOCK_THREADS * step.problem.state_bytes() as u32;
     let shared_limit_bytes =
         settings.shared_limit_bytes + if step.problem.is_declared_apart() { most_states } else { 0 };
     let settings = LaunchSettings { shared_limit_bytes, ..settings };

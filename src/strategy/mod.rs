@@ -81,7 +81,7 @@ named! {
     pub enum Descriptor as "descriptor" {
         /// One 64-bit word: a value of up to 4 bytes and its tag.
         Packed64 = "packed-64",
-        /// One 128-bit word: a value of up to 8 bytes and its tag.
+        /// One 128-bit word: a value of up to 12 bytes and its tag.
         Packed128 = "packed-128",
         /// A tag and separate slots for aggregate and inclusive prefix, ordered by release and acquire.
         Split = "split",
@@ -93,7 +93,7 @@ impl Descriptor {
     pub const fn holds(self) -> usize {
         match self {
             Self::Packed64 => 4,
-            Self::Packed128 => 8,
+            Self::Packed128 => 12,
             Self::Split => usize::MAX,
         }
     }

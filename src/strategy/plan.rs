@@ -135,11 +135,11 @@ impl Plan {
         if shape.works_in_output && !problem.is_of_one_type() {
             return Err(ConfigError::WorksInOutput { strategy, problem: problem.to_string() });
         }
-        let published_bytes = problem.published_bytes();
-        let smallest = Descriptor::that_hold(published_bytes).next().unwrap_or(Descriptor::Split);
+        let bytes = problem.packed_bytes();
+        let smallest = Descriptor::that_hold(bytes).next().unwrap_or(Descriptor::Split);
         let descriptor = descriptor.unwrap_or(smallest);
-        if descriptor.holds() < published_bytes {
-            return Err(ConfigError::DescriptorTooSmall { descriptor, bytes: published_bytes });
+        if descriptor.holds() < bytes {
+            return Err(ConfigError::DescriptorTooSmall { descriptor, bytes });
         }
         let config =
             KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
