@@ -27,6 +27,8 @@ enum { LOOKBACK_MAXIMUM_CLUSTER_BLOCKS = 16 };
 enum { LOOKBACK_VECTOR_BYTES = 16 };
 // What the L2 cache keeps for itself of a line, and a line, in bytes.
 enum { LOOKBACK_SECTOR_BYTES = 32, LOOKBACK_CACHE_LINE_BYTES = 128 };
+// Bits of no element before the bits that say where segments begin: a line of 16 bytes.
+enum { LOOKBACK_LEADING_BITS = 128 };
 // Arrays that a problem which a user has defined loads, and those that it stores. Bytes of its state.
 enum { LOOKBACK_MAXIMUM_ARRAYS = 5, LOOKBACK_MAXIMUM_STATE_BYTES = 32 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
@@ -101,6 +103,12 @@ struct lookback_control {
   lookback_u32 reserved;          // 0
 };
 
+// What kernels found in numbers that the device alone knows; kept until the host asks.
+struct lookback_findings {
+  lookback_u64 segment;  // 1 and a segment whose offsets fall, or do not lead from 0 to n; 0 for none
+  lookback_u64 count;    // a count of elements that is larger than the arrays, or no whole rows; 0 for none
+};
+
 // What one kernel launch is given, by value. Each kernel says which fields it reads.
 struct lookback_launch {
   const void* input;    // n elements (n - 1 suffice for an exclusive scan)
@@ -123,7 +131,13 @@ struct lookback_launch {
   const void* initial_state;     // what stands left of the first element, or of each row; null for none, or for `initial`
   void* final_state;             // where the state at the last index is stored, or of each row; null for nowhere
   lookback_u32 has_initial;      // whether `initial` stands there
-  lookback_u32 reserved;         // 0
+  lookback_u32 is_reversed;      // whether the scan begins at the last element
+  const void* offsets;           // where each of `segments` begins, and where the last one ends
+  lookback_u64 segments;
+  const void* count;             // elements of the scan, `n` at most; null if they are `n`
+  lookback_u32 offset_bytes;     // of each of `offsets`, 4 or 8
+  lookback_u32 count_bytes;      // of `count`, likewise
+  struct lookback_findings* findings;
   lookback_u64 initial[LOOKBACK_MAXIMUM_STATE_BYTES / 8];
 };
 

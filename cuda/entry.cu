@@ -3,6 +3,7 @@
 // problem's type (`src/element/problem.rs`).
 #include "abi.h"
 #include "config.cuh"
+#include "count.cuh"
 #include "entry.cuh"
 #include "problem/converting.cuh"
 #include "problem/plain.cuh"
@@ -23,5 +24,9 @@ enum : bool { kernel_allows_next_launch = false };
 extern "C" __global__ void __launch_bounds__(LOOKBACK_LAUNCH_BOUNDS)
     lookback_entry(const __grid_constant__ lookback_launch launch) {
   ::lookback::enter<kernel_allows_next_launch>(
-      [&] { ::lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM>(entry_config{}, launch); });
+      [&] {
+        ::lookback::with_count<LOOKBACK_PROBLEM>(entry_config{}, launch, [](const lookback_launch& counted) {
+          ::lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM>(entry_config{}, counted);
+        });
+      });
 }

@@ -31,18 +31,20 @@ pub type _bindgen_ty_9 = ::std::os::raw::c_uint;
 pub const LOOKBACK_SECTOR_BYTES: _bindgen_ty_10 = 32;
 pub const LOOKBACK_CACHE_LINE_BYTES: _bindgen_ty_10 = 128;
 pub type _bindgen_ty_10 = ::std::os::raw::c_uint;
-pub const LOOKBACK_MAXIMUM_ARRAYS: _bindgen_ty_11 = 5;
-pub const LOOKBACK_MAXIMUM_STATE_BYTES: _bindgen_ty_11 = 32;
+pub const LOOKBACK_LEADING_BITS: _bindgen_ty_11 = 128;
 pub type _bindgen_ty_11 = ::std::os::raw::c_uint;
-pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_12 = 64;
+pub const LOOKBACK_MAXIMUM_ARRAYS: _bindgen_ty_12 = 5;
+pub const LOOKBACK_MAXIMUM_STATE_BYTES: _bindgen_ty_12 = 32;
 pub type _bindgen_ty_12 = ::std::os::raw::c_uint;
+pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_13 = 64;
+pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
 pub const LOOKBACK_STATUS_INVALID: lookback_status = 0;
 pub const LOOKBACK_STATUS_AGGREGATE: lookback_status = 1;
 pub const LOOKBACK_STATUS_PREFIX: lookback_status = 2;
 pub type lookback_status = ::std::os::raw::c_uint;
-pub const LOOKBACK_STATUS_BITS: _bindgen_ty_13 = 2;
-pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_13 = 1073741823;
-pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
+pub const LOOKBACK_STATUS_BITS: _bindgen_ty_14 = 2;
+pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_14 = 1073741823;
+pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MODE_INCLUSIVE: lookback_mode = 0;
 pub const LOOKBACK_MODE_EXCLUSIVE: lookback_mode = 1;
 pub const LOOKBACK_MODE_INCLUSIVE_MINUS_INPUT: lookback_mode = 2;
@@ -108,6 +110,19 @@ const _: () = {
     ["Offset of field: lookback_control::reserved"][::std::mem::offset_of!(lookback_control, reserved) - 12usize];
 };
 #[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct lookback_findings {
+    pub segment: lookback_u64,
+    pub count: lookback_u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_findings"][::std::mem::size_of::<lookback_findings>() - 16usize];
+    ["Alignment of lookback_findings"][::std::mem::align_of::<lookback_findings>() - 8usize];
+    ["Offset of field: lookback_findings::segment"][::std::mem::offset_of!(lookback_findings, segment) - 0usize];
+    ["Offset of field: lookback_findings::count"][::std::mem::offset_of!(lookback_findings, count) - 8usize];
+};
+#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct lookback_launch {
     pub input: *const ::std::os::raw::c_void,
@@ -128,12 +143,18 @@ pub struct lookback_launch {
     pub initial_state: *const ::std::os::raw::c_void,
     pub final_state: *mut ::std::os::raw::c_void,
     pub has_initial: lookback_u32,
-    pub reserved: lookback_u32,
+    pub is_reversed: lookback_u32,
+    pub offsets: *const ::std::os::raw::c_void,
+    pub segments: lookback_u64,
+    pub count: *const ::std::os::raw::c_void,
+    pub offset_bytes: lookback_u32,
+    pub count_bytes: lookback_u32,
+    pub findings: *mut lookback_findings,
     pub initial: [lookback_u64; 4usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 232usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 272usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
     ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];
@@ -153,8 +174,14 @@ const _: () = {
     ["Offset of field: lookback_launch::initial_state"][::std::mem::offset_of!(lookback_launch, initial_state) - 176usize];
     ["Offset of field: lookback_launch::final_state"][::std::mem::offset_of!(lookback_launch, final_state) - 184usize];
     ["Offset of field: lookback_launch::has_initial"][::std::mem::offset_of!(lookback_launch, has_initial) - 192usize];
-    ["Offset of field: lookback_launch::reserved"][::std::mem::offset_of!(lookback_launch, reserved) - 196usize];
-    ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 200usize];
+    ["Offset of field: lookback_launch::is_reversed"][::std::mem::offset_of!(lookback_launch, is_reversed) - 196usize];
+    ["Offset of field: lookback_launch::offsets"][::std::mem::offset_of!(lookback_launch, offsets) - 200usize];
+    ["Offset of field: lookback_launch::segments"][::std::mem::offset_of!(lookback_launch, segments) - 208usize];
+    ["Offset of field: lookback_launch::count"][::std::mem::offset_of!(lookback_launch, count) - 216usize];
+    ["Offset of field: lookback_launch::offset_bytes"][::std::mem::offset_of!(lookback_launch, offset_bytes) - 224usize];
+    ["Offset of field: lookback_launch::count_bytes"][::std::mem::offset_of!(lookback_launch, count_bytes) - 228usize];
+    ["Offset of field: lookback_launch::findings"][::std::mem::offset_of!(lookback_launch, findings) - 232usize];
+    ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 240usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

@@ -467,6 +467,52 @@ fn what_does_not_fit_is_refused_and_says_which() {
 }
 
 #[test]
+fn what_the_device_finds_wrong_is_said_and_nothing_is_written_beside_the_arrays() {
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
+    let sums = sums.define().expect("a definition");
+    let x = vec![1_u32; 1000];
+    let found = |result: Result<(), DeviceError>| match result {
+        Err(DeviceError::Config(ConfigError::Call(error))) => Some(*error),
+        other => {
+            is_made(other);
+            None
+        }
+    };
+    for strategy in [Strategy::Lookahead, Strategy::Lookback] {
+        let mut y = vec![0_u32; 1000];
+        let mut scan = |offsets: &[i64]| {
+            found(scanner(strategy, 4).run(sums).input(&x).output(&mut y).offsets(offsets).inclusive())
+        };
+        assert_eq!(scan(&[0, 7, 7, 1000]), None);
+        let of_segment = |segment| Some(CallError::Offsets { segment });
+        for (offsets, segment) in [
+            (&[0, 7, 5, 1000][..], 1),
+            (&[1, 1000], 0),
+            (&[0, 999], 0),
+            (&[0, 10, 1001], 1),
+            (&[0, -1, 1000], 0),
+            (&[0, i64::MAX, 1000], 0),
+        ] {
+            let found = scan(offsets);
+            if found.is_none() {
+                return; // no compiler
+            }
+            // A fall is seen from both sides.
+            assert!(found == of_segment(segment) || found == of_segment(segment + 1), "{offsets:?}: {found:?}");
+        }
+        assert!(matches!(scan(&[0]), Some(CallError::NoOffsets(_))));
+        let mut counted = |count: u32, columns: usize| {
+            let mut scanner = scanner(strategy, 4);
+            let run = scanner.run(sums).input(&x).output(&mut y).count_from(&count);
+            found(if columns == 0 { run.inclusive() } else { run.rows(columns).inclusive() })
+        };
+        assert_eq!((counted(1000, 0), counted(0, 0), counted(900, 100)), (None, None, None));
+        assert_eq!(counted(1001, 0), Some(CallError::Counted { count: 1001 }));
+        assert_eq!(counted(150, 100), Some(CallError::Counted { count: 150 }));
+    }
+}
+
+#[test]
 fn the_compiler_speaks_of_the_lines_of_the_text() {
     let wrong = Definition::new::<u32>("wrong sum", "u32")
         .identity("0")
@@ -492,6 +538,7 @@ enum Telling {
     Rows(usize),
     Keys,
     Flags,
+    Offsets,
 }
 
 /// Where what stands left of the first element comes from.
@@ -503,7 +550,7 @@ enum Given {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(14))]
 
     #[test]
     fn any_arrays_in_any_direction_in_any_segments_are_scanned_as_by_the_loop(
@@ -513,27 +560,41 @@ proptest! {
         strategy in prop::sample::select(STRATEGIES.to_vec()),
         telling in prop::sample::select(vec![
             Telling::Nothing, Telling::Rows(1), Telling::Rows(3), Telling::Rows(100), Telling::Keys, Telling::Flags,
+            Telling::Offsets,
         ]),
         is_reversed: bool,
         is_exclusive: bool,
         given in prop::sample::select(vec![Given::Nothing, Given::Value, Given::Memory]),
         has_ends: bool,
+        counted in prop::option::of(0.0..=1.0),
         seed: u64,
     ) {
-        let n = match telling {
+        let all = match telling {
             Telling::Rows(columns) => n.next_multiple_of(columns),
             _ => n,
         };
-        let (a, b) = arrays(n + 17, seed);
-        let (a, b) = (&a[offsets[0]..][..n], &b[offsets[1]..][..n]);
-        let keys: Vec<u16> = (0..n).map(|i| (i / 5 % 3 + i / 61) as u16).collect();
-        let flags: Vec<u8> = (0..n).map(|i| u8::from(i % 37 == 5) * 3).collect();
+        let (a, b) = arrays(all + 17, seed);
+        let (a, b) = (&a[offsets[0]..][..all], &b[offsets[1]..][..all]);
+        // What the device is to scan of them.
+        let n = counted.map_or(all, |part: f64| (all as f64 * part) as usize);
+        let n = if let Telling::Rows(columns) = telling { n / columns * columns } else { n };
+        // Of all lengths, some of nothing.
+        let mut borders: Vec<u32> = vec![0];
+        while *borders.last().expect("one") < n as u32 {
+            let length = [1, 0, 3, 200, 0, 0, 31, 5][(borders.len() + seed as usize) % 8] << (seed >> 8) % 4;
+            borders.push((borders[borders.len() - 1] + length).min(n as u32));
+        }
+        if borders.len() == 1 {
+            borders.push(0);
+        }
+        let keys: Vec<u16> = (0..all).map(|i| (i / 5 % 3 + i / 61) as u16).collect();
+        let flags: Vec<u8> = (0..all).map(|i| u8::from(i % 37 == 5) * 3).collect();
         let rows = match telling {
-            Telling::Rows(columns) => n / columns,
+            Telling::Rows(columns) => all / columns,
             _ => 1,
         };
-        // Runs of keys have none.
-        let given = if telling == Telling::Keys { Given::Nothing } else { given };
+        // Runs of keys and segments between offsets have none.
+        let given = if matches!(telling, Telling::Keys | Telling::Offsets) { Given::Nothing } else { given };
         let states: Vec<Map> = (0..rows as u32)
             .map(|row| match given {
                 Given::Nothing => Map::IDENTITY,
@@ -551,19 +612,24 @@ proptest! {
             }
             Telling::Keys => (place == 0 || keys[place] != keys[place - 1]).then_some(Map::IDENTITY),
             Telling::Flags => (flags[place] != 0).then_some(Map::IDENTITY),
+            Telling::Offsets => borders.contains(&((place + usize::from(is_reversed)) as u32)).then_some(Map::IDENTITY),
         };
-        let expected = reference(a, b, is_exclusive, is_reversed, states[0], begins);
-        let (mut addends, mut factors) = (vec![7_u32; n + 17], vec![7_u16; n + 17]);
+        let expected = reference(&a[..n], &b[..n], is_exclusive, is_reversed, states[0], begins);
+        let (mut addends, mut factors) = (vec![7_u32; all + 17], vec![7_u16; all + 17]);
         let mut ends = vec![Map { factor: 99, addend: 99 }; rows];
         let mut scanner = scanner(strategy, vt);
+        let count = n as u64;
         // The last one of an exclusive scan is not there.
-        let readable = if is_exclusive && !is_reversed && telling == Telling::Nothing { n - 1 } else { n };
+        let readable = if is_exclusive && !is_reversed && telling == Telling::Nothing { all - 1 } else { all };
         let mut run = scanner
             .run(maps())
             .input(&a[..readable])
             .input(b)
-            .output(&mut addends[offsets[2]..][..n])
-            .output(&mut factors[offsets[3]..][..n]);
+            .output(&mut addends[offsets[2]..][..all])
+            .output(&mut factors[offsets[3]..][..all]);
+        if counted.is_some() {
+            run = run.count_from(&count);
+        }
         if has_ends {
             run = run.final_state(&mut ends);
         }
@@ -572,6 +638,7 @@ proptest! {
             Telling::Rows(columns) => run.rows(columns),
             Telling::Keys => run.by_key(&keys),
             Telling::Flags => run.head_flags(&flags),
+            Telling::Offsets => run.offsets(&borders),
         };
         if is_reversed {
             run = run.reversed();
@@ -585,11 +652,14 @@ proptest! {
         if is_made(made) {
             prop_assert_eq!(&addends[offsets[2]..][..n], &expected.addends[..]);
             prop_assert_eq!(&factors[offsets[3]..][..n], &expected.factors[..]);
-            if has_ends {
+            prop_assert!(addends[offsets[2] + n..].iter().all(|&addend| addend == 7), "written behind what was counted");
+            if has_ends && n > 0 {
                 // Of runs and flags there is the last one.
-                let count = expected.ends.len();
-                let found = if is_reversed { &expected.ends[..rows] } else { &expected.ends[count - rows..] };
-                prop_assert_eq!(&ends[..], found);
+                let rows = rows.min(expected.ends.len());
+                let found =
+                    if is_reversed { &expected.ends[..rows] } else { &expected.ends[expected.ends.len() - rows..] };
+                prop_assert_eq!(&ends[..rows], found);
+                prop_assert!(ends[rows..].iter().all(|end| end.factor == 99));
             }
         }
     }

@@ -1,6 +1,7 @@
 // The translation unit that the host's compiler makes a library of at run time: one kernel, one problem, as `../entry.cu`
 // for a GPU. LOOKBACK_KERNEL is the kernel's function, whose file stands in front of this one; LOOKBACK_PROBLEM is the
 // problem's type (`src/element/problem.rs`).
+#include "../count.cuh"
 #include "../entry.cuh"
 #include "../problem/converting.cuh"
 #include "../problem/plain.cuh"
@@ -13,6 +14,10 @@ constexpr bool kernel_allows_next_launch = false;
 
 extern "C" void lookback_entry(const lookback_config* config, const lookback_launch* launch) {
   using lookback::runtime_config;
-  lookback::enter<kernel_allows_next_launch>(
-      [=] { lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM, runtime_config>(runtime_config(*config), *launch); });
+  const runtime_config values(*config);
+  lookback::enter<kernel_allows_next_launch>([=] {
+    lookback::with_count<LOOKBACK_PROBLEM>(values, *launch, [=](const lookback_launch& counted) {
+      lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM, runtime_config>(values, counted);
+    });
+  });
 }

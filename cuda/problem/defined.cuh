@@ -37,15 +37,36 @@ struct with_previous {
   T own;
 };
 
-// What an array of such elements holds.
+// Whether a segment begins at an element. Such an array has a bit for each, in the order of the scan, in words of 32.
+struct begin_bit {
+  u32 begins;
+};
+
+// What an array of such elements holds, and how many of them are in one.
 template <class T>
 struct array_of {
   using type = T;
+  enum : u32 { together = 1 };
 };
 template <class T>
 struct array_of<with_previous<T>> {
   using type = T;
+  enum : u32 { together = 1 };
 };
+template <>
+struct array_of<begin_bit> {
+  using type = u32;
+  enum : u32 { together = 32 };
+};
+
+// 32 bits from `bit` on, read by `load(word)`.
+template <class Load>
+DEVICE u32 bits_at(u64 bit, Load load) {
+  const u64 word = bit / 32;
+  const u32 shift = static_cast<u32>(bit % 32);
+  const u32 low = load(word) >> shift;
+  return shift == 0 ? low : low | load(word + 1) << (32 - shift);
+}
 
 // The two places where arrays are read.
 struct in_global_memory {
@@ -143,6 +164,13 @@ struct vectors<number, width, First, Rest...> {
     turn<Source::is_backward>(vector);
   }
 
+  template <class Source>
+  DEVICE static void load_array(const Source& source, u32 offset, begin_bit (&vector)[width]) {
+    const u32 bits = source.template bits<number>(offset);
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) vector[j].begins = bits >> j & 1;
+  }
+
   // The one before index 0 is that of index 0 itself.
   template <class Source, class T>
   DEVICE static void load_array(const Source& source, u32 offset, with_previous<T> (&vector)[width]) {
@@ -179,7 +207,8 @@ struct widest_of {
 };
 template <class Widest, class First, class... Rest>
 struct widest_of<Widest, First, Rest...> {
-  using element = typename array_of<First>::type;
+  // Words of bits are read one by one.
+  using element = typename choice<(array_of<First>::together > 1), u8, typename array_of<First>::type>::type;
   using type = typename widest_of<typename choice<(sizeof(element) > sizeof(Widest)), element, Widest>::type, Rest...>::type;
 };
 template <class Widest, class Elements>
@@ -488,6 +517,33 @@ struct head_flags : told_by_array<u8> {
   };
 };
 
+// Segments between offsets, of which `mark_segments` has made bits.
+struct by_offsets : told_by_array<begin_bit> {
+  static constexpr bool finds_last_begin = true;
+  struct place {
+    DEVICE place(const lookback_launch&, i64) {}
+  };
+  struct walk {
+    DEVICE walk(place, u32) {}
+    template <class Elements>
+    DEVICE u32 begins(const Elements& items, u32) { return items.first.begins; }
+  };
+
+  template <class Source>
+  DEVICE static u32 last_begin(const Source& source, u32 offset, u32 count) {
+    u32 last = no_begin;
+    for (u32 from = 0; from < count; from += LOOKBACK_WARP_LANES * 32) {
+      const u32 mine = from + lane_index() * 32;
+      const u32 bits = mine < count ? source.template bits<0>(offset + mine) : 0;
+      const u32 lanes = ballot(bits != 0);
+      if (lanes == 0) continue;
+      const u32 lane = 31 - leading_zeros(lanes);
+      last = offset + from + lane * 32 + 31 - leading_zeros(shuffle_index(bits, lane));
+    }
+    return last;
+  }
+};
+
 // What a source of a tile's elements knows, wherever they lie: of `tile_elements` from index `first` on those are there
 // whose indices are among the first `count`.
 template <class Problem>
@@ -518,6 +574,9 @@ struct source_of_tile {
   // The offset of index 0, or none.
   DEVICE u32 zero_offset() const { return first <= 0 ? static_cast<u32>(-first) : ~0u; }
 
+  // Where the bits of the tile begin.
+  DEVICE u64 first_bit() const { return static_cast<u64>(first + static_cast<i64>(LOOKBACK_LEADING_BITS)); }
+
   // Of `width` elements from `offset` on the one at the lowest place, counted from the tile's lowest place.
   DEVICE u32 lowest(u32 offset, u32 width) const { return is_backward ? tile_elements - offset - width : offset; }
 };
@@ -533,12 +592,18 @@ struct global_arrays : source_of_tile<Problem> {
     const i64 tile_place = place_of<Problem::is_backward>(this->launch.n, this->first, this->tile_elements);
     return static_cast<const T*>(this->launch.inputs[number]) + tile_place + this->lowest(offset, width);
   }
+
+  template <u32 number>
+  DEVICE u32 bits(u32 offset) const {
+    const u32* const words = static_cast<const u32*>(this->launch.inputs[number]);
+    return bits_at(this->first_bit() + offset, [=](u64 word) { return memory::load(words + word); });
+  }
 };
 
 template <class Problem>
 struct array_stages;
 
-template <class Own, class Segments, bool is_reversed>
+template <class Own, class Segments, bool is_reversed, bool is_counted_ = false>
 struct defined {
   using stages_type = array_stages<defined>;
   using segments_place = typename Segments::place;
@@ -557,6 +622,8 @@ struct defined {
   using segments_type = Segments;
   // The same over elements of one segment.
   using unbroken = defined<Own, within_segment<Segments>, is_reversed>;
+  // Whether the device alone knows how many elements there are.
+  static constexpr bool is_counted = is_counted_;
 
   DEVICE static published_type publish(state_type state) { return state; }
   DEVICE static state_type adopt(published_type published) { return published; }
@@ -567,7 +634,7 @@ struct defined {
   // Indices whose elements may be read: an exclusive scan does not need the last one, unless a segment begins there.
   DEVICE static u64 readable(const lookback_launch& launch, u32 mode) {
     const bool is_all_read = is_reversed || Segments::are_several || mode != LOOKBACK_MODE_EXCLUSIVE;
-    return is_all_read ? launch.n : launch.n - 1;
+    return is_all_read || launch.n == 0 ? launch.n : launch.n - 1;
   }
 
   // The tile in which the row begins that has the first element of a tile.
@@ -745,7 +812,7 @@ struct staged_arrays : source_of_tile<Problem> {
     if constexpr (number == 0) {
       return 0;
     } else {
-      return part_bytes(tile_elements, sizeof(typename array_of<First>::type)) +
+      return part_bytes(tile_elements / array_of<First>::together, sizeof(typename array_of<First>::type)) +
              bytes_before<number - 1>(tile_elements, static_cast<elements<Rest...>*>(nullptr));
     }
   }
@@ -781,6 +848,13 @@ struct staged_arrays : source_of_tile<Problem> {
     return reinterpret_cast<T*>(stage + before[number]) + this->lowest(offset, width);
   }
 
+  template <u32 number>
+  DEVICE u32 bits(u32 offset) const {
+    const u32* const words = reinterpret_cast<const u32*>(stage + before[number]);
+    return bits_at(this->first_bit() % LOOKBACK_LEADING_BITS + offset,
+                   [=](u64 word) { return memory::shared_load(words[word]); });
+  }
+
   // By all lanes of a warp: what the arrays have of the tile is on its way to the stage. One arrival at `landed` is for it.
   DEVICE void fetch(copy_barrier& landed) const {
     fetch_each<0>(static_cast<typename Problem::inputs*>(nullptr), landed);
@@ -794,9 +868,11 @@ struct staged_arrays : source_of_tile<Problem> {
   template <u32 number, class First, class... Rest>
   DEVICE void place_each(elements<First, Rest...>*, i64 tile_place) {
     using T = typename array_of<First>::type;
-    const u64 address = reinterpret_cast<u64>(this->launch.inputs[number]) + static_cast<u64>(tile_place) * sizeof(T);
-    before[number] = bytes_before<number>(this->tile_elements) + LOOKBACK_CACHE_LINE_BYTES +
-                     static_cast<u32>(address % LOOKBACK_CACHE_LINE_BYTES);
+    before[number] = bytes_before<number>(this->tile_elements);
+    if constexpr (array_of<First>::together == 1) {
+      const u64 address = reinterpret_cast<u64>(this->launch.inputs[number]) + static_cast<u64>(tile_place) * sizeof(T);
+      before[number] += LOOKBACK_CACHE_LINE_BYTES + static_cast<u32>(address % LOOKBACK_CACHE_LINE_BYTES);
+    }
     place_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), tile_place);
   }
 
@@ -804,6 +880,27 @@ struct staged_arrays : source_of_tile<Problem> {
   DEVICE void fetch_each(elements<>*, copy_barrier&) const {}
   template <u32 number, class First, class... Rest>
   DEVICE void fetch_each(elements<First, Rest...>*, copy_barrier& landed) const {
+    if constexpr (array_of<First>::together == 1) {
+      fetch_array<number, First>(landed);
+    } else {
+      fetch_bits<number>(landed);
+    }
+    fetch_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), landed);
+  }
+
+  // All lines of 16 bytes that have bits of the tile; there is room in front and behind.
+  template <u32 number>
+  DEVICE void fetch_bits(copy_barrier& landed) const {
+    constexpr u32 line_bits = 8 * LOOKBACK_VECTOR_BYTES;
+    const u64 line = this->first_bit() / line_bits;
+    const u64 end = (this->first_bit() + this->tile_elements + line_bits - 1) / line_bits;
+    const u32 words = static_cast<u32>(end - line) * (line_bits / 32);
+    const u32* const from = static_cast<const u32*>(this->launch.inputs[number]) + line * (line_bits / 32);
+    copy_before_arrival(reinterpret_cast<u32*>(stage + before[number]), from, words, landed);
+  }
+
+  template <u32 number, class First>
+  DEVICE void fetch_array(copy_barrier& landed) const {
     using T = typename array_of<First>::type;
     constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
     static_assert(line * sizeof(T) == LOOKBACK_VECTOR_BYTES, "lines are whole elements");
@@ -832,7 +929,6 @@ struct staged_arrays : source_of_tile<Problem> {
       if (has_lines && lane < head) memory::shared_store(to[lane], memory::load(from + lane));
       if (tail + lane < size) memory::shared_store(to[tail + lane], memory::load(from + tail + lane));
     }
-    fetch_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), landed);
   }
 };
 

@@ -289,8 +289,9 @@ impl PreparedScan {
         let Plan { descriptors, layout, descriptor_bytes, scratch_bytes, .. } = self.plan;
         let region = RegionKey { layout, published_bytes: self.request.problem.published_bytes() };
         let reserved = workspace.reserve(region, descriptors, descriptor_bytes, scratch_bytes)?;
+        let findings = if self.request.problem.has_findings() { workspace.findings()? } else { 0 };
         let Addresses { input, output, arrays, .. } = places;
-        self.addresses = Addresses { input, output, arrays, ..reserved };
+        self.addresses = Addresses { input, output, arrays, findings, ..reserved };
         Ok(())
     }
 

@@ -113,6 +113,19 @@ impl Buffer {
         self.address + offset
     }
 
+    /// The words at the front, which are 0 from then on. Whatever works on them was waited for.
+    pub(crate) fn take_words<const COUNT: usize>(&self) -> Result<[u64; COUNT], CudaError> {
+        let _relaxed = RelaxedCapture::begin(&self.memory.context)?;
+        let mut words = [0; COUNT];
+        let bytes = size_of_val(&words) as u64;
+        // SAFETY: the range was checked, and the copy is done when the call returns.
+        unsafe { result::memcpy_dtoh_sync(&mut words, self.range(0, bytes)) }
+            .during(|| format!("reading {bytes} bytes"))?;
+        self.fill(0, bytes, 0, &self.memory.setup)?;
+        self.memory.setup.synchronize().during(|| format!("clearing {bytes} bytes"))?;
+        Ok(words)
+    }
+
     /// Sets `count` bytes, in stream order.
     pub(crate) fn fill(&self, offset: u64, count: u64, value: u8, stream: &CudaStream) -> Result<(), CudaError> {
         if count == 0 {

@@ -2,7 +2,7 @@
 
 use super::CudaError;
 use super::scanner::{Deed, Scanner};
-use crate::element::{ArrayElement, Defined, Element};
+use crate::element::{ArrayElement, Defined, Element, WholeNumber};
 use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent};
 use bytemuck::Pod;
@@ -94,6 +94,24 @@ impl<'a> Run<'a> {
     pub fn head_flags(mut self, flags: &'a impl DevicePtr<u8>) -> Self {
         let (address, elements) = self.lend(flags);
         self.call.head_flags(Lent::array::<u8>(address, elements));
+        self
+    }
+
+    /// Scans each segment between neighbouring offsets by itself: s + 1 offsets of s segments, the first one 0, none less than
+    /// the one before, the last one the number of elements. Segments may be empty. What is wrong with them the device finds
+    /// out: [`Scanner::check`] says so; nothing is written beside the arrays then.
+    pub fn offsets<T: WholeNumber>(mut self, offsets: &'a impl DevicePtr<T>) -> Self {
+        let (address, elements) = self.lend(offsets);
+        self.call.offsets(Lent::array::<T>(address, elements));
+        self
+    }
+
+    /// Scans the first elements of the arrays, as many as this one number in the device's memory says when the scan begins;
+    /// what lies behind them is neither read nor written. Of a number that is larger than the arrays, or no whole rows, as many
+    /// count as there are: [`Scanner::check`] says so. Of none, a final state is left as it is.
+    pub fn count_from<T: WholeNumber>(mut self, count: &'a impl DevicePtr<T>) -> Self {
+        let (address, elements) = self.lend(count);
+        self.call.count(Lent::array::<T>(address, elements));
         self
     }
 

@@ -46,7 +46,7 @@ use super::toolkit::probe_driver;
 use super::workspace::Workspace;
 use crate::element::{Element, ElementType, Operator, Problem};
 use crate::gpu::Gpu;
-use crate::strategy::call::{Call, Prepared};
+use crate::strategy::call::{Call, Prepared, check_findings};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning, TuningError, TuningTable};
@@ -286,6 +286,26 @@ impl Scanner {
         let state = locked(&self.streams).remove(&StreamKey::of(stream));
         drop(state);
         stream.synchronize().during(|| String::from("waiting for earlier scans"))
+    }
+
+    /// Waits for the stream's scans, and says what they found wrong since the last call with numbers that the device alone
+    /// knows: offsets that fall or run out of the array, a count of more elements than there are. Scans that are captured
+    /// into graphs are asked together, whatever their streams.
+    ///
+    /// # Errors
+    /// The first thing that was found, and when a scan on the stream failed.
+    pub fn check(&self, stream: &Arc<CudaStream>) -> Result<(), CudaError> {
+        self.check_context("stream", stream.context())?;
+        stream.synchronize().during(|| String::from("waiting for earlier scans"))?;
+        let mut found = Vec::new();
+        let state = locked(&self.streams).get(&StreamKey::of(stream)).cloned();
+        if let Some(state) = state {
+            found.push(locked(&state).workspace.take_findings()?);
+        }
+        for state in locked(&self.captured).iter_mut() {
+            found.push(state.workspace.take_findings()?);
+        }
+        found.iter().try_for_each(check_findings).map_err(|error| ConfigError::from(Box::new(error)).into())
     }
 
     /// What went wrong with the cache of compiled kernels, which keeps no scan from running.

@@ -12,6 +12,7 @@
 
 use super::error::{Context as _, CudaError};
 use super::memory::{Buffer, DeviceMemory, RelaxedCapture};
+use crate::abi;
 use crate::strategy::Descriptor;
 use crate::strategy::launch::Addresses;
 use cudarc::driver::CudaStream;
@@ -41,6 +42,8 @@ pub(crate) struct Workspace {
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) regions: HashMap<RegionKey, Region>,
     pub(crate) scratch: Option<Buffer>,
+    /// `lookback_findings`.
+    findings: Option<Buffer>,
 }
 
 /// How many descriptors a region of at least `needed` gets: some room to grow without a replacement, and a
@@ -53,7 +56,13 @@ fn capacity_for(needed: u64) -> u64 {
 
 impl Workspace {
     pub(crate) fn new(memory: &Arc<DeviceMemory>, stream: &Arc<CudaStream>) -> Self {
-        Self { memory: Arc::clone(memory), stream: Arc::clone(stream), regions: HashMap::new(), scratch: None }
+        Self {
+            memory: Arc::clone(memory),
+            stream: Arc::clone(stream),
+            regions: HashMap::new(),
+            scratch: None,
+            findings: None,
+        }
     }
 
     /// Makes room and says where it is; input and output stay 0. Allocates only where there was less before; then it waits for the
@@ -92,9 +101,26 @@ impl Workspace {
         Ok(addresses)
     }
 
+    /// Where kernels note what is wrong with numbers that the device alone knows. Allocates it in the first call.
+    pub(crate) fn findings(&mut self) -> Result<u64, CudaError> {
+        if self.findings.is_none() {
+            let bytes = size_of::<abi::lookback_findings>() as u64;
+            self.findings = Some(self.memory.allocate_zeroed(bytes, "what kernels find")?);
+        }
+        Ok(self.findings.as_ref().map_or(0, Buffer::address))
+    }
+
+    /// Waits for the stream's launches, and hands out what they noted since the last call.
+    pub(crate) fn take_findings(&mut self) -> Result<abi::lookback_findings, CudaError> {
+        self.wait()?;
+        let [segment, count] = self.findings.as_ref().map_or(Ok([0; 2]), Buffer::take_words)?;
+        Ok(abi::lookback_findings { segment, count })
+    }
+
     /// Bytes of all that is allocated.
     pub(crate) fn bytes(&self) -> u64 {
-        self.regions.values().map(|region| &region.buffer).chain(&self.scratch).map(Buffer::bytes).sum()
+        let buffers = self.regions.values().map(|region| &region.buffer).chain(&self.scratch).chain(&self.findings);
+        buffers.map(Buffer::bytes).sum()
     }
 
     /// Drops buffers once no launch uses them.

@@ -271,7 +271,7 @@ impl Definition {
                 kept
             }
         };
-        Ok(Defined { definition: Kept(definition), segments: Segments::One, is_reversed: false })
+        Ok(Defined { definition: Kept(definition), segments: Segments::One, is_reversed: false, is_counted: false })
     }
 
     fn check(&self) -> Result<(), DefinitionError> {
@@ -402,6 +402,8 @@ pub(crate) enum Segments {
     Keys(ElementType),
     /// An array of bytes, other than 0 where one begins.
     HeadFlags,
+    /// From each of several offsets to the next, of which a launch before makes bits.
+    Offsets,
 }
 
 impl Segments {
@@ -411,13 +413,14 @@ impl Segments {
             Self::Rows { have_states } => format!("::lookback::equal_rows<{have_states}>"),
             Self::Keys(key) => format!("::lookback::equal_keys<{}>", key.cuda_type()),
             Self::HeadFlags => String::from("::lookback::head_flags"),
+            Self::Offsets => String::from("::lookback::by_offsets"),
         }
     }
 
     /// The elements of the array that tells them, if one does.
     pub(crate) fn array(self) -> Option<ElementType> {
         match self {
-            Self::One | Self::Rows { .. } => None,
+            Self::One | Self::Rows { .. } | Self::Offsets => None,
             Self::Keys(key) => Some(key),
             Self::HeadFlags => Some(ElementType::U8),
         }
@@ -446,6 +449,7 @@ pub struct Defined {
     definition: Kept,
     segments: Segments,
     is_reversed: bool,
+    is_counted: bool,
 }
 
 impl Defined {
@@ -458,6 +462,16 @@ impl Defined {
     #[must_use]
     pub(crate) const fn in_segments(self, segments: Segments) -> Self {
         Self { segments, ..self }
+    }
+
+    /// The scan of as many elements as the device's memory says when it begins.
+    #[must_use]
+    pub(crate) const fn counted(self) -> Self {
+        Self { is_counted: true, ..self }
+    }
+
+    pub(crate) const fn is_counted(self) -> bool {
+        self.is_counted
     }
 
     /// Whether it begins at the last element.
@@ -474,8 +488,13 @@ impl Defined {
         self.segments
     }
 
-    /// Name in CUDA and bytes of an element of each array that is loaded, the one that tells segments first; those of the
-    /// user's own begin behind it.
+    /// Whether segments are told by bits, which a launch before makes.
+    pub(crate) fn has_bits(self) -> bool {
+        self.segments == Segments::Offsets
+    }
+
+    /// Name in CUDA and bytes of an element of each array that is loaded, the one that tells segments first unless it has
+    /// bits; those of the user's own begin behind it.
     pub(crate) fn inputs(self) -> impl Iterator<Item = (&'static str, usize)> {
         let telling = self.segments.array().map(|element| (element.cuda_type(), element.bytes()));
         telling.into_iter().chain(self.definition.0.inputs.iter().map(Array::element))
@@ -528,8 +547,9 @@ impl Defined {
 
     /// Its problem in CUDA, or that of its spine.
     pub(crate) fn cuda_type(self, is_spine: bool) -> String {
-        let (segments, is_reversed) = (self.segments.cuda_type(), self.is_reversed);
-        let problem = format!("::lookback::defined<::own::text, {segments}, {is_reversed}>");
+        let Self { is_reversed, is_counted, .. } = self;
+        let segments = self.segments.cuda_type();
+        let problem = format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}>");
         if is_spine { format!("::lookback::plain<typename {problem}::operator_type>") } else { problem }
     }
 }
@@ -541,6 +561,7 @@ impl fmt::Display for Defined {
             Segments::Rows { .. } => ", by rows",
             Segments::Keys(_) => ", by key",
             Segments::HeadFlags => ", by head flags",
+            Segments::Offsets => ", by offsets",
         };
         let direction = if self.is_reversed { ", reversed" } else { "" };
         formatter.pad(&format!("{}{segments}{direction}", self.definition.0.name))

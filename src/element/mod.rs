@@ -25,6 +25,13 @@ pub trait Element: Pod + sealed::Sealed {
     const ELEMENT: ElementType;
 }
 
+/// What offsets and counts are of: whole numbers of 4 or 8 bytes. Sealed, as [`Element`] is.
+pub trait WholeNumber: Element {}
+impl WholeNumber for u32 {}
+impl WholeNumber for u64 {}
+impl WholeNumber for i32 {}
+impl WholeNumber for i64 {}
+
 mod sealed {
     pub trait Sealed {}
 }
@@ -318,6 +325,9 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// For what is of no instance.
+    pub(crate) const SUM_OF_WORDS: Self = Self { element: ElementType::U32, operator: Operator::Sum };
+
     /// # Errors
     /// When the operator is not defined on the element type: bitwise operators on floats, the operators
     /// with an element type of their own on any other.

@@ -147,7 +147,6 @@ impl Problem {
     /// The plain scan whose tuned choices serve this one: of the type with the most bytes, which its registers and shared
     /// memory hold.
     pub fn tuned_as(self) -> Instance {
-        const SUM: Instance = Instance { element: ElementType::U32, operator: Operator::Sum };
         let (widest, operator) = match self.0 {
             Kind::Numbers(numbers) => {
                 let types = [numbers.state(), numbers.input, numbers.output];
@@ -161,7 +160,7 @@ impl Problem {
                 _ => (ElementType::AffineMap, Operator::Affine),
             },
         };
-        Instance::new(widest, operator).unwrap_or(self.instance().unwrap_or(SUM))
+        Instance::new(widest, operator).unwrap_or(self.instance().unwrap_or(Instance::SUM_OF_WORDS))
     }
 
     /// The operator on what is scanned; `None` for what a user has defined.
@@ -258,8 +257,9 @@ impl Problem {
         const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
         match self.0 {
             Kind::Defined(defined) => {
-                let part = |(_, bytes): (_, usize)| (elements * bytes as u64).next_multiple_of(LINE) + 3 * LINE;
-                defined.inputs().map(part).sum()
+                let part = |bytes: u64| bytes.next_multiple_of(LINE) + 3 * LINE;
+                let arrays = defined.inputs().map(|(_, bytes)| part(elements * bytes as u64));
+                arrays.chain(defined.has_bits().then(|| part(elements / 8))).sum()
             }
             Kind::Numbers(_) | Kind::SpineOf(_) => {
                 let bytes = self.input_bytes() as u64;
@@ -300,6 +300,11 @@ impl Problem {
             Kind::Defined(defined) => defined.cuda_type(false),
             Kind::SpineOf(defined) => defined.cuda_type(true),
         }
+    }
+
+    /// Whether kernels may find numbers wrong that the device alone knows.
+    pub(crate) fn has_findings(self) -> bool {
+        matches!(self.0, Kind::Defined(defined) if defined.has_bits() || defined.is_counted())
     }
 
     /// Whether its type is declared in [`Self::declarations`].

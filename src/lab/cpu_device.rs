@@ -10,6 +10,7 @@ use crate::lab::cpu_kernels::kernel_body;
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
 use crate::lab::verify::verify;
+use crate::strategy::call::check_findings;
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Descriptor, Mode};
@@ -202,9 +203,14 @@ impl CpuDevice {
             let (address, is_output) = (lent.address(), lent.before.is_none());
             array(if is_output { "an output" } else { "an input" }, address, lent.contents().len(), is_output)
         });
-        let known = known.collect();
-        let addresses = Addresses { arrays: given, ..Addresses::between(given.inputs[0], given.outputs[0]) };
+        let mut known: Vec<Array> = known.collect();
+        let mut findings = Box::<abi::lookback_findings>::default();
+        let place = (&raw mut *findings).expose_provenance() as u64;
+        known.push(array("the findings", place, size_of::<abi::lookback_findings>(), true));
+        let between = Addresses::between(given.inputs[0], given.outputs[0]);
+        let addresses = Addresses { arrays: given, findings: place, ..between };
         self.launch(request, &plan, addresses, known, seed)?;
+        check_findings(&findings)?;
         if arrays.iter().all(HostArray::is_whole) { Ok(()) } else { Err(DeviceError::WroteElsewhere) }
     }
 
@@ -315,6 +321,11 @@ impl HostArray {
     /// A place for a state, likewise.
     pub(crate) fn state_to_write(contents: &[u8]) -> Self {
         Self { memory: GuardedArray::new(contents.len(), 0), before: None }
+    }
+
+    /// Puts `contents` where something is to be written.
+    pub(crate) fn hold(&mut self, contents: &[u8]) {
+        self.memory.contents_mut().copy_from_slice(contents);
     }
 
     fn copy_at(contents: &[u8], offset: u32) -> Self {

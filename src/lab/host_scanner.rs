@@ -17,7 +17,7 @@
 //!
 //! It is an executor of kernels and not a fast scan: a million elements take about a second.
 
-use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Problem};
+use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Problem, WholeNumber};
 use crate::gpu::Gpu;
 use crate::lab::cpu_device::{CpuDevice, CpuSettings, HostArray};
 use crate::lab::device::DeviceError;
@@ -223,6 +223,21 @@ impl<'a> HostRun<'a> {
         self
     }
 
+    /// Scans each segment between neighbouring offsets by itself: s + 1 offsets of s segments, the first one 0, none less than
+    /// the one before, the last one the number of elements. Segments may be empty.
+    pub fn offsets<T: WholeNumber>(mut self, offsets: &[T]) -> Self {
+        let lent = self.lend(offsets);
+        self.call.offsets(lent);
+        self
+    }
+
+    /// Scans the first `count` elements of the arrays. What lies behind them is neither read nor written.
+    pub fn count_from<T: WholeNumber>(mut self, count: &T) -> Self {
+        let lent = self.lend(std::slice::from_ref(count));
+        self.call.count(lent);
+        self
+    }
+
     /// What stands left of the first element: of each row, by rows, and of what comes before the first head flag.
     pub fn initial<T: Pod>(mut self, state: &T) -> Self {
         self.call.initial(state);
@@ -251,8 +266,8 @@ impl<'a> HostRun<'a> {
     /// Each output's element has the state that ends with the input's.
     ///
     /// # Errors
-    /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, text that
-    /// does not compile, and as [`HostScanner::inclusive`].
+    /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, offsets that
+    /// fall, a count of more elements than there are, text that does not compile, and as [`HostScanner::inclusive`].
     pub fn inclusive(self) -> Result<(), DeviceError> {
         self.scan(Mode::Inclusive)
     }
@@ -288,6 +303,12 @@ impl<'a> HostRun<'a> {
     fn scan(self, mode: Mode) -> Result<(), DeviceError> {
         let Self { scanner, call, mut arrays, outputs } = self;
         let HostScanner { device, strategy, config, tuning, seed } = scanner;
+        if call.is_counted() {
+            // Not all of it will be written.
+            for (place, output) in &outputs {
+                arrays[*place].hold(output);
+            }
+        }
         let Some(prepared) = call.prepare(mode, *strategy, *config, tuning)? else { return Ok(()) };
         *seed += 1;
         device.run_defined(&prepared.request, prepared.arrays, &mut arrays, *seed)?;

@@ -1,7 +1,7 @@
 //! One run of a scan that a user has defined: its arrays by address, wherever they lie, checked before anything is launched.
 
 use super::call_error::CallError;
-use super::launch::Arrays;
+use super::launch::{Arrays, WholeNumbers};
 use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, StrategyChoice};
@@ -38,6 +38,24 @@ impl Lent {
     }
 }
 
+/// What kernels found wrong with numbers that the device alone knows.
+pub(crate) fn check_findings(findings: &abi::lookback_findings) -> Result<(), CallError> {
+    let abi::lookback_findings { segment, count } = *findings;
+    match (segment, count) {
+        (0, 0) => Ok(()),
+        (0, count) => Err(CallError::Counted { count }),
+        (segment, _) => Err(CallError::Offsets { segment: segment - 1 }),
+    }
+}
+
+fn whole_numbers(lent: Option<Lent>) -> WholeNumbers {
+    lent.map_or(WholeNumbers::default(), |Lent { address, elements, element_bytes, .. }| WholeNumbers {
+        address,
+        elements,
+        bytes: element_bytes as u32,
+    })
+}
+
 /// An array with its name in the definition.
 type Named = (&'static str, Lent);
 
@@ -52,6 +70,8 @@ pub(crate) struct Call {
     outputs: Vec<Lent>,
     initial_state: Option<Lent>,
     final_state: Option<Lent>,
+    offsets: Option<Lent>,
+    count: Option<Lent>,
     is_told_twice: bool,
     unfit_key: Option<ElementType>,
 }
@@ -74,6 +94,8 @@ impl Call {
             outputs: Vec::new(),
             initial_state: None,
             final_state: None,
+            offsets: None,
+            count: None,
             is_told_twice: false,
             unfit_key: None,
         }
@@ -103,6 +125,21 @@ impl Call {
 
     pub fn head_flags(&mut self, array: Lent) {
         self.tell(Segments::HeadFlags, Some(array));
+    }
+
+    pub fn offsets(&mut self, array: Lent) {
+        self.tell(Segments::Offsets, None);
+        self.offsets = Some(array);
+    }
+
+    pub fn count(&mut self, number: Lent) {
+        self.defined = self.defined.counted();
+        self.count = Some(number);
+    }
+
+    /// Whether the device's memory says how many elements are scanned.
+    pub fn is_counted(&self) -> bool {
+        self.count.is_some()
     }
 
     fn tell(&mut self, segments: Segments, array: Option<Lent>) {
@@ -135,6 +172,7 @@ impl Call {
         let n = self.outputs.first().map_or(0, |output| output.elements);
         self.check_arrays(&inputs, &outputs, n, mode)?;
         self.check_states(n)?;
+        self.check_numbers(n)?;
         let in_place = self.check_overlaps(&inputs, &outputs)?;
         if n == 0 {
             return Ok(None);
@@ -164,9 +202,9 @@ impl Call {
             input_offset,
             output_offset,
         };
-        let addresses = |arrays: &[Named]| {
+        let addresses = |free: usize, arrays: &[Named]| {
             let mut addresses = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];
-            for (place, (_, array)) in addresses.iter_mut().zip(arrays) {
+            for (place, (_, array)) in addresses.iter_mut().skip(free).zip(arrays) {
                 *place = array.address;
             }
             addresses
@@ -178,12 +216,16 @@ impl Call {
         });
         let address = |state: Option<Lent>| state.map_or(0, |state| state.address);
         let arrays = Arrays {
-            inputs: addresses(&inputs),
-            outputs: addresses(&outputs),
+            // The bits of offsets stand in front.
+            inputs: addresses(usize::from(self.offsets.is_some()), &inputs),
+            outputs: addresses(0, &outputs),
             columns: self.columns,
             initial,
             initial_state: address(self.initial_state),
             final_state: address(self.final_state),
+            offsets: whole_numbers(self.offsets),
+            count: whole_numbers(self.count),
+            is_reversed: self.defined.is_reversed(),
         };
         Ok(Some(Prepared { request, arrays }))
     }
@@ -254,7 +296,7 @@ impl Call {
     fn check_states(&self, n: u64) -> Result<(), CallError> {
         let scan = || self.scan();
         let has_initial = self.initial.is_some() || self.initial_state.is_some();
-        if has_initial && matches!(self.defined.segments(), Segments::Keys(_)) {
+        if has_initial && matches!(self.defined.segments(), Segments::Keys(_) | Segments::Offsets) {
             return Err(CallError::InitialByKey(scan()));
         }
         if self.initial.is_some() && self.initial_state.is_some() {
@@ -286,12 +328,33 @@ impl Call {
         Ok(())
     }
 
+    /// What is known here of numbers that the device alone knows.
+    fn check_numbers(&self, n: u64) -> Result<(), CallError> {
+        if self.offsets.is_some_and(|offsets| offsets.elements < if n == 0 { 1 } else { 2 }) {
+            return Err(CallError::NoOffsets(self.scan()));
+        }
+        for (name, lent) in [("offsets", self.offsets), ("count", self.count)] {
+            let Some(Lent { address, elements, element_bytes: bytes, .. }) = lent else { continue };
+            let array = name.to_owned();
+            if name == "count" && elements != 1 {
+                return Err(CallError::States { scan: self.scan(), array, elements, expected: 1 });
+            }
+            if !address.is_multiple_of(bytes) {
+                return Err(CallError::Misaligned { scan: self.scan(), array, address, bytes });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether an output is an input. That may be, whole, because a tile is loaded before it is stored; keys are read by the
     /// next tile, too.
     fn check_overlaps(&self, inputs: &[Named], outputs: &[Named]) -> Result<bool, CallError> {
         let mut in_place = false;
         let finals = self.final_state.map(|state| ("final state", state));
         let initials = self.initial_state.map(|state| ("initial state", state));
+        let numbers = [("offsets", self.offsets), ("count", self.count)];
+        let numbers = numbers.into_iter().filter_map(|(name, lent)| Some((name, lent?)));
+        let initials: Vec<Named> = initials.into_iter().chain(numbers).collect();
         for (position, &(name, output)) in outputs.iter().chain(&finals).enumerate() {
             let overlap = |other: &str| CallError::Overlap {
                 scan: self.scan(),

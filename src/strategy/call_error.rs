@@ -110,7 +110,8 @@ pub enum CallError {
     },
     /// What stands left of a run of keys, of which nobody knows whether it began before.
     #[error(
-        "{0}: each run of keys begins anew, so that no initial state is used: leave it out, or tell segments by head flags"
+        "{0}: each run of keys, and each segment between offsets, begins anew, so that no initial state is used: leave it out, \
+         or tell segments by head flags"
     )]
     InitialByKey(String),
     /// Two initial states.
@@ -127,7 +128,30 @@ pub enum CallError {
         /// What they are.
         key: ElementType,
     },
+    /// Fewer than two offsets.
+    #[error(
+        "{0}: offsets say where each segment begins and where the last one ends: give one more than there are segments"
+    )]
+    NoOffsets(String),
+    /// Offsets that the device has found wrong.
+    #[error(
+        "offsets of segment {segment} fall, or do not lead from 0 to the number of elements; nothing was written beside the \
+         arrays, and what was written is wrong"
+    )]
+    Offsets {
+        /// One of the segments between whose offsets it is.
+        segment: u64,
+    },
+    /// A count that the device has found to be too large, or not of whole rows.
+    #[error(
+        "the device was to scan {count} elements, which is more than the arrays have, or no whole rows: as many were scanned \
+         as there are of whole ones"
+    )]
+    Counted {
+        /// What its memory said.
+        count: u64,
+    },
     /// Two ways to tell segments.
-    #[error("{0}: rows, keys and head flags each tell where segments begin: choose one of them")]
+    #[error("{0}: rows, keys, head flags and offsets each tell where segments begin: choose one of them")]
     SegmentsTwice(String),
 }

@@ -21,6 +21,8 @@ pub struct Addresses {
     pub descriptors: u64,
     /// How many descriptors there are.
     pub capacity: u64,
+    /// Where kernels note what is wrong with numbers that the device alone knows.
+    pub findings: u64,
     /// The arrays of what a user has defined.
     pub arrays: Arrays,
 }
@@ -41,6 +43,23 @@ pub struct Arrays {
     pub initial_state: u64,
     /// Where the state at the last element is to go; 0 for nowhere.
     pub final_state: u64,
+    /// Where segments begin and the last one ends, if offsets tell it.
+    pub offsets: WholeNumbers,
+    /// How many elements are scanned, if the device alone knows.
+    pub count: WholeNumbers,
+    /// Whether the scan begins at the last element.
+    pub is_reversed: bool,
+}
+
+/// An array of whole numbers in the device's memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WholeNumbers {
+    /// Where it lies; 0 if there is none.
+    pub address: u64,
+    /// How many there are.
+    pub elements: u64,
+    /// Bytes of each, 4 or 8.
+    pub bytes: u32,
 }
 
 impl Addresses {
@@ -67,7 +86,15 @@ impl Step {
     /// The arguments of the kernel, with host epoch 0: the kernels count epochs themselves.
     pub fn launch(&self, addresses: &Addresses) -> abi::lookback_launch {
         let used = |value| if self.uses_descriptors() { value } else { 0 };
+        let Arrays { offsets, count, is_reversed, .. } = addresses.arrays;
         abi::lookback_launch {
+            offsets: pointer(offsets.address),
+            segments: offsets.elements.saturating_sub(1),
+            offset_bytes: offsets.bytes,
+            count: pointer(count.address),
+            count_bytes: count.bytes,
+            is_reversed: u32::from(is_reversed),
+            findings: pointer(addresses.findings),
             input: pointer(addresses.of(self.input)),
             output: pointer(addresses.of(self.output)),
             spine: pointer(addresses.of(self.spine)),
@@ -79,18 +106,22 @@ impl Step {
             capacity: used(addresses.capacity),
             lead: self.lead,
             host_epoch: 0,
-            ..self.arrays(&addresses.arrays)
+            ..self.arrays(addresses)
         }
     }
 }
 
 impl Step {
     /// The arguments that tell of the user's arrays.
-    fn arrays(&self, arrays: &Arrays) -> abi::lookback_launch {
+    fn arrays(&self, addresses: &Addresses) -> abi::lookback_launch {
         if self.problem.defined().is_none() {
             return abi::lookback_launch::default();
         }
-        let Arrays { inputs, outputs, columns, initial, initial_state, final_state } = *arrays;
+        let Arrays { mut inputs, outputs, columns, initial, initial_state, final_state, .. } = addresses.arrays;
+        // In front of the user's own, for which a place was left free.
+        if self.bits != Place::None {
+            inputs[0] = addresses.of(self.bits);
+        }
         abi::lookback_launch {
             inputs: inputs.map(|address| pointer::<std::ffi::c_void>(address).cast_const()),
             outputs: outputs.map(pointer),

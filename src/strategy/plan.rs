@@ -81,6 +81,7 @@ impl Plan {
         let bytes = request.problem.access_bytes();
         let access_bytes = if has_vectors { access_width(planner.config.vt, bytes) } else { 1 } * bytes as u32;
         if request.n > 0 {
+            planner.mark_segments();
             (request.strategy.row().plan)(&mut planner);
         }
         let block_threads = planner.config.block_threads;
@@ -153,6 +154,7 @@ impl Plan {
             output_offset: request.output_offset,
             steps: Vec::new(),
             scratch_bytes: 0,
+            bits: Place::None,
         })
     }
 

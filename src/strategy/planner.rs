@@ -3,7 +3,7 @@
 use super::shape::{Blocks, Shape, Tiling};
 use super::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder};
 use crate::abi;
-use crate::element::Problem;
+use crate::element::{Defined, Instance, Problem};
 
 /// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
 /// byte is aligned to 256.
@@ -37,6 +37,8 @@ pub struct Step {
     pub output: Place,
     /// What the kernel has beside both, as `lookback_launch` says: totals of tiles, nodes or all of a tree, or the input.
     pub spine: Place,
+    /// The bits that say where segments begin, if they are told by bits.
+    pub bits: Place,
     /// Elements of this step.
     pub n: u64,
     /// Tiles of this step.
@@ -162,6 +164,7 @@ pub(super) struct Planner {
     pub output_offset: u32,
     pub steps: Vec<Step>,
     pub scratch_bytes: u64,
+    pub bits: Place,
 }
 
 /// A scan in three phases: of the user's array, or of a spine.
@@ -227,6 +230,7 @@ impl Planner {
             input,
             output,
             spine: Place::None,
+            bits: self.bits,
             n: self.n,
             tiles: 0,
             stride: 0,
@@ -235,6 +239,30 @@ impl Planner {
             helper_threads: 0,
             level: 0,
         }
+    }
+
+    /// The launches that make bits of offsets, where segments are told by them, before those of any strategy.
+    pub(super) fn mark_segments(&mut self) {
+        if !self.problem.defined().is_some_and(Defined::has_bits) {
+            return;
+        }
+        const LINE_BITS: u64 = 8 * abi::LOOKBACK_VECTOR_BYTES as u64;
+        let config = KernelConfig { vt: 1, block_threads: 256, mode: Mode::Inclusive, ..self.config.untiled() };
+        let threads = u64::from(config.block_threads);
+        // Whole tiles are read, in whole lines.
+        let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
+        let lines = (u64::from(abi::LOOKBACK_LEADING_BITS) + self.n + tile).div_ceil(LINE_BITS) + 1;
+        let bits = self.scratch(lines, abi::LOOKBACK_VECTOR_BYTES as usize);
+        let clear = Step {
+            problem: Problem::plain(Instance::SUM_OF_WORDS),
+            n: lines * u64::from(abi::LOOKBACK_VECTOR_BYTES) / 4,
+            ..self.step(Kernel::ClearMarks, config, Place::None, bits, lines.div_ceil(threads))
+        };
+        // A few segments a thread, of as many as there may be; the blocks of a launch take them in turn.
+        let blocks = self.n.div_ceil(4 * threads).min(4096);
+        let mark = Step { n: self.n, grid_blocks: blocks, kernel: Kernel::MarkSegments, ..clear.clone() };
+        self.steps.extend([clear, mark]);
+        self.bits = bits;
     }
 
     /// Blocks of a kernel whose threads take VT elements each, in no particular order.
