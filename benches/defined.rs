@@ -166,6 +166,36 @@ impl Bench {
         self.report(name, n, 8 * n, time, is_right)
     }
 
+    /// Segments whose lengths are drawn from a Pareto distribution of shape 1.5.
+    fn by_offsets(&mut self, name: &str, n: usize, mean_length: f64) -> Outcome<()> {
+        let sums = sums(ElementType::F32, ElementType::F32)?;
+        let x: Vec<f32> = (0..n).map(|i| [1.0, -2.0, 3.0, -2.0][(i ^ i >> 9) % 4]).collect();
+        let mut offsets = vec![0_u32];
+        let mut draw = 0x9e37_79b9_7f4a_7c15_u64;
+        while (offsets[offsets.len() - 1] as usize) < n {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let uniform = ((draw >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
+            let length = (mean_length / 3.0 * uniform.powf(-1.0 / 1.5)).round().min(n as f64) as usize;
+            offsets.push((offsets[offsets.len() - 1] as usize + length).min(n) as u32);
+        }
+        let (from, from_offsets) = (self.stream.clone_htod(&x)?, self.stream.clone_htod(&offsets)?);
+        let mut to = self.stream.alloc_zeros::<f32>(n)?;
+        let time = self.time(|| {
+            let run = self.scanner.run(&self.stream, sums).input(&from).output(&mut to).offsets(&from_offsets);
+            Ok(run.inclusive()?)
+        })?;
+        self.scanner.check(&self.stream)?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let is_right = offsets.windows(2).all(|ends| {
+            let mut sum = 0.0_f32;
+            (ends[0] as usize..ends[1] as usize).all(|place| {
+                sum += x[place];
+                y[place] == sum
+            })
+        });
+        self.report(name, n, 8 * n + 4 * offsets.len(), time, is_right)
+    }
+
     fn by_key(&mut self, name: &str, n: usize, run_length: usize) -> Outcome<()> {
         let sums = sums(ElementType::I32, ElementType::I32)?;
         let x: Vec<i32> = (0..n).map(|i| (i * 7919 % 1009) as i32 - 300).collect();
@@ -302,6 +332,10 @@ fn cases() -> Vec<(String, Case)> {
     for run_length in [1, 61, 100_000] {
         let name = format!("sum of i32 by key, runs of {run_length}");
         add(&name, Box::new(move |bench, name, n| bench.by_key(name, n, run_length)));
+    }
+    for mean_length in [8, 100, 10_000] {
+        let name = format!("sum of f32 by offsets, mean {mean_length}");
+        add(&name, Box::new(move |bench, name, n| bench.by_offsets(name, n, f64::from(mean_length))));
     }
     for columns in [1, 3, 32, 128, 512, 1000, 4096, 65536, 1 << 20, 1 << 26] {
         let name = format!("sum of f32 by rows of {columns}");

@@ -200,7 +200,8 @@ fn every_kernel_compiles_for_the_oldest_architecture_and_for_hopper_by_default()
             }
             // `copy` is a kernel of plans for single elements and in-place preparation only.
             let planned = jobs.iter().any(|job| (job.kernel, job.architecture) == (kernel, architecture));
-            assert!(planned || kernel == Kernel::Copy, "no plan uses {}", kernel.name());
+            let is_apart = kernel == Kernel::Copy || Kernel::MARKING.contains(&kernel);
+            assert!(planned || is_apart, "no plan uses {}", kernel.name());
         }
     }
     assert_no_fast_kernel_spills(&compiler, &jobs);
@@ -754,7 +755,8 @@ fn what_only_a_gpu_does_is_in_the_ptx() {
     let Some(compiler) = compiler("what_only_a_gpu_does_is_in_the_ptx") else { return };
     let mut jobs = Vec::new();
     default_kernels_of(u32_sum(), Mode::Inclusive, HOPPER, &mut jobs);
-    for &kernel in Kernel::ALL.iter().filter(|&&kernel| kernel != Kernel::Copy) {
+    let is_planned = |kernel: &&Kernel| **kernel != Kernel::Copy && !Kernel::MARKING.contains(kernel);
+    for &kernel in Kernel::ALL.iter().filter(is_planned) {
         let job = jobs.iter().find(|job| job.kernel == kernel).expect("a plan uses it");
         let ptx = compiler.ptx(kernel, job.problem, &job.config, HOPPER, Variant::default());
         let ptx = ptx.unwrap_or_else(|error| panic!("{}: {error}", job.describe()));

@@ -10,7 +10,7 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use half::{bf16, f16};
 use lookback::abi;
-use lookback::cuda::{CudaError, Scanner};
+use lookback::cuda::{CudaError, Run, Scanner};
 use lookback::element::{Defined, Definition, ElementType, Instance, Operator};
 use lookback::lab::cuda::CudaDevice;
 use lookback::lab::dataset::Dataset;
@@ -584,6 +584,117 @@ fn defined_scans_of_states_of_any_size_are_right() {
                 sum = x.wrapping_add(if i % columns == 0 { 0 } else { sum });
                 assert_eq!(y, sum ^ sum.wrapping_mul(count), "{defined}, rows of {columns}, at {i}");
             }
+        }
+    }
+}
+
+/// Borders of segments of 0 to `longest` elements, from 0 to n.
+fn borders(n: usize, longest: usize, seed: u32) -> Vec<u32> {
+    let mut borders = vec![0_u32];
+    let mut draw = seed | 1;
+    while (borders[borders.len() - 1] as usize) < n {
+        draw = draw.wrapping_mul(0x9e37_79b1).rotate_left(13) ^ seed;
+        let length = (draw >> 8) as usize % (longest + 1);
+        borders.push((borders[borders.len() - 1] as usize + length).min(n) as u32);
+    }
+    borders
+}
+
+fn sums_of_u32() -> Defined {
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
+    sums.define().expect("a definition")
+}
+
+/// The sums of each segment by itself.
+fn sums_by_segments(x: &[u32], borders: &[u32], is_reversed: bool) -> Vec<u32> {
+    let mut y = vec![0; x.len()];
+    for ends in borders.windows(2) {
+        let places = ends[0] as usize..ends[1] as usize;
+        let mut sum = 0_u32;
+        let mut add = |place: usize| {
+            sum = sum.wrapping_add(x[place]);
+            y[place] = sum;
+        };
+        if is_reversed { places.rev().for_each(&mut add) } else { places.for_each(&mut add) }
+    }
+    y
+}
+
+#[test]
+fn segments_between_offsets_are_scanned_each_by_itself_and_wrong_offsets_are_found() {
+    let _turn = turn();
+    let Some((scanner, _, stream)) = scanner("segments_between_offsets") else { return };
+    for n in [1, 1000, 100_000, 3_000_001] {
+        let x = numbers(n, 7);
+        let (on_gpu, mut y) = (stream.clone_htod(&x).expect("memory"), stream.alloc_zeros::<u32>(n).expect("memory"));
+        for longest in [3, 200, 50_000] {
+            let borders = borders(n, longest, 5);
+            let offsets = stream.clone_htod(&borders).expect("memory");
+            for is_reversed in [false, true] {
+                let run = scanner.run(&stream, sums_of_u32()).input(&on_gpu).output(&mut y).offsets(&offsets);
+                let run = if is_reversed { run.reversed() } else { run };
+                run.inclusive().expect("it is launched");
+                scanner.check(&stream).expect("right offsets");
+                let found = stream.clone_dtoh(&y).expect("memory");
+                assert!(found == sums_by_segments(&x, &borders, is_reversed), "{n}, {longest}, {is_reversed}");
+            }
+        }
+        let wrong = stream.clone_htod(&[0, 1, 0, n as u32]).expect("memory");
+        let run = scanner.run(&stream, sums_of_u32()).input(&on_gpu).output(&mut y).offsets(&wrong);
+        run.inclusive().expect("it is launched");
+        let found = scanner.check(&stream).expect_err("the offsets fall");
+        assert!(found.to_string().contains("offsets of segment"), "{found}");
+        scanner.check(&stream).expect("it was said once");
+    }
+}
+
+/// The graph is made once; numbers, borders and the count of elements are others at each replay.
+#[test]
+fn a_thousand_replays_over_other_contents_of_another_length_are_right() {
+    const N: usize = 60_000;
+    let _turn = turn();
+    let Some((_, context, stream)) = scanner("a_thousand_replays") else { return };
+    // SAFETY: one stream for all arrays, which is waited for before they go.
+    unsafe { context.disable_event_tracking() };
+    let strategies = [Strategy::Lookahead, Strategy::Lookback, Strategy::OneWave, Strategy::Chained];
+    for (strategy, replays) in strategies.into_iter().zip([1000, 200, 200, 200]) {
+        for has_offsets in [false, true] {
+            let scanner = Scanner::new(&context).expect("a scanner").with_strategy(strategy);
+            let all = numbers(2 * N, 11);
+            let mut x = stream.alloc_zeros::<u32>(N).expect("memory");
+            let mut y = stream.alloc_zeros::<u32>(N).expect("memory");
+            let mut count = stream.alloc_zeros::<u64>(1).expect("memory");
+            let segments = 3000;
+            let mut offsets = stream.alloc_zeros::<u32>(segments + 1).expect("memory");
+            let warm = |run: Run<'_>| run.warm_up(Mode::Inclusive).map(|_| ());
+            warm(scanner.run(&stream, sums_of_u32()).input(&x).output(&mut y).count_from(&count)).expect("it is warm");
+            stream.synchronize().expect("the stream");
+            stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
+            let run = scanner.run(&stream, sums_of_u32()).input(&x).output(&mut y).count_from(&count);
+            let run = if has_offsets { run.offsets(&offsets) } else { run };
+            run.inclusive().expect("it is captured");
+            let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+            let graph = stream.end_capture(flags).expect("a graph").expect("a scan in it");
+            for replay in 0..replays {
+                let n = (replay * 7919 + replay / 3) % (N + 1);
+                let contents = &all[replay % N..][..N];
+                let mut borders = borders(n, 100, replay as u32);
+                // As many as the graph was made for.
+                borders.truncate(segments);
+                borders.resize(segments + 1, n as u32);
+                stream.memcpy_htod(contents, &mut x).expect("memory");
+                stream.memcpy_htod(&[n as u64], &mut count).expect("memory");
+                stream.memcpy_htod(&borders, &mut offsets).expect("memory");
+                stream.memset_zeros(&mut y).expect("memory");
+                graph.launch().expect("replay");
+                let found = stream.clone_dtoh(&y).expect("memory");
+                let one = [0, n as u32];
+                let borders = if has_offsets { &borders[..] } else { &one[..] };
+                assert!(found[..n] == sums_by_segments(&contents[..n], borders, false), "{strategy}, replay {replay}");
+                assert!(found[n..].iter().all(|&y| y == 0), "{strategy}, replay {replay}: written behind what counts");
+            }
+            scanner.check(&stream).expect("nothing is wrong");
+            drop(graph);
         }
     }
 }

@@ -700,6 +700,30 @@ fn a_defined_scan_is_launched_over_the_arrays_that_it_is_given() {
     assert_eq!((rows.n, rows.columns, rows.has_initial, rows.initial), (900, 100, 0, [0; 4]));
     assert_eq!((rows.initial_state.addr() as u64, rows.final_state.addr() as u64), (at_before, at_behind));
 
+    // Bits are cleared and made of offsets before they are read, in front of the user's arrays; in a capture, too.
+    let (offsets, count) = (zeros::<i64>(&stream, 11), zeros::<u32>(&stream, 1));
+    let [at_offsets, at_count] = [offsets.device_ptr(&stream).0, count.device_ptr(&stream).0];
+    for is_captured in [false, true] {
+        if is_captured {
+            stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
+        }
+        let run = bench.scanner().run(&stream, recurrence).input(&a).input(&b).output(&mut h);
+        run.reversed().offsets(&offsets).count_from(&count).inclusive().expect("it is launched");
+        if is_captured {
+            let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+            stream.end_capture(flags).expect("a graph");
+        }
+        let records = bench.driver.launches();
+        let [clear, mark, scan] = &records[..] else { panic!("{} launches", records.len()) };
+        let bits = clear.launch.output.addr() as u64;
+        assert!(clear.launch.n >= (1000 + 128) / 32 && bits != 0);
+        assert_eq!((mark.launch.output.addr() as u64, mark.launch.n, mark.launch.segments), (bits, 1000, 10));
+        assert_eq!((mark.launch.offsets.addr() as u64, mark.launch.offset_bytes), (at_offsets, 8));
+        assert_eq!((mark.launch.is_reversed, mark.launch.findings), (1, scan.launch.findings));
+        assert_eq!((scan.launch.count.addr() as u64, scan.launch.count_bytes), (at_count, 4));
+        assert_eq!(inputs(scan.launch), [bits, at_a, at_b, 0, 0]);
+    }
+
     let refused = |run: Result<(), CudaError>| match run {
         Err(CudaError::Config(ConfigError::Call(error))) => *error,
         other => panic!("{other:?}"),

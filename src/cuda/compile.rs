@@ -618,6 +618,7 @@ mod tests {
                 Mode::Inclusive,
             ),
             (Strategy::Lookback, recurrence.in_segments(Segments::HeadFlags), Mode::Exclusive),
+            (Strategy::Lookahead, recurrence.in_segments(Segments::Offsets).counted(), Mode::Inclusive),
             (Strategy::ReduceThenScan, by_key, Mode::Inclusive),
         ] {
             let (problem, config) = (Problem::from(problem), ScanConfig { vt: 8, ..ScanConfig::default() });

@@ -77,16 +77,16 @@ impl Workspace {
         let mut addresses = Addresses::default();
         if scratch_bytes > 0 {
             if self.scratch.as_ref().is_none_or(|scratch| scratch.bytes() < scratch_bytes) {
-                self.release_later_than_launches(|workspace| workspace.scratch = None)?;
+                let replaced = self.scratch.take();
+                self.release_later_than_launches(replaced)?;
                 self.scratch = Some(self.memory.allocate(scratch_bytes, "temporary arrays")?);
             }
             addresses.scratch = self.scratch.as_ref().map_or(0, Buffer::address);
         }
         if descriptors > 0 {
             if self.regions.get(&key).is_none_or(|region| region.capacity < descriptors) {
-                self.release_later_than_launches(|workspace| {
-                    workspace.regions.remove(&key);
-                })?;
+                let replaced = self.regions.remove(&key);
+                self.release_later_than_launches(replaced)?;
                 let capacity = capacity_for(descriptors);
                 let bytes = CONTROL_BYTES + capacity * descriptor_bytes;
                 let buffer = self.memory.allocate_zeroed(bytes, "tile descriptors")?;
@@ -123,13 +123,10 @@ impl Workspace {
         buffers.map(Buffer::bytes).sum()
     }
 
-    /// Drops buffers once no launch uses them.
-    fn release_later_than_launches(&mut self, release: impl FnOnce(&mut Self)) -> Result<(), CudaError> {
-        if self.scratch.is_some() || !self.regions.is_empty() {
-            self.wait()?;
-        }
-        release(self);
-        Ok(())
+    /// Drops what is replaced once no launch uses it. If there is nothing, nobody waits: a stream that is captured for the
+    /// first time could not be waited for.
+    fn release_later_than_launches<T>(&self, replaced: Option<T>) -> Result<(), CudaError> {
+        replaced.map_or(Ok(()), |_replaced| self.wait())
     }
 
     fn wait(&self) -> Result<(), CudaError> {

@@ -138,6 +138,7 @@ impl Call {
     }
 
     /// Whether the device's memory says how many elements are scanned.
+    #[cfg(feature = "cpu")]
     pub fn is_counted(&self) -> bool {
         self.count.is_some()
     }

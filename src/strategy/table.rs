@@ -453,6 +453,9 @@ impl ScanConfig {
 }
 
 impl Kernel {
+    /// Those that make bits of offsets, before the ones of any strategy.
+    pub const MARKING: &'static [Self] = &[Self::ClearMarks, Self::MarkSegments];
+
     /// The strategy whose row speaks for the kernel: the first that has it.
     pub fn strategy(self) -> Strategy {
         let has_it = |strategy: &Strategy| strategy.row().shape.kernels.contains(&self);
@@ -481,7 +484,7 @@ mod tests {
 
     #[test]
     fn every_kernel_has_a_strategy_and_strategies_that_share_one_agree_about_its_blocks() {
-        for &kernel in Kernel::ALL {
+        for &kernel in Kernel::ALL.iter().filter(|kernel| !Kernel::MARKING.contains(kernel)) {
             let having: Vec<&StrategyRow> = Strategy::ALL
                 .iter()
                 .map(|strategy| strategy.row())
