@@ -1,7 +1,7 @@
 //! Scans that a user writes down: several arrays, a state of one's own, and the text of CUDA C++ that leads from one to the
 //! next (`cuda/problem/defined.cuh`).
 
-use super::{Element, ElementType, Instance};
+use super::{Axis, Element, ElementType, Instance};
 use crate::abi;
 use bytemuck::Pod;
 use std::collections::HashSet;
@@ -402,12 +402,14 @@ pub(crate) enum Segments {
     Keys(ElementType),
     /// An array of bytes, other than 0 where one begins.
     HeadFlags,
+    /// Columns, which a kernel of their own keeps apart.
+    Columns(Axis),
 }
 
 impl Segments {
     fn cuda_type(self) -> String {
         match self {
-            Self::One => String::from("::lookback::one_segment"),
+            Self::One | Self::Columns(_) => String::from("::lookback::one_segment"),
             Self::Rows { have_states } => format!("::lookback::equal_rows<{have_states}>"),
             Self::Keys(key) => format!("::lookback::equal_keys<{}>", key.cuda_type()),
             Self::HeadFlags => String::from("::lookback::head_flags"),
@@ -417,10 +419,15 @@ impl Segments {
     /// The elements of the array that tells them, if one does.
     pub(crate) fn array(self) -> Option<ElementType> {
         match self {
-            Self::One | Self::Rows { .. } => None,
+            Self::One | Self::Rows { .. } | Self::Columns(_) => None,
             Self::Keys(key) => Some(key),
             Self::HeadFlags => Some(ElementType::U8),
         }
+    }
+
+    /// Whether a mark in a state says where one begins.
+    fn mark_states(self) -> bool {
+        !matches!(self, Self::One | Self::Columns(_))
     }
 }
 
@@ -474,6 +481,19 @@ impl Defined {
         self.segments
     }
 
+    /// The axis that it runs along, if it scans columns.
+    pub(crate) const fn axis(self) -> Option<Axis> {
+        match self.segments {
+            Segments::Columns(axis) => Some(axis),
+            _ => None,
+        }
+    }
+
+    /// The same for what is compiled, which does not depend on an axis.
+    pub(crate) fn without_axis(self) -> Self {
+        if self.axis().is_some() { self.in_segments(Segments::One) } else { self }
+    }
+
     /// Name in CUDA and bytes of an element of each array that is loaded, the one that tells segments first; those of the
     /// user's own begin behind it.
     pub(crate) fn inputs(self) -> impl Iterator<Item = (&'static str, usize)> {
@@ -499,16 +519,16 @@ impl Defined {
 
     /// Bytes of what is scanned: with a mark where there are segments (`marked` in `cuda/problem/defined.cuh`).
     pub(crate) fn state_bytes(self) -> usize {
-        match (self.own_state_bytes(), self.segments) {
-            (own, Segments::One) => own,
-            (..=4, _) => 8,
-            (own, _) => (own + 4).next_multiple_of(16),
+        match (self.own_state_bytes(), self.segments.mark_states()) {
+            (own, false) => own,
+            (..=4, true) => 8,
+            (own, true) => (own + 4).next_multiple_of(16),
         }
     }
 
     /// Whether `left` and `right` may be exchanged.
     pub fn is_commutative(self) -> bool {
-        self.segments == Segments::One
+        !self.segments.mark_states()
             && match &self.definition.0.combining {
                 Combining::Table(instance) => instance.operator().is_commutative(),
                 Combining::Text { is_commutative, .. } => *is_commutative,
@@ -535,6 +555,7 @@ impl fmt::Display for Defined {
             Segments::Rows { .. } => ", by rows",
             Segments::Keys(_) => ", by key",
             Segments::HeadFlags => ", by head flags",
+            Segments::Columns(_) => ", by columns",
         };
         let direction = if self.is_reversed { ", reversed" } else { "" };
         formatter.pad(&format!("{}{segments}{direction}", self.definition.0.name))

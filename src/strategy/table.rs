@@ -264,7 +264,8 @@ strategies! {
     Lookback = "lookback" {
         summary: "Merrill & Garland 2016",
         shape: Shape {
-            kernels: &[Kernel::Lookback],
+            kernels: &[Kernel::Lookback, Kernel::Columns],
+            kernel_of_columns: Some(Kernel::Columns),
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("does_not_wait"),

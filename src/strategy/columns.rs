@@ -1,0 +1,190 @@
+//! How a scan down the columns of a tensor is laid out (`cuda/problem/columns.cuh`), and what its tiles are where nobody
+//! chooses.
+
+use super::planner::{KernelConfig, Place, Planner};
+use super::{Composition, Pattern, ScanConfig, Strategy, StrategyChoice};
+use crate::abi;
+use crate::element::{Axis, Problem};
+
+const WARP_LANES: u64 = abi::LOOKBACK_WARP_LANES as u64;
+
+/// Neighbouring columns of a thread: what fits into 16 bytes of the widest element, and of the state in registers.
+/// `columns_of_thread` in `cuda/problem/columns.cuh` is the same function.
+fn columns_of_thread(problem: Problem) -> u64 {
+    let widest = problem.access_bytes().max(problem.state_bytes()).max(size_of::<u32>());
+    let mut width = 1;
+    while 2 * width * widest <= abi::LOOKBACK_VECTOR_BYTES as usize {
+        width *= 2;
+    }
+    width as u64
+}
+
+/// The strips of a tensor and the tiles that go down them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Columns {
+    axis: Axis,
+    /// Threads side by side in a strip.
+    strip_lanes: u64,
+    /// Columns of a strip.
+    strip_columns: u64,
+    /// Strips of one outer index.
+    strips: u64,
+    /// Strips of all outer indices.
+    lines: u64,
+    /// Tiles of each.
+    tiles_down: u64,
+}
+
+impl Columns {
+    /// Those of a scan of `n` elements, if it is one down columns.
+    pub fn of(problem: Problem, config: KernelConfig, n: u64) -> Option<Self> {
+        Some(Self::new(problem.axis()?, problem, (config.vt, config.block_threads), n))
+    }
+
+    fn new(axis: Axis, problem: Problem, (vt, block_threads): (u32, u32), n: u64) -> Self {
+        let Axis { length, inner } = axis;
+        let width = columns_of_thread(problem);
+        let strip_lanes = strip_lanes(inner, width, problem.access_bytes() as u64);
+        let strip_columns = strip_lanes * width;
+        let strips = inner.div_ceil(strip_columns);
+        let lines = n.div_ceil(length * inner) * strips;
+        let tile_rows = u64::from(vt) * u64::from(block_threads) / strip_lanes;
+        Self { axis, strip_lanes, strip_columns, strips, lines, tiles_down: length.div_ceil(tile_rows) }
+    }
+
+    fn tiles(&self) -> u64 {
+        self.lines.saturating_mul(self.tiles_down)
+    }
+
+    /// As the kernel reads it. A plan of more tiles than a grid has blocks is refused before.
+    pub fn to_abi(self) -> abi::lookback_axis {
+        let Self { axis: Axis { length, inner }, strip_lanes, strips, lines, tiles_down, .. } = self;
+        let [strips, lines, tiles_down, strip_lanes] =
+            [strips, lines, tiles_down, strip_lanes].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        abi::lookback_axis { length, inner, strips, lines, tiles_down, strip_lanes }
+    }
+}
+
+/// Threads side by side in a strip: as many as a warp has, where at least three in four of their columns exist. Else as few
+/// as leave the fewest idle, but no fewer than load a whole sector of the L2 cache, if there are so many columns.
+fn strip_lanes(inner: u64, width: u64, element_bytes: u64) -> u64 {
+    let covered = |lanes: u64| inner.next_multiple_of(lanes * width);
+    let counts = || (0..=WARP_LANES.trailing_zeros()).rev().map(|power| 1 << power);
+    let is_full = |lanes: &u64| 4 * inner >= 3 * covered(*lanes);
+    let has_sectors = |lanes: &u64| {
+        lanes * width * element_bytes >= u64::from(abi::LOOKBACK_SECTOR_BYTES) || lanes * width >= inner
+    };
+    let wide = counts().find(is_full);
+    wide.or_else(|| counts().filter(has_sectors).min_by_key(|&lanes| covered(lanes))).unwrap_or(WARP_LANES)
+}
+
+impl Planner {
+    pub(super) fn down_columns(&mut self, columns: Columns) {
+        let Some(kernel) = self.shape.kernel_of_columns else { return };
+        // It scans in one way.
+        let config = KernelConfig {
+            pattern: Pattern::Shuffle,
+            composition: Composition::ScanThenPropagate,
+            ..self.config
+        };
+        let tiles = columns.tiles();
+        let mut step = self.step(kernel, config, Place::Input, Place::Output, tiles);
+        step.tiles = tiles;
+        if columns.tiles_down > 1 {
+            step.descriptors = tiles.saturating_mul(columns.strip_columns);
+        }
+        self.steps.push(step);
+    }
+}
+
+/// Blocks that keep a large GPU busy, two on each multiprocessor.
+const BUSY_BLOCKS: u64 = 264;
+
+/// What scans columns, where the user says no more than `strategy`: items of 128 bytes of registers a thread, and as many
+/// threads as a column has rows for, up to 512, because the longer a tile the fewer descriptors there are. Of arrays that have
+/// too few tiles for a GPU they are shorter.
+pub(crate) fn choose(strategy: StrategyChoice, problem: Problem, axis: Axis, n: u64) -> (Strategy, ScanConfig) {
+    const ITEMS_BYTES: u64 = 128;
+    const MOST_THREADS: u32 = 512;
+    const LEAST_THREADS_FOR_BUSY_BLOCKS: u32 = 128;
+    let strategy = match strategy {
+        StrategyChoice::Auto => Strategy::Lookback,
+        StrategyChoice::Named(strategy) => strategy,
+    };
+    let row_bytes = columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64;
+    let fit = (ITEMS_BYTES / row_bytes).clamp(4, 8);
+    let vt = if fit.is_power_of_two() { fit as u32 } else { fit.next_power_of_two() as u32 / 2 };
+    let laid_out = |block_threads| Columns::new(axis, problem, (vt, block_threads), n);
+    let mut block_threads = MOST_THREADS;
+    while block_threads > abi::LOOKBACK_WARP_LANES && laid_out(block_threads / 2).tiles_down == 1 {
+        block_threads /= 2;
+    }
+    while block_threads > LEAST_THREADS_FOR_BUSY_BLOCKS && laid_out(block_threads).tiles() < BUSY_BLOCKS {
+        block_threads /= 2;
+    }
+    (strategy, ScanConfig { vt, block_threads, ..ScanConfig::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{Definition, ElementType, Operator, Segments};
+
+    fn sums(element: ElementType) -> Problem {
+        Problem::from(Definition::of_numbers(Operator::Sum, element, element).unwrap().define().unwrap())
+    }
+
+    #[test]
+    fn a_strip_is_as_wide_as_a_warp_unless_too_many_lanes_were_idle() {
+        let of = |inner| strip_lanes(inner, 4, 4);
+        assert_eq!([1 << 26, 1000, 1024, 128, 96, 100].map(of), [32; 6]);
+        assert_eq!([64, 32, 16, 7, 4, 3, 2].map(of), [16, 8, 4, 2, 1, 1, 1]);
+        // 160 columns for 129, 40 for 33.
+        assert_eq!([129, 33].map(of), [8, 2]);
+        for inner in 1..2000 {
+            for (width, bytes) in [(4, 1), (4, 2), (4, 4), (2, 8), (1, 16)] {
+                let lanes = strip_lanes(inner, width, bytes);
+                assert!(lanes.is_power_of_two() && lanes <= 32);
+                assert!(lanes == 1 || (lanes / 2) * width < inner, "no lane of {inner} columns is idle in all strips");
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_has_as_many_columns_as_the_widest_of_its_values_allows() {
+        use ElementType::{BF16, F32, F64, U8};
+        let of = |problem| (columns_of_thread(problem), choose(StrategyChoice::Auto, problem, AXIS, 1 << 30).1.vt);
+        const AXIS: Axis = Axis { length: 1 << 20, inner: 1 << 10 };
+        assert_eq!([F32, F64, BF16, U8].map(|element| of(sums(element))), [(4, 8), (2, 8), (4, 8), (4, 8)]);
+        let recurrence = Definition::linear_recurrence::<f32>().unwrap().define().unwrap();
+        assert_eq!(of(recurrence.into()), (2, 8));
+    }
+
+    #[test]
+    fn tiles_cover_every_column_and_are_as_short_as_the_columns() {
+        let of = |length, inner, outer| {
+            let axis = Axis { length, inner };
+            let n = length * inner * outer;
+            let problem = Problem::from(
+                Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32)
+                    .unwrap()
+                    .define()
+                    .unwrap()
+                    .in_segments(Segments::Columns(axis)),
+            );
+            let (strategy, config) = choose(StrategyChoice::Auto, problem, axis, n);
+            assert_eq!(strategy, Strategy::Lookback);
+            let columns = Columns::new(axis, problem, (config.vt, config.block_threads), n);
+            let rows = u64::from(config.vt * config.block_threads) / columns.strip_lanes;
+            assert!(columns.tiles_down * rows >= length && columns.strips * columns.strip_columns >= inner);
+            (config.block_threads, columns.lines, columns.tiles_down)
+        };
+        assert_eq!(of(1 << 18, 1024, 1), (512, 8, 2048));
+        assert_eq!(of(8192, 1024, 8), (512, 64, 64));
+        // One warp has more rows than the column.
+        assert_eq!(of(4, 1024, 1 << 16), (32, 8 << 16, 1));
+        assert_eq!(of(100, 1024, 64), (512, 512, 1));
+        // Two tiles of 512 threads would leave most of a GPU idle.
+        assert_eq!(of(1024, 128, 1), (128, 1, 32));
+    }
+}
