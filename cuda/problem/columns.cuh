@@ -76,7 +76,7 @@ struct column_tile {
   using storage_type = column_storage<Problem, Config>;
   static constexpr u32 width = columns_of_thread<Problem>();
   // Descriptors that a lane reads at one time, while it holds its items in registers.
-  static constexpr u32 most_in_flight = sizeof(T) <= 4 ? 8 : sizeof(T) <= 8 ? 4 : sizeof(T) <= 16 ? 2 : 1;
+  static constexpr u32 most_in_flight = sizeof(T) <= 8 ? 4 : sizeof(T) <= 16 ? 2 : 1;
 
   Config config;
   const lookback_launch& launch;
@@ -85,12 +85,12 @@ struct column_tile {
   u32 row_lanes;     // and one below the other
   u32 line;          // among those of all strips
   u32 tile_down;     // in its line
-  u64 outer;
-  u64 first_column;  // of the strip
-  u64 first_row;     // of this thread, counted from where the scan begins
-  u32 lane_column;
-  u32 lane_row;
+  u32 columns_here;  // of the strip
   u32 rows;          // of this thread, that there are
+  u32 below;         // rows of the column below the first of this thread, cut; what has none of its own has more
+  u64 first_place;   // where this thread's first row has the strip's first column
+  u64 next_row;      // from there to its next row, modulo 2^64
+  u64 first_state;   // of the strip's first column among the columns of all outer indices
   bool has_vectors;  // whether a thread's columns are neighbours and its rows are all there; else they are `lanes` apart
   T items[Config::maximum_vt][width];
 
@@ -101,19 +101,25 @@ struct column_tile {
     row_lanes = LOOKBACK_WARP_LANES / lanes;
     tile_down = static_cast<u32>(tile) / axis.lines;
     line = static_cast<u32>(tile) % axis.lines;
-    outer = line / axis.strips;
-    first_column = static_cast<u64>(line % axis.strips) * (lanes * width);
-    lane_column = lane_index() % lanes;
-    lane_row = lane_index() / lanes;
+    const u64 outer = line / axis.strips;
+    const u64 first_column = static_cast<u64>(line % axis.strips) * (lanes * width);
+    const u64 left = axis.inner - first_column;
+    columns_here = left < lanes * width ? static_cast<u32>(left) : lanes * width;
+    first_state = outer * axis.inner + first_column;
     const u32 warp_rows = config.vt * row_lanes;
     const u32 tile_rows = warps() * warp_rows;
     const u64 tile_first = static_cast<u64>(tile_down) * tile_rows;
-    first_row = tile_first + warp_index() * warp_rows + lane_row;
+    const u64 first_row = tile_first + warp_index() * warp_rows + lane_row();
     rows = 0;
+    below = ~0u;
     if (first_row < axis.length) {
-      const u64 left = (axis.length - first_row + row_lanes - 1) / row_lanes;
-      rows = left < config.vt ? static_cast<u32>(left) : config.vt;
+      const u64 all_below = axis.length - 1 - first_row;
+      below = all_below < tile_rows ? static_cast<u32>(all_below) : tile_rows;
+      rows = below / row_lanes + 1 < config.vt ? below / row_lanes + 1 : config.vt;
     }
+    const u64 time = Problem::is_backward ? axis.length - 1 - first_row : first_row;
+    first_place = (outer * axis.length + time) * axis.inner + first_column;
+    next_row = Problem::is_backward ? 0 - axis.inner * row_lanes : axis.inner * row_lanes;
     has_vectors = tile_first + tile_rows <= axis.length && axis.inner % width == 0 &&
                   are_aligned<width>(static_cast<const typename Problem::inputs*>(nullptr), launch.inputs) &&
                   are_aligned<width>(static_cast<const typename Problem::outputs*>(nullptr), launch.outputs);
@@ -121,54 +127,61 @@ struct column_tile {
 
   DEVICE u32 warps() const { return config.block_threads / LOOKBACK_WARP_LANES; }
 
-  // A column of this thread, counted from the strip's first.
-  DEVICE u32 column(u32 j) const { return has_vectors ? lane_column * width + j : lane_column + j * lanes; }
-  DEVICE bool has_column(u32 column) const { return first_column + column < launch.axis.inner; }
+  DEVICE u32 lane_column() const { return lane_index() % lanes; }
+  DEVICE u32 lane_row() const { return lane_index() / lanes; }
 
-  // Where a row of this thread has the strip's first column.
-  DEVICE u64 place_of_row(u32 k) const {
-    const u64 row = first_row + static_cast<u64>(k) * row_lanes;
-    const u64 time = Problem::is_backward ? launch.axis.length - 1 - row : row;
-    return (outer * launch.axis.length + time) * launch.axis.inner + first_column;
-  }
-  // The place of a column among those of all outer indices.
-  DEVICE u64 state_of_column(u32 column) const { return outer * launch.axis.inner + first_column + column; }
+  // A column of this thread, counted from the strip's first.
+  DEVICE u32 column(u32 j) const { return has_vectors ? lane_column() * width + j : lane_column() + j * lanes; }
+  DEVICE bool has_column(u32 column) const { return column < columns_here; }
+
+  DEVICE bool has_item(u32 k, u32 j) const { return k < rows && has_column(column(j)); }
 
   // All arrays are loaded before the first element becomes a state, so that all loads are on their way at one time.
   DEVICE void load() {
     if (has_vectors) {
-      load_items<width>();
+      load_vectors();
     } else {
-      load_items<1>();
+      load_elements();
     }
   }
 
-  // With `run` columns of this thread at one time.
-  template <u32 run>
-  DEVICE void load_items() {
-    typename vectors_of<run, typename Problem::inputs>::type loaded[Config::maximum_vt][width / run];
+  // A thread beside the last column takes the strip's first ones, which nobody stores again.
+  DEVICE void load_vectors() {
+    typename vectors_of<width, typename Problem::inputs>::type loaded[Config::maximum_vt];
+    const u64 first = first_place + (has_column(column(0)) ? column(0) : 0);
+    u64 place = first;
     LOOKBACK_UNROLL
-    for (u32 k = 0; k < config.vt; ++k) {
+    for (u32 k = 0; k < config.vt; ++k, place += next_row) load_at(launch, place, loaded[k]);
+    place = first;
+    LOOKBACK_UNROLL
+    for (u32 k = 0; k < config.vt; ++k, place += next_row) {
       LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; j += run) {
-        if (has_run<run>(k, j)) load_at(launch, place_of_row(k) + column(j), loaded[k][j / run]);
+      for (u32 j = 0; j < width; ++j) items[k][j] = Own::load(place + j, loaded[k].get(j));
+    }
+  }
+
+  // Without a branch for each element: what is beside the last column or below the last row takes the first column or this
+  // thread's last row instead.
+  DEVICE void load_elements() {
+    typename vectors_of<1, typename Problem::inputs>::type loaded[Config::maximum_vt][width];
+    if (rows > 0) {
+      u64 place = first_place;
+      LOOKBACK_UNROLL
+      for (u32 k = 0; k < config.vt; ++k) {
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) load_at(launch, place + (has_column(column(j)) ? column(j) : 0), loaded[k][j]);
+        if (k + 1 < rows) place += next_row;
       }
     }
+    u64 place = first_place;
     LOOKBACK_UNROLL
-    for (u32 k = 0; k < config.vt; ++k) {
+    for (u32 k = 0; k < config.vt; ++k, place += next_row) {
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) {
         items[k][j] = Operator::identity();
-        if (!has_run<run>(k, j / run * run)) continue;
-        items[k][j] = Own::load(place_of_row(k) + column(j), loaded[k][j / run].get(j % run));
+        if (k < rows) items[k][j] = Own::load(place + column(j), loaded[k][j].get(0));
       }
     }
-  }
-
-  // Vectors have all rows of the tile, and lie within the tensor or beside it as a whole.
-  template <u32 run>
-  DEVICE bool has_run(u32 k, u32 j) const {
-    return (run == width && width > 1 ? true : k < rows) && has_column(column(j));
   }
 
   // The scan of the warp's rows in registers; the total of each column is stored in shared memory. An item becomes what the
@@ -187,7 +200,7 @@ struct column_tile {
         }
       }
     }
-    const u32 last_lane = LOOKBACK_WARP_LANES - lanes + lane_column;
+    const u32 last_lane = LOOKBACK_WARP_LANES - lanes + lane_column();
     T carry[width];
     LOOKBACK_UNROLL
     for (u32 k = 0; k < config.vt; ++k) {
@@ -201,7 +214,7 @@ struct column_tile {
         LOOKBACK_UNROLL
         for (u32 j = 0; j < width; ++j) {
           const T first = k == 0 ? Operator::identity() : carry[j];
-          items[k][j] = lane_row == 0 ? first : before[j];
+          items[k][j] = lane_row() == 0 ? first : before[j];
         }
       } else {
         copy(through, items[k]);
@@ -212,7 +225,7 @@ struct column_tile {
         for (u32 j = 0; j < width; ++j) carry[j] = shuffle_index(carry[j], last_lane);
       }
     }
-    if (lane_row == 0) {
+    if (lane_row() == 0) {
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) memory::shared_store(storage.warps[warp_index()][column(j)], carry[j]);
     }
@@ -228,11 +241,13 @@ struct column_tile {
     while (side_by_side < LOOKBACK_WARP_LANES && side_by_side * warps() < strip_columns) side_by_side *= 2;
     const u32 distance = lane_index() / side_by_side;
     const bool has_next = tile_down + 1 < launch.axis.tiles_down;
+    LOOKBACK_NOUNROLL
     for (u32 first = warp_index() * side_by_side; first < strip_columns; first += warps() * side_by_side) {
       const u32 mine = first + lane_index() % side_by_side;
       const bool is_told = distance == 0 && has_column(mine);
       T total = Operator::identity();
       if (distance == 0) {
+        LOOKBACK_NOUNROLL
         for (u32 warp = 0; warp < warps(); ++warp) {
           T& place = storage.warps[warp][mine];
           const T part = memory::shared_load(place);
@@ -242,7 +257,7 @@ struct column_tile {
       }
       T prefix = Operator::identity();
       if (tile_down == 0) {
-        if (is_told) prefix = Problem::given_state(launch, state_of_column(mine));
+        if (is_told) prefix = Problem::given_state(launch, first_state + mine);
       } else {
         if (is_told && has_next) descriptors.publish(slot(tile_down, mine), epoch, LOOKBACK_STATUS_AGGREGATE, total);
         prefix = look_back(descriptors, epoch, mine, side_by_side);
@@ -345,25 +360,34 @@ struct column_tile {
 
   DEVICE void store() const {
     if (has_vectors) {
-      store_items<width>();
+      if (has_column(column(0))) store_vectors();
     } else {
-      store_items<1>();
+      store_elements();
     }
     if (launch.final_state != nullptr) store_final_states();
   }
 
-  template <u32 run>
-  DEVICE void store_items() const {
+  DEVICE void store_vectors() const {
+    u64 place = first_place + column(0);
     LOOKBACK_UNROLL
-    for (u32 k = 0; k < config.vt; ++k) {
+    for (u32 k = 0; k < config.vt; ++k, place += next_row) {
+      typename vectors_of<width, typename Problem::outputs>::type stored;
       LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; j += run) {
-        if (!has_run<run>(k, j)) continue;
-        const u64 place = place_of_row(k) + column(j);
-        typename vectors_of<run, typename Problem::outputs>::type stored;
-        LOOKBACK_UNROLL
-        for (u32 i = 0; i < run; ++i) stored.set(i, Own::store(place + i, items[k][j + i]));
-        store_at(launch, place, stored);
+      for (u32 j = 0; j < width; ++j) stored.set(j, Own::store(place + j, items[k][j]));
+      store_at(launch, place, stored);
+    }
+  }
+
+  DEVICE void store_elements() const {
+    u64 place = first_place;
+    LOOKBACK_UNROLL
+    for (u32 k = 0; k < config.vt; ++k, place += next_row) {
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) {
+        if (!has_item(k, j)) continue;
+        typename vectors_of<1, typename Problem::outputs>::type stored;
+        stored.set(0, Own::store(place + column(j), items[k][j]));
+        store_at(launch, place + column(j), stored);
       }
     }
   }
@@ -371,11 +395,11 @@ struct column_tile {
   DEVICE void store_final_states() const {
     LOOKBACK_UNROLL
     for (u32 k = 0; k < config.vt; ++k) {
-      if (first_row + static_cast<u64>(k) * row_lanes + 1 != launch.axis.length) continue;
+      if (k * row_lanes != below) continue;
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) {
         if (has_column(column(j))) {
-          memory::store(static_cast<T*>(launch.final_state) + state_of_column(column(j)), items[k][j]);
+          memory::store(static_cast<T*>(launch.final_state) + first_state + column(j), items[k][j]);
         }
       }
     }
