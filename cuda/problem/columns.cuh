@@ -76,7 +76,7 @@ struct column_tile {
   using storage_type = column_storage<Problem, Config>;
   static constexpr u32 width = columns_of_thread<Problem>();
   // Descriptors that a lane reads at one time, while it holds its items in registers.
-  static constexpr u32 most_in_flight = sizeof(T) <= 8 ? 4 : sizeof(T) <= 16 ? 2 : 1;
+  static constexpr u32 most_in_flight = sizeof(T) <= 4 ? 4 : sizeof(T) <= 8 ? 2 : 1;
 
   Config config;
   const lookback_launch& launch;
@@ -281,7 +281,7 @@ struct column_tile {
     const u32 reach = LOOKBACK_WARP_LANES / side_by_side;
     const u32 distance = lane_index() / side_by_side;
     // As many tiles as may be on their way in a line: the fewer, the more lines there are.
-    const u32 wanted = 1 + 64 / launch.axis.lines;
+    const u32 wanted = 1 + 128 / launch.axis.lines;
     const u32 enough = (wanted + reach - 1) / reach;
     const u32 each = enough < most_in_flight ? enough : most_in_flight;
     bool is_open = has_column(mine);

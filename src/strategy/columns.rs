@@ -44,10 +44,11 @@ impl Columns {
     fn new(axis: Axis, problem: Problem, (vt, block_threads): (u32, u32), n: u64) -> Self {
         let Axis { length, inner } = axis;
         let width = columns_of_thread(problem);
-        let strip_lanes = strip_lanes(inner, width, problem.access_bytes() as u64);
+        let outer = n.div_ceil(length * inner);
+        let strip_lanes = strip_lanes(outer, inner, width, problem.access_bytes() as u64);
         let strip_columns = strip_lanes * width;
         let strips = inner.div_ceil(strip_columns);
-        let lines = n.div_ceil(length * inner) * strips;
+        let lines = outer * strips;
         let tile_rows = u64::from(vt) * u64::from(block_threads) / strip_lanes;
         Self { axis, strip_lanes, strip_columns, strips, lines, tiles_down: length.div_ceil(tile_rows) }
     }
@@ -65,17 +66,26 @@ impl Columns {
     }
 }
 
-/// Threads side by side in a strip: as many as a warp has, where at least three in four of their columns exist. Else as few
-/// as leave the fewest idle, but no fewer than load a whole sector of the L2 cache, if there are so many columns.
-fn strip_lanes(inner: u64, width: u64, element_bytes: u64) -> u64 {
+/// Threads side by side in a strip. Rows of 256 bytes, or of 64 where there would be fewer than four lines: tiles of a line
+/// wait for each other, and the narrower a strip, the more rows a tile has. Where more than one in four columns would be idle,
+/// as few as leave the fewest, but no fewer than load a whole sector of the L2 cache, if there are so many columns.
+fn strip_lanes(outer: u64, inner: u64, width: u64, element_bytes: u64) -> u64 {
+    const ROW_BYTES: u64 = 256;
+    const LEAST_ROW_BYTES: u64 = 64;
+    const ENOUGH_LINES: u64 = 4;
+    let bytes = |lanes: u64| lanes * width * element_bytes;
+    let mut most = WARP_LANES;
+    let has_few_lines = |lanes: u64| outer.saturating_mul(inner.div_ceil(lanes * width)) < ENOUGH_LINES;
+    while bytes(most) > ROW_BYTES || (bytes(most) > LEAST_ROW_BYTES && has_few_lines(most)) {
+        most /= 2;
+    }
     let covered = |lanes: u64| inner.next_multiple_of(lanes * width);
-    let counts = || (0..=WARP_LANES.trailing_zeros()).rev().map(|power| 1 << power);
+    let counts = || (0..=most.trailing_zeros()).rev().map(|power| 1 << power);
     let is_full = |lanes: &u64| 4 * inner >= 3 * covered(*lanes);
-    let has_sectors = |lanes: &u64| {
-        lanes * width * element_bytes >= u64::from(abi::LOOKBACK_SECTOR_BYTES) || lanes * width >= inner
-    };
-    let wide = counts().find(is_full);
-    wide.or_else(|| counts().filter(has_sectors).min_by_key(|&lanes| covered(lanes))).unwrap_or(WARP_LANES)
+    let has_sectors =
+        |lanes: &u64| bytes(*lanes) >= u64::from(abi::LOOKBACK_SECTOR_BYTES) || lanes * width >= inner;
+    let full = counts().find(is_full);
+    full.or_else(|| counts().filter(has_sectors).min_by_key(|&lanes| covered(lanes))).unwrap_or(1)
 }
 
 impl Planner {
@@ -97,15 +107,15 @@ impl Planner {
     }
 }
 
-/// Blocks that keep a large GPU busy, two on each multiprocessor.
-const BUSY_BLOCKS: u64 = 264;
+/// Blocks that keep a large GPU busy: about three on each multiprocessor.
+const BUSY_BLOCKS: u64 = 400;
 
 /// What scans columns, where the user says no more than `strategy`: items of 128 bytes of registers a thread, and as many
-/// threads as a column has rows for, up to 512, because the longer a tile the fewer descriptors there are. Of arrays that have
-/// too few tiles for a GPU they are shorter.
+/// threads as a column has rows for, up to 256, three blocks of which a multiprocessor has the registers for. Of arrays that
+/// have too few tiles for a GPU they are fewer.
 pub(crate) fn choose(strategy: StrategyChoice, problem: Problem, axis: Axis, n: u64) -> (Strategy, ScanConfig) {
     const ITEMS_BYTES: u64 = 128;
-    const MOST_THREADS: u32 = 512;
+    const MOST_THREADS: u32 = 256;
     const LEAST_THREADS_FOR_BUSY_BLOCKS: u32 = 128;
     let strategy = match strategy {
         StrategyChoice::Auto => Strategy::Lookback,
@@ -135,17 +145,22 @@ mod tests {
     }
 
     #[test]
-    fn a_strip_is_as_wide_as_a_warp_unless_too_many_lanes_were_idle() {
-        let of = |inner| strip_lanes(inner, 4, 4);
-        assert_eq!([1 << 26, 1000, 1024, 128, 96, 100].map(of), [32; 6]);
-        assert_eq!([64, 32, 16, 7, 4, 3, 2].map(of), [16, 8, 4, 2, 1, 1, 1]);
-        // 160 columns for 129, 40 for 33.
+    fn a_strip_is_as_wide_as_its_memory_is_fast_unless_too_many_lanes_were_idle() {
+        let of = |inner| strip_lanes(1, inner, 4, 4);
+        assert_eq!([1 << 26, 1000, 1024, 256].map(of), [16; 4]);
+        // Four lines, and below as many as rows of 64 bytes allow.
+        assert_eq!([128, 96, 64, 32, 16].map(of), [8, 4, 4, 4, 4]);
+        assert_eq!([7, 5, 4, 3, 2].map(of), [2, 2, 1, 1, 1]);
+        // 132 columns for 129, 36 for 33.
         assert_eq!([129, 33].map(of), [8, 2]);
-        for inner in 1..2000 {
+        assert_eq!(strip_lanes(64, 64, 4, 4), 16);
+        for inner in 2..2000 {
             for (width, bytes) in [(4, 1), (4, 2), (4, 4), (2, 8), (1, 16)] {
-                let lanes = strip_lanes(inner, width, bytes);
-                assert!(lanes.is_power_of_two() && lanes <= 32);
-                assert!(lanes == 1 || (lanes / 2) * width < inner, "no lane of {inner} columns is idle in all strips");
+                for outer in [1, 100] {
+                    let lanes = strip_lanes(outer, inner, width, bytes);
+                    assert!(lanes.is_power_of_two() && lanes <= 32);
+                    assert!(lanes == 1 || lanes / 2 * width < inner, "half of the lanes are idle for {inner} columns");
+                }
             }
         }
     }

@@ -465,6 +465,17 @@ impl Kernel {
         with_values + self.strategy().row().shape.helper_threads(composition, problem)
     }
 
+    /// Blocks of so many threads that the registers of a multiprocessor have to leave room for, where the assembler needs to be
+    /// told. Of a scan down columns, whose blocks wait for others while they hold their tiles, 768 threads.
+    pub fn resident_blocks(self, threads: u32) -> Option<u32> {
+        const THREADS_OF_COLUMNS: u32 = 768;
+        // As many blocks as any multiprocessor takes.
+        const MOST: u32 = 16;
+        let shape = self.strategy().row().shape;
+        let is_of_columns = shape.kernel_of_columns == Some(self);
+        if is_of_columns { Some((THREADS_OF_COLUMNS / threads).clamp(1, MOST)) } else { shape.resident_blocks }
+    }
+
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).
     pub fn is_persistent(self) -> bool {
         self.strategy().row().shape.blocks == Blocks::Persistent
