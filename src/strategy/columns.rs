@@ -82,8 +82,7 @@ fn strip_lanes(outer: u64, inner: u64, width: u64, element_bytes: u64) -> u64 {
     let covered = |lanes: u64| inner.next_multiple_of(lanes * width);
     let counts = || (0..=most.trailing_zeros()).rev().map(|power| 1 << power);
     let is_full = |lanes: &u64| 4 * inner >= 3 * covered(*lanes);
-    let has_sectors =
-        |lanes: &u64| bytes(*lanes) >= u64::from(abi::LOOKBACK_SECTOR_BYTES) || lanes * width >= inner;
+    let has_sectors = |lanes: &u64| bytes(*lanes) >= u64::from(abi::LOOKBACK_SECTOR_BYTES) || lanes * width >= inner;
     let full = counts().find(is_full);
     full.or_else(|| counts().filter(has_sectors).min_by_key(|&lanes| covered(lanes))).unwrap_or(1)
 }
@@ -92,11 +91,8 @@ impl Planner {
     pub(super) fn down_columns(&mut self, columns: Columns) {
         let Some(kernel) = self.shape.kernel_of_columns else { return };
         // It scans in one way.
-        let config = KernelConfig {
-            pattern: Pattern::Shuffle,
-            composition: Composition::ScanThenPropagate,
-            ..self.config
-        };
+        let config =
+            KernelConfig { pattern: Pattern::Shuffle, composition: Composition::ScanThenPropagate, ..self.config };
         let tiles = columns.tiles();
         let mut step = self.step(kernel, config, Place::Input, Place::Output, tiles);
         step.tiles = tiles;
@@ -194,12 +190,12 @@ mod tests {
             assert!(columns.tiles_down * rows >= length && columns.strips * columns.strip_columns >= inner);
             (config.block_threads, columns.lines, columns.tiles_down)
         };
-        assert_eq!(of(1 << 18, 1024, 1), (512, 8, 2048));
-        assert_eq!(of(8192, 1024, 8), (512, 64, 64));
+        assert_eq!(of(1 << 18, 1024, 1), (256, 16, 2048));
+        assert_eq!(of(8192, 1024, 8), (256, 128, 64));
         // One warp has more rows than the column.
-        assert_eq!(of(4, 1024, 1 << 16), (32, 8 << 16, 1));
-        assert_eq!(of(100, 1024, 64), (512, 512, 1));
-        // Two tiles of 512 threads would leave most of a GPU idle.
-        assert_eq!(of(1024, 128, 1), (128, 1, 32));
+        assert_eq!(of(4, 1024, 1 << 16), (32, 16 << 16, 1));
+        assert_eq!(of(100, 1024, 64), (256, 1024, 1));
+        // Tiles of 256 threads would leave half of a GPU idle.
+        assert_eq!(of(8192, 128, 1), (128, 4, 64));
     }
 }

@@ -168,8 +168,12 @@ fn states_of_32_bytes_and_of_two_go_down_columns() {
         let (mut y, mut sums) = (vec![0_u32; x.len()], vec![0_u16; x.len()]);
         let axis = (shape.length, shape.inner);
         let run = scanner(Strategy::Lookback, vt).run(fours).input(&x).output(&mut y).axis(axis.0, axis.1).inclusive();
-        let run_of_halves =
-            scanner(Strategy::Lookback, vt).run(halves).input(&narrow).output(&mut sums).axis(axis.0, axis.1).inclusive();
+        let run_of_halves = scanner(Strategy::Lookback, vt)
+            .run(halves)
+            .input(&narrow)
+            .output(&mut sums)
+            .axis(axis.0, axis.1)
+            .inclusive();
         if !is_made(run) || !is_made(run_of_halves) {
             return;
         }
