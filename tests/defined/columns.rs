@@ -1,6 +1,7 @@
 //! Scans along any axis of a tensor: each column against its own loop.
 
 use super::*;
+use lookback::cpu::{BlockOrder, Schedule};
 use proptest::strategy::Strategy as _;
 
 /// The shape of a tensor that is scanned along its middle axis.
@@ -80,6 +81,7 @@ proptest! {
         is_matrix: bool,
         given in prop::sample::select(vec![Given::Nothing, Given::Value, Given::Memory]),
         has_ends: bool,
+        is_hostile: bool,
         seed: u64,
     ) {
         let shape = if is_matrix { Shape { outer: 1, ..shape } } else { shape };
@@ -100,7 +102,12 @@ proptest! {
         addends[offsets[2]..][..n].copy_from_slice(b);
         let mut ends = vec![Map { factor: 99, addend: 99 }; states.len()];
         let config = ScanConfig { vt, block_threads, ..ScanConfig::default() };
-        let settings = CpuSettings { check_bounds: true, ..CpuSettings::default() };
+        let mut settings = CpuSettings { check_bounds: true, ..CpuSettings::default() };
+        // Any block first, and any thread at any access: a barrier that is missing shows.
+        if is_hostile && n < 4000 {
+            settings.schedule = Schedule::Random { preemption: 0.05 };
+            (settings.block_order, settings.plain_points) = (BlockOrder::Random, true);
+        }
         let mut scanner = HostScanner::new(settings).with_config(config);
         let mut run = scanner.run(maps()).input(a);
         let addend = &mut addends[offsets[2]..][..n];
