@@ -67,7 +67,7 @@ fn shapes() -> impl proptest::strategy::Strategy<Value = Shape> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn any_axis_of_any_tensor_is_scanned_as_by_the_loop(
@@ -103,8 +103,10 @@ proptest! {
         let mut ends = vec![Map { factor: 99, addend: 99 }; states.len()];
         let config = ScanConfig { vt, block_threads, ..ScanConfig::default() };
         let mut settings = CpuSettings { check_bounds: true, ..CpuSettings::default() };
-        // Any block first, and any thread at any access: a barrier that is missing shows.
-        if is_hostile && n < 4000 {
+        // Any block first, and any thread at any access: a barrier that is missing shows, and tiles look back over more than
+        // they read at one time.
+        if is_hostile && n < 6000 {
+            settings.resident_blocks = 24;
             settings.schedule = Schedule::Random { preemption: 0.05 };
             (settings.block_order, settings.plain_points) = (BlockOrder::Random, true);
         }
