@@ -9,9 +9,9 @@
 
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result, sys};
-use half::f16;
+use half::{bf16, f16};
 use lookback::cuda::{Run, Scanner, toolkit};
-use lookback::element::{Defined, Definition, ElementType, Operator};
+use lookback::element::{ArrayElement, Defined, Definition, ElementType, Operator};
 use lookback::strategy::{ScanConfig, Strategy};
 use std::error::Error;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ unsafe impl DeviceRepr for Matrix {}
 // SAFETY: as above.
 unsafe impl ValidAsZeroBits for Matrix {}
 
-impl lookback::element::ArrayElement for Matrix {
+impl ArrayElement for Matrix {
     const CUDA_TYPE: &'static str = "matrix";
 }
 
@@ -275,6 +275,81 @@ impl Bench {
     }
 }
 
+impl Bench {
+    /// Whole numbers of walks, exact in f32; those of bf16 are rounded once.
+    fn down_columns<T: Number>(&mut self, name: &str, n: usize, columns: usize) -> Outcome<()> {
+        let sums = sums(T::ELEMENT, T::ELEMENT)?;
+        let x: Vec<T> = (0..n).map(|i| T::of([1.0, -2.0, 3.0, -2.0][(i / columns + i % columns) % 4])).collect();
+        let from = self.stream.clone_htod(&x)?;
+        let mut to = self.stream.alloc_zeros::<T>(n)?;
+        let time = self.time(|| {
+            let run = self.scanner.run(&self.stream, sums).input(&from).output(&mut to);
+            Ok(run.columns(columns).inclusive()?)
+        })?;
+        let y = self.stream.clone_dtoh(&to)?;
+        let mut states = vec![0.0_f32; columns];
+        let is_right = x.chunks(columns).zip(y.chunks(columns)).all(|(x, y)| {
+            states.iter_mut().zip(x.iter().zip(y)).all(|(sum, (x, y))| {
+                *sum += x.value();
+                y.value() == T::of(*sum).value()
+            })
+        });
+        self.report(name, n, 2 * size_of::<T>() * n, time, is_right)
+    }
+
+    /// The linear recurrence of (batch, time, channel) along the time.
+    fn along_time(&mut self, name: &str, [batch, time, channels]: [usize; 3]) -> Outcome<()> {
+        let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
+        let n = batch * time * channels;
+        let a: Vec<f32> = (0..n).map(|i| [0.5, -0.5, 0.25, 1.0][(i ^ i >> 7) % 4]).collect();
+        let b: Vec<f32> = (0..n).map(|i| (i % 5) as f32 - 2.0).collect();
+        let (from_a, from_b) = (self.stream.clone_htod(&a)?, self.stream.clone_htod(&b)?);
+        let mut to = self.stream.alloc_zeros::<f32>(n)?;
+        let microseconds = self.time(|| {
+            let run = self.scanner.run(&self.stream, recurrence).input(&from_a).input(&from_b).output(&mut to);
+            Ok(run.axis(time, channels).inclusive()?)
+        })?;
+        let h = self.stream.clone_dtoh(&to)?;
+        let mut states = vec![0.0_f32; channels];
+        let is_right = (0..n).all(|place| {
+            if place % (time * channels) < channels {
+                states[place % channels] = 0.0;
+            }
+            let state = &mut states[place % channels];
+            *state = a[place] * *state + b[place];
+            (h[place] - *state).abs() <= 1e-4 * state.abs().max(1.0)
+        });
+        self.report(name, n, 12 * n, microseconds, is_right)
+    }
+}
+
+/// A float that is summed in f32.
+trait Number: ArrayElement + DeviceRepr + ValidAsZeroBits {
+    const ELEMENT: ElementType;
+    fn of(value: f32) -> Self;
+    fn value(self) -> f32;
+}
+
+impl Number for f32 {
+    const ELEMENT: ElementType = ElementType::F32;
+    fn of(value: f32) -> Self {
+        value
+    }
+    fn value(self) -> f32 {
+        self
+    }
+}
+
+impl Number for bf16 {
+    const ELEMENT: ElementType = ElementType::BF16;
+    fn of(value: f32) -> Self {
+        Self::from_f32(value)
+    }
+    fn value(self) -> f32 {
+        self.to_f32()
+    }
+}
+
 fn places(n: usize, is_reversed: bool) -> impl Iterator<Item = usize> {
     (0..n).map(move |index| if is_reversed { n - 1 - index } else { index })
 }
@@ -341,6 +416,14 @@ fn cases() -> Vec<(String, Case)> {
         let name = format!("sum of f32 by rows of {columns}");
         add(&name, Box::new(move |bench, name, n| bench.sums_of_floats(name, n / columns * columns, columns)));
     }
+    // In rows, where there is one column.
+    for columns in [1, 2, 3, 7, 32, 128, 1024, 65536] {
+        let name = format!("sum of f32 by columns of {columns}");
+        add(&name, Box::new(move |bench, name, n| bench.down_columns::<f32>(name, n / columns * columns, columns)));
+    }
+    let halves = |bench: &mut Bench, name: &str, n| bench.down_columns::<bf16>(name, n / 1024 * 1024, 1024);
+    add("sum of bf16 by columns of 1024", Box::new(halves));
+    add("recurrence, (8, 8192, 1024)", Box::new(|bench, name, _| bench.along_time(name, [8, 8192, 1024])));
     add("products of 2 x 2 matrices", Box::new(|bench, name, n| bench.products(name, n / 4)));
     cases
 }

@@ -109,6 +109,16 @@ struct lookback_findings {
   lookback_u64 count;    // a count of elements that is larger than the arrays, or no whole rows; 0 for none
 };
 
+// The axis that a scan down columns runs along (`problem/columns.cuh`). Arrays have the shape (outer, length, inner).
+struct lookback_axis {
+  lookback_u64 length;       // elements of a column
+  lookback_u64 inner;        // from one of them to the next
+  lookback_u32 strips;       // of one outer index
+  lookback_u32 lines;        // strips of all outer indices
+  lookback_u32 tiles_down;   // tiles of a line
+  lookback_u32 strip_lanes;  // threads side by side in a strip: a power of two, 1 ... 32
+};
+
 // What one kernel launch is given, by value. Each kernel says which fields it reads.
 struct lookback_launch {
   const void* input;    // n elements (n - 1 suffice for an exclusive scan)
@@ -139,6 +149,7 @@ struct lookback_launch {
   lookback_u32 count_bytes;      // of `count`, likewise
   struct lookback_findings* findings;
   lookback_u64 initial[LOOKBACK_MAXIMUM_STATE_BYTES / 8];
+  struct lookback_axis axis;     // of a scan down columns
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

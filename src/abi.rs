@@ -123,6 +123,27 @@ const _: () = {
     ["Offset of field: lookback_findings::count"][::std::mem::offset_of!(lookback_findings, count) - 8usize];
 };
 #[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct lookback_axis {
+    pub length: lookback_u64,
+    pub inner: lookback_u64,
+    pub strips: lookback_u32,
+    pub lines: lookback_u32,
+    pub tiles_down: lookback_u32,
+    pub strip_lanes: lookback_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_axis"][::std::mem::size_of::<lookback_axis>() - 32usize];
+    ["Alignment of lookback_axis"][::std::mem::align_of::<lookback_axis>() - 8usize];
+    ["Offset of field: lookback_axis::length"][::std::mem::offset_of!(lookback_axis, length) - 0usize];
+    ["Offset of field: lookback_axis::inner"][::std::mem::offset_of!(lookback_axis, inner) - 8usize];
+    ["Offset of field: lookback_axis::strips"][::std::mem::offset_of!(lookback_axis, strips) - 16usize];
+    ["Offset of field: lookback_axis::lines"][::std::mem::offset_of!(lookback_axis, lines) - 20usize];
+    ["Offset of field: lookback_axis::tiles_down"][::std::mem::offset_of!(lookback_axis, tiles_down) - 24usize];
+    ["Offset of field: lookback_axis::strip_lanes"][::std::mem::offset_of!(lookback_axis, strip_lanes) - 28usize];
+};
+#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct lookback_launch {
     pub input: *const ::std::os::raw::c_void,
@@ -151,10 +172,10 @@ pub struct lookback_launch {
     pub count_bytes: lookback_u32,
     pub findings: *mut lookback_findings,
     pub initial: [lookback_u64; 4usize],
+    pub axis: lookback_axis,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 272usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
     ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];

@@ -11,7 +11,7 @@ mod common;
 use common::compiler;
 use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Variant};
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
-use lookback::element::{ElementType, Instance, Operator, Problem};
+use lookback::element::{Definition, ElementType, Instance, Operator, Problem};
 use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest};
 use lookback::strategy::tuning::{Gpu, TunedConfiguration, Tuning, tuned_configurations};
 use lookback::strategy::{
@@ -155,8 +155,8 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
 
 /// The strategies by which people will judge the algorithms may not spill where nobody chose anything.
 fn is_fast(kernel: Kernel) -> bool {
-    use Kernel::{Lookahead, Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock, SingleCluster};
-    matches!(kernel, Lookahead | Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock | SingleCluster)
+    use Kernel::{Columns, Lookahead, Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock, SingleCluster};
+    matches!(kernel, Columns | Lookahead | Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock | SingleCluster)
 }
 
 fn spills(listed: &[(Job, KernelResources)], counts: fn(Kernel) -> bool) -> impl Iterator<Item = String> {
@@ -198,13 +198,68 @@ fn every_kernel_compiles_for_the_oldest_architecture_and_for_hopper_by_default()
             if kernel.is_cluster() && !architecture.has_clusters() {
                 continue;
             }
-            // `copy` is a kernel of plans for single elements and in-place preparation only.
+            // `copy` is a kernel of plans for single elements and in-place preparation only, and `columns` one of defined
+            // scans.
             let planned = jobs.iter().any(|job| (job.kernel, job.architecture) == (kernel, architecture));
-            let is_apart = kernel == Kernel::Copy || Kernel::MARKING.contains(&kernel);
-            assert!(planned || is_apart, "no plan uses {}", kernel.name());
+            let is_elsewhere = matches!(kernel, Kernel::Copy | Kernel::Columns) || Kernel::MARKING.contains(&kernel);
+            assert!(planned || is_elsewhere, "no plan uses {}", kernel.name());
         }
     }
     assert_no_fast_kernel_spills(&compiler, &jobs);
+}
+
+/// Down columns, in the tiles that are taken where nobody chooses, and leaves room for other blocks.
+#[test]
+fn columns_are_scanned_without_spills_on_the_oldest_architecture_and_on_hopper() {
+    let Some(compiler) = compiler("columns_are_scanned_without_spills") else { return };
+    let sums = |element| Definition::of_numbers(Operator::Sum, element, element).expect("numbers").define();
+    let words = Definition::new::<[u32; 8]>("sums of 8 words", "words")
+        .declare("struct words { u32 word[8]; };")
+        .identity("{}")
+        .combine("for (u32 j = 0; j < 8; ++j) left.word[j] += right.word[j];\nreturn left;")
+        .input::<u32>("x")
+        .load("return {{x, x, x, x, x, x, x, x}};")
+        .output::<u32>("y")
+        .store("y = state.word[7];");
+    let mut jobs = Vec::new();
+    let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define();
+    // Blocks for which a multiprocessor is to have registers: two of the widest states, else three.
+    let mut least_blocks = BTreeMap::new();
+    for (defined, vt, descriptor, blocks) in [
+        (sums(ElementType::F32), 8, Descriptor::Packed64, 3),
+        (sums(ElementType::BF16), 8, Descriptor::Packed64, 3),
+        (sums(ElementType::F64), 8, Descriptor::Packed128, 2),
+        (recurrence, 8, Descriptor::Packed128, 3),
+        (words.define(), 4, Descriptor::Split, 2),
+    ] {
+        let problem = Problem::from(defined.expect("a definition"));
+        least_blocks.insert(problem.to_string(), blocks);
+        for mode in [Mode::Inclusive, Mode::Exclusive] {
+            let config = KernelConfig {
+                vt,
+                block_threads: 256,
+                mode,
+                pattern: Pattern::Shuffle,
+                composition: Composition::ScanThenPropagate,
+                descriptor,
+                tile_order: TileOrder::Ticket,
+            };
+            let architectures = [Architecture::CHECKED[0], HOPPER];
+            jobs.extend(architectures.map(|architecture| Job {
+                kernel: Kernel::Columns,
+                problem,
+                config,
+                architecture,
+            }));
+        }
+    }
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    failures.extend(spills(&listed, is_fast));
+    let crowded = listed
+        .iter()
+        .filter(|(job, resources)| least_blocks[&job.problem.to_string()] * 256 * resources.registers > 1 << 16);
+    failures.extend(crowded.map(|(job, resources)| format!("{}: {resources:?}", job.describe())));
+    report(&failures);
 }
 
 #[test]
@@ -755,8 +810,8 @@ fn what_only_a_gpu_does_is_in_the_ptx() {
     let Some(compiler) = compiler("what_only_a_gpu_does_is_in_the_ptx") else { return };
     let mut jobs = Vec::new();
     default_kernels_of(u32_sum(), Mode::Inclusive, HOPPER, &mut jobs);
-    let is_planned = |kernel: &&Kernel| **kernel != Kernel::Copy && !Kernel::MARKING.contains(kernel);
-    for &kernel in Kernel::ALL.iter().filter(is_planned) {
+    let is_elsewhere = |kernel| matches!(kernel, Kernel::Copy | Kernel::Columns) || Kernel::MARKING.contains(&kernel);
+    for &kernel in Kernel::ALL.iter().filter(|&&kernel| !is_elsewhere(kernel)) {
         let job = jobs.iter().find(|job| job.kernel == kernel).expect("a plan uses it");
         let ptx = compiler.ptx(kernel, job.problem, &job.config, HOPPER, Variant::default());
         let ptx = ptx.unwrap_or_else(|error| panic!("{}: {error}", job.describe()));

@@ -543,6 +543,68 @@ fn stress_passes_the_kernels_kills_a_mutant_and_runs_its_line_again() {
     assert!(matches!(again.verdict, StressOutcome::Killed { .. }), "{again:?}");
 }
 
+/// Narrow and wide tensors, of one tile a column and of many, whose arrays begin with a vector and beside one.
+#[test]
+fn the_columns_of_a_tensor_are_scanned_each_by_itself() {
+    let _turn = turn();
+    if device("the_columns_of_a_tensor_are_scanned_each_by_itself").is_none() {
+        return;
+    }
+    let context = CudaContext::new(0).expect("a GPU");
+    let stream = context.new_stream().expect("a stream");
+    let scanner = Scanner::new(&context).expect("a scanner");
+    // y = a y + b, modulo 2^32.
+    let recurrence = Definition::linear_recurrence::<u32>().expect("numbers").define().expect("a definition");
+    for (outer, length, inner) in [
+        (1, 1_000_000, 2),
+        (1, 300_000, 3),
+        (5, 20_000, 7),
+        (1, 100_000, 32),
+        (3, 2_000, 33),
+        (2, 10_000, 128),
+        (8, 1_000, 1024),
+        (1000, 5, 130),
+        (1, 100, 65_536),
+        (1, 2, 1_000_001),
+    ] {
+        let n = outer * length * inner;
+        let (a, b) = (numbers(n + 1, 3), numbers(n + 1, 4));
+        let (on_gpu_a, on_gpu_b) = (stream.clone_htod(&a).expect("memory"), stream.clone_htod(&b).expect("memory"));
+        let mut h = stream.alloc_zeros::<u32>(n + 1).expect("memory");
+        let mut ends = stream.alloc_zeros::<u64>(outer * inner).expect("memory");
+        for (shift, is_reversed, is_exclusive) in
+            [(0, false, false), (0, true, true), (1, true, false), (1, false, true)]
+        {
+            let (from_a, from_b) = (on_gpu_a.slice(shift..n + shift), on_gpu_b.slice(shift..n + shift));
+            let mut to = h.slice_mut(shift..n + shift);
+            let run = scanner.run(&stream, recurrence).input(&from_a).input(&from_b).output(&mut to);
+            let run = run.axis(length, inner).initial(&[1_u32, 9]).final_state(&mut ends);
+            let run = if is_reversed { run.reversed() } else { run };
+            if is_exclusive { run.exclusive() } else { run.inclusive() }.expect("it is launched");
+            let found = stream.clone_dtoh(&h).expect("memory");
+            let found_ends = stream.clone_dtoh(&ends).expect("memory");
+            let what =
+                format!("({outer}, {length}, {inner}), {shift}, reversed {is_reversed}, exclusive {is_exclusive}");
+            for o in 0..outer {
+                let mut states = vec![9_u32; inner];
+                let mut last = states.clone();
+                for step in 0..length {
+                    let t = if is_reversed { length - 1 - step } else { step };
+                    for (j, (state, last)) in states.iter_mut().zip(&mut last).enumerate() {
+                        let place = (o * length + t) * inner + j + shift;
+                        let before = *state;
+                        *state = a[place].wrapping_mul(*state).wrapping_add(b[place]);
+                        *last = if is_exclusive { before } else { *state };
+                        assert_eq!(found[place], *last, "{what} at {place}");
+                    }
+                }
+                let ends = &found_ends[o * inner..][..inner];
+                assert!(ends.iter().zip(&last).all(|(end, last)| (end >> 32) as u32 == *last), "{what}");
+            }
+        }
+    }
+}
+
 /// Sums of 3, 5 and 8 words: no instruction loads 12 or 20 bytes, or what a mark makes of 32.
 #[test]
 fn defined_scans_of_states_of_any_size_are_right() {

@@ -3,6 +3,9 @@
 //! fail if LOOKBACK_REQUIRE_THREAD_SANITIZER is 1, which asks for one.
 #![cfg(all(feature = "cpu", feature = "lab"))]
 
+#[path = "defined/columns.rs"]
+mod columns;
+
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use lookback::element::monoid::{Bicyclic, Monoid};

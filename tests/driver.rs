@@ -10,13 +10,13 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr as _};
 use half::{bf16, f16};
 use libloading::Library;
-use lookback::abi::{lookback_control, lookback_launch};
+use lookback::abi::{lookback_axis, lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
 use lookback::cuda::{Architecture, CudaError, Nvrtc, ScanElement, Scanner};
 use lookback::element::{Definition, ElementType, Operator, Problem};
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
-use lookback::strategy::{CallError, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
+use lookback::strategy::{CallError, ConfigError, Descriptor, Mode, ScanConfig, Strategy, StrategyChoice};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
@@ -733,6 +733,51 @@ fn a_defined_scan_is_launched_over_the_arrays_that_it_is_given() {
     let run = bench.scanner().run(&stream, recurrence).input(&a).in_place(&mut b).output(&mut h).inclusive();
     assert!(matches!(refused(run), CallError::Count { given: 2, .. }));
     assert_eq!(bench.driver.launches().len(), 0);
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn a_scan_down_columns_is_told_its_axis() {
+    let Some(mut bench) = bench("a_scan_down_columns_is_told_its_axis", Architecture::HOPPER) else { return };
+    let config = ScanConfig { vt: 8, block_threads: 128, ..ScanConfig::default() };
+    bench.choose(Strategy::Lookback, config);
+    let stream = Arc::clone(&bench.stream);
+    let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
+    let [a, b, mut h] = [(); 3].map(|()| zeros::<f32>(&stream, 60_000));
+    let (before, mut behind) = (zeros::<u64>(&stream, 300), zeros::<u64>(&stream, 300));
+    let [at_before, at_behind] = [&before, &behind].map(|array| array.device_ptr(&stream).0);
+    bench.driver.launches();
+    let run = bench.scanner().run(&stream, recurrence).input(&a).input(&b).output(&mut h).axis(200, 100);
+    run.initial_from(&before).final_state(&mut behind).inclusive().expect("it is launched");
+    let run = bench.scanner().run(&stream, recurrence).input(&a).input(&b).output(&mut h).axis(20, 100);
+    run.inclusive().expect("it is launched");
+    let run = bench.scanner().run(&stream, recurrence).input(&a).input(&b).output(&mut h).axis(100, 1);
+    run.inclusive().expect("it is launched");
+    let records = bench.driver.launches();
+    let [tall, short, rows] = [0, 1, 2].map(|number| records[number].launch);
+    // Strips of 32 lanes and two columns each, down which tiles go by 8 rows for each of 4 warps.
+    let told = |launch: lookback_launch| {
+        let lookback_axis { length, inner, strips, lines, tiles_down, strip_lanes } = launch.axis;
+        ([length, inner, launch.tiles], [strips, lines, tiles_down, strip_lanes])
+    };
+    assert_eq!(told(tall), ([200, 100, 2 * 3 * 7], [2, 6, 7, 32]));
+    assert_eq!((records[0].blocks, records[0].threads), (42, 128));
+    assert_eq!((tall.initial_state.addr() as u64, tall.final_state.addr() as u64), (at_before, at_behind));
+    assert!(tall.capacity >= 42 * 64 && !tall.control.is_null());
+    // Nobody waits where the first tile of a column is the last one.
+    assert_eq!(told(short), ([20, 100, 60], [2, 60, 1, 32]));
+    assert!(short.control.is_null() && short.descriptors.is_null());
+    assert_eq!((rows.columns, rows.axis.inner), (100, 0));
+    // What runs along another axis is the same kernel.
+    assert_eq!(records[0].image, records[1].image);
+
+    bench.choose(Strategy::Lookahead, config);
+    let run = bench.scanner().run(&stream, recurrence).input(&a).input(&b).output(&mut h).columns(100).inclusive();
+    assert!(matches!(run, Err(CudaError::Config(ConfigError::TakesNoColumns { .. }))), "{run:?}");
+    bench.scanner = bench.scanner.take().map(|scanner| scanner.with_strategy(StrategyChoice::Auto));
+    let run = bench.scanner().run(&stream, recurrence).input(&a).input(&b).output(&mut h).columns(100);
+    run.inclusive().expect("auto takes it");
+    assert_eq!(bench.driver.launches().len(), 1);
     bench.assert_nothing_wrong();
 }
 

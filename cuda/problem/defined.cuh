@@ -606,6 +606,7 @@ struct array_stages;
 template <class Own, class Segments, bool is_reversed, bool is_counted_ = false>
 struct defined {
   using stages_type = array_stages<defined>;
+  using own_type = Own;
   using segments_place = typename Segments::place;
   static constexpr bool has_arrays = true;
   static constexpr bool is_backward = is_reversed;
@@ -717,10 +718,7 @@ struct defined {
     });
   }
 
- private:
-  DEVICE static u64 own_place(u64 n, i64 index) { return static_cast<u64>(place_of<is_reversed>(n, index, 1)); }
-
-  // The user's state that stands left of a segment: the same of all, or one of each.
+  // The user's state that stands left of a segment or above a column: the same of all, or one of each.
   DEVICE static own_state given_state(const lookback_launch& launch, u64 segment) {
     own_state value = own_operator::identity();
     if (launch.has_initial != 0) {
@@ -732,6 +730,9 @@ struct defined {
     }
     return value;
   }
+
+ private:
+  DEVICE static u64 own_place(u64 n, i64 index) { return static_cast<u64>(place_of<is_reversed>(n, index, 1)); }
 
   // `count` elements that are there become `states[to]` and those behind it.
   template <u32 count, class Source, u32 width>

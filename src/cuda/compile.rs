@@ -327,7 +327,7 @@ impl Compiler {
         // where it spilled, because it costs occupancy.
         let alone = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},1")];
         let free = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")];
-        let bounds = match kernel.strategy().row().shape.resident_blocks {
+        let bounds = match kernel.resident_blocks(threads) {
             Some(1) => vec![alone],
             Some(blocks) => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},{blocks}")], free, alone],
             None => vec![free, alone],
@@ -562,7 +562,7 @@ fn describe(kernel: Kernel, problem: Problem, config: &KernelConfig) -> String {
 mod tests {
     use super::*;
     use crate::abi;
-    use crate::element::{Definition, ElementType, Instance, Operator, Segments};
+    use crate::element::{Axis, Definition, ElementType, Instance, Operator, Segments};
     use crate::strategy::ScanConfig;
     use crate::strategy::plan::{Plan, ScanRequest};
 
@@ -604,6 +604,7 @@ mod tests {
         let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
         let sums = Definition::of_numbers(Operator::Sum, ElementType::F16, ElementType::F64).expect("numbers");
         let by_key = sums.define().expect("a definition").in_segments(Segments::Keys(ElementType::U64));
+        let columns = Segments::Columns(Axis { length: 1 << 10, inner: 1 << 5 });
         // No instruction loads them, or with a mark.
         let doubles = Definition::linear_recurrence::<f64>().expect("numbers").define().expect("a definition");
         let triples = Definition::new::<[f32; 3]>("triples", "float3").identity("{}").combine("return right;");
@@ -620,6 +621,8 @@ mod tests {
             (Strategy::Lookback, recurrence.in_segments(Segments::HeadFlags), Mode::Exclusive),
             (Strategy::Lookahead, recurrence.in_segments(Segments::Offsets).counted(), Mode::Inclusive),
             (Strategy::ReduceThenScan, by_key, Mode::Inclusive),
+            (Strategy::Lookback, recurrence.reversed(true).in_segments(columns), Mode::Exclusive),
+            (Strategy::Lookback, triples.in_segments(columns), Mode::Inclusive),
         ] {
             let (problem, config) = (Problem::from(problem), ScanConfig { vt: 8, ..ScanConfig::default() });
             let n = 1 << 20;

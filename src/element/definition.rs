@@ -1,7 +1,7 @@
 //! Scans that a user writes down: several arrays, a state of one's own, and the text of CUDA C++ that leads from one to the
 //! next (`cuda/problem/defined.cuh`).
 
-use super::{Element, ElementType, Instance};
+use super::{Axis, Element, ElementType, Instance};
 use crate::abi;
 use bytemuck::Pod;
 use std::collections::HashSet;
@@ -404,12 +404,14 @@ pub(crate) enum Segments {
     HeadFlags,
     /// From each of several offsets to the next, of which a launch before makes bits.
     Offsets,
+    /// Columns, which a kernel of their own keeps apart.
+    Columns(Axis),
 }
 
 impl Segments {
     fn cuda_type(self) -> String {
         match self {
-            Self::One => String::from("::lookback::one_segment"),
+            Self::One | Self::Columns(_) => String::from("::lookback::one_segment"),
             Self::Rows { have_states } => format!("::lookback::equal_rows<{have_states}>"),
             Self::Keys(key) => format!("::lookback::equal_keys<{}>", key.cuda_type()),
             Self::HeadFlags => String::from("::lookback::head_flags"),
@@ -420,10 +422,15 @@ impl Segments {
     /// The elements of the array that tells them, if one does.
     pub(crate) fn array(self) -> Option<ElementType> {
         match self {
-            Self::One | Self::Rows { .. } | Self::Offsets => None,
+            Self::One | Self::Rows { .. } | Self::Offsets | Self::Columns(_) => None,
             Self::Keys(key) => Some(key),
             Self::HeadFlags => Some(ElementType::U8),
         }
+    }
+
+    /// Whether a mark in a state says where one begins.
+    fn mark_states(self) -> bool {
+        !matches!(self, Self::One | Self::Columns(_))
     }
 }
 
@@ -488,6 +495,19 @@ impl Defined {
         self.segments
     }
 
+    /// The axis that it runs along, if it scans columns.
+    pub(crate) const fn axis(self) -> Option<Axis> {
+        match self.segments {
+            Segments::Columns(axis) => Some(axis),
+            _ => None,
+        }
+    }
+
+    /// The same for what is compiled, which does not depend on an axis.
+    pub(crate) fn without_axis(self) -> Self {
+        if self.axis().is_some() { self.in_segments(Segments::One) } else { self }
+    }
+
     /// Whether segments are told by bits, which a launch before makes.
     pub(crate) fn has_bits(self) -> bool {
         self.segments == Segments::Offsets
@@ -518,22 +538,22 @@ impl Defined {
 
     /// Bytes of what is scanned: with a mark where there are segments (`marked` in `cuda/problem/defined.cuh`).
     pub(crate) fn state_bytes(self) -> usize {
-        match (self.own_state_bytes(), self.segments) {
-            (own, Segments::One) => own,
-            (..=4, _) => 8,
-            (own, _) => (own + 4).next_multiple_of(16),
+        match (self.own_state_bytes(), self.segments.mark_states()) {
+            (own, false) => own,
+            (..=4, true) => 8,
+            (own, true) => (own + 4).next_multiple_of(16),
         }
     }
 
     /// Those of them that say something: what stands behind the mark does not.
     pub(crate) fn used_bytes(self) -> usize {
         let own = self.own_state_bytes();
-        if self.segments == Segments::One { own } else { own.next_multiple_of(4) + 4 }
+        if self.segments.mark_states() { own.next_multiple_of(4) + 4 } else { own }
     }
 
     /// Whether `left` and `right` may be exchanged.
     pub fn is_commutative(self) -> bool {
-        self.segments == Segments::One
+        !self.segments.mark_states()
             && match &self.definition.0.combining {
                 Combining::Table(instance) => instance.operator().is_commutative(),
                 Combining::Text { is_commutative, .. } => *is_commutative,
@@ -562,6 +582,7 @@ impl fmt::Display for Defined {
             Segments::Keys(_) => ", by key",
             Segments::HeadFlags => ", by head flags",
             Segments::Offsets => ", by offsets",
+            Segments::Columns(_) => ", by columns",
         };
         let direction = if self.is_reversed { ", reversed" } else { "" };
         formatter.pad(&format!("{}{segments}{direction}", self.definition.0.name))

@@ -2,6 +2,7 @@
 
 include!("table.rs");
 
+mod axis;
 mod definition;
 pub mod monoid;
 mod own;
@@ -15,6 +16,7 @@ use own::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+pub(crate) use axis::Axis;
 pub(crate) use definition::Segments;
 pub use definition::{ArrayElement, Defined, Definition, DefinitionError};
 pub use problem::{NoSuchProblem, Problem};

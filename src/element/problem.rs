@@ -1,6 +1,6 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
-use super::{Defined, ElementType, Float, Instance, NoSuchInstance, Operator};
+use super::{Axis, Defined, ElementType, Float, Instance, NoSuchInstance, Operator};
 use crate::abi;
 use std::fmt;
 
@@ -187,6 +187,14 @@ impl Problem {
         }
     }
 
+    /// The axis that it runs along, if it scans columns.
+    pub(crate) const fn axis(self) -> Option<Axis> {
+        match self.0 {
+            Kind::Defined(defined) => defined.axis(),
+            Kind::Numbers(_) | Kind::SpineOf(_) => None,
+        }
+    }
+
     /// Bytes of an element of the first array that is loaded.
     pub fn input_bytes(self) -> usize {
         match self.0 {
@@ -283,6 +291,7 @@ impl Problem {
     pub fn canonical(self) -> Self {
         match self.0 {
             Kind::Numbers(numbers) if self.is_plain() => Self::plain(numbers.instance.canonical()),
+            Kind::Defined(defined) => Self(Kind::Defined(defined.without_axis())),
             _ => self,
         }
     }

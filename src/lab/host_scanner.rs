@@ -209,6 +209,21 @@ impl<'a> HostRun<'a> {
         self
     }
 
+    /// Scans along an axis: the arrays are contiguous tensors of the shape (outer, `length`, `inner`), and each column, all
+    /// `length` elements that lie `inner` apart, is scanned by itself. Element (o, t, j) lies at (o · `length` + t) · `inner` + j,
+    /// so that (batch, time, channel) is scanned along the time by `.axis(time, channels)`; with an `inner` of 1 these are rows.
+    /// States before and behind are one of each column, (o, j) at o · `inner` + j.
+    pub fn axis(mut self, length: usize, inner: usize) -> Self {
+        self.call.axis(Some(length as u64), inner as u64);
+        self
+    }
+
+    /// Scans each column of a matrix of `columns` columns, whose rows lie one behind the other, by itself.
+    pub fn columns(mut self, columns: usize) -> Self {
+        self.call.axis(None, columns as u64);
+        self
+    }
+
     /// Scans each run of equal neighbouring keys by itself.
     pub fn by_key<T: Element>(mut self, keys: &[T]) -> Self {
         let lent = self.lend(keys);

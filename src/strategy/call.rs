@@ -6,7 +6,7 @@ use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, StrategyChoice};
 use crate::abi;
-use crate::element::{ArrayElement, Defined, ElementType, Problem, Segments};
+use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments};
 use bytemuck::Pod;
 
 /// An array that is lent for a run.
@@ -64,6 +64,8 @@ type Named = (&'static str, Lent);
 pub(crate) struct Call {
     defined: Defined,
     columns: u64,
+    /// Of columns: elements of each, or all that there are, and how many lie side by side.
+    axis: Option<(Option<u64>, u64)>,
     initial: Option<Vec<u8>>,
     telling: Option<Lent>,
     inputs: Vec<Lent>,
@@ -88,6 +90,7 @@ impl Call {
         Self {
             defined,
             columns: 0,
+            axis: None,
             initial: None,
             telling: None,
             inputs: Vec::new(),
@@ -116,6 +119,12 @@ impl Call {
     pub fn rows(&mut self, columns: u64) {
         self.tell(Segments::Rows { have_states: false }, None);
         self.columns = columns;
+    }
+
+    /// Down the columns of `inner` ones side by side, of `length` elements each or as long as the arrays are.
+    pub fn axis(&mut self, length: Option<u64>, inner: u64) {
+        self.tell(Segments::Rows { have_states: false }, None);
+        self.axis = Some((length, inner));
     }
 
     pub fn keys(&mut self, key: ElementType, array: Lent) {
@@ -171,6 +180,7 @@ impl Call {
     ) -> Result<Option<Prepared>, CallError> {
         let (inputs, outputs) = self.named()?;
         let n = self.outputs.first().map_or(0, |output| output.elements);
+        self.resolve_axis(n)?;
         self.check_arrays(&inputs, &outputs, n, mode)?;
         self.check_states(n)?;
         self.check_numbers(n)?;
@@ -179,7 +189,7 @@ impl Call {
             return Ok(None);
         }
         let has_states = self.initial.is_some() || self.initial_state.is_some() || self.final_state.is_some();
-        if self.has_rows() && has_states {
+        if matches!(self.defined.segments(), Segments::Rows { .. }) && has_states {
             self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
         let problem = Problem::from(self.defined);
@@ -235,8 +245,24 @@ impl Call {
         self.defined.to_string()
     }
 
+    /// Rows or columns, of `self.columns` elements each.
     fn has_rows(&self) -> bool {
-        matches!(self.defined.segments(), Segments::Rows { .. })
+        matches!(self.defined.segments(), Segments::Rows { .. } | Segments::Columns(_))
+    }
+
+    /// What the axis is of arrays of `n` elements. Columns that have no others beside them are rows.
+    fn resolve_axis(&mut self, n: u64) -> Result<(), CallError> {
+        let Some((length, inner)) = self.axis else { return Ok(()) };
+        let length = length.unwrap_or_else(|| n.checked_div(inner).unwrap_or(0).max(1));
+        let is_whole = length.checked_mul(inner).is_some_and(|elements| elements > 0 && n.is_multiple_of(elements));
+        if !is_whole {
+            return Err(CallError::Axis { scan: self.scan(), n, length, inner });
+        }
+        self.columns = length;
+        if inner > 1 {
+            self.defined = self.defined.in_segments(Segments::Columns(Axis { length, inner }));
+        }
+        Ok(())
     }
 
     /// What is loaded and what is stored; the array that tells segments stands in front of the user's own.
@@ -333,6 +359,9 @@ impl Call {
     fn check_numbers(&self, n: u64) -> Result<(), CallError> {
         if self.offsets.is_some_and(|offsets| offsets.elements < if n == 0 { 1 } else { 2 }) {
             return Err(CallError::NoOffsets(self.scan()));
+        }
+        if self.count.is_some() && self.defined.axis().is_some() {
+            return Err(CallError::CountedColumns(self.scan()));
         }
         for (name, lent) in [("offsets", self.offsets), ("count", self.count)] {
             let Some(Lent { address, elements, element_bytes: bytes, .. }) = lent else { continue };

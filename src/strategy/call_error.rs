@@ -82,6 +82,20 @@ pub enum CallError {
         /// Elements of a row.
         columns: u64,
     },
+    /// Columns that do not fill the array.
+    #[error(
+        "{scan}: {n} elements are no whole tensors of {length} along the axis by {inner} side by side: give both at least 1,          and arrays that they fill"
+    )]
+    Axis {
+        /// The scan.
+        scan: String,
+        /// Elements.
+        n: u64,
+        /// Elements of a column.
+        length: u64,
+        /// Columns side by side.
+        inner: u64,
+    },
     /// A state of another size.
     #[error("{scan}: a state has {defined} bytes, and the {array} that it is given {given}")]
     StateBytes {
@@ -96,7 +110,7 @@ pub enum CallError {
     },
     /// More or fewer states than there are ends.
     #[error(
-        "{scan}: the {array} is {expected} elements long, one of each row or one alone, and it is given {elements}"
+        "{scan}: the {array} is {expected} elements long, one of each row or column or one alone, and it is given {elements}"
     )]
     States {
         /// The scan.
@@ -133,6 +147,9 @@ pub enum CallError {
         "{0}: offsets say where each segment begins and where the last one ends: give one more than there are segments"
     )]
     NoOffsets(String),
+    /// A count where it is not known how many columns are meant.
+    #[error("{0}: how many elements there are the host says, where columns are scanned: leave `count_from` out")]
+    CountedColumns(String),
     /// Offsets that the device has found wrong.
     #[error(
         "offsets of segment {segment} fall, or do not lead from 0 to the number of elements; nothing was written beside the \
@@ -152,6 +169,6 @@ pub enum CallError {
         count: u64,
     },
     /// Two ways to tell segments.
-    #[error("{0}: rows, keys, head flags and offsets each tell where segments begin: choose one of them")]
+    #[error("{0}: rows, columns, keys, head flags and offsets each tell where segments begin: choose one of them")]
     SegmentsTwice(String),
 }

@@ -95,6 +95,9 @@ pub enum ConfigError {
     /// The strategy has no tiles of several arrays.
     #[error("the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto' or 'lookback'")]
     TakesNoArrays { strategy: &'static str, problem: String },
+    /// The strategy has no kernel that scans down columns.
+    #[error("the strategy '{strategy}' scans along rows, and {problem} down columns; choose 'auto' or 'lookback'")]
+    TakesNoColumns { strategy: &'static str, problem: String },
     /// The strategy keeps totals in an array, and they are no elements of one.
     #[error(
         "the strategy '{strategy}' keeps totals of 1, 2, 4, 8 or 16 bytes, and those of {problem} have {state_bytes}, the mark \

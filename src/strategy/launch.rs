@@ -3,6 +3,7 @@
 use crate::abi;
 use crate::element::Problem;
 use crate::gpu::Architecture;
+use crate::strategy::columns::Columns;
 use crate::strategy::plan::{KernelConfig, Place, Plan, Step};
 
 /// Where a scan's arrays and its workspace lie in the memory of the device: addresses in bytes, 0 for none. Those of the
@@ -136,6 +137,7 @@ impl Step {
             final_state: pointer(final_state),
             has_initial: u32::from(initial.is_some()),
             initial: initial.unwrap_or_default(),
+            axis: Columns::of(self.problem, self.config, self.n).map_or_else(Default::default, Columns::to_abi),
             ..abi::lookback_launch::default()
         }
     }

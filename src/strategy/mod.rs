@@ -3,6 +3,7 @@
 pub(crate) mod call;
 mod call_error;
 mod choice;
+pub(crate) mod columns;
 mod config;
 pub mod kernel;
 pub mod launch;

@@ -1,6 +1,7 @@
 //! A strategy as data: what is asked of a device, checked, and the launches that do it. Both devices execute the same
 //! plan.
 
+use super::columns::Columns;
 use super::planner::{Planner, access_width};
 use super::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy, TileOrder};
 use crate::abi;
@@ -82,7 +83,10 @@ impl Plan {
         let access_bytes = if has_vectors { access_width(planner.config.vt, bytes) } else { 1 } * bytes as u32;
         if request.n > 0 {
             planner.mark_segments();
-            (request.strategy.row().plan)(&mut planner);
+            match Columns::of(request.problem, planner.config, request.n) {
+                Some(columns) => planner.down_columns(columns),
+                None => (request.strategy.row().plan)(&mut planner),
+            }
         }
         let block_threads = planner.config.block_threads;
         let added = planner.steps.iter().map(Step::block_threads).max().unwrap_or(0).saturating_sub(block_threads);
@@ -128,6 +132,9 @@ impl Plan {
         let strategy = request.strategy.name();
         if problem.defined().is_some() && !shape.takes_arrays() {
             return Err(ConfigError::TakesNoArrays { strategy, problem: problem.to_string() });
+        }
+        if problem.axis().is_some() && shape.kernel_of_columns.is_none() {
+            return Err(ConfigError::TakesNoColumns { strategy, problem: problem.to_string() });
         }
         let state_bytes = problem.state_bytes();
         if !shape.hands_on(state_bytes) {

@@ -221,7 +221,14 @@ impl Planner {
     }
 
     /// A launch over the user's array with everything that most kernels do not need left empty.
-    fn step(&self, kernel: Kernel, config: KernelConfig, input: Place, output: Place, grid_blocks: u64) -> Step {
+    pub(super) fn step(
+        &self,
+        kernel: Kernel,
+        config: KernelConfig,
+        input: Place,
+        output: Place,
+        grid_blocks: u64,
+    ) -> Step {
         Step {
             kernel,
             problem: self.problem,

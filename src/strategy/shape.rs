@@ -9,6 +9,8 @@ use crate::element::Problem;
 pub struct Shape {
     /// The kernels in the order of their first launches. A kernel of two strategies is the same in both.
     pub kernels: &'static [Kernel],
+    /// The one among them that scans down columns, if it has one.
+    pub kernel_of_columns: Option<Kernel>,
     /// How the array is cut.
     pub tiling: Tiling,
     /// Who works on the tiles.
@@ -29,6 +31,7 @@ impl Shape {
     /// A block for each share of an untiled array.
     pub(super) const UNTILED: Self = Self {
         kernels: &[],
+        kernel_of_columns: None,
         tiling: Tiling::Untiled,
         blocks: Blocks::PerTile,
         has_descriptors: false,

@@ -264,7 +264,8 @@ strategies! {
     Lookback = "lookback" {
         summary: "Merrill & Garland 2016",
         shape: Shape {
-            kernels: &[Kernel::Lookback],
+            kernels: &[Kernel::Lookback, Kernel::Columns],
+            kernel_of_columns: Some(Kernel::Columns),
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("does_not_wait"),
@@ -465,6 +466,17 @@ impl Kernel {
     /// Threads of a block as it is launched, of which so many hold values.
     pub fn block_threads(self, with_values: u32, composition: Composition, problem: Problem) -> u32 {
         with_values + self.strategy().row().shape.helper_threads(composition, problem)
+    }
+
+    /// Blocks of so many threads that the registers of a multiprocessor have to leave room for, where the assembler needs to be
+    /// told. Of a scan down columns, whose blocks wait for others while they hold their tiles, 768 threads.
+    pub fn resident_blocks(self, threads: u32) -> Option<u32> {
+        const THREADS_OF_COLUMNS: u32 = 768;
+        // As many blocks as any multiprocessor takes.
+        const MOST: u32 = 16;
+        let shape = self.strategy().row().shape;
+        let is_of_columns = shape.kernel_of_columns == Some(self);
+        if is_of_columns { Some((THREADS_OF_COLUMNS / threads).clamp(1, MOST)) } else { shape.resident_blocks }
     }
 
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).

@@ -46,6 +46,7 @@ use table::{Fixed, LARGE, configured};
 
 use crate::element::{ElementType, Instance, Operator, Problem};
 use crate::gpu::Architecture;
+use crate::strategy::columns;
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Blocks, Mode, ScanConfig, Strategy, StrategyChoice};
 use std::collections::{BTreeSet, HashMap};
@@ -184,6 +185,10 @@ impl Tuning {
     /// Strategy and configuration for `n` elements of a problem: of `auto` those of the table ([`Self::resolve`]), of a named
     /// strategy those that are suggested for the size.
     pub fn choose(&self, strategy: StrategyChoice, problem: Problem, n: u64) -> Resolved {
+        if let Some(axis) = problem.axis() {
+            let (strategy, config) = columns::choose(strategy, problem, axis, n);
+            return Resolved { strategy, config };
+        }
         let tuned = problem.tuned_as();
         match strategy {
             StrategyChoice::Auto => {
