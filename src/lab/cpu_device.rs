@@ -12,6 +12,7 @@ use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outco
 use crate::lab::verify::verify;
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest, Step};
+use crate::strategy::tuning::Tuning;
 use crate::strategy::{Descriptor, Mode};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -198,14 +199,66 @@ impl CpuDevice {
         seed: u64,
     ) -> Result<(), DeviceError> {
         let plan = Plan::new(request)?;
+        self.launch_over(request, &plan, given, arrays, seed)?;
+        if arrays.iter().all(HostArray::is_whole) { Ok(()) } else { Err(DeviceError::WroteElsewhere) }
+    }
+
+    /// Launches the steps of a plan over several arrays.
+    fn launch_over(
+        &mut self,
+        request: &ScanRequest,
+        plan: &Plan,
+        given: Arrays,
+        arrays: &mut [HostArray],
+        seed: u64,
+    ) -> Result<Counters, DeviceError> {
         let known = arrays.iter_mut().map(|lent| {
             let (address, is_output) = (lent.address(), lent.before.is_none());
             array(if is_output { "an output" } else { "an input" }, address, lent.contents().len(), is_output)
         });
         let known = known.collect();
         let addresses = Addresses { arrays: given, ..Addresses::between(given.inputs[0], given.outputs[0]) };
-        self.launch(request, &plan, addresses, known, seed)?;
-        if arrays.iter().all(HostArray::is_whole) { Ok(()) } else { Err(DeviceError::WroteElsewhere) }
+        self.launch(request, plan, addresses, known, seed)
+    }
+
+    /// Scans a dataset, of one array or several.
+    fn scan_dataset(&mut self, request: &ScanRequest, dataset: &Dataset, seed: u64) -> Result<Scanned, DeviceError> {
+        if dataset.workload.defined().is_none() {
+            return self.execute(request, &dataset.input, seed);
+        }
+        // In place, the first of the user's own arrays is replaced; what tells segments stands before it.
+        let own = dataset.inputs().count() - if dataset.addends.is_empty() { 1 } else { 2 };
+        let mut arrays: Vec<HostArray> = dataset
+            .inputs()
+            .zip(dataset.offsets(request.input_offset))
+            .enumerate()
+            .map(|(place, ((_, contents), offset))| {
+                let array = HostArray::copy_at(contents, offset);
+                if request.in_place && place == own { array.to_write() } else { array }
+            })
+            .collect();
+        let output = if request.in_place {
+            own
+        } else {
+            let bytes = dataset.n as usize * dataset.workload.element().bytes();
+            arrays.push(HostArray { memory: GuardedArray::new(bytes, request.output_offset), before: None });
+            arrays.len() - 1
+        };
+        let addresses: Vec<u64> = arrays.iter_mut().map(HostArray::address).collect();
+        let call = dataset.call(&addresses, addresses[output]).ok_or(DeviceError::NoDataset)?;
+        let (strategy, config) = (request.strategy.into(), Some(request.config));
+        let prepared = call.prepare(request.mode, strategy, config, &Tuning::default())?;
+        let (plan, counters) = match prepared {
+            Some(prepared) => {
+                let plan = Plan::new(&prepared.request)?;
+                let counters = self.launch_over(&prepared.request, &plan, prepared.arrays, &mut arrays, seed)?;
+                (plan, counters)
+            }
+            // There are no elements.
+            None => (Plan::new(request)?, Counters::default()),
+        };
+        let untouched = arrays.iter().all(HostArray::is_whole);
+        Ok(Scanned { output: arrays.swap_remove(output).memory, counters, plan, untouched })
     }
 
     /// Launches the steps of a plan over arrays that have their places, with a workspace that is kept and scratch memory.
@@ -304,7 +357,12 @@ impl HostArray {
 
     /// A copy of `contents`, to be written, too.
     pub(crate) fn input_output(contents: &[u8]) -> Self {
-        Self { before: None, ..Self::input(contents) }
+        Self::input(contents).to_write()
+    }
+
+    /// The same, to be written, too.
+    fn to_write(self) -> Self {
+        Self { before: None, ..self }
     }
 
     /// A copy of a state. The kernels' type may be aligned further than the user's.
@@ -478,7 +536,7 @@ impl Device for CpuDevice {
     fn run(&mut self, request: &ScanRequest, settings: &RunSettings) -> Result<Outcome, DeviceError> {
         let dataset = self.dataset.take().ok_or(DeviceError::NoDataset)?;
         let start = Instant::now();
-        let scanned = self.execute(request, &dataset.input, settings.seed);
+        let scanned = self.scan_dataset(request, &dataset, settings.seed);
         let executor_time = start.elapsed();
         let outcome = scanned.map(|scanned| {
             let mut verification = verify(request, &dataset, scanned.output.contents());
@@ -511,7 +569,7 @@ impl Device for CpuDevice {
             return Ok(Vec::new());
         }
         let dataset = self.dataset.take().ok_or(DeviceError::NoDataset)?;
-        let distance = |seed| Ok(self.execute(request, &dataset.input, seed)?.counters.mean_lookback_distance());
+        let distance = |seed| Ok(self.scan_dataset(request, &dataset, seed)?.counters.mean_lookback_distance());
         let distances = seeds.map(distance).collect::<Result<Vec<_>, DeviceError>>();
         self.dataset = Some(dataset);
         Ok(distances?.into_iter().flatten().collect())

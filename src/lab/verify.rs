@@ -12,6 +12,7 @@
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Float, Instance};
 use crate::lab::dataset::{Dataset, Reference, two_sum};
+use crate::lab::order::Order;
 use crate::strategy::Rounding;
 use crate::strategy::plan::ScanRequest;
 use serde::{Deserialize, Serialize};
@@ -77,40 +78,50 @@ impl Verification {
 /// Compares every element of `output` with what `request` must give on `dataset`. Elements that
 /// `output` lacks, or has too many, count as mismatches.
 pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verification {
-    let element_bytes = request.instance().element().bytes();
-    let shift = request.mode.lag() as usize;
+    let element_bytes = dataset.instance.element().bytes();
     let n = dataset.n as usize;
     let found = output.len() / element_bytes;
     let mut verification = Verification { compared: n as u64, ..Verification::default() };
+    let order = dataset.order();
+    let lag = request.mode.lag();
     match &dataset.reference {
         Reference::Exact(prefixes) => {
-            let compare = CompareExactly { prefixes, output, shift, verification: &mut verification };
-            visit_instance(request.instance(), compare);
+            let compare = CompareExactly { prefixes, output, order, lag, verification: &mut verification };
+            visit_instance(dataset.instance, compare);
         }
         Reference::Rounded { high, low, magnitude } => {
-            let factor = error_factor(request);
-            let Float { largest, read, .. } = *float(request.instance());
-            let mut inputs = dataset.input.chunks_exact(element_bytes).map(read);
-            let (mut wide, mut taken) = (WideSum::default(), 0);
-            for (index, bytes) in output.chunks_exact(element_bytes).take(n).enumerate() {
-                let value = read(bytes);
-                let sum = match index.checked_sub(shift) {
-                    None => Sum { high: 0.0, low: 0.0, bound: 0.0 },
-                    Some(at) if is_below_overflow(magnitude[at], largest) => {
-                        let low = low.get(at).copied().unwrap_or(0.0);
-                        Sum { high: high[at], low, bound: factor * magnitude[at] }
+            let instance = dataset.instance;
+            let Float { largest, read, .. } = *float(instance);
+            let factor = error_factor_of(request, instance);
+            let looks_at_inputs = may_overflow(dataset);
+            let input = |place| looks_at_inputs.then(|| dataset.value(place));
+            let mut wide = WideSum::default();
+            for place in order.places() {
+                if order.begins(place) {
+                    wide = WideSum::default();
+                }
+                let own = input(place);
+                wide.add_all(own.filter(|_| lag == 0));
+                if let Some(bytes) = output.get(place * element_bytes..(place + 1) * element_bytes) {
+                    let value = read(bytes);
+                    let text = || instance.text(bytes);
+                    match order.source(lag, place) {
+                        Some(at) if looks_at_inputs && !is_below_overflow(magnitude[at], largest) => {
+                            let verdict = wide.judge(value, factor, largest);
+                            verification.count(place, verdict, || (wide.text(factor, largest), text()));
+                        }
+                        at => {
+                            let sum = at.map_or(Sum::ZERO, |at| Sum {
+                                high: high[at],
+                                low: low.get(at).copied().unwrap_or(0.0),
+                                bound: factor * magnitude[at],
+                            });
+                            let verdict = if sum.is_near(value) { Verdict::Right } else { Verdict::Wrong };
+                            verification.count(place, verdict, || (sum.text(), text()));
+                        }
                     }
-                    Some(at) => {
-                        inputs.by_ref().take(at + 1 - taken).for_each(|value| wide.add(value));
-                        taken = at + 1;
-                        let verdict = wide.judge(value, factor, largest);
-                        verification
-                            .count(index, verdict, || (wide.text(factor, largest), request.instance().text(bytes)));
-                        continue;
-                    }
-                };
-                let verdict = if sum.is_near(value) { Verdict::Right } else { Verdict::Wrong };
-                verification.count(index, verdict, || (sum.text(), request.instance().text(bytes)));
+                }
+                wide.add_all(own.filter(|_| lag > 0));
             }
         }
     }
@@ -121,8 +132,9 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
 /// Whether sums of these inputs may pass the largest number, so that [`verify`] has to look at every input.
 pub(crate) fn may_overflow(dataset: &Dataset) -> bool {
     match (&dataset.reference, dataset.instance.element().float()) {
-        (Reference::Rounded { magnitude, .. }, Some(float)) => {
-            magnitude.last().is_some_and(|&magnitude| !is_below_overflow(magnitude, float.largest))
+        // The numbers of a recurrence are drawn, and far from it.
+        (Reference::Rounded { magnitude, .. }, Some(float)) if dataset.addends.is_empty() => {
+            magnitude.iter().any(|&magnitude| !is_below_overflow(magnitude, float.largest))
         }
         _ => false,
     }
@@ -150,6 +162,9 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
+    /// That of no numbers.
+    const ZERO: Self = Self { high: 0.0, low: 0.0, bound: 0.0 };
+
     fn is_near(&self, value: f64) -> bool {
         ((value - self.high) - self.low).abs() <= self.bound
     }
@@ -182,6 +197,10 @@ struct WideSum {
 
 impl WideSum {
     const SCALE: f64 = 1.0 / (1_u128 << 64) as f64;
+
+    fn add_all(&mut self, values: impl IntoIterator<Item = f64>) {
+        values.into_iter().for_each(|value| self.add(value));
+    }
 
     fn add(&mut self, value: f64) {
         if !value.is_finite() {
@@ -254,9 +273,16 @@ impl WideSum {
     }
 }
 
-/// 2·u·depth: what Σ|x| is multiplied with to bound the error of a float sum.
+/// 2·u·depth: what Σ|x| is multiplied with to bound the error of a float sum, of a flat scan.
 pub fn error_factor(request: &ScanRequest) -> f64 {
-    2.0 * float(request.instance()).unit_roundoff * rounding_depth(request)
+    error_factor_of(request, request.instance())
+}
+
+/// The same of any scan whose results are compared as those of `instance`. In a recurrence the factors are powers of two,
+/// with which products are exact in every order: what is rounded is its additions, one a combination of states as in a sum,
+/// so that Σ|x| is the recurrence of |a| and |b|.
+fn error_factor_of(request: &ScanRequest, instance: Instance) -> f64 {
+    2.0 * float(instance).unit_roundoff * rounding_depth(request)
 }
 
 /// The element type of a rounded sum.
@@ -308,7 +334,8 @@ impl Verification {
             Verdict::Right => {}
             Verdict::Wrong => {
                 self.mismatches += 1;
-                if self.first_mismatch.is_none() {
+                // In reverse the later ones are found first.
+                if self.first_mismatch.is_none_or(|first| first > index as u64) {
                     self.first_mismatch = Some(index as u64);
                     let (expected, actual) = texts();
                     (self.expected, self.actual) = (Some(expected), Some(actual));
@@ -316,7 +343,8 @@ impl Verification {
             }
             Verdict::Undecidable => {
                 self.undecidable += 1;
-                self.first_undecidable.get_or_insert(index as u64);
+                let first = self.first_undecidable.unwrap_or(u64::MAX).min(index as u64);
+                self.first_undecidable = Some(first);
             }
         }
     }
@@ -339,30 +367,33 @@ impl Verification {
 struct CompareExactly<'a> {
     prefixes: &'a [u8],
     output: &'a [u8],
-    shift: usize,
+    order: Order<'a>,
+    lag: u64,
     verification: &'a mut Verification,
 }
 
 impl InstanceVisitor for CompareExactly<'_> {
     type Output = ();
     fn visit<M: Monoid>(self) {
+        let Self { prefixes, output, order, lag, verification } = self;
         let bytes = size_of::<M::Value>();
-        let shifted_bytes = self.shift * bytes;
-        let common = self.output.len().min(self.prefixes.len());
-        let head = shifted_bytes.min(common);
         let identity = M::IDENTITY;
-        let expected_head = &bytemuck::bytes_of(&identity)[..head];
-        let expected_tail = &self.prefixes[..common - head];
-        // The usual case at the speed of memory.
-        if self.output[..head] == *expected_head && self.output[head..common] == *expected_tail {
-            return;
+        if order.is_flat() || lag == 0 {
+            // The usual case at the speed of memory.
+            let common = output.len().min(prefixes.len());
+            let head = (lag as usize * bytes).min(common);
+            let is_right = output[..head] == bytemuck::bytes_of(&identity)[..head];
+            if is_right && output[head..common] == prefixes[..common - head] {
+                return;
+            }
         }
-        let expected = expected_head.chunks_exact(bytes).chain(expected_tail.chunks_exact(bytes));
-        for (index, (expected, found)) in expected.zip(self.output.chunks_exact(bytes)).enumerate() {
-            let read = |bytes| bytemuck::pod_read_unaligned::<M::Value>(bytes);
-            let (expected, found) = (read(expected), read(found));
+        let read = |bytes| bytemuck::pod_read_unaligned::<M::Value>(bytes);
+        for (place, found) in output.chunks_exact(bytes).take(order.elements()).enumerate() {
+            let expected =
+                order.source(lag, place).map_or(identity, |at| read(&prefixes[at * bytes..(at + 1) * bytes]));
+            let found = read(found);
             let verdict = if M::same(&expected, &found) { Verdict::Right } else { Verdict::Wrong };
-            self.verification.count(index, verdict, || (M::text(&expected), M::text(&found)));
+            verification.count(place, verdict, || (M::text(&expected), M::text(&found)));
         }
     }
 }

@@ -228,7 +228,8 @@ fn configuration(row: &Row) -> impl Ord + use<> {
 fn is_suggested(row: &Row) -> bool {
     // `auto` has one configuration a size.
     let StrategyChoice::Named(strategy) = row.strategy else { return true };
-    let suggested = ScanConfig::suggested(strategy, row.element.bytes(), row.n);
+    let tuned_bytes = row.workload().map(|workload| workload.problem().tuned_as().element().bytes());
+    let suggested = ScanConfig::suggested(strategy, tuned_bytes.unwrap_or(row.element.bytes()), row.n);
     row.vt.is_none_or(|vt| vt == suggested.vt)
         && row.block_threads.is_none_or(|threads| threads == suggested.block_threads)
         && row.pattern.is_none_or(|pattern| pattern == suggested.pattern)
@@ -361,13 +362,13 @@ fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<Drawing, Refusal
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::record::tests::{header, outcome, request};
+    use crate::lab::record::tests::{header, outcome, request, row_of};
     use crate::strategy::Strategy;
 
     fn record(kind: &str, rows: impl IntoIterator<Item = (Strategy, u64, u32)>) -> Record {
         let mut record = Record::from(header(kind));
         for (strategy, n, vt) in rows {
-            record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, kind == "cuda")));
+            record.rows.push(row_of(&request(strategy, n, vt), &outcome(n, kind == "cuda")));
         }
         record
     }
@@ -398,7 +399,7 @@ mod tests {
         let mut record = record("cuda", lookback.into_iter().chain([(Strategy::Lookback, 1 << 20, 16)]));
         let without = plots(&record).unwrap();
         for (strategy, n, vt) in [(Strategy::SingleBlock, 1 << 10, 4), (Strategy::OneWave, 1 << 20, 32)] {
-            record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, true)).chosen_by_auto());
+            record.rows.push(row_of(&request(strategy, n, vt), &outcome(n, true)).chosen_by_auto());
         }
         let with = plots(&record).unwrap();
         assert_eq!(with.len(), without.len());
