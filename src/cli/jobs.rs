@@ -96,7 +96,8 @@ impl Jobs {
         file: Option<(ElementType, u64)>,
         tuning: &Tuning,
     ) -> Result<Self, CliError> {
-        let mut jobs = Builder { arguments, scale, choice: Choices::new(arguments, tuning), jobs: Self::default() };
+        let choice = Choices::new(arguments, tuning);
+        let mut jobs = Builder { arguments, scale, choice, jobs: Self::default(), refused: Vec::new() };
         for Asked { workload, n } in jobs.workloads(file) {
             jobs.add_workload(workload, n)?;
         }
@@ -115,6 +116,7 @@ impl Jobs {
                 );
             }
         }
+        jobs.skip_refused();
         let jobs = jobs.jobs;
         if jobs.requests.is_empty() {
             return Err(nothing_ran(&jobs.skipped));
@@ -161,6 +163,16 @@ struct Builder<'a> {
     scale: &'a Scale,
     choice: Choices<'a>,
     jobs: Jobs,
+    /// Strategies that do not scan a problem.
+    refused: Vec<Refused>,
+}
+
+/// A strategy that does not scan a problem, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refused {
+    workload: Workload,
+    strategy: Strategy,
+    error: ConfigError,
 }
 
 /// A workload that was asked for, with its elements where the lists of sizes do not say them.
@@ -368,7 +380,7 @@ impl Builder<'_> {
                 };
                 let refusal = configs.first().and_then(|&config| Plan::new(&request_of(config)).err());
                 if let Some(error) = refusal.filter(ConfigError::is_of_problem) {
-                    self.skip(format!("{strategy} of {workload}"), error.to_string());
+                    self.refuse(workload, strategy, error);
                     continue;
                 }
                 if let Some((limit, why)) = self.scale.limit(strategy).filter(|(limit, _)| n > *limit) {
@@ -392,6 +404,39 @@ impl Builder<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Notes that a strategy does not scan a problem.
+    fn refuse(&mut self, workload: Workload, strategy: Strategy, error: ConfigError) {
+        let refused = Refused { workload, strategy, error };
+        if !self.refused.contains(&refused) {
+            self.refused.push(refused);
+        }
+    }
+
+    /// Says which strategies do not scan a problem: those of one reason in one line.
+    fn skip_refused(&mut self) {
+        let mut refused = std::mem::take(&mut self.refused);
+        while let Some(first) = refused.first().cloned() {
+            let is_alike = |other: &Refused| {
+                let same_reason = std::mem::discriminant(&other.error) == std::mem::discriminant(&first.error);
+                other.workload == first.workload && same_reason
+            };
+            let alike: Vec<&str> =
+                refused.iter().filter(|other| is_alike(other)).map(|other| other.strategy.name()).collect();
+            let why = match (&first.error, alike.len()) {
+                (ConfigError::TakesNoArrays { .. }, 2..) => {
+                    "they scan one array of numbers, as a whole and from its first element to its last".to_owned()
+                }
+                (ConfigError::WorksInOutput { .. }, 2..) => {
+                    "they work in the output, so they scan one type of values".to_owned()
+                }
+                (error, _) => error.to_string(),
+            };
+            let what = format!("{} by {}", first.workload, alike.join(", "));
+            refused.retain(|other| !is_alike(other));
+            self.skip(what, why);
         }
     }
 

@@ -226,15 +226,14 @@ impl CpuDevice {
         if dataset.workload.defined().is_none() {
             return self.execute(request, &dataset.input, seed);
         }
-        // In place, the first of the user's own arrays is replaced; what tells segments stands before it.
-        let own = dataset.inputs().count() - if dataset.addends.is_empty() { 1 } else { 2 };
+        let own = dataset.own_place();
         let mut arrays: Vec<HostArray> = dataset
             .inputs()
             .zip(dataset.offsets(request.input_offset))
             .enumerate()
             .map(|(place, ((_, contents), offset))| {
                 let array = HostArray::copy_at(contents, offset);
-                if request.in_place && place == own { array.to_write() } else { array }
+                if request.in_place && place == own { array.made_writable() } else { array }
             })
             .collect();
         let output = if request.in_place {
@@ -357,11 +356,11 @@ impl HostArray {
 
     /// A copy of `contents`, to be written, too.
     pub(crate) fn input_output(contents: &[u8]) -> Self {
-        Self::input(contents).to_write()
+        Self::input(contents).made_writable()
     }
 
     /// The same, to be written, too.
-    fn to_write(self) -> Self {
+    fn made_writable(self) -> Self {
         Self { before: None, ..self }
     }
 

@@ -216,6 +216,11 @@ impl Dataset {
         self.workload.inputs().zip(arrays.map(|(array, _)| array))
     }
 
+    /// Which of [`Self::inputs`] is the user's first, which a scan in place replaces: what tells segments stands before it.
+    pub(crate) fn own_place(&self) -> usize {
+        usize::from(self.workload.telling() != Telling::Nothing)
+    }
+
     /// The run over arrays that lie at these addresses, in the order of [`Self::inputs`]; none where the kernels are given one
     /// array of numbers.
     pub(crate) fn call(&self, inputs: &[u64], output: u64) -> Option<Call> {
@@ -444,7 +449,7 @@ fn runs(are_keys: bool, n: usize, run: u64, seed: u64) -> Vec<u8> {
     let (mut place, mut key) = (0, 0_u32);
     while place < n {
         let drawn = random.next_u64();
-        let length = 1 + (u128::from(random.next_u64()) * u128::from(2 * run - 1) >> 64) as u64;
+        let length = 1 + ((u128::from(random.next_u64()) * u128::from(2 * run - 1)) >> 64) as u64;
         let end = usize::try_from(length).ok().and_then(|length| place.checked_add(length)).map_or(n, |end| end.min(n));
         if are_keys {
             // One of four, and another one than before.
