@@ -406,7 +406,7 @@ mod tests {
         let command = CompareArguments::augment_args(clap::Command::new("compare"));
         for argument in command.get_arguments().filter(|argument| argument.get_id() != "sweep") {
             let option = argument.get_long().expect("all are long");
-            let kinds = ["", "=all", "=1", "=32", "=random", "=json", "=cuda"].map(|value| {
+            let kinds = ["", "=all", "=1", "=32", "=4x4", "=random", "=json", "=cuda"].map(|value| {
                 let words = ["compare", "--sweep=targets", &format!("--{option}{value}")];
                 command.clone().try_get_matches_from(words).err().map(|error| error.kind())
             });

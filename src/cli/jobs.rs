@@ -586,6 +586,52 @@ mod tests {
     }
 
     #[test]
+    fn problems_are_a_list_beside_the_others() {
+        let jobs =
+            jobs(&["--problem", "flat,rows,by-key", "--types", "f32", "--sizes", "1024", "--run-length", "3,61"]);
+        let jobs = jobs.unwrap();
+        let mut names: Vec<String> = jobs.requests.iter().map(|job| job.workload.to_string()).collect();
+        names.dedup();
+        let runs = [3, 61].map(|run| format!("f32 sum, by key in runs of {run}"));
+        assert_eq!(names, ["f32 sum", "f32 sum, rows of 256", &runs[0], &runs[1]]);
+        for job in &jobs.requests {
+            assert_eq!(job.request.problem, job.workload.problem());
+        }
+        // A line for all strategies of one reason.
+        let of_rows = jobs.skipped.iter().filter(|skipped| skipped.what.starts_with("f32 sum, rows of 256 by "));
+        assert_eq!(of_rows.map(|skipped| skipped.what.contains("naive, hillis-steele")).collect::<Vec<_>>(), [true]);
+    }
+
+    #[test]
+    fn a_shape_is_the_size_of_every_problem() {
+        let words = ["--problem", "flat,rows,recurrence", "--shape", "4x300,300x4", "--strategies", "lookback"];
+        let jobs = jobs(&words).unwrap();
+        assert!(jobs.requests.iter().all(|job| job.request.n == 1200));
+        let columns: Vec<_> = jobs.requests.iter().map(|job| job.workload.columns()).collect();
+        assert_eq!(columns, [None, Some(300), Some(4), Some(300), Some(4)]);
+    }
+
+    #[test]
+    fn what_is_loaded_may_be_of_another_type() {
+        let words = ["--types", "u32,f32", "--input-types", "u8,f16", "--sizes", "100", "--strategies", "lookback"];
+        let jobs = jobs(&words).unwrap();
+        let names: Vec<String> = jobs.requests.iter().map(|job| job.workload.to_string()).collect();
+        assert_eq!(names, ["u32 sum of u8", "f32 sum of u8", "f32 sum of f16"]);
+        assert!(jobs.skipped.iter().any(|skipped| skipped.what == "u32 sum of f16"), "{:?}", jobs.skipped);
+    }
+
+    #[test]
+    fn rows_that_do_not_fill_the_array_and_files_of_one_array_are_said() {
+        let skipped = jobs(&["--problem", "flat,rows", "--sizes", "1000"]).unwrap().skipped;
+        assert!(skipped.iter().any(|skipped| skipped.why.contains("no whole rows of 256")), "{skipped:?}");
+        let arguments = Wrapper::try_parse_from(["compare", "--problem", "reverse,by-key,rows", "--shape", "2x50"]);
+        let file = Some((ElementType::F32, 100));
+        let jobs = Jobs::new(&arguments.unwrap().compare, &Scale::CPU, file, &Tuning::default()).unwrap();
+        assert!(jobs.requests.iter().all(|job| job.request.n == 100 && job.workload.element() == ElementType::F32));
+        assert!(jobs.skipped.iter().any(|skipped| skipped.what == "by-key"), "{:?}", jobs.skipped);
+    }
+
+    #[test]
     fn what_is_too_slow_is_said_once() {
         let jobs = jobs(&["--sizes", "2^14,2^15,2^16", "--strategies", "naive"]).unwrap();
         assert_eq!(jobs.requests.len(), 1);

@@ -698,4 +698,63 @@ mod tests {
             .count();
         assert!(shown > 800, "{shown} of 1000");
     }
+
+    #[test]
+    fn runs_are_as_long_as_asked_and_keys_come_back() {
+        let of = |kind| Workload::new(kind, Operator::Sum, ElementType::U32, ElementType::U32, Some(61)).unwrap();
+        for kind in [ProblemKind::ByKey, ProblemKind::HeadFlags] {
+            let dataset = Dataset::random(of(kind), 61_000, 3);
+            let order = dataset.order();
+            let begins = order.places().filter(|&place| order.begins(place)).count();
+            assert!((900..1100).contains(&begins), "{kind}: {begins}");
+            assert_ne!(dataset.telling, Dataset::random(of(kind), 61_000, 4).telling, "{kind}");
+        }
+        let keys = Dataset::random(of(ProblemKind::ByKey), 1000, 3).telling;
+        let distinct: std::collections::BTreeSet<&[u8]> = keys.chunks(4).collect();
+        assert_eq!(distinct.len(), 4);
+    }
+
+    #[test]
+    fn bits_keep_changing_within_a_run() {
+        for operator in [Operator::And, Operator::Or] {
+            let workload =
+                Workload::new(ProblemKind::Rows, operator, ElementType::U32, ElementType::U32, Some(64)).unwrap();
+            let dataset = Dataset::random(workload, 64 * 100, 1);
+            let Reference::Exact(prefixes) = &dataset.reference else { panic!("bits are exact") };
+            for row in prefixes.chunks_exact(4 * 64) {
+                let distinct: std::collections::BTreeSet<&[u8]> = row.chunks_exact(4).collect();
+                assert!(distinct.len() > 10, "{operator}: {}", distinct.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_one_array_and_whole_rows() {
+        let of =
+            |kind, segment| Workload::new(kind, Operator::Sum, ElementType::U32, ElementType::U32, segment).unwrap();
+        let from = |workload: Workload| Dataset::from_bytes(workload, vec![1; 24], String::new());
+        assert!(from(of(ProblemKind::ReverseRows, Some(3))).is_ok());
+        assert!(matches!(from(of(ProblemKind::Rows, Some(4))), Err(NoScan::Misfit(_))));
+        for (kind, segment) in
+            [(ProblemKind::ByKey, Some(2)), (ProblemKind::HeadFlags, Some(2)), (ProblemKind::Recurrence, None)]
+        {
+            assert!(matches!(from(of(kind, segment)), Err(NoScan::SeveralArrays(_))), "{kind}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_converted_before_they_are_scanned() {
+        let of = |input, element| Workload::new(ProblemKind::Flat, Operator::Sum, input, element, None).unwrap();
+        let sums = |workload, input: &[u8]| Dataset::from_bytes(workload, input.to_vec(), String::new()).unwrap();
+        let wide = sums(of(ElementType::I8, ElementType::I32), &[0xff, 0x80, 5]);
+        let expected: Vec<u8> = [-1_i32, -129, -124].into_iter().flat_map(i32::to_le_bytes).collect();
+        assert_eq!(wide.expected_output(Mode::Inclusive), Some(expected));
+        let narrow = sums(of(ElementType::U8, ElementType::U16), &[255; 300]);
+        assert_eq!(
+            narrow.expected_exactly(Mode::Inclusive, 299),
+            Some((300_u32 * 255 % 65536).to_le_bytes()[..2].to_vec())
+        );
+        let float = sums(of(ElementType::U8, ElementType::F32), &[255; 300]);
+        assert!(matches!(float.reference, Reference::Rounded { high, .. } if high[299] == 76500.0));
+    }
 }

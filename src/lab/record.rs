@@ -949,11 +949,62 @@ pub(crate) mod tests {
         record.rows.push(record.rows[0].clone().chosen_by_auto());
         let with = csv(&record);
         let lines: Vec<&str> = with.lines().collect();
-        assert!(lines[0].ends_with(",failure,chosen_strategy"), "{with}");
+        assert!(lines[0].ends_with(",segment_elements,chosen_strategy"), "{with}");
         assert!(lines[1].starts_with("lookback,") && lines[1].ends_with(','), "{with}");
         assert!(lines[3].starts_with("auto,") && lines[3].ends_with(",lookback"), "{with}");
         for (line, old) in lines.iter().zip(without.lines()).skip(1) {
             assert_eq!(*line, format!("{old},"));
+        }
+    }
+
+    #[test]
+    fn rows_of_older_records_are_flat_scans() {
+        let row = row_of(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
+        let mut old = serde_json::to_value(&row).unwrap();
+        for name in ["problem", "input_element", "segment_elements"] {
+            assert!(old.as_object_mut().unwrap().remove(name).is_some(), "{name}");
+        }
+        assert_eq!(serde_json::from_value::<Row>(old).unwrap(), row);
+    }
+
+    #[test]
+    fn problems_are_told_apart_named_and_have_no_parts_of_others() {
+        let of = |kind, input, segment| {
+            let workload = Workload::new(kind, Operator::Sum, input, ElementType::U32, segment).unwrap();
+            let request = ScanRequest { problem: workload.problem(), ..request(Strategy::Lookback, 1024, 32) };
+            Row::of_outcome(workload, &request, &outcome(1024, true))
+        };
+        let u32s = ElementType::U32;
+        let rows = [
+            of(ProblemKind::Flat, u32s, None),
+            of(ProblemKind::Flat, ElementType::U8, None),
+            of(ProblemKind::Rows, u32s, Some(512)),
+            of(ProblemKind::Rows, u32s, Some(256)),
+            of(ProblemKind::ByKey, u32s, Some(61)),
+            of(ProblemKind::Recurrence, u32s, None),
+        ];
+        for (index, row) in rows.iter().enumerate() {
+            assert_eq!(row.contradiction(), None, "{}", row.scan());
+            for other in &rows[..index] {
+                assert!(row.configuration() != other.configuration() && row.scan() != other.scan(), "{}", row.scan());
+            }
+        }
+        // Each array once: keys, values, results of 4 bytes.
+        assert_eq!(rows[4].gigabytes_per_second, rows[0].gigabytes_per_second.map(|rate| rounded(1.5 * rate, 3)));
+        assert_eq!(rows[5].scan(), "u32 recurrence, inclusive");
+        let impossible: [fn(&mut Row); 6] = [
+            |row| row.segment_elements = None,
+            |row| row.segment_elements = Some(500),
+            |row| row.operator = None,
+            |row| row.problem = ProblemKind::Flat,
+            |row| row.problem = ProblemKind::Recurrence,
+            |row| row.input_element = Some(ElementType::F32),
+        ];
+        for (index, spoil) in impossible.into_iter().enumerate() {
+            let mut row = rows[2].clone();
+            spoil(&mut row);
+            assert!(row.contradiction().is_some(), "{index}");
+            assert!(!row.scan().is_empty());
         }
     }
 

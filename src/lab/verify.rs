@@ -402,6 +402,7 @@ impl InstanceVisitor for CompareExactly<'_> {
 mod tests {
     use super::*;
     use crate::element::{ElementType, Operator};
+    use crate::lab::workload::{ProblemKind, Workload};
     use crate::strategy::{Mode, ScanConfig, Strategy};
     use proptest::prelude::*;
 
@@ -604,5 +605,131 @@ mod tests {
         assert_eq!(complaint(own(Operator::Bicyclic), &pair), format!("{start}q^0 p^0, got q^3 p^5"));
         let map = bytemuck::bytes_of(&[3_u64, 5]).to_vec();
         assert_eq!(complaint(own(Operator::Affine), &map), format!("{start}1·x + 0, got 3·x + 5"));
+    }
+
+    /// Every problem with sums of integers and of floats; recurrences likewise.
+    fn workloads(segment: u64) -> Vec<Workload> {
+        let kinds = ProblemKind::ALL.iter().flat_map(|&kind| {
+            let has_segments = kind.needs_shape() || kind.has_runs();
+            [ElementType::U16, ElementType::I64, ElementType::F32, ElementType::F64].map(|element| {
+                Workload::new(kind, Operator::Sum, element, element, has_segments.then_some(segment)).unwrap()
+            })
+        });
+        kinds.collect()
+    }
+
+    /// The output by the problem's definition, in the precision of f64 or in 64 bits: `segment_of` says to which segment an
+    /// element belongs.
+    fn by_definition(dataset: &Dataset, mode: Mode, segment_of: &[u64]) -> Vec<u8> {
+        let element = dataset.workload.element();
+        let bytes = element.bytes();
+        let n = dataset.n as usize;
+        let mut output = vec![0; n * bytes];
+        let mut before: Option<(u64, f64, u64)> = None;
+        for step in 0..n {
+            let place = if dataset.workload.is_reversed() { n - 1 - step } else { step };
+            let of = |array: &[u8]| -> (f64, u64) {
+                let chunk = &array[place * bytes..(place + 1) * bytes];
+                let mut word = [0; 8];
+                word[..bytes].copy_from_slice(chunk);
+                (element.float().map_or(0.0, |float| (float.read)(chunk)), u64::from_le_bytes(word))
+            };
+            let (_, float, whole) = before.filter(|(segment, ..)| *segment == segment_of[place]).unwrap_or_default();
+            let after = match dataset.workload.operator() {
+                Some(_) => (float + of(&dataset.input).0, whole.wrapping_add(of(&dataset.input).1)),
+                None => {
+                    let (a, b) = (of(&dataset.input), of(&dataset.addends));
+                    (a.0 * float + b.0, a.1.wrapping_mul(whole).wrapping_add(b.1))
+                }
+            };
+            before = Some((segment_of[place], after.0, after.1));
+            let stored = if mode == Mode::Inclusive { after } else { (float, whole) };
+            let made = &mut output[place * bytes..(place + 1) * bytes];
+            match element.float() {
+                Some(float) => (float.write)(stored.0, made),
+                None => made.copy_from_slice(&stored.1.to_le_bytes()[..bytes]),
+            }
+        }
+        output
+    }
+
+    /// To which segment each element belongs, counted from the front.
+    fn segments(dataset: &Dataset) -> Vec<u64> {
+        let is_begin = |place: usize| match (dataset.workload.kind(), dataset.workload.columns()) {
+            (_, Some(columns)) => place as u64 % columns == 0,
+            (ProblemKind::ByKey, _) => {
+                dataset.telling[4 * place..4 * place + 4] != dataset.telling[4 * place - 4..4 * place]
+            }
+            (ProblemKind::HeadFlags, _) => dataset.telling[place] != 0,
+            _ => false,
+        };
+        let mut segment = 0;
+        let step = |place: usize| {
+            segment += u64::from(place > 0 && is_begin(place));
+            segment
+        };
+        (0..dataset.n as usize).map(step).collect()
+    }
+
+    fn request_of(workload: Workload, mode: Mode, n: u64) -> ScanRequest {
+        let request = request(sum_of(ElementType::U32), mode, n);
+        ScanRequest { problem: workload.problem(), ..request }
+    }
+
+    #[test]
+    fn every_problem_is_right_by_its_definition() {
+        for workload in workloads(61) {
+            for mode in [Mode::Inclusive, Mode::Exclusive] {
+                for n in [0, 1, 61, 61 * 40] {
+                    let dataset = Dataset::random(workload, n, 7);
+                    let output = by_definition(&dataset, mode, &segments(&dataset));
+                    let verdict = verify(&request_of(workload, mode, n), &dataset, &output);
+                    assert!(verdict.passed(), "{workload} {mode} {n}: {verdict:?}");
+                    assert!(dataset.expected_output(mode).is_none_or(|expected| expected == output), "{workload}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_corrupted_element_of_any_problem_is_found(seed: u64, at in 0_usize..610, exclusive: bool) {
+            let mode = if exclusive { Mode::Exclusive } else { Mode::Inclusive };
+            for workload in workloads(61) {
+                let dataset = Dataset::random(workload, 610, seed);
+                let mut output = by_definition(&dataset, mode, &segments(&dataset));
+                let bytes = workload.element().bytes();
+                output[at * bytes + bytes - 1] ^= 0x41;
+                let verdict = verify(&request_of(workload, mode, 610), &dataset, &output);
+                let found = (verdict.mismatches, verdict.first_mismatch);
+                prop_assert_eq!(found, (1, Some(at as u64)), "{}: {:?}", workload, verdict);
+            }
+        }
+
+        /// One segment goes on where it should end, or ends where it should go on.
+        #[test]
+        fn a_wrong_begin_of_a_segment_is_found(seed: u64, at in 1_usize..610, exclusive: bool, is_lost: bool) {
+            let mode = if exclusive { Mode::Exclusive } else { Mode::Inclusive };
+            for workload in workloads(61) {
+                let dataset = Dataset::random(workload, 610, seed);
+                let right = segments(&dataset);
+                let mut wrong = right.clone();
+                let begin = (1..610).cycle().skip(at).take(610).find(|&place| place > 0 && right[place] != right[place - 1]);
+                match (is_lost, begin) {
+                    (true, None) => continue,
+                    // Two segments are one.
+                    (true, Some(begin)) => wrong[begin..].iter_mut().for_each(|segment| *segment -= 1),
+                    // One is two.
+                    (false, _) => wrong[at..].iter_mut().for_each(|segment| *segment += 1000),
+                }
+                let changes = |segments: &[u64]| segments.windows(2).map(|pair| pair[0] != pair[1]).collect::<Vec<_>>();
+                if changes(&wrong) == changes(&right) {
+                    continue;
+                }
+                let output = by_definition(&dataset, mode, &wrong);
+                let verdict = verify(&request_of(workload, mode, 610), &dataset, &output);
+                prop_assert!(verdict.mismatches > 0, "{} {}", workload, mode);
+            }
+        }
     }
 }
