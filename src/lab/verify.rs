@@ -656,7 +656,7 @@ mod tests {
     /// To which segment each element belongs, counted from the front.
     fn segments(dataset: &Dataset) -> Vec<u64> {
         let is_begin = |place: usize| match (dataset.workload.kind(), dataset.workload.columns()) {
-            (_, Some(columns)) => place as u64 % columns == 0,
+            (_, Some(columns)) => (place as u64).is_multiple_of(columns),
             (ProblemKind::ByKey, _) => {
                 dataset.telling[4 * place..4 * place + 4] != dataset.telling[4 * place - 4..4 * place]
             }

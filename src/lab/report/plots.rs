@@ -94,7 +94,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         axis: MOVES,
         unit: "moves per element",
         title: "Element-moves by size",
-        caption: "Reads and writes of the array's elements, counted by the CPU device: 2 is the least, one read and one write.",
+        caption: "Reads and writes of the arrays' elements, counted by the CPU device: one of each array is the least, which are 2 of a flat scan.",
         logarithmic: false,
         against_vt: false,
         left_out: &[Strategy::Naive],
