@@ -145,6 +145,59 @@ fn output_leaves_data_plots_and_page_and_report_renders_them_again() {
 }
 
 #[test]
+fn problems_are_run_recorded_resumed_and_drawn_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("problems");
+    let folder = folder.to_str().unwrap();
+    let words = |problems: &'static str, last: &'static str| {
+        let words = ["--strategies", "lookback,naive", "--types", "f32", "--problem", problems, "--sizes", "256,1024"];
+        [&words[..], &["--modes", "inclusive,exclusive", "--quiet", "--output", folder, last]].concat()
+    };
+    let words = |problems, last| words(problems, last).into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>();
+    let first = compare(&words("flat,rows", ""));
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    assert!(stdout(&first).contains("\nf32 sum, rows of 256, exclusive\n"), "{}", stdout(&first));
+    assert!(stdout(&first).contains("12 results, each verified in every element: all right"), "{}", stdout(&first));
+    assert_eq!(json(Path::new(folder))["rows"].as_array().unwrap().len(), 12);
+    // What is there is not run again, and a problem more is.
+    let second = compare(&words("flat,rows,recurrence", "--resume"));
+    assert_eq!(second.status.code(), Some(0), "{}", stderr(&second));
+    let record = json(Path::new(folder));
+    let rows = record["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 16);
+    assert_eq!(stdout(&second).matches("  ok\n").count(), 4, "{}", stdout(&second));
+    let recurrence = &rows[15];
+    assert_eq!((&recurrence["problem"], &recurrence["operator"]), (&"recurrence".into(), &serde_json::Value::Null));
+    let csv = fs::read_to_string(Path::new(folder).join("data.csv")).unwrap();
+    let names: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    assert_eq!(names[names.len() - 3..], ["problem", "input_element", "segment_elements"]);
+    assert_eq!(csv.lines().filter(|line| line.ends_with(",rows,,256")).count(), 4, "{csv}");
+    // A curve is of one problem.
+    for name in ["moves-by-size-f32-sum-inclusive.svg", "moves-by-size-f32-sum-rows-of-256-inclusive.svg"] {
+        let plot = fs::read_to_string(Path::new(folder).join(name)).unwrap();
+        assert_eq!(plot.matches("data-series=\"lookback\"").count(), 1, "{name}");
+    }
+    let page = fs::read_to_string(Path::new(folder).join("index.html")).unwrap();
+    assert!(page.contains("f32 recurrence, exclusive") && page.contains("f32 sum, rows of 256 by naive"));
+}
+
+#[test]
+fn shapes_and_runs_without_a_problem_that_has_them_are_refused() {
+    let one = ["--strategies", "lookback", "--sizes", "100"];
+    let refused = |words: &[&str], says: &str| assert_refused(&compare(&[words, &one[..2]].concat()), 2, says);
+    refused(&["--shape", "4x4"], "none of the problems scans rows");
+    refused(&["--problem", "rows", "--shape", "4y4"], "ROWSxCOLUMNS");
+    refused(&["--problem", "rows", "--run-length", "4"], "none of the problems has runs");
+    refused(&["--problem", "by-key", "--run-length", "0"], "at least 1 element");
+    refused(&["--problem", "recurrence", "--operators", "max"], "multiplies and adds");
+    refused(&["--problem", "sideways"], "reverse-recurrence");
+    refused(&["--problem", "rows", "--sizes", "1000"], "no whole rows of 256");
+    refused(&["--problem", "rows", "--shape", "2x2", "--sizes", "4"], "cannot be used with");
+    let naive = ["--problem", "reverse", "--strategies", "naive"];
+    assert_refused(&compare(&naive), 2, "the strategy 'naive' scans one array of numbers, not u32 sum, reversed");
+}
+
+#[test]
 fn machine_formats_are_alone_on_stdout() {
     let words = ["--sizes", "100", "--strategies", "lookback,naive"];
     let record = compared(&words);

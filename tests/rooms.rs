@@ -21,8 +21,14 @@ const ROOMS: &[&[&str]] = &[
 
 /// Rooms inside the laboratory, likewise, but those of one line may know each other. What is not named here has no
 /// place: only circles are looked for.
-const ROOMS_OF_LAB: &[&[&str]] =
-    &[&["dataset", "device", "verify"], &["record"], &["measure"], &["axiomatic"], &["stress"], &["report"]];
+const ROOMS_OF_LAB: &[&[&str]] = &[
+    &["dataset", "device", "order", "verify", "workload"],
+    &["record"],
+    &["measure"],
+    &["axiomatic"],
+    &["stress"],
+    &["report"],
+];
 
 /// Files of the CPU executor that are one state machine: a coroutine's callbacks come back to the scheduler that runs it.
 const STATE_MACHINE: &str = "cpu::";

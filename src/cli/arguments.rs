@@ -3,8 +3,9 @@
 use super::error::CliError;
 use crate::abi;
 use crate::element::{ElementType, Operator};
+use crate::lab::workload::{ProblemKind, Shape};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
-use crate::text::ArraySize;
+use crate::text::{ArraySize, parse_count};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -71,12 +72,28 @@ pub struct CompareArguments {
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto, hide_possible_values = true,
         value_name = "auto|cpu|cuda", help_heading = "What to run")]
     pub device: DeviceChoice,
+    /// What is scanned: flat, reverse, rows, by-key, …, or all [default: flat]
+    #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
+    pub problem: Option<Names<ProblemKind>>,
+    /// Rows and columns, as 4096x16384, of problems that take rows
+    /// [default: rows of 256; recurrences are one sequence]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["sizes", "sweep"],
+        help_heading = "What to run")]
+    pub shape: Option<Vec<Shape>>,
+    /// Elements of a run of equal keys, or from flag to flag, on average [default: 64]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_run,
+        conflicts_with = "sweep", help_heading = "What to run")]
+    pub run_length: Option<Vec<u64>>,
     /// Strategies, auto among them, or all [default: all]
     #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub strategies: Option<Names<StrategyChoice>>,
     /// Element types, or all [default: u32, or the type of an operator with its own]
     #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub types: Option<Names<ElementType>>,
+    /// Element types that are loaded, where those of --types are stored [default:
+    /// the same]
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["input", "sweep"], help_heading = "What to run")]
+    pub input_types: Option<Names<ElementType>>,
     /// Operators, or all [default: sum, or the operator of a type with its own]
     #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub operators: Option<Names<Operator>>,
@@ -195,6 +212,11 @@ pub struct CompareArguments {
 }
 
 impl CompareArguments {
+    /// The problems, where the user says nothing the flat scan alone.
+    pub(super) fn problems(&self) -> &[ProblemKind] {
+        self.problem.as_ref().map_or(&[ProblemKind::Flat], |names| &names.choices)
+    }
+
     /// The seed, where the user says nothing the same always.
     pub(super) fn seed(&self) -> u64 {
         self.seed.unwrap_or(42)
@@ -233,7 +255,17 @@ impl CompareArguments {
         let inside = "none of the strategies has a choice inside its blocks (auto takes what its tuning table says)";
         let of_passes = "none of the strategies has tile descriptors to choose (auto takes what its tuning table says)";
         let fair = self.schedule == Some(ScheduleChoice::Fair);
+        let problems = self.problems();
+        let any = |has: fn(ProblemKind) -> bool| problems.iter().any(|&problem| has(problem));
+        let no_rows = "none of the problems scans rows; choose one such as --problem rows";
+        let no_runs = "none of the problems has runs; choose one such as --problem by-key";
+        let no_operator = "a recurrence multiplies and adds";
+        let one_type = "a recurrence loads and stores one type";
         refuse_idle([
+            ("--shape", self.shape.is_some(), any(ProblemKind::takes_shape), no_rows),
+            ("--run-length", self.run_length.is_some(), any(ProblemKind::has_runs), no_runs),
+            ("--operators", self.operators.is_some(), any(ProblemKind::has_operator), no_operator),
+            ("--input-types", self.input_types.is_some(), any(ProblemKind::has_operator), one_type),
             ("--preemption", self.preemption.is_some(), !fair, "with --schedule fair no warp is interrupted"),
             ("--tuning", self.tuning.is_some(), chosen.contains(&StrategyChoice::Auto), "only auto goes by a table"),
             ("--vts", self.vts.is_some(), some(Strategy::has_tiles), of_tiles),
@@ -300,7 +332,7 @@ macro_rules! choices {
 impl Choice for ElementType {
     const EVERY: &'static [Self] = Self::SCANNED;
 }
-choices!(StrategyChoice, Operator, Mode, Pattern, Composition, Descriptor, TileOrder);
+choices!(ProblemKind, StrategyChoice, Operator, Mode, Pattern, Composition, Descriptor, TileOrder);
 
 impl<T: Choice + FromStr> FromStr for Names<T> {
     type Err = T::Err;
@@ -325,6 +357,14 @@ fn parse_probability(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|probability| (0.0..=1.0).contains(probability))
         .ok_or_else(|| "a probability is a number from 0 to 1".to_owned())
+}
+
+fn parse_run(text: &str) -> Result<u64, String> {
+    match parse_count(text) {
+        Ok(0) => Err("a run has at least 1 element".to_owned()),
+        Ok(elements) => Ok(elements),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn parse_vt(text: &str) -> Result<u32, String> {
@@ -366,7 +406,7 @@ mod tests {
         let command = CompareArguments::augment_args(clap::Command::new("compare"));
         for argument in command.get_arguments().filter(|argument| argument.get_id() != "sweep") {
             let option = argument.get_long().expect("all are long");
-            let kinds = ["", "=all", "=1", "=32", "=random", "=json", "=cuda"].map(|value| {
+            let kinds = ["", "=all", "=1", "=32", "=4x4", "=random", "=json", "=cuda"].map(|value| {
                 let words = ["compare", "--sweep=targets", &format!("--{option}{value}")];
                 command.clone().try_get_matches_from(words).err().map(|error| error.kind())
             });

@@ -16,6 +16,7 @@ use crate::lab::ranking::Ranking;
 use crate::lab::record::{FORMAT, Header, Record, Row, Verdict, to_csv};
 use crate::lab::recorder::{Recorder, Skipped, write_anew};
 use crate::lab::report;
+use crate::lab::workload::Workload;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Tuning, TuningTable};
 use crate::strategy::{Limit, Rounding, StrategyChoice};
@@ -64,7 +65,7 @@ pub fn compare(
     };
     let jobs = Jobs::new(arguments, &scale, file_size, &tuning)?;
     if let Some(path) = &arguments.save_output {
-        check_saved(path, jobs.only("--save-output")?.request.instance().element())?;
+        check_saved(path, jobs.only("--save-output")?.workload.element())?;
     }
     let header = Header {
         format: FORMAT,
@@ -101,20 +102,20 @@ pub fn compare(
     let mut is_loaded = false;
     let mut fatal = None;
     let mut device_is_lost = false;
-    for Job { choice, request } in &jobs.requests {
-        if recorder.has(*choice, request) {
+    for Job { choice, workload, request } in &jobs.requests {
+        if recorder.has(*choice, *workload, request) {
             console.advance(cost(request));
             continue;
         }
         console.show_progress(format!("{choice} {}", format_size(request.n)));
-        if input.replace((request.instance(), request.n)) != Some((request.instance(), request.n)) {
-            let dataset = dataset(request, file.as_ref(), arguments).map_err(Consequence::Impossible);
+        if input.replace((*workload, request.n)) != Some((*workload, request.n)) {
+            let dataset = dataset(*workload, request.n, file.as_ref(), arguments).map_err(Consequence::Impossible);
             let loaded = dataset.and_then(|dataset| device.load(&dataset).map_err(Consequence::of));
             is_loaded = loaded.is_ok();
             match loaded {
                 Ok(()) => {}
                 Err(Consequence::Impossible(why)) => {
-                    let what = format!("{} at n = {}", request.instance(), format_size(request.n));
+                    let what = format!("{workload} at n = {}", format_size(request.n));
                     recorder.skipped(Skipped { what, why })?;
                 }
                 Err(Consequence::Failure { error, .. } | Consequence::Absence(error)) => fatal = Some(error),
@@ -131,17 +132,19 @@ pub fn compare(
                     let seeds = settings.seed..settings.seed.saturating_add(SCHEDULES);
                     let distances = if is_drawn { device.lookback_distances(request, seeds) } else { Ok(Vec::new()) };
                     row = Some(match distances.map_err(Consequence::of) {
-                        Ok(distances) => Row::of_outcome(request, &outcome).with_schedules(&distances),
+                        Ok(distances) => Row::of_outcome(*workload, request, &outcome).with_schedules(&distances),
                         // The picture goes without what this machine cannot run.
-                        Err(Consequence::Impossible(_)) => Row::of_outcome(request, &outcome),
+                        Err(Consequence::Impossible(_)) => Row::of_outcome(*workload, request, &outcome),
                         Err(Consequence::Failure { error, .. } | Consequence::Absence(error)) => {
-                            Row::of_failure(request, error.to_string())
+                            Row::of_failure(*workload, request, error.to_string())
                         }
                     });
                 }
-                Err(Consequence::Impossible(why)) => recorder.skipped(Skipped { what: describe(request), why })?,
+                Err(Consequence::Impossible(why)) => {
+                    recorder.skipped(Skipped { what: describe(*workload, request), why })?
+                }
                 Err(Consequence::Failure { error, goes_on }) => {
-                    row = Some(Row::of_failure(request, error.to_string()));
+                    row = Some(Row::of_failure(*workload, request, error.to_string()));
                     device_is_lost = !goes_on;
                 }
                 Err(Consequence::Absence(error)) => fatal = Some(error),
@@ -225,13 +228,14 @@ fn check_saved(path: &Path, element: ElementType) -> Result<(), CliError> {
 }
 
 /// What a configuration scans, the elements of `--input` or drawn ones, or why it scans nothing.
-fn dataset(request: &ScanRequest, file: Option<&Array>, arguments: &CompareArguments) -> Result<Dataset, String> {
+fn dataset(workload: Workload, n: u64, file: Option<&Array>, arguments: &CompareArguments) -> Result<Dataset, String> {
     match file {
-        Some(array) => Dataset::from_bytes(request.instance(), array.bytes.clone(), source(arguments))
-            .map_err(|error| error.to_string()),
+        Some(array) => {
+            Dataset::from_bytes(workload, array.bytes.clone(), source(arguments)).map_err(|error| error.to_string())
+        }
         None => {
-            Dataset::fits(request.instance(), request.n).map_err(|error| error.to_string())?;
-            Ok(Dataset::random(request.instance(), request.n, arguments.seed()))
+            Dataset::fits(workload, n).map_err(|error| error.to_string())?;
+            Ok(Dataset::random(workload, n, arguments.seed()))
         }
     }
 }
@@ -286,9 +290,9 @@ impl Consequence {
 }
 
 /// A configuration in words.
-fn describe(request: &ScanRequest) -> String {
-    let ScanRequest { problem, strategy, mode, config, n, .. } = request;
-    let mut text = format!("{strategy}, {problem} {mode}, n = {}", format_size(*n));
+fn describe(workload: Workload, request: &ScanRequest) -> String {
+    let ScanRequest { strategy, mode, config, n, .. } = request;
+    let mut text = format!("{strategy}, {workload} {mode}, n = {}", format_size(*n));
     if strategy.has_tiles() {
         text.push_str(&format!(
             ", VT {}, {} threads, {} in {}",

@@ -2,17 +2,21 @@
 
 use super::arguments::{CompareArguments, Names};
 use super::error::CliError;
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Instance, Operator, Problem};
+use crate::lab::dataset::NoScan;
 use crate::lab::recorder::Skipped;
+use crate::lab::workload::{ProblemKind, Shape, Workload};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::tuning::{Resolved, Tuning};
-use crate::strategy::{Composition, Descriptor, Limit, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
+use crate::strategy::{
+    Composition, ConfigError, Descriptor, Limit, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder,
+};
 use crate::text::format_size;
 
 /// What runs, in order, and what does not.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    /// Grouped by instance and n, so that an input is made and uploaded once.
+    /// Grouped by workload and n, so that an input is made and uploaded once.
     pub requests: Vec<Job>,
     /// What is left out, and why.
     pub skipped: Vec<Skipped>,
@@ -23,6 +27,8 @@ pub struct Jobs {
 pub struct Job {
     /// What was asked for by name: a strategy, or `auto`.
     pub choice: StrategyChoice,
+    /// What is scanned.
+    pub workload: Workload,
     /// What runs.
     pub request: ScanRequest,
 }
@@ -90,18 +96,27 @@ impl Jobs {
         file: Option<(ElementType, u64)>,
         tuning: &Tuning,
     ) -> Result<Self, CliError> {
-        let mut jobs = Builder { arguments, scale, choice: Choices::new(arguments, tuning), jobs: Self::default() };
-        for instance in jobs.instances(file.map(|(element, _)| element)) {
-            jobs.add_instance(instance, file.map(|(_, n)| n))?;
+        let choice = Choices::new(arguments, tuning);
+        let mut jobs = Builder { arguments, scale, choice, jobs: Self::default(), refused: Vec::new() };
+        for Asked { workload, n } in jobs.workloads(file) {
+            jobs.add_workload(workload, n)?;
         }
         let defaults_only = arguments.types.is_none() && arguments.operators.is_none() && arguments.modes.is_none();
-        if defaults_only && arguments.sizes.is_none() && file.is_none() {
+        let is_open = arguments.problem.is_none() && arguments.sizes.is_none() && file.is_none();
+        if defaults_only && is_open {
             let instance = Instance::new(ElementType::IndexInterval, Operator::Intervals)
                 .expect("intervals are defined on index intervals");
             for mode in [Mode::Inclusive, Mode::Exclusive] {
-                jobs.add(instance, &[mode], PROOF_SIZE, &jobs.choice.strategies.clone(), arguments.vts.as_deref());
+                jobs.add(
+                    instance.into(),
+                    &[mode],
+                    PROOF_SIZE,
+                    &jobs.choice.strategies.clone(),
+                    arguments.vts.as_deref(),
+                );
             }
         }
+        jobs.skip_refused();
         let jobs = jobs.jobs;
         if jobs.requests.is_empty() {
             return Err(nothing_ran(&jobs.skipped));
@@ -148,10 +163,96 @@ struct Builder<'a> {
     scale: &'a Scale,
     choice: Choices<'a>,
     jobs: Jobs,
+    /// Strategies that do not scan a problem.
+    refused: Vec<Refused>,
+}
+
+/// A strategy that does not scan a problem, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refused {
+    workload: Workload,
+    strategy: Strategy,
+    error: ConfigError,
+}
+
+/// A workload that was asked for, with its elements where the lists of sizes do not say them.
+struct Asked {
+    workload: Workload,
+    n: Option<u64>,
 }
 
 impl Builder<'_> {
-    fn instances(&mut self, file: Option<ElementType>) -> Vec<Instance> {
+    /// The workloads of all lists; `file` is type and number of elements of `--input`.
+    fn workloads(&mut self, file: Option<(ElementType, u64)>) -> Vec<Asked> {
+        let arguments = self.arguments;
+        let pairs = self.types_and_operators(file.map(|(element, _)| element));
+        let asked_for_all = is_all(&arguments.types)
+            || is_all(&arguments.operators)
+            || is_all(&arguments.input_types)
+            || is_all(&arguments.problem);
+        let mut workloads: Vec<Asked> = Vec::new();
+        for &kind in arguments.problems() {
+            if file.is_some() && !kind.has_one_input() {
+                self.skip(kind.to_string(), NoScan::SeveralArrays(kind).to_string());
+                continue;
+            }
+            for (segment_elements, n) in self.segments(kind) {
+                if let (Some(n), Some((_, elements))) = (n, file.filter(|&(_, elements)| Some(elements) != n)) {
+                    self.skip(format!("{kind} of {n} elements"), format!("the file has {elements}"));
+                    continue;
+                }
+                for &(element, operator) in &pairs {
+                    let inputs = arguments.input_types.as_ref().filter(|_| kind.has_operator());
+                    for &input in inputs.map_or(&[element][..], |names| &names.choices) {
+                        match Workload::new(kind, operator, input, element, segment_elements) {
+                            Ok(workload) => {
+                                let n = n.or(file.map(|(_, n)| n));
+                                if !workloads.iter().any(|asked| (asked.workload, asked.n) == (workload, n)) {
+                                    workloads.push(Asked { workload, n });
+                                }
+                            }
+                            Err(_) if asked_for_all => {}
+                            Err(error) => {
+                                let of = if input == element { String::new() } else { format!(" of {input}") };
+                                let what = match kind {
+                                    ProblemKind::Flat => format!("{element} {operator}{of}"),
+                                    kind if kind.has_operator() => format!("{kind}: {element} {operator}{of}"),
+                                    kind => format!("{kind} of {element}"),
+                                };
+                                self.skip(what, error.to_string());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        workloads
+    }
+
+    /// The lengths of rows or runs of a problem, each with the elements of all of them where a shape says them.
+    fn segments(&self, kind: ProblemKind) -> Vec<(Option<u64>, Option<u64>)> {
+        let arguments = self.arguments;
+        let runs = arguments.run_length.as_deref().unwrap_or(&[ProblemKind::DEFAULT_RUN]);
+        let lengths: Vec<Option<u64>> = match kind {
+            kind if kind.has_runs() => runs.iter().copied().map(Some).collect(),
+            kind if kind.needs_shape() => vec![Some(ProblemKind::DEFAULT_COLUMNS)],
+            _ => vec![None],
+        };
+        let shapes: Vec<Option<Shape>> = match &arguments.shape {
+            Some(shapes) => shapes.iter().copied().map(Some).collect(),
+            None => vec![None],
+        };
+        let of_shape = |shape: Option<Shape>| match shape {
+            Some(Shape { columns, .. }) if kind.takes_shape() => vec![Some(columns)],
+            _ => lengths.clone(),
+        };
+        shapes
+            .into_iter()
+            .flat_map(|shape| of_shape(shape).into_iter().map(move |length| (length, shape.map(Shape::elements))))
+            .collect()
+    }
+
+    fn types_and_operators(&self, file: Option<ElementType>) -> Vec<(ElementType, Operator)> {
         let arguments = self.arguments;
         let own_operator = |element| {
             Operator::ALL
@@ -165,7 +266,7 @@ impl Builder<'_> {
             Some(element) => Some(vec![element]),
             None => arguments.types.as_ref().map(|names| names.choices.clone()),
         };
-        let pairs: Vec<(ElementType, Operator)> = match (&types, &arguments.operators) {
+        match (&types, &arguments.operators) {
             (None, None) => vec![(ElementType::U32, Operator::Sum)],
             (Some(types), None) => types.iter().map(|&element| (element, own_operator(element))).collect(),
             (None, Some(operators)) => {
@@ -175,125 +276,167 @@ impl Builder<'_> {
                 .iter()
                 .flat_map(|&element| operators.choices.iter().map(move |&operator| (element, operator)))
                 .collect(),
-        };
-        let asked_for_all = is_all(&arguments.types) || is_all(&arguments.operators);
-        let mut instances = Vec::new();
-        for (element, operator) in pairs {
-            match Instance::new(element, operator) {
-                Ok(instance) => instances.push(instance),
-                Err(_) if asked_for_all => {}
-                Err(error) => self.skip(format!("{element} {operator}"), error.to_string()),
-            }
         }
-        instances
     }
 
-    fn add_instance(&mut self, instance: Instance, file_size: Option<u64>) -> Result<(), CliError> {
+    /// Adds a workload at all of its sizes, or at `fixed`, which a file or a shape says.
+    fn add_workload(&mut self, workload: Workload, fixed: Option<u64>) -> Result<(), CliError> {
         let (arguments, scale) = (self.arguments, self.scale);
-        let modes = self.modes(instance);
-        let mut sizes = match (file_size, &arguments.sizes) {
+        let modes = self.modes(workload);
+        let mut sizes = match (fixed, &arguments.sizes) {
             (Some(n), _) => vec![n],
             (None, None) => scale.sizes.to_vec(),
             (None, Some(sizes)) => sizes
                 .iter()
-                .map(|size| size.elements(instance.element().bytes()))
+                .map(|size| size.elements(workload.element().bytes()))
                 .collect::<Result<_, _>>()
-                .map_err(|error| CliError::Usage(format!("--sizes of {instance}: {error}")))?,
+                .map_err(|error| CliError::Usage(format!("--sizes of {workload}: {error}")))?,
         };
-        if arguments.vts.is_some() && arguments.sizes.is_none() && file_size.is_none() {
+        if arguments.vts.is_some() && arguments.sizes.is_none() && fixed.is_none() {
             sizes = vec![scale.sweep_size];
         }
-        let sweep_size = file_size.unwrap_or(scale.sweep_size);
+        let sweep_size = fixed.unwrap_or(scale.sweep_size);
         // Of one result there is one VT.
-        let sweep = arguments.vts.is_none() && arguments.sizes.is_none() && arguments.save_output.is_none();
+        let is_open = arguments.sizes.is_none() && arguments.shape.is_none();
+        let sweep = arguments.vts.is_none() && is_open && arguments.save_output.is_none();
         if sweep && !sizes.contains(&sweep_size) {
             sizes.push(sweep_size);
         }
         sizes.sort_unstable();
         sizes.dedup();
+        let tuned_bytes = workload.problem().tuned_as().element().bytes();
         for n in sizes {
+            if let Some(misfit) = workload.misfit(n) {
+                self.skip(format!("{workload} at n = {}", format_size(n)), misfit);
+                continue;
+            }
             // At the size of the sweep the swept strategies run with all its VTs and the suggested one.
             let swept = |choice: &&StrategyChoice| {
                 sweep && n == sweep_size && SWEPT.iter().any(|&strategy| **choice == StrategyChoice::Named(strategy))
             };
             let (swept, others): (Vec<StrategyChoice>, Vec<StrategyChoice>) =
                 self.choice.strategies.iter().partition(swept);
-            self.add(instance, &modes, n, &others, arguments.vts.as_deref());
+            self.add(workload, &modes, n, &others, arguments.vts.as_deref());
             for strategy in swept {
                 let mut vts = scale.sweep_vts.to_vec();
                 if let StrategyChoice::Named(strategy) = strategy {
-                    vts.push(ScanConfig::suggested(strategy, instance.element().bytes(), n).vt);
+                    vts.push(ScanConfig::suggested(strategy, tuned_bytes, n).vt);
                 }
                 vts.sort_unstable();
                 vts.dedup();
-                self.add(instance, &modes, n, &[strategy], Some(&vts));
+                self.add(workload, &modes, n, &[strategy], Some(&vts));
             }
         }
         Ok(())
     }
 
-    fn modes(&mut self, instance: Instance) -> Vec<Mode> {
+    fn modes(&mut self, workload: Workload) -> Vec<Mode> {
         let arguments = self.arguments;
         let asked = arguments.modes.as_ref().map_or(vec![Mode::Inclusive], |names| names.choices.clone());
-        let has_inverse = instance.has_inverse();
+        let has_inverse = workload.has_inverse();
         let mut modes = Vec::new();
         for mode in asked {
             if mode != Mode::InclusiveMinusInput || has_inverse {
                 modes.push(mode);
             } else if !is_all(&arguments.modes) {
-                self.skip(format!("{mode} of {instance}"), "it exists for integer sums only".to_owned());
+                let why = match workload.kind() {
+                    ProblemKind::Flat => "it exists for integer sums only",
+                    _ => "it exists for integer sums from the first element to the last only",
+                };
+                self.skip(format!("{mode} of {workload}"), why.to_owned());
             }
         }
         modes
     }
 
     /// Adds one block of the Cartesian product.
-    fn add(&mut self, instance: Instance, modes: &[Mode], n: u64, strategies: &[StrategyChoice], vts: Option<&[u32]>) {
+    fn add(&mut self, workload: Workload, modes: &[Mode], n: u64, strategies: &[StrategyChoice], vts: Option<&[u32]>) {
         let arguments = self.arguments;
         let input_offset = arguments.input_offset;
         let output_offset = arguments.output_offset.unwrap_or(if arguments.in_place { input_offset } else { 0 });
-        let element_bytes = instance.element().bytes() as u32;
-        if !input_offset.is_multiple_of(element_bytes) || !output_offset.is_multiple_of(element_bytes) {
-            let why = format!("an offset is no multiple of its {element_bytes} bytes");
-            return self.skip(instance.to_string(), why);
+        for (offset, element) in [(input_offset, workload.input()), (output_offset, workload.element())] {
+            let element_bytes = element.bytes() as u32;
+            if !offset.is_multiple_of(element_bytes) {
+                let why = format!("an offset is no multiple of its {element_bytes} bytes");
+                return self.skip(workload.to_string(), why);
+            }
         }
         if arguments.in_place && input_offset != output_offset {
             return self.skip("in place".to_owned(), "input and output offset differ".to_owned());
         }
         for &mode in modes {
             for &asked in strategies {
-                let (strategy, configs) = self.choice.configs(asked, vts, instance, n);
+                let (strategy, configs) = self.choice.configs(asked, vts, workload.problem(), n);
+                let in_place = arguments.in_place;
+                let request_of = |config| ScanRequest {
+                    problem: workload.problem(),
+                    strategy,
+                    mode,
+                    config,
+                    n,
+                    in_place,
+                    input_offset,
+                    output_offset,
+                };
+                let refusal = configs.first().and_then(|&config| Plan::new(&request_of(config)).err());
+                if let Some(error) = refusal.filter(ConfigError::is_of_problem) {
+                    self.refuse(workload, strategy, error);
+                    continue;
+                }
                 if let Some((limit, why)) = self.scale.limit(strategy).filter(|(limit, _)| n > *limit) {
                     let what = format!("{strategy} above n = {}", format_size(limit));
                     self.skip(what, why.to_owned());
                     continue;
                 }
                 for config in configs {
-                    let in_place = arguments.in_place;
-                    let request = ScanRequest {
-                        problem: instance.into(),
-                        strategy,
-                        mode,
-                        config,
-                        n,
-                        in_place,
-                        input_offset,
-                        output_offset,
-                    };
+                    let request = request_of(config);
                     if let Err(error) = Plan::new(&request) {
                         let what = format!(
-                            "{strategy}, {instance} {mode}, VT {}, {} threads",
+                            "{strategy}, {workload} {mode}, VT {}, {} threads",
                             config.vt, config.block_threads
                         );
                         self.skip(what, error.to_string());
                         continue;
                     }
-                    let job = Job { choice: asked, request };
+                    let job = Job { choice: asked, workload, request };
                     if !self.jobs.requests.contains(&job) {
                         self.jobs.requests.push(job);
                     }
                 }
             }
+        }
+    }
+
+    /// Notes that a strategy does not scan a problem.
+    fn refuse(&mut self, workload: Workload, strategy: Strategy, error: ConfigError) {
+        let refused = Refused { workload, strategy, error };
+        if !self.refused.contains(&refused) {
+            self.refused.push(refused);
+        }
+    }
+
+    /// Says which strategies do not scan a problem: those of one reason in one line.
+    fn skip_refused(&mut self) {
+        let mut refused = std::mem::take(&mut self.refused);
+        while let Some(first) = refused.first().cloned() {
+            let is_alike = |other: &Refused| {
+                let same_reason = std::mem::discriminant(&other.error) == std::mem::discriminant(&first.error);
+                other.workload == first.workload && same_reason
+            };
+            let alike: Vec<&str> =
+                refused.iter().filter(|other| is_alike(other)).map(|other| other.strategy.name()).collect();
+            let why = match (&first.error, alike.len()) {
+                (ConfigError::TakesNoArrays { .. }, 2..) => {
+                    "they scan one array of numbers, as a whole and from its first element to its last".to_owned()
+                }
+                (ConfigError::WorksInOutput { .. }, 2..) => {
+                    "they work in the output, so they scan one type of values".to_owned()
+                }
+                (error, _) => error.to_string(),
+            };
+            let what = format!("{} by {}", first.workload, alike.join(", "));
+            refused.retain(|other| !is_alike(other));
+            self.skip(what, why);
         }
     }
 
@@ -348,15 +491,15 @@ impl<'a> Choices<'a> {
         &self,
         choice: StrategyChoice,
         vts: Option<&[u32]>,
-        instance: Instance,
+        problem: Problem,
         n: u64,
     ) -> (Strategy, Vec<ScanConfig>) {
         match choice {
             StrategyChoice::Named(strategy) => {
-                (strategy, self.configs_of(strategy, vts, instance.element().bytes(), n))
+                (strategy, self.configs_of(strategy, vts, problem.tuned_as().element().bytes(), n))
             }
             StrategyChoice::Auto => {
-                let Resolved { strategy, config } = self.tuning.resolve(instance, n);
+                let Resolved { strategy, config } = self.tuning.choose(choice, problem, n);
                 (strategy, vec![config])
             }
         }
@@ -440,6 +583,52 @@ mod tests {
                 }));
             }
         }
+    }
+
+    #[test]
+    fn problems_are_a_list_beside_the_others() {
+        let jobs =
+            jobs(&["--problem", "flat,rows,by-key", "--types", "f32", "--sizes", "1024", "--run-length", "3,61"]);
+        let jobs = jobs.unwrap();
+        let mut names: Vec<String> = jobs.requests.iter().map(|job| job.workload.to_string()).collect();
+        names.dedup();
+        let runs = [3, 61].map(|run| format!("f32 sum, by key in runs of {run}"));
+        assert_eq!(names, ["f32 sum", "f32 sum, rows of 256", &runs[0], &runs[1]]);
+        for job in &jobs.requests {
+            assert_eq!(job.request.problem, job.workload.problem());
+        }
+        // A line for all strategies of one reason.
+        let of_rows = jobs.skipped.iter().filter(|skipped| skipped.what.starts_with("f32 sum, rows of 256 by "));
+        assert_eq!(of_rows.map(|skipped| skipped.what.contains("naive, hillis-steele")).collect::<Vec<_>>(), [true]);
+    }
+
+    #[test]
+    fn a_shape_is_the_size_of_every_problem() {
+        let words = ["--problem", "flat,rows,recurrence", "--shape", "4x300,300x4", "--strategies", "lookback"];
+        let jobs = jobs(&words).unwrap();
+        assert!(jobs.requests.iter().all(|job| job.request.n == 1200));
+        let columns: Vec<_> = jobs.requests.iter().map(|job| job.workload.columns()).collect();
+        assert_eq!(columns, [None, Some(300), Some(4), Some(300), Some(4)]);
+    }
+
+    #[test]
+    fn what_is_loaded_may_be_of_another_type() {
+        let words = ["--types", "u32,f32", "--input-types", "u8,f16", "--sizes", "100", "--strategies", "lookback"];
+        let jobs = jobs(&words).unwrap();
+        let names: Vec<String> = jobs.requests.iter().map(|job| job.workload.to_string()).collect();
+        assert_eq!(names, ["u32 sum of u8", "f32 sum of u8", "f32 sum of f16"]);
+        assert!(jobs.skipped.iter().any(|skipped| skipped.what == "u32 sum of f16"), "{:?}", jobs.skipped);
+    }
+
+    #[test]
+    fn rows_that_do_not_fill_the_array_and_files_of_one_array_are_said() {
+        let skipped = jobs(&["--problem", "flat,rows", "--sizes", "1000"]).unwrap().skipped;
+        assert!(skipped.iter().any(|skipped| skipped.why.contains("no whole rows of 256")), "{skipped:?}");
+        let arguments = Wrapper::try_parse_from(["compare", "--problem", "reverse,by-key,rows", "--shape", "2x50"]);
+        let file = Some((ElementType::F32, 100));
+        let jobs = Jobs::new(&arguments.unwrap().compare, &Scale::CPU, file, &Tuning::default()).unwrap();
+        assert!(jobs.requests.iter().all(|job| job.request.n == 100 && job.workload.element() == ElementType::F32));
+        assert!(jobs.skipped.iter().any(|skipped| skipped.what == "by-key"), "{:?}", jobs.skipped);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::element::{ElementType, Operator};
 use crate::file::reason;
 #[cfg(feature = "cpu")]
 use crate::lab::stress::detectors::DetectorName;
+use crate::lab::workload::ProblemKind;
 use crate::strategy::{Composition, Descriptor, Pattern, StrategyChoice, TileOrder};
 use crate::text::wrapped;
 use anyhow::Context;
@@ -119,6 +120,7 @@ fn words<T: Choice + ToString>(name: &str) -> String {
 /// The words of every list, and examples.
 fn compare_after_help() -> String {
     let lists = [
+        words::<ProblemKind>("problems"),
         words::<StrategyChoice>("strategies"),
         words::<ElementType>("types"),
         words::<Operator>("operators"),
@@ -135,6 +137,8 @@ Examples:
   lookback compare --strategies lookback,chained --sizes 2^20,10M --vts 8,16
   lookback compare --types all --operators all --sizes 1000 --modes all
   lookback compare --operators intervals --sizes 2^16-1,2^16+1 --in-place
+  lookback compare --problem rows,recurrence --shape 64x4096 --types f32
+  lookback compare --problem by-key,head-flags --run-length 61 --sizes 1M
   lookback compare --input counts.npy --output results
   lookback compare --input counts.bin --types u32 --format csv
   lookback compare --sweep targets --output records

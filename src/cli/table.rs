@@ -131,7 +131,7 @@ fn choices(row: &Row, has_patterns: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::record::tests::{outcome, request};
+    use crate::lab::record::tests::{failed_row_of, outcome, request, row_of};
     use crate::strategy::StrategyChoice;
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
                 for &composition in Composition::ALL {
                     let mut request = request(Strategy::ReduceThenScan, (1 << 32) + 17, 64);
                     request.config = ScanConfig { pattern, composition, ..request.config };
-                    text += &table.lines(&Row::of_outcome(&request, &outcome(7, timed)), timed);
+                    text += &table.lines(&row_of(&request, &outcome(7, timed)), timed);
                 }
             }
             assert_eq!(text.lines().count(), 2 + Pattern::ALL.len() * Composition::ALL.len(), "{text}");
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn long_failures_are_wrapped() {
-        let failed = Row::of_failure(&request(Strategy::Lookback, 10, 1), "word ".repeat(60));
+        let failed = failed_row_of(&request(Strategy::Lookback, 10, 1), "word ".repeat(60));
         let text = Table::default().lines(&failed, false);
         assert!(text.lines().count() > 5 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
@@ -169,8 +169,7 @@ mod tests {
     #[test]
     fn the_widest_row_fits_80_columns() {
         for timed in [false, true] {
-            let mut row =
-                Row::of_outcome(&request(Strategy::ScanThenPropagate, (1 << 32) + 17, 64), &outcome(7, timed));
+            let mut row = row_of(&request(Strategy::ScanThenPropagate, (1 << 32) + 17, 64), &outcome(7, timed));
             row.block_threads = Some(1024);
             row.element_moves_per_element = Some(123_456_789.123);
             row.work_per_element = Some(123_456_789.123);
@@ -211,7 +210,7 @@ mod tests {
     #[test]
     fn headings_stand_where_what_is_computed_changes() {
         let mut table = Table::default();
-        let row = Row::of_outcome(&request(Strategy::Lookback, 10, 1), &outcome(10, false));
+        let row = row_of(&request(Strategy::Lookback, 10, 1), &outcome(10, false));
         assert_eq!(table.lines(&row, false).lines().count(), 3);
         assert_eq!(table.lines(&row, false).lines().count(), 1);
         let in_place = Row { in_place: true, ..row };

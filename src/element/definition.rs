@@ -233,6 +233,20 @@ impl Definition {
         self
     }
 
+    /// The same of a type that is chosen at run time.
+    #[must_use]
+    pub(super) fn input_of(mut self, name: &str, element: ElementType) -> Self {
+        self.inputs.push(Array { name: name.to_owned(), element: CudaType::number(element) });
+        self
+    }
+
+    /// Likewise [`Self::output`].
+    #[must_use]
+    pub(super) fn output_of(mut self, name: &str, element: ElementType) -> Self {
+        self.outputs.push(Array { name: name.to_owned(), element: CudaType::number(element) });
+        self
+    }
+
     /// Statements that return the state of the element at `i`, of the inputs' elements by their names.
     #[must_use]
     pub fn load(mut self, text: &str) -> Self {

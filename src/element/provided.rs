@@ -24,7 +24,11 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers.
     pub fn linear_recurrence<T: Element>() -> Result<Self, NoSuchProblem> {
-        let element = T::ELEMENT;
+        Self::linear_recurrence_of(T::ELEMENT)
+    }
+
+    /// The same of a type that is chosen at run time.
+    pub(crate) fn linear_recurrence_of(element: ElementType) -> Result<Self, NoSuchProblem> {
         if !element.is_number() {
             return Err(NoSuchProblem::NotANumber(element));
         }
@@ -36,11 +40,11 @@ impl Definition {
             .declare("struct map { part factor; part addend; };")
             .identity("{1, 0}")
             .combine("return {left.factor * right.factor, right.factor * left.addend + right.addend};")
-            .input::<T>("a")
-            .input::<T>("b")
+            .input_of("a", element)
+            .input_of("b", element)
             .load("return {static_cast<part>(a), static_cast<part>(b)};")
-            .output::<T>("h")
-            .store(&format!("h = static_cast<{}>(state.addend);", T::CUDA_TYPE)))
+            .output_of("h", element)
+            .store(&format!("h = static_cast<{}>(state.addend);", element.cuda_type())))
     }
 
     /// The largest number up to each place and where it stands, of an array `x` into two, `value` and `index` (`u64`): of equal

@@ -13,6 +13,7 @@ use crate::lab::verify::verify;
 use crate::strategy::call::check_findings;
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest, Step};
+use crate::strategy::tuning::Tuning;
 use crate::strategy::{Descriptor, Mode};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -199,6 +200,19 @@ impl CpuDevice {
         seed: u64,
     ) -> Result<(), DeviceError> {
         let plan = Plan::new(request)?;
+        self.launch_over(request, &plan, given, arrays, seed)?;
+        if arrays.iter().all(HostArray::is_whole) { Ok(()) } else { Err(DeviceError::WroteElsewhere) }
+    }
+
+    /// Launches the steps of a plan over several arrays.
+    fn launch_over(
+        &mut self,
+        request: &ScanRequest,
+        plan: &Plan,
+        given: Arrays,
+        arrays: &mut [HostArray],
+        seed: u64,
+    ) -> Result<Counters, DeviceError> {
         let known = arrays.iter_mut().map(|lent| {
             let (address, is_output) = (lent.address(), lent.before.is_none());
             array(if is_output { "an output" } else { "an input" }, address, lent.contents().len(), is_output)
@@ -209,9 +223,48 @@ impl CpuDevice {
         known.push(array("the findings", place, size_of::<abi::lookback_findings>(), true));
         let between = Addresses::between(given.inputs[0], given.outputs[0]);
         let addresses = Addresses { arrays: given, findings: place, ..between };
-        self.launch(request, &plan, addresses, known, seed)?;
+        let counters = self.launch(request, plan, addresses, known, seed)?;
         check_findings(&findings)?;
-        if arrays.iter().all(HostArray::is_whole) { Ok(()) } else { Err(DeviceError::WroteElsewhere) }
+        Ok(counters)
+    }
+
+    /// Scans a dataset, of one array or several.
+    fn scan_dataset(&mut self, request: &ScanRequest, dataset: &Dataset, seed: u64) -> Result<Scanned, DeviceError> {
+        if dataset.workload.defined().is_none() {
+            return self.execute(request, &dataset.input, seed);
+        }
+        let own = dataset.own_place();
+        let mut arrays: Vec<HostArray> = dataset
+            .inputs()
+            .zip(dataset.offsets(request.input_offset))
+            .enumerate()
+            .map(|(place, ((_, contents), offset))| {
+                let array = HostArray::copy_at(contents, offset);
+                if request.in_place && place == own { array.made_writable() } else { array }
+            })
+            .collect();
+        let output = if request.in_place {
+            own
+        } else {
+            let bytes = dataset.n as usize * dataset.workload.element().bytes();
+            arrays.push(HostArray { memory: GuardedArray::new(bytes, request.output_offset), before: None });
+            arrays.len() - 1
+        };
+        let addresses: Vec<u64> = arrays.iter_mut().map(HostArray::address).collect();
+        let call = dataset.call(&addresses, addresses[output]).ok_or(DeviceError::NoDataset)?;
+        let (strategy, config) = (request.strategy.into(), Some(request.config));
+        let prepared = call.prepare(request.mode, strategy, config, &Tuning::default())?;
+        let (plan, counters) = match prepared {
+            Some(prepared) => {
+                let plan = Plan::new(&prepared.request)?;
+                let counters = self.launch_over(&prepared.request, &plan, prepared.arrays, &mut arrays, seed)?;
+                (plan, counters)
+            }
+            // There are no elements.
+            None => (Plan::new(request)?, Counters::default()),
+        };
+        let untouched = arrays.iter().all(HostArray::is_whole);
+        Ok(Scanned { output: arrays.swap_remove(output).memory, counters, plan, untouched })
     }
 
     /// Launches the steps of a plan over arrays that have their places, with a workspace that is kept and scratch memory.
@@ -310,7 +363,12 @@ impl HostArray {
 
     /// A copy of `contents`, to be written, too.
     pub(crate) fn input_output(contents: &[u8]) -> Self {
-        Self { before: None, ..Self::input(contents) }
+        Self::input(contents).made_writable()
+    }
+
+    /// The same, to be written, too.
+    fn made_writable(self) -> Self {
+        Self { before: None, ..self }
     }
 
     /// A copy of a state. The kernels' type may be aligned further than the user's.
@@ -490,7 +548,7 @@ impl Device for CpuDevice {
     fn run(&mut self, request: &ScanRequest, settings: &RunSettings) -> Result<Outcome, DeviceError> {
         let dataset = self.dataset.take().ok_or(DeviceError::NoDataset)?;
         let start = Instant::now();
-        let scanned = self.execute(request, &dataset.input, settings.seed);
+        let scanned = self.scan_dataset(request, &dataset, settings.seed);
         let executor_time = start.elapsed();
         let outcome = scanned.map(|scanned| {
             let mut verification = verify(request, &dataset, scanned.output.contents());
@@ -523,7 +581,7 @@ impl Device for CpuDevice {
             return Ok(Vec::new());
         }
         let dataset = self.dataset.take().ok_or(DeviceError::NoDataset)?;
-        let distance = |seed| Ok(self.execute(request, &dataset.input, seed)?.counters.mean_lookback_distance());
+        let distance = |seed| Ok(self.scan_dataset(request, &dataset, seed)?.counters.mean_lookback_distance());
         let distances = seeds.map(distance).collect::<Result<Vec<_>, DeviceError>>();
         self.dataset = Some(dataset);
         Ok(distances?.into_iter().flatten().collect())

@@ -1,6 +1,6 @@
 //! Inputs and their sequential reference.
 //!
-//! A reference is computed once, by one pass from front to back, in the definition of `crate::element::monoid`.
+//! A reference is computed once, by one pass in the order of the scan, in the definition of `crate::element::monoid`.
 //! Integers and the monoids of the tests have one right answer. A sum of floats has as many as there are
 //! ways to set the parentheses, so its reference is a more precise sum (f64 for f32, a double-double for
 //! f64) together with the sum of |x| that the error bound of `crate::lab::verify` grows with. A product of floats
@@ -8,20 +8,31 @@
 
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Distribution, ElementType, Instance, Operator};
+use crate::lab::order::Order;
+use crate::lab::workload::{ProblemKind, Telling, Workload};
 use crate::strategy::Mode;
+use crate::strategy::call::{Call, Lent};
+use crate::strategy::plan::ScanRequest;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use std::borrow::Cow;
 
-/// An input array and what its inclusive scan must be. Little-endian bytes, as on every supported device.
+/// Input arrays and what their inclusive scan must be. Little-endian bytes, as on every supported device.
 #[derive(Debug, Clone)]
 pub struct Dataset {
-    /// Element type and operator.
+    /// What is scanned.
+    pub workload: Workload,
+    /// Element type and operator of what is stored: [`Workload::instance`].
     pub instance: Instance,
     /// Elements.
     pub n: u64,
-    /// `n` elements as bytes.
+    /// `n` elements as bytes; of a recurrence the factors.
     pub input: Vec<u8>,
-    /// The inclusive scan, from front to back.
+    /// The addends of a recurrence; else empty.
+    pub addends: Vec<u8>,
+    /// Keys or head flags, where there are runs; else empty.
+    pub telling: Vec<u8>,
+    /// The inclusive scan, at the places of the elements.
     pub reference: Reference,
     /// Where the input comes from: "random, seed 42" or a file.
     pub source: String,
@@ -34,11 +45,11 @@ pub enum Reference {
     Exact(Vec<u8>),
     /// Within `2·u·depth·magnitude[i]` of `high[i] + low[i]`, u the unit round-off of the element.
     Rounded {
-        /// The prefix sums, rounded to f64.
+        /// The prefix sums, rounded to f64; of a recurrence its values.
         high: Vec<f64>,
         /// What the rounding left; empty for f32, whose reference is f64.
         low: Vec<f64>,
-        /// Prefix sums of |x|.
+        /// Prefix sums of |x|; of a recurrence its values of |a| and |b|.
         magnitude: Vec<f64>,
     },
 }
@@ -58,6 +69,12 @@ pub enum NoScan {
         /// Its size.
         element_bytes: usize,
     },
+    /// A problem that scans several arrays, or one that is drawn.
+    #[error("'{0}' scans several arrays, and one is given; leave --input out, and they are drawn")]
+    SeveralArrays(ProblemKind),
+    /// Rows that do not fill the array.
+    #[error("{0}")]
+    Misfit(String),
     /// Strategies put an array together in orders of their own, and would not come to one result.
     #[error("the operator is not associative on this array: {0}")]
     NotAssociative(&'static str),
@@ -66,11 +83,11 @@ pub enum NoScan {
 /// An array that does not fit into this machine's memory beside its reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{n} elements of {instance} take {needed_bytes} bytes with their reference, this machine has {available_bytes} free; choose a smaller n"
+    "{n} elements of {workload} take {needed_bytes} bytes with their reference, this machine has {available_bytes} free; choose a smaller n"
 )]
 pub struct NotEnoughMemory {
     /// What was asked for.
-    pub instance: Instance,
+    pub workload: Workload,
     /// Elements asked for.
     pub n: u64,
     /// What it would take.
@@ -85,19 +102,20 @@ impl Dataset {
     ///
     /// # Errors
     /// When it does not.
-    pub fn fits(instance: Instance, n: u64) -> Result<(), NotEnoughMemory> {
-        let bytes = instance.element().bytes() as u64;
-        let reference_bytes = match instance.is_rounded() {
+    pub fn fits(workload: impl Into<Workload>, n: u64) -> Result<(), NotEnoughMemory> {
+        let workload = workload.into();
+        let bytes = workload.element().bytes() as u64;
+        let reference_bytes = match workload.instance().is_rounded() {
             true if bytes < 8 => 16,
             true => 24,
             false => bytes,
         };
-        let needed_bytes = n.saturating_mul(bytes + reference_bytes);
+        let needed_bytes = n.saturating_mul(workload.bytes_per_element() - bytes + reference_bytes);
         let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
         if needed_bytes <= available_bytes {
             Ok(())
         } else {
-            Err(NotEnoughMemory { instance, n, needed_bytes, available_bytes })
+            Err(NotEnoughMemory { workload, n, needed_bytes, available_bytes })
         }
     }
 
@@ -108,32 +126,116 @@ impl Dataset {
     /// or of powers of two that leave the prefix in range. Minima and
     /// maxima keep falling and rising over the array, and bits of `and` and `or` go one at a time, because
     /// the plain random array reaches its final prefix within a few elements and hides any later fault.
-    pub fn random(instance: Instance, n: u64, seed: u64) -> Self {
-        let bytes = usize::try_from(n).ok().and_then(|n| n.checked_mul(instance.element().bytes()));
-        let mut input = vec![0; bytes.expect("an array fits the address space")];
-        fill(instance, seed, &mut input);
-        Self::with_reference(instance, input, format!("random, seed {seed}"))
+    ///
+    /// Of a recurrence the factors are drawn as those of a product, so that what is carried on neither dies away nor
+    /// overflows, and the addends as those of a sum. Runs have from 1 to twice their average of elements, less one; keys are
+    /// few, so that a later run has the key of an earlier one.
+    pub fn random(workload: impl Into<Workload>, n: u64, seed: u64) -> Self {
+        let workload = workload.into();
+        let drawn = |element: ElementType, operator: Operator, seed: u64| {
+            let bytes = usize::try_from(n).ok().and_then(|n| n.checked_mul(element.bytes()));
+            let mut array = vec![0; bytes.expect("an array fits the address space")];
+            let is_in_runs = workload.segment_elements().is_some();
+            fill(element, operator, is_in_runs, seed, &mut array);
+            if workload.is_reversed() {
+                reverse(&mut array, element.bytes());
+            }
+            array
+        };
+        let (input, addends) = match workload.operator() {
+            Some(operator) => (drawn(workload.input(), operator, seed), Vec::new()),
+            None => {
+                let element = workload.input();
+                // A seed of its own, so that one is not the other's image.
+                (drawn(element, Operator::Product, seed), drawn(element, Operator::Sum, !seed))
+            }
+        };
+        let telling = match (workload.telling(), workload.segment_elements()) {
+            (Telling::Nothing, _) | (_, None) => Vec::new(),
+            (telling, Some(run)) => runs(telling == Telling::Keys, n as usize, run, seed),
+        };
+        Self::with_reference(workload, input, addends, telling, format!("random, seed {seed}"))
     }
 
     /// An array that is there already; `source` says where it comes from.
     ///
     /// # Errors
-    /// When `input` is no whole number of elements, or the operator is not associative on it.
-    pub fn from_bytes(instance: Instance, input: Vec<u8>, source: String) -> Result<Self, NoScan> {
-        let (element, element_bytes) = (instance.element(), instance.element().bytes());
+    /// When `input` is no whole number of elements or rows, the problem scans more arrays, or the operator is not
+    /// associative on it.
+    pub fn from_bytes(workload: impl Into<Workload>, input: Vec<u8>, source: String) -> Result<Self, NoScan> {
+        let workload = workload.into();
+        let (element, element_bytes) = (workload.input(), workload.input().bytes());
+        if !workload.kind().has_one_input() {
+            return Err(NoScan::SeveralArrays(workload.kind()));
+        }
         if !input.len().is_multiple_of(element_bytes) {
             return Err(NoScan::PartialElement { bytes: input.len() as u64, element, element_bytes });
         }
-        match instance.ambiguity(&input) {
+        if let Some(misfit) = workload.misfit((input.len() / element_bytes) as u64) {
+            return Err(NoScan::Misfit(misfit));
+        }
+        let state = workload.state();
+        // In either direction neighbours are put together, so that what holds of one holds of the other.
+        match state.ambiguity(&converted(&input, workload.input(), state.element())) {
             Some(why) => Err(NoScan::NotAssociative(why)),
-            None => Ok(Self::with_reference(instance, input, source)),
+            None => Ok(Self::with_reference(workload, input, Vec::new(), Vec::new(), source)),
         }
     }
 
-    fn with_reference(instance: Instance, input: Vec<u8>, source: String) -> Self {
-        let n = (input.len() / instance.element().bytes()) as u64;
-        let reference = Reference::new(instance, &input);
-        Self { instance, n, input, reference, source }
+    /// The flat scan of an array of which every order of putting it together gives one result.
+    pub(crate) fn flat(instance: Instance, input: Vec<u8>, source: String) -> Self {
+        Self::with_reference(instance.into(), input, Vec::new(), Vec::new(), source)
+    }
+
+    fn with_reference(workload: Workload, input: Vec<u8>, addends: Vec<u8>, telling: Vec<u8>, source: String) -> Self {
+        let n = (input.len() / workload.input().bytes()) as u64;
+        let order = Order::new(workload, n, &telling);
+        let reference = match workload.operator() {
+            Some(_) => Reference::of(workload, &input, order),
+            None => Reference::of_recurrence(workload, [&input, &addends], order),
+        };
+        Self { workload, instance: workload.instance(), n, input, addends, telling, reference, source }
+    }
+
+    /// In which order its elements are scanned, and where anew.
+    pub fn order(&self) -> Order<'_> {
+        Order::new(self.workload, self.n, &self.telling)
+    }
+
+    /// The number that is scanned at a place of the input.
+    pub(crate) fn value(&self, place: usize) -> f64 {
+        let bytes = self.workload.input().bytes();
+        reader(self.workload.input())(&self.input[place * bytes..(place + 1) * bytes])
+    }
+
+    /// The arrays in the kernels' order, each with its element type: what tells segments, and the user's own.
+    pub fn inputs(&self) -> impl Iterator<Item = (ElementType, &[u8])> {
+        let arrays = [&self.telling, &self.input, &self.addends].map(Vec::as_slice);
+        let is_there = [self.workload.telling() != Telling::Nothing, true, self.workload.operator().is_none()];
+        let arrays = arrays.into_iter().zip(is_there).filter(|(_, is_there)| *is_there);
+        self.workload.inputs().zip(arrays.map(|(array, _)| array))
+    }
+
+    /// Which of [`Self::inputs`] is the user's first, which a scan in place replaces: what tells segments stands before it.
+    pub(crate) fn own_place(&self) -> usize {
+        usize::from(self.workload.telling() != Telling::Nothing)
+    }
+
+    /// The run over arrays that lie at these addresses, in the order of [`Self::inputs`]; none where the kernels are given one
+    /// array of numbers.
+    pub(crate) fn call(&self, inputs: &[u64], output: u64) -> Option<Call> {
+        let lent = |element, address| Lent::of(element, address, self.n);
+        let inputs = self.workload.inputs().zip(inputs).map(|(element, &address)| lent(element, address)).collect();
+        let outputs = vec![lent(self.workload.element(), output)];
+        let columns = self.workload.columns().unwrap_or(0);
+        self.workload.defined().map(|defined| Call::over(defined, columns, inputs, outputs))
+    }
+
+    /// How far above a boundary each of the inputs begins, in bytes, where the user's first one begins `offset` above it: as
+    /// many elements, so that they lie alike.
+    pub(crate) fn offsets(&self, offset: u32) -> impl Iterator<Item = u32> {
+        let elements = offset / self.workload.input().bytes() as u32;
+        self.workload.inputs().map(move |element| elements * element.bytes() as u32 % ScanRequest::OFFSETS)
     }
 
     /// Element `index` of the right output in `mode`, as bytes; `None` for rounded sums, which have a
@@ -141,7 +243,10 @@ impl Dataset {
     pub fn expected_exactly(&self, mode: Mode, index: u64) -> Option<Vec<u8>> {
         let Reference::Exact(prefixes) = &self.reference else { return None };
         let bytes = self.instance.element().bytes();
-        let Some(at) = (index as usize).checked_sub(mode.lag() as usize) else {
+        if index >= self.n {
+            return None;
+        }
+        let Some(at) = self.order().source(mode.lag(), index as usize) else {
             return Some(self.instance.identity_bytes());
         };
         prefixes.get(at * bytes..(at + 1) * bytes).map(<[u8]>::to_vec)
@@ -151,10 +256,14 @@ impl Dataset {
     /// tests and small n.
     pub fn expected_output(&self, mode: Mode) -> Option<Vec<u8>> {
         let Reference::Exact(prefixes) = &self.reference else { return None };
-        let mut shifted = self.instance.identity_bytes().repeat(mode.lag() as usize);
-        shifted.extend_from_slice(prefixes);
-        shifted.truncate(prefixes.len());
-        Some(shifted)
+        let order = self.order();
+        if order.is_flat() {
+            let mut shifted = self.instance.identity_bytes().repeat(mode.lag() as usize);
+            shifted.extend_from_slice(prefixes);
+            shifted.truncate(prefixes.len());
+            return Some(shifted);
+        }
+        (0..self.n).map(|index| self.expected_exactly(mode, index)).collect::<Option<Vec<_>>>().map(|all| all.concat())
     }
 }
 
@@ -167,70 +276,158 @@ fn available_memory_bytes() -> Option<u64> {
 }
 
 impl Reference {
-    /// The inclusive scan of `input`, a whole number of elements.
+    /// The inclusive scan of `input`, a whole number of elements, from front to back.
     pub fn new(instance: Instance, input: &[u8]) -> Self {
-        match instance.element().float() {
-            Some(float) if instance.is_rounded() => {
-                let bytes = instance.element().bytes();
-                let values = input.chunks_exact(bytes).map(float.read);
-                if bytes < 8 { sum_in_f64(values) } else { sum_in_double_double(values) }
+        let n = (input.len() / instance.element().bytes()) as u64;
+        Self::of(instance.into(), input, Order::new(instance.into(), n, &[]))
+    }
+
+    /// The inclusive scan by an operator, which begins anew wherever the order says.
+    fn of(workload: Workload, input: &[u8], order: Order<'_>) -> Self {
+        let state = workload.state();
+        let (from, element) = (workload.input(), state.element());
+        if state.is_rounded() {
+            let read = reader(from);
+            let value = |place: usize| read(&input[place * from.bytes()..(place + 1) * from.bytes()]);
+            let term = |place| Term { factor: 1.0, addend: value(place) };
+            return Self::rounded(element, order, term);
+        }
+        let states = converted(input, from, element);
+        let prefixes = visit_instance(state, ExactScan { input: &states, order });
+        Self::Exact(converted(&prefixes, element, workload.element()).into_owned())
+    }
+
+    /// h = a · h + b of `[a, b]`, from 0 wherever the order says that it begins.
+    fn of_recurrence(workload: Workload, arrays: [&[u8]; 2], order: Order<'_>) -> Self {
+        let element = workload.element();
+        let bytes = element.bytes();
+        if element.is_float() {
+            let read = reader(element);
+            let [factor, addend] =
+                arrays.map(|array| move |place: usize| read(&array[place * bytes..(place + 1) * bytes]));
+            return Self::rounded(element, order, |place| Term { factor: factor(place), addend: addend(place) });
+        }
+        // Modulo 2^64, of which the lowest bits are those of any shorter integer.
+        let read = |array: &[u8], place: usize| {
+            let mut word = [0; 8];
+            word[..bytes].copy_from_slice(&array[place * bytes..(place + 1) * bytes]);
+            u64::from_le_bytes(word)
+        };
+        let mut values = vec![0; arrays[0].len()];
+        let mut value = 0_u64;
+        for place in order.places() {
+            let carried = if order.begins(place) { 0 } else { read(arrays[0], place).wrapping_mul(value) };
+            value = carried.wrapping_add(read(arrays[1], place));
+            values[place * bytes..(place + 1) * bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+        }
+        Self::Exact(values)
+    }
+
+    /// Sums of floats: in f64 if they are f32, and in two f64 if they are f64.
+    fn rounded(element: ElementType, order: Order<'_>, term: impl Fn(usize) -> Term) -> Self {
+        let n = order.elements();
+        let is_double = element.bytes() == 8;
+        let (mut high, mut low, mut magnitude) = (vec![0.0; n], vec![0.0; if is_double { n } else { 0 }], vec![0.0; n]);
+        let mut sum = PreciseSum::default();
+        for place in order.places() {
+            if order.begins(place) {
+                sum = PreciseSum::default();
             }
-            _ => visit_instance(instance, ExactScan { input }),
+            sum.take(term(place), is_double);
+            (high[place], magnitude[place]) = (sum.high, sum.magnitude);
+            if is_double {
+                low[place] = sum.low;
+            }
+        }
+        Self::Rounded { high, low, magnitude }
+    }
+}
+
+/// What comes next: factor · (all before it) + addend. Factors are powers of two, so that products are exact.
+struct Term {
+    factor: f64,
+    addend: f64,
+}
+
+/// A sum with what its rounding left, and the sum of |x|.
+#[derive(Default)]
+struct PreciseSum {
+    high: f64,
+    low: f64,
+    magnitude: f64,
+}
+
+impl PreciseSum {
+    fn take(&mut self, Term { factor, addend }: Term, is_double: bool) {
+        let Self { high, low, magnitude } = self;
+        *magnitude = factor.abs() * *magnitude + addend.abs();
+        if !is_double {
+            *high = factor * *high + addend;
+            return;
+        }
+        let (rounded, error) = two_sum(factor * *high, addend);
+        if rounded.is_finite() {
+            (*high, *low) = two_sum(rounded, factor * *low + error);
+        } else {
+            // Infinity minus infinity would turn an infinite sum into NaN.
+            (*high, *low) = (rounded, 0.0);
         }
     }
+}
+
+/// Reads an element as f64: exactly, but for integers of more than 53 bits.
+fn reader(element: ElementType) -> impl Fn(&[u8]) -> f64 + Copy {
+    move |bytes| match element.float() {
+        Some(float) => (float.read)(bytes),
+        None => integer(element, bytes) as f64,
+    }
+}
+
+/// An integer of any type.
+fn integer(element: ElementType, bytes: &[u8]) -> i128 {
+    let is_negative = element.is_signed() && bytes.last().is_some_and(|&byte| byte >= 0x80);
+    let mut wide = [if is_negative { 0xff } else { 0 }; 16];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    i128::from_le_bytes(wide)
+}
+
+/// The array in another type, as the kernels convert it: integers wrap. Elements that are no numbers stay what they are.
+pub(crate) fn converted(array: &[u8], from: ElementType, to: ElementType) -> Cow<'_, [u8]> {
+    if from == to {
+        return Cow::Borrowed(array);
+    }
+    let mut all = vec![0; array.len() / from.bytes() * to.bytes()];
+    let read = reader(from);
+    for (found, made) in array.chunks_exact(from.bytes()).zip(all.chunks_exact_mut(to.bytes())) {
+        match to.float() {
+            Some(float) => (float.write)(read(found), made),
+            None => made.copy_from_slice(&integer(from, found).to_le_bytes()[..to.bytes()]),
+        }
+    }
+    Cow::Owned(all)
 }
 
 struct ExactScan<'a> {
     input: &'a [u8],
+    order: Order<'a>,
 }
 
 impl InstanceVisitor for ExactScan<'_> {
-    type Output = Reference;
-    fn visit<M: Monoid>(self) -> Reference {
+    type Output = Vec<u8>;
+    fn visit<M: Monoid>(self) -> Vec<u8> {
         let bytes = size_of::<M::Value>();
         let mut prefixes = vec![0; self.input.len()];
         let mut prefix = M::IDENTITY;
-        for (output, input) in prefixes.chunks_exact_mut(bytes).zip(self.input.chunks_exact(bytes)) {
-            prefix = M::combine(prefix, bytemuck::pod_read_unaligned(input));
-            output.copy_from_slice(bytemuck::bytes_of(&prefix));
+        for place in self.order.places() {
+            if self.order.begins(place) {
+                prefix = M::IDENTITY;
+            }
+            let element = place * bytes..(place + 1) * bytes;
+            prefix = M::combine(prefix, bytemuck::pod_read_unaligned(&self.input[element.clone()]));
+            prefixes[element].copy_from_slice(bytemuck::bytes_of(&prefix));
         }
-        Reference::Exact(prefixes)
+        prefixes
     }
-}
-
-fn sum_in_f64(values: impl ExactSizeIterator<Item = f64>) -> Reference {
-    let n = values.len();
-    let (mut high, mut magnitude) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    let (mut sum, mut absolute_sum) = (0.0, 0.0);
-    for value in values {
-        sum += value;
-        absolute_sum += value.abs();
-        high.push(sum);
-        magnitude.push(absolute_sum);
-    }
-    Reference::Rounded { high, low: Vec::new(), magnitude }
-}
-
-fn sum_in_double_double(values: impl ExactSizeIterator<Item = f64>) -> Reference {
-    let n = values.len();
-    let mut high = Vec::with_capacity(n);
-    let mut low = Vec::with_capacity(n);
-    let mut magnitude = Vec::with_capacity(n);
-    let (mut sum, mut rest, mut absolute_sum) = (0.0f64, 0.0f64, 0.0f64);
-    for value in values {
-        let (rounded, error) = two_sum(sum, value);
-        if rounded.is_finite() {
-            (sum, rest) = two_sum(rounded, rest + error);
-        } else {
-            // Infinity minus infinity would turn an infinite sum into NaN.
-            (sum, rest) = (rounded, 0.0);
-        }
-        absolute_sum += value.abs();
-        high.push(sum);
-        low.push(rest);
-        magnitude.push(absolute_sum);
-    }
-    Reference::Rounded { high, low, magnitude }
 }
 
 /// Knuth's two-sum: `left + right` rounded, and exactly what the rounding lost.
@@ -244,10 +441,36 @@ pub(crate) fn two_sum(left: f64, right: f64) -> (f64, f64) {
 /// Plateaus over which the range of random minima and maxima widens.
 pub(crate) const PLATEAUS: u64 = 4096;
 
-fn fill(instance: Instance, seed: u64, bytes: &mut [u8]) {
+/// Keys of runs, or a flag that is not 0 where one begins.
+fn runs(are_keys: bool, n: usize, run: u64, seed: u64) -> Vec<u8> {
+    // Of its own, so that runs are not where values are special.
+    let mut random = Pcg64Mcg::seed_from_u64(seed.rotate_left(32) ^ 0x5275_6e73);
+    let mut telling = vec![0; if are_keys { 4 * n } else { n }];
+    let (mut place, mut key) = (0, 0_u32);
+    while place < n {
+        let drawn = random.next_u64();
+        let length = 1 + ((u128::from(random.next_u64()) * u128::from(2 * run - 1)) >> 64) as u64;
+        let end = usize::try_from(length).ok().and_then(|length| place.checked_add(length)).map_or(n, |end| end.min(n));
+        if are_keys {
+            // One of four, and another one than before.
+            key = (key + 1 + (drawn % 3) as u32) % 4;
+            telling[4 * place..4 * end].chunks_exact_mut(4).for_each(|bytes| bytes.copy_from_slice(&key.to_le_bytes()));
+        } else {
+            telling[place] = 1 + (drawn % 255) as u8;
+        }
+        place = end;
+    }
+    telling
+}
+
+fn reverse(array: &mut [u8], element_bytes: usize) {
+    array.reverse();
+    array.chunks_exact_mut(element_bytes).for_each(<[u8]>::reverse);
+}
+
+fn fill(element: ElementType, operator: Operator, is_in_runs: bool, seed: u64, bytes: &mut [u8]) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let element = instance.element();
-    match instance.operator() {
+    match operator {
         Operator::Affine => {
             for chunk in bytes.chunks_exact_mut(16) {
                 chunk.copy_from_slice(bytemuck::bytes_of(&[random.next_u64() | 1, random.next_u64()]));
@@ -265,7 +488,19 @@ fn fill(instance: Instance, seed: u64, bytes: &mut [u8]) {
                 chunk.copy_from_slice(bytemuck::bytes_of(&[index as u32; 2]));
             }
         }
+        other if is_in_runs && matches!(other.input(), Distribution::SparseZeros | Distribution::SparseOnes) => {
+            fill_single_bits(other.input() == Distribution::SparseZeros, element, &mut random, bytes);
+        }
         other => fill_numbers(element, other.input(), &mut random, bytes),
+    }
+}
+
+/// All bits set or clear but for one of each element: what few bits over the whole array are, in each of its runs.
+fn fill_single_bits(mostly_set: bool, element: ElementType, random: &mut Pcg64Mcg, bytes: &mut [u8]) {
+    bytes.fill(if mostly_set { 0xff } else { 0x00 });
+    for value in bytes.chunks_exact_mut(element.bytes()) {
+        let bit = (random.next_u64() % (8 * element.bytes() as u64)) as usize;
+        value[bit / 8] ^= 1 << (bit % 8);
     }
 }
 
@@ -462,5 +697,64 @@ mod tests {
             })
             .count();
         assert!(shown > 800, "{shown} of 1000");
+    }
+
+    #[test]
+    fn runs_are_as_long_as_asked_and_keys_come_back() {
+        let of = |kind| Workload::new(kind, Operator::Sum, ElementType::U32, ElementType::U32, Some(61)).unwrap();
+        for kind in [ProblemKind::ByKey, ProblemKind::HeadFlags] {
+            let dataset = Dataset::random(of(kind), 61_000, 3);
+            let order = dataset.order();
+            let begins = order.places().filter(|&place| order.begins(place)).count();
+            assert!((900..1100).contains(&begins), "{kind}: {begins}");
+            assert_ne!(dataset.telling, Dataset::random(of(kind), 61_000, 4).telling, "{kind}");
+        }
+        let keys = Dataset::random(of(ProblemKind::ByKey), 1000, 3).telling;
+        let distinct: std::collections::BTreeSet<&[u8]> = keys.chunks(4).collect();
+        assert_eq!(distinct.len(), 4);
+    }
+
+    #[test]
+    fn bits_keep_changing_within_a_run() {
+        for operator in [Operator::And, Operator::Or] {
+            let workload =
+                Workload::new(ProblemKind::Rows, operator, ElementType::U32, ElementType::U32, Some(64)).unwrap();
+            let dataset = Dataset::random(workload, 64 * 100, 1);
+            let Reference::Exact(prefixes) = &dataset.reference else { panic!("bits are exact") };
+            for row in prefixes.chunks_exact(4 * 64) {
+                let distinct: std::collections::BTreeSet<&[u8]> = row.chunks_exact(4).collect();
+                assert!(distinct.len() > 10, "{operator}: {}", distinct.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_one_array_and_whole_rows() {
+        let of =
+            |kind, segment| Workload::new(kind, Operator::Sum, ElementType::U32, ElementType::U32, segment).unwrap();
+        let from = |workload: Workload| Dataset::from_bytes(workload, vec![1; 24], String::new());
+        assert!(from(of(ProblemKind::ReverseRows, Some(3))).is_ok());
+        assert!(matches!(from(of(ProblemKind::Rows, Some(4))), Err(NoScan::Misfit(_))));
+        for (kind, segment) in
+            [(ProblemKind::ByKey, Some(2)), (ProblemKind::HeadFlags, Some(2)), (ProblemKind::Recurrence, None)]
+        {
+            assert!(matches!(from(of(kind, segment)), Err(NoScan::SeveralArrays(_))), "{kind}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_converted_before_they_are_scanned() {
+        let of = |input, element| Workload::new(ProblemKind::Flat, Operator::Sum, input, element, None).unwrap();
+        let sums = |workload, input: &[u8]| Dataset::from_bytes(workload, input.to_vec(), String::new()).unwrap();
+        let wide = sums(of(ElementType::I8, ElementType::I32), &[0xff, 0x80, 5]);
+        let expected: Vec<u8> = [-1_i32, -129, -124].into_iter().flat_map(i32::to_le_bytes).collect();
+        assert_eq!(wide.expected_output(Mode::Inclusive), Some(expected));
+        let narrow = sums(of(ElementType::U8, ElementType::U16), &[255; 300]);
+        assert_eq!(
+            narrow.expected_exactly(Mode::Inclusive, 299),
+            Some((300_u32 * 255 % 65536).to_le_bytes()[..2].to_vec())
+        );
+        let float = sums(of(ElementType::U8, ElementType::F32), &[255; 300]);
+        assert!(matches!(float.reference, Reference::Rounded { high, .. } if high[299] == 76500.0));
     }
 }

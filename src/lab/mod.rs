@@ -19,6 +19,7 @@ pub mod host_compiler;
 #[cfg(feature = "cpu")]
 pub mod host_scanner;
 pub mod measure;
+pub mod order;
 pub mod peers;
 pub mod ranking;
 pub mod record;
@@ -29,3 +30,4 @@ pub mod stress;
 pub mod verify;
 #[cfg(feature = "cpu")]
 mod workers;
+pub mod workload;

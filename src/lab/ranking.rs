@@ -154,11 +154,11 @@ fn distinction(row: &Row, others: &[(f64, &Row)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::record::tests::{header, outcome, request};
+    use crate::lab::record::tests::{header, outcome, request, row_of};
     use crate::strategy::Strategy;
 
     fn row(strategy: Strategy, n: u64, vt: u32, time_us: f64) -> Row {
-        let row = Row::of_outcome(&request(strategy, n, vt), &outcome(n, true));
+        let row = row_of(&request(strategy, n, vt), &outcome(n, true));
         Row { time_us: Some(time_us), ..row }
     }
 
@@ -203,7 +203,7 @@ mod tests {
             [(Strategy::ReduceThenScan, 3.0, 1.0), (Strategy::Lookback, 2.0, 9.0), (Strategy::Sequential, 2.0, 5.0)]
         {
             for vt in [1, 8] {
-                let mut row = Row::of_outcome(&request(strategy, 1000, vt), &outcome(1000, false));
+                let mut row = row_of(&request(strategy, 1000, vt), &outcome(1000, false));
                 row.element_moves_per_element = Some(moves);
                 row.executor_seconds = Some(seconds);
                 row.spine_moves_per_element = Some(if moves > 2.0 { 1.0 / f64::from(vt) } else { 0.0 });

@@ -4,7 +4,7 @@
 //! `data.csv` are written, and the partial file goes. Everything else in the folder (plots, page) is rendered from these
 //! and can be made again at any time.
 
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Operator};
 use crate::file::{self, RECORD_BYTES};
 use crate::lab::device::{DeviceDescription, Outcome};
 use crate::lab::recorder::{
@@ -13,6 +13,7 @@ use crate::lab::recorder::{
 };
 use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
+use crate::lab::workload::{ProblemKind, Workload};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
 use crate::text::LARGEST_SIZE;
@@ -56,10 +57,10 @@ pub struct Header {
 pub struct Row {
     /// The strategy, or `auto`.
     pub strategy: StrategyChoice,
-    /// Element type.
+    /// Element type of what is stored.
     pub element: ElementType,
-    /// Operator.
-    pub operator: Operator,
+    /// Operator; a recurrence has none.
+    pub operator: Option<Operator>,
     /// What was computed.
     pub mode: Mode,
     /// Whether the output replaced the input.
@@ -116,7 +117,7 @@ pub struct Row {
     pub time_upper_quartile_us: Option<f64>,
     /// Timed samples.
     pub samples: Option<u64>,
-    /// Twice the array's bytes (read once, written once) by the median time.
+    /// The bytes of every array (read or written once) by the median time.
     pub gigabytes_per_second: Option<f64>,
     /// Reads and writes of input, output and temporary arrays by n, as the CPU device counts them.
     pub element_moves_per_element: Option<f64>,
@@ -152,6 +153,15 @@ pub struct Row {
     pub executor_seconds: Option<f64>,
     /// Why there is no result, if the kernel failed.
     pub failure: Option<String>,
+    /// Which problem was scanned; older records know the flat scan alone.
+    #[serde(default)]
+    pub problem: ProblemKind,
+    /// Element type of what is loaded, where it is another one than that of what is stored.
+    #[serde(default)]
+    pub input_element: Option<ElementType>,
+    /// Elements of a row, or of a run on average, where the problem has such.
+    #[serde(default)]
+    pub segment_elements: Option<u64>,
     /// The strategy that `auto` came to. A column of CSV only where some row has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_strategy: Option<Strategy>,
@@ -181,7 +191,8 @@ impl Row {
 
     /// What was run, without what came of it.
     fn configuration(&self) -> impl PartialEq + Debug {
-        let instance = (self.element, self.operator, self.mode, self.n, self.in_place);
+        let problem = (self.problem, self.input_element, self.segment_elements);
+        let instance = (problem, self.element, self.operator, self.mode, self.n, self.in_place);
         let kernel = (self.vt, self.block_threads, self.pattern, self.composition, self.descriptor, self.tile_order);
         let offsets = (self.input_offset_bytes, self.output_offset_bytes);
         (self.strategy, self.chosen_strategy, instance, kernel, offsets)
@@ -203,9 +214,9 @@ impl Row {
         }
     }
 
-    /// What is computed: "u32 sum, inclusive, in place".
+    /// What is computed: "u32 sum, inclusive, in place", "f32 sum, rows of 512, exclusive".
     pub fn scan(&self) -> String {
-        format!("{}, {}{}", self.instance_name(), self.mode, if self.in_place { ", in place" } else { "" })
+        format!("{}, {}{}", self.problem_name(), self.mode, if self.in_place { ", in place" } else { "" })
     }
 
     /// What is computed, and where the arrays begin if not at a boundary of 32 bytes.
@@ -221,10 +232,10 @@ impl Row {
         self.strategy_that_ran().is_some_and(Strategy::is_single_pass)
     }
 
-    /// The row of a run that came to an end.
-    pub fn of_outcome(request: &ScanRequest, outcome: &Outcome) -> Self {
+    /// The row of a run of `workload` that came to an end.
+    pub fn of_outcome(workload: Workload, request: &ScanRequest, outcome: &Outcome) -> Self {
         let per_element = |count: u64| (request.n > 0).then(|| rounded(count as f64 / request.n as f64, 6));
-        let mut row = Self::of_request(request);
+        let mut row = Self::of_request(workload, request);
         row.launches = outcome.launches;
         row.access_bytes = outcome.access_bytes;
         row.registers = outcome.registers;
@@ -239,7 +250,7 @@ impl Row {
         // What turned out wrong after it was timed has no time.
         let timing = outcome.timing.as_ref().filter(|_| row.mismatches == 0);
         if let Some(timing) = timing.filter(|timing| timing.median_ns > 0.0) {
-            let bytes = 2.0 * request.n as f64 * request.instance().element().bytes() as f64;
+            let bytes = request.n as f64 * workload.bytes_per_element() as f64;
             row.time_us = Some(rounded(timing.median_ns / 1000.0, 3));
             row.gigabytes_per_second = Some(rounded(bytes / timing.median_ns, 3));
             let summary = Summary::of(&timing.samples_ns);
@@ -277,17 +288,17 @@ impl Row {
     }
 
     /// The row of a kernel that failed.
-    pub fn of_failure(request: &ScanRequest, failure: String) -> Self {
-        Self { failure: Some(failure), ..Self::of_request(request) }
+    pub fn of_failure(workload: Workload, request: &ScanRequest, failure: String) -> Self {
+        Self { failure: Some(failure), ..Self::of_request(workload, request) }
     }
 
-    fn of_request(request: &ScanRequest) -> Self {
+    fn of_request(workload: Workload, request: &ScanRequest) -> Self {
         let config = &request.config;
         let tiles = request.strategy.has_tiles();
         Self {
             strategy: StrategyChoice::Named(request.strategy),
-            element: request.instance().element(),
-            operator: request.instance().operator(),
+            element: workload.element(),
+            operator: workload.operator(),
             mode: request.mode,
             in_place: request.in_place,
             n: request.n,
@@ -330,7 +341,30 @@ impl Row {
             lookback_distance_upper_quartile_tiles: None,
             executor_seconds: None,
             failure: None,
+            problem: workload.kind(),
+            input_element: Some(workload.input()).filter(|&input| input != workload.element()),
+            segment_elements: workload.segment_elements(),
             chosen_strategy: None,
+        }
+    }
+
+    /// What was scanned.
+    ///
+    /// # Errors
+    /// When there is no such problem: a damaged record may hold what does not exist.
+    pub fn workload(&self) -> Result<Workload, String> {
+        let operator = match (self.operator, self.problem.has_operator()) {
+            (Some(operator), true) => operator,
+            (None, false) => Operator::Sum,
+            (_, true) => return Err(format!("it does not say the operator of '{}'", self.problem)),
+            (_, false) => return Err(format!("it says an operator of '{}', which has none", self.problem)),
+        };
+        let input = self.input_element.unwrap_or(self.element);
+        let workload = Workload::new(self.problem, operator, input, self.element, self.segment_elements);
+        let workload = workload.map_err(|error| error.to_string())?;
+        match workload.misfit(self.n) {
+            Some(misfit) => Err(misfit),
+            None => Ok(workload),
         }
     }
 
@@ -378,10 +412,10 @@ impl Row {
         if let Err(error) = config.check() {
             return Some(error.to_string());
         }
-        match Instance::new(self.element, self.operator) {
-            Err(error) => return Some(error.to_string()),
-            Ok(instance) if self.mode == Mode::InclusiveMinusInput && !instance.has_inverse() => {
-                return Some(format!("there is no {} of {instance}", self.mode));
+        match self.workload() {
+            Err(reason) => return Some(reason),
+            Ok(workload) if self.mode == Mode::InclusiveMinusInput && !workload.has_inverse() => {
+                return Some(format!("there is no {} of {workload}", self.mode));
             }
             Ok(_) => {}
         }
@@ -404,9 +438,11 @@ impl Row {
             return Some(format!("what it says of tiles and blocks is not what {strategy} has"));
         }
         let offsets = [self.input_offset_bytes, self.output_offset_bytes];
-        let is_address =
-            |offset: &u32| *offset < ScanRequest::OFFSETS && offset.is_multiple_of(self.element.bytes() as u32);
-        if !offsets.iter().all(is_address) || self.in_place && offsets[0] != offsets[1] {
+        let elements = [self.input_element.unwrap_or(self.element), self.element];
+        let is_address = |(&offset, element): (&u32, ElementType)| {
+            offset < ScanRequest::OFFSETS && offset.is_multiple_of(element.bytes() as u32)
+        };
+        if !offsets.iter().zip(elements).all(is_address) || self.in_place && offsets[0] != offsets[1] {
             return Some(format!(
                 "its arrays of {} cannot lie {} and {} bytes off",
                 self.element, offsets[0], offsets[1]
@@ -483,7 +519,8 @@ impl Row {
         }
         // All of it is rounded, to 0.001 µs and 0.001 GB/s; half of that, and a little for binary fractions.
         const ROUNDING: f64 = 0.000_51;
-        let rate = 2.0 * self.n as f64 * self.element.bytes() as f64 / time / 1000.0;
+        let bytes = self.workload().map_or(2 * self.element.bytes() as u64, Workload::bytes_per_element);
+        let rate = self.n as f64 * bytes as f64 / time / 1000.0;
         let is_rate = |stored: f64| (stored - rate).abs() <= ROUNDING * (1.0 + rate / time);
         if time <= 0.0 || self.time_lower_quartile_us.is_some_and(|quartile| quartile < 0.0) {
             Some("its time is none above 0".to_owned())
@@ -502,11 +539,12 @@ impl Row {
         }
     }
 
-    /// Element type and operator in words; a damaged record may hold a pair that does not exist.
-    pub fn instance_name(&self) -> String {
-        match Instance::new(self.element, self.operator) {
-            Ok(instance) => instance.to_string(),
-            Err(_) => format!("{} {}", self.element, self.operator),
+    /// What was scanned, in words; a damaged record may hold what does not exist.
+    fn problem_name(&self) -> String {
+        match (self.workload(), self.operator) {
+            (Ok(workload), _) => workload.to_string(),
+            (Err(_), Some(operator)) => format!("{} {operator}", self.element),
+            (Err(_), None) => format!("{} {}", self.element, self.problem),
         }
     }
 }
@@ -772,8 +810,8 @@ impl Recorder<Record> {
     }
 
     /// Whether the row of a configuration is there, from an earlier run.
-    pub fn has(&self, choice: StrategyChoice, request: &ScanRequest) -> bool {
-        let mut wanted = Row::of_request(request);
+    pub fn has(&self, choice: StrategyChoice, workload: Workload, request: &ScanRequest) -> bool {
+        let mut wanted = Row::of_request(workload, request);
         if choice == StrategyChoice::Auto {
             wanted = wanted.chosen_by_auto();
         }
@@ -811,6 +849,7 @@ impl Recorder<Record> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::element::Instance;
     use crate::lab::device::{Counters, Timing};
     use crate::lab::recorder::from_lines;
     use std::time::Duration;
@@ -833,6 +872,16 @@ pub(crate) mod tests {
         let instance = Instance::new(ElementType::U32, Operator::Sum).unwrap();
         let config = ScanConfig { vt, ..ScanConfig::default() };
         ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n)
+    }
+
+    /// The row of a flat scan.
+    pub(crate) fn row_of(request: &ScanRequest, outcome: &Outcome) -> Row {
+        Row::of_outcome(request.instance().into(), request, outcome)
+    }
+
+    /// Likewise of one that failed.
+    pub(crate) fn failed_row_of(request: &ScanRequest, failure: String) -> Row {
+        Row::of_failure(request.instance().into(), request, failure)
     }
 
     pub(crate) fn outcome(n: u64, timed: bool) -> Outcome {
@@ -860,7 +909,7 @@ pub(crate) mod tests {
         let mut recorder = Recorder::start(Some(directory), header("cpu"), false).unwrap();
         for n in [1, 1000] {
             let request = request(Strategy::Lookback, n, 32);
-            recorder.row(Row::of_outcome(&request, &outcome(n, n == 1))).unwrap();
+            recorder.row(row_of(&request, &outcome(n, n == 1))).unwrap();
         }
         recorder.skipped(Skipped { what: "naive".into(), why: "slow".into() }).unwrap();
         recorder
@@ -900,11 +949,62 @@ pub(crate) mod tests {
         record.rows.push(record.rows[0].clone().chosen_by_auto());
         let with = csv(&record);
         let lines: Vec<&str> = with.lines().collect();
-        assert!(lines[0].ends_with(",failure,chosen_strategy"), "{with}");
+        assert!(lines[0].ends_with(",segment_elements,chosen_strategy"), "{with}");
         assert!(lines[1].starts_with("lookback,") && lines[1].ends_with(','), "{with}");
         assert!(lines[3].starts_with("auto,") && lines[3].ends_with(",lookback"), "{with}");
         for (line, old) in lines.iter().zip(without.lines()).skip(1) {
             assert_eq!(*line, format!("{old},"));
+        }
+    }
+
+    #[test]
+    fn rows_of_older_records_are_flat_scans() {
+        let row = row_of(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
+        let mut old = serde_json::to_value(&row).unwrap();
+        for name in ["problem", "input_element", "segment_elements"] {
+            assert!(old.as_object_mut().unwrap().remove(name).is_some(), "{name}");
+        }
+        assert_eq!(serde_json::from_value::<Row>(old).unwrap(), row);
+    }
+
+    #[test]
+    fn problems_are_told_apart_named_and_have_no_parts_of_others() {
+        let of = |kind, input, segment| {
+            let workload = Workload::new(kind, Operator::Sum, input, ElementType::U32, segment).unwrap();
+            let request = ScanRequest { problem: workload.problem(), ..request(Strategy::Lookback, 1024, 32) };
+            Row::of_outcome(workload, &request, &outcome(1024, true))
+        };
+        let u32s = ElementType::U32;
+        let rows = [
+            of(ProblemKind::Flat, u32s, None),
+            of(ProblemKind::Flat, ElementType::U8, None),
+            of(ProblemKind::Rows, u32s, Some(512)),
+            of(ProblemKind::Rows, u32s, Some(256)),
+            of(ProblemKind::ByKey, u32s, Some(61)),
+            of(ProblemKind::Recurrence, u32s, None),
+        ];
+        for (index, row) in rows.iter().enumerate() {
+            assert_eq!(row.contradiction(), None, "{}", row.scan());
+            for other in &rows[..index] {
+                assert!(row.configuration() != other.configuration() && row.scan() != other.scan(), "{}", row.scan());
+            }
+        }
+        // Each array once: keys, values, results of 4 bytes.
+        assert_eq!(rows[4].gigabytes_per_second, rows[0].gigabytes_per_second.map(|rate| rounded(1.5 * rate, 3)));
+        assert_eq!(rows[5].scan(), "u32 recurrence, inclusive");
+        let impossible: [fn(&mut Row); 6] = [
+            |row| row.segment_elements = None,
+            |row| row.segment_elements = Some(500),
+            |row| row.operator = None,
+            |row| row.problem = ProblemKind::Flat,
+            |row| row.problem = ProblemKind::Recurrence,
+            |row| row.input_element = Some(ElementType::F32),
+        ];
+        for (index, spoil) in impossible.into_iter().enumerate() {
+            let mut row = rows[2].clone();
+            spoil(&mut row);
+            assert!(row.contradiction().is_some(), "{index}");
+            assert!(!row.scan().is_empty());
         }
     }
 
@@ -943,20 +1043,20 @@ pub(crate) mod tests {
 
     #[test]
     fn rows_that_cannot_be_are_refused_whole_or_partial() {
-        let possible = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
+        let possible = row_of(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
         assert_eq!(possible.contradiction(), None);
         let impossible: [fn(&mut Row); 27] = [
             |row| row.n = u64::MAX,
             |row| row.vt = Some(0),
             |row| row.block_threads = Some(33),
-            |row| row.operator = Operator::Affine,
+            |row| row.operator = Some(Operator::Affine),
             |row| row.first_mismatch = Some(1000),
             |row| row.mismatches = 1001,
             |row| row.failure = Some("it failed".to_owned()),
             |row| row.work_per_element = Some(-1.0),
             |row| row.n = LARGEST_SIZE + 1,
             |row| row.strategy = StrategyChoice::Auto,
-            |row| (row.mode, row.operator) = (Mode::InclusiveMinusInput, Operator::Max),
+            |row| (row.mode, row.operator) = (Mode::InclusiveMinusInput, Some(Operator::Max)),
             |row| row.chosen_strategy = Some(Strategy::Chained),
             |row| row.vt = None,
             |row| row.composition = None,
@@ -995,13 +1095,13 @@ pub(crate) mod tests {
     fn what_turned_out_wrong_after_it_was_timed_has_no_time() {
         let mut outcome = outcome(1000, true);
         outcome.verification.mismatches = 1;
-        let row = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome);
+        let row = row_of(&request(Strategy::Lookback, 1000, 32), &outcome);
         assert_eq!((row.time_us, row.samples, row.contradiction()), (None, None, None));
     }
 
     #[test]
     fn measured_values_that_cannot_be_are_refused() {
-        let counted = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
+        let counted = row_of(&request(Strategy::Lookback, 1000, 32), &outcome(1000, false));
         let counted = counted.with_schedules(&[1.0, 2.0, 3.0]);
         assert_eq!(counted.contradiction(), None);
         let impossible: [fn(&mut Row); 12] = [
@@ -1023,7 +1123,7 @@ pub(crate) mod tests {
             spoil(&mut row);
             assert!(row.contradiction().is_some(), "{index}");
         }
-        let timed = Row::of_outcome(&request(Strategy::Lookback, 1000, 32), &outcome(1000, true));
+        let timed = row_of(&request(Strategy::Lookback, 1000, 32), &outcome(1000, true));
         assert_eq!(timed.contradiction(), None);
         let impossible: [fn(&mut Row); 9] = [
             |row| (row.verified, row.mismatches) = (false, 1),

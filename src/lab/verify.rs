@@ -12,6 +12,7 @@
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Float, Instance};
 use crate::lab::dataset::{Dataset, Reference, two_sum};
+use crate::lab::order::Order;
 use crate::strategy::Rounding;
 use crate::strategy::plan::ScanRequest;
 use serde::{Deserialize, Serialize};
@@ -77,40 +78,50 @@ impl Verification {
 /// Compares every element of `output` with what `request` must give on `dataset`. Elements that
 /// `output` lacks, or has too many, count as mismatches.
 pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verification {
-    let element_bytes = request.instance().element().bytes();
-    let shift = request.mode.lag() as usize;
+    let element_bytes = dataset.instance.element().bytes();
     let n = dataset.n as usize;
     let found = output.len() / element_bytes;
     let mut verification = Verification { compared: n as u64, ..Verification::default() };
+    let order = dataset.order();
+    let lag = request.mode.lag();
     match &dataset.reference {
         Reference::Exact(prefixes) => {
-            let compare = CompareExactly { prefixes, output, shift, verification: &mut verification };
-            visit_instance(request.instance(), compare);
+            let compare = CompareExactly { prefixes, output, order, lag, verification: &mut verification };
+            visit_instance(dataset.instance, compare);
         }
         Reference::Rounded { high, low, magnitude } => {
-            let factor = error_factor(request);
-            let Float { largest, read, .. } = *float(request.instance());
-            let mut inputs = dataset.input.chunks_exact(element_bytes).map(read);
-            let (mut wide, mut taken) = (WideSum::default(), 0);
-            for (index, bytes) in output.chunks_exact(element_bytes).take(n).enumerate() {
-                let value = read(bytes);
-                let sum = match index.checked_sub(shift) {
-                    None => Sum { high: 0.0, low: 0.0, bound: 0.0 },
-                    Some(at) if is_below_overflow(magnitude[at], largest) => {
-                        let low = low.get(at).copied().unwrap_or(0.0);
-                        Sum { high: high[at], low, bound: factor * magnitude[at] }
+            let instance = dataset.instance;
+            let Float { largest, read, .. } = *float(instance);
+            let factor = error_factor_of(request, instance);
+            let looks_at_inputs = may_overflow(dataset);
+            let input = |place| looks_at_inputs.then(|| dataset.value(place));
+            let mut wide = WideSum::default();
+            for place in order.places() {
+                if order.begins(place) {
+                    wide = WideSum::default();
+                }
+                let own = input(place);
+                wide.add_all(own.filter(|_| lag == 0));
+                if let Some(bytes) = output.get(place * element_bytes..(place + 1) * element_bytes) {
+                    let value = read(bytes);
+                    let text = || instance.text(bytes);
+                    match order.source(lag, place) {
+                        Some(at) if looks_at_inputs && !is_below_overflow(magnitude[at], largest) => {
+                            let verdict = wide.judge(value, factor, largest);
+                            verification.count(place, verdict, || (wide.text(factor, largest), text()));
+                        }
+                        at => {
+                            let sum = at.map_or(Sum::ZERO, |at| Sum {
+                                high: high[at],
+                                low: low.get(at).copied().unwrap_or(0.0),
+                                bound: factor * magnitude[at],
+                            });
+                            let verdict = if sum.is_near(value) { Verdict::Right } else { Verdict::Wrong };
+                            verification.count(place, verdict, || (sum.text(), text()));
+                        }
                     }
-                    Some(at) => {
-                        inputs.by_ref().take(at + 1 - taken).for_each(|value| wide.add(value));
-                        taken = at + 1;
-                        let verdict = wide.judge(value, factor, largest);
-                        verification
-                            .count(index, verdict, || (wide.text(factor, largest), request.instance().text(bytes)));
-                        continue;
-                    }
-                };
-                let verdict = if sum.is_near(value) { Verdict::Right } else { Verdict::Wrong };
-                verification.count(index, verdict, || (sum.text(), request.instance().text(bytes)));
+                }
+                wide.add_all(own.filter(|_| lag > 0));
             }
         }
     }
@@ -121,8 +132,9 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
 /// Whether sums of these inputs may pass the largest number, so that [`verify`] has to look at every input.
 pub(crate) fn may_overflow(dataset: &Dataset) -> bool {
     match (&dataset.reference, dataset.instance.element().float()) {
-        (Reference::Rounded { magnitude, .. }, Some(float)) => {
-            magnitude.last().is_some_and(|&magnitude| !is_below_overflow(magnitude, float.largest))
+        // The numbers of a recurrence are drawn, and far from it.
+        (Reference::Rounded { magnitude, .. }, Some(float)) if dataset.addends.is_empty() => {
+            magnitude.iter().any(|&magnitude| !is_below_overflow(magnitude, float.largest))
         }
         _ => false,
     }
@@ -150,6 +162,9 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
+    /// That of no numbers.
+    const ZERO: Self = Self { high: 0.0, low: 0.0, bound: 0.0 };
+
     fn is_near(&self, value: f64) -> bool {
         ((value - self.high) - self.low).abs() <= self.bound
     }
@@ -182,6 +197,10 @@ struct WideSum {
 
 impl WideSum {
     const SCALE: f64 = 1.0 / (1_u128 << 64) as f64;
+
+    fn add_all(&mut self, values: impl IntoIterator<Item = f64>) {
+        values.into_iter().for_each(|value| self.add(value));
+    }
 
     fn add(&mut self, value: f64) {
         if !value.is_finite() {
@@ -254,9 +273,16 @@ impl WideSum {
     }
 }
 
-/// 2·u·depth: what Σ|x| is multiplied with to bound the error of a float sum.
+/// 2·u·depth: what Σ|x| is multiplied with to bound the error of a float sum, of a flat scan.
 pub fn error_factor(request: &ScanRequest) -> f64 {
-    2.0 * float(request.instance()).unit_roundoff * rounding_depth(request)
+    error_factor_of(request, request.instance())
+}
+
+/// The same of any scan whose results are compared as those of `instance`. In a recurrence the factors are powers of two,
+/// with which products are exact in every order: what is rounded is its additions, one a combination of states as in a sum,
+/// so that Σ|x| is the recurrence of |a| and |b|.
+fn error_factor_of(request: &ScanRequest, instance: Instance) -> f64 {
+    2.0 * float(instance).unit_roundoff * rounding_depth(request)
 }
 
 /// The element type of a rounded sum.
@@ -308,7 +334,8 @@ impl Verification {
             Verdict::Right => {}
             Verdict::Wrong => {
                 self.mismatches += 1;
-                if self.first_mismatch.is_none() {
+                // In reverse the later ones are found first.
+                if self.first_mismatch.is_none_or(|first| first > index as u64) {
                     self.first_mismatch = Some(index as u64);
                     let (expected, actual) = texts();
                     (self.expected, self.actual) = (Some(expected), Some(actual));
@@ -316,7 +343,8 @@ impl Verification {
             }
             Verdict::Undecidable => {
                 self.undecidable += 1;
-                self.first_undecidable.get_or_insert(index as u64);
+                let first = self.first_undecidable.unwrap_or(u64::MAX).min(index as u64);
+                self.first_undecidable = Some(first);
             }
         }
     }
@@ -339,30 +367,33 @@ impl Verification {
 struct CompareExactly<'a> {
     prefixes: &'a [u8],
     output: &'a [u8],
-    shift: usize,
+    order: Order<'a>,
+    lag: u64,
     verification: &'a mut Verification,
 }
 
 impl InstanceVisitor for CompareExactly<'_> {
     type Output = ();
     fn visit<M: Monoid>(self) {
+        let Self { prefixes, output, order, lag, verification } = self;
         let bytes = size_of::<M::Value>();
-        let shifted_bytes = self.shift * bytes;
-        let common = self.output.len().min(self.prefixes.len());
-        let head = shifted_bytes.min(common);
         let identity = M::IDENTITY;
-        let expected_head = &bytemuck::bytes_of(&identity)[..head];
-        let expected_tail = &self.prefixes[..common - head];
-        // The usual case at the speed of memory.
-        if self.output[..head] == *expected_head && self.output[head..common] == *expected_tail {
-            return;
+        if order.is_flat() || lag == 0 {
+            // The usual case at the speed of memory.
+            let common = output.len().min(prefixes.len());
+            let head = (lag as usize * bytes).min(common);
+            let is_right = output[..head] == bytemuck::bytes_of(&identity)[..head];
+            if is_right && output[head..common] == prefixes[..common - head] {
+                return;
+            }
         }
-        let expected = expected_head.chunks_exact(bytes).chain(expected_tail.chunks_exact(bytes));
-        for (index, (expected, found)) in expected.zip(self.output.chunks_exact(bytes)).enumerate() {
-            let read = |bytes| bytemuck::pod_read_unaligned::<M::Value>(bytes);
-            let (expected, found) = (read(expected), read(found));
+        let read = |bytes| bytemuck::pod_read_unaligned::<M::Value>(bytes);
+        for (place, found) in output.chunks_exact(bytes).take(order.elements()).enumerate() {
+            let expected =
+                order.source(lag, place).map_or(identity, |at| read(&prefixes[at * bytes..(at + 1) * bytes]));
+            let found = read(found);
             let verdict = if M::same(&expected, &found) { Verdict::Right } else { Verdict::Wrong };
-            self.verification.count(index, verdict, || (M::text(&expected), M::text(&found)));
+            verification.count(place, verdict, || (M::text(&expected), M::text(&found)));
         }
     }
 }
@@ -371,6 +402,7 @@ impl InstanceVisitor for CompareExactly<'_> {
 mod tests {
     use super::*;
     use crate::element::{ElementType, Operator};
+    use crate::lab::workload::{ProblemKind, Workload};
     use crate::strategy::{Mode, ScanConfig, Strategy};
     use proptest::prelude::*;
 
@@ -573,5 +605,131 @@ mod tests {
         assert_eq!(complaint(own(Operator::Bicyclic), &pair), format!("{start}q^0 p^0, got q^3 p^5"));
         let map = bytemuck::bytes_of(&[3_u64, 5]).to_vec();
         assert_eq!(complaint(own(Operator::Affine), &map), format!("{start}1·x + 0, got 3·x + 5"));
+    }
+
+    /// Every problem with sums of integers and of floats; recurrences likewise.
+    fn workloads(segment: u64) -> Vec<Workload> {
+        let kinds = ProblemKind::ALL.iter().flat_map(|&kind| {
+            let has_segments = kind.needs_shape() || kind.has_runs();
+            [ElementType::U16, ElementType::I64, ElementType::F32, ElementType::F64].map(|element| {
+                Workload::new(kind, Operator::Sum, element, element, has_segments.then_some(segment)).unwrap()
+            })
+        });
+        kinds.collect()
+    }
+
+    /// The output by the problem's definition, in the precision of f64 or in 64 bits: `segment_of` says to which segment an
+    /// element belongs.
+    fn by_definition(dataset: &Dataset, mode: Mode, segment_of: &[u64]) -> Vec<u8> {
+        let element = dataset.workload.element();
+        let bytes = element.bytes();
+        let n = dataset.n as usize;
+        let mut output = vec![0; n * bytes];
+        let mut before: Option<(u64, f64, u64)> = None;
+        for step in 0..n {
+            let place = if dataset.workload.is_reversed() { n - 1 - step } else { step };
+            let of = |array: &[u8]| -> (f64, u64) {
+                let chunk = &array[place * bytes..(place + 1) * bytes];
+                let mut word = [0; 8];
+                word[..bytes].copy_from_slice(chunk);
+                (element.float().map_or(0.0, |float| (float.read)(chunk)), u64::from_le_bytes(word))
+            };
+            let (_, float, whole) = before.filter(|(segment, ..)| *segment == segment_of[place]).unwrap_or_default();
+            let after = match dataset.workload.operator() {
+                Some(_) => (float + of(&dataset.input).0, whole.wrapping_add(of(&dataset.input).1)),
+                None => {
+                    let (a, b) = (of(&dataset.input), of(&dataset.addends));
+                    (a.0 * float + b.0, a.1.wrapping_mul(whole).wrapping_add(b.1))
+                }
+            };
+            before = Some((segment_of[place], after.0, after.1));
+            let stored = if mode == Mode::Inclusive { after } else { (float, whole) };
+            let made = &mut output[place * bytes..(place + 1) * bytes];
+            match element.float() {
+                Some(float) => (float.write)(stored.0, made),
+                None => made.copy_from_slice(&stored.1.to_le_bytes()[..bytes]),
+            }
+        }
+        output
+    }
+
+    /// To which segment each element belongs, counted from the front.
+    fn segments(dataset: &Dataset) -> Vec<u64> {
+        let is_begin = |place: usize| match (dataset.workload.kind(), dataset.workload.columns()) {
+            (_, Some(columns)) => (place as u64).is_multiple_of(columns),
+            (ProblemKind::ByKey, _) => {
+                dataset.telling[4 * place..4 * place + 4] != dataset.telling[4 * place - 4..4 * place]
+            }
+            (ProblemKind::HeadFlags, _) => dataset.telling[place] != 0,
+            _ => false,
+        };
+        let mut segment = 0;
+        let step = |place: usize| {
+            segment += u64::from(place > 0 && is_begin(place));
+            segment
+        };
+        (0..dataset.n as usize).map(step).collect()
+    }
+
+    fn request_of(workload: Workload, mode: Mode, n: u64) -> ScanRequest {
+        let request = request(sum_of(ElementType::U32), mode, n);
+        ScanRequest { problem: workload.problem(), ..request }
+    }
+
+    #[test]
+    fn every_problem_is_right_by_its_definition() {
+        for workload in workloads(61) {
+            for mode in [Mode::Inclusive, Mode::Exclusive] {
+                for n in [0, 1, 61, 61 * 40] {
+                    let dataset = Dataset::random(workload, n, 7);
+                    let output = by_definition(&dataset, mode, &segments(&dataset));
+                    let verdict = verify(&request_of(workload, mode, n), &dataset, &output);
+                    assert!(verdict.passed(), "{workload} {mode} {n}: {verdict:?}");
+                    assert!(dataset.expected_output(mode).is_none_or(|expected| expected == output), "{workload}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_corrupted_element_of_any_problem_is_found(seed: u64, at in 0_usize..610, exclusive: bool) {
+            let mode = if exclusive { Mode::Exclusive } else { Mode::Inclusive };
+            for workload in workloads(61) {
+                let dataset = Dataset::random(workload, 610, seed);
+                let mut output = by_definition(&dataset, mode, &segments(&dataset));
+                let bytes = workload.element().bytes();
+                output[at * bytes + bytes - 1] ^= 0x41;
+                let verdict = verify(&request_of(workload, mode, 610), &dataset, &output);
+                let found = (verdict.mismatches, verdict.first_mismatch);
+                prop_assert_eq!(found, (1, Some(at as u64)), "{}: {:?}", workload, verdict);
+            }
+        }
+
+        /// One segment goes on where it should end, or ends where it should go on.
+        #[test]
+        fn a_wrong_begin_of_a_segment_is_found(seed: u64, at in 1_usize..610, exclusive: bool, is_lost: bool) {
+            let mode = if exclusive { Mode::Exclusive } else { Mode::Inclusive };
+            for workload in workloads(61) {
+                let dataset = Dataset::random(workload, 610, seed);
+                let right = segments(&dataset);
+                let mut wrong = right.clone();
+                let begin = (1..610).cycle().skip(at).take(610).find(|&place| place > 0 && right[place] != right[place - 1]);
+                match (is_lost, begin) {
+                    (true, None) => continue,
+                    // Two segments are one.
+                    (true, Some(begin)) => wrong[begin..].iter_mut().for_each(|segment| *segment -= 1),
+                    // One is two.
+                    (false, _) => wrong[at..].iter_mut().for_each(|segment| *segment += 1000),
+                }
+                let changes = |segments: &[u64]| segments.windows(2).map(|pair| pair[0] != pair[1]).collect::<Vec<_>>();
+                if changes(&wrong) == changes(&right) {
+                    continue;
+                }
+                let output = by_definition(&dataset, mode, &wrong);
+                let verdict = verify(&request_of(workload, mode, 610), &dataset, &output);
+                prop_assert!(verdict.mismatches > 0, "{} {}", workload, mode);
+            }
+        }
     }
 }

@@ -24,6 +24,11 @@ impl Lent {
         Self { cuda_type: Some(T::CUDA_TYPE), ..Self::states::<T>(address, elements) }
     }
 
+    /// Of a type that is chosen at run time.
+    pub fn of(element: ElementType, address: u64, elements: u64) -> Self {
+        Self { address, elements, element_bytes: element.bytes() as u64, cuda_type: Some(element.cuda_type()) }
+    }
+
     pub fn states<T: Pod>(address: u64, elements: usize) -> Self {
         Self { address, elements: elements as u64, element_bytes: size_of::<T>() as u64, cuda_type: None }
     }
@@ -102,6 +107,13 @@ impl Call {
             is_told_twice: false,
             unfit_key: None,
         }
+    }
+
+    /// Of a scan whose segments and direction are chosen already: `inputs` as the kernels load them, what tells segments first.
+    pub fn over(defined: Defined, columns: u64, inputs: Vec<Lent>, outputs: Vec<Lent>) -> Self {
+        let mut inputs = inputs;
+        let telling = defined.segments().array().filter(|_| !inputs.is_empty()).map(|_| inputs.remove(0));
+        Self { columns, telling, inputs, outputs, ..Self::new(defined) }
     }
 
     pub fn input(&mut self, array: Lent) {

@@ -133,6 +133,13 @@ pub enum ConfigError {
     TooManyBlocks { n: u64, blocks: u64 },
 }
 
+impl ConfigError {
+    /// Whether the strategy cannot scan the problem, whatever else is chosen.
+    pub const fn is_of_problem(&self) -> bool {
+        matches!(self, Self::TakesNoArrays { .. } | Self::WorksInOutput { .. } | Self::SpineOfStates { .. })
+    }
+}
+
 /// Whether the arrays of a scan fit together, of so many elements. The last input of an exclusive scan is never read, so
 /// that it may be left out: n counts give n + 1 offsets.
 ///

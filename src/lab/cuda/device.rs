@@ -13,14 +13,18 @@ use crate::cuda::compile::Compiler;
 use crate::cuda::error::CudaError;
 use crate::cuda::launch::PreparedScan;
 use crate::cuda::memory::Buffer;
-use crate::element::{Instance, Problem};
+use crate::element::{ElementType, Problem};
 use crate::gpu::{Architecture, Gpu};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing};
 use crate::lab::statistics::Summary;
 use crate::lab::verify::{Sum, Verification, error_factor, may_overflow, verify};
+use crate::lab::workload::Workload;
+use crate::strategy::ConfigError;
+use crate::strategy::call::Prepared;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::tuning::Tuning;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -40,17 +44,25 @@ pub struct CudaDevice {
 
 /// The dataset on the device.
 struct Loaded {
-    instance: Instance,
+    workload: Workload,
     n: u64,
+    /// Of the array that a scan in place replaces: the user's first.
     master: Buffer,
+    /// The other ones, in the kernels' order, with room for an offset.
+    others: Vec<Buffer>,
     reference: LoadedReference,
-    /// On the host, where sums of floats may overflow: that is looked into there.
-    overflowing: Option<Dataset>,
 }
 
 enum LoadedReference {
     Exact(Buffer),
-    Rounded { high: Buffer, low: Option<Buffer>, magnitude: Buffer },
+    Rounded {
+        high: Buffer,
+        low: Option<Buffer>,
+        magnitude: Buffer,
+    },
+    /// Compared by [`verify`] after a copy to the host: where sums of floats may overflow, and of scans in reverse or in
+    /// segments, whose references the tools on the device do not know.
+    OnHost(Box<Dataset>),
 }
 
 impl CudaDevice {
@@ -115,13 +127,15 @@ impl CudaDevice {
         // First, so that two datasets never have to fit at once.
         self.loaded = None;
         self.gpu.free_arrays();
-        let bytes = dataset.input.len() as u64;
+        let is_on_host = dataset.workload.defined().is_some() || may_overflow(dataset);
         let reference_bytes = match &dataset.reference {
+            _ if is_on_host => 0,
             Reference::Exact(reference) => reference.len() as u64,
             Reference::Rounded { high, low, magnitude } => 8 * (high.len() + low.len() + magnitude.len()) as u64,
         };
-        // Master, input and output; a plan's temporary arrays come on top where a strategy has some.
-        let needed_bytes = 3 * bytes + GpuHarness::ROOM_BESIDE_ARRAYS + reference_bytes;
+        // Every array, and the master of one; a plan's temporary arrays come on top where a strategy has some.
+        let array_bytes = dataset.n * dataset.workload.bytes_per_element() + dataset.input.len() as u64;
+        let needed_bytes = array_bytes + GpuHarness::ROOM_BESIDE_ARRAYS + reference_bytes;
         let available_bytes = self.gpu.memory.free_bytes()?;
         if needed_bytes > available_bytes {
             let what = format!("input, output and reference of {} elements", dataset.n);
@@ -130,6 +144,7 @@ impl CudaDevice {
         let upload = |bytes: &[u8], what: &str| self.gpu.memory.upload(bytes, what, &self.gpu.stream);
         let numbers = |values: &[f64]| upload(bytemuck::cast_slice(values), "the reference");
         let reference = match &dataset.reference {
+            _ if is_on_host => LoadedReference::OnHost(Box::new(dataset.clone())),
             Reference::Exact(reference) => LoadedReference::Exact(upload(reference, "the reference")?),
             Reference::Rounded { high, low, magnitude } => LoadedReference::Rounded {
                 high: numbers(high)?,
@@ -138,8 +153,10 @@ impl CudaDevice {
             },
         };
         let master = upload(&dataset.input, "the input")?;
-        let overflowing = may_overflow(dataset).then(|| dataset.clone());
-        self.loaded = Some(Loaded { instance: dataset.instance, n: dataset.n, master, reference, overflowing });
+        let others = others(dataset)
+            .map(|(_, contents)| self.gpu.memory.allocate(contents.len() as u64 + OFFSET_ROOM, "an input"))
+            .collect::<Result<_, _>>()?;
+        self.loaded = Some(Loaded { workload: dataset.workload, n: dataset.n, master, others, reference });
         Ok(())
     }
 
@@ -149,8 +166,7 @@ impl CudaDevice {
         request: &ScanRequest,
         settings: &RunSettings,
     ) -> Result<Outcome, CudaError> {
-        // Arrays and reference are of the operator's own values.
-        let holds = Problem::plain(loaded.instance);
+        let holds = loaded.workload.problem();
         if (holds, loaded.n) != (request.problem, request.n) {
             let text = |problem: Problem, n: u64| format!("{n} elements of {problem}");
             return Err(CudaError::DatasetMismatch {
@@ -159,14 +175,24 @@ impl CudaDevice {
             });
         }
         gpu.bind()?;
-        let mut scan = PreparedScan::new(request, &gpu.kernels)?;
-        let bytes = request.n * request.instance().element().bytes() as u64;
-        let output_offset = (!request.in_place).then_some(u64::from(request.output_offset));
-        gpu.make_room(bytes, u64::from(request.input_offset), output_offset)?;
+        let bytes = |element: ElementType| request.n * element.bytes() as u64;
+        let output = (bytes(loaded.workload.element()), u64::from(request.output_offset));
+        let input = (bytes(loaded.workload.input()), u64::from(request.input_offset));
+        gpu.make_room(input, (!request.in_place).then_some(output))?;
         let output = if request.in_place { &gpu.input } else { &gpu.output };
-        scan.bind(Addresses::between(gpu.input.address(), output.address()), &mut gpu.workspace)?;
+        let (mut scan, places) = match loaded.arrays(request, gpu.input.address(), output.address())? {
+            Some(Prepared { request, arrays }) => {
+                let places = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
+                (PreparedScan::new(&request, &gpu.kernels)?, places)
+            }
+            None => {
+                let places = Addresses::between(gpu.input.address(), output.address());
+                (PreparedScan::new(request, &gpu.kernels)?, places)
+            }
+        };
+        scan.bind(places, &mut gpu.workspace)?;
 
-        let run = Run { gpu, loaded, scan: &scan };
+        let run = Run { gpu, loaded, asked: *request, scan: &scan };
         run.place()?;
         let first_ns = run.launch_timed(1, TIME_LIMIT)?;
         let mut verification = run.verify()?;
@@ -197,10 +223,42 @@ impl CudaDevice {
     }
 }
 
+/// Bytes that another input may lie above the begin of its memory.
+const OFFSET_ROOM: u64 = ScanRequest::OFFSETS as u64;
+
+/// The arrays of a dataset beside the user's first.
+fn others(dataset: &Dataset) -> impl Iterator<Item = (ElementType, &[u8])> {
+    let own = dataset.own_place();
+    dataset.inputs().enumerate().filter(move |(place, _)| *place != own).map(|(_, array)| array)
+}
+
+impl Loaded {
+    /// The run over several arrays, or one in reverse or in segments; none where the kernels are given one array of numbers,
+    /// or there are no elements.
+    fn arrays(&self, request: &ScanRequest, input: u64, output: u64) -> Result<Option<Prepared>, CudaError> {
+        let LoadedReference::OnHost(dataset) = &self.reference else { return Ok(None) };
+        let mut inputs = self.other_addresses(dataset, request);
+        inputs.insert(dataset.own_place(), input);
+        let Some(call) = dataset.call(&inputs, output) else { return Ok(None) };
+        let (strategy, config) = (request.strategy.into(), Some(request.config));
+        let prepared = call.prepare(request.mode, strategy, config, &Tuning::default());
+        Ok(prepared.map_err(|error| ConfigError::from(Box::new(error)))?)
+    }
+
+    /// Where the other inputs lie: as many elements above a boundary as the first.
+    fn other_addresses(&self, dataset: &Dataset, request: &ScanRequest) -> Vec<u64> {
+        let mut offsets: Vec<u32> = dataset.offsets(request.input_offset).collect();
+        offsets.remove(dataset.own_place());
+        self.others.iter().zip(offsets).map(|(buffer, offset)| buffer.address() + u64::from(offset)).collect()
+    }
+}
+
 /// A scan that is bound to the arrays of the GPU.
 struct Run<'a> {
     gpu: &'a GpuHarness,
     loaded: &'a Loaded,
+    /// As it was asked for, with the offsets of the arrays' begins; that of the scan has those of its direction.
+    asked: ScanRequest,
     scan: &'a PreparedScan,
 }
 
@@ -209,6 +267,12 @@ impl Run<'_> {
     fn place(&self) -> Result<(), CudaError> {
         let stream = &self.gpu.stream;
         self.gpu.input.copy_from(&self.loaded.master, stream)?;
+        if let LoadedReference::OnHost(dataset) = &self.loaded.reference {
+            let addresses = self.loaded.other_addresses(dataset, &self.asked);
+            for ((buffer, (_, contents)), address) in self.loaded.others.iter().zip(others(dataset)).zip(addresses) {
+                buffer.upload(address - buffer.address(), contents, stream)?;
+            }
+        }
         if !self.scan.request.in_place {
             self.gpu.output.fill(stream)?;
         }
@@ -287,7 +351,7 @@ impl Run<'_> {
             // Bit for bit with its master copy.
             let (input, master) = (gpu.input.address(), self.loaded.master.address());
             let words = [input, master, request.n, 0, 0, 0, gpu.slot(Slot::Input)];
-            gpu.launch_over(exact_name(request.instance().element().bytes()), request.n, &words)?;
+            gpu.launch_over(exact_name(self.loaded.workload.input().bytes()), request.n, &words)?;
         }
         let found = gpu.comparisons()?;
         for (array, buffer, before, after) in guards {
@@ -311,30 +375,31 @@ impl Run<'_> {
         if input.mismatches > 0 {
             return Err(CudaError::InputChanged { what: what(), elements: input.mismatches, first: input.first });
         }
-        if let Some(dataset) = &self.loaded.overflowing {
-            let mut bytes = vec![0; dataset.input.len()];
-            output.download(0, &mut bytes, &gpu.stream)?;
-            return Ok(verify(request, dataset, &bytes));
+        if let LoadedReference::OnHost(dataset) = &self.loaded.reference {
+            self.check_others(dataset)?;
+            return Ok(verify(request, dataset, &self.output()?));
         }
         let mut verification = Verification::right(request.n);
         let Found { mismatches, first } = found.of(Slot::Output);
         if mismatches > 0 {
-            let mut actual = vec![0; request.instance().element().bytes()];
+            let instance = self.loaded.workload.instance();
+            let mut actual = vec![0; instance.element().bytes()];
             output.download(first * actual.len() as u64, &mut actual, &gpu.stream)?;
             verification.mismatches = mismatches;
             verification.first_mismatch = Some(first);
             verification.expected = Some(self.expected(first)?);
-            verification.actual = Some(request.instance().text(&actual));
+            verification.actual = Some(instance.text(&actual));
         }
         Ok(verification)
     }
 
     /// What the reference says of an element of the output, in words.
     fn expected(&self, index: u64) -> Result<String, CudaError> {
-        let Loaded { instance, reference, .. } = self.loaded;
+        let Loaded { workload, reference, .. } = self.loaded;
+        let instance = workload.instance();
         let at = index.checked_sub(self.scan.request.mode.lag());
         match (reference, at) {
-            (_, None) => Ok(instance.text(&instance.identity_bytes())),
+            (LoadedReference::OnHost(_), _) | (_, None) => Ok(instance.text(&instance.identity_bytes())),
             (LoadedReference::Exact(reference), Some(at)) => {
                 let mut value = vec![0; instance.element().bytes()];
                 reference.download(at * value.len() as u64, &mut value, &self.gpu.stream)?;
@@ -357,14 +422,31 @@ impl Run<'_> {
     fn output(&self) -> Result<Vec<u8>, CudaError> {
         let request = &self.scan.request;
         let array = if request.in_place { &self.gpu.input } else { &self.gpu.output };
-        let mut bytes = vec![0; request.n as usize * request.instance().element().bytes()];
+        let mut bytes = vec![0; request.n as usize * self.loaded.workload.element().bytes()];
         array.download(0, &mut bytes, &self.gpu.stream)?;
         Ok(bytes)
     }
 
+    /// Checks that the inputs beside the user's first are what they were.
+    fn check_others(&self, dataset: &Dataset) -> Result<(), CudaError> {
+        let addresses = self.loaded.other_addresses(dataset, &self.asked);
+        for ((buffer, (element, contents)), address) in self.loaded.others.iter().zip(others(dataset)).zip(addresses) {
+            let mut found = vec![0; contents.len()];
+            buffer.download(address - buffer.address(), &mut found, &self.gpu.stream)?;
+            let pairs = || found.chunks_exact(element.bytes()).zip(contents.chunks_exact(element.bytes()));
+            let differ = || pairs().enumerate().filter(|(_, (found, given))| found != given);
+            if let Some((first, _)) = differ().next() {
+                let (elements, first) = (differ().count() as u64, first as u64);
+                return Err(CudaError::InputChanged { what: harness::describe(&self.asked), elements, first });
+            }
+        }
+        Ok(())
+    }
+
     /// The output against the reference.
     fn compare_output(&self, output: u64) -> Result<(), CudaError> {
-        let (n, element) = (self.loaded.n, self.loaded.instance.element());
+        let (n, instance) = (self.loaded.n, self.loaded.workload.instance());
+        let element = instance.element();
         let (lag, result) = (self.scan.request.mode.lag(), self.gpu.slot(Slot::Output));
         match &self.loaded.reference {
             LoadedReference::Exact(reference) => {
@@ -373,7 +455,7 @@ impl Run<'_> {
                     None => exact_name(element.bytes()),
                 };
                 let mut identity = [0_u8; 16];
-                let bytes = self.loaded.instance.identity_bytes();
+                let bytes = instance.identity_bytes();
                 identity[..bytes.len()].copy_from_slice(&bytes);
                 let [low, high]: [u64; 2] = bytemuck::cast(identity);
                 self.gpu.launch_over(name, n, &[output, reference.address(), n, lag, low, high, result])
@@ -386,6 +468,7 @@ impl Run<'_> {
                 let words = [output, high, low, magnitude, n, lag, factor.to_bits(), largest.to_bits(), result];
                 self.gpu.launch_over(&format!("compare_rounded_{element}"), n, &words)
             }
+            LoadedReference::OnHost(_) => Ok(()),
         }
     }
 }

@@ -193,19 +193,15 @@ impl GpuHarness {
         self.launch(&function(&self.tools, name)?, blocks, THREADS, words)
     }
 
-    /// Room for an input of `bytes` bytes, and an output of as many where it is another array, at these distances from
-    /// aligned addresses. Whatever the distances, the same memory does.
-    pub(crate) fn make_room(
-        &mut self,
-        bytes: u64,
-        input_offset: u64,
-        output_offset: Option<u64>,
-    ) -> Result<(), CudaError> {
+    /// Room for an input, and for an output where it is another array: bytes of each, and their distance from an aligned
+    /// address. Whatever the distances, the same memory does.
+    pub(crate) fn make_room(&mut self, input: (u64, u64), output: Option<(u64, u64)>) -> Result<(), CudaError> {
+        let of_output = output.unwrap_or_default();
         // Both go before one comes: the device need not hold old and new.
-        self.input.place(bytes, input_offset);
-        self.output.place(if output_offset.is_some() { bytes } else { 0 }, output_offset.unwrap_or(0));
+        self.input.place(input.0, input.1);
+        self.output.place(of_output.0, of_output.1);
         self.input.allocate(&self.memory, "the input")?;
-        if output_offset.is_some() { self.output.allocate(&self.memory, "the output") } else { Ok(()) }
+        if output.is_some() { self.output.allocate(&self.memory, "the output") } else { Ok(()) }
     }
 
     /// Gives the memory of both arrays back.

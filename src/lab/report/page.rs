@@ -153,14 +153,14 @@ fn results(rows: &[&Row], timed: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::record::tests::{header, outcome, request};
+    use crate::lab::record::tests::{failed_row_of, header, outcome, request, row_of};
     use crate::strategy::Strategy;
 
     #[test]
     fn empty_and_failed_records_have_a_page() {
         let mut record = Record::from(header("cpu"));
         assert!(html(&record, &[]).contains("No results"));
-        record.rows.push(Row::of_failure(&request(Strategy::Lookback, 10, 1), "a <barrier> & \"more\"".to_owned()));
+        record.rows.push(failed_row_of(&request(Strategy::Lookback, 10, 1), "a <barrier> & \"more\"".to_owned()));
         let page = html(&record, &[]);
         assert!(page.contains("1 wrong") && page.contains("&lt;barrier&gt; &amp; &quot;more&quot;"), "{page}");
     }
@@ -169,7 +169,7 @@ mod tests {
     fn the_page_begins_with_what_came_out() {
         let mut record = Record::from(header("cuda"));
         for (strategy, time) in [(Strategy::ReduceThenScan, 3.0), (Strategy::Lookback, 2.0), (Strategy::Naive, 1.0)] {
-            let row = Row::of_outcome(&request(strategy, 1 << 20, 8), &outcome(1 << 20, true));
+            let row = row_of(&request(strategy, 1 << 20, 8), &outcome(1 << 20, true));
             record.rows.push(Row { time_us: Some(time), verified: strategy != Strategy::Naive, ..row });
         }
         let page = html(&record, &[]);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_cpu_device_is_never_taken_for_a_gpu() {
         let mut record = Record::from(header("cpu"));
-        record.rows.push(Row::of_outcome(&request(Strategy::Lookback, 10, 1), &outcome(10, false)));
+        record.rows.push(row_of(&request(Strategy::Lookback, 10, 1), &outcome(10, false)));
         let page = html(&record, &[]);
         assert!(page.contains("says nothing about a GPU") && !page.contains("GB/s"), "{page}");
     }

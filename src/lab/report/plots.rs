@@ -11,6 +11,7 @@ use super::error::ReportError;
 use super::pen::Pen;
 use super::svg::{Drawing, Plot, Refusal};
 use crate::lab::record::{Record, Row};
+use crate::lab::workload::Workload;
 use crate::strategy::{ScanConfig, Strategy, StrategyChoice};
 use crate::text::{format_power, format_size, significant};
 use std::collections::BTreeMap;
@@ -47,6 +48,7 @@ const OF_SCHEDULES: (&str, Spread) = ("quartiles of 20 schedules", |row| {
 });
 
 const GIGABYTES: &str = "GB/s, counting 2n elements";
+const GIGABYTES_OF_ARRAYS: &str = "GB/s, counting every array once";
 const MOVES: &str = "element-moves per element";
 const DISTANCE: &str = "tiles looked back over";
 
@@ -92,7 +94,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         axis: MOVES,
         unit: "moves per element",
         title: "Element-moves by size",
-        caption: "Reads and writes of the array's elements, counted by the CPU device: 2 is the least, one read and one write.",
+        caption: "Reads and writes of the arrays' elements, counted by the CPU device: one of each array is the least, which are 2 of a flat scan.",
         logarithmic: false,
         against_vt: false,
         left_out: &[Strategy::Naive],
@@ -157,6 +159,8 @@ pub(super) const QUANTITIES: &[Quantity] = &[
 pub fn plots(record: &Record) -> Result<Vec<Plot>, ReportError> {
     let mut plots = Vec::new();
     for family in families(record) {
+        // What is read and written is 2n elements of one array and another of the same type.
+        let is_flat = family.rows.iter().all(|row| row.workload().is_ok_and(Workload::is_plain));
         for quantity in QUANTITIES {
             let data =
                 if quantity.against_vt { by_vt(&family.rows, quantity) } else { by_size(&family.rows, quantity) };
@@ -164,7 +168,7 @@ pub fn plots(record: &Record) -> Result<Vec<Plot>, ReportError> {
             let name = format!("{}-{}", quantity.kind, family.slug);
             let title = format!("{}: {}{}", quantity.title, family.title, data.where_);
             let caption = caption(quantity, &family.rows);
-            plots.push(Plot::drawn(name, title.clone(), caption, || draw(&title, data, quantity))?);
+            plots.push(Plot::drawn(name, title.clone(), caption, || draw(&title, data, quantity, is_flat))?);
         }
     }
     Ok(plots)
@@ -228,7 +232,8 @@ fn configuration(row: &Row) -> impl Ord + use<> {
 fn is_suggested(row: &Row) -> bool {
     // `auto` has one configuration a size.
     let StrategyChoice::Named(strategy) = row.strategy else { return true };
-    let suggested = ScanConfig::suggested(strategy, row.element.bytes(), row.n);
+    let tuned_bytes = row.workload().map(|workload| workload.problem().tuned_as().element().bytes());
+    let suggested = ScanConfig::suggested(strategy, tuned_bytes.unwrap_or(row.element.bytes()), row.n);
     row.vt.is_none_or(|vt| vt == suggested.vt)
         && row.block_threads.is_none_or(|threads| threads == suggested.block_threads)
         && row.pattern.is_none_or(|pattern| pattern == suggested.pattern)
@@ -339,14 +344,15 @@ fn finish(mut series: Vec<Series>, where_: String) -> Option<Data> {
     (places(&series) >= 2).then_some(Data { series, where_ })
 }
 
-fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<Drawing, Refusal> {
+fn draw(title: &str, data: Data, quantity: &Quantity, is_flat: bool) -> Result<Drawing, Refusal> {
+    let axis = if quantity.axis == GIGABYTES && !is_flat { GIGABYTES_OF_ARRAYS } else { quantity.axis };
     let points = || data.series.iter().flat_map(|series| &series.points);
     let x = Axis::powers(points().map(|point| point.x), 12);
     let ys = points().flat_map(|point| [point.y, point.lower, point.upper]);
     let chart = Chart {
         title: title.to_owned(),
         x_description: if quantity.against_vt { "VT, values per thread" } else { "n, elements" },
-        y_description: quantity.axis.to_owned(),
+        y_description: axis.to_owned(),
         unit: quantity.unit,
         x,
         y: if quantity.logarithmic { Axis::powers(ys, 9) } else { Axis::from_zero(ys) },
@@ -361,13 +367,13 @@ fn draw(title: &str, data: Data, quantity: &Quantity) -> Result<Drawing, Refusal
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::record::tests::{header, outcome, request};
+    use crate::lab::record::tests::{header, outcome, request, row_of};
     use crate::strategy::Strategy;
 
     fn record(kind: &str, rows: impl IntoIterator<Item = (Strategy, u64, u32)>) -> Record {
         let mut record = Record::from(header(kind));
         for (strategy, n, vt) in rows {
-            record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, kind == "cuda")));
+            record.rows.push(row_of(&request(strategy, n, vt), &outcome(n, kind == "cuda")));
         }
         record
     }
@@ -398,7 +404,7 @@ mod tests {
         let mut record = record("cuda", lookback.into_iter().chain([(Strategy::Lookback, 1 << 20, 16)]));
         let without = plots(&record).unwrap();
         for (strategy, n, vt) in [(Strategy::SingleBlock, 1 << 10, 4), (Strategy::OneWave, 1 << 20, 32)] {
-            record.rows.push(Row::of_outcome(&request(strategy, n, vt), &outcome(n, true)).chosen_by_auto());
+            record.rows.push(row_of(&request(strategy, n, vt), &outcome(n, true)).chosen_by_auto());
         }
         let with = plots(&record).unwrap();
         assert_eq!(with.len(), without.len());

@@ -124,7 +124,8 @@ impl GpuLaboratory {
         let Offsets { input, output } = point.offsets;
         let [input_offset, output_offset] = [input, output].map(|offset| u64::from(offset) * element_bytes);
         let input = Input { instance: point.instance, n: point.n, seed };
-        let prefixes = gpu.make_room(point.input_bytes(), input_offset, Some(output_offset)).and_then(|()| {
+        let bytes = point.input_bytes();
+        let prefixes = gpu.make_room((bytes, input_offset), Some((bytes, output_offset))).and_then(|()| {
             input.make(gpu)?;
             input.chunk_prefixes(gpu)
         });

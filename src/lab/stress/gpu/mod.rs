@@ -409,8 +409,7 @@ fn dataset(instance: Instance, seed: u64) -> Dataset {
     let first = seed as u32 * 1_000_003;
     let input: Vec<[u32; 2]> = (0..case::MAXIMUM_ELEMENTS as u32).map(|index| [first + index; 2]).collect();
     let input: Vec<u8> = bytemuck::cast_slice(&input).to_vec();
-    let reference = Reference::new(instance, &input);
-    Dataset { instance, n: case::MAXIMUM_ELEMENTS, input, reference, source: format!("intervals from {first}") }
+    Dataset::flat(instance, input, format!("intervals from {first}"))
 }
 
 #[cfg(test)]

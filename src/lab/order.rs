@@ -1,0 +1,111 @@
+//! In which order the elements of an array are scanned, and at which of them the scan begins anew.
+
+use crate::lab::workload::{Telling, Workload};
+
+/// The order of one array.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    n: usize,
+    is_reversed: bool,
+    anew: Anew<'a>,
+}
+
+/// Where the scan begins anew, beside the first element of all.
+#[derive(Debug, Clone, Copy)]
+enum Anew<'a> {
+    Never,
+    Every(usize),
+    /// Where a key differs from the one that was scanned before it.
+    Keys(&'a [u8]),
+    /// Where a flag is not 0.
+    Flags(&'a [u8]),
+}
+
+const KEY_BYTES: usize = 4;
+
+impl<'a> Order<'a> {
+    /// The order of `n` elements; `telling` are the keys or flags, where the problem has some.
+    pub(crate) fn new(workload: Workload, n: u64, telling: &'a [u8]) -> Self {
+        let anew = match (workload.telling(), workload.columns()) {
+            (Telling::Keys, _) => Anew::Keys(telling),
+            (Telling::Flags, _) => Anew::Flags(telling),
+            (Telling::Nothing, Some(columns)) => Anew::Every(usize::try_from(columns).unwrap_or(usize::MAX)),
+            (Telling::Nothing, None) => Anew::Never,
+        };
+        Self { n: n as usize, is_reversed: workload.is_reversed(), anew }
+    }
+
+    /// How many there are.
+    pub const fn elements(&self) -> usize {
+        self.n
+    }
+
+    /// Whether every element follows the one before it in memory.
+    pub const fn is_flat(&self) -> bool {
+        !self.is_reversed && matches!(self.anew, Anew::Never)
+    }
+
+    /// The places of the elements as they are scanned.
+    pub fn places(&self) -> impl Iterator<Item = usize> + use<> {
+        let (n, is_reversed) = (self.n, self.is_reversed);
+        (0..n).map(move |step| if is_reversed { n - 1 - step } else { step })
+    }
+
+    /// The place of the element that is scanned before the one at `place`, unless the scan begins there.
+    pub fn before(&self, place: usize) -> Option<usize> {
+        let before =
+            if self.is_reversed { Some(place + 1).filter(|&place| place < self.n) } else { place.checked_sub(1) };
+        before.filter(|&before| match self.anew {
+            Anew::Never => true,
+            // Both are of one row.
+            Anew::Every(columns) => !place.max(before).is_multiple_of(columns),
+            Anew::Keys(keys) => key(keys, place) == key(keys, before),
+            Anew::Flags(flags) => flags[place] == 0,
+        })
+    }
+
+    /// Whether the scan begins at `place`.
+    pub fn begins(&self, place: usize) -> bool {
+        self.before(place).is_none()
+    }
+
+    /// The place whose inclusive result is the result at `place` of a scan that lags by 0 or 1 elements; none where that is
+    /// the identity.
+    pub fn source(&self, lag: u64, place: usize) -> Option<usize> {
+        if lag == 0 { Some(place) } else { self.before(place) }
+    }
+}
+
+fn key(keys: &[u8], place: usize) -> &[u8] {
+    &keys[place * KEY_BYTES..(place + 1) * KEY_BYTES]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{ElementType, Operator};
+    use crate::lab::workload::ProblemKind;
+
+    fn begins(kind: ProblemKind, segment: Option<u64>, telling: &[u8]) -> Vec<usize> {
+        let u32s = ElementType::U32;
+        let workload = Workload::new(kind, Operator::Sum, u32s, u32s, segment).unwrap();
+        let order = Order::new(workload, 6, telling);
+        let begins: Vec<usize> = order.places().filter(|&place| order.begins(place)).collect();
+        for place in order.places() {
+            assert_eq!((order.source(0, place), order.source(1, place)), (Some(place), order.before(place)));
+        }
+        begins
+    }
+
+    #[test]
+    fn segments_begin_where_rows_keys_and_flags_say() {
+        assert_eq!(begins(ProblemKind::Flat, None, &[]), [0]);
+        assert_eq!(begins(ProblemKind::Reverse, None, &[]), [5]);
+        assert_eq!(begins(ProblemKind::Rows, Some(3), &[]), [0, 3]);
+        assert_eq!(begins(ProblemKind::ReverseRows, Some(2), &[]), [5, 3, 1]);
+        assert_eq!(begins(ProblemKind::HeadFlags, Some(2), &[0, 0, 7, 1, 0, 0]), [0, 2, 3]);
+        let keys: Vec<u8> = [4_u32, 4, 9, 9, 4, 4].into_iter().flat_map(u32::to_le_bytes).collect();
+        assert_eq!(begins(ProblemKind::ByKey, Some(2), &keys), [0, 2, 4]);
+        assert_eq!(begins(ProblemKind::Recurrence, Some(6), &[]), [0]);
+    }
+}

@@ -1,0 +1,439 @@
+//! What the laboratory scans: one row a problem, of which everything else follows: the kernels' problem, the arrays, and where
+//! the reference begins anew.
+
+use crate::element::{
+    Defined, Definition, DefinitionError, ElementType, Instance, NoSuchProblem, Operator, Problem, Segments,
+};
+use crate::names::named;
+use crate::text::{SizeError, parse_count};
+use std::fmt;
+use std::str::FromStr;
+
+/// What is scanned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Combined {
+    /// The numbers of one array, by an operator of the table.
+    ByOperator,
+    /// h[t] = a[t] · h[t−1] + b[t], of two arrays.
+    AsRecurrence,
+}
+
+/// Where the scan begins anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Anew {
+    /// Nowhere.
+    Never,
+    /// With each row of a matrix.
+    EachRow,
+    /// Likewise, if there is a shape.
+    EachRowIfShaped,
+    /// With each run of equal keys.
+    EachKey,
+    /// Wherever a flag stands.
+    EachFlag,
+}
+
+/// A row of the table of problems.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    combined: Combined,
+    anew: Anew,
+    is_reversed: bool,
+}
+
+/// The table: name on the command line, what is combined, where it begins anew, and whether from the last element on. A
+/// problem more is a line more.
+macro_rules! problems {
+    ($($(#[$meta:meta])* $name:ident = $text:literal: $combined:ident, $anew:ident, reversed: $reversed:literal;)+) => {
+        named! {
+            /// A problem of the laboratory.
+            #[derive(Default)]
+            pub enum ProblemKind as "problem" { $($(#[$meta])* $name = $text,)+ }
+        }
+        impl ProblemKind {
+            const fn row(self) -> Row {
+                match self {
+                    $(Self::$name => Row {
+                        combined: Combined::$combined,
+                        anew: Anew::$anew,
+                        is_reversed: $reversed,
+                    },)+
+                }
+            }
+        }
+    };
+}
+problems! {
+    /// One array of numbers, from the first to the last.
+    #[default]
+    Flat = "flat": ByOperator, Never, reversed: false;
+    /// From the last to the first.
+    Reverse = "reverse": ByOperator, Never, reversed: true;
+    /// Each row of a matrix by itself.
+    Rows = "rows": ByOperator, EachRow, reversed: false;
+    /// Each row by itself, from its last element to its first.
+    ReverseRows = "reverse-rows": ByOperator, EachRow, reversed: true;
+    /// Each run of equal neighbouring keys by itself.
+    ByKey = "by-key": ByOperator, EachKey, reversed: false;
+    /// Anew from each element that has a flag.
+    HeadFlags = "head-flags": ByOperator, EachFlag, reversed: false;
+    /// h[t] = a[t] · h[t−1] + b[t], of one sequence or, with a shape, of one a row.
+    Recurrence = "recurrence": AsRecurrence, EachRowIfShaped, reversed: false;
+    /// h[t] = a[t] · h[t+1] + b[t], likewise.
+    ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, reversed: true;
+}
+
+impl ProblemKind {
+    /// Elements of a row where nobody says how many: as many as the smallest default comparison has.
+    pub const DEFAULT_COLUMNS: u64 = 256;
+    /// Elements of a run, on average, where nobody says how many.
+    pub const DEFAULT_RUN: u64 = 64;
+
+    /// Whether a matrix can be scanned: `--shape` means something.
+    pub const fn takes_shape(self) -> bool {
+        matches!(self.row().anew, Anew::EachRow | Anew::EachRowIfShaped)
+    }
+
+    /// Whether it scans nothing but a matrix.
+    pub const fn needs_shape(self) -> bool {
+        matches!(self.row().anew, Anew::EachRow)
+    }
+
+    /// Whether there are runs whose length is chosen.
+    pub const fn has_runs(self) -> bool {
+        matches!(self.row().anew, Anew::EachKey | Anew::EachFlag)
+    }
+
+    /// Whether an operator of the table is scanned.
+    pub const fn has_operator(self) -> bool {
+        matches!(self.row().combined, Combined::ByOperator)
+    }
+
+    /// Whether there is one input alone, so that a file can be it.
+    pub const fn has_one_input(self) -> bool {
+        self.has_operator() && !self.has_runs()
+    }
+}
+
+/// Rows and columns of a matrix, written as `4096x16384`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows, each of which is scanned by itself.
+    pub rows: u64,
+    /// Elements of a row, at least 1.
+    pub columns: u64,
+}
+
+/// What is no shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeError {
+    /// It has no two sides.
+    #[error("write a shape as ROWSxCOLUMNS, such as 4096x16384 or 2^10x512")]
+    Form,
+    /// A side is no number.
+    #[error("write a shape as ROWSxCOLUMNS, such as 4096x16384: {0}")]
+    Side(#[from] SizeError),
+    /// A row of no elements.
+    #[error("a row has at least 1 element; choose more columns")]
+    NoColumns,
+    /// More elements than any array has.
+    #[error("a matrix has at most 2^44 elements; choose fewer rows or columns")]
+    TooLarge,
+}
+
+impl Shape {
+    /// Elements of the matrix.
+    pub const fn elements(self) -> u64 {
+        self.rows * self.columns
+    }
+}
+
+impl FromStr for Shape {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<Self, ShapeError> {
+        let (rows, columns) = text.trim().split_once('x').ok_or(ShapeError::Form)?;
+        let (rows, columns) = (parse_count(rows)?, parse_count(columns)?);
+        if columns == 0 {
+            return Err(ShapeError::NoColumns);
+        }
+        let elements = rows.checked_mul(columns).filter(|&elements| elements <= crate::text::LARGEST_SIZE);
+        elements.map(|_| Self { rows, columns }).ok_or(ShapeError::TooLarge)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}x{}", self.rows, self.columns)
+    }
+}
+
+/// A problem of some types, whose segments have some length: all that decides what is computed, but for the mode and the
+/// values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Workload {
+    kind: ProblemKind,
+    /// On what is stored; of a recurrence its type's sum, whose identity a recurrence begins with.
+    instance: Instance,
+    input: ElementType,
+    segment_elements: Option<u64>,
+    problem: Problem,
+}
+
+/// A problem that no strategy has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSuchWorkload {
+    /// Types that the operator's scan cannot convert.
+    #[error(transparent)]
+    Problem(#[from] NoSuchProblem),
+    /// What the laboratory itself defines is not a definition: an error of this program.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// A recurrence of two types.
+    #[error(
+        "a recurrence loads, scans and stores one type, not {input} and {element}; leave the type of the input out"
+    )]
+    TwoTypes {
+        /// What is loaded.
+        input: ElementType,
+        /// What is stored.
+        element: ElementType,
+    },
+    /// Rows or runs without a length, or a length where there are none.
+    #[error("the problem '{kind}' {}", if *is_missing { "needs the elements of a row or run" } else { "has no rows or runs" })]
+    Segments {
+        /// The problem.
+        kind: ProblemKind,
+        /// Whether the length is missing, or one too many.
+        is_missing: bool,
+    },
+}
+
+/// The keys' type: that of most identifiers.
+const KEY: ElementType = ElementType::U32;
+
+impl Workload {
+    /// The scan of `input` in the type of `element` by an operator, which a recurrence does not look at. `segment_elements` are
+    /// those of a row, or of a run on average.
+    ///
+    /// # Errors
+    /// When there is no such scan, or it has no such segments.
+    pub fn new(
+        kind: ProblemKind,
+        operator: Operator,
+        input: ElementType,
+        element: ElementType,
+        segment_elements: Option<u64>,
+    ) -> Result<Self, NoSuchWorkload> {
+        let Row { combined, anew, is_reversed } = kind.row();
+        let segment_elements = segment_elements.filter(|&elements| elements > 0);
+        let segments = match (anew, segment_elements) {
+            (Anew::Never | Anew::EachRowIfShaped, None) => Segments::One,
+            (Anew::EachRow | Anew::EachRowIfShaped, Some(_)) => Segments::Rows { have_states: false },
+            (Anew::EachKey, Some(_)) => Segments::Keys(KEY),
+            (Anew::EachFlag, Some(_)) => Segments::HeadFlags,
+            (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
+        };
+        let of = |instance| Instance::new(element, instance).map_err(NoSuchProblem::from);
+        let (instance, definition) = match combined {
+            Combined::ByOperator => (of(operator)?, Definition::of_numbers(operator, input, element)?),
+            Combined::AsRecurrence if input != element => return Err(NoSuchWorkload::TwoTypes { input, element }),
+            Combined::AsRecurrence => {
+                let definition = Definition::linear_recurrence_of(element)?;
+                (of(Operator::Sum)?, definition)
+            }
+        };
+        let is_plain = combined == Combined::ByOperator && segments == Segments::One && !is_reversed;
+        let problem = if is_plain {
+            Problem::accumulating(operator, input, element)?
+        } else {
+            definition.define()?.in_segments(segments).reversed(is_reversed).into()
+        };
+        Ok(Self { kind, instance, input, segment_elements, problem })
+    }
+
+    /// Which problem it is.
+    pub const fn kind(self) -> ProblemKind {
+        self.kind
+    }
+
+    /// What is stored, and how it is compared and told: the operator on its type. Of a recurrence the sum.
+    pub const fn instance(self) -> Instance {
+        self.instance
+    }
+
+    /// What is scanned on the way, where that is numbers: the operator on what each element is converted to.
+    pub(crate) fn state(self) -> Instance {
+        // Where the operator is on what is stored, it is on the wider type of it, too.
+        let scanned = self.element().scanned_in();
+        let is_converted = self.input != self.element();
+        Instance::new(scanned, self.instance.operator()).ok().filter(|_| is_converted).unwrap_or(self.instance)
+    }
+
+    /// The operator; a recurrence has none.
+    pub fn operator(self) -> Option<Operator> {
+        self.kind.has_operator().then_some(self.instance.operator())
+    }
+
+    /// What is stored.
+    pub const fn element(self) -> ElementType {
+        self.instance.element()
+    }
+
+    /// What is loaded.
+    pub const fn input(self) -> ElementType {
+        self.input
+    }
+
+    /// Elements of a row, or of a run on average, if there are such.
+    pub const fn segment_elements(self) -> Option<u64> {
+        self.segment_elements
+    }
+
+    /// What the kernels scan.
+    pub const fn problem(self) -> Problem {
+        self.problem
+    }
+
+    /// Whether it is the scan of one array of an operator's own values into another one, which every strategy has.
+    pub fn is_plain(self) -> bool {
+        self.problem.is_plain()
+    }
+
+    /// Whether the exclusive scan is the inclusive one without each element's own input: of integer sums of one array.
+    pub fn has_inverse(self) -> bool {
+        self.problem.instance().is_some_and(Instance::has_inverse)
+    }
+
+    /// Whether it begins at the last element.
+    pub const fn is_reversed(self) -> bool {
+        self.kind.row().is_reversed
+    }
+
+    /// Elements of a row, where there are rows.
+    pub fn columns(self) -> Option<u64> {
+        self.segment_elements.filter(|_| self.kind.takes_shape())
+    }
+
+    /// What tells where runs begin.
+    pub(crate) fn telling(self) -> Telling {
+        match self.kind.row().anew {
+            Anew::EachKey => Telling::Keys,
+            Anew::EachFlag => Telling::Flags,
+            Anew::Never | Anew::EachRow | Anew::EachRowIfShaped => Telling::Nothing,
+        }
+    }
+
+    /// The definition, where the kernels are given several arrays or another order.
+    pub(crate) const fn defined(self) -> Option<Defined> {
+        self.problem.defined()
+    }
+
+    /// The arrays that are loaded, by their elements, in the kernels' order: what tells segments, and the user's own.
+    pub fn inputs(self) -> impl Iterator<Item = ElementType> {
+        let own = if self.kind.has_operator() { 1 } else { 2 };
+        self.telling().element().into_iter().chain(std::iter::repeat_n(self.input, own))
+    }
+
+    /// Bytes by definition, for each element: every array that is loaded once and the one that is stored once.
+    pub fn bytes_per_element(self) -> u64 {
+        self.inputs().chain([self.element()]).map(|element| element.bytes() as u64).sum()
+    }
+
+    /// Why arrays of `n` elements are none of its own, if so.
+    pub fn misfit(self, n: u64) -> Option<String> {
+        let columns = self.columns().filter(|columns| !n.is_multiple_of(*columns))?;
+        Some(format!("{n} elements are no whole rows of {columns}; name rows and columns by --shape"))
+    }
+}
+
+/// What tells where runs begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// There are none.
+    Nothing,
+    /// An array of keys.
+    Keys,
+    /// An array of flags.
+    Flags,
+}
+
+impl Telling {
+    pub(crate) const fn element(self) -> Option<ElementType> {
+        match self {
+            Self::Nothing => None,
+            Self::Keys => Some(KEY),
+            Self::Flags => Some(ElementType::U8),
+        }
+    }
+}
+
+/// The flat scan of an operator's own values.
+impl From<Instance> for Workload {
+    fn from(instance: Instance) -> Self {
+        let problem = Problem::plain(instance);
+        Self { kind: ProblemKind::Flat, instance, input: instance.element(), segment_elements: None, problem }
+    }
+}
+
+/// "reverse u32 sum of u8", "f32 sum, rows of 512", "i32 recurrence".
+impl fmt::Display for Workload {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, instance, input, segment_elements, .. } = *self;
+        let reverse = if self.is_reversed() { "reverse " } else { "" };
+        let scan = if kind.has_operator() { instance.to_string() } else { format!("{} recurrence", self.element()) };
+        let of = if input == self.element() { String::new() } else { format!(" of {input}") };
+        let segments = match (kind.row().anew, segment_elements) {
+            (Anew::Never, _) | (_, None) => String::new(),
+            (Anew::EachRow | Anew::EachRowIfShaped, Some(columns)) => format!(", rows of {columns}"),
+            (Anew::EachKey, Some(run)) => format!(", by key in runs of {run}"),
+            (Anew::EachFlag, Some(run)) => format!(", by head flags {run} apart"),
+        };
+        formatter.pad(&format!("{reverse}{scan}{of}{segments}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_read_as_it_is_written() {
+        assert_eq!("4096x16384".parse(), Ok(Shape { rows: 4096, columns: 16384 }));
+        assert_eq!("2^10x3".parse::<Shape>().unwrap().to_string(), "1024x3");
+        for (text, says) in
+            [("4096", "ROWSxCOLUMNS"), ("4xy", "write a number"), ("4x0", "more columns"), ("2^30x2^30", "2^44")]
+        {
+            let error = text.parse::<Shape>().unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_problem_has_a_workload_a_name_and_arrays() {
+        for &kind in ProblemKind::ALL {
+            let segment = (kind.needs_shape() || kind.has_runs()).then_some(61);
+            let of = |input, segment| Workload::new(kind, Operator::Sum, input, ElementType::U32, segment);
+            let workload = of(ElementType::U32, segment).unwrap();
+            assert_eq!(workload.is_plain(), kind == ProblemKind::Flat);
+            assert_eq!(workload.to_string().contains("61"), segment.is_some(), "{workload}");
+            assert_eq!(workload.kind(), kind);
+            // As the kernels have them.
+            let inputs: Vec<usize> = workload.inputs().map(ElementType::bytes).collect();
+            if let Some(defined) = workload.defined() {
+                assert_eq!(inputs, defined.inputs().map(|(_, bytes)| bytes).collect::<Vec<_>>(), "{workload}");
+            }
+            // Segments are neither forgotten nor made up.
+            let other = if segment.is_none() && !kind.takes_shape() { Some(2) } else { Some(0) };
+            assert!(matches!(of(ElementType::U32, other), Err(NoSuchWorkload::Segments { .. })) || kind.takes_shape());
+            assert_eq!(of(ElementType::U8, segment).is_ok(), kind.has_operator(), "{workload}");
+        }
+        let of_rows =
+            Workload::new(ProblemKind::Rows, Operator::Sum, ElementType::U8, ElementType::U32, Some(512)).unwrap();
+        assert_eq!(of_rows.to_string(), "u32 sum of u8, rows of 512");
+        assert_eq!((of_rows.misfit(1024), of_rows.misfit(1000).is_some()), (None, true));
+        let by_key =
+            Workload::new(ProblemKind::ByKey, Operator::Sum, ElementType::I32, ElementType::I32, Some(7)).unwrap();
+        assert_eq!(by_key.bytes_per_element(), 12);
+    }
+}

@@ -1,0 +1,91 @@
+//! Every problem of the laboratory on the CPU device, drawn: problem, strategy, mode, size round the ends of tiles, where
+//! arrays lie, in place or not. Kernels of a problem are compiled when it is run for the first time; without a C++ compiler
+//! the test prints that it skipped, and fails if LOOKBACK_REQUIRE_THREAD_SANITIZER is 1, which asks for one.
+#![cfg(all(feature = "cpu", feature = "lab"))]
+
+use lookback::element::{ElementType, Operator};
+use lookback::lab::cpu_device::{CpuDevice, CpuSettings};
+use lookback::lab::cpu_kernels::NoKernel;
+use lookback::lab::dataset::Dataset;
+use lookback::lab::device::{Device, DeviceError, RunSettings};
+use lookback::lab::host_compiler::HostCompilerError;
+use lookback::lab::workload::{ProblemKind, Workload};
+use lookback::strategy::plan::ScanRequest;
+use lookback::strategy::{ConfigError, Mode, ScanConfig, Strategy};
+use proptest::prelude::*;
+
+const STRATEGIES: [Strategy; 4] =
+    [Strategy::Lookahead, Strategy::Lookback, Strategy::ReduceThenScan, Strategy::SingleBlock];
+const BLOCK_THREADS: u32 = 64;
+
+/// One workload a problem, because each takes kernels of its own: sums that are exact and that are rounded, an operator that
+/// does not commute, narrow elements, and wide ones.
+fn workload(kind: ProblemKind, segment: u64) -> Workload {
+    use ElementType::{BicyclicPair, F32, F64, I64, U8, U16, U32};
+    let (operator, input, element) = match kind {
+        ProblemKind::Flat => (Operator::Sum, U8, U32),
+        ProblemKind::Reverse => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
+        ProblemKind::Rows => (Operator::Sum, F32, F32),
+        ProblemKind::ReverseRows => (Operator::Max, U16, U16),
+        ProblemKind::ByKey => (Operator::Sum, I64, I64),
+        ProblemKind::HeadFlags => (Operator::Or, U32, U32),
+        ProblemKind::Recurrence => (Operator::Sum, F64, F64),
+        ProblemKind::ReverseRecurrence => (Operator::Sum, U32, U32),
+    };
+    // Recurrences have rows now and then.
+    let has_segment = kind.needs_shape() || kind.has_runs() || kind.takes_shape() && segment.is_multiple_of(2);
+    Workload::new(kind, operator, input, element, has_segment.then_some(segment)).unwrap()
+}
+
+/// Sizes about whole tiles, which are whole rows where there are some.
+fn size(workload: Workload, tiles: u64, tile: u64, more: i64) -> u64 {
+    let n = (tiles * tile).saturating_add_signed(more);
+    workload.columns().map_or(n, |columns| n.next_multiple_of(columns))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn every_problem_is_right_round_the_ends_of_tiles(
+        kind in prop::sample::select(ProblemKind::ALL),
+        strategy in prop::sample::select(&STRATEGIES[..]),
+        mode in prop::sample::select(&[Mode::Inclusive, Mode::Exclusive][..]),
+        vt in prop::sample::select(&[1_u32, 3, 4, 8][..]),
+        segment in 1_u64..600,
+        (tiles, more) in (0_u64..5, -3_i64..4),
+        (input_offset, output_offset) in (0_u32..4, 0_u32..4),
+        is_in_place: bool,
+        seed: u64,
+    ) {
+        let workload = workload(kind, segment);
+        let n = size(workload, tiles, u64::from(vt * BLOCK_THREADS), more);
+        let in_place = is_in_place && workload.input() == workload.element();
+        let offset = |elements: u32, element: ElementType| elements * element.bytes() as u32 % ScanRequest::OFFSETS;
+        let input_offset = offset(input_offset, workload.input());
+        let output_offset = if in_place { input_offset } else { offset(output_offset, workload.element()) };
+        let config = ScanConfig { vt, block_threads: BLOCK_THREADS, ..ScanConfig::default() };
+        let problem = workload.problem();
+        let request = ScanRequest { problem, strategy, mode, config, n, in_place, input_offset, output_offset };
+        let mut device = CpuDevice::new(CpuSettings { check_bounds: true, ..CpuSettings::default() });
+        device.load(&Dataset::random(workload, n, seed)).unwrap();
+        match device.run(&request, &RunSettings { seed, keeps_output: true, ..RunSettings::default() }) {
+            Ok(outcome) => {
+                prop_assert!(outcome.verification.passed(), "{}: {:?}", workload, outcome.verification);
+                prop_assert_eq!(outcome.verification.compared, n);
+                let bytes = outcome.output.map(|output| output.len());
+                prop_assert_eq!(bytes, Some(n as usize * workload.element().bytes()));
+            }
+            // Marked pairs of f64 are no elements of a spine.
+            Err(DeviceError::Config(ConfigError::SpineOfStates { .. })) => {
+                prop_assert_eq!((kind.has_operator(), strategy), (false, Strategy::ReduceThenScan));
+            }
+            Err(DeviceError::NoKernel(NoKernel::Compiler(
+                error @ (HostCompilerError::NoCompiler { .. } | HostCompilerError::NotAble { .. }),
+            ))) => {
+                assert!(std::env::var("LOOKBACK_REQUIRE_THREAD_SANITIZER").as_deref() != Ok("1"), "{error}");
+                println!("skipped: {error}");
+            }
+            Err(error) => prop_assert!(false, "{}, {}: {}", workload, strategy, error),
+        }
+    }
+}
