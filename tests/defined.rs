@@ -584,7 +584,7 @@ proptest! {
         // Of all lengths, some of nothing.
         let mut borders: Vec<u32> = vec![0];
         while *borders.last().expect("one") < n as u32 {
-            let length = [1, 0, 3, 200, 0, 0, 31, 5][(borders.len() + seed as usize) % 8] << (seed >> 8) % 4;
+            let length = [1, 0, 3, 200, 0, 0, 31, 5][(borders.len() + seed as usize) % 8] << ((seed >> 8) % 4);
             borders.push((borders[borders.len() - 1] + length).min(n as u32));
         }
         if borders.len() == 1 {
