@@ -176,6 +176,7 @@ pub struct lookback_launch {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 304usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
     ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];
@@ -203,6 +204,7 @@ const _: () = {
     ["Offset of field: lookback_launch::count_bytes"][::std::mem::offset_of!(lookback_launch, count_bytes) - 228usize];
     ["Offset of field: lookback_launch::findings"][::std::mem::offset_of!(lookback_launch, findings) - 232usize];
     ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 240usize];
+    ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 272usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

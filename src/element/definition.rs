@@ -491,6 +491,7 @@ impl Defined {
         Self { is_counted: true, ..self }
     }
 
+    #[cfg(feature = "cuda")]
     pub(crate) const fn is_counted(self) -> bool {
         self.is_counted
     }

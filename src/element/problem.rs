@@ -312,6 +312,7 @@ impl Problem {
     }
 
     /// Whether kernels may find numbers wrong that the device alone knows.
+    #[cfg(feature = "cuda")]
     pub(crate) fn has_findings(self) -> bool {
         matches!(self.0, Kind::Defined(defined) if defined.has_bits() || defined.is_counted())
     }

@@ -73,6 +73,7 @@ pub fn woven_scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> 
 ///
 /// # Errors
 /// As [`flatten`].
+#[cfg(feature = "cuda")]
 pub(crate) fn scan_source_of(kernel: Kernel, declarations: &str) -> Result<String, SourceMissing> {
     let unit = scan_unit_text("", kernel, declarations);
     flatten(&[embedded(), &[("kernel.cu", &unit)]].concat(), "kernel.cu")

@@ -183,6 +183,7 @@ impl Dataset {
     }
 
     /// The flat scan of an array of which every order of putting it together gives one result.
+    #[cfg(all(feature = "cpu", feature = "cuda"))]
     pub(crate) fn flat(instance: Instance, input: Vec<u8>, source: String) -> Self {
         Self::with_reference(instance.into(), input, Vec::new(), Vec::new(), source)
     }

@@ -14,7 +14,7 @@ use std::str::FromStr;
 enum Combined {
     /// The numbers of one array, by an operator of the table.
     ByOperator,
-    /// h[t] = a[t] · h[t−1] + b[t], of two arrays.
+    /// `h[t] = a[t] · h[t−1] + b[t]`, of two arrays.
     AsRecurrence,
 }
 
@@ -77,9 +77,9 @@ problems! {
     ByKey = "by-key": ByOperator, EachKey, reversed: false;
     /// Anew from each element that has a flag.
     HeadFlags = "head-flags": ByOperator, EachFlag, reversed: false;
-    /// h[t] = a[t] · h[t−1] + b[t], of one sequence or, with a shape, of one a row.
+    /// `h[t] = a[t] · h[t−1] + b[t]`, of one sequence or, with a shape, of one a row.
     Recurrence = "recurrence": AsRecurrence, EachRowIfShaped, reversed: false;
-    /// h[t] = a[t] · h[t+1] + b[t], likewise.
+    /// `h[t] = a[t] · h[t+1] + b[t]`, likewise.
     ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, reversed: true;
 }
 

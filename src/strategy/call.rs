@@ -25,6 +25,7 @@ impl Lent {
     }
 
     /// Of a type that is chosen at run time.
+    #[cfg(feature = "lab")]
     pub fn of(element: ElementType, address: u64, elements: u64) -> Self {
         Self { address, elements, element_bytes: element.bytes() as u64, cuda_type: Some(element.cuda_type()) }
     }
@@ -110,6 +111,7 @@ impl Call {
     }
 
     /// Of a scan whose segments and direction are chosen already: `inputs` as the kernels load them, what tells segments first.
+    #[cfg(feature = "lab")]
     pub fn over(defined: Defined, columns: u64, inputs: Vec<Lent>, outputs: Vec<Lent>) -> Self {
         let mut inputs = inputs;
         let telling = defined.segments().array().filter(|_| !inputs.is_empty()).map(|_| inputs.remove(0));
@@ -159,7 +161,7 @@ impl Call {
     }
 
     /// Whether the device's memory says how many elements are scanned.
-    #[cfg(feature = "cpu")]
+    #[cfg(all(feature = "cpu", feature = "lab"))]
     pub fn is_counted(&self) -> bool {
         self.count.is_some()
     }
