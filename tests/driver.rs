@@ -783,7 +783,7 @@ fn a_scan_down_columns_is_told_its_axis() {
 
 #[test]
 fn what_does_not_fit_together_is_refused_before_anything_is_launched() {
-    let Some(bench) = bench("what_does_not_fit_together_is_refused", Architecture { major: 8, minor: 0 }) else {
+    let Some(mut bench) = bench("what_does_not_fit_together_is_refused", Architecture { major: 8, minor: 0 }) else {
         return;
     };
     let (stream, scanner) = (&bench.stream, bench.scanner());
@@ -818,7 +818,6 @@ fn what_does_not_fit_together_is_refused_before_anything_is_launched() {
     let nothing = scanner.inclusive(stream, Operator::Sum, &four.slice(..0), &mut three.slice_mut(..0));
     nothing.expect("nothing is scanned");
     assert_eq!(bench.driver.launches().len(), 0);
-    let mut bench = bench;
     bench.choose(Strategy::SingleCluster, SMALL);
     let clusters = bench.scanner().inclusive(&bench.stream, Operator::Sum, &four.slice(..3), &mut three);
     assert!(matches!(clusters, Err(CudaError::Config(_))), "{clusters:?}");
