@@ -1,0 +1,281 @@
+//! The calls of `gpu.rs` over slices, on the CPU device: for tests where there is no GPU.
+
+use crate::{Outcome, expect, operators};
+use half::f16;
+use lookback::element::{Definition, ElementType, Operator};
+use lookback::lab::host_scanner::HostScanner;
+use lookback::strategy::Mode;
+
+/// Bytes into offsets that no byte could hold.
+fn sum_of_u8_in_u32(scanner: &mut HostScanner) -> Outcome {
+    let x = [200_u8, 100, 50];
+    let mut y = [0_u32; 3];
+    scanner.inclusive(Operator::Sum, &x, &mut y)?;
+    expect(&y, &[200, 300, 350])
+}
+
+fn sum_of_i32_in_i64(scanner: &mut HostScanner) -> Outcome {
+    let x = [i32::MAX, i32::MAX, -1];
+    let mut y = [0_i64; 3];
+    scanner.inclusive(Operator::Sum, &x, &mut y)?;
+    expect(&y, &[2_147_483_647, 4_294_967_294, 4_294_967_293])
+}
+
+/// In f16 one and one and one end at 2048; in f32, which these are scanned in, they do not.
+fn sum_of_halves(scanner: &mut HostScanner) -> Outcome {
+    let x = [f16::ONE; 3000];
+    let mut y = [f16::ZERO; 3000];
+    scanner.inclusive(Operator::Sum, &x, &mut y)?;
+    expect(&y[2999..], &[f16::from_f32(3000.0)])
+}
+
+fn sum_of_f32_in_f64(scanner: &mut HostScanner) -> Outcome {
+    let x = [1e8_f32, 1.0, 1.0];
+    let mut y = [0.0_f64; 3];
+    scanner.inclusive(Operator::Sum, &x, &mut y)?;
+    expect(&y, &[100_000_000.0, 100_000_001.0, 100_000_002.0])
+}
+
+/// Counts into one offset more.
+fn exclusive(scanner: &mut HostScanner) -> Outcome {
+    let counts = [3_u32, 1, 4];
+    let mut offsets = [0_u32; 4];
+    scanner.exclusive(Operator::Sum, &counts, &mut offsets)?;
+    expect(&offsets, &[0, 3, 4, 8])
+}
+
+fn in_place(scanner: &mut HostScanner) -> Outcome {
+    let mut x = [3_i32, 1, 4];
+    scanner.in_place(Operator::Max, Mode::Inclusive, &mut x)?;
+    expect(&x, &[3, 3, 4])
+}
+
+/// The largest number so far, and where it stands.
+fn arg_max(scanner: &mut HostScanner) -> Outcome {
+    let largest = Definition::arg_max::<f32>()?.define()?;
+    let x = [1.0_f32, 3.0, 2.0, 3.0];
+    let (mut value, mut index) = ([0.0_f32; 4], [0_u64; 4]);
+    scanner.run(largest).input(&x).output(&mut value).output(&mut index).inclusive()?;
+    expect(&value, &[1.0, 3.0, 3.0, 3.0])?;
+    expect(&index, &[0, 1, 1, 1])
+}
+
+fn arg_min(scanner: &mut HostScanner) -> Outcome {
+    let smallest = Definition::arg_min::<i32>()?.define()?;
+    let x = [5_i32, 7, 2, 2];
+    let (mut value, mut index) = ([0_i32; 4], [0_u64; 4]);
+    scanner.run(smallest).input(&x).output(&mut value).output(&mut index).inclusive()?;
+    expect(&value, &[5, 5, 2, 2])?;
+    expect(&index, &[0, 0, 2, 2])
+}
+
+fn own_operator(scanner: &mut HostScanner) -> Outcome {
+    let x = [48_u32, 36, 20];
+    let mut y = [0_u32; 3];
+    scanner.run(operators::greatest_common_divisor()?).input(&x).output(&mut y).inclusive()?;
+    expect(&y, &[48, 12, 4])
+}
+
+fn own_operator_on_structs(scanner: &mut HostScanner) -> Outcome {
+    let x = [2.0_f32, 4.0, 9.0];
+    let mut y = [0.0_f32; 3];
+    scanner.run(operators::mean()?).input(&x).output(&mut y).inclusive()?;
+    expect(&y, &[2.0, 3.0, 5.0])
+}
+
+/// From the last element to the first.
+fn reversed(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3];
+    let mut y = [0_i32; 3];
+    scanner.run(sum).input(&x).output(&mut y).reversed().inclusive()?;
+    expect(&y, &[6, 5, 3])
+}
+
+/// Two rows of three.
+fn rows(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 4, 5, 6];
+    let mut y = [0_i32; 6];
+    scanner.run(sum).input(&x).output(&mut y).rows(3).inclusive()?;
+    expect(&y, &[1, 3, 6, 4, 9, 15])
+}
+
+/// Three columns of two.
+fn columns(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 4, 5, 6];
+    let mut y = [0_i32; 6];
+    scanner.run(sum).input(&x).output(&mut y).columns(3).inclusive()?;
+    expect(&y, &[1, 2, 3, 5, 7, 9])
+}
+
+/// The middle axis of a tensor of the shape (2, 3, 2).
+fn axis(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    let mut y = [0_i32; 12];
+    scanner.run(sum).input(&x).output(&mut y).axis(3, 2).inclusive()?;
+    expect(&y, &[1, 2, 4, 6, 9, 12, 7, 8, 16, 18, 27, 30])
+}
+
+/// Runs of equal neighbours: the last key is another run of the first one's.
+fn by_key(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 4, 5, 6];
+    let keys = [7_u32, 7, 9, 9, 9, 7];
+    let mut y = [0_i32; 6];
+    scanner.run(sum).input(&x).output(&mut y).by_key(&keys).inclusive()?;
+    expect(&y, &[1, 3, 3, 7, 12, 6])
+}
+
+/// Anew from each flag.
+fn head_flags(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 4, 5, 6];
+    let flags = [0_u8, 0, 1, 0, 0, 1];
+    let mut y = [0_i32; 6];
+    scanner.run(sum).input(&x).output(&mut y).head_flags(&flags).inclusive()?;
+    expect(&y, &[1, 3, 3, 7, 12, 6])
+}
+
+/// Segments of two elements, of none and of four.
+fn offsets(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 4, 5, 6];
+    let offsets = [0_u32, 2, 2, 6];
+    let mut y = [0_i32; 6];
+    scanner.run(sum).input(&x).output(&mut y).offsets(&offsets).inclusive()?;
+    expect(&y, &[1, 3, 3, 7, 12, 18])
+}
+
+/// As many elements as a number says that is read when the scan begins.
+fn count_from(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 4, 5, 6];
+    let count = 4_u32;
+    let mut y = [-1; 6];
+    scanner.run(sum).input(&x).output(&mut y).count_from(&count).inclusive()?;
+    expect(&y, &[1, 3, 6, 10, -1, -1])
+}
+
+fn initial(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3];
+    let mut y = [0_i32; 3];
+    scanner.run(sum).input(&x).output(&mut y).initial(&100).inclusive()?;
+    expect(&y, &[101, 103, 106])
+}
+
+/// A state before each row.
+fn initial_from(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 4, 5, 6];
+    let states = [100, 200];
+    let mut y = [0_i32; 6];
+    scanner.run(sum).input(&x).output(&mut y).rows(3).initial_from(&states).inclusive()?;
+    expect(&y, &[101, 103, 106, 204, 209, 215])
+}
+
+/// Three chunks, each of which goes on where the one before it ended.
+fn final_state(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let (x, mut y) = ([1, 2, 3, 4, 5, 6], [0_i32; 6]);
+    let (mut before, mut after) = ([0_i32; 1], [0_i32; 1]);
+    for chunk in [0..2, 2..4, 4..6] {
+        let (x, y) = (&x[chunk.clone()], &mut y[chunk]);
+        scanner.run(sum).input(x).output(y).initial_from(&before).final_state(&mut after).inclusive()?;
+        (before, after) = (after, before);
+    }
+    expect(&y, &[1, 3, 6, 10, 15, 21])
+}
+
+/// An array that is loaded and stored, beside another one.
+fn in_place_of_an_input(scanner: &mut HostScanner) -> Outcome {
+    let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
+    let a = [2.0_f32, 2.0, 2.0];
+    let mut h = [1.0_f32, 2.0, 3.0];
+    scanner.run(recurrence).input(&a).in_place(&mut h).inclusive()?;
+    expect(&h, &[1.0, 4.0, 11.0])
+}
+
+/// `h[t] = a[t] · h[t−1] + b[t]` from an h that stands before: the state is a factor and h.
+fn recurrence(scanner: &mut HostScanner) -> Outcome {
+    let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
+    let a = [2.0_f32, 2.0, 2.0];
+    let b = [1.0_f32, 2.0, 3.0];
+    let mut h = [0.0_f32; 3];
+    scanner.run(recurrence).input(&a).input(&b).output(&mut h).initial(&[0.0_f32, 10.0]).inclusive()?;
+    expect(&h, &[21.0, 44.0, 91.0])
+}
+
+/// Of the shape (batch, channel, time) = (2, 2, 3): a sequence a row.
+fn recurrence_of_batch_channel_time(scanner: &mut HostScanner) -> Outcome {
+    let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
+    let a = [2.0_f32; 12];
+    let b = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
+    let mut h = [0.0_f32; 12];
+    scanner.run(recurrence).input(&a).input(&b).output(&mut h).rows(3).inclusive()?;
+    expect(&h, &[1.0, 4.0, 11.0, 4.0, 13.0, 32.0, 7.0, 22.0, 53.0, 10.0, 31.0, 74.0])
+}
+
+/// `h[t] = a[t] · h[t+1] + b[t]`.
+fn reverse_recurrence_of_batch_channel_time(scanner: &mut HostScanner) -> Outcome {
+    let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
+    let a = [2.0_f32; 12];
+    let b = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
+    let mut h = [0.0_f32; 12];
+    scanner.run(recurrence).input(&a).input(&b).output(&mut h).rows(3).reversed().inclusive()?;
+    expect(&h, &[17.0, 8.0, 3.0, 38.0, 17.0, 6.0, 59.0, 26.0, 9.0, 80.0, 35.0, 12.0])
+}
+
+/// Of the shape (batch, time, channel) = (2, 3, 2): the steps of a sequence lie as far apart as there are channels.
+fn recurrence_of_batch_time_channel(scanner: &mut HostScanner) -> Outcome {
+    let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
+    let a = [2.0_f32; 12];
+    let b = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
+    let mut h = [0.0_f32; 12];
+    scanner.run(recurrence).input(&a).input(&b).output(&mut h).axis(3, 2).inclusive()?;
+    expect(&h, &[1.0, 2.0, 5.0, 8.0, 15.0, 22.0, 7.0, 8.0, 23.0, 26.0, 57.0, 64.0])
+}
+
+fn reverse_recurrence_of_batch_time_channel(scanner: &mut HostScanner) -> Outcome {
+    let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
+    let a = [2.0_f32; 12];
+    let b = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
+    let mut h = [0.0_f32; 12];
+    scanner.run(recurrence).input(&a).input(&b).output(&mut h).axis(3, 2).reversed().inclusive()?;
+    expect(&h, &[27.0, 34.0, 13.0, 16.0, 5.0, 6.0, 69.0, 76.0, 31.0, 34.0, 11.0, 12.0])
+}
+
+type Call = fn(&mut HostScanner) -> Outcome;
+
+pub const CALLS: &[(&str, Call)] = calls![
+    sum_of_u8_in_u32,
+    sum_of_i32_in_i64,
+    sum_of_halves,
+    sum_of_f32_in_f64,
+    exclusive,
+    in_place,
+    arg_max,
+    arg_min,
+    own_operator,
+    own_operator_on_structs,
+    reversed,
+    rows,
+    columns,
+    axis,
+    by_key,
+    head_flags,
+    offsets,
+    count_from,
+    initial,
+    initial_from,
+    final_state,
+    in_place_of_an_input,
+    recurrence,
+    recurrence_of_batch_channel_time,
+    reverse_recurrence_of_batch_channel_time,
+    recurrence_of_batch_time_channel,
+    reverse_recurrence_of_batch_time_channel,
+];
