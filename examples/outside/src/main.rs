@@ -97,4 +97,20 @@ mod tests {
         assert_eq!(names(GPU), [&["open"], &on_gpu[..]].concat());
         assert_eq!(names(HOST), on_host);
     }
+
+    /// A method that the crate gets has its ten lines here, too.
+    #[test]
+    fn every_method_of_a_run_is_called() {
+        const RUN: &str = include_str!("../../../src/cuda/run.rs");
+        const HOST_RUN: &str = include_str!("../../../src/lab/host_scanner.rs");
+        for (implementation, calls) in [(RUN, GPU), (HOST_RUN, HOST)] {
+            let methods = implementation.rsplit("Run<'a> {").next().expect("there is an implementation");
+            let names = methods.lines().filter_map(|line| line.strip_prefix("    pub fn ")?.split(['(', '<']).next());
+            let names: Vec<_> = names.collect();
+            assert!(names.contains(&"reversed"), "{names:?}");
+            for name in names {
+                assert!(calls.contains(&format!(".{name}(")), "nobody calls {name}");
+            }
+        }
+    }
 }
