@@ -104,6 +104,12 @@ struct tile {
 
   DEVICE bool spans_block() const { return config.composition == LOOKBACK_COMPOSITION_BLOCK; }
 
+  // Elements of a row.
+  template <u32 width>
+  DEVICE u32 row_elements() const {
+    return (spans_block() ? config.block_threads : LOOKBACK_WARP_LANES) * width;
+  }
+
   // Elements from the tile's first to this lane's first in `row`.
   template <u32 width>
   DEVICE u32 row_offset(u32 row) const {
@@ -326,6 +332,8 @@ struct tile {
   DEVICE T combine_row(u32 row) const {
     if constexpr (is_packed<width>()) {
       return combine_packed<Operator>(items.words + row * vector_words);
+    } else if constexpr (are_marked<Problem>()) {
+      return items.template combined<Operator, width>(row * width);
     } else {
       T value = items.get(row * width);
       LOOKBACK_UNROLL

@@ -8,6 +8,9 @@
 //   value_type load(u64 i, inputs)    the state of place i
 //   outputs store(u64 i, value_type)  what is stored at place i
 //
+// Offsets, counted from a tile's first element, are signed: what is added to a signed number does not wrap around, so that
+// the compiler adds it to an address where it is used.
+//
 // A place is counted in memory; an index is counted from where the scan begins, at the last place if it is reversed. No
 // array need be aligned as another one is: a vector that is not aligned is moved element by element.
 #pragma once
@@ -110,7 +113,11 @@ DEVICE i64 place_of(u64 n, i64 index, u32 count) {
 template <u32 number, u32 width, class... Types>
 struct vectors {
   template <class Source>
-  DEVICE void load(const Source&, u32) {}
+  DEVICE static bool are_loadable(const Source&) { return true; }
+  template <class Source>
+  DEVICE void load(const Source&, int) {}
+  template <bool is_reversed>
+  DEVICE static bool are_storable(const lookback_launch&, i64) { return true; }
   template <bool is_reversed, bool is_unsplit>
   DEVICE void store(const lookback_launch&, i64) {}
   DEVICE elements<> get(u32) const { return {}; }
@@ -121,26 +128,34 @@ struct vectors<number, width, First, Rest...> {
   First first[width];
   vectors<number + 1, width, Rest...> rest;
 
+  // Whether every array has the vectors of a tile where one access reads them; if not, elements are moved one by one.
   template <class Source>
-  DEVICE void load(const Source& source, u32 offset) {
+  DEVICE static bool are_loadable(const Source& source) {
+    return is_loadable<First>(source) && vectors<number + 1, width, Rest...>::are_loadable(source);
+  }
+
+  template <class Source>
+  DEVICE void load(const Source& source, int offset) {
     load_array(source, offset, first);
     rest.load(source, offset);
+  }
+
+  // The same where they are stored, the first one at `index`.
+  template <bool is_reversed>
+  DEVICE static bool are_storable(const lookback_launch& launch, i64 index) {
+    return is_aligned_vector<width>(place_in<is_reversed>(launch, index)) &&
+           vectors<number + 1, width, Rest...>::template are_storable<is_reversed>(launch, index);
   }
 
   // All of them lie in the array.
   template <bool is_reversed, bool is_unsplit>
   DEVICE void store(const lookback_launch& launch, i64 index) {
-    First* const to = static_cast<First*>(launch.outputs[number]) + place_of<is_reversed>(launch.n, index, width);
+    First* const to = place_in<is_reversed>(launch, index);
     turn<is_reversed>(first);
-    if (is_aligned_vector<width>(to)) {
-      if constexpr (is_unsplit) {
-        memory::store_vector_unsplit<width>(to, first);
-      } else {
-        memory::store_vector<width>(to, first);
-      }
+    if constexpr (is_unsplit) {
+      memory::store_vector_unsplit<width>(to, first);
     } else {
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; ++j) memory::store(to + j, first[j]);
+      memory::store_vector<width>(to, first);
     }
     rest.template store<is_reversed, is_unsplit>(launch, index);
   }
@@ -152,20 +167,26 @@ struct vectors<number, width, First, Rest...> {
   }
 
  private:
+  template <bool is_reversed>
+  DEVICE static First* place_in(const lookback_launch& launch, i64 index) {
+    return static_cast<First*>(launch.outputs[number]) + place_of<is_reversed>(launch.n, index, width);
+  }
+
+  template <class Element, class Source>
+  DEVICE static bool is_loadable(const Source& source) {
+    if constexpr (array_of<Element>::together > 1) return true;
+    // Vectors are whole vectors apart.
+    return is_aligned_vector<width>(source.template array<number, typename array_of<Element>::type>(0, width));
+  }
+
   template <class Source, class T>
-  DEVICE static void load_array(const Source& source, u32 offset, T (&vector)[width]) {
-    const T* const from = source.template array<number, T>(offset, width);
-    if (is_aligned_vector<width>(from)) {
-      Source::memory_kind::template load_vector<width>(from, vector);
-    } else {
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; ++j) vector[j] = Source::memory_kind::load(from + j);
-    }
+  DEVICE static void load_array(const Source& source, int offset, T (&vector)[width]) {
+    Source::memory_kind::template load_vector<width>(source.template array<number, T>(offset, width), vector);
     turn<Source::is_backward>(vector);
   }
 
   template <class Source>
-  DEVICE static void load_array(const Source& source, u32 offset, begin_bit (&vector)[width]) {
+  DEVICE static void load_array(const Source& source, int offset, begin_bit (&vector)[width]) {
     const u32 bits = source.template bits<number>(offset);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) vector[j].begins = bits >> j & 1;
@@ -173,11 +194,11 @@ struct vectors<number, width, First, Rest...> {
 
   // The one before index 0 is that of index 0 itself.
   template <class Source, class T>
-  DEVICE static void load_array(const Source& source, u32 offset, with_previous<T> (&vector)[width]) {
+  DEVICE static void load_array(const Source& source, int offset, with_previous<T> (&vector)[width]) {
     T own[width];
     load_array(source, offset, own);
     T previous = own[0];
-    if (offset != source.zero_offset()) {
+    if (static_cast<u32>(offset) != source.zero_offset()) {
       const T* const from = source.template array<number, T>(offset, 1);
       previous = Source::memory_kind::load(Source::is_backward ? from + 1 : from - 1);
     }
@@ -331,11 +352,12 @@ struct segments<segmented<Operator>> {
 };
 
 // How segments are told. `inputs_with` has the array that tells it in front of the others. `place` is what is known of a
-// tile whose first index is `first`, and `walk` tells of the element `j` behind the one at `offset` whether a segment
-// begins there. Where the last of those that begin in a stretch is found without a look at each element, as
+// tile whose first index is `first`, and `begins` has a bit for each element of a vector at `offset` at which a segment
+// begins. Where the last of those that begin in a stretch is found without a look at each element, as
 // `finds_last_begin` says, `last_begin` is its offset, `no_begin` if there is none.
 struct one_segment {
   static constexpr bool are_several = false;
+  static constexpr bool mark_states = false;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   template <class Operator>
@@ -345,11 +367,8 @@ struct one_segment {
   struct place {
     DEVICE place(const lookback_launch&, i64) {}
   };
-  struct walk {
-    DEVICE walk(place, u32) {}
-    template <class Elements>
-    DEVICE u32 begins(const Elements&, u32) { return 0; }
-  };
+  template <u32 width, class Vectors>
+  DEVICE static u32 begins(place, int, const Vectors&) { return 0; }
   template <class Elements>
   DEVICE static Elements inputs_of(const Elements& items) { return items; }
   template <class Operator>
@@ -362,6 +381,7 @@ struct one_segment {
 
 struct segments_of_states {
   static constexpr bool are_several = true;
+  static constexpr bool mark_states = true;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   static constexpr bool finds_last_begin = false;
@@ -420,22 +440,15 @@ struct equal_rows : segments_of_states {
       before = position == 0 ? 0 : cut(launch.columns - position);
     }
   };
-  struct walk {
-    u32 begin;  // a bit for each element: those at which a row begins
-
-    DEVICE walk(place tile, u32 offset) {
-      u32 left = tile.before - offset;
-      if (offset > tile.before) {
-        const u32 index = offset - tile.before;
-        u32 position = index - static_cast<u32>(static_cast<u64>(index) * tile.inverse >> 32) * tile.columns;
-        if (position >= tile.columns) position -= tile.columns;
-        left = position == 0 ? 0 : tile.columns - position;
-      }
-      begin = left < 32 ? tile.pattern << left : 0;
+  template <u32 width, class Vectors>
+  DEVICE static u32 begins(place tile, int offset, const Vectors&) {
+    u32 left = tile.before - static_cast<u32>(offset);
+    if (static_cast<u32>(offset) > tile.before) {
+      const u32 position = position_of(tile, static_cast<u32>(offset));
+      left = position == 0 ? 0 : tile.columns - position;
     }
-    template <class Elements>
-    DEVICE u32 begins(const Elements&, u32 j) { return begin & 1u << j; }
-  };
+    return left < width ? tile.pattern << left & ((1ull << width) - 1) : 0;
+  }
   template <class Elements>
   DEVICE static Elements inputs_of(const Elements& items) { return items; }
 
@@ -444,10 +457,16 @@ struct equal_rows : segments_of_states {
     const place tile = source.segments;
     const u32 last = offset + count - 1;
     if (last < tile.before) return no_begin;
-    const u32 index = last - tile.before;
-    u32 position = index - static_cast<u32>(static_cast<u64>(index) * tile.inverse >> 32) * tile.columns;
-    if (position >= tile.columns) position -= tile.columns;
+    const u32 position = position_of(tile, last);
     return position < count ? last - position : no_begin;
+  }
+
+ private:
+  // Elements before it in its row, which begins in the tile.
+  DEVICE static u32 position_of(place tile, u32 offset) {
+    const u32 index = offset - tile.before;
+    const u32 position = index - static_cast<u32>(static_cast<u64>(index) * tile.inverse >> 32) * tile.columns;
+    return position >= tile.columns ? position - tile.columns : position;
   }
 };
 
@@ -455,13 +474,15 @@ struct equal_rows : segments_of_states {
 template <class Segments>
 struct within_segment {
   static constexpr bool are_several = true;
+  static constexpr bool mark_states = false;
   static constexpr bool has_states = false;
   template <class Operator>
   using operator_on = Operator;
   template <class Elements>
   using inputs_with = typename Segments::template inputs_with<Elements>;
   using place = one_segment::place;
-  using walk = one_segment::walk;
+  template <u32 width, class Vectors>
+  DEVICE static u32 begins(place, int, const Vectors&) { return 0; }
   template <class Elements>
   DEVICE static auto inputs_of(const Elements& items) { return Segments::inputs_of(items); }
   template <class Operator>
@@ -495,14 +516,13 @@ struct equal_keys : told_by_array<with_previous<Key>> {
     u32 zero;  // the offset of index 0
     DEVICE place(const lookback_launch&, i64 first) : zero(first <= 0 ? static_cast<u32>(-first) : ~0u) {}
   };
-  struct walk {
-    bool is_at_begin;
-    DEVICE walk(place tile, u32 offset) : is_at_begin(offset == tile.zero) {}
-    template <class Elements>
-    DEVICE u32 begins(const Elements& items, u32 j) {
-      return (is_at_begin && j == 0) || items.first.own != items.first.previous ? 1 : 0;
-    }
-  };
+  template <u32 width, class Vectors>
+  DEVICE static u32 begins(place tile, int offset, const Vectors& vectors) {
+    u32 bits = static_cast<u32>(offset) == tile.zero ? 1 : 0;
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) bits |= (vectors.first[j].own != vectors.first[j].previous ? 1u : 0u) << j;
+    return bits;
+  }
 };
 
 // A byte that is not 0 where a segment begins.
@@ -510,11 +530,13 @@ struct head_flags : told_by_array<u8> {
   struct place {
     DEVICE place(const lookback_launch&, i64) {}
   };
-  struct walk {
-    DEVICE walk(place, u32) {}
-    template <class Elements>
-    DEVICE u32 begins(const Elements& items, u32) { return items.first; }
-  };
+  template <u32 width, class Vectors>
+  DEVICE static u32 begins(place, int, const Vectors& vectors) {
+    u32 bits = 0;
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) bits |= (vectors.first[j] != 0 ? 1u : 0u) << j;
+    return bits;
+  }
 };
 
 // Segments between offsets, of which `mark_segments` has made bits.
@@ -523,11 +545,13 @@ struct by_offsets : told_by_array<begin_bit> {
   struct place {
     DEVICE place(const lookback_launch&, i64) {}
   };
-  struct walk {
-    DEVICE walk(place, u32) {}
-    template <class Elements>
-    DEVICE u32 begins(const Elements& items, u32) { return items.first.begins; }
-  };
+  template <u32 width, class Vectors>
+  DEVICE static u32 begins(place, int, const Vectors& vectors) {
+    u32 bits = 0;
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) bits |= vectors.first[j].begins << j;
+    return bits;
+  }
 
   template <class Source>
   DEVICE static u32 last_begin(const Source& source, u32 offset, u32 count) {
@@ -554,7 +578,6 @@ struct source_of_tile {
   u64 count;
   u32 tile_elements;
   bool is_whole;
-  u32 first_counted;  // the offset below which elements count as none
   typename Problem::segments_place segments;
 
   DEVICE source_of_tile(const lookback_launch& launch_, i64 first_, u32 tile_elements_, u64 count_)
@@ -563,12 +586,11 @@ struct source_of_tile {
         count(count_),
         tile_elements(tile_elements_),
         is_whole(first_ >= 0 && static_cast<u64>(first_) + tile_elements_ <= count_),
-        first_counted(0),
         segments(launch_, first_) {}
 
-  DEVICE bool has(u32 offset) const {
-    const i64 index = first + static_cast<i64>(offset);
-    return offset >= first_counted && index >= 0 && static_cast<u64>(index) < count;
+  DEVICE bool has(int offset) const {
+    const i64 index = first + offset;
+    return index >= 0 && static_cast<u64>(index) < count;
   }
 
   // The offset of index 0, or none.
@@ -578,7 +600,7 @@ struct source_of_tile {
   DEVICE u64 first_bit() const { return static_cast<u64>(first + static_cast<i64>(LOOKBACK_LEADING_BITS)); }
 
   // Of `width` elements from `offset` on the one at the lowest place, counted from the tile's lowest place.
-  DEVICE u32 lowest(u32 offset, u32 width) const { return is_backward ? tile_elements - offset - width : offset; }
+  DEVICE int lowest(int offset, int width) const { return is_backward ? static_cast<int>(tile_elements) - offset - width : offset; }
 };
 
 // The arrays where the user has them.
@@ -588,15 +610,15 @@ struct global_arrays : source_of_tile<Problem> {
   using source_of_tile<Problem>::source_of_tile;
 
   template <u32 number, class T>
-  DEVICE const T* array(u32 offset, u32 width) const {
+  DEVICE const T* array(int offset, int width) const {
     const i64 tile_place = place_of<Problem::is_backward>(this->launch.n, this->first, this->tile_elements);
     return static_cast<const T*>(this->launch.inputs[number]) + tile_place + this->lowest(offset, width);
   }
 
   template <u32 number>
-  DEVICE u32 bits(u32 offset) const {
+  DEVICE u32 bits(int offset) const {
     const u32* const words = static_cast<const u32*>(this->launch.inputs[number]);
-    return bits_at(this->first_bit() + offset, [=](u64 word) { return memory::load(words + word); });
+    return bits_at(this->first_bit() + static_cast<u64>(offset), [=](u64 word) { return memory::load(words + word); });
   }
 };
 
@@ -653,24 +675,10 @@ struct defined {
     return Segments::template state_of<own_operator>(given_state(launch, 0), 0);
   }
 
-  // The user's state that stands left of elements of one segment, which begins with them or before.
-  DEVICE static own_state left_within(const lookback_launch& launch, state_type left, bool begins) {
-    if (begins) return own_operator::identity();
-    return Segments::value_of(combine<operator_type>(initial(launch), left));
-  }
-
-  // The states of a vector of a tile, from `offset` on: the identity where there is no element.
-  template <u32 width, class Source>
-  DEVICE static void load_states(const Source& source, u32 offset, state_type (&states)[width]) {
-    if (source.is_whole && offset >= source.first_counted) {
-      load_run<width>(source, offset, 0, states);
-      return;
-    }
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      states[j] = operator_type::identity();
-      if (source.has(offset + j)) load_run<1>(source, offset + j, j, states);
-    }
+  // The user's state that stands left of elements of one segment, which begins with them or before. Nobody gives one that
+  // stands left of all of them: rows have their own, segments between offsets none.
+  DEVICE static own_state left_within(state_type left, bool begins) {
+    return begins ? own_operator::identity() : Segments::value_of(left);
   }
 
   template <class Tile>
@@ -684,37 +692,86 @@ struct defined {
   DEVICE static void load_items(Tile& tile, const Source& source) {
     with_access_width<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < tile.config.vt / width; ++row) {
-        state_type states[width];
-        load_states<width>(source, tile.template row_offset<width>(row), states);
+      const auto load_rows = [&](auto is_simple) {
+        const int first_offset = static_cast<int>(tile.template row_offset<width>(0));
+        const int row_elements = static_cast<int>(tile.template row_elements<width>());
         LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) tile.items.set(row * width + j, states[j]);
+        for (u32 row = 0; row < tile.config.vt / width; ++row) {
+          own_state values[width];
+          const int offset = first_offset + static_cast<int>(row) * row_elements;
+          const u32 begins = load_values<(decltype(is_simple)::value != 0)>(source, offset, values);
+          if constexpr (Segments::mark_states) {
+            tile.items.set_each(row * width, values, begins);
+          } else {
+            LOOKBACK_UNROLL
+            for (u32 j = 0; j < width; ++j) tile.items.set(row * width + j, values[j]);
+          }
+        }
+      };
+      // A loop for each case, so that addresses of whole vectors are one address and constants.
+      if (is_simple<width>(source)) {
+        load_rows(constant<1>());
+      } else {
+        load_rows(constant<0>());
       }
     });
   }
 
+  // Whether the vectors of a tile are all there and each is read by one access.
+  template <u32 width, class Source>
+  DEVICE static bool is_simple(const Source& source) {
+    return source.is_whole && vectors_of<width, inputs>::type::are_loadable(source);
+  }
+
+  // The user's states of a vector of a tile, from `offset` on: the identity where there is no element. A bit for each that
+  // begins a segment.
+  template <bool is_simple, class Source, u32 width>
+  DEVICE static u32 load_values(const Source& source, int offset, own_state (&values)[width]) {
+    if constexpr (is_simple) return load_run<width>(source, offset, 0, values);
+    u32 begins = 0;
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      const int at = offset + static_cast<int>(j);
+      values[j] = own_operator::identity();
+      if (source.has(at)) begins |= load_run<1>(source, at, j, values);
+    }
+    return begins;
+  }
+
+  DEVICE static state_type state_of(own_state value, u32 begins) {
+    return Segments::template state_of<own_operator>(value, begins);
+  }
+
   template <bool is_unsplit, class Tile>
   DEVICE static void store_tile(const Tile& tile, const lookback_launch& launch) {
-    const bool is_whole = tile.lies_within(launch.n);
     with_access_width<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < tile.config.vt / width; ++row) {
-        state_type states[width];
+      const i64 first_index = tile.first + tile.template row_offset<width>(0);
+      const int row_elements = static_cast<int>(tile.template row_elements<width>());
+      const auto store_rows = [&](auto is_simple) {
         LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) states[j] = tile.items.get(row * width + j);
-        const i64 index = tile.first + tile.template row_offset<width>(row);
-        if (is_whole) {
-          store_run<width, is_unsplit>(launch, index, 0, states, tile.config.mode);
-          continue;
+        for (u32 row = 0; row < tile.config.vt / width; ++row) {
+          state_type states[width];
+          LOOKBACK_UNROLL
+          for (u32 j = 0; j < width; ++j) states[j] = tile.items.get(row * width + j);
+          const i64 index = first_index + static_cast<int>(row) * row_elements;
+          if constexpr (decltype(is_simple)::value != 0) {
+            store_run<width, is_unsplit>(launch, index, 0, states, tile.config.mode);
+            continue;
+          }
+          LOOKBACK_UNROLL
+          for (u32 j = 0; j < width; ++j) {
+            const i64 at = index + static_cast<int>(j);
+            if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1, is_unsplit>(launch, at, j, states, tile.config.mode);
+          }
         }
-        LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) {
-          const i64 at = index + static_cast<i64>(j);
-          if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1, is_unsplit>(launch, at, j, states, tile.config.mode);
-        }
+      };
+      if (tile.lies_within(launch.n) && vectors_of<width, outputs>::type::template are_storable<is_reversed>(launch, first_index)) {
+        store_rows(constant<1>());
+      } else {
+        store_rows(constant<0>());
       }
+      if (!Segments::has_states && launch.final_state != nullptr) store_final_state<width>(tile, launch, first_index, row_elements);
     });
   }
 
@@ -734,23 +791,23 @@ struct defined {
  private:
   DEVICE static u64 own_place(u64 n, i64 index) { return static_cast<u64>(place_of<is_reversed>(n, index, 1)); }
 
-  // `count` elements that are there become `states[to]` and those behind it.
+  // `count` elements that are there become `values[to]` and those behind it.
   template <u32 count, class Source, u32 width>
-  DEVICE static void load_run(const Source& source, u32 offset, u32 to, state_type (&states)[width]) {
+  DEVICE static u32 load_run(const Source& source, int offset, u32 to, own_state (&values)[width]) {
     typename vectors_of<count, inputs>::type loaded;
     loaded.load(source, offset);
-    typename Segments::walk walk(source.segments, offset);
+    const u32 begins = Segments::template begins<count>(source.segments, offset, loaded);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < count; ++j) {
-      const inputs items = loaded.get(j);
-      const u32 begins = walk.begins(items, j);
-      const u64 place = own_place(source.launch.n, source.first + static_cast<i64>(offset + j));
-      own_state value = Own::load(place, Segments::inputs_of(items));
+      const u64 place = own_place(source.launch.n, source.first + (offset + static_cast<int>(j)));
+      own_state value = Own::load(place, Segments::inputs_of(loaded.get(j)));
       if constexpr (Segments::has_states) {
-        if (begins != 0) value = combine<own_operator>(given_state(source.launch, row_at(source.launch, place)), value);
+        const bool is_begin = (begins >> j & 1) != 0;
+        if (is_begin) value = combine<own_operator>(given_state(source.launch, row_at(source.launch, place)), value);
       }
-      states[to + j] = Segments::template state_of<own_operator>(value, begins);
+      values[to + j] = value;
     }
+    return begins << to;
   }
 
   template <u32 count, bool is_unsplit, u32 width>
@@ -764,9 +821,16 @@ struct defined {
       stored.set(j, Own::store(place, value));
     }
     stored.template store<is_reversed, is_unsplit>(launch, index);
-    const bool is_last = static_cast<u64>(index) + count == launch.n;
-    if (!Segments::has_states && launch.final_state != nullptr && is_last) {
-      memory::store(static_cast<own_state*>(launch.final_state), Segments::value_of(states[from + count - 1]));
+  }
+
+  // What the last index was stored from, by the lane that has it.
+  template <u32 width, class Tile>
+  DEVICE static void store_final_state(const Tile& tile, const lookback_launch& launch, i64 first_index, int row_elements) {
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < tile.config.vt; ++i) {
+      const i64 index = first_index + static_cast<int>(i / width) * row_elements + static_cast<int>(i % width);
+      if (static_cast<u64>(index) + 1 != launch.n) continue;
+      memory::store(static_cast<own_state*>(launch.final_state), Segments::value_of(tile.items.get(i)));
     }
   }
 
@@ -792,7 +856,7 @@ struct staged_arrays : source_of_tile<Problem> {
   using memory_kind = in_shared_memory;
   using source_of_tile<Problem>::is_backward;
   u8* stage;
-  u32 shift;  // of what is asked for, from the tile's first
+  int shift;  // of what is asked for, from the tile's first
   // Bytes from the stage to the lowest place of the tile, for each array.
   u32 before[count_of<typename Problem::inputs>::value];
 
@@ -824,7 +888,7 @@ struct staged_arrays : source_of_tile<Problem> {
     return bytes_before<number>(tile_elements, static_cast<typename Problem::inputs*>(nullptr));
   }
 
-  DEVICE staged_arrays operator+(u32 further) const {
+  DEVICE staged_arrays operator+(int further) const {
     staged_arrays moved = *this;
     moved.shift += further;
     return moved;
@@ -833,26 +897,32 @@ struct staged_arrays : source_of_tile<Problem> {
   template <class Tile>
   DEVICE void load_into(Tile& tile) const { Problem::load_items(tile, *this); }
 
-  // The combination of a vector.
+  // The combination of a vector, of which counts what stands at offset `counted` and behind it.
   template <u32 width>
-  DEVICE typename Problem::state_type combined() const {
-    typename Problem::state_type states[width];
-    Problem::template load_states<width>(*this, shift, states);
-    auto value = states[0];
+  DEVICE typename Problem::state_type combined(int counted = 0) const {
+    using Operator = typename Problem::operator_type;
+    typename Problem::own_state values[width];
+    const u32 begins = Problem::template is_simple<width>(*this) ? Problem::template load_values<true>(*this, shift, values)
+                                                                 : Problem::template load_values<false>(*this, shift, values);
+    auto value = Operator::identity();
     LOOKBACK_UNROLL
-    for (u32 j = 1; j < width; ++j) value = combine<typename Problem::operator_type>(value, states[j]);
+    for (u32 j = 0; j < width; ++j) {
+      if (shift + static_cast<int>(j) < counted) continue;
+      const auto state = Problem::state_of(values[j], begins >> j & 1);
+      value = j == 0 ? state : combine<Operator>(value, state);
+    }
     return value;
   }
 
   template <u32 number, class T>
-  DEVICE T* array(u32 offset, u32 width) const {
+  DEVICE T* array(int offset, int width) const {
     return reinterpret_cast<T*>(stage + before[number]) + this->lowest(offset, width);
   }
 
   template <u32 number>
-  DEVICE u32 bits(u32 offset) const {
+  DEVICE u32 bits(int offset) const {
     const u32* const words = reinterpret_cast<const u32*>(stage + before[number]);
-    return bits_at(this->first_bit() % LOOKBACK_LEADING_BITS + offset,
+    return bits_at(this->first_bit() % LOOKBACK_LEADING_BITS + static_cast<u64>(offset),
                    [=](u64 word) { return memory::shared_load(words[word]); });
   }
 

@@ -348,14 +348,14 @@ DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages
   const u32 each = warps_of_share<Problem>(config);
   const u32 part_elements = LOOKBACK_WARP_LANES * config.vt;
   const auto marks = stages.at(stage, index);
-  auto elements = stages.template as<unbroken>().at(stage, index);
+  const auto elements = stages.template as<unbroken>().at(stage, index);
   auto running = Problem::operator_type::identity();
   LOOKBACK_NOUNROLL
   for (u32 warp = share * each; warp < warps && warp < (share + 1) * each; ++warp) {
     if (lane_index() == 0) memory::shared_store(warp_prefixes[warp], running);
     const u32 part = warp * part_elements;
     const u32 begin = Problem::segments_type::last_begin(marks, part, part_elements);
-    elements.first_counted = begin == no_begin ? 0 : begin;
+    const u32 counted = begin == no_begin ? part : begin;
     T total = Operator::identity();
     with_access_width<access_type<Problem>>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
@@ -368,8 +368,11 @@ DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages
         LOOKBACK_UNROLL
         for (u32 i = 0; i < together; ++i) {
           if (i >= count) continue;
-          const u32 offset = part + (from + i) * row_elements + lane_index() * width;
-          totals[i] = reduce_vector<unbroken, width>(elements + offset);
+          totals[i] = Operator::identity();
+          const u32 row = part + (from + i) * row_elements;
+          if (row + row_elements <= counted) continue;
+          const int offset = static_cast<int>(row + lane_index() * width);
+          totals[i] = (elements + offset).template combined<width>(static_cast<int>(counted));
         }
         // Lanes of one row are neighbours, those of two rows are not.
         if constexpr (!Operator::is_commutative) warp_reduce_each<Operator>(totals, count);
@@ -572,28 +575,6 @@ DEVICE typename Problem::state_type left_of_warp(Config config, const lookahead_
                                                   memory::shared_load(ring.warp_prefix[stage][warp_index()]));
 }
 
-// A scanning warp's part of a tile in which no segment begins, unless it is with the part's first element: as if there were
-// no segments.
-template <class Problem, class Config, class Stages>
-DEVICE void scan_unbroken(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
-                          Stages stages, ring_position at, u64 index, bool begins) {
-  using unbroken = typename Problem::unbroken;
-  using storage_type = tile_storage<unbroken, Config>;
-  SHARED(storage_type, storage);
-  tile<unbroken, Config> mine(config, storage, launch, index);
-  mine.load_staged(stages.template as<unbroken>().at(at.stage, index), 0);
-  mine.template reduce_team<true>();
-  // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
-  barrier_wait(ring.ready[at.stage], at.parity);
-  const auto tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
-  const auto left = combine<typename Problem::operator_type>(tile_prefix, left_of_warp<Problem>(config, ring, at.stage));
-  mine.warp_prefix = unbroken::operator_type::identity();
-  warp_barrier();  // all lanes have read elements and prefixes
-  if (lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
-  mine.finish(launch, Problem::left_within(launch, left, begins));
-  mine.template store<true>(launch);
-}
-
 // The warps that scan.
 template <class Problem, class Config, class Stages>
 DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
@@ -601,6 +582,20 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
   using Operator = typename Problem::operator_type;
   using T = typename Problem::state_type;
   ring_position at = {0, 0};
+  // The rest of what a warp does with its part of a tile, which it holds.
+  const auto scan = [&](auto& mine, T skipped, auto finish) {
+    mine.template reduce_team<true>();
+    // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
+    barrier_wait(ring.ready[at.stage], at.parity);
+    const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
+    T warp_prefix = left_of_warp<Problem>(config, ring, at.stage);
+    if (stages.skipped != 0) warp_prefix = combine<Operator>(warp_prefix, skipped);
+    warp_barrier();  // all lanes have read elements and prefixes
+    // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
+    if (lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
+    finish(tile_prefix, warp_prefix);
+    mine.template store<true>(launch);
+  };
   for (;; at.advance(config.stages)) {
     // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
     barrier_wait(ring.landed[at.stage], at.parity);
@@ -611,7 +606,16 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
       const u32 part = warp_index() * part_elements;
       const u32 begin = Problem::segments_type::last_begin(stages.at(at.stage, index), part, part_elements);
       if (begin == no_begin || begin == part) {
-        scan_unbroken<Problem>(config, launch, ring, stages, at, index, begin == part);
+        // No segment begins here, unless it is with the first element: as if there were no segments.
+        using unbroken = typename Problem::unbroken;
+        using unbroken_storage = tile_storage<unbroken, Config>;
+        SHARED(unbroken_storage, storage_of_unbroken);
+        tile<unbroken, Config> mine(config, storage_of_unbroken, launch, index);
+        mine.load_staged(stages.template as<unbroken>().at(at.stage, index), 0);
+        scan(mine, Operator::identity(), [&](T tile_prefix, T warp_prefix) {
+          mine.warp_prefix = unbroken::operator_type::identity();
+          mine.finish(launch, Problem::left_within(combine<Operator>(tile_prefix, warp_prefix), begin == part));
+        });
         continue;
       }
     }
@@ -620,17 +624,10 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     mine.load_staged(stage, stages.skipped);
     T skipped = Operator::identity();
     if (stages.skipped != 0) skipped = mine.reduce_skipped(stage, stages.skipped);
-    mine.template reduce_team<true>();
-    // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
-    barrier_wait(ring.ready[at.stage], at.parity);
-    const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
-    mine.warp_prefix = left_of_warp<Problem>(config, ring, at.stage);
-    if (stages.skipped != 0) mine.warp_prefix = combine<Operator>(mine.warp_prefix, skipped);
-    warp_barrier();  // all lanes have read elements and prefixes
-    // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
-    if (lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
-    mine.finish(launch, tile_prefix);
-    mine.template store<true>(launch);
+    scan(mine, skipped, [&](T tile_prefix, T warp_prefix) {
+      mine.warp_prefix = warp_prefix;
+      mine.finish(launch, tile_prefix);
+    });
   }
 }
 
