@@ -21,27 +21,62 @@ DEVICE void clear_marks(Config config, const lookback_launch& launch) {
   if (first < launch.n) memory::store_vector<4>(words + first, none);
 }
 
+// Segments whose borders are numbers of this type. What is not among the first `n` elements is wrong, so that `n` may be cut.
+template <class Number, class Config>
+DEVICE void mark_between(Config config, const lookback_launch& launch, u64 n) {
+  constexpr Number largest = ~Number(0);
+  constexpr u32 leading_words = LOOKBACK_LEADING_BITS / 32;
+  const Number* const offsets = static_cast<const Number*>(launch.offsets);
+  const Number count = n < largest ? static_cast<Number>(n) : largest;
+  u32* const words = static_cast<u32*>(launch.output) + leading_words;
+  const u32 lane = lane_index();
+  const u64 stride = grid_blocks() * config.block_threads;
+  // All lanes of a warp go round together, those without a segment too.
+  const u64 first = block_index() * config.block_threads + thread_index() - lane;
+  for (u64 from = first; from < launch.segments; from += stride) {
+    const u64 segment = from + lane;
+    Number word = largest;
+    u32 bits = 0;
+    if (segment < launch.segments) {
+      const Number begin = memory::load(offsets + segment);
+      const Number end = memory::load(offsets + segment + 1);
+      const bool is_first = segment == 0;
+      const bool is_last = segment + 1 == launch.segments;
+      if (begin > end || end > count || (is_first && begin != 0) || (is_last && end != n)) {
+        // Relaxed: any one of those that are wrong; the host reads it when the stream has done its work.
+        memory::store_relaxed(&launch.findings->segment, segment + 1);
+      }
+      if (begin <= end && end <= count) {
+        const Number bit = launch.is_reversed != 0 ? count - end : begin;
+        word = bit / 32;
+        if (begin < end) bits = 1u << bit % 32;
+      }
+    }
+    // Neighbours that have bits in the same word add them together: short segments would queue there.
+    const Number left = shuffle_up(word, 1);
+    const bool leads = lane == 0 || left != word;
+    const u32 later_leaders = ballot(leads) >> lane >> 1;
+    const u32 followers = later_leaders == 0 ? LOOKBACK_WARP_LANES - 1 - lane : lowest_set_bit(later_leaders);
+    LOOKBACK_UNROLL
+    for (u32 distance = 1; distance < LOOKBACK_WARP_LANES; distance *= 2) {
+      const u32 right = shuffle_down(bits, distance);
+      if (distance <= followers) bits |= right;
+    }
+    // Relaxed, pairs with nothing: each bit is added once, and launches behind this one are ordered by the stream. Offsets
+    // that fall may add one twice, and carry into others: those are wrong anyhow.
+    if (leads && bits != 0) memory::fetch_add_relaxed(words + word, bits);
+  }
+}
+
 // Reads: output (the bits, all 0), n, offsets, segments, offset_bytes, is_reversed, count, count_bytes, findings. Any number
 // of blocks.
 template <class Problem, class Config>
 DEVICE void mark_segments(Config config, const lookback_launch& launch) {
-  u32* const words = static_cast<u32*>(launch.output);
   const u64 n = elements_of(launch);
-  const u64 stride = grid_blocks() * config.block_threads;
-  for (u64 segment = block_index() * config.block_threads + thread_index(); segment < launch.segments; segment += stride) {
-    const u64 begin = load_number(launch.offsets, launch.offset_bytes, segment);
-    const u64 end = load_number(launch.offsets, launch.offset_bytes, segment + 1);
-    const bool is_first = segment == 0;
-    const bool is_last = segment + 1 == launch.segments;
-    if (begin > end || end > n || (is_first && begin != 0) || (is_last && end != n)) {
-      // Relaxed: any one of those that are wrong; the host reads it when the stream has done its work.
-      memory::store_relaxed(&launch.findings->segment, segment + 1);
-    }
-    if (begin >= end || end > n) continue;
-    const u64 bit = LOOKBACK_LEADING_BITS + (launch.is_reversed != 0 ? n - end : begin);
-    // Relaxed, pairs with nothing: each bit is added once, and launches behind this one are ordered by the stream. Offsets
-    // that fall may add one twice, and carry into others: those are wrong anyhow.
-    memory::fetch_add_relaxed(words + bit / 32, 1u << bit % 32);
+  if (launch.offset_bytes == sizeof(u32)) {
+    mark_between<u32>(config, launch, n);
+  } else {
+    mark_between<u64>(config, launch, n);
   }
 }
 
