@@ -2,7 +2,7 @@
 
 use super::arguments::{CompareArguments, Names};
 use super::error::CliError;
-use crate::element::{ElementType, Instance, Operator, Problem};
+use crate::element::{ElementType, Instance, Operator};
 use crate::lab::dataset::NoScan;
 use crate::lab::recorder::Skipped;
 use crate::lab::workload::{ProblemKind, Shape, Workload};
@@ -366,7 +366,7 @@ impl Builder<'_> {
         }
         for &mode in modes {
             for &asked in strategies {
-                let (strategy, configs) = self.choice.configs(asked, vts, workload.problem(), n);
+                let (strategy, configs) = self.choice.configs(asked, vts, workload, n);
                 let in_place = arguments.in_place;
                 let request_of = |config| ScanRequest {
                     problem: workload.problem(),
@@ -491,15 +491,16 @@ impl<'a> Choices<'a> {
         &self,
         choice: StrategyChoice,
         vts: Option<&[u32]>,
-        problem: Problem,
+        workload: Workload,
         n: u64,
     ) -> (Strategy, Vec<ScanConfig>) {
+        let problem = workload.problem();
         match choice {
             StrategyChoice::Named(strategy) => {
                 (strategy, self.configs_of(strategy, vts, problem.tuned_as().element().bytes(), n))
             }
             StrategyChoice::Auto => {
-                let Resolved { strategy, config } = self.tuning.choose(choice, problem, n);
+                let Resolved { strategy, config } = self.tuning.choose(choice, problem, n, workload.columns());
                 (strategy, vec![config])
             }
         }

@@ -354,7 +354,7 @@ impl Scanner {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let in_place = same_or_apart(problem, input, output)?;
         let n = output.elements as u64;
-        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n);
+        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None);
         let request = ScanRequest {
             problem,
             strategy,

@@ -147,7 +147,7 @@ impl HostScanner {
         if n == 0 {
             return Ok(());
         }
-        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n);
+        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None);
         let request = ScanRequest {
             problem,
             strategy,

@@ -207,7 +207,8 @@ impl Call {
             self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
         let problem = Problem::from(self.defined);
-        let Resolved { strategy, config: chosen } = tuning.choose(strategy, problem, n);
+        let row = matches!(self.defined.segments(), Segments::Rows { .. }).then_some(self.columns);
+        let Resolved { strategy, config: chosen } = tuning.choose(strategy, problem, n, row);
         // In the direction of the scan: from a boundary behind the last element, where it is reversed.
         let offset = |array: Option<&Named>| {
             let offsets = u64::from(ScanRequest::OFFSETS);

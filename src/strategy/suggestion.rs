@@ -46,13 +46,17 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
     }
 }
 
+/// Rows of so many elements have few warps whose part of a tile has the end of one.
+const LONG_ROW: u64 = 2048;
+
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element: 32 to 64 KB a stage, measured
-/// on an H200. Where `marks` says that segments begin, states of so many bytes carry it, and twice as many warps scan: each
-/// has less to do, because it takes more instructions.
-pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>) -> (u32, u32) {
+/// on an H200. Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan: each has less
+/// to do, because it takes more instructions. Not so in long rows.
+pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>, row: Option<u64>) -> (u32, u32) {
     match (element_bytes, marks) {
-        (4, Some(state_bytes)) if inputs == 1 || state_bytes > 8 => (16, 512),
-        (4, Some(_)) => (16, 256),
+        (4, Some(_)) if inputs == 1 => (16, 512),
+        (4, Some(_)) if row.is_some_and(|row| row >= LONG_ROW) => (16, 256),
+        (4, Some(state_bytes)) if state_bytes > 8 => (12, 512),
         (4, None) => (24, if inputs == 1 { 384 } else { 256 }),
         (1 | 2, _) => (32, if inputs == 1 { 384 } else { 256 }),
         (8, _) => (12, if inputs == 1 { 384 } else { 256 }),

@@ -183,8 +183,8 @@ impl Tuning {
     }
 
     /// Strategy and configuration for `n` elements of a problem: of `auto` those of the table ([`Self::resolve`]), of a named
-    /// strategy those that are suggested for the size.
-    pub fn choose(&self, strategy: StrategyChoice, problem: Problem, n: u64) -> Resolved {
+    /// strategy those that are suggested for the size. `row`: elements of one, if there are rows.
+    pub fn choose(&self, strategy: StrategyChoice, problem: Problem, n: u64, row: Option<u64>) -> Resolved {
         if let Some(axis) = problem.axis() {
             let (strategy, config) = columns::choose(strategy, problem, axis, n);
             return Resolved { strategy, config };
@@ -195,9 +195,13 @@ impl Tuning {
                 let found = self.resolve(tuned, n);
                 let Some(defined) = problem.defined() else { return found };
                 let is_ahead = found.strategy == Strategy::Lookahead;
-                let config = if is_ahead { ScanConfig::of_arrays(problem, defined) } else { found.config };
+                let config = if is_ahead { ScanConfig::of_arrays(problem, defined, row) } else { found.config };
                 let wanted = Resolved { config, ..found };
-                if self.holds(problem, wanted, n) { wanted } else { self.choose(Strategy::Lookback.into(), problem, n) }
+                if self.holds(problem, wanted, n) {
+                    wanted
+                } else {
+                    self.choose(Strategy::Lookback.into(), problem, n, row)
+                }
             }
             StrategyChoice::Named(strategy) => {
                 Resolved { strategy, config: ScanConfig::suggested(strategy, tuned.element().bytes(), n) }
@@ -513,12 +517,13 @@ mod tests {
             multiprocessors in 1u32..200,
             problem in prop::sample::select(problems()),
             (power, offset) in (0u32..44, -2i64..3),
+            row in prop::sample::select(vec![None, Some(1), Some(1 << 20)]),
             mode in prop::sample::select(vec![Mode::Inclusive, Mode::Exclusive]),
             (input, output) in (0..ScanRequest::OFFSETS, 0..ScanRequest::OFFSETS),
         ) {
             let gpu = Gpu { architecture: Architecture { major, minor }, multiprocessors };
             let n = (1u64 << power).saturating_add_signed(offset);
-            let Resolved { strategy, config } = Tuning::committed(gpu).choose(StrategyChoice::Auto, problem, n);
+            let Resolved { strategy, config } = Tuning::committed(gpu).choose(StrategyChoice::Auto, problem, n, row);
             let aligned = |offset: u32, bytes: usize| offset - offset % bytes as u32;
             let (input_offset, output_offset) = (aligned(input, problem.input_bytes()), aligned(output, problem.output_bytes()));
             let request =
