@@ -514,6 +514,18 @@ fn a_kernel_that_does_not_compile_reports_its_log() {
     assert!(options.contains("-DLOOKBACK_BLOCK_THREADS=0"), "{options}");
 }
 
+#[test]
+fn a_text_without_its_return_does_not_compile() {
+    let Some(compiler) = compiler("a_text_without_its_return_does_not_compile") else { return };
+    let definition = Definition::new::<u32>("sums", "u32").identity("0").combine("left + right;").input::<u32>("x");
+    let sums = definition.load("return x;").output::<u32>("y").store("y = state;").define().expect("a definition");
+    let error = compiler
+        .scan_kernel(Kernel::Lookback, sums.into(), &lookback_config(), HOPPER)
+        .expect_err("what it returned would be anything");
+    let CudaError::CompilationFailed { log, .. } = &error else { panic!("{error}") };
+    assert!(log.contains("the combining of 'sums'") && log.contains("missing return"), "{log}");
+}
+
 fn lookback_config() -> KernelConfig {
     let ScanConfig { vt, block_threads, pattern, composition, tile_order, .. } = ScanConfig::default();
     KernelConfig {

@@ -517,20 +517,26 @@ fn what_the_device_finds_wrong_is_said_and_nothing_is_written_beside_the_arrays(
 
 #[test]
 fn the_compiler_speaks_of_the_lines_of_the_text() {
-    let wrong = Definition::new::<u32>("wrong sum", "u32")
-        .identity("0")
-        .combine("u32 sum = left;\nsum += no_such_name;\nreturn sum;")
-        .input::<u32>("x")
-        .load("return x;")
-        .output::<u32>("y")
-        .store("y = state;")
-        .define()
-        .expect("a definition");
-    match scanner(Strategy::Lookback, 4).run(wrong).input(&[1_u32]).output(&mut [0_u32]).inclusive() {
-        Err(DeviceError::NoKernel(NoKernel::Compiler(HostCompilerError::Compile { output, .. }))) => {
-            assert!(output.contains("the combining of 'wrong sum':2"), "{output}");
+    for (combine, line) in [
+        ("u32 sum = left;\nsum += no_such_name;\nreturn sum;", "the combining of 'wrong sum':2"),
+        // Statements, as the identity is none.
+        ("left + right;", "return"),
+    ] {
+        let wrong = Definition::new::<u32>("wrong sum", "u32")
+            .identity("0")
+            .combine(combine)
+            .input::<u32>("x")
+            .load("return x;")
+            .output::<u32>("y")
+            .store("y = state;")
+            .define()
+            .expect("a definition");
+        match scanner(Strategy::Lookback, 4).run(wrong).input(&[1_u32]).output(&mut [0_u32]).inclusive() {
+            Err(DeviceError::NoKernel(NoKernel::Compiler(HostCompilerError::Compile { output, .. }))) => {
+                assert!(output.contains(line), "{output}");
+            }
+            other => assert!(!is_made(other), "it compiles"),
         }
-        other => assert!(!is_made(other), "it compiles"),
     }
 }
 

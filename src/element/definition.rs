@@ -347,7 +347,9 @@ impl Definition {
             format!("elements<{}>", names.join(", "))
         };
         let mut text = format!(
-            "#include \"problem/defined.cuh\"\nnamespace own {{\nusing namespace lookback;\n{}using state_type = {};\n",
+            // Where the user's text forgets to return something, this compiler would only warn.
+            "#include \"problem/defined.cuh\"\n#ifdef __CUDACC__\n#pragma nv_diag_error 940\n#endif\nnamespace own {{\n\
+             using namespace lookback;\n{}using state_type = {};\n",
             part("declarations", declarations),
             state.name
         );

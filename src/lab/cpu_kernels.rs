@@ -115,7 +115,8 @@ fn recipe(problem: Problem, kernel: Kernel) -> Recipe {
     Recipe {
         purpose: "kernels on the CPU device",
         kind: "cpu-kernels",
-        options: &["-std=c++17", "-O1", "-fPIC", "-fno-exceptions", "-fno-rtti"],
+        // A text without its `return` is an error on a GPU, too.
+        options: &["-std=c++17", "-O1", "-fPIC", "-fno-exceptions", "-fno-rtti", "-Werror=return-type"],
         units: vec![Unit { name: String::from("kernel.cpp"), text, options: &[] }],
         link_options: &["-shared", "-fPIC"],
     }

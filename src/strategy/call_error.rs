@@ -84,7 +84,8 @@ pub enum CallError {
     },
     /// Columns that do not fill the array.
     #[error(
-        "{scan}: {n} elements are no whole tensors of {length} along the axis by {inner} side by side: give both at least 1,          and arrays that they fill"
+        "{scan}: {n} elements are no whole tensors of {length} along the axis by {inner} side by side: give both at least 1, \
+         and arrays that they fill"
     )]
     Axis {
         /// The scan.
