@@ -761,15 +761,11 @@ mod tests {
                     // One is two.
                     (false, _) => wrong[at..].iter_mut().for_each(|segment| *segment += 1000),
                 }
-                // The first element of the segment of each, whatever it is called.
-                let firsts = |segments: &[u64]| {
-                    let first = |segment| segments.iter().position(|other| other == segment);
-                    segments.iter().map(first).collect::<Vec<_>>()
-                };
-                if firsts(&wrong) == firsts(&right) {
+                let output = by_definition(&dataset, mode, &wrong);
+                // A begin that was there already, or one in 65536 sums of u16, which is 0 as at a begin.
+                if output == by_definition(&dataset, mode, &right) {
                     continue;
                 }
-                let output = by_definition(&dataset, mode, &wrong);
                 let verdict = verify(&request_of(workload, mode, 610), &dataset, &output);
                 prop_assert!(verdict.mismatches > 0, "{} {}", workload, mode);
             }
