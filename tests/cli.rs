@@ -8,7 +8,7 @@ use common::committed;
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::lab::measure::record::{Opened, Status, SweepRecord, SweepRecorder};
 use lookback::strategy::StrategyChoice;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -182,10 +182,56 @@ fn problems_are_run_recorded_resumed_and_drawn_apart() {
 }
 
 #[test]
+fn columns_and_segments_between_offsets_are_run_recorded_resumed_and_drawn_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("problems");
+    let folder = folder.to_str().unwrap();
+    let words = ["--strategies", "lookback,reduce-then-scan", "--types", "i32", "--modes", "inclusive,exclusive"];
+    let words = [&words[..], &["--quiet", "--output", folder]].concat();
+    let columns = ["--problem", "columns,recurrence-columns", "--shape", "300x7,7x300"];
+    let first = compare(&[&words[..], &columns].concat());
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    assert!(stdout(&first).contains("\ni32 sum, columns of 300, exclusive\n"), "{}", stdout(&first));
+    assert!(stdout(&first).contains("8 results, each verified in every element: all right"), "{}", stdout(&first));
+    let offsets = ["--problem", "offsets", "--run-length", "3,61", "--sizes", "2100", "--resume"];
+    let second = compare(&[&words[..], &offsets].concat());
+    assert_eq!(second.status.code(), Some(0), "{}", stderr(&second));
+    let third = compare(&[&words[..], &offsets].concat());
+    assert_eq!(stdout(&third).matches("  ok\n").count(), 0, "{}", stdout(&third));
+    let record = json(Path::new(folder));
+    let configurations: Vec<_> = record["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| [&row["problem"], &row["segment_elements"], &row["strategy"], &row["mode"]].map(ToString::to_string))
+        .collect();
+    assert_eq!(configurations.len(), 16);
+    assert_eq!(configurations.iter().collect::<BTreeSet<_>>().len(), 16, "{configurations:?}");
+    let csv = fs::read_to_string(Path::new(folder).join("data.csv")).unwrap();
+    for (end, lines) in [(",columns,,300", 2), (",recurrence-columns,,7", 2), (",offsets,,3", 4), (",offsets,,61", 4)] {
+        assert_eq!(csv.lines().filter(|line| line.ends_with(end)).count(), lines, "{end}: {csv}");
+    }
+    let page = fs::read_to_string(Path::new(folder).join("index.html")).unwrap();
+    for name in [
+        "i32 sum, columns of 7, inclusive",
+        "i32 recurrence, columns of 300, exclusive",
+        "i32 sum, by offsets in segments of 61",
+    ] {
+        assert!(page.contains(name), "{name}");
+    }
+    assert!(page.contains("i32 sum, columns of 300 by reduce-then-scan"), "what is left out is said");
+}
+
+#[test]
 fn shapes_and_runs_without_a_problem_that_has_them_are_refused() {
     let one = ["--strategies", "lookback", "--sizes", "100"];
     let refused = |words: &[&str], says: &str| assert_refused(&compare(&[words, &one[..2]].concat()), 2, says);
-    refused(&["--shape", "4x4"], "none of the problems scans rows");
+    refused(&["--shape", "4x4"], "none of the problems scans rows or columns");
+    refused(&["--problem", "offsets", "--shape", "4x4"], "none of the problems scans rows or columns");
+    refused(&["--problem", "offsets", "--run-length", "0"], "at least 1 element");
+    refused(&["--problem", "columns", "--run-length", "4"], "none of the problems has runs");
+    refused(&["--problem", "columns", "--sizes", "1000"], "no whole columns of 256; name rows and columns by --shape");
+    refused(&["--problem", "recurrence-columns", "--shape", "0x4"], "at least 1 element each; say how many by --shape");
     refused(&["--problem", "rows", "--shape", "4y4"], "ROWSxCOLUMNS");
     refused(&["--problem", "rows", "--run-length", "4"], "none of the problems has runs");
     refused(&["--problem", "by-key", "--run-length", "0"], "at least 1 element");

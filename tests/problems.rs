@@ -10,7 +10,7 @@ use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, DeviceError, RunSettings};
 use lookback::lab::host_compiler::HostCompilerError;
 use lookback::lab::workload::{ProblemKind, Workload};
-use lookback::strategy::plan::ScanRequest;
+use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ const BLOCK_THREADS: u32 = 64;
 /// One workload a problem, because each takes kernels of its own: sums that are exact and that are rounded, an operator that
 /// does not commute, narrow elements, and wide ones.
 fn workload(kind: ProblemKind, segment: u64) -> Workload {
-    use ElementType::{BicyclicPair, F32, F64, I64, U8, U16, U32};
+    use ElementType::{BicyclicPair, F32, F64, I32, I64, U8, U16, U32};
     let (operator, input, element) = match kind {
         ProblemKind::Flat => (Operator::Sum, U8, U32),
         ProblemKind::Reverse => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
@@ -31,20 +31,24 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::HeadFlags => (Operator::Or, U32, U32),
         ProblemKind::Recurrence => (Operator::Sum, F64, F64),
         ProblemKind::ReverseRecurrence => (Operator::Sum, U32, U32),
+        ProblemKind::Columns => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
+        ProblemKind::ReverseColumns => (Operator::Sum, U8, F32),
+        ProblemKind::Offsets => (Operator::Sum, I32, I32),
+        ProblemKind::RecurrenceColumns => (Operator::Sum, F64, F64),
     };
     // Recurrences have rows now and then.
     let has_segment = kind.needs_shape() || kind.has_runs() || kind.takes_shape() && segment.is_multiple_of(2);
     Workload::new(kind, operator, input, element, has_segment.then_some(segment)).unwrap()
 }
 
-/// Sizes about whole tiles, which are whole rows where there are some.
+/// Sizes about whole tiles, which are whole rows or columns where there are some.
 fn size(workload: Workload, tiles: u64, tile: u64, more: i64) -> u64 {
     let n = (tiles * tile).saturating_add_signed(more);
-    workload.columns().map_or(n, |columns| n.next_multiple_of(columns))
+    workload.line_elements().map_or(n, |elements| n.next_multiple_of(elements))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(160))]
     #[test]
     fn every_problem_is_right_round_the_ends_of_tiles(
         kind in prop::sample::select(ProblemKind::ALL),
@@ -64,8 +68,15 @@ proptest! {
         let input_offset = offset(input_offset, workload.input());
         let output_offset = if in_place { input_offset } else { offset(output_offset, workload.element()) };
         let config = ScanConfig { vt, block_threads: BLOCK_THREADS, ..ScanConfig::default() };
-        let problem = workload.problem();
+        let problem = workload.problem(n);
         let request = ScanRequest { problem, strategy, mode, config, n, in_place, input_offset, output_offset };
+        let request = match Plan::new(&request) {
+            Err(ConfigError::TakesNoColumns { .. }) => {
+                prop_assert!(workload.to_string().contains("columns") && strategy != Strategy::Lookback);
+                ScanRequest { strategy: Strategy::Lookback, ..request }
+            }
+            _ => request,
+        };
         let mut device = CpuDevice::new(CpuSettings { check_bounds: true, ..CpuSettings::default() });
         device.load(&Dataset::random(workload, n, seed)).unwrap();
         match device.run(&request, &RunSettings { seed, keeps_output: true, ..RunSettings::default() }) {

@@ -72,15 +72,16 @@ pub struct CompareArguments {
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto, hide_possible_values = true,
         value_name = "auto|cpu|cuda", help_heading = "What to run")]
     pub device: DeviceChoice,
-    /// What is scanned: flat, reverse, rows, by-key, …, or all [default: flat]
+    /// What is scanned: flat, reverse, rows, columns, by-key, …, or all [default: flat]
     #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub problem: Option<Names<ProblemKind>>,
-    /// Rows and columns, as 4096x16384, of problems that take rows
-    /// [default: rows of 256; recurrences are one sequence]
+    /// Rows and columns, as 4096x16384, of problems that scan a matrix [default: rows
+    /// or columns of 256 elements; recurrences are one sequence]
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["sizes", "sweep"],
         help_heading = "What to run")]
     pub shape: Option<Vec<Shape>>,
-    /// Elements of a run of equal keys, or from flag to flag, on average [default: 64]
+    /// Elements of a run of equal keys, from flag to flag or from offset to offset,
+    /// on average [default: 64]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_run,
         conflicts_with = "sweep", help_heading = "What to run")]
     pub run_length: Option<Vec<u64>>,
@@ -257,7 +258,7 @@ impl CompareArguments {
         let fair = self.schedule == Some(ScheduleChoice::Fair);
         let problems = self.problems();
         let any = |has: fn(ProblemKind) -> bool| problems.iter().any(|&problem| has(problem));
-        let no_rows = "none of the problems scans rows; choose one such as --problem rows";
+        let no_rows = "none of the problems scans rows or columns; choose one such as --problem rows";
         let no_runs = "none of the problems has runs; choose one such as --problem by-key";
         let no_operator = "a recurrence multiplies and adds";
         let one_type = "a recurrence loads and stores one type";

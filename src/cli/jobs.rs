@@ -229,22 +229,22 @@ impl Builder<'_> {
         workloads
     }
 
-    /// The lengths of rows or runs of a problem, each with the elements of all of them where a shape says them.
+    /// The lengths of rows, columns or runs of a problem, each with the elements of all of them where a shape says them.
     fn segments(&self, kind: ProblemKind) -> Vec<(Option<u64>, Option<u64>)> {
         let arguments = self.arguments;
         let runs = arguments.run_length.as_deref().unwrap_or(&[ProblemKind::DEFAULT_RUN]);
         let lengths: Vec<Option<u64>> = match kind {
             kind if kind.has_runs() => runs.iter().copied().map(Some).collect(),
-            kind if kind.needs_shape() => vec![Some(ProblemKind::DEFAULT_COLUMNS)],
+            kind if kind.needs_shape() => vec![Some(ProblemKind::DEFAULT_LINE)],
             _ => vec![None],
         };
         let shapes: Vec<Option<Shape>> = match &arguments.shape {
             Some(shapes) => shapes.iter().copied().map(Some).collect(),
             None => vec![None],
         };
-        let of_shape = |shape: Option<Shape>| match shape {
-            Some(Shape { columns, .. }) if kind.takes_shape() => vec![Some(columns)],
-            _ => lengths.clone(),
+        let of_shape = |shape: Option<Shape>| match shape.and_then(|shape| kind.line_elements(shape)) {
+            Some(elements) => vec![Some(elements)],
+            None => lengths.clone(),
         };
         shapes
             .into_iter()
@@ -304,7 +304,6 @@ impl Builder<'_> {
         }
         sizes.sort_unstable();
         sizes.dedup();
-        let tuned_bytes = workload.problem().tuned_as().element().bytes();
         for n in sizes {
             if let Some(misfit) = workload.misfit(n) {
                 self.skip(format!("{workload} at n = {}", format_size(n)), misfit);
@@ -319,9 +318,9 @@ impl Builder<'_> {
             self.add(workload, &modes, n, &others, arguments.vts.as_deref());
             for strategy in swept {
                 let mut vts = scale.sweep_vts.to_vec();
-                if let StrategyChoice::Named(strategy) = strategy {
-                    vts.push(ScanConfig::suggested(strategy, tuned_bytes, n).vt);
-                }
+                vts.push(
+                    self.choice.tuning.choose(strategy, workload.problem(n), n, workload.line_elements()).config.vt,
+                );
                 vts.sort_unstable();
                 vts.dedup();
                 self.add(workload, &modes, n, &[strategy], Some(&vts));
@@ -366,18 +365,11 @@ impl Builder<'_> {
         }
         for &mode in modes {
             for &asked in strategies {
+                let problem = workload.problem(n);
                 let (strategy, configs) = self.choice.configs(asked, vts, workload, n);
                 let in_place = arguments.in_place;
-                let request_of = |config| ScanRequest {
-                    problem: workload.problem(),
-                    strategy,
-                    mode,
-                    config,
-                    n,
-                    in_place,
-                    input_offset,
-                    output_offset,
-                };
+                let request_of =
+                    |config| ScanRequest { problem, strategy, mode, config, n, in_place, input_offset, output_offset };
                 let refusal = configs.first().and_then(|&config| Plan::new(&request_of(config)).err());
                 if let Some(error) = refusal.filter(ConfigError::is_of_problem) {
                     self.refuse(workload, strategy, error);
@@ -428,6 +420,9 @@ impl Builder<'_> {
             let why = match (&first.error, alike.len()) {
                 (ConfigError::TakesNoArrays { .. }, 2..) => {
                     "they scan one array of numbers, as a whole and from its first element to its last".to_owned()
+                }
+                (ConfigError::TakesNoColumns { .. }, 2..) => {
+                    "they scan along rows; choose 'auto' or 'lookback'".to_owned()
                 }
                 (ConfigError::WorksInOutput { .. }, 2..) => {
                     "they work in the output, so they scan one type of values".to_owned()
@@ -494,20 +489,16 @@ impl<'a> Choices<'a> {
         workload: Workload,
         n: u64,
     ) -> (Strategy, Vec<ScanConfig>) {
-        let problem = workload.problem();
+        let Resolved { strategy, config } =
+            self.tuning.choose(choice, workload.problem(n), n, workload.line_elements());
         match choice {
-            StrategyChoice::Named(strategy) => {
-                (strategy, self.configs_of(strategy, vts, problem.tuned_as().element().bytes(), n))
-            }
-            StrategyChoice::Auto => {
-                let Resolved { strategy, config } = self.tuning.choose(choice, problem, n, workload.columns());
-                (strategy, vec![config])
-            }
+            StrategyChoice::Named(_) => (strategy, self.configs_of(strategy, vts, config)),
+            StrategyChoice::Auto => (strategy, vec![config]),
         }
     }
 
-    fn configs_of(&self, strategy: Strategy, vts: Option<&[u32]>, element_bytes: usize, n: u64) -> Vec<ScanConfig> {
-        let default = ScanConfig::suggested(strategy, element_bytes, n);
+    /// The variations of a configuration that the lists ask for.
+    fn configs_of(&self, strategy: Strategy, vts: Option<&[u32]>, default: ScanConfig) -> Vec<ScanConfig> {
         let (tiles, patterned, single_pass) =
             (strategy.has_tiles(), strategy.has_patterns(), strategy.is_single_pass());
         let suggested = ([default.vt], [default.block_threads]);
@@ -596,7 +587,7 @@ mod tests {
         let runs = [3, 61].map(|run| format!("f32 sum, by key in runs of {run}"));
         assert_eq!(names, ["f32 sum", "f32 sum, rows of 256", &runs[0], &runs[1]]);
         for job in &jobs.requests {
-            assert_eq!(job.request.problem, job.workload.problem());
+            assert_eq!(job.request.problem, job.workload.problem(1024));
         }
         // A line for all strategies of one reason.
         let of_rows = jobs.skipped.iter().filter(|skipped| skipped.what.starts_with("f32 sum, rows of 256 by "));
@@ -605,11 +596,29 @@ mod tests {
 
     #[test]
     fn a_shape_is_the_size_of_every_problem() {
-        let words = ["--problem", "flat,rows,recurrence", "--shape", "4x300,300x4", "--strategies", "lookback"];
+        let problems = "flat,rows,recurrence,columns";
+        let words = ["--problem", problems, "--shape", "4x300,300x4", "--strategies", "lookback"];
         let jobs = jobs(&words).unwrap();
         assert!(jobs.requests.iter().all(|job| job.request.n == 1200));
-        let columns: Vec<_> = jobs.requests.iter().map(|job| job.workload.columns()).collect();
-        assert_eq!(columns, [None, Some(300), Some(4), Some(300), Some(4)]);
+        let lines: Vec<_> = jobs.requests.iter().map(|job| job.workload.line_elements()).collect();
+        assert_eq!(lines, [None, Some(300), Some(4), Some(300), Some(4), Some(4), Some(300)]);
+    }
+
+    #[test]
+    fn columns_are_scanned_by_auto_and_lookback_in_the_tiles_of_columns_and_a_line_says_why_by_no_others() {
+        let jobs = jobs(&["--problem", "columns", "--shape", "4096x64", "--types", "f32"]).unwrap();
+        let problem = jobs.requests[0].workload.problem(4096 * 64);
+        let of_auto = Tuning::default().choose(StrategyChoice::Auto, problem, 4096 * 64, None);
+        let ran: Vec<_> = jobs.requests.iter().map(|job| (job.choice, job.request.config)).collect();
+        let choices = [StrategyChoice::Named(Strategy::Lookback), StrategyChoice::Auto];
+        assert_eq!(ran, choices.map(|choice| (choice, of_auto.config)));
+        let why = |name: &str| {
+            let is_about = |skipped: &&Skipped| skipped.what.split([' ', ',']).any(|word| word == name);
+            jobs.skipped.iter().filter(is_about).map(|skipped| skipped.why.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(why("lookahead"), ["they scan along rows; choose 'auto' or 'lookback'"]);
+        assert_eq!(why("reduce-then-scan"), why("lookahead"));
+        assert_eq!(why("naive").len(), 1);
     }
 
     #[test]

@@ -137,8 +137,8 @@ Examples:
   lookback compare --strategies lookback,chained --sizes 2^20,10M --vts 8,16
   lookback compare --types all --operators all --sizes 1000 --modes all
   lookback compare --operators intervals --sizes 2^16-1,2^16+1 --in-place
-  lookback compare --problem rows,recurrence --shape 64x4096 --types f32
-  lookback compare --problem by-key,head-flags --run-length 61 --sizes 1M
+  lookback compare --problem rows,columns --shape 64x4096 --types f32
+  lookback compare --problem by-key,offsets --run-length 61 --sizes 1M
   lookback compare --input counts.npy --output results
   lookback compare --input counts.bin --types u32 --format csv
   lookback compare --sweep targets --output records

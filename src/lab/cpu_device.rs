@@ -236,7 +236,7 @@ impl CpuDevice {
         let own = dataset.own_place();
         let mut arrays: Vec<HostArray> = dataset
             .inputs()
-            .zip(dataset.offsets(request.input_offset))
+            .zip(dataset.input_offsets(request.input_offset))
             .enumerate()
             .map(|(place, ((_, contents), offset))| {
                 let array = HostArray::copy_at(contents, offset);

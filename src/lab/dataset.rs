@@ -30,8 +30,10 @@ pub struct Dataset {
     pub input: Vec<u8>,
     /// The addends of a recurrence; else empty.
     pub addends: Vec<u8>,
-    /// Keys or head flags, where there are runs; else empty.
+    /// Keys, head flags or offsets, where an array tells segments; else empty.
     pub telling: Vec<u8>,
+    /// By offsets, a byte of each element, other than 0 where a segment begins; else empty.
+    borders: Vec<u8>,
     /// The inclusive scan, at the places of the elements.
     pub reference: Reference,
     /// Where the input comes from: "random, seed 42" or a file.
@@ -110,7 +112,9 @@ impl Dataset {
             true => 24,
             false => bytes,
         };
-        let needed_bytes = n.saturating_mul(workload.bytes_per_element() - bytes + reference_bytes);
+        let border_bytes = u64::from(workload.telling() == Some(Telling::Offsets));
+        let beside = n.saturating_mul(reference_bytes + border_bytes);
+        let needed_bytes = workload.bytes(n).saturating_sub(n.saturating_mul(bytes)).saturating_add(beside);
         let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
         if needed_bytes <= available_bytes {
             Ok(())
@@ -129,7 +133,8 @@ impl Dataset {
     ///
     /// Of a recurrence the factors are drawn as those of a product, so that what is carried on neither dies away nor
     /// overflows, and the addends as those of a sum. Runs have from 1 to twice their average of elements, less one; keys are
-    /// few, so that a later run has the key of an earlier one.
+    /// few, so that a later run has the key of an earlier one. Segments between offsets are mostly shorter than their average,
+    /// a few much longer, and more than one in eight is empty.
     pub fn random(workload: impl Into<Workload>, n: u64, seed: u64) -> Self {
         let workload = workload.into();
         let drawn = |element: ElementType, operator: Operator, seed: u64| {
@@ -140,7 +145,8 @@ impl Dataset {
             if workload.is_reversed() {
                 reverse(&mut array, element.bytes());
             }
-            array
+            // Drawn are the columns one behind the other, because what is drawn goes by what is combined.
+            transposed(array, workload.side_by_side(n) as usize, element.bytes()).into_owned()
         };
         let (input, addends) = match workload.operator() {
             Some(operator) => (drawn(workload.input(), operator, seed), Vec::new()),
@@ -150,9 +156,12 @@ impl Dataset {
                 (drawn(element, Operator::Product, seed), drawn(element, Operator::Sum, !seed))
             }
         };
-        let telling = match (workload.telling(), workload.segment_elements()) {
-            (Telling::Nothing, _) | (_, None) => Vec::new(),
-            (telling, Some(run)) => runs(telling == Telling::Keys, n as usize, run, seed),
+        // Of its own, so that segments do not begin where values are special.
+        let random = Pcg64Mcg::seed_from_u64(seed.rotate_left(32) ^ 0x5275_6e73);
+        let telling = match (workload.telling(), workload.segment_elements(), workload.inputs(n).next()) {
+            (Some(Telling::Offsets), _, Some(offsets)) => draw_offsets(offsets, n, random),
+            (Some(telling), Some(run), _) => runs(telling == Telling::Keys, n as usize, run, random),
+            _ => Vec::new(),
         };
         Self::with_reference(workload, input, addends, telling, format!("random, seed {seed}"))
     }
@@ -175,8 +184,11 @@ impl Dataset {
             return Err(NoScan::Misfit(misfit));
         }
         let state = workload.state();
+        let n = input.len() / element_bytes;
+        let rows = n / workload.side_by_side(n as u64) as usize;
         // In either direction neighbours are put together, so that what holds of one holds of the other.
-        match state.ambiguity(&converted(&input, workload.input(), state.element())) {
+        let neighbours = transposed(&input, rows, element_bytes);
+        match state.ambiguity(&converted(&neighbours, workload.input(), state.element())) {
             Some(why) => Err(NoScan::NotAssociative(why)),
             None => Ok(Self::with_reference(workload, input, Vec::new(), Vec::new(), source)),
         }
@@ -190,17 +202,21 @@ impl Dataset {
 
     fn with_reference(workload: Workload, input: Vec<u8>, addends: Vec<u8>, telling: Vec<u8>, source: String) -> Self {
         let n = (input.len() / workload.input().bytes()) as u64;
-        let order = Order::new(workload, n, &telling);
+        let borders = match (workload.telling(), workload.inputs(n).next()) {
+            (Some(Telling::Offsets), Some((element, _))) => borders(&telling, element, n as usize),
+            _ => Vec::new(),
+        };
+        let order = order_of(workload, n, &telling, &borders);
         let reference = match workload.operator() {
             Some(_) => Reference::of(workload, &input, order),
             None => Reference::of_recurrence(workload, [&input, &addends], order),
         };
-        Self { workload, instance: workload.instance(), n, input, addends, telling, reference, source }
+        Self { workload, instance: workload.instance(), n, input, addends, telling, borders, reference, source }
     }
 
     /// In which order its elements are scanned, and where anew.
     pub fn order(&self) -> Order<'_> {
-        Order::new(self.workload, self.n, &self.telling)
+        order_of(self.workload, self.n, &self.telling, &self.borders)
     }
 
     /// The number that is scanned at a place of the input.
@@ -212,31 +228,31 @@ impl Dataset {
     /// The arrays in the kernels' order, each with its element type: what tells segments, and the user's own.
     pub fn inputs(&self) -> impl Iterator<Item = (ElementType, &[u8])> {
         let arrays = [&self.telling, &self.input, &self.addends].map(Vec::as_slice);
-        let is_there = [self.workload.telling() != Telling::Nothing, true, self.workload.operator().is_none()];
+        let is_there = [self.workload.telling().is_some(), true, self.workload.operator().is_none()];
         let arrays = arrays.into_iter().zip(is_there).filter(|(_, is_there)| *is_there);
-        self.workload.inputs().zip(arrays.map(|(array, _)| array))
+        self.workload.inputs(self.n).zip(arrays).map(|((element, _), (array, _))| (element, array))
     }
 
     /// Which of [`Self::inputs`] is the user's first, which a scan in place replaces: what tells segments stands before it.
     pub(crate) fn own_place(&self) -> usize {
-        usize::from(self.workload.telling() != Telling::Nothing)
+        usize::from(self.workload.telling().is_some())
     }
 
     /// The run over arrays that lie at these addresses, in the order of [`Self::inputs`]; none where the kernels are given one
     /// array of numbers.
     pub(crate) fn call(&self, inputs: &[u64], output: u64) -> Option<Call> {
-        let lent = |element, address| Lent::of(element, address, self.n);
-        let inputs = self.workload.inputs().zip(inputs).map(|(element, &address)| lent(element, address)).collect();
-        let outputs = vec![lent(self.workload.element(), output)];
-        let columns = self.workload.columns().unwrap_or(0);
-        self.workload.defined().map(|defined| Call::over(defined, columns, inputs, outputs))
+        let inputs = self.workload.inputs(self.n).zip(inputs);
+        let inputs = inputs.map(|((element, elements), &address)| Lent::of(element, address, elements)).collect();
+        let outputs = vec![Lent::of(self.workload.element(), output, self.n)];
+        let line = self.workload.line_elements().unwrap_or(0);
+        self.workload.problem(self.n).defined().map(|defined| Call::over(defined, line, inputs, outputs))
     }
 
     /// How far above a boundary each of the inputs begins, in bytes, where the user's first one begins `offset` above it: as
     /// many elements, so that they lie alike.
-    pub(crate) fn offsets(&self, offset: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn input_offsets(&self, offset: u32) -> impl Iterator<Item = u32> {
         let elements = offset / self.workload.input().bytes() as u32;
-        self.workload.inputs().map(move |element| elements * element.bytes() as u32 % ScanRequest::OFFSETS)
+        self.workload.inputs(self.n).map(move |(element, _)| elements * element.bytes() as u32 % ScanRequest::OFFSETS)
     }
 
     /// Element `index` of the right output in `mode`, as bytes; `None` for rounded sums, which have a
@@ -315,10 +331,9 @@ impl Reference {
             u64::from_le_bytes(word)
         };
         let mut values = vec![0; arrays[0].len()];
-        let mut value = 0_u64;
         for place in order.places() {
-            let carried = if order.begins(place) { 0 } else { read(arrays[0], place).wrapping_mul(value) };
-            value = carried.wrapping_add(read(arrays[1], place));
+            let carried = order.before(place).map_or(0, |at| read(arrays[0], place).wrapping_mul(read(&values, at)));
+            let value = carried.wrapping_add(read(arrays[1], place));
             values[place * bytes..(place + 1) * bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
         }
         Self::Exact(values)
@@ -329,11 +344,12 @@ impl Reference {
         let n = order.elements();
         let is_double = element.bytes() == 8;
         let (mut high, mut low, mut magnitude) = (vec![0.0; n], vec![0.0; if is_double { n } else { 0 }], vec![0.0; n]);
-        let mut sum = PreciseSum::default();
         for place in order.places() {
-            if order.begins(place) {
-                sum = PreciseSum::default();
-            }
+            let mut sum = order.before(place).map_or_else(PreciseSum::default, |at| PreciseSum {
+                high: high[at],
+                low: if is_double { low[at] } else { 0.0 },
+                magnitude: magnitude[at],
+            });
             sum.take(term(place), is_double);
             (high[place], magnitude[place]) = (sum.high, sum.magnitude);
             if is_double {
@@ -418,14 +434,12 @@ impl InstanceVisitor for ExactScan<'_> {
     fn visit<M: Monoid>(self) -> Vec<u8> {
         let bytes = size_of::<M::Value>();
         let mut prefixes = vec![0; self.input.len()];
-        let mut prefix = M::IDENTITY;
+        let element = |place: usize| place * bytes..(place + 1) * bytes;
         for place in self.order.places() {
-            if self.order.begins(place) {
-                prefix = M::IDENTITY;
-            }
-            let element = place * bytes..(place + 1) * bytes;
-            prefix = M::combine(prefix, bytemuck::pod_read_unaligned(&self.input[element.clone()]));
-            prefixes[element].copy_from_slice(bytemuck::bytes_of(&prefix));
+            let before = self.order.before(place);
+            let before = before.map_or(M::IDENTITY, |at| bytemuck::pod_read_unaligned(&prefixes[element(at)]));
+            let prefix = M::combine(before, bytemuck::pod_read_unaligned(&self.input[element(place)]));
+            prefixes[element(place)].copy_from_slice(bytemuck::bytes_of(&prefix));
         }
         prefixes
     }
@@ -439,13 +453,53 @@ pub(crate) fn two_sum(left: f64, right: f64) -> (f64, f64) {
     (sum, (left - left_share) + (right - right_share))
 }
 
+/// The order by what tells segments or, of offsets, by the borders between them.
+fn order_of<'a>(workload: Workload, n: u64, telling: &'a [u8], borders: &'a [u8]) -> Order<'a> {
+    Order::new(workload, n, if workload.telling() == Some(Telling::Offsets) { borders } else { telling })
+}
+
+/// Marks the elements, of `n`, at which a segment between offsets begins; an empty one marks where the next one does.
+fn borders(offsets: &[u8], element: ElementType, n: usize) -> Vec<u8> {
+    let mut marks = vec![0; n];
+    for offset in offsets.chunks_exact(element.bytes()) {
+        let begin = usize::try_from(integer(element, offset)).ok();
+        if let Some(mark) = begin.and_then(|begin| marks.get_mut(begin)) {
+            *mark = 1;
+        }
+    }
+    marks
+}
+
 /// Plateaus over which the range of random minima and maxima widens.
 pub(crate) const PLATEAUS: u64 = 4096;
 
+/// So many offsets of that type from 0 to `n`. Between them are lengths in the proportions of a Pareto distribution of exponent
+/// 4/3, less the least it has; one in eight is empty whatever their average.
+fn draw_offsets((element, count): (ElementType, u64), n: u64, mut random: Pcg64Mcg) -> Vec<u8> {
+    let mut weight = || {
+        let is_empty = random.next_u64().is_multiple_of(8);
+        // Square roots are rounded alike on every machine, other powers are not.
+        let root = (1.0 - unit(&mut random)).sqrt();
+        if is_empty { 0.0 } else { 1.0 / (root * root.sqrt()) - 1.0 }
+    };
+    let mut reached = vec![0.0];
+    let mut all = 0.0;
+    for _ in 1..count {
+        all += weight();
+        reached.push(all);
+    }
+    let last = reached.len() - 1;
+    let mut offsets = vec![0; reached.len() * element.bytes()];
+    for (index, (position, bytes)) in reached.iter().zip(offsets.chunks_exact_mut(element.bytes())).enumerate() {
+        // Where all are drawn empty, 0 / 0 is cast to 0, and the last segment has every element.
+        let offset = if index == last { n } else { (position / all * n as f64) as u64 };
+        bytes.copy_from_slice(&offset.to_le_bytes()[..element.bytes()]);
+    }
+    offsets
+}
+
 /// Keys of runs, or a flag that is not 0 where one begins.
-fn runs(are_keys: bool, n: usize, run: u64, seed: u64) -> Vec<u8> {
-    // Of its own, so that runs are not where values are special.
-    let mut random = Pcg64Mcg::seed_from_u64(seed.rotate_left(32) ^ 0x5275_6e73);
+fn runs(are_keys: bool, n: usize, run: u64, mut random: Pcg64Mcg) -> Vec<u8> {
     let mut telling = vec![0; if are_keys { 4 * n } else { n }];
     let (mut place, mut key) = (0, 0_u32);
     while place < n {
@@ -462,6 +516,21 @@ fn runs(are_keys: bool, n: usize, run: u64, seed: u64) -> Vec<u8> {
         place = end;
     }
     telling
+}
+
+/// The columns of a matrix of so many rows, each of which becomes a row.
+fn transposed<'a>(array: impl Into<Cow<'a, [u8]>>, rows: usize, element_bytes: usize) -> Cow<'a, [u8]> {
+    let array = array.into();
+    let columns = (array.len() / element_bytes).checked_div(rows).unwrap_or(0);
+    if rows <= 1 || columns <= 1 {
+        return array;
+    }
+    let mut all = vec![0; array.len()];
+    for (place, element) in array.chunks_exact(element_bytes).take(rows * columns).enumerate() {
+        let to = place % columns * rows + place / columns;
+        all[to * element_bytes..(to + 1) * element_bytes].copy_from_slice(element);
+    }
+    Cow::Owned(all)
 }
 
 fn reverse(array: &mut [u8], element_bytes: usize) {
@@ -716,6 +785,58 @@ mod tests {
     }
 
     #[test]
+    fn columns_are_drawn_and_checked_along_themselves() {
+        let of =
+            |kind, element: ElementType, operator| Workload::new(kind, operator, element, element, Some(50)).unwrap();
+        for kind in [ProblemKind::Columns, ProblemKind::ReverseColumns] {
+            for (element, operator) in [
+                (ElementType::F32, Operator::Product),
+                (ElementType::BicyclicPair, Operator::Bicyclic),
+                (ElementType::IndexInterval, Operator::Intervals),
+            ] {
+                let drawn = Dataset::random(of(kind, element, operator), 50 * 700, 3);
+                let again = Dataset::from_bytes(drawn.workload, drawn.input.clone(), String::new());
+                assert!(again.is_ok(), "{kind}, {element}: {again:?}");
+                // From one column to the next, factors grow without bounds.
+                let flat = Dataset::from_bytes(drawn.instance, drawn.input, String::new());
+                assert!(flat.is_err() || operator != Operator::Product, "{kind}, {element}");
+            }
+        }
+        // The values of a recurrence stay as near as its factors.
+        let workload = of(ProblemKind::RecurrenceColumns, ElementType::F32, Operator::Sum);
+        let Reference::Rounded { magnitude, .. } = Dataset::random(workload, 50 * 700, 3).reference else { panic!() };
+        assert!(magnitude.iter().all(|&magnitude| magnitude < 50.0 * 2f64.powi(32)), "{magnitude:?}");
+    }
+
+    #[test]
+    fn segments_between_offsets_are_empty_short_and_long() {
+        let of = |run| {
+            Workload::new(ProblemKind::Offsets, Operator::Sum, ElementType::U32, ElementType::U32, Some(run)).unwrap()
+        };
+        let lengths = |run: u64, n: u64, seed: u64| -> Vec<u64> {
+            let telling = Dataset::random(of(run), n, seed).telling;
+            let offsets: Vec<u64> =
+                telling.chunks_exact(4).map(|bytes| integer(ElementType::U32, bytes) as u64).collect();
+            assert_eq!((offsets[0], offsets[offsets.len() - 1]), (0, n), "{run} {n}");
+            offsets.windows(2).map(|pair| pair[1].checked_sub(pair[0]).expect("none falls")).collect()
+        };
+        for run in [1, 61, 5000] {
+            let lengths = lengths(run, 1000 * run, 3);
+            assert_eq!(lengths.len(), 1000);
+            let count = |is: &dyn Fn(u64) -> bool| lengths.iter().filter(|&&length| is(length)).count();
+            assert!(count(&|length| length == 0) > 80, "{run}");
+            assert!(count(&|length| length < run) > 500 && count(&|length| length > 10 * run) > 3, "{run}");
+        }
+        assert_ne!(lengths(61, 6100, 3), lengths(61, 6100, 4));
+        // As many elements as there are, wherever they have to be.
+        for seed in 0..50 {
+            for (n, segments) in [(0, 0), (1, 1), (100, 1), (101, 2)] {
+                assert_eq!(lengths(100, n, seed).len(), segments);
+            }
+        }
+    }
+
+    #[test]
     fn bits_keep_changing_within_a_run() {
         for operator in [Operator::And, Operator::Or] {
             let workload =
@@ -736,9 +857,16 @@ mod tests {
         let from = |workload: Workload| Dataset::from_bytes(workload, vec![1; 24], String::new());
         assert!(from(of(ProblemKind::ReverseRows, Some(3))).is_ok());
         assert!(matches!(from(of(ProblemKind::Rows, Some(4))), Err(NoScan::Misfit(_))));
-        for (kind, segment) in
-            [(ProblemKind::ByKey, Some(2)), (ProblemKind::HeadFlags, Some(2)), (ProblemKind::Recurrence, None)]
-        {
+        assert!(matches!(from(of(ProblemKind::Columns, Some(4))), Err(NoScan::Misfit(_))));
+        let columns = from(of(ProblemKind::ReverseColumns, Some(3))).unwrap().expected_output(Mode::Exclusive).unwrap();
+        let ones = 0x0101_0101_u32;
+        assert_eq!(columns, [2 * ones, 2 * ones, ones, ones, 0, 0].map(u32::to_le_bytes).concat());
+        for (kind, segment) in [
+            (ProblemKind::ByKey, Some(2)),
+            (ProblemKind::HeadFlags, Some(2)),
+            (ProblemKind::Offsets, Some(2)),
+            (ProblemKind::Recurrence, None),
+        ] {
             assert!(matches!(from(of(kind, segment)), Err(NoScan::SeveralArrays(_))), "{kind}");
         }
     }

@@ -6,6 +6,8 @@ use crate::lab::workload::{Telling, Workload};
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
     n: usize,
+    /// Scans that lie side by side, element beside element.
+    side_by_side: usize,
     is_reversed: bool,
     anew: Anew<'a>,
 }
@@ -19,20 +21,25 @@ enum Anew<'a> {
     Keys(&'a [u8]),
     /// Where a flag is not 0.
     Flags(&'a [u8]),
+    /// Between an element that is marked other than 0 and the one below it, from whichever side.
+    Borders(&'a [u8]),
 }
 
 const KEY_BYTES: usize = 4;
 
 impl<'a> Order<'a> {
-    /// The order of `n` elements; `telling` are the keys or flags, where the problem has some.
+    /// The order of `n` elements; `telling` are the keys or flags or, by offsets, the borders, where the problem has some.
     pub(crate) fn new(workload: Workload, n: u64, telling: &'a [u8]) -> Self {
-        let anew = match (workload.telling(), workload.columns()) {
-            (Telling::Keys, _) => Anew::Keys(telling),
-            (Telling::Flags, _) => Anew::Flags(telling),
-            (Telling::Nothing, Some(columns)) => Anew::Every(usize::try_from(columns).unwrap_or(usize::MAX)),
-            (Telling::Nothing, None) => Anew::Never,
+        let side_by_side = workload.side_by_side(n) as usize;
+        let anew = match (workload.telling(), workload.line_elements()) {
+            (Some(Telling::Keys), _) => Anew::Keys(telling),
+            (Some(Telling::Flags), _) => Anew::Flags(telling),
+            (Some(Telling::Offsets), _) => Anew::Borders(telling),
+            (None, Some(elements)) if side_by_side == 1 => Anew::Every(usize::try_from(elements).unwrap_or(usize::MAX)),
+            // Columns end where the array does.
+            (None, _) => Anew::Never,
         };
-        Self { n: n as usize, is_reversed: workload.is_reversed(), anew }
+        Self { n: n as usize, side_by_side, is_reversed: workload.is_reversed(), anew }
     }
 
     /// How many there are.
@@ -40,12 +47,17 @@ impl<'a> Order<'a> {
         self.n
     }
 
-    /// Whether every element follows the one before it in memory.
-    pub const fn is_flat(&self) -> bool {
-        !self.is_reversed && matches!(self.anew, Anew::Never)
+    /// How many scans lie side by side: the one of an element is the remainder of its place.
+    pub const fn side_by_side(&self) -> usize {
+        self.side_by_side
     }
 
-    /// The places of the elements as they are scanned.
+    /// Whether every element follows the one before it in memory.
+    pub const fn is_flat(&self) -> bool {
+        !self.is_reversed && self.side_by_side == 1 && matches!(self.anew, Anew::Never)
+    }
+
+    /// The places of the elements as they are scanned: of scans side by side, the first of each, then the second of each.
     pub fn places(&self) -> impl Iterator<Item = usize> + use<> {
         let (n, is_reversed) = (self.n, self.is_reversed);
         (0..n).map(move |step| if is_reversed { n - 1 - step } else { step })
@@ -53,14 +65,17 @@ impl<'a> Order<'a> {
 
     /// The place of the element that is scanned before the one at `place`, unless the scan begins there.
     pub fn before(&self, place: usize) -> Option<usize> {
-        let before =
-            if self.is_reversed { Some(place + 1).filter(|&place| place < self.n) } else { place.checked_sub(1) };
+        let before = match self.is_reversed {
+            true => Some(place + self.side_by_side).filter(|&place| place < self.n),
+            false => place.checked_sub(self.side_by_side),
+        };
         before.filter(|&before| match self.anew {
             Anew::Never => true,
             // Both are of one row.
             Anew::Every(columns) => !place.max(before).is_multiple_of(columns),
             Anew::Keys(keys) => key(keys, place) == key(keys, before),
             Anew::Flags(flags) => flags[place] == 0,
+            Anew::Borders(marks) => marks[place.max(before)] == 0,
         })
     }
 
@@ -106,6 +121,20 @@ mod tests {
         assert_eq!(begins(ProblemKind::HeadFlags, Some(2), &[0, 0, 7, 1, 0, 0]), [0, 2, 3]);
         let keys: Vec<u8> = [4_u32, 4, 9, 9, 4, 4].into_iter().flat_map(u32::to_le_bytes).collect();
         assert_eq!(begins(ProblemKind::ByKey, Some(2), &keys), [0, 2, 4]);
+        assert_eq!(begins(ProblemKind::Offsets, Some(2), &[1, 0, 0, 1, 1, 0]), [0, 3, 4]);
         assert_eq!(begins(ProblemKind::Recurrence, Some(6), &[]), [0]);
+    }
+
+    #[test]
+    fn columns_begin_side_by_side_and_go_on_a_row_further() {
+        assert_eq!(begins(ProblemKind::Columns, Some(2), &[]), [0, 1, 2]);
+        assert_eq!(begins(ProblemKind::ReverseColumns, Some(3), &[]), [5, 4]);
+        assert_eq!(begins(ProblemKind::Columns, Some(6), &[]), [0]);
+        let u32s = ElementType::U32;
+        let order = |kind| Order::new(Workload::new(kind, Operator::Sum, u32s, u32s, Some(3)).unwrap(), 6, &[]);
+        let before = |order: Order<'_>| [0, 1, 2, 3, 4, 5].map(|place| order.before(place));
+        assert_eq!(before(order(ProblemKind::Columns)), [None, None, Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(before(order(ProblemKind::ReverseColumns)), [Some(2), Some(3), Some(4), Some(5), None, None]);
+        assert!(!order(ProblemKind::Columns).is_flat());
     }
 }

@@ -159,7 +159,7 @@ pub struct Row {
     /// Element type of what is loaded, where it is another one than that of what is stored.
     #[serde(default)]
     pub input_element: Option<ElementType>,
-    /// Elements of a row, or of a run on average, where the problem has such.
+    /// Elements of a row or column, or of a run or of a segment between offsets on average, where the problem has such.
     #[serde(default)]
     pub segment_elements: Option<u64>,
     /// The strategy that `auto` came to. A column of CSV only where some row has it.
@@ -250,7 +250,7 @@ impl Row {
         // What turned out wrong after it was timed has no time.
         let timing = outcome.timing.as_ref().filter(|_| row.mismatches == 0);
         if let Some(timing) = timing.filter(|timing| timing.median_ns > 0.0) {
-            let bytes = request.n as f64 * workload.bytes_per_element() as f64;
+            let bytes = workload.bytes(request.n) as f64;
             row.time_us = Some(rounded(timing.median_ns / 1000.0, 3));
             row.gigabytes_per_second = Some(rounded(bytes / timing.median_ns, 3));
             let summary = Summary::of(&timing.samples_ns);
@@ -519,8 +519,9 @@ impl Row {
         }
         // All of it is rounded, to 0.001 µs and 0.001 GB/s; half of that, and a little for binary fractions.
         const ROUNDING: f64 = 0.000_51;
-        let bytes = self.workload().map_or(2 * self.element.bytes() as u64, Workload::bytes_per_element);
-        let rate = self.n as f64 * bytes as f64 / time / 1000.0;
+        let of_flat = || self.n as f64 * 2.0 * self.element.bytes() as f64;
+        let bytes = self.workload().map_or_else(|_| of_flat(), |workload| workload.bytes(self.n) as f64);
+        let rate = bytes / time / 1000.0;
         let is_rate = |stored: f64| (stored - rate).abs() <= ROUNDING * (1.0 + rate / time);
         if time <= 0.0 || self.time_lower_quartile_us.is_some_and(|quartile| quartile < 0.0) {
             Some("its time is none above 0".to_owned())
@@ -971,7 +972,7 @@ pub(crate) mod tests {
     fn problems_are_told_apart_named_and_have_no_parts_of_others() {
         let of = |kind, input, segment| {
             let workload = Workload::new(kind, Operator::Sum, input, ElementType::U32, segment).unwrap();
-            let request = ScanRequest { problem: workload.problem(), ..request(Strategy::Lookback, 1024, 32) };
+            let request = ScanRequest { problem: workload.problem(1024), ..request(Strategy::Lookback, 1024, 32) };
             Row::of_outcome(workload, &request, &outcome(1024, true))
         };
         let u32s = ElementType::U32;
@@ -982,6 +983,10 @@ pub(crate) mod tests {
             of(ProblemKind::Rows, u32s, Some(256)),
             of(ProblemKind::ByKey, u32s, Some(61)),
             of(ProblemKind::Recurrence, u32s, None),
+            of(ProblemKind::Columns, u32s, Some(512)),
+            of(ProblemKind::ReverseColumns, u32s, Some(512)),
+            of(ProblemKind::RecurrenceColumns, u32s, Some(512)),
+            of(ProblemKind::Offsets, u32s, Some(61)),
         ];
         for (index, row) in rows.iter().enumerate() {
             assert_eq!(row.contradiction(), None, "{}", row.scan());
@@ -992,6 +997,9 @@ pub(crate) mod tests {
         // Each array once: keys, values, results of 4 bytes.
         assert_eq!(rows[4].gigabytes_per_second, rows[0].gigabytes_per_second.map(|rate| rounded(1.5 * rate, 3)));
         assert_eq!(rows[5].scan(), "u32 recurrence, inclusive");
+        // 17 segments have 18 offsets.
+        let with_offsets = rows[0].gigabytes_per_second.map(|rate| rounded(rate * (2.0 * 1024.0 + 18.0) / 2048.0, 3));
+        assert_eq!(rows[9].gigabytes_per_second, with_offsets);
         let impossible: [fn(&mut Row); 6] = [
             |row| row.segment_elements = None,
             |row| row.segment_elements = Some(500),

@@ -2,7 +2,7 @@
 //! the reference begins anew.
 
 use crate::element::{
-    Defined, Definition, DefinitionError, ElementType, Instance, NoSuchProblem, Operator, Problem, Segments,
+    Axis, Defined, Definition, DefinitionError, ElementType, Instance, NoSuchProblem, Operator, Problem, Segments,
 };
 use crate::names::named;
 use crate::text::{SizeError, parse_count};
@@ -23,14 +23,28 @@ enum Combined {
 enum Anew {
     /// Nowhere.
     Never,
-    /// With each row of a matrix.
-    EachRow,
-    /// Likewise, if there is a shape.
+    /// With each line of a matrix.
+    Each(Line),
+    /// With each row, if there is a shape.
     EachRowIfShaped,
-    /// With each run of equal keys.
-    EachKey,
-    /// Wherever a flag stands.
-    EachFlag,
+    /// Wherever an array tells.
+    ToldBy(Telling),
+}
+
+/// A row or a column of a matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Row,
+    Column,
+}
+
+impl Line {
+    const fn plural(self) -> &'static str {
+        match self {
+            Self::Row => "rows",
+            Self::Column => "columns",
+        }
+    }
 }
 
 /// A row of the table of problems.
@@ -41,10 +55,21 @@ struct Row {
     is_reversed: bool,
 }
 
+impl Row {
+    /// The line of a matrix that is scanned by itself, if a matrix can be scanned.
+    const fn line(self) -> Option<Line> {
+        match self.anew {
+            Anew::Each(line) => Some(line),
+            Anew::EachRowIfShaped => Some(Line::Row),
+            Anew::Never | Anew::ToldBy(_) => None,
+        }
+    }
+}
+
 /// The table: name on the command line, what is combined, where it begins anew, and whether from the last element on. A
 /// problem more is a line more.
 macro_rules! problems {
-    ($($(#[$meta:meta])* $name:ident = $text:literal: $combined:ident, $anew:ident, reversed: $reversed:literal;)+) => {
+    ($($(#[$meta:meta])* $name:ident = $text:literal: $combined:ident, $anew:expr, reversed: $reversed:literal;)+) => {
         named! {
             /// A problem of the laboratory.
             #[derive(Default)]
@@ -52,10 +77,11 @@ macro_rules! problems {
         }
         impl ProblemKind {
             const fn row(self) -> Row {
+                use Anew::{Each, EachRowIfShaped, Never, ToldBy};
                 match self {
                     $(Self::$name => Row {
                         combined: Combined::$combined,
-                        anew: Anew::$anew,
+                        anew: $anew,
                         is_reversed: $reversed,
                     },)+
                 }
@@ -70,38 +96,55 @@ problems! {
     /// From the last to the first.
     Reverse = "reverse": ByOperator, Never, reversed: true;
     /// Each row of a matrix by itself.
-    Rows = "rows": ByOperator, EachRow, reversed: false;
+    Rows = "rows": ByOperator, Each(Line::Row), reversed: false;
     /// Each row by itself, from its last element to its first.
-    ReverseRows = "reverse-rows": ByOperator, EachRow, reversed: true;
+    ReverseRows = "reverse-rows": ByOperator, Each(Line::Row), reversed: true;
+    /// Each column of a matrix by itself.
+    Columns = "columns": ByOperator, Each(Line::Column), reversed: false;
+    /// Each column by itself, from its last element to its first.
+    ReverseColumns = "reverse-columns": ByOperator, Each(Line::Column), reversed: true;
     /// Each run of equal neighbouring keys by itself.
-    ByKey = "by-key": ByOperator, EachKey, reversed: false;
+    ByKey = "by-key": ByOperator, ToldBy(Telling::Keys), reversed: false;
     /// Anew from each element that has a flag.
-    HeadFlags = "head-flags": ByOperator, EachFlag, reversed: false;
+    HeadFlags = "head-flags": ByOperator, ToldBy(Telling::Flags), reversed: false;
+    /// Each segment between neighbouring offsets by itself.
+    Offsets = "offsets": ByOperator, ToldBy(Telling::Offsets), reversed: false;
     /// `h[t] = a[t] · h[t−1] + b[t]`, of one sequence or, with a shape, of one a row.
     Recurrence = "recurrence": AsRecurrence, EachRowIfShaped, reversed: false;
     /// `h[t] = a[t] · h[t+1] + b[t]`, likewise.
     ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, reversed: true;
+    /// `h[t] = a[t] · h[t−1] + b[t]` down each column of a matrix.
+    RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(Line::Column), reversed: false;
 }
 
 impl ProblemKind {
-    /// Elements of a row where nobody says how many: as many as the smallest default comparison has.
-    pub const DEFAULT_COLUMNS: u64 = 256;
-    /// Elements of a run, on average, where nobody says how many.
+    /// Elements of a row or column where nobody says how many: as many as the smallest default comparison has.
+    pub const DEFAULT_LINE: u64 = 256;
+    /// Elements of a run or of a segment between offsets, on average, where nobody says how many.
     pub const DEFAULT_RUN: u64 = 64;
 
     /// Whether a matrix can be scanned: `--shape` means something.
     pub const fn takes_shape(self) -> bool {
-        matches!(self.row().anew, Anew::EachRow | Anew::EachRowIfShaped)
+        self.row().line().is_some()
+    }
+
+    /// Elements of a row or column of a matrix of that shape, whichever is scanned by itself.
+    pub const fn line_elements(self, shape: Shape) -> Option<u64> {
+        match self.row().line() {
+            Some(Line::Row) => Some(shape.columns),
+            Some(Line::Column) => Some(shape.rows),
+            None => None,
+        }
     }
 
     /// Whether it scans nothing but a matrix.
     pub const fn needs_shape(self) -> bool {
-        matches!(self.row().anew, Anew::EachRow)
+        matches!(self.row().anew, Anew::Each(_))
     }
 
-    /// Whether there are runs whose length is chosen.
+    /// Whether there are runs, or segments between offsets, whose length is chosen.
     pub const fn has_runs(self) -> bool {
-        matches!(self.row().anew, Anew::EachKey | Anew::EachFlag)
+        matches!(self.row().anew, Anew::ToldBy(_))
     }
 
     /// Whether an operator of the table is scanned.
@@ -118,7 +161,7 @@ impl ProblemKind {
 /// Rows and columns of a matrix, written as `4096x16384`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Rows, each of which is scanned by itself.
+    /// Rows, each as long as there are columns.
     pub rows: u64,
     /// Elements of a row, at least 1.
     pub columns: u64,
@@ -177,6 +220,7 @@ pub struct Workload {
     instance: Instance,
     input: ElementType,
     segment_elements: Option<u64>,
+    /// What the kernels scan; where there are columns, of one of them.
     problem: Problem,
 }
 
@@ -199,8 +243,15 @@ pub enum NoSuchWorkload {
         /// What is stored.
         element: ElementType,
     },
-    /// Rows or runs without a length, or a length where there are none.
-    #[error("the problem '{kind}' {}", if *is_missing { "needs the elements of a row or run" } else { "has no rows or runs" })]
+    /// Segments without a length, or a length where there are none.
+    #[error(
+        "the problem '{kind}' {}",
+        if *is_missing {
+            "scans rows, columns or runs of at least 1 element each; say how many by --shape or --run-length"
+        } else {
+            "scans no rows, columns or runs; leave out how many elements these have"
+        }
+    )]
     Segments {
         /// The problem.
         kind: ProblemKind,
@@ -214,7 +265,7 @@ const KEY: ElementType = ElementType::U32;
 
 impl Workload {
     /// The scan of `input` in the type of `element` by an operator, which a recurrence does not look at. `segment_elements` are
-    /// those of a row, or of a run on average.
+    /// those of a row or column, or of a run or of a segment between offsets on average.
     ///
     /// # Errors
     /// When there is no such scan, or it has no such segments.
@@ -229,9 +280,8 @@ impl Workload {
         let segment_elements = segment_elements.filter(|&elements| elements > 0);
         let segments = match (anew, segment_elements) {
             (Anew::Never | Anew::EachRowIfShaped, None) => Segments::One,
-            (Anew::EachRow | Anew::EachRowIfShaped, Some(_)) => Segments::Rows { have_states: false },
-            (Anew::EachKey, Some(_)) => Segments::Keys(KEY),
-            (Anew::EachFlag, Some(_)) => Segments::HeadFlags,
+            (Anew::Each(_) | Anew::EachRowIfShaped, Some(_)) => Segments::Rows { have_states: false },
+            (Anew::ToldBy(telling), Some(_)) => telling.segments(),
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
         let of = |instance| Instance::new(element, instance).map_err(NoSuchProblem::from);
@@ -285,14 +335,20 @@ impl Workload {
         self.input
     }
 
-    /// Elements of a row, or of a run on average, if there are such.
+    /// Elements of a row or column, or of a run or of a segment between offsets on average, if there are such.
     pub const fn segment_elements(self) -> Option<u64> {
         self.segment_elements
     }
 
-    /// What the kernels scan.
-    pub const fn problem(self) -> Problem {
-        self.problem
+    /// What the kernels scan of `n` elements, which say how many columns there are.
+    pub fn problem(self, n: u64) -> Problem {
+        match (self.problem.defined(), self.segment_elements, self.side_by_side(n)) {
+            (Some(defined), Some(length), inner @ 2..) => {
+                defined.in_segments(Segments::Columns(Axis { length, inner })).into()
+            }
+            // One column is a row.
+            _ => self.problem,
+        }
     }
 
     /// Whether it is the scan of one array of an operator's own values into another one, which every strategy has.
@@ -310,17 +366,29 @@ impl Workload {
         self.kind.row().is_reversed
     }
 
-    /// Elements of a row, where there are rows.
-    pub fn columns(self) -> Option<u64> {
-        self.segment_elements.filter(|_| self.kind.takes_shape())
+    /// The lines of the matrix, if one is scanned, and the elements of each.
+    fn lines(self) -> Option<(Line, u64)> {
+        self.kind.row().line().zip(self.segment_elements)
     }
 
-    /// What tells where runs begin.
-    pub(crate) fn telling(self) -> Telling {
+    /// Elements of a row or column, where a matrix is scanned.
+    pub fn line_elements(self) -> Option<u64> {
+        self.lines().map(|(_, elements)| elements)
+    }
+
+    /// How many scans of `n` elements lie side by side, so that neighbours in memory belong to different ones: of columns all.
+    pub(crate) fn side_by_side(self, n: u64) -> u64 {
+        match self.lines() {
+            Some((Line::Column, length)) => (n / length).max(1),
+            _ => 1,
+        }
+    }
+
+    /// What tells where segments begin, if an array does.
+    pub(crate) const fn telling(self) -> Option<Telling> {
         match self.kind.row().anew {
-            Anew::EachKey => Telling::Keys,
-            Anew::EachFlag => Telling::Flags,
-            Anew::Never | Anew::EachRow | Anew::EachRowIfShaped => Telling::Nothing,
+            Anew::ToldBy(telling) => Some(telling),
+            Anew::Never | Anew::Each(_) | Anew::EachRowIfShaped => None,
         }
     }
 
@@ -329,41 +397,53 @@ impl Workload {
         self.problem.defined()
     }
 
-    /// The arrays that are loaded, by their elements, in the kernels' order: what tells segments, and the user's own.
-    pub fn inputs(self) -> impl Iterator<Item = ElementType> {
+    /// The arrays that are loaded of a scan of `n` elements, with the elements of each: what tells segments, and then the
+    /// user's own in the kernels' order.
+    pub fn inputs(self, n: u64) -> impl Iterator<Item = (ElementType, u64)> {
         let own = if self.kind.has_operator() { 1 } else { 2 };
-        self.telling().element().into_iter().chain(std::iter::repeat_n(self.input, own))
+        let told = self.telling().map(|telling| match telling.segments().array() {
+            Some(element) => (element, n),
+            // As many segments as give the average.
+            None => (offset_type(n), n.div_ceil(self.segment_elements.unwrap_or(1)).saturating_add(1)),
+        });
+        told.into_iter().chain(std::iter::repeat_n((self.input, n), own))
     }
 
-    /// Bytes by definition, for each element: every array that is loaded once and the one that is stored once.
-    pub fn bytes_per_element(self) -> u64 {
-        self.inputs().chain([self.element()]).map(|element| element.bytes() as u64).sum()
+    /// Bytes by definition of a scan of `n` elements: every array that is loaded once and the one that is stored once.
+    pub fn bytes(self, n: u64) -> u64 {
+        let arrays = self.inputs(n).chain([(self.element(), n)]);
+        arrays.fold(0, |sum: u64, (element, count)| sum.saturating_add(count.saturating_mul(element.bytes() as u64)))
     }
 
     /// Why arrays of `n` elements are none of its own, if so.
     pub fn misfit(self, n: u64) -> Option<String> {
-        let columns = self.columns().filter(|columns| !n.is_multiple_of(*columns))?;
-        Some(format!("{n} elements are no whole rows of {columns}; name rows and columns by --shape"))
+        let (line, elements) = self.lines().filter(|(_, elements)| !n.is_multiple_of(*elements))?;
+        Some(format!("{n} elements are no whole {} of {elements}; name rows and columns by --shape", line.plural()))
     }
 }
 
-/// What tells where runs begin.
+/// The offsets' type: the narrower one that can say `n`.
+const fn offset_type(n: u64) -> ElementType {
+    if n <= u32::MAX as u64 { ElementType::U32 } else { ElementType::U64 }
+}
+
+/// What tells where segments begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
-    /// There are none.
-    Nothing,
     /// An array of keys.
     Keys,
     /// An array of flags.
     Flags,
+    /// An array of offsets, shorter than the others.
+    Offsets,
 }
 
 impl Telling {
-    pub(crate) const fn element(self) -> Option<ElementType> {
+    const fn segments(self) -> Segments {
         match self {
-            Self::Nothing => None,
-            Self::Keys => Some(KEY),
-            Self::Flags => Some(ElementType::U8),
+            Self::Keys => Segments::Keys(KEY),
+            Self::Flags => Segments::HeadFlags,
+            Self::Offsets => Segments::Offsets,
         }
     }
 }
@@ -376,7 +456,7 @@ impl From<Instance> for Workload {
     }
 }
 
-/// "reverse u32 sum of u8", "f32 sum, rows of 512", "i32 recurrence".
+/// "reverse u32 sum of u8", "f32 sum, columns of 512", "i32 recurrence".
 impl fmt::Display for Workload {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, instance, input, segment_elements, .. } = *self;
@@ -385,9 +465,11 @@ impl fmt::Display for Workload {
         let of = if input == self.element() { String::new() } else { format!(" of {input}") };
         let segments = match (kind.row().anew, segment_elements) {
             (Anew::Never, _) | (_, None) => String::new(),
-            (Anew::EachRow | Anew::EachRowIfShaped, Some(columns)) => format!(", rows of {columns}"),
-            (Anew::EachKey, Some(run)) => format!(", by key in runs of {run}"),
-            (Anew::EachFlag, Some(run)) => format!(", by head flags {run} apart"),
+            (Anew::Each(line), Some(elements)) => format!(", {} of {elements}", line.plural()),
+            (Anew::EachRowIfShaped, Some(elements)) => format!(", {} of {elements}", Line::Row.plural()),
+            (Anew::ToldBy(Telling::Keys), Some(run)) => format!(", by key in runs of {run}"),
+            (Anew::ToldBy(Telling::Flags), Some(run)) => format!(", by head flags {run} apart"),
+            (Anew::ToldBy(Telling::Offsets), Some(run)) => format!(", by offsets in segments of {run}"),
         };
         formatter.pad(&format!("{reverse}{scan}{of}{segments}"))
     }
@@ -418,9 +500,10 @@ mod tests {
             assert_eq!(workload.is_plain(), kind == ProblemKind::Flat);
             assert_eq!(workload.to_string().contains("61"), segment.is_some(), "{workload}");
             assert_eq!(workload.kind(), kind);
-            // As the kernels have them.
-            let inputs: Vec<usize> = workload.inputs().map(ElementType::bytes).collect();
-            if let Some(defined) = workload.defined() {
+            // As the kernels have them, which have bits in the place of offsets.
+            if let Some(defined) = workload.problem(610).defined() {
+                let inputs = workload.inputs(610).skip(usize::from(defined.has_bits()));
+                let inputs: Vec<usize> = inputs.map(|(element, _)| element.bytes()).collect();
                 assert_eq!(inputs, defined.inputs().map(|(_, bytes)| bytes).collect::<Vec<_>>(), "{workload}");
             }
             // Segments are neither forgotten nor made up.
@@ -434,6 +517,40 @@ mod tests {
         assert_eq!((of_rows.misfit(1024), of_rows.misfit(1000).is_some()), (None, true));
         let by_key =
             Workload::new(ProblemKind::ByKey, Operator::Sum, ElementType::I32, ElementType::I32, Some(7)).unwrap();
-        assert_eq!(by_key.bytes_per_element(), 12);
+        assert_eq!(by_key.bytes(100), 1200);
+    }
+
+    #[test]
+    fn how_many_columns_there_are_follows_from_the_elements() {
+        let of = |kind| Workload::new(kind, Operator::Sum, ElementType::F32, ElementType::F32, Some(512)).unwrap();
+        let columns = of(ProblemKind::Columns);
+        assert_eq!(columns.to_string(), "f32 sum, columns of 512");
+        assert_eq!(columns.problem(512 * 7).axis(), Some(Axis { length: 512, inner: 7 }));
+        // One column is a row, and so are those of no elements.
+        for n in [0, 512] {
+            assert_eq!(columns.problem(n), of(ProblemKind::Rows).problem(n));
+        }
+        assert_eq!(
+            columns.misfit(1000).unwrap(),
+            "1000 elements are no whole columns of 512; name rows and columns by --shape"
+        );
+        let shape = Shape { rows: 3, columns: 5 };
+        let lines = [ProblemKind::Rows, ProblemKind::Columns, ProblemKind::RecurrenceColumns, ProblemKind::Flat];
+        assert_eq!(lines.map(|kind| kind.line_elements(shape)), [Some(5), Some(3), Some(3), None]);
+    }
+
+    #[test]
+    fn offsets_are_as_many_as_give_the_average_and_count_among_the_bytes() {
+        let of = |run| {
+            let kind = ProblemKind::Offsets;
+            Workload::new(kind, Operator::Sum, ElementType::I64, ElementType::I64, Some(run)).unwrap()
+        };
+        let offsets = |run, n| of(run).inputs(n).next().unwrap();
+        assert_eq!(offsets(61, 610), (ElementType::U32, 11));
+        assert_eq!(offsets(61, 611), (ElementType::U32, 12));
+        assert_eq!(offsets(61, 0), (ElementType::U32, 1));
+        assert_eq!(offsets(1 << 20, (1 << 32) - 1), (ElementType::U32, (1 << 12) + 1));
+        assert_eq!(offsets(1 << 20, 1 << 32), (ElementType::U64, (1 << 12) + 1));
+        assert_eq!(of(61).bytes(610), 610 * 16 + 11 * 4);
     }
 }

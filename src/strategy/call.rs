@@ -110,12 +110,13 @@ impl Call {
         }
     }
 
-    /// Of a scan whose segments and direction are chosen already: `inputs` as the kernels load them, what tells segments first.
+    /// Of a scan whose segments and direction are chosen already: `inputs` as the kernels load them, behind what tells segments.
     #[cfg(feature = "lab")]
     pub fn over(defined: Defined, columns: u64, inputs: Vec<Lent>, outputs: Vec<Lent>) -> Self {
-        let mut inputs = inputs;
-        let telling = defined.segments().array().filter(|_| !inputs.is_empty()).map(|_| inputs.remove(0));
-        Self { columns, telling, inputs, outputs, ..Self::new(defined) }
+        let mut inputs = inputs.into_iter();
+        let offsets = if defined.has_bits() { inputs.next() } else { None };
+        let telling = defined.segments().array().and_then(|_| inputs.next());
+        Self { columns, telling, offsets, inputs: inputs.collect(), outputs, ..Self::new(defined) }
     }
 
     pub fn input(&mut self, array: Lent) {

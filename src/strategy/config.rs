@@ -136,7 +136,13 @@ pub enum ConfigError {
 impl ConfigError {
     /// Whether the strategy cannot scan the problem, whatever else is chosen.
     pub const fn is_of_problem(&self) -> bool {
-        matches!(self, Self::TakesNoArrays { .. } | Self::WorksInOutput { .. } | Self::SpineOfStates { .. })
+        matches!(
+            self,
+            Self::TakesNoArrays { .. }
+                | Self::TakesNoColumns { .. }
+                | Self::WorksInOutput { .. }
+                | Self::SpineOfStates { .. }
+        )
     }
 }
 

@@ -46,18 +46,20 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
     }
 }
 
-/// Rows of so many elements have few warps whose part of a tile has the end of one.
-const LONG_ROW: u64 = 2048;
+/// Elements of a warp's part of a tile of 16 values a thread. Where rows are whole parts, no row ends within one.
+const PART: u64 = 16 * abi::LOOKBACK_WARP_LANES as u64;
+/// Rows of so many elements end in few parts.
+const LONG_ROW: u64 = 32 * PART;
 
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element: 32 to 64 KB a stage, measured
 /// on an H200. Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan: each has less
-/// to do, because it takes more instructions. Not so in long rows.
+/// to do, because it takes more instructions. Not so where few parts have the end of a row.
 pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>, row: Option<u64>) -> (u32, u32) {
     match (element_bytes, marks) {
         (4, Some(_)) if inputs == 1 => (16, 512),
-        (4, Some(_)) if row.is_some_and(|row| row >= LONG_ROW) => (16, 256),
+        (4, Some(_)) if row.is_some_and(|row| row >= LONG_ROW || row % PART == 0) => (16, 256),
         (4, Some(state_bytes)) if state_bytes > 8 => (12, 512),
-        (4, None) => (24, if inputs == 1 { 384 } else { 256 }),
+        (4, _) => (24, if inputs == 1 { 384 } else { 256 }),
         (1 | 2, _) => (32, if inputs == 1 { 384 } else { 256 }),
         (8, _) => (12, if inputs == 1 { 384 } else { 256 }),
         _ => (8, 256),

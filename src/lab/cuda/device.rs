@@ -21,7 +21,7 @@ use crate::lab::statistics::Summary;
 use crate::lab::verify::{Sum, Verification, error_factor, may_overflow, verify};
 use crate::lab::workload::Workload;
 use crate::strategy::ConfigError;
-use crate::strategy::call::Prepared;
+use crate::strategy::call::{Prepared, check_findings};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::tuning::Tuning;
@@ -134,7 +134,7 @@ impl CudaDevice {
             Reference::Rounded { high, low, magnitude } => 8 * (high.len() + low.len() + magnitude.len()) as u64,
         };
         // Every array, and the master of one; a plan's temporary arrays come on top where a strategy has some.
-        let array_bytes = dataset.n * dataset.workload.bytes_per_element() + dataset.input.len() as u64;
+        let array_bytes = dataset.workload.bytes(dataset.n) + dataset.input.len() as u64;
         let needed_bytes = array_bytes + GpuHarness::ROOM_BESIDE_ARRAYS + reference_bytes;
         let available_bytes = self.gpu.memory.free_bytes()?;
         if needed_bytes > available_bytes {
@@ -166,7 +166,7 @@ impl CudaDevice {
         request: &ScanRequest,
         settings: &RunSettings,
     ) -> Result<Outcome, CudaError> {
-        let holds = loaded.workload.problem();
+        let holds = loaded.workload.problem(loaded.n);
         if (holds, loaded.n) != (request.problem, request.n) {
             let text = |problem: Problem, n: u64| format!("{n} elements of {problem}");
             return Err(CudaError::DatasetMismatch {
@@ -207,6 +207,8 @@ impl CudaDevice {
             verification = run.verify()?;
         }
         let output = settings.keeps_output.then(|| run.output()).transpose()?;
+        // The offsets were drawn right, whatever the kernels say.
+        check_findings(&gpu.workspace.take_findings()?).map_err(|error| ConfigError::from(Box::new(error)))?;
         // The kernel that does the scan proper is the last over the user's array.
         let resources = scan.kernels.last().map(|(kernel, _)| kernel.thread_resources()).transpose()?;
         Ok(Outcome {
@@ -247,7 +249,7 @@ impl Loaded {
 
     /// Where the other inputs lie: as many elements above a boundary as the first.
     fn other_addresses(&self, dataset: &Dataset, request: &ScanRequest) -> Vec<u64> {
-        let mut offsets: Vec<u32> = dataset.offsets(request.input_offset).collect();
+        let mut offsets: Vec<u32> = dataset.input_offsets(request.input_offset).collect();
         offsets.remove(dataset.own_place());
         self.others.iter().zip(offsets).map(|(buffer, offset)| buffer.address() + u64::from(offset)).collect()
     }

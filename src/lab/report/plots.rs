@@ -232,7 +232,7 @@ fn configuration(row: &Row) -> impl Ord + use<> {
 fn is_suggested(row: &Row) -> bool {
     // `auto` has one configuration a size.
     let StrategyChoice::Named(strategy) = row.strategy else { return true };
-    let tuned_bytes = row.workload().map(|workload| workload.problem().tuned_as().element().bytes());
+    let tuned_bytes = row.workload().map(|workload| workload.problem(row.n).tuned_as().element().bytes());
     let suggested = ScanConfig::suggested(strategy, tuned_bytes.unwrap_or(row.element.bytes()), row.n);
     row.vt.is_none_or(|vt| vt == suggested.vt)
         && row.block_threads.is_none_or(|threads| threads == suggested.block_threads)
