@@ -400,7 +400,7 @@ fn cases() -> Vec<(String, Case)> {
     add("sum of f16 in f32", Box::new(|bench, name, n| bench.halves(name, n)));
     add("recurrence, f32", Box::new(|bench, name, n| bench.recurrence(name, n, n, false)));
     add("recurrence, f32, reverse", Box::new(|bench, name, n| bench.recurrence(name, n, n, true)));
-    for columns in [300, 1000, 4100, 8192, 65536] {
+    for columns in [300, 1000, 4100, 8192, 20_000, 65536] {
         let name = format!("recurrence by rows of {columns}");
         add(&name, Box::new(move |bench, name, n| bench.recurrence(name, n / columns * columns, columns, false)));
     }
