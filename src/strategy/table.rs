@@ -446,6 +446,12 @@ impl ScanConfig {
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 
+    /// The same over arrays of 2 bytes an element that are scanned in 4.
+    pub fn of_halves() -> Self {
+        let (vt, block_threads) = suggestion::LOOK_AHEAD_OVER_HALVES;
+        Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
+    }
+
     /// The configurations that `suggested` chooses from for a strategy and an element size.
     pub fn suggestions(strategy: Strategy, element_bytes: usize) -> [Self; 3] {
         [0, suggestion::MIDDLE_BYTES, u64::MAX]

@@ -193,9 +193,15 @@ impl Tuning {
         match strategy {
             StrategyChoice::Auto => {
                 let found = self.resolve(tuned, n);
-                let Some(defined) = problem.defined() else { return found };
                 let is_ahead = found.strategy == Strategy::Lookahead;
-                let config = if is_ahead { ScanConfig::of_arrays(problem, defined, row) } else { found.config };
+                // Numbers that are scanned in wider ones than both arrays have: halves.
+                let is_narrow = problem.access_bytes() < problem.state_bytes();
+                let config = match problem.defined() {
+                    Some(defined) if is_ahead => ScanConfig::of_arrays(problem, defined, row),
+                    Some(_) => found.config,
+                    None if is_ahead && is_narrow => ScanConfig::of_halves(),
+                    None => return found,
+                };
                 let wanted = Resolved { config, ..found };
                 if self.holds(problem, wanted, n) {
                     wanted
