@@ -605,6 +605,38 @@ fn the_columns_of_a_tensor_are_scanned_each_by_itself() {
     }
 }
 
+/// Of each type: an assembler that took predicates of one word for those of another had sums of f32 wrong, and of i32 right.
+#[test]
+fn runs_of_equal_keys_are_summed_each_by_itself() {
+    let Some((_, context, stream)) = scanner("runs_of_equal_keys_are_summed_each_by_itself") else { return };
+    let n = (1 << 20) + 77;
+    let keys: Vec<u32> = numbers(n, 7).into_iter().map(|number| number >> 3 & 3).collect();
+    let on_gpu = stream.clone_htod(&keys).expect("memory");
+    macro_rules! check {
+        ($type:ty, $element:expr) => {
+            let x: Vec<$type> = (0..n).map(|i| (i % 5) as $type).collect();
+            let sums = Definition::of_numbers(Operator::Sum, $element, $element).expect("sums");
+            let sums = sums.define().expect("a definition");
+            let (from, mut to) = (stream.clone_htod(&x).expect("memory"), stream.clone_htod(&x).expect("memory"));
+            for strategy in [Strategy::Lookahead, Strategy::Lookback, Strategy::OneWave, Strategy::SingleBlock] {
+                let scanner = Scanner::new(&context).expect("a scanner").with_strategy(strategy);
+                let run = scanner.run(&stream, sums).input(&from).output(&mut to).by_key(&on_gpu);
+                run.inclusive().expect("it is launched");
+                let found = stream.clone_dtoh(&to).expect("memory");
+                let mut sum: $type = 0 as $type;
+                for (i, (&x, &y)) in x.iter().zip(&found).enumerate() {
+                    sum = if i == 0 || keys[i] != keys[i - 1] { x } else { sum + x };
+                    assert_eq!(y, sum, "{strategy}, {}, at {i}", stringify!($type));
+                }
+            }
+        };
+    }
+    check!(f32, ElementType::F32);
+    check!(f64, ElementType::F64);
+    check!(i32, ElementType::I32);
+    check!(u64, ElementType::U64);
+}
+
 /// Sums of 3, 5 and 8 words: no instruction loads 12 or 20 bytes, or what a mark makes of 32.
 #[test]
 fn defined_scans_of_states_of_any_size_are_right() {

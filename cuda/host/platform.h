@@ -325,6 +325,8 @@ DEVICE void count_lookback(u32 rounds, u64 distance_tiles) {
 // `mask` is not 0.
 DEVICE u32 lowest_set_bit(u32 mask) { return static_cast<u32>(__builtin_ctz(mask)); }
 
+DEVICE void set_bit_if(u32& bits, u32 place, bool is_set) { bits |= (is_set ? 1u : 0u) << place; }
+
 DEVICE u32 add_bytes(u32 word, u32 sum) {
   return sum + (word & 0xff) + (word >> 8 & 0xff) + (word >> 16 & 0xff) + (word >> 24);
 }

@@ -520,7 +520,7 @@ struct equal_keys : told_by_array<with_previous<Key>> {
   DEVICE static u32 begins(place tile, int offset, const Vectors& vectors) {
     u32 bits = static_cast<u32>(offset) == tile.zero ? 1 : 0;
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) bits |= (vectors.first[j].own != vectors.first[j].previous ? 1u : 0u) << j;
+    for (u32 j = 0; j < width; ++j) set_bit_if(bits, j, vectors.first[j].own != vectors.first[j].previous);
     return bits;
   }
 };
@@ -534,7 +534,7 @@ struct head_flags : told_by_array<u8> {
   DEVICE static u32 begins(place, int, const Vectors& vectors) {
     u32 bits = 0;
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) bits |= (vectors.first[j] != 0 ? 1u : 0u) << j;
+    for (u32 j = 0; j < width; ++j) set_bit_if(bits, j, vectors.first[j] != 0);
     return bits;
   }
 };
@@ -727,15 +727,18 @@ struct defined {
   // begins a segment.
   template <bool is_simple, class Source, u32 width>
   DEVICE static u32 load_values(const Source& source, int offset, own_state (&values)[width]) {
-    if constexpr (is_simple) return load_run<width>(source, offset, 0, values);
-    u32 begins = 0;
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      const int at = offset + static_cast<int>(j);
-      values[j] = own_operator::identity();
-      if (source.has(at)) begins |= load_run<1>(source, at, j, values);
+    if constexpr (is_simple) {
+      return load_run<width>(source, offset, 0, values);
+    } else {
+      u32 begins = 0;
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) {
+        const int at = offset + static_cast<int>(j);
+        values[j] = own_operator::identity();
+        if (source.has(at)) begins |= load_run<1>(source, at, j, values);
+      }
+      return begins;
     }
-    return begins;
   }
 
   DEVICE static state_type state_of(own_state value, u32 begins) {
@@ -757,12 +760,12 @@ struct defined {
           const i64 index = first_index + static_cast<int>(row) * row_elements;
           if constexpr (decltype(is_simple)::value != 0) {
             store_run<width, is_unsplit>(launch, index, 0, states, tile.config.mode);
-            continue;
-          }
-          LOOKBACK_UNROLL
-          for (u32 j = 0; j < width; ++j) {
-            const i64 at = index + static_cast<int>(j);
-            if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1, is_unsplit>(launch, at, j, states, tile.config.mode);
+          } else {
+            LOOKBACK_UNROLL
+            for (u32 j = 0; j < width; ++j) {
+              const i64 at = index + static_cast<int>(j);
+              if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1, is_unsplit>(launch, at, j, states, tile.config.mode);
+            }
           }
         }
       };
