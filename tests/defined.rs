@@ -540,6 +540,24 @@ fn the_compiler_speaks_of_the_lines_of_the_text() {
     }
 }
 
+/// An array that does not begin with a vector has elements before its first that are none.
+#[test]
+fn of_none_a_final_state_is_left_as_it_is() {
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
+    let sums = sums.define().expect("a definition");
+    let x = vec![1_u32; 1001];
+    for strategy in [Strategy::Lookahead, Strategy::Lookback] {
+        for begin in [0, 1] {
+            let (mut y, mut end) = (vec![7_u32; 1000], [99_u32]);
+            let mut scanner = scanner(strategy, 4);
+            let run = scanner.run(sums).input(&x[begin..][..1000]).output(&mut y).count_from(&0_u32);
+            if is_made(run.final_state(&mut end).inclusive()) {
+                assert_eq!((end, &y), ([99], &vec![7; 1000]), "{strategy}, from {begin}");
+            }
+        }
+    }
+}
+
 /// What tells segments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Telling {
@@ -662,7 +680,9 @@ proptest! {
             prop_assert_eq!(&addends[offsets[2]..][..n], &expected.addends[..]);
             prop_assert_eq!(&factors[offsets[3]..][..n], &expected.factors[..]);
             prop_assert!(addends[offsets[2] + n..].iter().all(|&addend| addend == 7), "written behind what was counted");
-            if has_ends && n > 0 {
+            if n == 0 {
+                prop_assert!(ends.iter().all(|end| end.factor == 99), "of none, a final state is left as it is");
+            } else if has_ends {
                 // Of runs and flags there is the last one.
                 let rows = rows.min(expected.ends.len());
                 let found =

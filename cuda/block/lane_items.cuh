@@ -83,9 +83,10 @@ struct marked_items {
 
   DEVICE T get(u32 i) const { return {values[i], begins[i / 32] >> i % 32 & 1}; }
   DEVICE void set(u32 i, T state) {
-    const u32 others = begins[i / 32] & ~(1u << i % 32);
+    u32& word = begins[i / 32];
     values[i] = state.value;
-    begins[i / 32] = others | (state.begins != 0 ? 1u : 0u) << i % 32;
+    word &= ~(1u << i % 32);
+    set_bit_if(word, i % 32, state.begins != 0);
   }
 
   // A vector that is loaded, `bits` with one for each of its values. It lies in one word.

@@ -12,7 +12,7 @@
 // the compiler adds it to an address where it is used.
 //
 // A place is counted in memory; an index is counted from where the scan begins, at the last place if it is reversed. No
-// array need be aligned as another one is: a vector that is not aligned is moved element by element.
+// array need be aligned as another one is: a tile whose vectors are not all aligned is moved element by element.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -832,7 +832,8 @@ struct defined {
     LOOKBACK_UNROLL
     for (u32 i = 0; i < tile.config.vt; ++i) {
       const i64 index = first_index + static_cast<int>(i / width) * row_elements + static_cast<int>(i % width);
-      if (static_cast<u64>(index) + 1 != launch.n) continue;
+      // Of no elements there is no last one, and the index before the first is -1.
+      if (index < 0 || static_cast<u64>(index) + 1 != launch.n) continue;
       memory::store(static_cast<own_state*>(launch.final_state), Segments::value_of(tile.items.get(i)));
     }
   }

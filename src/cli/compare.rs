@@ -254,7 +254,6 @@ enum Consequence {
     /// This configuration does not exist here; the run goes on.
     Impossible(String),
     /// A kernel did wrong; `goes_on` says whether the device can be used further.
-    #[cfg_attr(not(any(feature = "cpu", feature = "cuda")), expect(dead_code, reason = "no device has kernels then"))]
     Failure { error: DeviceError, goes_on: bool },
     /// Something is missing on this machine.
     Absence(DeviceError),
@@ -263,6 +262,8 @@ enum Consequence {
 impl Consequence {
     fn of(error: DeviceError) -> Self {
         match error {
+            // The laboratory draws offsets that are right.
+            DeviceError::Config(ref config) if config.is_found_by_kernels() => Self::Failure { error, goes_on: true },
             DeviceError::Config(_) | DeviceError::OutOfMemory { .. } => Self::Impossible(error.to_string()),
             #[cfg(feature = "cpu")]
             DeviceError::Execution(ExecutionError::Stacks { .. }) => Self::Impossible(error.to_string()),
@@ -272,6 +273,7 @@ impl Consequence {
             DeviceError::Cuda(ref cuda) => {
                 use crate::cuda::CudaError;
                 match cuda {
+                    CudaError::Config(config) if config.is_found_by_kernels() => Self::Failure { error, goes_on: true },
                     CudaError::Config(_) => Self::Impossible(error.to_string()),
                     _ if cuda.is_absence() => Self::Absence(error),
                     // After these the driver refuses every further call.
@@ -473,6 +475,15 @@ mod tests {
 
     fn right(request: &ScanRequest) -> Result<Outcome, DeviceError> {
         Ok(outcome(request.n, false))
+    }
+
+    #[test]
+    fn what_kernels_find_wrong_in_offsets_that_are_right_is_a_failure() {
+        use crate::strategy::CallError;
+        let found = Consequence::of(DeviceError::from(CallError::Offsets { segment: 3 }));
+        assert!(matches!(found, Consequence::Failure { goes_on: true, .. }));
+        let refused = Consequence::of(DeviceError::from(CallError::Columns { scan: String::new(), n: 5, columns: 2 }));
+        assert!(matches!(refused, Consequence::Impossible(_)));
     }
 
     #[test]

@@ -208,8 +208,6 @@ impl Call {
             self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
         let problem = Problem::from(self.defined);
-        let row = matches!(self.defined.segments(), Segments::Rows { .. }).then_some(self.columns);
-        let Resolved { strategy, config: chosen } = tuning.choose(strategy, problem, n, row);
         // In the direction of the scan: from a boundary behind the last element, where it is reversed.
         let offset = |array: Option<&Named>| {
             let offsets = u64::from(ScanRequest::OFFSETS);
@@ -219,6 +217,10 @@ impl Call {
             })
         };
         let (input_offset, output_offset) = (offset(inputs.first()), offset(outputs.first()));
+        // Where the array begins within a vector, so does every row of whole vectors.
+        let has_known_rows = matches!(self.defined.segments(), Segments::Rows { .. }) && input_offset == 0;
+        let Resolved { strategy, config: chosen } =
+            tuning.choose(strategy, problem, n, has_known_rows.then_some(self.columns));
         let request = ScanRequest {
             problem,
             strategy,

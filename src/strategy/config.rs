@@ -144,6 +144,12 @@ impl ConfigError {
                 | Self::SpineOfStates { .. }
         )
     }
+
+    /// Whether kernels have found it, in numbers that the device alone knows. Where those are known to be right, kernels are
+    /// wrong.
+    pub fn is_found_by_kernels(&self) -> bool {
+        matches!(self, Self::Call(error) if matches!(**error, CallError::Offsets { .. } | CallError::Counted { .. }))
+    }
 }
 
 /// Whether the arrays of a scan fit together, of so many elements. The last input of an exclusive scan is never read, so

@@ -12,6 +12,7 @@ use super::pen::Pen;
 use super::svg::{Drawing, Plot, Refusal};
 use crate::lab::record::{Record, Row};
 use crate::lab::workload::Workload;
+use crate::strategy::tuning::Tuning;
 use crate::strategy::{ScanConfig, Strategy, StrategyChoice};
 use crate::text::{format_power, format_size, significant};
 use std::collections::BTreeMap;
@@ -232,8 +233,14 @@ fn configuration(row: &Row) -> impl Ord + use<> {
 fn is_suggested(row: &Row) -> bool {
     // `auto` has one configuration a size.
     let StrategyChoice::Named(strategy) = row.strategy else { return true };
-    let tuned_bytes = row.workload().map(|workload| workload.problem(row.n).tuned_as().element().bytes());
-    let suggested = ScanConfig::suggested(strategy, tuned_bytes.unwrap_or(row.element.bytes()), row.n);
+    let suggested = row.workload().map_or_else(
+        |_| ScanConfig::suggested(strategy, row.element.bytes(), row.n),
+        |workload| {
+            // Of a named strategy the table is not asked.
+            let (problem, line) = (workload.problem(row.n), workload.line_elements());
+            Tuning::default().choose(row.strategy, problem, row.n, line).config
+        },
+    );
     row.vt.is_none_or(|vt| vt == suggested.vt)
         && row.block_threads.is_none_or(|threads| threads == suggested.block_threads)
         && row.pattern.is_none_or(|pattern| pattern == suggested.pattern)
