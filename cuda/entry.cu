@@ -3,9 +3,9 @@
 // problem's type (`src/element/problem.rs`).
 #include "abi.h"
 #include "config.cuh"
-#include "count.cuh"
 #include "entry.cuh"
 #include "problem/converting.cuh"
+#include "problem/count.cuh"
 #include "problem/plain.cuh"
 
 using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREADS, LOOKBACK_MODE, LOOKBACK_PATTERN,

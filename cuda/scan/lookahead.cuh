@@ -15,6 +15,7 @@
 #include "../async_copy.cuh"
 #include "../block/tile.cuh"
 #include "../descriptor.cuh"
+#include "../problem/reduce_segments.cuh"
 #include "single_pass.cuh"
 
 namespace lookback {
@@ -335,69 +336,15 @@ DEVICE T reduce_stage(Config config, Stage stage, u32 share, T* warp_prefixes) {
   return running;
 }
 
-// The same of several segments: of the part of each scanning warp counts what stands behind the last begin in it, so that
-// no element is marked.
-template <class Problem, class Config, class Stages>
-DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages, u32 stage, u64 index, u32 share,
-                                                    typename Problem::state_type* warp_prefixes) {
-  using unbroken = typename Problem::unbroken;
-  using Operator = typename unbroken::operator_type;
-  using T = typename unbroken::state_type;
-  constexpr u32 together = values_per_exchange<T>();
-  const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
-  const u32 each = warps_of_share<Problem>(config);
-  const u32 part_elements = LOOKBACK_WARP_LANES * config.vt;
-  const auto marks = stages.at(stage, index);
-  const auto elements = stages.template as<unbroken>().at(stage, index);
-  auto running = Problem::operator_type::identity();
-  LOOKBACK_NOUNROLL
-  for (u32 warp = share * each; warp < warps && warp < (share + 1) * each; ++warp) {
-    if (lane_index() == 0) memory::shared_store(warp_prefixes[warp], running);
-    const u32 part = warp * part_elements;
-    const u32 begin = Problem::segments_type::last_begin(marks, part, part_elements);
-    const u32 counted = begin == no_begin ? part : begin;
-    T total = Operator::identity();
-    with_access_width<access_type<Problem>>(config, [&](auto access) {
-      constexpr u32 width = decltype(access)::value;
-      constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
-      const u32 rows = config.vt / width;
-      LOOKBACK_UNROLL
-      for (u32 from = 0; from < rows; from += together) {
-        const u32 count = rows - from < together ? rows - from : together;
-        T totals[together];
-        LOOKBACK_UNROLL
-        for (u32 i = 0; i < together; ++i) {
-          if (i >= count) continue;
-          totals[i] = Operator::identity();
-          const u32 row = part + (from + i) * row_elements;
-          if (row + row_elements <= counted) continue;
-          const int offset = static_cast<int>(row + lane_index() * width);
-          totals[i] = (elements + offset).template combined<width>(static_cast<int>(counted));
-        }
-        // Lanes of one row are neighbours, those of two rows are not.
-        if constexpr (!Operator::is_commutative) warp_reduce_each<Operator>(totals, count);
-        LOOKBACK_UNROLL
-        for (u32 i = 0; i < together; ++i) {
-          if (i < count) total = combine<Operator>(total, totals[i]);
-        }
-      }
-    });
-    if constexpr (Operator::is_commutative) {
-      T joined[1] = {total};
-      warp_reduce_each<Operator>(joined, 1);
-      total = joined[0];
-    }
-    const typename Problem::state_type of_part = {total, begin == no_begin ? 0u : 1u};
-    running = combine<typename Problem::operator_type>(running, of_part);
-  }
-  return running;
-}
-
-// The same of a problem of either kind.
+// The same of a problem of any kind.
 template <class Problem, class T, class Config, class Stages>
 DEVICE T reduce_share(Config config, Stages stages, u32 stage, u64 index, u32 share, T* warp_prefixes) {
   if constexpr (has_findable_segments<Problem>()) {
-    return reduce_segments<Problem>(config, stages, stage, index, share, warp_prefixes);
+    constexpr u32 together = values_per_exchange<typename Problem::unbroken::state_type>();
+    const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
+    const u32 each = warps_of_share<Problem>(config);
+    const u32 end = (share + 1) * each < warps ? (share + 1) * each : warps;
+    return reduce_segments<together, Problem>(config, stages, stage, index, share * each, end, warp_prefixes);
   } else {
     return reduce_stage<Problem>(config, stages.at(stage, index), share, warp_prefixes);
   }

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "../config.cuh"
-#include "../count.cuh"
+#include "../problem/count.cuh"
 #include "../memory.cuh"
 
 namespace lookback {

@@ -1,8 +1,8 @@
 // How many elements there are, where the device alone knows it.
 #pragma once
 
-#include "config.cuh"
-#include "memory.cuh"
+#include "../config.cuh"
+#include "../memory.cuh"
 
 namespace lookback {
 
