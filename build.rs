@@ -92,7 +92,7 @@ fn woven_kernels(root: &Path) -> Vec<Woven> {
                 if has_faults { weave::Faults::parse(&read(&by_hand)?)? } else { weave::Faults::default() };
             let text = read(&root.join(&name))?;
             // What only a GPU runs is looked at as PTX: its faults are those that a check of it has to see. Detectors draw
-            // plain problems: what others do beside has tests and no faults.
+            // plain problems, unless they are asked for others: what those do beside has tests and no faults.
             let derives = !["gpu/", "problem/"].iter().any(|room| name.starts_with(room));
             let text = faults.weave(&text, derives)?;
             Ok(Woven { name: name.clone(), faults, text })

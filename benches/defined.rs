@@ -417,7 +417,7 @@ fn cases() -> Vec<(String, Case)> {
         add(&name, Box::new(move |bench, name, n| bench.sums_of_floats(name, n / columns * columns, columns)));
     }
     // In rows, where there is one column.
-    for columns in [1, 2, 3, 7, 32, 128, 1024, 65536] {
+    for columns in [1, 2, 3, 4, 7, 8, 16, 32, 64, 128, 256, 1000, 1024, 65536, 1 << 20] {
         let name = format!("sum of f32 by columns of {columns}");
         add(&name, Box::new(move |bench, name, n| bench.down_columns::<f32>(name, n / columns * columns, columns)));
     }

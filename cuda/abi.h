@@ -15,6 +15,14 @@ enum { LOOKBACK_MAXIMUM_VT = 64, LOOKBACK_MAXIMUM_BLOCK_THREADS = 1024 };
 enum { LOOKBACK_REDUCING_WARPS = 2, LOOKBACK_HELPER_WARPS = LOOKBACK_REDUCING_WARPS + 2 };
 // The same of what a user has defined, whose operators take longer and seldom commute.
 enum { LOOKBACK_ARRAYS_REDUCING_WARPS = 8, LOOKBACK_ARRAYS_HELPER_WARPS = LOOKBACK_ARRAYS_REDUCING_WARPS + 2 };
+// The same down columns: so many fetch tiles, reduce them and find prefixes, a column of a tile each lane.
+enum {
+  LOOKBACK_COLUMNS_FETCHING_WARPS = 4,
+  LOOKBACK_COLUMNS_REDUCING_WARPS = 4,
+  LOOKBACK_COLUMNS_FINDING_WARPS = 8,
+  LOOKBACK_COLUMNS_HELPER_WARPS =
+      LOOKBACK_COLUMNS_FETCHING_WARPS + LOOKBACK_COLUMNS_REDUCING_WARPS + LOOKBACK_COLUMNS_FINDING_WARPS
+};
 // Largest number of tiles that such a block holds in shared memory at one time.
 enum { LOOKBACK_MAXIMUM_STAGES = 12 };
 // Warps of a one-wave block beside those that scan: one reads descriptors, unless a pattern spans the block.
@@ -109,14 +117,17 @@ struct lookback_findings {
   lookback_u64 count;    // a count of elements that is larger than the arrays, or no whole rows; 0 for none
 };
 
-// The axis that a scan down columns runs along (`problem/columns.cuh`). Arrays have the shape (outer, length, inner).
+// The axis that a scan down columns runs along (`problem/columns.cuh`, `problem/columns_ahead.cuh`). Arrays have the shape (outer, length, inner).
 struct lookback_axis {
-  lookback_u64 length;       // elements of a column
-  lookback_u64 inner;        // from one of them to the next
-  lookback_u32 strips;       // of one outer index
-  lookback_u32 lines;        // strips of all outer indices
-  lookback_u32 tiles_down;   // tiles of a line
-  lookback_u32 strip_lanes;  // threads side by side in a strip: a power of two, 1 ... 32
+  lookback_u64 length;         // elements of a column
+  lookback_u64 inner;          // from one of them to the next
+  lookback_u32 strips;         // of one outer index
+  lookback_u32 lines;          // strips of all outer indices
+  lookback_u32 tiles_down;     // tiles of a line
+  lookback_u32 strip_lanes;    // threads side by side in a strip, 1 ... 32: a power of two, unless blocks stay
+  lookback_u32 strip_columns;  // of a strip; the last one of an outer index may have fewer
+  lookback_u32 period;         // where blocks stay, tiles of a line from one that publishes a prefix to the next
+  lookback_u32 group;          // and within them from one that publishes the total of its group; divides the period
 };
 
 // What one kernel launch is given, by value. Each kernel says which fields it reads.

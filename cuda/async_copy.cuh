@@ -27,6 +27,9 @@
 //   void copy_before_arrival(T* to, const T* from, count, b, site)   the same without the arrival, which has to come
 //                                              later from the same warp. From 9.0 on two copies are under way side by
 //                                              side then
+//   void copy_rows_before_arrival(T* to, const T* from, columns, rows, to_pitch, from_pitch, b, site)   the same for the rows
+//                                              of a matrix, whose begins are so many elements apart. From 9.0 on each lane
+//                                              has copies under way
 // From compute capability 9.0 on, where there are clusters:
 //   void barriers_initialized_for_cluster(site)    as `barriers_initialized`, for blocks of the cluster: before the
 //                                              cluster barrier behind which they store

@@ -17,34 +17,39 @@ pub type _bindgen_ty_3 = ::std::os::raw::c_uint;
 pub const LOOKBACK_ARRAYS_REDUCING_WARPS: _bindgen_ty_4 = 8;
 pub const LOOKBACK_ARRAYS_HELPER_WARPS: _bindgen_ty_4 = 10;
 pub type _bindgen_ty_4 = ::std::os::raw::c_uint;
-pub const LOOKBACK_MAXIMUM_STAGES: _bindgen_ty_5 = 12;
+pub const LOOKBACK_COLUMNS_FETCHING_WARPS: _bindgen_ty_5 = 4;
+pub const LOOKBACK_COLUMNS_REDUCING_WARPS: _bindgen_ty_5 = 4;
+pub const LOOKBACK_COLUMNS_FINDING_WARPS: _bindgen_ty_5 = 8;
+pub const LOOKBACK_COLUMNS_HELPER_WARPS: _bindgen_ty_5 = 16;
 pub type _bindgen_ty_5 = ::std::os::raw::c_uint;
-pub const LOOKBACK_READING_WARPS: _bindgen_ty_6 = 1;
+pub const LOOKBACK_MAXIMUM_STAGES: _bindgen_ty_6 = 12;
 pub type _bindgen_ty_6 = ::std::os::raw::c_uint;
-pub const LOOKBACK_DESCRIPTOR_COPIES: _bindgen_ty_7 = 8;
-pub const LOOKBACK_DESCRIPTOR_COPY_GAP: _bindgen_ty_7 = 16;
+pub const LOOKBACK_READING_WARPS: _bindgen_ty_7 = 1;
 pub type _bindgen_ty_7 = ::std::os::raw::c_uint;
-pub const LOOKBACK_MAXIMUM_CLUSTER_BLOCKS: _bindgen_ty_8 = 16;
+pub const LOOKBACK_DESCRIPTOR_COPIES: _bindgen_ty_8 = 8;
+pub const LOOKBACK_DESCRIPTOR_COPY_GAP: _bindgen_ty_8 = 16;
 pub type _bindgen_ty_8 = ::std::os::raw::c_uint;
-pub const LOOKBACK_VECTOR_BYTES: _bindgen_ty_9 = 16;
+pub const LOOKBACK_MAXIMUM_CLUSTER_BLOCKS: _bindgen_ty_9 = 16;
 pub type _bindgen_ty_9 = ::std::os::raw::c_uint;
-pub const LOOKBACK_SECTOR_BYTES: _bindgen_ty_10 = 32;
-pub const LOOKBACK_CACHE_LINE_BYTES: _bindgen_ty_10 = 128;
+pub const LOOKBACK_VECTOR_BYTES: _bindgen_ty_10 = 16;
 pub type _bindgen_ty_10 = ::std::os::raw::c_uint;
-pub const LOOKBACK_LEADING_BITS: _bindgen_ty_11 = 128;
+pub const LOOKBACK_SECTOR_BYTES: _bindgen_ty_11 = 32;
+pub const LOOKBACK_CACHE_LINE_BYTES: _bindgen_ty_11 = 128;
 pub type _bindgen_ty_11 = ::std::os::raw::c_uint;
-pub const LOOKBACK_MAXIMUM_ARRAYS: _bindgen_ty_12 = 5;
-pub const LOOKBACK_MAXIMUM_STATE_BYTES: _bindgen_ty_12 = 32;
+pub const LOOKBACK_LEADING_BITS: _bindgen_ty_12 = 128;
 pub type _bindgen_ty_12 = ::std::os::raw::c_uint;
-pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_13 = 64;
+pub const LOOKBACK_MAXIMUM_ARRAYS: _bindgen_ty_13 = 5;
+pub const LOOKBACK_MAXIMUM_STATE_BYTES: _bindgen_ty_13 = 32;
 pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
+pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_14 = 64;
+pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
 pub const LOOKBACK_STATUS_INVALID: lookback_status = 0;
 pub const LOOKBACK_STATUS_AGGREGATE: lookback_status = 1;
 pub const LOOKBACK_STATUS_PREFIX: lookback_status = 2;
 pub type lookback_status = ::std::os::raw::c_uint;
-pub const LOOKBACK_STATUS_BITS: _bindgen_ty_14 = 2;
-pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_14 = 1073741823;
-pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
+pub const LOOKBACK_STATUS_BITS: _bindgen_ty_15 = 2;
+pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_15 = 1073741823;
+pub type _bindgen_ty_15 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MODE_INCLUSIVE: lookback_mode = 0;
 pub const LOOKBACK_MODE_EXCLUSIVE: lookback_mode = 1;
 pub const LOOKBACK_MODE_INCLUSIVE_MINUS_INPUT: lookback_mode = 2;
@@ -131,10 +136,13 @@ pub struct lookback_axis {
     pub lines: lookback_u32,
     pub tiles_down: lookback_u32,
     pub strip_lanes: lookback_u32,
+    pub strip_columns: lookback_u32,
+    pub period: lookback_u32,
+    pub group: lookback_u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_axis"][::std::mem::size_of::<lookback_axis>() - 32usize];
+    ["Size of lookback_axis"][::std::mem::size_of::<lookback_axis>() - 48usize];
     ["Alignment of lookback_axis"][::std::mem::align_of::<lookback_axis>() - 8usize];
     ["Offset of field: lookback_axis::length"][::std::mem::offset_of!(lookback_axis, length) - 0usize];
     ["Offset of field: lookback_axis::inner"][::std::mem::offset_of!(lookback_axis, inner) - 8usize];
@@ -142,6 +150,9 @@ const _: () = {
     ["Offset of field: lookback_axis::lines"][::std::mem::offset_of!(lookback_axis, lines) - 20usize];
     ["Offset of field: lookback_axis::tiles_down"][::std::mem::offset_of!(lookback_axis, tiles_down) - 24usize];
     ["Offset of field: lookback_axis::strip_lanes"][::std::mem::offset_of!(lookback_axis, strip_lanes) - 28usize];
+    ["Offset of field: lookback_axis::strip_columns"][::std::mem::offset_of!(lookback_axis, strip_columns) - 32usize];
+    ["Offset of field: lookback_axis::period"][::std::mem::offset_of!(lookback_axis, period) - 36usize];
+    ["Offset of field: lookback_axis::group"][::std::mem::offset_of!(lookback_axis, group) - 40usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -176,7 +187,7 @@ pub struct lookback_launch {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 304usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 320usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
     ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];

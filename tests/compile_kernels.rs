@@ -13,6 +13,7 @@ use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Vari
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{Definition, ElementType, Instance, Operator, Problem};
 use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest};
+use lookback::strategy::ring::Ring;
 use lookback::strategy::tuning::{Gpu, TunedConfiguration, Tuning, tuned_configurations};
 use lookback::strategy::{
     Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder,
@@ -35,8 +36,12 @@ struct Job {
 }
 
 impl Job {
+    fn ring(&self) -> Ring {
+        Ring::of((self.kernel, self.problem, self.config))
+    }
+
     fn stages(&self) -> u32 {
-        self.config.stages(self.architecture.shared_bytes(), self.problem)
+        self.ring().most_stages(self.architecture.shared_bytes())
     }
 
     fn describe(&self) -> String {
@@ -141,7 +146,7 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
             failures.push(format!("{}: {shared_bytes} bytes of shared memory", job.describe()));
         }
         if job.kernel.is_persistent() {
-            let ring = job.config.ring_bytes(job.stages(), job.problem);
+            let ring = job.ring().bytes(job.stages());
             if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
                 failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
             }
@@ -155,8 +160,13 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
 
 /// The strategies by which people will judge the algorithms may not spill where nobody chose anything.
 fn is_fast(kernel: Kernel) -> bool {
-    use Kernel::{Columns, Lookahead, Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock, SingleCluster};
-    matches!(kernel, Columns | Lookahead | Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock | SingleCluster)
+    use Kernel::{
+        Columns, ColumnsAhead, Lookahead, Lookback, OneWave, ReduceTiles, ScanTiles, SingleBlock, SingleCluster,
+    };
+    matches!(
+        kernel,
+        Columns | ColumnsAhead | Lookahead | Lookback | OneWave | ReduceTiles | ScanTiles | SingleBlock | SingleCluster
+    )
 }
 
 fn spills(listed: &[(Job, KernelResources)], counts: fn(Kernel) -> bool) -> impl Iterator<Item = String> {
@@ -198,10 +208,9 @@ fn every_kernel_compiles_for_the_oldest_architecture_and_for_hopper_by_default()
             if kernel.is_cluster() && !architecture.has_clusters() {
                 continue;
             }
-            // `copy` is a kernel of plans for single elements and in-place preparation only, and `columns` one of defined
-            // scans.
+            // `copy` is a kernel of plans for single elements and in-place preparation only.
             let planned = jobs.iter().any(|job| (job.kernel, job.architecture) == (kernel, architecture));
-            let is_elsewhere = matches!(kernel, Kernel::Copy | Kernel::Columns) || Kernel::MARKING.contains(&kernel);
+            let is_elsewhere = kernel == Kernel::Copy || kernel.scans_columns() || Kernel::MARKING.contains(&kernel);
             assert!(planned || is_elsewhere, "no plan uses {}", kernel.name());
         }
     }
@@ -225,12 +234,13 @@ fn columns_are_scanned_without_spills_on_the_oldest_architecture_and_on_hopper()
     let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define();
     // Blocks for which a multiprocessor is to have registers: two of the widest states, else three.
     let mut least_blocks = BTreeMap::new();
-    for (defined, vt, descriptor, blocks) in [
-        (sums(ElementType::F32), 8, Descriptor::Packed64, 3),
-        (sums(ElementType::BF16), 8, Descriptor::Packed64, 3),
-        (sums(ElementType::F64), 8, Descriptor::Packed128, 2),
-        (recurrence, 8, Descriptor::Packed128, 3),
-        (words.define(), 4, Descriptor::Split, 2),
+    for (defined, (vt, staged_vt), descriptor, blocks) in [
+        (sums(ElementType::F32), (8, Some(8)), Descriptor::Packed64, 3),
+        // Where look-ahead spills a few bytes, `auto` takes look-back.
+        (sums(ElementType::BF16), (8, None), Descriptor::Packed64, 3),
+        (sums(ElementType::F64), (8, Some(8)), Descriptor::Packed128, 2),
+        (recurrence, (8, Some(4)), Descriptor::Packed128, 3),
+        (words.define(), (4, None), Descriptor::Split, 2),
     ] {
         let problem = Problem::from(defined.expect("a definition"));
         least_blocks.insert(problem.to_string(), blocks);
@@ -251,12 +261,18 @@ fn columns_are_scanned_without_spills_on_the_oldest_architecture_and_on_hopper()
                 config,
                 architecture,
             }));
+            jobs.extend(staged_vt.map(|vt| {
+                let config = KernelConfig { vt, ..config };
+                Job { kernel: Kernel::ColumnsAhead, problem, config, architecture: HOPPER }
+            }));
         }
     }
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     failures.extend(spills(&listed, is_fast));
+    // Blocks that stay have a multiprocessor each.
     let crowded = listed
         .iter()
+        .filter(|(job, _)| !job.kernel.is_persistent())
         .filter(|(job, resources)| least_blocks[&job.problem.to_string()] * 256 * resources.registers > 1 << 16);
     failures.extend(crowded.map(|(job, resources)| format!("{}: {resources:?}", job.describe())));
     report(&failures);
@@ -822,7 +838,8 @@ fn what_only_a_gpu_does_is_in_the_ptx() {
     let Some(compiler) = compiler("what_only_a_gpu_does_is_in_the_ptx") else { return };
     let mut jobs = Vec::new();
     default_kernels_of(u32_sum(), Mode::Inclusive, HOPPER, &mut jobs);
-    let is_elsewhere = |kernel| matches!(kernel, Kernel::Copy | Kernel::Columns) || Kernel::MARKING.contains(&kernel);
+    let is_elsewhere =
+        |kernel: Kernel| kernel == Kernel::Copy || kernel.scans_columns() || Kernel::MARKING.contains(&kernel);
     for &kernel in Kernel::ALL.iter().filter(|&&kernel| !is_elsewhere(kernel)) {
         let job = jobs.iter().find(|job| job.kernel == kernel).expect("a plan uses it");
         let ptx = compiler.ptx(kernel, job.problem, &job.config, HOPPER, Variant::default());

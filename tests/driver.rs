@@ -16,6 +16,7 @@ use lookback::cuda::{Architecture, CudaError, Nvrtc, ScanElement, Scanner};
 use lookback::element::{Definition, ElementType, Operator, Problem};
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
+use lookback::strategy::ring::Ring;
 use lookback::strategy::{CallError, ConfigError, Descriptor, Mode, ScanConfig, Strategy, StrategyChoice};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -299,9 +300,10 @@ impl Bench {
             assert_eq!(record.cluster_blocks, cluster, "{asked:?}");
             let is_programmatic = u32::from(self.architecture.has_programmatic_launch());
             assert_eq!(record.is_programmatic, is_programmatic, "{asked:?}");
-            let stages = step.config.stages(self.architecture.shared_bytes(), step.problem);
+            let ring = Ring::of(step.key());
+            let stages = ring.most_stages(self.architecture.shared_bytes());
             let is_persistent = step.kernel.is_persistent();
-            let shared = if is_persistent { step.config.ring_bytes(stages, step.problem) } else { 0 };
+            let shared = if is_persistent { ring.bytes(stages) } else { 0 };
             assert_eq!(u64::from(record.shared_bytes), shared, "{asked:?}");
 
             let (kernel, problem, config) = step.key();
@@ -757,7 +759,7 @@ fn a_scan_down_columns_is_told_its_axis() {
     let [tall, short, rows] = [0, 1, 2].map(|number| records[number].launch);
     // Strips of 32 lanes and two columns each, down which tiles go by 8 rows for each of 4 warps.
     let told = |launch: lookback_launch| {
-        let lookback_axis { length, inner, strips, lines, tiles_down, strip_lanes } = launch.axis;
+        let lookback_axis { length, inner, strips, lines, tiles_down, strip_lanes, .. } = launch.axis;
         ([length, inner, launch.tiles], [strips, lines, tiles_down, strip_lanes])
     };
     assert_eq!(told(tall), ([200, 100, 2 * 3 * 7], [2, 6, 7, 32]));
@@ -771,7 +773,7 @@ fn a_scan_down_columns_is_told_its_axis() {
     // What runs along another axis is the same kernel.
     assert_eq!(records[0].image, records[1].image);
 
-    bench.choose(Strategy::Lookahead, config);
+    bench.choose(Strategy::OneWave, config);
     let run = bench.scanner().run(&stream, recurrence).input(&a).input(&b).output(&mut h).columns(100).inclusive();
     assert!(matches!(run, Err(CudaError::Config(ConfigError::TakesNoColumns { .. }))), "{run:?}");
     bench.scanner = bench.scanner.take().map(|scanner| scanner.with_strategy(StrategyChoice::Auto));

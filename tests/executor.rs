@@ -10,6 +10,7 @@ use lookback::cpu::{
 use lookback::element::{ElementType, Instance, Operator, Problem};
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Plan, ScanRequest, Step};
+use lookback::strategy::ring::Ring;
 use lookback::strategy::{Blocks, Composition, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use std::collections::BTreeMap;
 use std::ptr;
@@ -1033,7 +1034,11 @@ fn scans_bytes(strategy: Strategy, problem: Problem, problems: [Problem; 2]) {
                 let stages = if shape.blocks == Blocks::Persistent { 2 } else { 0 };
                 let settings = LaunchSettings {
                     is_cluster: shape.blocks == Blocks::Cluster,
-                    dynamic_shared_bytes: if stages == 0 { 0 } else { step.config.ring_bytes(stages, problem) as u32 },
+                    dynamic_shared_bytes: if stages == 0 {
+                        0
+                    } else {
+                        Ring::of((step.kernel, problem, step.config)).bytes(stages) as u32
+                    },
                     ..LaunchSettings::new(blocks, step.block_threads())
                 };
                 let kernel = kernel_of(step, problems);

@@ -173,6 +173,20 @@ DEVICE void copy_before_arrival(T* to, const T* from, u32 count, copy_barrier& b
   copy_bulk(to, from, bytes, barrier);
 }
 
+template <class T>
+DEVICE void copy_rows_before_arrival(T* to, const T* from, u32 columns, u32 rows, u32 to_pitch, u64 from_pitch,
+                                     copy_barrier& barrier, call_site = {}) {
+  const u32 bytes = columns * static_cast<u32>(sizeof(T));
+  if (lane_index() == 0) {
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(rows * bytes)
+                 : "memory");
+  }
+  __syncwarp();  // the bytes are expected before the first of them lands
+  for (u32 row = lane_index(); row < rows; row += LOOKBACK_WARP_LANES) {
+    copy_bulk(to + row * to_pitch, from + row * from_pitch, bytes, barrier);
+  }
+}
+
 #else
 
 // Two counters: an mbarrier would need 8.0, and its transaction counts 9.0.
@@ -246,6 +260,12 @@ DEVICE void copy_before_arrival(T* to, const T* from, u32 count, copy_barrier&, 
       if (at < lines) memory::shared_store_vector<line>(to + at * line, vectors[i]);
     }
   }
+}
+
+template <class T>
+DEVICE void copy_rows_before_arrival(T* to, const T* from, u32 columns, u32 rows, u32 to_pitch, u64 from_pitch,
+                                     copy_barrier& barrier, call_site = {}) {
+  for (u32 row = 0; row < rows; ++row) copy_before_arrival(to + row * to_pitch, from + row * from_pitch, columns, barrier);
 }
 
 template <class T>

@@ -91,6 +91,14 @@ DEVICE void copy_before_arrival(T* to, const T* from, u32 count, copy_barrier& b
 }
 
 template <class T>
+DEVICE void copy_rows_before_arrival(T* to, const T* from, u32 columns, u32 rows, u32 to_pitch, u64 from_pitch,
+                                     copy_barrier& barrier, call_site where = {}) {
+  for (u32 row = 0; row < rows; ++row) {
+    copy_before_arrival(to + row * to_pitch, from + row * from_pitch, columns, barrier, where);
+  }
+}
+
+template <class T>
 DEVICE void copy_and_arrive(T* to, const T* from, u32 count, copy_barrier& barrier, call_site where = {}) {
   warp_barrier(where);  // what the other lanes stored is there before the arrival says so
   copy_before_arrival(to, from, count, barrier, where);

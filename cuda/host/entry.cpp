@@ -1,9 +1,9 @@
 // The translation unit that the host's compiler makes a library of at run time: one kernel, one problem, as `../entry.cu`
 // for a GPU. LOOKBACK_KERNEL is the kernel's function, whose file stands in front of this one; LOOKBACK_PROBLEM is the
 // problem's type (`src/element/problem.rs`).
-#include "../problem/count.cuh"
 #include "../entry.cuh"
 #include "../problem/converting.cuh"
+#include "../problem/count.cuh"
 #include "../problem/plain.cuh"
 
 #ifdef LOOKBACK_KERNEL_ALLOWS_NEXT_LAUNCH

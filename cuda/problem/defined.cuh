@@ -18,6 +18,7 @@
 #include "../async_copy.cuh"
 #include "../config.cuh"
 #include "../halves.cuh"
+#include "marked_items.cuh"
 #include "problem.cuh"
 
 namespace lookback {
@@ -357,7 +358,6 @@ struct segments<segmented<Operator>> {
 // `finds_last_begin` says, `last_begin` is its offset, `no_begin` if there is none.
 struct one_segment {
   static constexpr bool are_several = false;
-  static constexpr bool mark_states = false;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   template <class Operator>
@@ -381,7 +381,6 @@ struct one_segment {
 
 struct segments_of_states {
   static constexpr bool are_several = true;
-  static constexpr bool mark_states = true;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   static constexpr bool finds_last_begin = false;
@@ -447,7 +446,7 @@ struct equal_rows : segments_of_states {
       const u32 position = position_of(tile, static_cast<u32>(offset));
       left = position == 0 ? 0 : tile.columns - position;
     }
-    return left < width ? tile.pattern << left & ((1ull << width) - 1) : 0;
+    return left < width ? tile.pattern << left & ((1u << width) - 1) : 0;
   }
   template <class Elements>
   DEVICE static Elements inputs_of(const Elements& items) { return items; }
@@ -474,7 +473,6 @@ struct equal_rows : segments_of_states {
 template <class Segments>
 struct within_segment {
   static constexpr bool are_several = true;
-  static constexpr bool mark_states = false;
   static constexpr bool has_states = false;
   template <class Operator>
   using operator_on = Operator;
@@ -700,7 +698,7 @@ struct defined {
           own_state values[width];
           const int offset = first_offset + static_cast<int>(row) * row_elements;
           const u32 begins = load_values<(decltype(is_simple)::value != 0)>(source, offset, values);
-          if constexpr (Segments::mark_states) {
+          if constexpr (are_marked<defined>()) {
             tile.items.set_each(row * width, values, begins);
           } else {
             LOOKBACK_UNROLL
@@ -851,6 +849,23 @@ struct defined {
   }
 };
 
+// By all lanes of a warp: elements that follow each other are on their way to shared memory, where they lie as they do in lines
+// of 16 bytes. Whole lines are copied, the elements beside them are loaded one by one.
+template <class T>
+DEVICE void fetch_stretch(T* to, const T* from, u32 size, copy_barrier& landed) {
+  constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  static_assert(line * sizeof(T) == LOOKBACK_VECTOR_BYTES, "lines are whole elements");
+  const u32 misaligned = static_cast<u32>(reinterpret_cast<u64>(from) % LOOKBACK_VECTOR_BYTES / sizeof(T));
+  const u32 head = (line - misaligned) % line;
+  const bool has_lines = size >= head + line;
+  const u32 copied = has_lines ? (size - head) / line * line : 0;
+  copy_before_arrival(to + head, from + head, copied, landed);
+  const u32 lane = lane_index();
+  const u32 tail = has_lines ? head + copied : 0;
+  if (has_lines && lane < head) memory::shared_store(to[lane], memory::load(from + lane));
+  if (tail + lane < size) memory::shared_store(to[tail + lane], memory::load(from + tail + lane));
+}
+
 // The stages of look-ahead: of each array a tile, as many elements as there are between it and the lines of the cache in
 // which it lies, and one line before it for the element that is read with the first one.
 //
@@ -963,12 +978,13 @@ struct staged_arrays : source_of_tile<Problem> {
     fetch_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), landed);
   }
 
-  // All lines of 16 bytes that have bits of the tile; there is room in front and behind.
+  // All lines of 16 bytes that have bits of the tile, and the word behind the one of its last bit, which is read beside that
+  // one; there is room in front and behind.
   template <u32 number>
   DEVICE void fetch_bits(copy_barrier& landed) const {
     constexpr u32 line_bits = 8 * LOOKBACK_VECTOR_BYTES;
     const u64 line = this->first_bit() / line_bits;
-    const u64 end = (this->first_bit() + this->tile_elements + line_bits - 1) / line_bits;
+    const u64 end = (this->first_bit() + this->tile_elements + 31 + line_bits - 1) / line_bits;
     const u32 words = static_cast<u32>(end - line) * (line_bits / 32);
     const u32* const from = static_cast<const u32*>(this->launch.inputs[number]) + line * (line_bits / 32);
     copy_before_arrival(reinterpret_cast<u32*>(stage + before[number]), from, words, landed);
@@ -977,8 +993,6 @@ struct staged_arrays : source_of_tile<Problem> {
   template <u32 number, class First>
   DEVICE void fetch_array(copy_barrier& landed) const {
     using T = typename array_of<First>::type;
-    constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
-    static_assert(line * sizeof(T) == LOOKBACK_VECTOR_BYTES, "lines are whole elements");
     // The places from `begin` to `end`, with the element before the tile.
     constexpr i64 further = is_same<First, T>::value ? 0 : 1;
     const i64 n = static_cast<i64>(this->launch.n);
@@ -992,17 +1006,7 @@ struct staged_arrays : source_of_tile<Problem> {
     if (begin < end) {
       const T* const from = static_cast<const T*>(this->launch.inputs[number]) + begin;
       T* const to = reinterpret_cast<T*>(stage + before[number]) + static_cast<int>(begin - tile_place);
-      // Whole lines are copied, the elements beside them are loaded one by one.
-      const u32 size = static_cast<u32>(end - begin);
-      const u32 misaligned = static_cast<u32>(reinterpret_cast<u64>(from) % LOOKBACK_VECTOR_BYTES / sizeof(T));
-      const u32 head = (line - misaligned) % line;
-      const bool has_lines = size >= head + line;
-      const u32 copied = has_lines ? (size - head) / line * line : 0;
-      copy_before_arrival(to + head, from + head, copied, landed);
-      const u32 lane = lane_index();
-      const u32 tail = has_lines ? head + copied : 0;
-      if (has_lines && lane < head) memory::shared_store(to[lane], memory::load(from + lane));
-      if (tail + lane < size) memory::shared_store(to[tail + lane], memory::load(from + tail + lane));
+      fetch_stretch(to, from, static_cast<u32>(end - begin), landed);
     }
   }
 };

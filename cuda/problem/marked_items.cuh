@@ -34,7 +34,7 @@ struct marked_items {
   // The combination of a vector.
   template <class Operator, u32 width>
   DEVICE T combined(u32 first) const {
-    const u32 bits = begins[first / 32] >> first % 32 & static_cast<u32>((1ull << width) - 1);
+    const u32 bits = begins[first / 32] >> first % 32 & ((1u << width) - 1);
     auto value = values[first];
     LOOKBACK_UNROLL
     for (u32 j = 1; j < width; ++j) value = combine<Operator>({value, 0}, {values[first + j], bits >> j & 1}).value;
@@ -42,6 +42,7 @@ struct marked_items {
   }
 };
 
+// Whether the states of a problem are held so.
 template <class Problem>
 DEVICE_CONSTEXPR bool are_marked() {
   return Problem::has_arrays && segments<typename Problem::operator_type>::exist;

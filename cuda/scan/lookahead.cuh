@@ -16,6 +16,7 @@
 #include "../block/tile.cuh"
 #include "../descriptor.cuh"
 #include "../problem/reduce_segments.cuh"
+#include "ring_position.cuh"
 #include "single_pass.cuh"
 
 namespace lookback {
@@ -61,18 +62,6 @@ struct lookahead_ring {
   copy_barrier reduced[Config::maximum_stages];          // the totals of all shares but the first are there
   copy_barrier ready[Config::maximum_stages];            // and all prefixes
   copy_barrier drained[Config::maximum_stages];          // the scanning warps have read all of it
-};
-
-// Where a warp is in the ring: the stage, and the parity of the phase that the stage's barriers are in for its tile.
-struct ring_position {
-  u32 stage;
-  u32 parity;
-
-  DEVICE void advance(u32 stages) {
-    if (++stage != stages) return;
-    stage = 0;
-    parity ^= 1;
-  }
 };
 
 // The stages: the input of a tile each, and a vector more where some elements are skipped (`tile::load_staged`).

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "../config.cuh"
-#include "../problem/count.cuh"
 #include "../memory.cuh"
+#include "../problem/count.cuh"
 
 namespace lookback {
 namespace scan {

@@ -13,6 +13,7 @@ use crate::element::Problem;
 use crate::gpu::Architecture;
 use crate::kernels::sources::{self, SourceMissing};
 use crate::strategy::plan::{Kernel, KernelConfig};
+use crate::strategy::ring::Ring;
 use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -520,9 +521,10 @@ pub(crate) fn stages(
         return Ok(0);
     }
     let shared_bytes = architecture.shared_bytes();
-    match config.stages(shared_bytes, problem) {
+    let ring = Ring::of((kernel, problem, *config));
+    match ring.most_stages(shared_bytes) {
         0 => {
-            let tile_bytes = config.stage_bytes(problem);
+            let tile_bytes = ring.stage_bytes;
             Err(CudaError::TileTooLarge { tile_bytes, architecture, shared_bytes })
         }
         stages => Ok(stages),

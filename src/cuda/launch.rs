@@ -9,6 +9,7 @@ use crate::gpu::Architecture;
 use crate::strategy::ConfigError;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Kernel, KernelKey, Plan, ScanRequest, Step};
+use crate::strategy::ring::Ring;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, sys};
 use cudarc::nvrtc::Ptx;
@@ -179,7 +180,7 @@ pub(crate) fn launch_limits(
         return Ok(LaunchLimits { shared_bytes: 0, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
     }
     // Checked by `stages`: less than the shared memory of a block.
-    let bytes = config.ring_bytes(stages, problem) as u32;
+    let bytes = Ring::of((kernel, problem, config)).bytes(stages) as u32;
     function
         .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
         .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;

@@ -1,19 +1,36 @@
-//! How a scan down the columns of a tensor is laid out (`cuda/problem/columns.cuh`), and what its tiles are where nobody
-//! chooses.
+//! How a scan down the columns of a tensor is laid out (`cuda/problem/columns.cuh`, `cuda/problem/columns_ahead.cuh`), and what
+//! its tiles are where nobody chooses.
 
 use super::planner::{KernelConfig, Place, Planner};
-use super::{Composition, Pattern, ScanConfig, Strategy, StrategyChoice};
+use super::shape::Blocks;
+use super::{Composition, Kernel, Pattern, ScanConfig, Strategy};
 use crate::abi;
 use crate::element::{Axis, Problem};
 
 const WARP_LANES: u64 = abi::LOOKBACK_WARP_LANES as u64;
 
-/// Neighbouring columns of a thread: what fits into 16 bytes of the widest element, and of the state in registers.
-/// `columns_of_thread` in `cuda/problem/columns.cuh` is the same function.
+/// Neighbouring columns of a thread that holds its tile in registers: what fits into 16 bytes of the widest element, and of the
+/// state in registers. `columns_of_thread` in `cuda/problem/columns.cuh` is the same function.
 fn columns_of_thread(problem: Problem) -> u64 {
     let widest = problem.access_bytes().max(problem.state_bytes()).max(size_of::<u32>());
+    widest_power(|width| width * widest <= abi::LOOKBACK_VECTOR_BYTES as usize)
+}
+
+/// The same of a thread that has its tile in shared memory: what fits into 16 bytes of the widest element, and into 32 of states;
+/// of a warp there are not more than the finders have lanes for.
+/// `staged_columns_of_thread` in `cuda/problem/columns_ahead.cuh` is the same function.
+pub(super) fn staged_columns_of_thread(problem: Problem) -> u64 {
+    const VECTOR: usize = abi::LOOKBACK_VECTOR_BYTES as usize;
+    const MOST: usize = abi::LOOKBACK_COLUMNS_FINDING_WARPS as usize;
+    widest_power(|width| {
+        width <= MOST && width * problem.access_bytes() <= VECTOR && width * problem.state_bytes() <= 2 * VECTOR
+    })
+}
+
+/// The largest power of two that fits; 1, if none does.
+fn widest_power(fits: impl Fn(usize) -> bool) -> u64 {
     let mut width = 1;
-    while 2 * width * widest <= abi::LOOKBACK_VECTOR_BYTES as usize {
+    while fits(2 * width) {
         width *= 2;
     }
     width as u64
@@ -33,24 +50,54 @@ pub(crate) struct Columns {
     lines: u64,
     /// Tiles of each.
     tiles_down: u64,
+    /// Tiles of a line from one that publishes a prefix to the next, and within them from one that publishes the total of its
+    /// group to the next.
+    levels: [u64; 2],
 }
 
 impl Columns {
-    /// Those of a scan of `n` elements, if it is one down columns.
-    pub fn of(problem: Problem, config: KernelConfig, n: u64) -> Option<Self> {
-        Some(Self::new(problem.axis()?, problem, (config.vt, config.block_threads), n))
+    /// Those of a kernel's scan of `n` elements, if it is one down columns.
+    pub fn of(kernel: Kernel, problem: Problem, config: KernelConfig, n: u64) -> Option<Self> {
+        let threads = (config.vt, config.block_threads);
+        let new = if kernel.is_persistent() { Self::staged } else { Self::in_registers };
+        Some(new(problem.axis()?, problem, threads, n))
     }
 
-    fn new(axis: Axis, problem: Problem, (vt, block_threads): (u32, u32), n: u64) -> Self {
-        let Axis { length, inner } = axis;
+    /// Where tiles are held in registers.
+    fn in_registers(axis: Axis, problem: Problem, threads: (u32, u32), n: u64) -> Self {
+        let outer = n.div_ceil(axis.length * axis.inner);
         let width = columns_of_thread(problem);
-        let outer = n.div_ceil(length * inner);
-        let strip_lanes = strip_lanes(outer, inner, width, problem.access_bytes() as u64);
-        let strip_columns = strip_lanes * width;
-        let strips = inner.div_ceil(strip_columns);
-        let lines = outer * strips;
-        let tile_rows = u64::from(vt) * u64::from(block_threads) / strip_lanes;
-        Self { axis, strip_lanes, strip_columns, strips, lines, tiles_down: length.div_ceil(tile_rows) }
+        let strip_lanes = strip_lanes(outer, axis.inner, width, problem.access_bytes() as u64);
+        Self::new(axis, outer, threads, strip_lanes, strip_lanes * width)
+    }
+
+    /// Where tiles are held in shared memory. A narrow tensor is one strip, which is one stretch of memory. Of a wider one the rows
+    /// of a strip are copied one by one, in whole lines of 16 bytes where that is possible: of half a warp, which has 256 bytes
+    /// of 4-byte elements, because each column of a tile takes its part in finding prefixes.
+    fn staged(axis: Axis, problem: Problem, threads: (u32, u32), n: u64) -> Self {
+        let outer = n.div_ceil(axis.length * axis.inner);
+        let width = staged_columns_of_thread(problem);
+        let narrowest =
+            problem.defined().map_or(1, |defined| defined.inputs().map(|(_, bytes)| bytes).min().unwrap_or(1));
+        let line = (u64::from(abi::LOOKBACK_VECTOR_BYTES) / narrowest as u64).max(width);
+        let lanes = if axis.inner.is_multiple_of(line) { WARP_LANES / 2 } else { WARP_LANES };
+        let strips = axis.inner.div_ceil(lanes * width);
+        let strip_columns = if strips == 1 { axis.inner } else { axis.inner.div_ceil(strips).next_multiple_of(line) };
+        let columns = Self::new(axis, outer, threads, strip_columns.div_ceil(width), strip_columns);
+        // So many tiles in all lines take about as long as a prefix from one multiprocessor to another: shorter periods wait for
+        // their chain, longer ones ask for more totals (measured on an H200, docs/experiments.md).
+        const TILES_OF_A_HOP: u64 = 64;
+        const GROUP: u64 = 8;
+        let period = TILES_OF_A_HOP.div_ceil(columns.lines).next_power_of_two();
+        Self { levels: [period, period.min(GROUP)], ..columns }
+    }
+
+    fn new(axis: Axis, outer: u64, (vt, block_threads): (u32, u32), strip_lanes: u64, strip_columns: u64) -> Self {
+        let strips = axis.inner.div_ceil(strip_columns);
+        let warps = u64::from(block_threads) / WARP_LANES;
+        let tile_rows = u64::from(vt) * warps * (WARP_LANES / strip_lanes);
+        let tiles_down = axis.length.div_ceil(tile_rows);
+        Self { axis, strip_lanes, strip_columns, strips, lines: outer * strips, tiles_down, levels: [1, 1] }
     }
 
     fn tiles(&self) -> u64 {
@@ -59,10 +106,12 @@ impl Columns {
 
     /// As the kernel reads it. A plan of more tiles than a grid has blocks is refused before.
     pub fn to_abi(self) -> abi::lookback_axis {
-        let Self { axis: Axis { length, inner }, strip_lanes, strips, lines, tiles_down, .. } = self;
-        let [strips, lines, tiles_down, strip_lanes] =
-            [strips, lines, tiles_down, strip_lanes].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        abi::lookback_axis { length, inner, strips, lines, tiles_down, strip_lanes }
+        let Self { axis: Axis { length, inner }, strip_lanes, strip_columns, strips, lines, tiles_down, levels } = self;
+        let cut = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        let [strip_lanes, strip_columns, strips, lines, tiles_down] =
+            [strip_lanes, strip_columns, strips, lines, tiles_down].map(cut);
+        let [period, group] = levels.map(cut);
+        abi::lookback_axis { length, inner, strips, lines, tiles_down, strip_lanes, strip_columns, period, group }
     }
 }
 
@@ -88,15 +137,17 @@ fn strip_lanes(outer: u64, inner: u64, width: u64, element_bytes: u64) -> u64 {
 }
 
 impl Planner {
-    pub(super) fn down_columns(&mut self, columns: Columns) {
-        let Some(kernel) = self.shape.kernel_of_columns else { return };
+    pub(super) fn down_columns(&mut self, kernel: Kernel) {
         // It scans in one way.
         let config =
             KernelConfig { pattern: Pattern::Shuffle, composition: Composition::ScanThenPropagate, ..self.config };
+        let Some(columns) = Columns::of(kernel, self.problem, config, self.n) else { return };
         let tiles = columns.tiles();
         let mut step = self.step(kernel, config, Place::Input, Place::Output, tiles);
         step.tiles = tiles;
-        if columns.tiles_down > 1 {
+        step.helper_threads = kernel.helper_threads(config.composition, self.problem);
+        // Blocks that stay draw tickets, even if none waits for another.
+        if columns.tiles_down > 1 || kernel.is_persistent() {
             step.descriptors = tiles.saturating_mul(columns.strip_columns);
         }
         self.steps.push(step);
@@ -106,29 +157,52 @@ impl Planner {
 /// Blocks that keep a large GPU busy: about three on each multiprocessor.
 const BUSY_BLOCKS: u64 = 400;
 
-/// What scans columns, where the user says no more than `strategy`: items of 128 bytes of registers a thread, and as many
-/// threads as a column has rows for, up to 256, three blocks of which a multiprocessor has the registers for. Of arrays that
-/// have too few tiles for a GPU they are fewer.
-pub(crate) fn choose(strategy: StrategyChoice, problem: Problem, axis: Axis, n: u64) -> (Strategy, ScanConfig) {
+/// What columns are scanned with where nobody chooses: items of 128 bytes of registers a thread, in 256 threads.
+pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64) -> ScanConfig {
     const ITEMS_BYTES: u64 = 128;
     const MOST_THREADS: u32 = 256;
     const LEAST_THREADS_FOR_BUSY_BLOCKS: u32 = 128;
-    let strategy = match strategy {
-        StrategyChoice::Auto => Strategy::Lookback,
-        StrategyChoice::Named(strategy) => strategy,
+    let is_staged = strategy.row().shape.blocks == Blocks::Persistent;
+    let rows = |width: u64| {
+        let fit = (ITEMS_BYTES / (width * problem.state_bytes().max(size_of::<u32>()) as u64)).clamp(4, 8);
+        if fit.is_power_of_two() { fit as u32 } else { fit.next_power_of_two() as u32 / 2 }
     };
-    let row_bytes = columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64;
-    let fit = (ITEMS_BYTES / row_bytes).clamp(4, 8);
-    let vt = if fit.is_power_of_two() { fit as u32 } else { fit.next_power_of_two() as u32 / 2 };
-    let laid_out = |block_threads| Columns::new(axis, problem, (vt, block_threads), n);
     let mut block_threads = MOST_THREADS;
+    if is_staged {
+        let vt = rows(staged_columns_of_thread(problem));
+        // Where a quarter of a warp, whose vectors are read at one time, has those of several groups, an odd number of rows keeps
+        // them in banks of their own. Where it has two, the smaller tile costs more.
+        let is_narrow = Columns::staged(axis, problem, (vt, block_threads), n).strip_lanes < WARP_LANES / 8;
+        return ScanConfig { vt: if is_narrow { vt - 1 } else { vt }, block_threads, ..ScanConfig::default() };
+    }
+    // As many threads as a column has rows for, up to those of which a multiprocessor has the registers for three blocks. Of
+    // arrays that have too few tiles for a GPU they are fewer.
+    let vt = rows(columns_of_thread(problem));
+    let laid_out = |block_threads| Columns::in_registers(axis, problem, (vt, block_threads), n);
     while block_threads > abi::LOOKBACK_WARP_LANES && laid_out(block_threads / 2).tiles_down == 1 {
         block_threads /= 2;
     }
     while block_threads > LEAST_THREADS_FOR_BUSY_BLOCKS && laid_out(block_threads).tiles() < BUSY_BLOCKS {
         block_threads /= 2;
     }
-    (strategy, ScanConfig { vt, block_threads, ..ScanConfig::default() })
+    ScanConfig { vt, block_threads, ..ScanConfig::default() }
+}
+
+/// Whether look-ahead is the faster one down columns, as measured on an H200 (docs/problems.md): of elements and states of 4 bytes,
+/// from 32 MiB on. It needs full tiles, and rows of whole lines of 16 bytes unless the tensor is one strip. The arrays themselves
+/// may begin anywhere: that costs time where there are several strips, and is right.
+pub(crate) fn suit_look_ahead(problem: Problem, axis: Axis, n: u64) -> bool {
+    const ELEMENT_BYTES: u64 = 4;
+    const LEAST_ELEMENTS: u64 = (32 << 20) / ELEMENT_BYTES;
+    let is_measured = [problem.access_bytes(), problem.state_bytes()].map(|bytes| bytes as u64) == [ELEMENT_BYTES; 2];
+    if !is_measured || n < LEAST_ELEMENTS {
+        return false;
+    }
+    let ScanConfig { vt, block_threads, .. } = suggested(Strategy::Lookahead, problem, axis, n);
+    let columns = Columns::staged(axis, problem, (vt, block_threads), n);
+    let has_lines = (axis.inner * ELEMENT_BYTES).is_multiple_of(u64::from(abi::LOOKBACK_VECTOR_BYTES));
+    let tile_rows = u64::from(vt) * u64::from(block_threads) / WARP_LANES * (WARP_LANES / columns.strip_lanes);
+    (has_lines || columns.strips == 1) && 2 * axis.length > tile_rows
 }
 
 #[cfg(test)]
@@ -164,7 +238,7 @@ mod tests {
     #[test]
     fn a_thread_has_as_many_columns_as_the_widest_of_its_values_allows() {
         use ElementType::{BF16, F32, F64, U8};
-        let of = |problem| (columns_of_thread(problem), choose(StrategyChoice::Auto, problem, AXIS, 1 << 30).1.vt);
+        let of = |problem| (columns_of_thread(problem), suggested(Strategy::Lookback, problem, AXIS, 1 << 30).vt);
         const AXIS: Axis = Axis { length: 1 << 20, inner: 1 << 10 };
         assert_eq!([F32, F64, BF16, U8].map(|element| of(sums(element))), [(4, 8), (2, 8), (4, 8), (4, 8)]);
         let recurrence = Definition::linear_recurrence::<f32>().unwrap().define().unwrap();
@@ -183,9 +257,8 @@ mod tests {
                     .unwrap()
                     .in_segments(Segments::Columns(axis)),
             );
-            let (strategy, config) = choose(StrategyChoice::Auto, problem, axis, n);
-            assert_eq!(strategy, Strategy::Lookback);
-            let columns = Columns::new(axis, problem, (config.vt, config.block_threads), n);
+            let config = suggested(Strategy::Lookback, problem, axis, n);
+            let columns = Columns::in_registers(axis, problem, (config.vt, config.block_threads), n);
             let rows = u64::from(config.vt * config.block_threads) / columns.strip_lanes;
             assert!(columns.tiles_down * rows >= length && columns.strips * columns.strip_columns >= inner);
             (config.block_threads, columns.lines, columns.tiles_down)
@@ -197,5 +270,28 @@ mod tests {
         assert_eq!(of(100, 1024, 64), (256, 1024, 1));
         // Tiles of 256 threads would leave half of a GPU idle.
         assert_eq!(of(8192, 128, 1), (128, 4, 64));
+    }
+
+    #[test]
+    fn a_staged_tile_has_a_narrow_tensor_or_half_a_warp_of_columns() {
+        let of = |outer, length, inner| {
+            let axis = Axis { length, inner };
+            let problem = sums(ElementType::F32);
+            let n = outer * length * inner;
+            let ScanConfig { vt, block_threads, .. } = suggested(Strategy::Lookahead, problem, axis, n);
+            let columns = Columns::staged(axis, problem, (vt, block_threads), n);
+            assert!(columns.strips * columns.strip_columns >= inner && columns.strip_lanes <= WARP_LANES);
+            (vt, columns.strip_columns, columns.lines, columns.tiles_down, columns.levels)
+        };
+        // 1 lane side by side and 32 groups of 8 warps; 16 and 2.
+        assert_eq!(of(1, 1 << 25, 2), (7, 2, 1, (1_u64 << 25).div_ceil(7 * 256), [64, 8]));
+        assert_eq!(of(1, 1 << 20, 64), (8, 64, 1, 1 << 13, [64, 8]));
+        assert_eq!(of(1, 1 << 18, 1024), (8, 64, 16, 1 << 11, [4, 4]));
+        assert_eq!(of(4, 1 << 10, 1 << 16), (8, 64, 4096, 8, [1, 1]));
+        // Strips of one width, and as wide as they need be.
+        assert_eq!(of(1, 1000, 100), (8, 52, 2, 8, [32, 8]));
+        // Of rows that are not whole lines there is one strip, as long as a warp is wide enough.
+        assert_eq!(of(1, 1000, 101), (8, 101, 1, 16, [64, 8]));
+        assert_eq!(of(1, 1000, 129).2, 2);
     }
 }

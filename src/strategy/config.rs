@@ -93,15 +93,19 @@ pub enum ConfigError {
     )]
     WorksInOutput { strategy: &'static str, problem: String },
     /// The strategy has no tiles of several arrays.
-    #[error("the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto' or 'lookback'")]
+    #[error(
+        "the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto', 'lookback' or 'lookahead'"
+    )]
     TakesNoArrays { strategy: &'static str, problem: String },
     /// The strategy has no kernel that scans down columns.
-    #[error("the strategy '{strategy}' scans along rows, and {problem} down columns; choose 'auto' or 'lookback'")]
+    #[error(
+        "the strategy '{strategy}' scans along rows, and {problem} down columns; choose 'auto', 'lookback' or 'lookahead'"
+    )]
     TakesNoColumns { strategy: &'static str, problem: String },
     /// The strategy keeps totals in an array, and they are no elements of one.
     #[error(
         "the strategy '{strategy}' keeps totals of 1, 2, 4, 8 or 16 bytes, and those of {problem} have {state_bytes}, the mark \
-         of segments included; choose 'auto' or 'lookback'"
+         of segments included; choose 'auto', 'lookback' or 'lookahead'"
     )]
     SpineOfStates { strategy: &'static str, problem: String, state_bytes: usize },
     /// Tiles in the order of block indices, where blocks that stay take them in turn.

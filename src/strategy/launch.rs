@@ -1,10 +1,10 @@
 //! From a step of a plan to a launch: the arguments of its kernel, and what it asks of a GPU.
 
 use crate::abi;
-use crate::element::Problem;
 use crate::gpu::Architecture;
 use crate::strategy::columns::Columns;
-use crate::strategy::plan::{KernelConfig, Place, Plan, Step};
+use crate::strategy::plan::{Place, Plan, Step};
+use crate::strategy::ring::Ring;
 
 /// Where a scan's arrays and its workspace lie in the memory of the device: addresses in bytes, 0 for none. Those of the
 /// CPU are exposed ones.
@@ -137,29 +137,10 @@ impl Step {
             final_state: pointer(final_state),
             has_initial: u32::from(initial.is_some()),
             initial: initial.unwrap_or_default(),
-            axis: Columns::of(self.problem, self.config, self.n).map_or_else(Default::default, Columns::to_abi),
+            axis: Columns::of(self.kernel, self.problem, self.config, self.n)
+                .map_or_else(Default::default, Columns::to_abi),
             ..abi::lookback_launch::default()
         }
-    }
-}
-
-impl KernelConfig {
-    /// Tiles that a block which takes several ([`crate::strategy::plan::Kernel::is_persistent`]) holds at one time: as many
-    /// as fit into `shared_bytes` beside what its warps tell each other, at most 12; 0 if not even one does.
-    pub fn stages(&self, shared_bytes: u64, problem: Problem) -> u32 {
-        // For each scanning warp a row on its way to a misaligned output, and a total; in each stage a prefix for each
-        // scanning warp, two for each that reduces, and one, the tile's index, and five barriers of up to 12 bytes (`lookahead_ring` in
-        // `cuda/scan/lookahead.cuh`).
-        const ROW_BYTES: u64 = 33 * 16;
-        const VALUE_BYTES: u64 = 16;
-        const INDEX_AND_BARRIERS_BYTES: u64 = 8 + 5 * 12;
-        let warps = self.block_threads as u64 / abi::LOOKBACK_WARP_LANES as u64;
-        let fixed = 512 + warps * (ROW_BYTES + VALUE_BYTES) + self.ring_bytes(0, problem);
-        let shares = if problem.defined().is_some() { 2 * u64::from(abi::LOOKBACK_ARRAYS_REDUCING_WARPS) } else { 4 };
-        let values = (warps + shares + 1) * problem.state_bytes() as u64;
-        let stage = self.stage_bytes(problem) + values + INDEX_AND_BARRIERS_BYTES;
-        let fit = shared_bytes.saturating_sub(fixed) / stage;
-        if fit < abi::LOOKBACK_MAXIMUM_STAGES as u64 { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
     }
 }
 
@@ -171,7 +152,7 @@ impl Plan {
 
     /// Whether a block of the architecture can hold the tiles of every kernel that keeps them in shared memory.
     pub fn fits(&self, architecture: Architecture) -> bool {
-        let holds = |step: &Step| step.config.stages(architecture.shared_bytes(), step.problem) > 0;
+        let holds = |step: &Step| Ring::of(step.key()).most_stages(architecture.shared_bytes()) > 0;
         self.steps.iter().all(|step| !step.kernel.is_persistent() || holds(step))
     }
 }
@@ -181,7 +162,7 @@ mod tests {
     use super::*;
     use crate::element::{ElementType, Instance, Operator};
     use crate::strategy::plan::ScanRequest;
-    use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+    use crate::strategy::{Descriptor, Mode, ScanConfig, Strategy};
 
     fn sums_of_u32() -> Instance {
         Instance::new(ElementType::U32, Operator::Sum).unwrap()
@@ -232,29 +213,5 @@ mod tests {
             [Descriptor::Packed128, Descriptor::Split].map(|layout| Plan::descriptor_bytes(layout, 8)),
             [16, 20]
         );
-    }
-
-    #[test]
-    fn as_many_tiles_are_held_as_fit() {
-        let of = |major, minor, vt, block_threads| {
-            let config = KernelConfig {
-                vt,
-                block_threads,
-                mode: Mode::Inclusive,
-                pattern: Pattern::Shuffle,
-                composition: Composition::ReduceThenScan,
-                descriptor: Descriptor::Packed64,
-                tile_order: TileOrder::Ticket,
-            };
-            // A line beside each tile of 4-byte values, and once what a tile may lie behind the begin of a line.
-            let tile = u64::from(4 * vt * block_threads);
-            assert_eq!(config.ring_bytes(3, sums_of_u32().into()), 3 * (tile + 128) + 112);
-            config.stages(Architecture { major, minor }.shared_bytes(), sums_of_u32().into())
-        };
-        // Tiles of 16 KB.
-        let held = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)].map(|(a, b)| of(a, b, 32, 128));
-        assert_eq!(held, [3, 9, 5, 5, 12, 12, 5]);
-        assert_eq!(of(9, 0, 24, 256), 9);
-        assert_eq!(of(9, 0, 64, 928), 0);
     }
 }

@@ -10,6 +10,7 @@ pub mod launch;
 pub mod look;
 pub mod plan;
 mod planner;
+pub mod ring;
 mod shape;
 mod suggestion;
 mod table;

@@ -1,7 +1,6 @@
 //! A strategy as data: what is asked of a device, checked, and the launches that do it. Both devices execute the same
 //! plan.
 
-use super::columns::Columns;
 use super::planner::{Planner, access_width};
 use super::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy, TileOrder};
 use crate::abi;
@@ -83,8 +82,8 @@ impl Plan {
         let access_bytes = if has_vectors { access_width(planner.config.vt, bytes) } else { 1 } * bytes as u32;
         if request.n > 0 {
             planner.mark_segments();
-            match Columns::of(request.problem, planner.config, request.n) {
-                Some(columns) => planner.down_columns(columns),
+            match planner.shape.kernel_of_columns.filter(|_| request.problem.axis().is_some()) {
+                Some(kernel) => planner.down_columns(kernel),
                 None => (request.strategy.row().plan)(&mut planner),
             }
         }

@@ -112,17 +112,6 @@ impl KernelConfig {
         }
     }
 
-    /// Dynamic shared memory of a block that keeps so many tiles: they lie as they do in lines of the L2 cache.
-    pub fn ring_bytes(self, stages: u32, problem: Problem) -> u64 {
-        const SLACK: u32 = abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES;
-        u64::from(stages) * self.stage_bytes(problem) + u64::from(SLACK)
-    }
-
-    /// From one of these tiles to the next.
-    pub fn stage_bytes(self, problem: Problem) -> u64 {
-        problem.stage_bytes(u64::from(self.vt) * u64::from(self.block_threads))
-    }
-
     /// The same for kernels that do not depend on how a tile is scanned.
     fn untiled(self) -> Self {
         Self {

@@ -11,6 +11,8 @@ pub struct Shape {
     pub kernels: &'static [Kernel],
     /// The one among them that scans down columns, if it has one.
     pub kernel_of_columns: Option<Kernel>,
+    /// Warps of its blocks beside those that hold values.
+    pub helper_warps_of_columns: u32,
     /// How the array is cut.
     pub tiling: Tiling,
     /// Who works on the tiles.
@@ -32,6 +34,7 @@ impl Shape {
     pub(super) const UNTILED: Self = Self {
         kernels: &[],
         kernel_of_columns: None,
+        helper_warps_of_columns: 0,
         tiling: Tiling::Untiled,
         blocks: Blocks::PerTile,
         has_descriptors: false,

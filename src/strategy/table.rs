@@ -343,7 +343,9 @@ strategies! {
         summary: "blocks that stay, a ring of tiles copied ahead of time, prefixes from all aggregates; for large n on \
                   Hopper and later",
         shape: Shape {
-            kernels: &[Kernel::Lookahead],
+            kernels: &[Kernel::Lookahead, Kernel::ColumnsAhead],
+            kernel_of_columns: Some(Kernel::ColumnsAhead),
+            helper_warps_of_columns: abi::LOOKBACK_COLUMNS_HELPER_WARPS,
             tiling: Tiling::Shuffled,
             blocks: Blocks::Persistent,
             helper_warps: HelperWarps::ByArrays {
@@ -471,7 +473,22 @@ impl Kernel {
 
     /// Threads of a block as it is launched, of which so many hold values.
     pub fn block_threads(self, with_values: u32, composition: Composition, problem: Problem) -> u32 {
-        with_values + self.strategy().row().shape.helper_threads(composition, problem)
+        with_values + self.helper_threads(composition, problem)
+    }
+
+    /// Threads of a block beside those that hold values.
+    pub fn helper_threads(self, composition: Composition, problem: Problem) -> u32 {
+        let shape = self.strategy().row().shape;
+        if self.scans_columns() {
+            shape.helper_warps_of_columns * abi::LOOKBACK_WARP_LANES
+        } else {
+            shape.helper_threads(composition, problem)
+        }
+    }
+
+    /// Whether it scans down columns, and nothing else.
+    pub fn scans_columns(self) -> bool {
+        self.strategy().row().shape.kernel_of_columns == Some(self)
     }
 
     /// Blocks of so many threads that the registers of a multiprocessor have to leave room for, where the assembler needs to be
@@ -481,8 +498,8 @@ impl Kernel {
         // As many blocks as any multiprocessor takes.
         const MOST: u32 = 16;
         let shape = self.strategy().row().shape;
-        let is_of_columns = shape.kernel_of_columns == Some(self);
-        if is_of_columns { Some((THREADS_OF_COLUMNS / threads).clamp(1, MOST)) } else { shape.resident_blocks }
+        let holds_columns = self.scans_columns() && !self.is_persistent();
+        if holds_columns { Some((THREADS_OF_COLUMNS / threads).clamp(1, MOST)) } else { shape.resident_blocks }
     }
 
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).

@@ -4,6 +4,9 @@ use super::*;
 use lookback::cpu::{BlockOrder, Schedule};
 use proptest::strategy::Strategy as _;
 
+/// The strategies that scan down columns.
+const OF_COLUMNS: [Strategy; 2] = [Strategy::Lookback, Strategy::Lookahead];
+
 /// The shape of a tensor that is scanned along its middle axis.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
@@ -71,6 +74,7 @@ proptest! {
 
     #[test]
     fn any_axis_of_any_tensor_is_scanned_as_by_the_loop(
+        strategy in prop::sample::select(OF_COLUMNS.to_vec()),
         shape in shapes(),
         offsets in prop::array::uniform4(0_usize..17),
         vt in prop::sample::select(vec![1_u32, 2, 3, 8]),
@@ -110,7 +114,7 @@ proptest! {
             settings.schedule = Schedule::Random { preemption: 0.05 };
             (settings.block_order, settings.plain_points) = (BlockOrder::Random, true);
         }
-        let mut scanner = HostScanner::new(settings).with_config(config);
+        let mut scanner = HostScanner::new(settings).with_config(config).with_strategy(strategy);
         let mut run = scanner.run(maps()).input(a);
         let addend = &mut addends[offsets[2]..][..n];
         run = if is_in_place { run.in_place(addend) } else { run.input(b).output(addend) };
@@ -147,7 +151,7 @@ proptest! {
 struct FourMaps([Map; 4]);
 
 #[test]
-fn states_of_32_bytes_and_of_two_go_down_columns() {
+fn states_of_32_bytes_of_two_and_of_one_go_down_columns() {
     let fours = Definition::new::<FourMaps>("four maps", "four_maps")
         .declare("struct map { u32 factor; u32 addend; }; struct four_maps { map part[4]; };")
         .identity("{{{1, 0}, {1, 0}, {1, 0}, {1, 0}}}")
@@ -167,34 +171,41 @@ fn states_of_32_bytes_and_of_two_go_down_columns() {
         .expect("a definition");
     let halves = Definition::of_numbers(Operator::Sum, ElementType::U16, ElementType::U16).expect("numbers");
     let halves = halves.define().expect("a definition");
-    for (shape, vt) in [
+    // As many columns of a strip as a warp may have.
+    let bytes = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::U8).expect("numbers");
+    let bytes = bytes.define().expect("a definition");
+    let cases = [
         (Shape { outer: 2, length: 70, inner: 6 }, 2),
         (Shape { outer: 1, length: 300, inner: 132 }, 4),
         (Shape { outer: 3, length: 40, inner: 128 }, 8),
-    ] {
+        (Shape { outer: 1, length: 100, inner: 257 }, 2),
+        (Shape { outer: 1, length: 90, inner: 700 }, 4),
+    ];
+    for ((shape, vt), strategy) in cases.into_iter().flat_map(|case| OF_COLUMNS.map(|strategy| (case, strategy))) {
         let (_, x) = arrays(shape.elements(), 5);
         let narrow: Vec<u16> = x.iter().map(|&x| x as u16).collect();
         let (mut y, mut sums) = (vec![0_u32; x.len()], vec![0_u16; x.len()]);
         let axis = (shape.length, shape.inner);
-        let run = scanner(Strategy::Lookback, vt).run(fours).input(&x).output(&mut y).axis(axis.0, axis.1).inclusive();
-        let run_of_halves = scanner(Strategy::Lookback, vt)
-            .run(halves)
-            .input(&narrow)
-            .output(&mut sums)
-            .axis(axis.0, axis.1)
-            .inclusive();
-        if !is_made(run) || !is_made(run_of_halves) {
+        let run = scanner(strategy, vt).run(fours).input(&x).output(&mut y).axis(axis.0, axis.1).inclusive();
+        let run_of_halves =
+            scanner(strategy, vt).run(halves).input(&narrow).output(&mut sums).axis(axis.0, axis.1).inclusive();
+        let short: Vec<u8> = x.iter().map(|&x| x as u8).collect();
+        let mut byte_sums = vec![0_u8; x.len()];
+        let run_of_bytes =
+            scanner(strategy, vt).run(bytes).input(&short).output(&mut byte_sums).axis(axis.0, axis.1).inclusive();
+        if !is_made(run) || !is_made(run_of_halves) || !is_made(run_of_bytes) {
             return;
         }
         for places in shape.columns(false) {
-            let (mut parts, mut sum) = ([0_u32; 4], 0_u16);
+            let (mut parts, mut sum, mut byte_sum) = ([0_u32; 4], 0_u16, 0_u8);
             for place in places {
                 for (part, factor) in parts.iter_mut().zip([3_u32, 5, 7, 9]) {
                     *part = factor.wrapping_mul(*part).wrapping_add(x[place]);
                 }
                 sum = sum.wrapping_add(narrow[place]);
                 assert_eq!(y[place], parts.iter().fold(0, |all, part| all ^ part), "{shape:?} at {place}");
-                assert_eq!(sums[place], sum, "{shape:?} at {place}");
+                byte_sum = byte_sum.wrapping_add(short[place]);
+                assert_eq!((sums[place], byte_sums[place]), (sum, byte_sum), "{shape:?} at {place}");
             }
         }
     }
@@ -270,7 +281,7 @@ fn columns_that_do_not_fit_are_refused() {
     wrong_call!(by_key(&a).columns(10), CallError::SegmentsTwice(_));
     wrong_call!(rows(10).axis(10, 1), CallError::SegmentsTwice(_));
     wrong_call!(axis(5, 10).initial_from(&states), CallError::States { elements: 10, expected: 20, .. });
-    for strategy in STRATEGIES.into_iter().filter(|&strategy| strategy != Strategy::Lookback) {
+    for strategy in STRATEGIES.into_iter().filter(|strategy| !OF_COLUMNS.contains(strategy)) {
         refused!(strategy, columns(10), ConfigError::TakesNoColumns { .. });
     }
     let empty = scanner(Strategy::Lookback, 4)

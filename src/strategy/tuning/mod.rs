@@ -185,14 +185,16 @@ impl Tuning {
     /// Strategy and configuration for `n` elements of a problem: of `auto` those of the table ([`Self::resolve`]), of a named
     /// strategy those that are suggested for the size. `row`: elements of one, if there are rows.
     pub fn choose(&self, strategy: StrategyChoice, problem: Problem, n: u64, row: Option<u64>) -> Resolved {
-        if let Some(axis) = problem.axis() {
-            let (strategy, config) = columns::choose(strategy, problem, axis, n);
-            return Resolved { strategy, config };
-        }
-        let tuned = problem.tuned_as();
         match strategy {
+            StrategyChoice::Auto if let Some(axis) = problem.axis() => {
+                let ahead = Self::suggested(Strategy::Lookahead, problem, n);
+                let is_ahead = self.architecture.has_clusters()
+                    && columns::suit_look_ahead(problem, axis, n)
+                    && self.holds(problem, ahead, n);
+                if is_ahead { ahead } else { Self::suggested(Strategy::Lookback, problem, n) }
+            }
             StrategyChoice::Auto => {
-                let found = self.resolve(tuned, n);
+                let found = self.resolve(problem.tuned_as(), n);
                 let is_ahead = found.strategy == Strategy::Lookahead;
                 // Numbers that are scanned in wider ones than both arrays have: halves.
                 let is_narrow = problem.access_bytes() < problem.state_bytes();
@@ -203,16 +205,19 @@ impl Tuning {
                     None => return found,
                 };
                 let wanted = Resolved { config, ..found };
-                if self.holds(problem, wanted, n) {
-                    wanted
-                } else {
-                    self.choose(Strategy::Lookback.into(), problem, n, row)
-                }
+                if self.holds(problem, wanted, n) { wanted } else { Self::suggested(Strategy::Lookback, problem, n) }
             }
-            StrategyChoice::Named(strategy) => {
-                Resolved { strategy, config: ScanConfig::suggested(strategy, tuned.element().bytes(), n) }
-            }
+            StrategyChoice::Named(strategy) => Self::suggested(strategy, problem, n),
         }
+    }
+
+    /// What a named strategy scans a problem of `n` elements with where nobody chooses more. No table is asked.
+    pub fn suggested(strategy: Strategy, problem: Problem, n: u64) -> Resolved {
+        let config = match problem.axis() {
+            Some(axis) => columns::suggested(strategy, problem, axis, n),
+            None => ScanConfig::suggested(strategy, problem.tuned_as().element().bytes(), n),
+        };
+        Resolved { strategy, config }
     }
 
     /// Whether the strategy scans it, and a block of the GPU holds a tile of every array.

@@ -1,0 +1,17 @@
+// Single pass down the columns of a tensor, with look-ahead: `../problem/columns_ahead.cuh`. It scans the arrays of what a user
+// has defined and nothing else; a plain array has no columns.
+#pragma once
+
+#include "../problem/columns_ahead.cuh"
+
+namespace lookback {
+namespace scan {
+
+// Reads what `scan_columns_ahead` says. Blocks stay.
+template <class Problem, class Config>
+DEVICE void columns_ahead(Config config, const lookback_launch& launch) {
+  if constexpr (Problem::has_arrays) scan_columns_ahead<Problem>(config, launch);
+}
+
+}  // namespace scan
+}  // namespace lookback

@@ -1,0 +1,110 @@
+//! The ring of tiles that a block which stays has in shared memory.
+
+use super::columns::staged_columns_of_thread;
+use super::planner::KernelKey;
+use crate::abi;
+
+const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
+/// A tile's index, and a barrier of two words and a count, where the architecture has none.
+const INDEX_BYTES: u64 = 8;
+const BARRIER_BYTES: u64 = 12;
+
+/// What the ring of a kernel takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ring {
+    /// From one stage to the next, in dynamic shared memory.
+    pub stage_bytes: u64,
+    /// Beside the stages there.
+    slack_bytes: u64,
+    /// What the warps tell each other in shared memory that the kernel declares: of a stage, and once.
+    told_bytes: [u64; 2],
+}
+
+impl Ring {
+    /// That of a kernel whose blocks stay ([`Kernel::is_persistent`](crate::strategy::Kernel::is_persistent)).
+    pub fn of(key: KernelKey) -> Self {
+        if key.0.scans_columns() { Self::of_columns(key) } else { Self::of_tiles(key) }
+    }
+
+    /// `lookahead_ring` and `make_stages` in `cuda/scan/lookahead.cuh`: stages lie as tiles do in lines of the L2 cache.
+    fn of_tiles((_, problem, config): KernelKey) -> Self {
+        // For each scanning warp a row on its way to a misaligned output, and a total; in each stage a prefix for each
+        // scanning warp, two for each that reduces, and one.
+        const ROW_BYTES: u64 = 33 * 16;
+        const VALUE_BYTES: u64 = 16;
+        const BARRIERS: u64 = 5;
+        let warps = u64::from(config.block_threads / abi::LOOKBACK_WARP_LANES);
+        let shares = if problem.defined().is_some() { 2 * u64::from(abi::LOOKBACK_ARRAYS_REDUCING_WARPS) } else { 4 };
+        let values = (warps + shares + 1) * problem.state_bytes() as u64;
+        Self {
+            stage_bytes: problem.stage_bytes(u64::from(config.vt) * u64::from(config.block_threads)),
+            slack_bytes: u64::from(abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES),
+            told_bytes: [values + INDEX_BYTES + BARRIERS * BARRIER_BYTES, 512 + warps * (ROW_BYTES + VALUE_BYTES)],
+        }
+    }
+
+    /// `columns_stage` and `columns_ring` in `cuda/problem/columns_ahead.cuh`.
+    fn of_columns((_, problem, config): KernelKey) -> Self {
+        const BARRIERS: u64 = 6;
+        let width = staged_columns_of_thread(problem);
+        let elements = u64::from(config.vt) * u64::from(config.block_threads) * width;
+        let part =
+            |bytes: usize| (elements * bytes as u64 + u64::from(abi::LOOKBACK_VECTOR_BYTES)).next_multiple_of(LINE);
+        let parts: u64 = problem.defined().map_or(0, |defined| defined.inputs().map(|(_, bytes)| part(bytes)).sum());
+        let warps = u64::from(config.block_threads / abi::LOOKBACK_WARP_LANES);
+        let states = (warps + 2) * u64::from(abi::LOOKBACK_WARP_LANES) * width * problem.state_bytes() as u64;
+        Self {
+            stage_bytes: parts + states.next_multiple_of(LINE),
+            slack_bytes: 0,
+            told_bytes: [INDEX_BYTES + BARRIERS * BARRIER_BYTES, 512],
+        }
+    }
+
+    /// Dynamic shared memory of a block that keeps so many tiles.
+    pub fn bytes(&self, stages: u32) -> u64 {
+        u64::from(stages) * self.stage_bytes + self.slack_bytes
+    }
+
+    /// Tiles that a block holds at one time: as many as fit into `shared_bytes` beside what its warps tell each other, at most
+    /// 12; 0 if not even one does.
+    pub fn most_stages(&self, shared_bytes: u64) -> u32 {
+        let [of_stage, once] = self.told_bytes;
+        let fit = shared_bytes.saturating_sub(once + self.slack_bytes) / (self.stage_bytes + of_stage);
+        if fit < u64::from(abi::LOOKBACK_MAXIMUM_STAGES) { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{ElementType, Instance, Operator};
+    use crate::gpu::Architecture;
+    use crate::strategy::planner::KernelConfig;
+    use crate::strategy::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder};
+
+    #[test]
+    fn as_many_tiles_are_held_as_fit() {
+        let of = |major, minor, vt, block_threads| {
+            let config = KernelConfig {
+                vt,
+                block_threads,
+                mode: Mode::Inclusive,
+                pattern: Pattern::Shuffle,
+                composition: Composition::ReduceThenScan,
+                descriptor: Descriptor::Packed64,
+                tile_order: TileOrder::Ticket,
+            };
+            let sums = Instance::new(ElementType::U32, Operator::Sum).unwrap();
+            let ring = Ring::of((Kernel::Lookahead, sums.into(), config));
+            // A line beside each tile of 4-byte values, and once what a tile may lie behind the begin of a line.
+            let tile = u64::from(4 * vt * block_threads);
+            assert_eq!(ring.bytes(3), 3 * (tile + 128) + 112);
+            ring.most_stages(Architecture { major, minor }.shared_bytes())
+        };
+        // Tiles of 16 KB.
+        let held = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)].map(|(a, b)| of(a, b, 32, 128));
+        assert_eq!(held, [3, 9, 5, 5, 12, 12, 5]);
+        assert_eq!(of(9, 0, 24, 256), 9);
+        assert_eq!(of(9, 0, 64, 928), 0);
+    }
+}
