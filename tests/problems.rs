@@ -48,7 +48,7 @@ fn size(workload: Workload, tiles: u64, tile: u64, more: i64) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(160))]
+    #![proptest_config(ProptestConfig::with_cases(84))]
     #[test]
     fn every_problem_is_right_round_the_ends_of_tiles(
         kind in prop::sample::select(ProblemKind::ALL),

@@ -7,11 +7,13 @@ use assert_cmd::Command;
 use common::committed;
 use lookback::cpu::BlockOrder;
 use lookback::lab::stress::cpu::{Fault, run};
-use lookback::lab::stress::detector::Limits;
+use lookback::lab::stress::detector::{CannotRun, Limits};
 use lookback::lab::stress::search::{self, Search, shrink};
 use lookback::lab::stress::selection::select;
-use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, replay};
+use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, PLAIN, replay};
+use lookback::lab::workload::ProblemKind;
 use lookback::strategy::{Strategy, TileOrder};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 fn limits(schedules: u64) -> Limits {
@@ -25,7 +27,7 @@ fn search(
     limits: Limits,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Search {
-    search::search(mutant, memories, limits, progress).expect("there is memory")
+    search::search(PLAIN, mutant, memories, limits, progress).expect("there is memory")
 }
 
 /// Those that somebody thought of. Those by rule are `.ci/run`'s: some take a thousand runs.
@@ -92,6 +94,76 @@ fn the_kernels_as_they_are_pass() {
         panic!("{}\nlookback stress --replay '{}'", found.failure, found.case);
     }
     assert!(found.passed.schedules >= 1500);
+}
+
+/// Whether there is no compiler for kernels of problems, and none is asked for.
+fn has_no_compiler(why: &CannotRun) -> bool {
+    let CannotRun::Kernel { why } = why else { return false };
+    assert!(std::env::var("LOOKBACK_REQUIRE_THREAD_SANITIZER").as_deref() != Ok("1"), "{why}");
+    println!("skipped: {why}");
+    why.contains("no C++ compiler") || why.contains("makes nothing with")
+}
+
+#[test]
+fn cases_of_each_problem_are_drawn_and_right() {
+    for (number, kind) in (0..).zip(ProblemKind::ALL) {
+        let cases = (0..).map(|seed| {
+            let memory = if (number + seed) % 2 == 0 { Memory::Weak } else { Memory::Strong };
+            Case::draw_of(&[*kind], None, memory, seed)
+        });
+        // Whole launches of tiles that meet, by different strategies.
+        let mut seen = BTreeSet::new();
+        let is_usual = |case: &Case| case.tiles() < 16 && case.request.strategy.is_single_pass();
+        for case in cases.filter(is_usual).take(3) {
+            match run(&case) {
+                Ok(passed) => assert_eq!(passed.elements == 0, passed.launches() == passed.cut, "{case}"),
+                Err(failure) if failure.cannot_run().is_some_and(has_no_compiler) => return,
+                Err(failure) => panic!("{failure}\nlookback stress --replay '{case}'"),
+            }
+            seen.insert(case.request.strategy);
+            // The line is the run.
+            assert_eq!(run(&case.to_string().parse().expect("a case")), run(&case));
+        }
+        assert!(!seen.is_empty());
+    }
+}
+
+/// Drawn: a lane read the word of bits behind its tile's last one from shared memory that nobody had written.
+#[test]
+fn bits_of_offsets_are_read_from_where_they_were_fetched_to() {
+    let text = "mutant=none,strategy=lookahead,type=f32,operator=sum,mode=inclusive,layout=split,pattern=shuffle,\
+                composition=scan-then-propagate,vt=1,threads=32,in-place=false,input-offset=0,output-offset=0,n=128,\
+                problem=offsets,input-type=u8,run-length=1,order=ticket,memory=weak,seed=105,resident=1,\
+                blocks=in-order,preemption=20,plain-points=false,launches=1,epochs=0,workspace=zeros";
+    match run(&text.parse().expect("a case")) {
+        Ok(passed) => assert_eq!(passed.elements, 128),
+        Err(failure) if failure.cannot_run().is_some_and(has_no_compiler) => {}
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// Barriers of the strategies that scan problems, and what only order shows.
+#[test]
+fn faults_of_plain_scans_are_found_in_scans_of_rows_too() {
+    for (name, strategy) in [
+        ("finish_barrier_dropped", Strategy::Lookback),
+        ("publish_aggregates_barrier_wait_1_dropped", Strategy::Lookahead),
+        ("prefix_without_total", Strategy::Lookback),
+    ] {
+        let mutant = Mutant::named(name).expect("it is one of the kernels'");
+        let rows = &[ProblemKind::Rows];
+        let found = match search::search(rows, Some(mutant), &[Memory::Strong, Memory::Weak], limits(200), &|_| {}) {
+            Ok(found) => found.found.unwrap_or_else(|| panic!("{mutant} survived")),
+            Err(why) if has_no_compiler(&why) => return,
+            Err(why) => panic!("{why}"),
+        };
+        assert_eq!((found.case.workload.kind(), found.case.request.strategy), (ProblemKind::Rows, strategy));
+        assert_eq!(run(&found.case.to_string().parse().expect("a case")), Err(found.failure.clone()));
+        // Another problem that fails likewise is no smaller case of this one, but the plain scan is.
+        let small = shrink(&found, &Limits { time: Some(Duration::from_secs(5)), ..limits(1) }).case;
+        assert!([ProblemKind::Rows, ProblemKind::Flat].contains(&small.workload.kind()), "{small}");
+        assert!(small.request.n <= found.case.request.n, "{small}");
+    }
 }
 
 #[test]
@@ -217,14 +289,46 @@ fn the_program_says_what_it_found_and_how_to_see_it_again() {
     let why = replay(cut, 2);
     assert!(why.contains("no element was checked"), "{why}");
     replay(&cut.replace("launches=1", "launches=2"), 0);
-    for (from, to, says) in [("n=1000", "n=0", "nothing to run"), ("type=u32", "type=f32", "no exact reference")] {
-        let why = replay(&cut.replace(from, to), 2);
-        assert!(why.contains(says), "{why}");
-    }
+    let why = replay(&cut.replace("n=1000", "n=0"), 2);
+    assert!(why.contains("nothing to run"), "{why}");
     // No run is no pass.
     lookback().args(["stress", "--seconds", "1e-9"]).assert().code(2);
     lookback().args(["stress", "--mutant", "no_such"]).assert().code(2);
     lookback().args(["stress", "--mutants", "--detectors", "luck"]).assert().code(2);
+}
+
+#[test]
+fn the_program_draws_cases_of_problems_and_says_where_it_cannot() {
+    let run = |words: &[&str]| {
+        let output = lookback().arg("stress").args(words).arg("--quiet").output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let of_rows = ["--problem", "rows,by-key", "--mutant", "prefix_without_total"];
+    let (code, said, why) = run(&of_rows);
+    if code == Some(3) && why.contains("no C++ compiler") {
+        return println!("skipped: {why}");
+    }
+    assert_eq!(code, Some(1), "{said}{why}");
+    let case = said.split('\'').nth(1).expect("the command to run it again");
+    assert!(case.contains("problem=rows,shape=") || case.contains("problem=by-key,run-length="), "{case}");
+    assert_eq!(run(&["--replay", case]).0, Some(1), "{case}");
+    // What cannot be drawn is said, and nothing is drawn in its place.
+    for (words, says) in [
+        (&["--problem", "rows", "--device", "cuda"][..], "on a GPU plain scans alone are drawn"),
+        (&["--problem", "rows", "--replay", case], "a case says its problem"),
+        (&["--problem", "diagonals"], "reverse-rows"),
+        (&["--problem", "columns", "--mutant", "cluster_start_unawaited"], "no case of these problems can show"),
+        (&["--problem", "rows", "--mutants", "--detectors", "thread-sanitizer"], "thread-sanitizer draws plain scans"),
+    ] {
+        let (code, said, why) = run(words);
+        assert!(code == Some(2) && why.contains(says), "{words:?}: {said}{why}");
+    }
+    let (_, _, why) = run(&["--replay", &format!("thread-sanitizer {case}")]);
+    assert!(why.contains("plain scans alone"), "{why}");
+    let table = ["--problem", "rows", "--mutants", "--of", "prefix_without_total"];
+    let (code, said, why) = run(&[&table[..], &["--detectors", "cpu-schedules", "--runs", "20"]].concat());
+    assert!(code == Some(0) && said.contains("1 of 1 mutants killed"), "{said}{why}");
 }
 
 /// Faults of a chained scan, by hand and by rule, one of order and a harmless one.

@@ -9,7 +9,7 @@ use lookback::cpu::{
 use lookback::lab::stress::cpu::{Fault, run};
 use lookback::lab::stress::detector::Limits;
 use lookback::lab::stress::search::search;
-use lookback::lab::stress::{Case, Disturbance, Memory, Mutant, Need};
+use lookback::lab::stress::{Case, Disturbance, Memory, Mutant, Need, PLAIN};
 use std::collections::BTreeSet;
 use std::ptr;
 
@@ -193,7 +193,7 @@ fn each_fault_of_the_wait_is_found_and_none_of_the_permission_is() {
     for mutant in of_launches() {
         for memory in [Memory::Strong, Memory::Weak] {
             let schedules = limits(if mutant.is_harmless() { 100 } else { 400 });
-            let found = search(Some(mutant), &[memory], schedules, &|_| {}).expect("there is memory").found;
+            let found = search(PLAIN, Some(mutant), &[memory], schedules, &|_| {}).expect("there is memory").found;
             match found {
                 Some(found) if mutant.is_harmless() => {
                     panic!("{mutant} is harmless: {}\n{}", found.failure, found.case)

@@ -8,7 +8,7 @@ use crate::lab::measure::tune::TuneError;
 use crate::lab::recorder::RecordError;
 use crate::lab::report::ReportError;
 #[cfg(feature = "cpu")]
-use crate::lab::stress::detector::NoMemory;
+use crate::lab::stress::detector::CannotRun;
 #[cfg(feature = "cpu")]
 use crate::lab::stress::thread_sanitizer::ThreadSanitizerError;
 use crate::strategy::tuning::TuningError;
@@ -112,8 +112,12 @@ pub enum CliError {
     ThreadSanitizer(#[from] ThreadSanitizerError),
     /// The machine cannot run what `stress` asks for.
     #[cfg(feature = "cpu")]
-    #[error("{shortage}; {helps}")]
-    NoMemory { shortage: NoMemory, helps: &'static str },
+    #[error("{cause}{}", if matches!(cause, CannotRun::Memory { .. }) { format!("; {helps}") } else { String::new() })]
+    CannotRun {
+        cause: CannotRun,
+        /// Where there was too little memory.
+        helps: &'static str,
+    },
     /// Nobody can be asked whether to end early.
     #[error("cannot watch for Ctrl-C")]
     Interrupt(#[source] std::io::Error),
@@ -127,7 +131,7 @@ impl CliError {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             #[cfg(feature = "cpu")]
-            Self::NoMemory { .. } => EXIT_NO_DEVICE,
+            Self::CannotRun { .. } => EXIT_NO_DEVICE,
             Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::NoGpuForCase { .. } | Self::NeedsGpu { .. } => {
                 EXIT_NO_DEVICE
             }

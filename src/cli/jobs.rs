@@ -422,7 +422,7 @@ impl Builder<'_> {
                     "they scan one array of numbers, as a whole and from its first element to its last".to_owned()
                 }
                 (ConfigError::TakesNoColumns { .. }, 2..) => {
-                    "they scan along rows; choose 'auto' or 'lookback'".to_owned()
+                    "they scan along rows; choose 'auto', 'lookback' or 'lookahead'".to_owned()
                 }
                 (ConfigError::WorksInOutput { .. }, 2..) => {
                     "they work in the output, so they scan one type of values".to_owned()
@@ -605,19 +605,20 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_scanned_by_auto_and_lookback_in_the_tiles_of_columns_and_a_line_says_why_by_no_others() {
+    fn columns_are_scanned_in_the_tiles_of_columns_and_a_line_says_why_by_no_others() {
         let jobs = jobs(&["--problem", "columns", "--shape", "4096x64", "--types", "f32"]).unwrap();
         let problem = jobs.requests[0].workload.problem(4096 * 64);
         let of_auto = Tuning::default().choose(StrategyChoice::Auto, problem, 4096 * 64, None);
         let ran: Vec<_> = jobs.requests.iter().map(|job| (job.choice, job.request.config)).collect();
-        let choices = [StrategyChoice::Named(Strategy::Lookback), StrategyChoice::Auto];
-        assert_eq!(ran, choices.map(|choice| (choice, of_auto.config)));
+        let ahead = Tuning::suggested(Strategy::Lookahead, problem, 4096 * 64).config;
+        let [lookback, lookahead] = [Strategy::Lookback, Strategy::Lookahead].map(StrategyChoice::Named);
+        assert_eq!(ran, [(lookback, of_auto.config), (lookahead, ahead), (StrategyChoice::Auto, of_auto.config)]);
         let why = |name: &str| {
             let is_about = |skipped: &&Skipped| skipped.what.split([' ', ',']).any(|word| word == name);
             jobs.skipped.iter().filter(is_about).map(|skipped| skipped.why.as_str()).collect::<Vec<_>>()
         };
-        assert_eq!(why("lookahead"), ["they scan along rows; choose 'auto' or 'lookback'"]);
-        assert_eq!(why("reduce-then-scan"), why("lookahead"));
+        assert_eq!(why("one-wave"), ["they scan along rows; choose 'auto', 'lookback' or 'lookahead'"]);
+        assert_eq!(why("reduce-then-scan"), why("one-wave"));
         assert_eq!(why("naive").len(), 1);
     }
 

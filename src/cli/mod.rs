@@ -172,6 +172,7 @@ fn stress_after_help() -> String {
 const STRESS_EXAMPLES: &str = "\
 Examples:
   lookback stress --runs 100k              the kernels as they are
+  lookback stress --problem rows,by-key    the same of other scans than the plain one
   lookback stress --mutant relaxed_tag     a fault, found and made small
   lookback stress --replay 'CASE'          what a failure printed, step by step
   lookback stress --mutants                every detector against every mutant";

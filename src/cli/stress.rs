@@ -9,14 +9,14 @@ use crate::kernels::mutant::Kind;
 use crate::lab::measure::environment::{Program, processor};
 use crate::lab::recorder::write_atomically;
 use crate::lab::stress::cpu::Passed;
-use crate::lab::stress::detector::{Cell, Detector, Limits, NoMemory};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Limits};
 use crate::lab::stress::detectors::DetectorName;
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
 use crate::lab::stress::search::{Census, Search, search, shrink};
 use crate::lab::stress::selection::select;
 use crate::lab::stress::table::{KillTable, MutantOutcome, Row};
 use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
-use crate::lab::stress::{Case, Mutant, replay};
+use crate::lab::stress::{Case, Mutant, PLAIN, replay};
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,9 +34,9 @@ const REPLAYED_LINES: usize = 200;
 /// What helps where a run has too little memory.
 const MORE_MEMORY: &str = "let the process have more: address space (ulimit -v), mappings (vm.max_map_count)";
 
-impl From<NoMemory> for CliError {
-    fn from(shortage: NoMemory) -> Self {
-        Self::NoMemory { shortage, helps: "use fewer --threads, or let the process have more memory (ulimit -v)" }
+impl From<CannotRun> for CliError {
+    fn from(cause: CannotRun) -> Self {
+        Self::CannotRun { cause, helps: "use fewer --threads, or let the process have more memory (ulimit -v)" }
     }
 }
 
@@ -59,15 +59,22 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
 
 /// Draws runs of the kernels as they are, of one mutant or of all.
 fn look_for_faults(mode: Mode, arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
+    // Before the faults are read and cases of each are drawn, which takes a while where nothing is optimised.
+    let stop = interrupt::watch().map_err(CliError::Interrupt)?;
     let mutant = arguments.mutant.as_deref().map(Mutant::named).transpose().map_err(usage)?;
     let mutants = Mutant::all().map_err(usage)?;
-    if let Some(mutant) = mutants.iter().find(|mutant| !Case::can_draw(mutant)) {
+    if let Some(mutant) = mutants.iter().find(|mutant| !Case::can_draw(PLAIN, mutant)) {
         let place = format!("{}:{}", mutant.file, mutant.line);
         return Err(CliError::Usage(format!(
             "{place}: no case can show the mutant {mutant}: its \"when\" excludes all"
         )));
     }
-    let stop = interrupt::watch().map_err(CliError::Interrupt)?;
+    if let Some(mutant) = mutant.filter(|mutant| !Case::can_draw(arguments.problems(), mutant)) {
+        return Err(CliError::Usage(format!(
+            "no case of these problems can show the mutant {mutant}, which shows in strategies, types or layouts that they \
+             do not have; leave --problem out, or choose others"
+        )));
+    }
     match mode {
         Mode::Table => kill_table(arguments, stop, console),
         Mode::CampaignOnGpu => gpu_campaign(mutant, arguments, stop, console),
@@ -100,8 +107,8 @@ fn replay_case(text: &str, lines: usize, console: &mut Console) -> Result<u8, Cl
             console.print(&format!("passed: {right} launches with every element right{}\n", cut_too(passed.cut)))?;
             Ok(EXIT_OK)
         }
-        Err(failure) => match failure.no_memory() {
-            Some(shortage) => Err(CliError::NoMemory { shortage: shortage.clone(), helps: MORE_MEMORY }),
+        Err(failure) => match failure.cannot_run() {
+            Some(cause) => Err(CliError::CannotRun { cause: cause.clone(), helps: MORE_MEMORY }),
             None => {
                 console.print(&format!("FAILED in {failure}\n"))?;
                 Ok(EXIT_WRONG)
@@ -145,7 +152,8 @@ fn campaign(
         stop: Some(stop),
     };
     console.start_progress(arguments.runs);
-    let found = search(mutant, arguments.memory.unwrap_or(MemoryChoice::Both).memories(), limits, &console.advancer());
+    let memories = arguments.memory.unwrap_or(MemoryChoice::Both).memories();
+    let found = search(arguments.problems(), mutant, memories, limits, &console.advancer());
     console.end_progress();
     let Search { found, cases, passed, census, elapsed } = found?;
     let seconds = elapsed.as_secs_f64();
@@ -300,6 +308,19 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     });
     chosen.sort_unstable();
     chosen.dedup();
+    if arguments.problems() != PLAIN {
+        let others: Vec<_> = chosen.extract_if(.., |detector| !detector.row().knows_problems).collect();
+        let others = others.iter().map(|detector| detector.name()).collect::<Vec<_>>().join(", ");
+        match others.as_str() {
+            "" => {}
+            others if arguments.detectors.is_some() || arguments.on_gpu() => {
+                return Err(CliError::Usage(format!(
+                    "--problem: {others} draws plain scans alone; leave --problem or that detector out"
+                )));
+            }
+            others => console.remark(&format!("{others} draw plain scans alone, and are not asked")),
+        }
+    }
     let limits = Limits {
         first_seed: arguments.seed,
         schedules: RUNS_A_MUTANT,
@@ -323,7 +344,8 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     table.mutants.sort_by_key(|row| row.kind);
     // Ctrl-C ends the compilers that a detector needs, too: that it cannot be made then says nothing of this machine.
     let or_interrupted = |why: String| if stop.load(Ordering::Relaxed) { INTERRUPTED.to_owned() } else { why };
-    let mut detectors: Vec<_> = chosen.iter().map(|&name| (name, (name.row().new)().map_err(or_interrupted))).collect();
+    let mut detectors: Vec<_> =
+        chosen.iter().map(|&name| (name, (name.row().new)(arguments.problems()).map_err(or_interrupted))).collect();
     console.remark(&estimate(&chosen, mutants.len(), &limits));
     console.start_progress((detectors.len() * (mutants.len() + 1)) as u64);
     for (name, detector) in &mut detectors {

@@ -1,10 +1,11 @@
 //! The options of `lookback stress`.
 
-use super::arguments::refuse_idle;
+use super::arguments::{Names, refuse_idle};
 use super::error::CliError;
-use crate::lab::stress::Memory;
 use crate::lab::stress::detectors::DetectorName;
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
+use crate::lab::stress::{Memory, PLAIN};
+use crate::lab::workload::ProblemKind;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,6 +56,11 @@ pub struct StressArguments {
     /// Where to run [default: cpu]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "cpu|cuda")]
     pub device: Option<StressDevice>,
+    /// Problems that cases are drawn of, on the CPU device: reverse, rows, by-key,
+    /// ... (those of compare), or all; in segments of drawn lengths, by strategies
+    /// that scan them. Kernels are compiled when first asked for [default: flat]
+    #[arg(long, value_name = "LIST")]
+    pub problem: Option<Names<ProblemKind>>,
     /// Runs to make: launches, each with a schedule of its own; with --mutants
     /// at least so many of the kernels as they are
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = parse_runs)]
@@ -116,6 +122,11 @@ pub struct StressArguments {
 }
 
 impl StressArguments {
+    /// What cases are drawn of, where the user says nothing plain scans.
+    pub(super) fn problems(&self) -> &[ProblemKind] {
+        self.problem.as_ref().map_or(PLAIN, |names| &names.choices)
+    }
+
     /// Whether a GPU is asked for.
     pub(super) fn on_gpu(&self) -> bool {
         self.device == Some(StressDevice::Cuda)
@@ -145,7 +156,14 @@ impl StressArguments {
         let is_replay = matches!(mode, Mode::Replay | Mode::ReplayWatched);
         let of_cpu = "a campaign on a GPU has no such choice";
         let of_table = "it is of the table that --mutants makes";
+        let draws_problems = is_table || mode == Mode::Campaign;
+        let why_plain = if mode == Mode::CampaignOnGpu {
+            "on a GPU plain scans alone are drawn"
+        } else {
+            "nothing is drawn, and a case says its problem"
+        };
         refuse_idle([
+            ("--problem", self.problem.is_some(), draws_problems, why_plain),
             ("--memory", self.memory.is_some(), mode != Mode::CampaignOnGpu, of_cpu),
             ("--threads", self.threads.is_some(), mode != Mode::CampaignOnGpu, of_cpu),
             ("--of", !self.of.is_empty(), is_table || mode == Mode::List, of_table),
@@ -218,6 +236,7 @@ mod tests {
             Mode::Table,
             &["--mutants"],
             &[
+                "problem",
                 "device",
                 "runs",
                 "seconds",
@@ -232,7 +251,11 @@ mod tests {
                 "quiet",
             ],
         ),
-        (Mode::Campaign, &["--quiet"], &["device", "runs", "seconds", "seed", "memory", "threads", "mutant", "format"]),
+        (
+            Mode::Campaign,
+            &["--quiet"],
+            &["problem", "device", "runs", "seconds", "seed", "memory", "threads", "mutant", "format"],
+        ),
         (Mode::CampaignOnGpu, &["--device=cuda"], &["runs", "seconds", "seed", "mutant", "format", "quiet"]),
     ];
 
@@ -247,7 +270,7 @@ mod tests {
         let name = option.get_long().expect("all are long");
         let has_value = matches!(option.get_action(), ArgAction::Set | ArgAction::Append);
         let values: &[&str] =
-            if has_value { &["=1", "=json", "=cpu", "=cuda", "=weak", "=weak-memory"] } else { &[""] };
+            if has_value { &["=1", "=json", "=cpu", "=cuda", "=weak", "=weak-memory", "=rows"] } else { &[""] };
         values.iter().any(|value| {
             let option = format!("--{name}{value}");
             let parsed = parse(&[words, &[&option], beside].concat());

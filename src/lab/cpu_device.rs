@@ -4,6 +4,7 @@ use crate::abi;
 use crate::cpu::backend::NEAR_BYTES;
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
 use crate::cpu::{launch, launch_on, most_stacks};
+use crate::element::ElementType;
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::bounds::{Array, BoundsCheck};
 use crate::lab::cpu_kernels::kernel_body;
@@ -13,6 +14,7 @@ use crate::lab::verify::verify;
 use crate::strategy::call::check_findings;
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest, Step};
+use crate::strategy::ring::Ring;
 use crate::strategy::tuning::Tuning;
 use crate::strategy::{Descriptor, Mode};
 use std::collections::HashMap;
@@ -213,11 +215,7 @@ impl CpuDevice {
         arrays: &mut [HostArray],
         seed: u64,
     ) -> Result<Counters, DeviceError> {
-        let known = arrays.iter_mut().map(|lent| {
-            let (address, is_output) = (lent.address(), lent.before.is_none());
-            array(if is_output { "an output" } else { "an input" }, address, lent.contents().len(), is_output)
-        });
-        let mut known: Vec<Array> = known.collect();
+        let mut known: Vec<Array> = arrays.iter_mut().map(HostArray::region).collect();
         let mut findings = Box::<abi::lookback_findings>::default();
         let place = (&raw mut *findings).expose_provenance() as u64;
         known.push(array("the findings", place, size_of::<abi::lookback_findings>(), true));
@@ -233,38 +231,16 @@ impl CpuDevice {
         if dataset.workload.defined().is_none() {
             return self.execute(request, &dataset.input, seed);
         }
-        let own = dataset.own_place();
-        let mut arrays: Vec<HostArray> = dataset
-            .inputs()
-            .zip(dataset.input_offsets(request.input_offset))
-            .enumerate()
-            .map(|(place, ((_, contents), offset))| {
-                let array = HostArray::copy_at(contents, offset);
-                if request.in_place && place == own { array.made_writable() } else { array }
-            })
-            .collect();
-        let output = if request.in_place {
-            own
-        } else {
-            let bytes = dataset.n as usize * dataset.workload.element().bytes();
-            arrays.push(HostArray { memory: GuardedArray::new(bytes, request.output_offset), before: None });
-            arrays.len() - 1
+        let mut laid_out = LaidOut::new(request, dataset);
+        let (request, given) = laid_out.prepare(request, dataset)?;
+        let plan = Plan::new(&request)?;
+        // Nothing is launched of no elements.
+        let counters = match request.n {
+            0 => Counters::default(),
+            _ => self.launch_over(&request, &plan, given, &mut laid_out.arrays, seed)?,
         };
-        let addresses: Vec<u64> = arrays.iter_mut().map(HostArray::address).collect();
-        let call = dataset.call(&addresses, addresses[output]).ok_or(DeviceError::NoDataset)?;
-        let (strategy, config) = (request.strategy.into(), Some(request.config));
-        let prepared = call.prepare(request.mode, strategy, config, &Tuning::default())?;
-        let (plan, counters) = match prepared {
-            Some(prepared) => {
-                let plan = Plan::new(&prepared.request)?;
-                let counters = self.launch_over(&prepared.request, &plan, prepared.arrays, &mut arrays, seed)?;
-                (plan, counters)
-            }
-            // There are no elements.
-            None => (Plan::new(request)?, Counters::default()),
-        };
-        let untouched = arrays.iter().all(HostArray::is_whole);
-        Ok(Scanned { output: arrays.swap_remove(output).memory, counters, plan, untouched })
+        let untouched = laid_out.is_whole();
+        Ok(Scanned { output: laid_out.arrays.swap_remove(laid_out.output).memory, counters, plan, untouched })
     }
 
     /// Launches the steps of a plan over arrays that have their places, with a workspace that is kept and scratch memory.
@@ -400,9 +376,81 @@ impl HostArray {
         self.memory.contents()
     }
 
+    /// What a launch may touch of it.
+    fn region(&mut self) -> Array {
+        let (address, is_output) = (self.address(), self.before.is_none());
+        array(if is_output { "an output" } else { "an input" }, address, self.contents().len(), is_output)
+    }
+
     /// Whether nobody wrote beside it, or into an input.
     fn is_whole(&self) -> bool {
         self.memory.guards_are_whole() && self.before.as_ref().is_none_or(|before| before == self.memory.contents())
+    }
+}
+
+/// The arrays of a dataset and the one that its scan is stored in, where a request says that they lie.
+pub(crate) struct LaidOut {
+    /// Those that are loaded, in the kernels' order, and behind them the one that is stored, unless it is one of them.
+    arrays: Vec<HostArray>,
+    output: usize,
+}
+
+impl LaidOut {
+    pub(crate) fn new(request: &ScanRequest, dataset: &Dataset) -> Self {
+        let own = dataset.own_place();
+        // An exclusive scan of one array must do without the last element, so the kernels do not get it.
+        let is_unread = request.mode == Mode::Exclusive && dataset.workload.defined().is_none() && dataset.n > 0;
+        let lay_out = |(place, ((element, contents), offset)): (usize, ((ElementType, &[u8]), u32))| {
+            let read = contents.len() - if is_unread { element.bytes() } else { 0 };
+            if !(request.in_place && place == own) {
+                return HostArray::copy_at(&contents[..read], offset);
+            }
+            let mut array = HostArray { memory: GuardedArray::new(contents.len(), offset), before: None };
+            array.memory.contents_mut()[..read].copy_from_slice(&contents[..read]);
+            array
+        };
+        let offsets = dataset.input_offsets(request.input_offset);
+        let mut arrays: Vec<HostArray> = dataset.inputs().zip(offsets).enumerate().map(lay_out).collect();
+        let output = if request.in_place {
+            own
+        } else {
+            let bytes = dataset.n as usize * dataset.workload.element().bytes();
+            arrays.push(HostArray { memory: GuardedArray::new(bytes, request.output_offset), before: None });
+            arrays.len() - 1
+        };
+        Self { arrays, output }
+    }
+
+    /// The request as the addresses have it, and what a launch is told of them.
+    pub(crate) fn prepare(
+        &mut self,
+        request: &ScanRequest,
+        dataset: &Dataset,
+    ) -> Result<(ScanRequest, Arrays), DeviceError> {
+        let addresses: Vec<u64> = self.arrays.iter_mut().map(HostArray::address).collect();
+        let output = addresses[self.output];
+        let Some(call) = dataset.call(&addresses, output) else {
+            let mut given = Arrays::default();
+            (given.inputs[0], given.outputs[0]) = (addresses[0], output);
+            return Ok((*request, given));
+        };
+        let (strategy, config) = (request.strategy.into(), Some(request.config));
+        let prepared = call.prepare(request.mode, strategy, config, &Tuning::default())?;
+        Ok(prepared.map_or((*request, Arrays::default()), |prepared| (prepared.request, prepared.arrays)))
+    }
+
+    /// What a launch may touch.
+    pub(crate) fn regions(&mut self) -> impl Iterator<Item = Array> {
+        self.arrays.iter_mut().map(HostArray::region)
+    }
+
+    pub(crate) fn output(&self) -> &[u8] {
+        self.arrays[self.output].contents()
+    }
+
+    /// Whether nobody wrote beside an array, or into one that is only loaded.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.arrays.iter().all(HostArray::is_whole)
     }
 }
 
@@ -486,7 +534,7 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
     }
     // A ring as short as can be now and then: whoever gives a stage back too soon meets the next tile there.
     let stages = 1 + (seed % 4) as u32;
-    let ring_bytes = step.config.ring_bytes(stages, step.problem) as u32;
+    let ring_bytes = Ring::of(step.key()).bytes(stages) as u32;
     let settings = LaunchSettings {
         grid_blocks: step.grid_blocks.min(BLOCKS_THAT_TAKE_TILES),
         shared_limit_bytes: settings.shared_limit_bytes + ring_bytes.next_multiple_of(128),

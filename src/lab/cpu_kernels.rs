@@ -1,5 +1,6 @@
 //! The kernels for the CPU device: those of plain problems are compiled into the crate but for a few, and a few of them with
-//! faults, too. Kernels of another problem are compiled by the machine's C++ compiler when they are asked for the first time.
+//! faults, too. Those of another problem are compiled by the machine's C++ compiler when they are asked for the first time, with
+//! the faults or without.
 
 use crate::abi;
 use crate::cpu::{CurrentThreadSlot, current_thread_slot};
@@ -18,14 +19,6 @@ include!(concat!(env!("OUT_DIR"), "/instances.rs"));
 /// Why there is no such kernel.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NoKernel {
-    /// The build left it out.
-    #[error("the kernel {kernel} for {problem} is not compiled with faults")]
-    NoMutants {
-        /// The kernel.
-        kernel: &'static str,
-        /// What it is asked for.
-        problem: String,
-    },
     /// It could not be compiled.
     #[error(transparent)]
     Compiler(#[from] HostCompilerError),
@@ -45,7 +38,7 @@ pub enum NoKernel {
 /// file is read that was kept.
 ///
 /// # Errors
-/// With mutants where the build has none, and where no compiler makes the kernel.
+/// Where no compiler makes the kernel.
 pub fn kernel_body(problem: Problem, kernel: Kernel, has_mutants: bool) -> Result<KernelBody, NoKernel> {
     let canonical = problem.canonical();
     let plain = canonical.instance().filter(|_| canonical.is_plain());
@@ -53,25 +46,25 @@ pub fn kernel_body(problem: Problem, kernel: Kernel, has_mutants: bool) -> Resul
     // SAFETY: the table is a pure function of any number, in `cuda/host/instantiate.cpp`.
     match built_in.and_then(|table| unsafe { table(kernel as u32) }) {
         Some(body) => Ok(body),
-        None if has_mutants => Err(NoKernel::NoMutants { kernel: kernel.name(), problem: problem.to_string() }),
-        None => loaded(canonical, kernel),
+        None => loaded(canonical, kernel, has_mutants),
     }
 }
 
 /// A kernel that the build left out, which stays loaded from then on.
-fn loaded(problem: Problem, kernel: Kernel) -> Result<KernelBody, NoKernel> {
+fn loaded(problem: Problem, kernel: Kernel, has_mutants: bool) -> Result<KernelBody, NoKernel> {
     type Slot = &'static Mutex<Option<Loaded>>;
-    static SLOTS: Mutex<Option<HashMap<(Problem, Kernel), Slot>>> = Mutex::new(None);
+    type Slots = HashMap<(Problem, Kernel, bool), Slot>;
+    static SLOTS: Mutex<Option<Slots>> = Mutex::new(None);
     let slot: Slot = {
         let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.get_or_insert_default().entry((problem, kernel)).or_insert_with(|| Box::leak(Box::default()))
+        slots.get_or_insert_default().entry((problem, kernel, has_mutants)).or_insert_with(|| Box::leak(Box::default()))
     };
     // Under the kernel's own lock: threads of one process had better wait for each other than compile the same one twice.
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = &*slot {
         return Ok(known.body);
     }
-    let made = Loaded::new(recipe(problem, kernel).make()?).map_err(|error| NoKernel::NotLoaded {
+    let made = Loaded::new(recipe(problem, kernel, has_mutants).make()?).map_err(|error| NoKernel::NotLoaded {
         kernel: kernel.name(),
         problem: problem.to_string(),
         reason: error.to_string(),
@@ -103,9 +96,10 @@ impl Loaded {
 
 /// As the build compiles its own (`compile_cpu_kernels` in build.rs), but for where the running thread is found, and at
 /// -O1: somebody waits for it.
-fn recipe(problem: Problem, kernel: Kernel) -> Recipe {
+fn recipe(problem: Problem, kernel: Kernel, has_mutants: bool) -> Recipe {
+    let mutants = if has_mutants { "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n" } else { "" };
     let text = format!(
-        "#define LOOKBACK_LOADED_AT_RUN_TIME\n#include \"cuda/faults/hooks.cuh\"\n#include \"cuda/{}\"\n\
+        "{mutants}#define LOOKBACK_LOADED_AT_RUN_TIME\n#include \"cuda/faults/hooks.cuh\"\n#include \"cuda/{}\"\n\
          {}#define LOOKBACK_KERNEL {}\n#define LOOKBACK_PROBLEM {}\n#include \"cuda/host/entry.cpp\"\n",
         kernel.file(),
         problem.declarations().replace("#include \"", "#include \"cuda/"),
@@ -140,9 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn kernels_of_other_problems_have_no_faults() {
+    fn kernels_of_other_problems_have_faults_where_they_are_asked_for() {
         let widening = Problem::accumulating(Operator::Sum, ElementType::U8, ElementType::U32).expect("numbers");
-        let refused = kernel_body(widening, Kernel::ALL[0], true);
-        assert!(matches!(refused, Err(NoKernel::NoMutants { .. })), "{refused:?}");
+        let text = |has_mutants| recipe(widening, Kernel::ALL[0], has_mutants).units[0].text.clone();
+        assert_eq!(text(true).replacen("#define LOOKBACK_MUTANTS_AT_RUN_TIME\n", "", 1), text(false));
+        assert_ne!(text(true), text(false));
     }
 }

@@ -183,15 +183,19 @@ impl Dataset {
         if let Some(misfit) = workload.misfit((input.len() / element_bytes) as u64) {
             return Err(NoScan::Misfit(misfit));
         }
-        let state = workload.state();
-        let n = input.len() / element_bytes;
-        let rows = n / workload.side_by_side(n as u64) as usize;
-        // In either direction neighbours are put together, so that what holds of one holds of the other.
-        let neighbours = transposed(&input, rows, element_bytes);
-        match state.ambiguity(&converted(&neighbours, workload.input(), state.element())) {
+        match ambiguity(workload, &input) {
             Some(why) => Err(NoScan::NotAssociative(why)),
             None => Ok(Self::with_reference(workload, input, Vec::new(), Vec::new(), source)),
         }
+    }
+
+    /// The same with what its scan in place leaves: none where that is not known to the bit, or has no scan itself.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn scanned_in_place(&self, mode: Mode) -> Option<Self> {
+        let input = self.expected_output(mode)?;
+        let (addends, telling) = (self.addends.clone(), self.telling.clone());
+        let has_scan = self.workload.input() == self.workload.element() && ambiguity(self.workload, &input).is_none();
+        has_scan.then(|| Self::with_reference(self.workload, input, addends, telling, "the scan before".to_owned()))
     }
 
     /// The flat scan of an array of which every order of putting it together gives one result.
@@ -282,6 +286,17 @@ impl Dataset {
         }
         (0..self.n).map(|index| self.expected_exactly(mode, index)).collect::<Option<Vec<_>>>().map(|all| all.concat())
     }
+}
+
+/// Why an operator is not associative on an array, if so.
+fn ambiguity(workload: Workload, input: &[u8]) -> Option<&'static str> {
+    let state = workload.state();
+    let element_bytes = workload.input().bytes();
+    let n = input.len() / element_bytes;
+    let rows = n / workload.side_by_side(n as u64) as usize;
+    // In either direction neighbours are put together, so that what holds of one holds of the other.
+    let neighbours = transposed(input, rows, element_bytes);
+    state.ambiguity(&converted(&neighbours, workload.input(), state.element()))
 }
 
 /// What Linux says could be allocated without swapping.

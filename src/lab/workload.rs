@@ -384,6 +384,35 @@ impl Workload {
         }
     }
 
+    /// The matrix that `n` elements are, where one is scanned.
+    pub fn shape(self, n: u64) -> Option<Shape> {
+        self.lines().map(|(line, length)| match line {
+            Line::Row => Shape { rows: n / length, columns: length },
+            Line::Column => Shape { rows: length, columns: n / length },
+        })
+    }
+
+    /// The same in segments of so many elements, of `n` elements or as many more as fill a row or column.
+    #[cfg(any(feature = "cpu", test))]
+    pub(crate) fn in_segments_of(self, elements: u64, n: u64) -> (Self, u64) {
+        let workload = Self { segment_elements: self.segment_elements.and(Some(elements.max(1))), ..self };
+        (workload, workload.line_elements().map_or(n, |line| n.next_multiple_of(line)))
+    }
+
+    /// The scan of `to` elements that is most like this one of `from`: of rows as long, if they fit, and of as many columns.
+    #[cfg(any(feature = "cpu", test))]
+    pub(crate) fn resized(self, from: u64, to: u64) -> (Self, u64) {
+        match self.lines() {
+            Some((Line::Row, length)) => self.in_segments_of(length.min(to), to),
+            Some((Line::Column, _)) => {
+                let columns = self.side_by_side(from);
+                let length = (to / columns).max(1);
+                self.in_segments_of(length, length * columns)
+            }
+            None => (self, to),
+        }
+    }
+
     /// What tells where segments begin, if an array does.
     pub(crate) const fn telling(self) -> Option<Telling> {
         match self.kind.row().anew {
@@ -518,6 +547,25 @@ mod tests {
         let by_key =
             Workload::new(ProblemKind::ByKey, Operator::Sum, ElementType::I32, ElementType::I32, Some(7)).unwrap();
         assert_eq!(by_key.bytes(100), 1200);
+    }
+
+    #[test]
+    fn another_size_has_the_same_rows_and_columns() {
+        let u32s = ElementType::U32;
+        let of = |kind, length| Workload::new(kind, Operator::Sum, u32s, u32s, Some(length)).unwrap();
+        let resized = |kind, length, from, to| {
+            let (workload, n) = of(kind, length).resized(from, to);
+            assert_eq!(workload.misfit(n), None);
+            workload.shape(n).map(|shape| shape.to_string())
+        };
+        assert_eq!(resized(ProblemKind::Rows, 30, 300, 100).as_deref(), Some("4x30"));
+        assert_eq!(resized(ProblemKind::Rows, 30, 300, 20).as_deref(), Some("1x20"));
+        assert_eq!(resized(ProblemKind::Columns, 30, 300, 100).as_deref(), Some("10x10"));
+        assert_eq!(resized(ProblemKind::Columns, 30, 300, 3).as_deref(), Some("1x10"));
+        assert_eq!(resized(ProblemKind::ByKey, 30, 300, 7), None);
+        assert_eq!(of(ProblemKind::Columns, 30).in_segments_of(15, 300).0.shape(300).unwrap().to_string(), "15x20");
+        let flat = Workload::new(ProblemKind::Flat, Operator::Sum, u32s, u32s, None).unwrap();
+        assert_eq!((flat.resized(300, 7), flat.in_segments_of(5, 300)), ((flat, 7), (flat, 300)));
     }
 
     #[test]

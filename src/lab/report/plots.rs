@@ -235,11 +235,7 @@ fn is_suggested(row: &Row) -> bool {
     let StrategyChoice::Named(strategy) = row.strategy else { return true };
     let suggested = row.workload().map_or_else(
         |_| ScanConfig::suggested(strategy, row.element.bytes(), row.n),
-        |workload| {
-            // Of a named strategy the table is not asked.
-            let (problem, line) = (workload.problem(row.n), workload.line_elements());
-            Tuning::default().choose(row.strategy, problem, row.n, line).config
-        },
+        |workload| Tuning::suggested(strategy, workload.problem(row.n), row.n).config,
     );
     row.vt.is_none_or(|vt| vt == suggested.vt)
         && row.block_threads.is_none_or(|threads| threads == suggested.block_threads)

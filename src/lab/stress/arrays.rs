@@ -1,15 +1,20 @@
 //! The memory that a case scans in: the workspace that launches leave each other, the arrays of each, and what must be in
 //! them afterwards.
 
+use super::case::Case;
 use super::outcome::Fault;
 use super::watched::Places;
 use super::workspace;
 use crate::abi;
-use crate::element::Instance;
 use crate::lab::bounds::Array;
-use crate::lab::cpu_device::{AlignedBytes, GuardedArray};
+use crate::lab::cpu_device::{AlignedBytes, LaidOut};
+use crate::lab::dataset::Dataset;
+use crate::lab::device::DeviceError;
+use crate::lab::verify::verify;
+use crate::strategy::Descriptor;
+use crate::strategy::call::check_findings;
+use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Descriptor, Mode};
 
 /// A control block and descriptors, kept by the kernels from launch to launch.
 pub(super) struct Workspace {
@@ -31,6 +36,14 @@ impl Workspace {
             capacity,
             layout,
             element_bytes,
+        }
+    }
+
+    /// Makes room for so many descriptors, as a host does: a workspace that has it is kept.
+    pub fn reserve(&mut self, descriptors: u64) {
+        if self.capacity < descriptors {
+            let control = std::mem::take(&mut self.control);
+            *self = Self { control, ..Self::new(descriptors, self.layout, self.element_bytes) };
         }
     }
 
@@ -78,60 +91,67 @@ impl Workspace {
     }
 }
 
-/// Arrays of one launch of a scan.
-pub(super) struct Arrays {
-    pub output: GuardedArray,
-    separate_input: Option<GuardedArray>,
-    readable: usize,
+/// One scan of a case: what is scanned, where that lies, and its launches.
+pub(super) struct Scan {
+    pub dataset: Dataset,
+    /// As the addresses have it.
+    pub request: ScanRequest,
+    pub plan: Plan,
+    laid_out: LaidOut,
+    given: Arrays,
+    findings: Box<abi::lookback_findings>,
 }
 
-impl Arrays {
-    pub fn new(request: &ScanRequest, input: &[u8]) -> Self {
-        let element_bytes = request.instance().element().bytes();
-        let bytes = request.n as usize * element_bytes;
-        // An exclusive scan must do without the last element, so the kernels do not get it.
-        let readable = if request.mode == Mode::Exclusive { bytes.saturating_sub(element_bytes) } else { bytes };
-        let output_offset = if request.in_place { request.input_offset } else { request.output_offset };
-        let mut output = GuardedArray::new(bytes, output_offset);
-        let mut separate_input = (!request.in_place).then(|| GuardedArray::new(readable, request.input_offset));
-        let target = separate_input.as_mut().unwrap_or(&mut output);
-        target.contents_mut()[..readable].copy_from_slice(&input[..readable]);
-        Self { output, separate_input, readable }
+impl Scan {
+    /// The case's scan of `n` elements, or as many as its rows and columns need, drawn from a seed.
+    pub fn new(case: &Case, n: u64, seed: u64) -> Result<Self, Fault> {
+        let (workload, request) = case.sized(n);
+        let broken = |error: DeviceError| Fault::Execution { text: error.to_string() };
+        let dataset = Dataset::random(workload, request.n, seed);
+        let mut laid_out = LaidOut::new(&request, &dataset);
+        let (request, given) = laid_out.prepare(&request, &dataset).map_err(broken)?;
+        let plan = Plan::new(&request).map_err(|error| broken(error.into()))?;
+        Ok(Self { dataset, request, plan, laid_out, given, findings: Box::default() })
     }
 
-    pub fn input_address(&mut self) -> *mut u8 {
-        self.separate_input.as_mut().unwrap_or(&mut self.output).address()
+    /// Makes it the scan of what it leaves itself; whether there is one.
+    pub fn goes_on(&mut self) -> bool {
+        let next = self.dataset.scanned_in_place(self.request.mode);
+        next.map(|dataset| self.dataset = dataset).is_some()
     }
 
-    /// What a launch may touch of them.
-    pub fn regions(&mut self) -> Vec<Array> {
-        let region = |name, address: *mut u8, bytes, writable| Array { name, address: address.addr(), bytes, writable };
-        let output_bytes = self.output.contents().len();
-        let mut regions = vec![region("the output", self.output.address(), output_bytes, true)];
-        if let Some(input) = &mut self.separate_input {
-            regions.push(region("the input", input.address(), self.readable, false));
+    /// Addresses, without those of a workspace.
+    pub fn addresses(&mut self) -> Addresses {
+        Addresses {
+            arrays: self.given,
+            findings: (&raw mut *self.findings).expose_provenance() as u64,
+            ..Addresses::between(self.given.inputs[0], self.given.outputs[0])
         }
-        regions
+    }
+
+    /// What a launch may touch of it.
+    pub fn regions(&mut self) -> Vec<Array> {
+        let address = (&raw mut *self.findings).expose_provenance();
+        let bytes = size_of::<abi::lookback_findings>();
+        let findings = Array { name: "the findings", address, bytes, writable: true };
+        self.laid_out.regions().chain([findings]).collect()
     }
 
     /// Compares with what must be there.
-    pub fn check(&self, input: &[u8], expected: &[u8], instance: Instance) -> Result<(), Fault> {
-        let (found, bytes) = (self.output.contents(), instance.element().bytes());
-        let pairs = || found.chunks_exact(bytes).zip(expected.chunks_exact(bytes)).enumerate();
-        let mut wrong = pairs().filter(|(_, (found, expected))| found != expected);
-        if let Some((index, (actual, expected))) = wrong.next() {
-            return Err(Fault::WrongResult {
-                index: index as u64,
-                mismatches: 1 + wrong.count() as u64,
-                expected: instance.text(expected),
-                actual: instance.text(actual),
-            });
+    pub fn check(&self) -> Result<(), Fault> {
+        check_findings(&self.findings).map_err(|error| Fault::Execution { text: error.to_string() })?;
+        let found = verify(&self.request, &self.dataset, self.laid_out.output());
+        let complaint = found.complaint();
+        match (found.first_mismatch, found.expected, found.actual) {
+            (Some(index), Some(expected), Some(actual)) => {
+                Err(Fault::WrongResult { index, mismatches: found.mismatches, expected, actual })
+            }
+            _ => match complaint {
+                Some(text) => Err(Fault::Execution { text }),
+                None if self.laid_out.is_whole() => Ok(()),
+                None => Err(Fault::WroteElsewhere),
+            },
         }
-        let input_is_whole = self
-            .separate_input
-            .as_ref()
-            .is_none_or(|array| array.guards_are_whole() && array.contents() == &input[..self.readable]);
-        if self.output.guards_are_whole() && input_is_whole { Ok(()) } else { Err(Fault::WroteElsewhere) }
     }
 }
 
@@ -139,9 +159,11 @@ impl Arrays {
 pub(super) struct Scratch(AlignedBytes);
 
 impl Scratch {
-    pub fn new(plan: &Plan) -> Self {
+    /// As much as the plan needs that needs most.
+    pub fn new<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> Self {
         const POISON: u8 = 0xa5;
-        Self(AlignedBytes::new(plan.scratch_bytes as usize, POISON))
+        let bytes = plans.into_iter().map(|plan| plan.scratch_bytes).max().unwrap_or(0);
+        Self(AlignedBytes::new(bytes as usize, POISON))
     }
 
     pub fn region(&mut self) -> Array {

@@ -2,13 +2,15 @@
 
 use super::draw::Draw;
 use super::scan_case::{
-    CaseError, Fields, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, strategies, tile_elements,
+    CaseError, Fields, NO_OPERATOR, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, strategies, takes,
+    tile_elements, workloads,
 };
 use super::workspace::WorkspaceStart;
 use crate::abi;
 use crate::cpu::{BlockOrder, Pause};
-use crate::element::{Instance, Operator};
+use crate::element::{ElementType, Instance, Operator};
 use crate::kernels::mutant::{Kind, Mutant, Need, OPERATORS_WITH_MUTANTS};
+use crate::lab::workload::{ProblemKind, Shape, Workload};
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, Limit, Mode, TileOrder};
@@ -33,13 +35,16 @@ named! {
 
 /// Launches of kernels at one time that a text may ask for.
 const MOST_TOGETHER: u32 = 16;
-/// Why no case scans them.
-pub(super) const NO_REFERENCE: &str = "sums of floats have no exact reference";
 
 /// Of a hundred cases so many have blocks of more than 256 threads.
 const WIDE_PERCENT: u64 = 4;
 /// Switches in which look-ahead blocks of 64 threads beside its helpers scan a tile, about.
 const PAUSE_OF_A_TILE: u64 = 1000;
+/// Of a hundred cases of another problem than the plain scan so many have three tiles or fewer.
+const FEW_TILES_PERCENT: u64 = 12;
+
+/// What cases are of where nobody says otherwise: scans of one array of an operator's own values.
+pub const PLAIN: &[ProblemKind] = &[ProblemKind::Flat];
 
 /// Something that happens in the middle of the first launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,7 +84,9 @@ pub struct Case {
     pub memory: Memory,
     /// Everything random in the run is drawn from it.
     pub seed: u64,
-    /// What is scanned, how, and how much.
+    /// What is scanned.
+    pub workload: Workload,
+    /// How, and how much; its problem is that of so many elements.
     pub request: ScanRequest,
     /// Blocks that may be started and not ended at one time.
     pub resident_blocks: u32,
@@ -103,29 +110,46 @@ pub struct Case {
 }
 
 impl Case {
-    /// A run that could show the mutant, or any run of the kernels as they are: at least 8 tiles and 2 warps a
-    /// block in the strategies with tiles, but for a few of wide blocks and of tiny arrays. One seed, one case.
+    /// A run of a plain scan: [`Self::draw_of`] of [`PLAIN`].
     pub fn draw(mutant: Option<&'static Mutant>, memory: Memory, seed: u64) -> Self {
+        Self::draw_of(PLAIN, mutant, memory, seed)
+    }
+
+    /// A run of one of these problems, at least one, that could show the mutant, or any run of the kernels as they are: at
+    /// least 8 tiles and 2 warps a block in the strategies with tiles, but for a few of wide blocks and of tiny arrays. One
+    /// seed, one case.
+    pub fn draw_of(problems: &[ProblemKind], mutant: Option<&'static Mutant>, memory: Memory, seed: u64) -> Self {
         let mut draw = Draw::new(seed);
         loop {
             // Some draws cannot be launched; `can_draw` says whether a mutant leaves any that can.
-            if let Some(case) = Self::draw_once(mutant, memory, seed, &mut draw) {
+            if let Some(case) = Self::draw_once(problems, mutant, memory, seed, &mut draw) {
                 return case;
             }
         }
     }
 
-    /// Whether anything can be drawn at all where a mutant says that it can show.
-    pub fn can_draw(mutant: &'static Mutant) -> bool {
+    /// Whether any case of these problems can be drawn at all where a mutant says that it can show.
+    pub fn can_draw(problems: &[ProblemKind], mutant: &'static Mutant) -> bool {
         const ATTEMPTS: usize = 1000;
         let mut draw = Draw::new(0);
-        (0..ATTEMPTS).any(|_| Self::draw_once(Some(mutant), Memory::Strong, 0, &mut draw).is_some())
+        (0..ATTEMPTS).any(|_| Self::draw_once(problems, Some(mutant), Memory::Strong, 0, &mut draw).is_some())
     }
 
-    fn draw_once(mutant: Option<&'static Mutant>, memory: Memory, seed: u64, draw: &mut Draw) -> Option<Self> {
+    fn draw_once(
+        problems: &[ProblemKind],
+        mutant: Option<&'static Mutant>,
+        memory: Memory,
+        seed: u64,
+        draw: &mut Draw,
+    ) -> Option<Self> {
         let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
         let needs = |need| when.needs(need);
-        let strategy = draw.possible(&when.strategies, &strategies(|stress| stress.cpu_share), |_| true)?;
+        let kind = if let [kind] = problems { *kind } else { draw.of(problems) };
+        let is_flat = kind == ProblemKind::Flat;
+        // Flat scans are drawn of far more types, below.
+        let of_problem = if is_flat { Vec::new() } else { workloads(kind) };
+        let takes_problem = |strategy| of_problem.first().is_none_or(|&workload| takes(strategy, workload));
+        let strategy = draw.possible(&when.strategies, &strategies(|stress| stress.cpu_share), takes_problem)?;
         let row = strategy.row();
         let windows = row.stress.windows;
         let blocks = row.shape.blocks;
@@ -135,11 +159,17 @@ impl Case {
         // Few tiles, and few blocks at one time, whose threads are then as many as in other cases.
         let is_wide = !is_long && strategy.has_blocks() && (needs(Need::WideBlocks) || draw.percent(WIDE_PERCENT));
         // Where blocks meet through no descriptors, an array may be about as long as a vector.
-        let is_tiny = !is_long && !is_wide && matches!(blocks, Blocks::Single | Blocks::Cluster) && draw.percent(30);
-        // Work that grows with the square of the elements.
-        let is_small = row.limit == Some(Limit::QuadraticWork) || is_long && !waits;
+        let is_tiny =
+            is_flat && !is_long && !is_wide && matches!(blocks, Blocks::Single | Blocks::Cluster) && draw.percent(30);
+        let has_few_tiles = !is_flat && !is_long && !is_wide && draw.percent(FEW_TILES_PERCENT);
+        // Work that grows with the square of the elements; and where segments are told by offsets, blocks that mark them.
+        let is_small = row.limit == Some(Limit::QuadraticWork) || is_long && (!waits || !is_flat);
         let (own, all) = instances();
-        let mut instances = if mutant.is_some() || draw.percent(60) { own } else { all };
+        let mut instances = match () {
+            () if !is_flat => Vec::new(),
+            () if mutant.is_some() || draw.percent(60) => own,
+            () => all,
+        };
         if is_tiny {
             // Only values of one or two bytes have vectors that an array can begin and end in, and far from both ends;
             // a sum shows each of them that is lost, where a maximum hides most.
@@ -147,8 +177,9 @@ impl Case {
             let is_wanted = |instance: &Instance| !sums_only || instance.operator() == Operator::Sum;
             instances.retain(|instance| instance.element().bytes() <= 2 && is_wanted(instance));
         }
+        let workloads = [of_problem, instances.into_iter().map(Workload::from).collect()].concat();
         let usual = Usual {
-            instances: &instances,
+            workloads: &workloads,
             modes: Mode::ALL,
             shuffles: 60,
             vts: match () {
@@ -167,7 +198,7 @@ impl Case {
                 () => &[64, 64, 64, 96, 128],
             },
         };
-        let mut request = draw_scan(draw, strategy, &when, &usual)?;
+        let (workload, mut request) = draw_scan(draw, strategy, &when, &usual)?;
         request.config.descriptor = request.config.descriptor.filter(|_| strategy.is_single_pass());
         if is_longer && waits && strategy.is_single_pass() && blocks == Blocks::PerTile {
             // All blocks are resident, so that this is right too, and the block that pauses has the first tile: none of
@@ -179,11 +210,12 @@ impl Case {
             () if is_longer => windows.cpu_tiles_of_more.0 + draw.below(windows.cpu_tiles_of_more.1),
             () if is_long => windows.cpu_tiles.0 + draw.below(windows.cpu_tiles.1),
             () if is_wide => 2 + draw.below(2),
+            () if has_few_tiles => 1 + draw.below(3),
             () if mutant.is_none() && draw.percent(6) => 13 + draw.below(24),
             () => MINIMUM_TILES + draw.below(5),
         };
-        let vector = u64::from(abi::LOOKBACK_VECTOR_BYTES) / request.instance().element().bytes() as u64;
-        request.n = match draw.below(4) {
+        let vector = u64::from(abi::LOOKBACK_VECTOR_BYTES) / workload.element().bytes() as u64;
+        let n = match draw.below(4) {
             _ if is_tiny => 1 + draw.below(3 * vector),
             // Round a tile boundary, or anywhere in the last tile.
             0 if !needs(Need::Partial) => tiles * tile,
@@ -191,10 +223,17 @@ impl Case {
             2 => (tiles - 1) * tile + 1,
             _ => (tiles - 1) * tile + 1 + draw.below(tile - 1),
         };
+        let (workload, n) = in_drawn_segments(draw, workload, n, tile);
+        (request.problem, request.n) = (workload.problem(n), n);
         let misaligned = if needs(Need::Misaligned) { 100 } else { 25 + 50 * u64::from(is_tiny) };
-        let mut offset = || if draw.percent(misaligned) { draw_offset(draw, &request) } else { 0 };
-        let (input_offset, output_offset) = (offset(), offset());
-        request.in_place = needs(Need::InPlace) || draw.percent(30);
+        let (input, output) = (workload.input(), workload.element());
+        let mut offset = |element| if draw.percent(misaligned) { draw_offset(draw, strategy, element) } else { 0 };
+        let (input_offset, output_offset) = (offset(input), offset(output));
+        let wants_in_place = needs(Need::InPlace) || draw.percent(30);
+        if needs(Need::InPlace) && input != output {
+            return None;
+        }
+        request.in_place = wants_in_place && input == output;
         request.input_offset = input_offset;
         request.output_offset = if request.in_place { input_offset } else { output_offset };
 
@@ -276,6 +315,7 @@ impl Case {
             mutant,
             memory,
             seed,
+            workload,
             request,
             resident_blocks,
             block_order,
@@ -298,18 +338,44 @@ impl Case {
         Plan::new(&self.request).is_ok_and(|plan| has_tickets || plan.steps.iter().all(is_resident))
     }
 
+    /// Whether it could be read from its text: its problem is one of so many elements, and its launch possible and ending.
+    pub(super) fn is_possible(&self) -> bool {
+        self.check().is_ok() && self.can_end()
+    }
+
     /// Tiles of the first launch, had the strategy any.
     pub fn tiles(&self) -> u64 {
         self.request.n.div_ceil(tile_elements(&self.request)).max(1)
     }
 
+    /// The same scan of so many elements, or as many as its rows and columns need.
+    pub(super) fn sized(&self, n: u64) -> (Workload, ScanRequest) {
+        let (workload, n) = self.workload.resized(self.request.n, n);
+        (workload, ScanRequest { problem: workload.problem(n), n, ..self.request })
+    }
+
+    /// Changes the number of elements.
+    pub(super) fn resize(&mut self, n: u64) {
+        (self.workload, self.request) = self.sized(n);
+    }
+
+    /// Changes what is scanned, of so many elements.
+    pub(super) fn reshape(&mut self, (workload, n): (Workload, u64)) {
+        self.workload = workload;
+        (self.request.problem, self.request.n) = (workload.problem(n), n);
+    }
+
     /// Tiles of a launch of `n` elements; 0 in strategies without tiles.
     pub(super) fn tiles_of(&self, n: u64) -> u64 {
         let strategy = self.request.strategy;
-        if strategy.has_tiles() && strategy.row().shape.blocks != Blocks::Single {
-            n.div_ceil(tile_elements(&self.request))
-        } else {
-            0
+        let (_, request) = self.sized(n);
+        match () {
+            () if !strategy.has_tiles() || strategy.row().shape.blocks == Blocks::Single => 0,
+            // Columns are cut otherwise.
+            () if request.problem.axis().is_some() => {
+                Plan::new(&request).map_or(0, |plan| plan.steps.iter().map(|step| step.tiles).sum())
+            }
+            () => n.div_ceil(tile_elements(&request)),
         }
     }
 
@@ -330,6 +396,31 @@ impl Case {
     }
 }
 
+/// The scan in segments whose length is drawn, and its elements, `n` or a few more: a few elements each, about as many as a
+/// tile or some tiles have, or all.
+fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, tile: u64) -> (Workload, u64) {
+    let kind = workload.kind();
+    let has_shape = kind.needs_shape() || kind.takes_shape() && draw.percent(50);
+    if !has_shape && !kind.has_runs() {
+        return (workload, n);
+    }
+    let elements = match draw.below(6) {
+        0 => 1 + draw.below(9),
+        1 => 1 + draw.below(40),
+        2 => tile - 1 + draw.below(3),
+        3 => 1 + draw.below(2 * tile),
+        4 => (1 + draw.below(4)) * tile - 1 + draw.below(3),
+        _ => n,
+    };
+    // Of columns as many side by side.
+    let shape = Shape { rows: n.div_ceil(elements), columns: elements };
+    let line = kind.line_elements(shape).filter(|_| has_shape);
+    let segment = line.unwrap_or(elements);
+    let (operator, input, element) = (workload.instance().operator(), workload.input(), workload.element());
+    let with_segments = Workload::new(kind, operator, input, element, Some(segment)).unwrap_or(workload);
+    (with_segments, if has_shape { shape.elements() } else { n })
+}
+
 /// Instances that are compiled with mutants, and all that are compiled but sums of floats, which have no exact reference.
 fn instances() -> (Vec<Instance>, Vec<Instance>) {
     let has_mutants = |instance: &Instance| OPERATORS_WITH_MUTANTS.contains(&(instance.element(), instance.operator()));
@@ -339,9 +430,20 @@ fn instances() -> (Vec<Instance>, Vec<Instance>) {
 
 impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut words = Words::of_scan(',', self.mutant, &self.request, "type");
+        let mut words = Words::of_scan(',', self.mutant, self.workload, &self.request, "type");
+        words.add("n", self.request.n);
+        if !self.workload.is_plain() {
+            words.add("problem", self.workload.kind());
+        }
+        if self.workload.input() != self.workload.element() {
+            words.add("input-type", self.workload.input());
+        }
+        match (self.workload.shape(self.request.n), self.workload.segment_elements()) {
+            (Some(shape), _) => words.add("shape", shape),
+            (None, Some(elements)) => words.add("run-length", elements),
+            (None, None) => &mut words,
+        };
         words
-            .add("n", self.request.n)
             .add("order", self.request.config.tile_order)
             .add("memory", self.memory)
             .add("seed", self.seed)
@@ -372,8 +474,9 @@ impl FromStr for Case {
 
     fn from_str(text: &str) -> Result<Self, CaseError> {
         let mut fields = Fields::new(text.trim().split(','))?;
-        let (mutant, mut request) = fields.scan("type")?;
-        request.n = fields.value("n")?;
+        let n = fields.value("n")?;
+        let workload = workload_of(&mut fields, n)?;
+        let (mutant, mut request) = fields.scan(workload, n)?;
         request.config.tile_order = fields.value("order")?;
         let mut disturbance = Disturbance::None;
         if let Some([block, after_points, switches]) = fields.numbers("pause", ':')? {
@@ -392,6 +495,7 @@ impl FromStr for Case {
             mutant,
             memory: fields.value("memory")?,
             seed: fields.value("seed")?,
+            workload,
             request,
             resident_blocks: fields.value("resident")?,
             block_order: fields.value("blocks")?,
@@ -409,18 +513,34 @@ impl FromStr for Case {
     }
 }
 
+/// What a text says of the scan of so many elements: its problem and types, and the lengths of its segments.
+fn workload_of(fields: &mut Fields<'_>, n: u64) -> Result<Workload, CaseError> {
+    let element: ElementType = fields.value("type")?;
+    // What a recurrence is given does not matter.
+    let operator = fields.unless("operator", NO_OPERATOR)?.unwrap_or(Operator::Sum);
+    let kind: ProblemKind = fields.optional("problem")?.unwrap_or_default();
+    let input = fields.optional("input-type")?.unwrap_or(element);
+    let shape: Option<Shape> = fields.optional("shape")?;
+    let run = fields.optional("run-length")?;
+    if let Some(shape) = shape.filter(|shape| shape.elements() != n) {
+        return Err(CaseError::part("shape", shape, format!("n={n} elements are no such matrix")));
+    }
+    if run.is_some() && !kind.has_runs() || shape.is_some() && !kind.takes_shape() {
+        let fault = "it has no such segments: rows and columns have a shape, what else is in segments a run-length";
+        return Err(CaseError::part("problem", kind, fault));
+    }
+    let segment = shape.and_then(|shape| kind.line_elements(shape)).or(run);
+    Ok(Workload::new(kind, operator, input, element, segment)?)
+}
+
 impl Case {
     fn check(&self) -> Result<(), CaseError> {
         let fault = |key, value: &dyn fmt::Display, fault: &str| Err(CaseError::part(key, value, fault));
-        let instance = (self.request.instance().element(), self.request.instance().operator());
         if self.request.n == 0 {
             return fault("n", &0, "there is nothing to run");
         }
         if self.request.n > 1 << 24 {
             return fault("n", &self.request.n, "at most 2^24 elements: every thread is a coroutine");
-        }
-        if self.request.instance().is_rounded() {
-            return fault("operator", &self.request.instance().operator(), NO_REFERENCE);
         }
         if !(1..=1000).contains(&self.launches) {
             return fault("launches", &self.launches, "1 to 1000");
@@ -442,19 +562,15 @@ impl Case {
         if let Some(percent) = self.preemption.filter(|&percent| percent > 100) {
             return fault("preemption", &percent, "fair, or 0 to 100 percent");
         }
-        if let Some(mutant) = self.mutant.filter(|mutant| !mutant.is_of_host())
-            && !OPERATORS_WITH_MUTANTS.contains(&instance)
-        {
-            return fault("mutant", mutant, "this type and operator are not compiled with mutants");
-        }
-        check(&self.request, self.completed_epochs)
+        check(self.workload, &self.request, self.completed_epochs)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::Strategy;
+    use crate::strategy::{Shape, Strategy};
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_case_comes_back_from_its_text() {
@@ -468,6 +584,34 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_case_of_each_problem_names_it_and_comes_back_from_its_text() {
+        for kind in ProblemKind::ALL {
+            let (mut strategies, mut few, mut segments) = (BTreeSet::new(), 0, BTreeSet::new());
+            for seed in 0..400 {
+                let case = Case::draw_of(&[*kind], None, Memory::Weak, seed);
+                let text = case.to_string();
+                assert_eq!(text.parse::<Case>().as_ref(), Ok(&case), "{text}");
+                assert_eq!(case.workload.kind(), *kind);
+                assert_eq!(text.contains(&format!(",problem={kind},")), *kind != ProblemKind::Flat, "{text}");
+                assert_eq!(case.workload.misfit(case.request.n), None, "{text}");
+                strategies.insert(case.request.strategy);
+                few += u64::from(case.tiles() < 4);
+                segments.extend(case.workload.segment_elements());
+            }
+            // Those that take arrays, or columns.
+            let is_columns = kind.needs_shape() && kind.name().contains("columns");
+            let is_asked =
+                |shape: Shape| if is_columns { shape.kernel_of_columns.is_some() } else { shape.takes_arrays() };
+            let all: Vec<_> = Strategy::ALL.iter().filter(|strategy| is_asked(strategy.row().shape)).collect();
+            assert!(all.iter().all(|strategy| strategies.contains(strategy)), "{kind}: {strategies:?}");
+            assert!((10..200).contains(&few), "{kind}: {few}");
+            assert_eq!(segments.len() > 20, kind.takes_shape() || kind.has_runs(), "{kind}");
+        }
+        let one = |seed| Case::draw_of(&[ProblemKind::Flat], None, Memory::Weak, seed);
+        assert!((0..40).all(|seed| one(seed) == Case::draw(None, Memory::Weak, seed)));
     }
 
     /// A misaligned array begins a tile earlier: 82 blocks wait here for one that finds no room among 81.
@@ -550,7 +694,7 @@ mod tests {
         let good = Case::draw(None, Memory::Strong, 1).to_string();
         let fault = |text: &str| text.parse::<Case>().expect_err(text).to_string();
         assert!(fault("").contains("key=value"));
-        assert!(fault("seed=1").contains("mutant"));
+        assert!(fault("seed=1").contains("a case needs n="));
         assert!(fault(&good.replace("seed=1", "seed=x")).contains("seed=x"));
         assert!(fault(&format!("{good},colour=red")).contains("colour=red"));
         assert!(fault(&good.replace("mutant=none", "mutant=none_such")).contains("none_such"));
@@ -561,14 +705,22 @@ mod tests {
         }
         let many = good.replace(n, "n=16777216").replace("launches=1", "launches=2");
         assert!(fault(&format!("{many},together=2")).contains("2^24 elements in all"), "{many}");
-        for element in ["f32", "f64"] {
-            let sum = "mutant=none,strategy=naive,type=f32,operator=sum,mode=inclusive,layout=none,pattern=shuffle,\
-                       composition=reduce-then-scan,vt=1,threads=64,in-place=false,input-offset=0,output-offset=0,n=200,\
-                       order=ticket,memory=weak,seed=1,resident=1,blocks=in-order,preemption=20,plain-points=false,\
-                       launches=1,epochs=0,workspace=zeros";
-            let sum = sum.replace("f32", element);
-            assert!(fault(&sum).contains(NO_REFERENCE), "{sum}");
-            sum.replace("=sum", "=max").parse::<Case>().expect("a maximum is exact");
+        let rows = "mutant=none,strategy=lookback,type=u32,operator=sum,mode=inclusive,layout=none,pattern=shuffle,\
+                    composition=reduce-then-scan,vt=1,threads=64,in-place=false,input-offset=0,output-offset=0,n=200,\
+                    problem=rows,shape=4x50,order=ticket,memory=weak,seed=1,resident=1,blocks=in-order,preemption=20,\
+                    plain-points=false,launches=1,epochs=0,workspace=zeros";
+        rows.parse::<Case>().expect("a case");
+        for (from, to, says) in [
+            ("n=200", "n=201", "no such matrix"),
+            ("problem=rows,", "", "no such segments"),
+            ("shape=4x50", "run-length=50", "no such segments"),
+            (",shape=4x50", "", "say how many"),
+            ("problem=rows,shape=4x50", "problem=by-key", "say how many"),
+            ("=lookback", "=naive", "naive"),
+            ("in-place=false", "in-place=true,input-type=u8", "u8"),
+            ("problem=rows", "problem=diagonals", "by-key"),
+        ] {
+            assert!(fault(&rows.replace(from, to)).contains(says), "{to}: {}", fault(&rows.replace(from, to)));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Running a case on the CPU device.
 
-use super::arrays::{Arrays, Scratch, Workspace};
-use super::case::{Case, Disturbance, Memory, NO_REFERENCE};
-use super::detector::NoMemory;
+use super::arrays::{Scan, Scratch, Workspace};
+use super::case::{Case, Disturbance, Memory};
+use super::detector::CannotRun;
 use super::draw::Draw;
 pub use super::outcome::{Failure, Fault, Passed};
 use super::watched::{Interruption, Model, Observer, Places, Watched};
@@ -14,9 +14,8 @@ use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::Array;
 use crate::lab::cpu_device::step_settings;
 use crate::lab::cpu_kernels::{KernelBody, kernel_body};
-use crate::lab::dataset::Dataset;
 use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{Plan, ScanRequest, Step};
+use crate::strategy::plan::{Plan, Step};
 
 /// Runs a case.
 ///
@@ -48,51 +47,43 @@ enum Ended {
 /// Runs a case and tells an observer of what happens.
 pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>) -> Result<Passed, Failure> {
     let mut draw = Draw::new(case.seed ^ 0x005e_ed0f_0b0d_7e57);
-    let request = &case.request;
-    let element_bytes = request.instance().element().bytes();
     let failed = |launch: u32| move |fault: Fault| Failure { launch, fault };
-    let broken = |text: String| Fault::Execution { text };
-    let plan = Plan::new(request).map_err(|error| failed(0)(broken(error.to_string())))?;
-    let dataset = Dataset::random(request.instance(), request.n, draw.word());
-    let Some(expected) = dataset.expected_output(request.mode) else {
-        return Err(failed(0)(broken(NO_REFERENCE.to_owned())));
-    };
-    let uses_descriptors = plan.steps.iter().any(|step| step.uses_descriptors());
-    let layout = plan.layout;
+    let data = draw.word();
+    let scan = Scan::new(case, case.request.n, data).map_err(failed(0))?;
+    let layout = scan.plan.layout;
     // Room for more than is needed: a wrap must clear that too.
-    let capacity = plan.descriptors + draw.below(8);
-    let mut workspace = Workspace::new(capacity, layout, element_bytes);
+    let capacity = scan.plan.descriptors + draw.below(8);
+    let mut workspace = Workspace::new(capacity, layout, scan.request.problem.published_bytes());
     workspace.control.completed_epochs = case.completed_epochs;
     let (shape, launches) = ((layout, workspace.capacity), u64::from(case.launches));
     let descriptors = workspace.descriptors.bytes_mut();
     workspace::fill(descriptors, shape, case.workspace, case.completed_epochs, launches, &mut draw);
     let host_epoch = case.completed_epochs + 1;
     if case.together > 1 {
-        return run_together(case, plan, (dataset, expected), &mut workspace, &mut draw, observer);
+        return run_together(case, scan, data, &mut workspace, &mut draw, observer);
     }
 
     let mut passed = Passed::default();
+    let mut first = Some(scan);
     for launch in 0..case.launches {
-        // Behind a small launch a large one must find the workspace as good as new.
-        let n = if launch == 0 { request.n } else { case.later_size(&mut draw) };
-        let request = ScanRequest { n, ..*request };
-        let bytes = n as usize * element_bytes;
+        let mut scan = match first.take() {
+            Some(scan) => scan,
+            // Behind a small launch a large one must find the workspace as good as new.
+            None => Scan::new(case, case.later_size(&mut draw), data).map_err(failed(launch))?,
+        };
+        workspace.reserve(scan.plan.descriptors);
         let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
         let run = OneScan { case, host_epoch, disturbance, seed: draw.word() };
         let epoch = workspace.control.completed_epochs + 1;
-        let plan = Plan::new(&request).map_err(|error| failed(launch)(broken(error.to_string())))?;
-        let mut arrays = Arrays::new(&request, &dataset.input[..bytes]);
         let observer = reborrow(&mut observer);
-        let ended = run.execute(&plan, &mut arrays, workspace.places(), observer).map_err(failed(launch))?;
+        let ended = run.execute(&mut scan, workspace.places(), observer).map_err(failed(launch))?;
         match ended {
             Ended::Whole => {
-                arrays
-                    .check(&dataset.input[..bytes], &expected[..bytes], request.instance())
-                    .map_err(failed(launch))?;
-                if uses_descriptors {
+                scan.check().map_err(failed(launch))?;
+                if uses_descriptors(&scan.plan) {
                     workspace.check(epoch).map_err(failed(launch))?;
                 }
-                passed.count(case, n);
+                passed.count(case, scan.request.n);
             }
             Ended::Cut => {
                 passed.cut += 1;
@@ -103,6 +94,10 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
         }
     }
     Ok(passed)
+}
+
+fn uses_descriptors(plan: &Plan) -> bool {
+    plan.steps.iter().any(Step::uses_descriptors)
 }
 
 fn reborrow<'a>(observer: &'a mut Option<&mut dyn Observer>) -> Option<&'a mut dyn Observer> {
@@ -116,37 +111,30 @@ fn reborrow<'a>(observer: &'a mut Option<&mut dyn Observer>) -> Option<&'a mut d
 /// each scan goes on with what the one before has left.
 fn run_together(
     case: &Case,
-    plan: Plan,
-    (mut dataset, mut expected): (Dataset, Vec<u8>),
+    first: Scan,
+    data: u64,
     workspace: &mut Workspace,
     draw: &mut Draw,
     mut observer: Option<&mut dyn Observer>,
 ) -> Result<Passed, Failure> {
-    let request = &case.request;
-    let element_bytes = request.instance().element().bytes();
     let failed = |launch: u32| move |fault: Fault| Failure { launch, fault };
-    // That of the first launch, which is the largest.
-    let mut scratch = Scratch::new(&plan);
-    let first = Arrays::new(request, &dataset.input);
-    let (mut plans, mut arrays, mut sizes, mut runs) = (vec![plan], vec![first], vec![request.n], Vec::new());
+    let in_place = case.request.in_place;
+    let (mut own, mut sizes, mut runs) = (vec![first], Vec::new(), Vec::new());
     for launch in 0..case.launches {
-        if launch > 0 && request.in_place {
-            let before = Dataset::from_bytes(request.instance(), expected.clone(), "the scan before".to_owned());
-            // What that one left may be beyond the operator's range: it was the last then.
-            let Ok(before) = before else { break };
-            dataset = before;
-            expected = dataset.expected_output(request.mode).unwrap_or_default();
-            sizes.push(request.n);
-        } else if launch > 0 {
-            let request = ScanRequest { n: case.later_size(draw), ..*request };
-            let plan = Plan::new(&request);
-            plans.push(plan.map_err(|error| failed(launch)(Fault::Execution { text: error.to_string() }))?);
-            arrays.push(Arrays::new(&request, &dataset.input[..request.n as usize * element_bytes]));
-            sizes.push(request.n);
+        // What the scan before left may be beyond the operator's range: it was the last then.
+        if launch > 0 && in_place && !own[0].goes_on() {
+            break;
         }
+        if launch > 0 && !in_place {
+            own.push(Scan::new(case, case.later_size(draw), data).map_err(failed(launch))?);
+        }
+        sizes.push(own[own.len() - 1].request.n);
         let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
         runs.push(OneScan { case, host_epoch: case.completed_epochs + 1, disturbance, seed: draw.word() });
     }
+    let mut scratch = Scratch::new(own.iter().map(|scan| &scan.plan));
+    workspace.reserve(own.iter().map(|scan| scan.plan.descriptors).max().unwrap_or(0));
+    let plans: Vec<Plan> = own.iter().map(|scan| scan.plan.clone()).collect();
 
     // Each launch of a kernel, by scan and step.
     let steps_of = |scan: usize| &plans[scan.min(plans.len() - 1)].steps;
@@ -161,19 +149,19 @@ fn run_together(
         (rest, count) = (later, together);
         let (mut ready, mut first_block) = (Vec::new(), 0);
         for &(scan, step) in now {
-            let own = scan.min(arrays.len() - 1);
+            let place = scan.min(own.len() - 1);
             let (run, step_of_plan) = (&runs[scan], &steps_of(scan)[step]);
             if let Some(observer) = reborrow(&mut observer) {
                 observer.begins(step_of_plan, &workspace.places(), first_block);
             }
             let seed = run.seed.wrapping_add(step as u64);
             let stage = run
-                .ready(step_of_plan, seed, &mut arrays[own], &mut scratch, workspace.places())
+                .ready(step_of_plan, seed, own[place].addresses(), &mut scratch, workspace.places())
                 .map_err(failed(scan as u32))?;
             first_block += stage.settings.grid_blocks;
             ready.push(stage);
         }
-        let mut regions: Vec<Array> = arrays.iter_mut().flat_map(Arrays::regions).collect();
+        let mut regions: Vec<Array> = own.iter_mut().flat_map(Scan::regions).collect();
         regions.push(scratch.region());
         regions.extend(workspace.places().regions());
         let seed = runs[scan].seed.wrapping_add(first_step as u64);
@@ -181,17 +169,15 @@ fn run_together(
         launch_all(case, seed, &ready, regions, workspace.places(), None, observer).map_err(failed(scan as u32))?;
     }
 
-    let scans = sizes.len() as u32;
-    for (launch, arrays) in (0..).zip(&arrays) {
-        let bytes = sizes[launch as usize] as usize * element_bytes;
+    let scans = runs.len() as u32;
+    for (launch, scan) in (0..).zip(&own) {
         // In place there is one array, and the last scan has left it.
-        let launch = if request.in_place { scans - 1 } else { launch };
-        let checked = arrays.check(&dataset.input[..bytes], &expected[..bytes], request.instance());
-        checked.map_err(failed(launch))?;
+        scan.check().map_err(failed(if in_place { scans - 1 } else { launch }))?;
     }
-    if plans[0].steps.iter().any(|step| step.uses_descriptors()) {
+    let counted = (0..runs.len()).filter(|&scan| uses_descriptors(&plans[scan.min(plans.len() - 1)])).count();
+    if counted > 0 {
         let epoch = |before: u32, _| if before == abi::LOOKBACK_MAXIMUM_EPOCH { 1 } else { before + 1 };
-        workspace.check((0..scans).fold(case.completed_epochs, epoch)).map_err(failed(scans - 1))?;
+        workspace.check((0..counted).fold(case.completed_epochs, epoch)).map_err(failed(scans - 1))?;
     }
     let mut passed = Passed::default();
     sizes.iter().for_each(|&n| passed.count(case, n));
@@ -209,16 +195,15 @@ struct OneScan<'a> {
 impl OneScan<'_> {
     fn execute(
         &self,
-        plan: &Plan,
-        arrays: &mut Arrays,
+        scan: &mut Scan,
         workspace: Places,
         mut observer: Option<&mut dyn Observer>,
     ) -> Result<Ended, Fault> {
-        let mut scratch = Scratch::new(plan);
-        for (index, step) in plan.steps.iter().enumerate() {
+        let mut scratch = Scratch::new([&scan.plan]);
+        for (index, step) in scan.plan.steps.clone().iter().enumerate() {
             let seed = self.seed.wrapping_add(index as u64);
             if let Ended::Cut =
-                self.launch(step, seed, (&mut *arrays, &mut scratch), workspace, reborrow(&mut observer))?
+                self.launch(step, seed, (&mut *scan, &mut scratch), workspace, reborrow(&mut observer))?
             {
                 return Ok(Ended::Cut);
             }
@@ -231,23 +216,20 @@ impl OneScan<'_> {
         &self,
         step: &Step,
         seed: u64,
-        arrays: &mut Arrays,
+        arrays: Addresses,
         scratch: &mut Scratch,
         workspace: Places,
     ) -> Result<Ready, Fault> {
         let case = self.case;
         let mutant = case.mutant.map_or(0, |mutant| mutant.number());
         let body = kernel_body(step.problem, step.kernel, mutant != 0)
-            .map_err(|error| Fault::Execution { text: error.to_string() })?;
-        let (input, output) = (arrays.input_address(), arrays.output.address());
+            .map_err(|error| Fault::CannotRun(CannotRun::Kernel { why: error.to_string() }))?;
         let addresses = Addresses {
-            input: input.expose_provenance() as u64,
-            output: output.expose_provenance() as u64,
             scratch: scratch.region().address as u64,
             control: workspace.control as u64,
             descriptors: workspace.descriptors as u64,
             capacity: workspace.capacity,
-            ..Addresses::default()
+            ..arrays
         };
         let arguments = abi::lookback_launch { host_epoch: self.host_epoch, ..step.launch(&addresses) };
         let (config, settings) = step_settings(step, seed);
@@ -274,7 +256,7 @@ impl OneScan<'_> {
         &self,
         step: &Step,
         seed: u64,
-        (arrays, scratch): (&mut Arrays, &mut Scratch),
+        (scan, scratch): (&mut Scan, &mut Scratch),
         workspace: Places,
         mut observer: Option<&mut dyn Observer>,
     ) -> Result<Ended, Fault> {
@@ -282,8 +264,8 @@ impl OneScan<'_> {
         if let Some(observer) = reborrow(&mut observer) {
             observer.begins(step, &workspace, 0);
         }
-        let ready = self.ready(step, seed, arrays, scratch, workspace)?;
-        let regions = [arrays.regions(), vec![scratch.region()], workspace.regions().into()].concat();
+        let ready = self.ready(step, seed, scan.addresses(), scratch, workspace)?;
+        let regions = [scan.regions(), vec![scratch.region()], workspace.regions().into()].concat();
         let overlapping = Overlap { case, seed };
         let same_workspace = case.mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE);
         let mut shortage = None;
@@ -291,7 +273,7 @@ impl OneScan<'_> {
             overlapping.run(same_workspace.then_some(workspace)).map_err(|fault| {
                 let text = format!("the launch in between: {fault}");
                 // The launch around it ends by it, too, and not by a fault of its own.
-                shortage = matches!(fault, Fault::NoMemory(_)).then_some(fault);
+                shortage = matches!(fault, Fault::CannotRun(_)).then_some(fault);
                 text
             })
         };
@@ -335,7 +317,7 @@ fn launch_all(
             settings: settings.clone(),
         })
         .collect();
-    let element_bytes = case.request.instance().element().bytes();
+    let element_bytes = case.workload.element().bytes();
     let protocol = [workspace.control, workspace.descriptors];
     let mut model = Model::new(case.memory, seed, regions, protocol, element_bytes);
     let mut watched = Watched { inner: model.backend(), observer, at_access, accesses: 0 };
@@ -353,7 +335,7 @@ fn launch_all(
         Err(ExecutionError::LostProgress { .. } | ExecutionError::Deadlock { .. }) if is_killed => Ok(Ended::Cut),
         Err(error @ ExecutionError::LostProgress { .. }) => Err(Fault::LostProgress { text: error.to_string() }),
         Err(ExecutionError::Stacks { stacks, message }) => {
-            Err(Fault::NoMemory(NoMemory { what: format!("{stacks} coroutine stacks ({message})") }))
+            Err(Fault::CannotRun(CannotRun::Memory { what: format!("{stacks} coroutine stacks ({message})") }))
         }
         Err(error) => Err(Fault::Execution { text: error.to_string() }),
     }
@@ -383,8 +365,8 @@ impl Overlap<'_> {
                 Some(workspace) => run_on(&case, workspace),
             });
             let nested = nested
-                .map_err(|error| NoMemory { what: format!("a thread ({})", reason(&error)) })
-                .map_err(Fault::NoMemory)?;
+                .map_err(|error| CannotRun::Memory { what: format!("a thread ({})", reason(&error)) })
+                .map_err(Fault::CannotRun)?;
             nested.join().map_err(|_| Fault::Execution { text: "it panicked".to_owned() })?
         })
     }
@@ -392,13 +374,8 @@ impl Overlap<'_> {
 
 /// One launch of a case on a workspace that another launch is using.
 fn run_on(case: &Case, workspace: Places) -> Result<(), Fault> {
-    let request = &case.request;
-    let broken = |error: crate::strategy::ConfigError| Fault::Execution { text: error.to_string() };
-    let plan = Plan::new(request).map_err(broken)?;
-    let dataset = Dataset::random(request.instance(), request.n, case.seed);
-    let expected = dataset.expected_output(request.mode).unwrap_or_default();
-    let mut arrays = Arrays::new(request, &dataset.input);
+    let mut scan = Scan::new(case, case.request.n, case.seed)?;
     let run = OneScan { case, host_epoch: 0, disturbance: Disturbance::None, seed: case.seed };
-    run.execute(&plan, &mut arrays, workspace, None)?;
-    arrays.check(&dataset.input, &expected, request.instance())
+    run.execute(&mut scan, workspace, None)?;
+    scan.check()
 }

@@ -9,12 +9,21 @@ use std::time::{Duration, Instant};
 /// What a detector ran on: name and value.
 pub type Facts = Vec<(String, String)>;
 
-/// The machine had no memory for a run, which says nothing of the kernels.
+/// The machine could not make a run, which says nothing of the kernels.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no memory for {what}, which says nothing of the kernels")]
-pub struct NoMemory {
-    /// What there was no memory for, and the operating system's reason.
-    pub what: String,
+pub enum CannotRun {
+    /// There was no memory.
+    #[error("no memory for {what}, which says nothing of the kernels")]
+    Memory {
+        /// What there was no memory for, and the operating system's reason.
+        what: String,
+    },
+    /// A kernel that the build left out could not be made.
+    #[error("{why}; kernels of problems other than plain scans are compiled when a case asks for them")]
+    Kernel {
+        /// What the compiler or the loader says.
+        why: String,
+    },
 }
 
 /// Looks for faults.
@@ -22,8 +31,8 @@ pub trait Detector {
     /// Looks at the kernels with a fault, or as they are.
     ///
     /// # Errors
-    /// When there is no memory for what has to run.
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory>;
+    /// When the machine cannot run what has to run.
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun>;
 
     /// What is better done for all mutants at once, before the first of them is examined.
     ///

@@ -43,7 +43,7 @@ pub use crate::kernels::mutant::{
     Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When, mutant_number,
 };
 #[cfg(feature = "cpu")]
-pub use case::{Case, Disturbance, Memory};
+pub use case::{Case, Disturbance, Memory, PLAIN};
 #[cfg(feature = "cpu")]
 pub use scan_case::CaseError;
 #[cfg(feature = "cpu")]

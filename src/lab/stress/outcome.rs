@@ -1,7 +1,7 @@
 //! What comes of a run of a case on the CPU device, and what counts as a failure.
 
 use super::case::{Case, MINIMUM_TILES, MINIMUM_WARPS};
-use super::detector::NoMemory;
+use super::detector::CannotRun;
 
 /// How a run showed that something is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum Fault {
     Execution { text: String },
     /// None of the kernel's: the machine could not run it.
     #[error(transparent)]
-    NoMemory(NoMemory),
+    CannotRun(CannotRun),
 }
 
 impl Fault {
@@ -35,7 +35,7 @@ impl Fault {
             Self::Workspace { .. } => "workspace",
             Self::LostProgress { .. } => "lost progress",
             Self::Execution { .. } => "fault",
-            Self::NoMemory(_) => "no memory",
+            Self::CannotRun(_) => "not run",
         }
     }
 }
@@ -58,10 +58,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// What the machine had no memory for, where the failure is not the kernel's.
-    pub fn no_memory(&self) -> Option<&NoMemory> {
+    /// Why the machine could not run it, where the failure is not the kernel's.
+    pub fn cannot_run(&self) -> Option<&CannotRun> {
         match &self.fault {
-            Fault::NoMemory(error) => Some(error),
+            Fault::CannotRun(error) => Some(error),
             _ => None,
         }
     }

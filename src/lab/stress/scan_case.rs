@@ -2,8 +2,9 @@
 
 use super::draw::Draw;
 use crate::abi;
-use crate::element::Instance;
+use crate::element::{ElementType, Operator};
 use crate::kernels::mutant::{Mutant, Need, When};
+use crate::lab::workload::{NoSuchWorkload, ProblemKind, Workload};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, Stress, TileOrder};
 use std::fmt::{self, Write as _};
@@ -21,6 +22,9 @@ pub enum CaseError {
     /// The scan cannot be launched so.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// There is no such problem.
+    #[error(transparent)]
+    Workload(#[from] NoSuchWorkload),
 }
 
 impl CaseError {
@@ -38,7 +42,7 @@ pub(super) fn strategies(share: impl Fn(&Stress) -> usize) -> Vec<Strategy> {
 
 /// What is drawn from where a fault asks for nothing in particular; what stands there more often comes more often.
 pub(super) struct Usual<'a> {
-    pub instances: &'a [Instance],
+    pub workloads: &'a [Workload],
     pub modes: &'a [Mode],
     /// Of 100 patterns, those that are shuffles whatever the others are.
     pub shuffles: u64,
@@ -50,14 +54,51 @@ pub(super) struct Usual<'a> {
 /// below the last. Odd numbers of warps among them, because some work is shared out by halves.
 pub(super) const WIDE_BLOCKS: &[u32] = &[288, 320, 416, 512, 544, 608, 736, 864, 896, 992, 1024];
 
+/// Elements of segments that are not drawn yet, and of a scan whose size is not: two rows, or two columns.
+const SEGMENT: u64 = 2;
+const ELEMENTS: u64 = 2 * SEGMENT;
+
+/// Operators and types, loaded and stored, that problems are drawn of: values of 4, 8 and 16 bytes, some of which prove order
+/// and coverage, and narrow ones that are summed as floats. No more, because each takes kernels of its own, which are compiled
+/// when a case first asks for them.
+const SCANS: &[(Operator, ElementType, ElementType)] = &[
+    (Operator::Sum, ElementType::U32, ElementType::U32),
+    (Operator::Intervals, ElementType::IndexInterval, ElementType::IndexInterval),
+    (Operator::Sum, ElementType::U8, ElementType::F32),
+    (Operator::Affine, ElementType::AffineMap, ElementType::AffineMap),
+];
+/// Types of the recurrences, likewise: states of 8 and 16 bytes.
+const RECURRENCES: &[(Operator, ElementType, ElementType)] =
+    &[(Operator::Sum, ElementType::U32, ElementType::U32), (Operator::Sum, ElementType::F64, ElementType::F64)];
+
+/// What cases of a problem are drawn of, in segments whose length is still to be drawn.
+pub(super) fn workloads(kind: ProblemKind) -> Vec<Workload> {
+    let segment = (kind.needs_shape() || kind.has_runs()).then_some(SEGMENT);
+    let scans = if kind.has_operator() { SCANS } else { RECURRENCES };
+    let workload = |&(operator, input, element)| Workload::new(kind, operator, input, element, segment).ok();
+    scans.iter().filter_map(workload).collect()
+}
+
+/// Whether a strategy scans such problems.
+pub(super) fn takes(strategy: Strategy, workload: Workload) -> bool {
+    let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, ScanConfig::default(), ELEMENTS);
+    Plan::new(&ScanRequest { problem: workload.problem(ELEMENTS), ..aligned }).is_ok()
+}
+
 /// A scan of no elements yet, at no offset; `None` where nothing that is usual can show the fault.
-pub(super) fn draw_scan(draw: &mut Draw, strategy: Strategy, when: &When, usual: &Usual) -> Option<ScanRequest> {
-    let holds = |layout, element_bytes| element_bytes <= most_bytes(layout);
+pub(super) fn draw_scan(
+    draw: &mut Draw,
+    strategy: Strategy,
+    when: &When,
+    usual: &Usual,
+) -> Option<(Workload, ScanRequest)> {
+    let holds = |layout: Descriptor, workload: Workload| workload.problem(ELEMENTS).packed_bytes() <= layout.holds();
     let layouts = if when.layouts.is_empty() { Descriptor::ALL } else { &when.layouts };
-    let instance = draw.possible(&[], usual.instances, |instance| {
-        let is_ordered = !when.needs(Need::NonCommutative) || !instance.operator().is_commutative();
-        let is_wanted = when.elements.is_empty() || when.elements.contains(&instance.element());
-        is_wanted && is_ordered && layouts.iter().any(|&layout| holds(layout, instance.element().bytes()))
+    let workload = draw.possible(&[], usual.workloads, |workload| {
+        let is_ordered =
+            !when.needs(Need::NonCommutative) || !workload.operator().is_some_and(Operator::is_commutative);
+        let is_wanted = when.elements.is_empty() || when.elements.contains(&workload.element());
+        is_wanted && is_ordered && layouts.iter().any(|&layout| holds(layout, workload))
     })?;
     let usual_patterns = if draw.percent(usual.shuffles) { &[Pattern::Shuffle] } else { Pattern::ALL };
     let pattern = draw.possible(&when.patterns, usual_patterns, |_| true)?;
@@ -68,29 +109,21 @@ pub(super) fn draw_scan(draw: &mut Draw, strategy: Strategy, when: &When, usual:
         composition: draw.possible(&when.compositions, Composition::ALL, |composition| {
             pattern != Pattern::Shuffle || composition != Composition::Block
         })?,
-        descriptor: draw.possible(&[], layouts, |layout| holds(layout, instance.element().bytes())),
+        descriptor: draw.possible(&[], layouts, |layout| holds(layout, workload)),
         tile_order: TileOrder::Ticket,
     };
-    let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, 0);
+    let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, 0);
+    let request = ScanRequest { problem: workload.problem(ELEMENTS), ..aligned };
     // Of one element: where there is nothing to launch, nothing is asked about threads.
     let mode =
         draw.possible(&when.modes, usual.modes, |mode| Plan::new(&ScanRequest { mode, n: 1, ..request }).is_ok())?;
-    Some(ScanRequest { mode, ..request })
-}
-
-/// The largest element that a descriptor holds.
-const fn most_bytes(layout: Descriptor) -> usize {
-    match layout {
-        Descriptor::Packed64 => 4,
-        Descriptor::Packed128 => 8,
-        Descriptor::Split => usize::MAX,
-    }
+    Some((workload, ScanRequest { mode, ..request }))
 }
 
 /// An offset in bytes that the strategy tells from others.
-pub(super) fn draw_offset(draw: &mut Draw, request: &ScanRequest) -> u32 {
-    let element_bytes = request.instance().element().bytes() as u32;
-    let places = ScanRequest::offsets_that_matter(request.strategy) / element_bytes;
+pub(super) fn draw_offset(draw: &mut Draw, strategy: Strategy, element: ElementType) -> u32 {
+    let element_bytes = element.bytes() as u32;
+    let places = ScanRequest::offsets_that_matter(strategy) / element_bytes;
     draw.below(u64::from(places)) as u32 * element_bytes
 }
 
@@ -100,13 +133,17 @@ pub(super) fn tile_elements(request: &ScanRequest) -> u64 {
 }
 
 /// What a text could ask for that no run can have.
-pub(super) fn check(request: &ScanRequest, completed_epochs: u32) -> Result<(), CaseError> {
+pub(super) fn check(workload: Workload, request: &ScanRequest, completed_epochs: u32) -> Result<(), CaseError> {
     let ScanRequest { input_offset, output_offset, in_place, .. } = *request;
-    for (key, offset) in [("input-offset", input_offset), ("output-offset", output_offset)] {
-        if !offset.is_multiple_of(request.instance().element().bytes() as u32) || offset >= ScanRequest::OFFSETS {
+    let (input, output) = (workload.input(), workload.element());
+    for (key, offset, element) in [("input-offset", input_offset, input), ("output-offset", output_offset, output)] {
+        if !offset.is_multiple_of(element.bytes() as u32) || offset >= ScanRequest::OFFSETS {
             let limit = format!("offsets are multiples of the element size below {}", ScanRequest::OFFSETS);
             return Err(CaseError::part(key, offset, limit));
         }
+    }
+    if in_place && input != output {
+        return Err(ConfigError::InPlace { input, output }.into());
     }
     if in_place && input_offset != output_offset {
         return Err(CaseError::part("output-offset", output_offset, "in place, it is that of the input"));
@@ -117,6 +154,9 @@ pub(super) fn check(request: &ScanRequest, completed_epochs: u32) -> Result<(), 
     Plan::new(request)?;
     Ok(())
 }
+
+/// What stands in the place of a recurrence's operator.
+pub(super) const NO_OPERATOR: &str = "none";
 
 /// The text of a case: words `key=value` between separators.
 pub(super) struct Words {
@@ -129,6 +169,7 @@ impl Words {
     pub fn of_scan(
         separator: char,
         mutant: Option<&'static Mutant>,
+        workload: Workload,
         request: &ScanRequest,
         element_key: &'static str,
     ) -> Self {
@@ -137,8 +178,8 @@ impl Words {
         words
             .add("mutant", mutant.map_or("none", |mutant| &mutant.name))
             .add("strategy", strategy)
-            .add(element_key, request.instance().element())
-            .add("operator", request.instance().operator())
+            .add(element_key, workload.element())
+            .add("operator", workload.operator().map_or(NO_OPERATOR.to_owned(), |operator| operator.to_string()))
             .add("mode", mode)
             .add("layout", config.descriptor.map_or("none", Descriptor::name))
             .add("pattern", config.pattern)
@@ -182,6 +223,11 @@ impl<'a> Fields<'a> {
         text.parse().map_err(|error| CaseError::part(key, text, error))
     }
 
+    /// A value, if the key is there.
+    pub fn optional<T: FromStr<Err: fmt::Display>>(&mut self, key: &'static str) -> Result<Option<T>, CaseError> {
+        if self.0.iter().any(|(other, _)| *other == key) { self.value(key).map(Some) } else { Ok(None) }
+    }
+
     /// A value, or the word that stands for none.
     pub fn unless<T: FromStr<Err: fmt::Display>>(
         &mut self,
@@ -205,13 +251,11 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| CaseError::part(key, text, format!("{N} numbers with '{between}' between them")))
     }
 
-    /// The fault and the scan, of no elements yet.
-    pub fn scan(&mut self, element_key: &'static str) -> Result<(Option<&'static Mutant>, ScanRequest), CaseError> {
+    /// The fault and the scan, of so many elements.
+    pub fn scan(&mut self, workload: Workload, n: u64) -> Result<(Option<&'static Mutant>, ScanRequest), CaseError> {
         let mutant = self.unless("mutant", "none")?;
         let request = ScanRequest {
-            problem: Instance::new(self.value(element_key)?, self.value("operator")?)
-                .map_err(ConfigError::from)?
-                .into(),
+            problem: workload.problem(n),
             strategy: self.value("strategy")?,
             mode: self.value("mode")?,
             config: ScanConfig {
@@ -222,7 +266,7 @@ impl<'a> Fields<'a> {
                 descriptor: self.unless("layout", "none")?,
                 tile_order: TileOrder::Ticket,
             },
-            n: 0,
+            n,
             in_place: self.value("in-place")?,
             input_offset: self.value("input-offset")?,
             output_offset: self.value("output-offset")?,

@@ -2,11 +2,13 @@
 
 use super::case::{Case, Disturbance, MINIMUM_TILES, Memory};
 use super::cpu::{Failure, Passed, run, stacks_of};
-use super::detector::{Limits, NoMemory};
+use super::detector::{CannotRun, Limits};
 use super::room::Room;
+use super::scan_case::NO_OPERATOR;
 use crate::cpu::{BlockOrder, most_stacks};
 use crate::kernels::mutant::{Mutant, Need};
 use crate::lab::workers::on_threads;
+use crate::lab::workload::{ProblemKind, Workload};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -63,9 +65,10 @@ impl Census {
         let threads = request.config.block_threads;
         let values = [
             ("memory", case.memory.to_string()),
+            ("problem", case.workload.kind().to_string()),
             ("strategy", request.strategy.to_string()),
-            ("type", request.instance().element().to_string()),
-            ("operator", request.instance().operator().to_string()),
+            ("type", case.workload.element().to_string()),
+            ("operator", case.workload.operator().map_or(NO_OPERATOR.to_owned(), |operator| operator.to_string())),
             ("layout", request.config.descriptor.map_or("none", Descriptor::name).to_owned()),
             ("mode", request.mode.to_string()),
             ("resident blocks", range_of(u64::from(case.resident_blocks), &[1, 2, 4])),
@@ -108,16 +111,18 @@ fn range_of(number: u64, beginnings: &[u64]) -> String {
     }
 }
 
-/// Runs cases of consecutive seeds until one fails or a limit is reached. `progress` is told of schedules done.
+/// Runs cases of consecutive seeds, each of one of these problems, until one fails or a limit is reached. `progress` is told
+/// of schedules done.
 ///
 /// # Errors
-/// When there was no memory for a case, and none of the others failed.
+/// When the machine could not run a case, and none of the others failed.
 pub fn search(
+    problems: &[ProblemKind],
     mutant: Option<&'static Mutant>,
     memories: &[Memory],
     limits: Limits,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Search, NoMemory> {
+) -> Result<Search, CannotRun> {
     let start = Instant::now();
     let room = Room::new(most_stacks(limits.threads));
     let next = AtomicU64::new(0);
@@ -132,7 +137,7 @@ pub fn search(
         while !stop.load(Ordering::Relaxed) && done.load(Ordering::Relaxed) < limits.schedules && !is_over() {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let memory = memories[(number % memories.len() as u64) as usize];
-            let case = Case::draw(mutant, memory, limits.first_seed.wrapping_add(number));
+            let case = Case::draw_of(problems, mutant, memory, limits.first_seed.wrapping_add(number));
             let _taken = room.take(stacks_of(&case));
             // It may have waited long.
             if is_over() {
@@ -150,7 +155,7 @@ pub fn search(
                 }
                 Err(failure) => {
                     stop.store(true, Ordering::Relaxed);
-                    if let Some(error) = failure.no_memory() {
+                    if let Some(error) = failure.cannot_run() {
                         shortage.get_or_init(|| error.clone());
                         break;
                     }
@@ -211,11 +216,16 @@ fn steps(case: &Case) -> Vec<Case> {
     let mut try_case = |change: &dyn Fn(&mut Case)| {
         let mut smaller = case.clone();
         change(&mut smaller);
-        let is_possible = smaller.request.n > 0 && smaller.can_end();
+        let is_possible = smaller.request.n > 0 && smaller.is_possible();
         if is_possible && smaller != *case && !steps.contains(&smaller) {
             steps.push(smaller);
         }
     };
+    // Nor is it of the problem, if the plain scan fails likewise.
+    let has_types = case.workload.input() == case.workload.element() && case.workload.operator().is_some();
+    if has_types && !case.workload.is_plain() {
+        try_case(&|case| case.reshape((Workload::from(case.workload.instance()), case.request.n)));
+    }
     // A case that fails without its disturbance fails for a simpler reason.
     if !needs(Need::Abort) && !needs(Need::Overlap) {
         try_case(&|case| case.disturbance = Disturbance::None);
@@ -227,7 +237,7 @@ fn steps(case: &Case) -> Vec<Case> {
         let tiles = case.tiles();
         case.request.config.vt = vt;
         case.request.config.block_threads = threads;
-        case.request.n = tiles * u64::from(vt * threads);
+        case.resize(tiles * u64::from(vt * threads));
     };
     if config.block_threads > 32 {
         try_case(&|case| with_tile(case, config.vt, 32));
@@ -241,10 +251,13 @@ fn steps(case: &Case) -> Vec<Case> {
     let tiles = case.tiles();
     for fewer in [2, tiles / 2, tiles - 1] {
         if fewer >= 1 && fewer < tiles {
-            try_case(&|case| case.request.n = fewer * tile);
+            try_case(&|case| case.resize(fewer * tile));
         }
     }
-    try_case(&|case| case.request.n = tiles * tile);
+    try_case(&|case| case.resize(tiles * tile));
+    if let Some(elements) = case.workload.segment_elements().filter(|&elements| elements > 1) {
+        try_case(&|case| case.reshape(case.workload.in_segments_of(elements / 2, case.request.n)));
+    }
     for fewer in [1, 2, case.resident_blocks / 2, case.resident_blocks.saturating_sub(1)] {
         if fewer >= 1 && fewer < case.resident_blocks {
             try_case(&|case| case.resident_blocks = fewer);
@@ -280,15 +293,18 @@ fn steps(case: &Case) -> Vec<Case> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::case::PLAIN;
     use super::*;
 
     #[test]
     fn every_step_is_a_case_of_its_own_and_ends() {
-        for seed in 0..200 {
-            let case = Case::draw(None, Memory::Strong, seed);
-            for step in steps(&case) {
-                assert_ne!(step, case);
-                assert_eq!(step.to_string().parse::<Case>().as_ref(), Ok(&step));
+        for problems in [PLAIN, ProblemKind::ALL] {
+            for seed in 0..200 {
+                let case = Case::draw_of(problems, None, Memory::Strong, seed);
+                for step in steps(&case) {
+                    assert_ne!(step, case);
+                    assert_eq!(step.to_string().parse::<Case>().as_ref(), Ok(&step));
+                }
             }
         }
     }

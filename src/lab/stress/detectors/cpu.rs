@@ -1,17 +1,22 @@
 //! The columns "schedules" and "weak": drawn cases on the CPU device.
 
-use crate::lab::stress::detector::{Cell, Detector, Limits, NoMemory};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Limits};
 use crate::lab::stress::search::{Search, search};
-use crate::lab::stress::{Memory, Mutant};
+use crate::lab::stress::{Case, Memory, Mutant};
+use crate::lab::workload::ProblemKind;
 
 /// Drawn cases on the CPU device.
 pub(super) struct OnCpu {
+    pub(super) problems: Vec<ProblemKind>,
     pub(super) memory: Memory,
 }
 
 impl Detector for OnCpu {
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
-        let Search { found, passed, elapsed, .. } = search(mutant, &[self.memory], *limits, &|_| {})?;
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
+        if mutant.is_some_and(|mutant| !Case::can_draw(&self.problems, mutant)) {
+            return Ok(Cell::NotModelled { why: "no case of the problems asked for can show the fault".to_owned() });
+        }
+        let Search { found, passed, elapsed, .. } = search(&self.problems, mutant, &[self.memory], *limits, &|_| {})?;
         let seconds = elapsed.as_secs_f64();
         Ok(match found {
             Some(found) => Cell::Killed {

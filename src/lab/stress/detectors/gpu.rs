@@ -4,7 +4,7 @@ use crate::cuda::Compiler;
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
-use crate::lab::stress::detector::{Cell, Detector, Facts, Limits, NoMemory};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
 use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child, compile};
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ impl Detector for OnGpu {
         compile(&compiler, device.architecture(), &cases).map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
         Ok(match child::stress_in_child(&self.program, &Self::settings(mutant, limits), None) {
             Ok(report) => match report.verdict {
                 StressOutcome::Survived { runs } => Cell::Survived { runs, seconds: report.seconds },

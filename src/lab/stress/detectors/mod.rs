@@ -16,7 +16,11 @@ pub mod thread_sanitizer;
 #[cfg(feature = "cpu")]
 use super::Memory;
 use super::detector::Detector;
+use crate::lab::workload::ProblemKind;
 use crate::names::named;
+
+/// A detector, or why there is none.
+pub type Made = Result<Box<dyn Detector>, String>;
 
 /// What is known of a detector.
 #[derive(Debug)]
@@ -29,15 +33,18 @@ pub struct DetectorRow {
     /// models over a sample of 60, with the kernels as they are. The last two on an H200's machine with 16 cores:
     /// `gpu-stress` over all at `--seconds 1.2`, `compute-sanitizer` over 150.
     pub seconds_a_mutant: f64,
-    /// Makes it, or says why this machine or this build has it not.
-    pub new: fn() -> Result<Box<dyn Detector>, String>,
+    /// Whether it draws cases of problems other than plain scans.
+    pub knows_problems: bool,
+    /// Makes it, for cases of these problems, or says why this machine or this build has it not.
+    pub new: fn(&[ProblemKind]) -> Made,
 }
 
 /// Declares [`DetectorName`] and the table of its rows in one. A detector is made in a build with the CPU device and the
 /// feature before `=>`.
 macro_rules! detectors {
     ($($(#[$meta:meta])* $variant:ident = $name:literal {
-        column: $column:literal, needs_gpu: $needs_gpu:literal, seconds: $seconds:literal, new: $feature:literal => $new:expr
+        column: $column:literal, needs_gpu: $needs_gpu:literal, seconds: $seconds:literal,
+        knows_problems: $knows_problems:literal, new($problems:pat): $feature:literal => $new:expr
     })+) => {
         named! {
             /// A detector, in the order of the table's columns.
@@ -47,11 +54,18 @@ macro_rules! detectors {
             column: $column,
             needs_gpu: $needs_gpu,
             seconds_a_mutant: $seconds,
-            new: || {
+            knows_problems: $knows_problems,
+            new: |problems| {
                 #[cfg(all(feature = "cpu", feature = $feature))]
-                return Ok(Box::new($new));
+                {
+                    let $problems = problems;
+                    Ok(Box::new($new))
+                }
                 #[cfg(not(all(feature = "cpu", feature = $feature)))]
-                Err("not part of this build".to_owned())
+                {
+                    let _ = problems;
+                    Err("not part of this build".to_owned())
+                }
             },
         }),+];
     };
@@ -60,31 +74,40 @@ macro_rules! detectors {
 detectors! {
     /// Hostile schedules on the CPU device; every load returns the last value stored.
     CpuSchedules = "cpu-schedules" {
-        column: "schedules", needs_gpu: false, seconds: 0.7, new: "cpu" => cpu::OnCpu { memory: Memory::Strong }
+        column: "schedules", needs_gpu: false, seconds: 0.7,
+        knows_problems: true,
+        new(problems): "cpu" => cpu::OnCpu { problems: problems.to_vec(), memory: Memory::Strong }
     }
     /// The same schedules over a model of weak memory.
     WeakMemory = "weak-memory" {
-        column: "weak", needs_gpu: false, seconds: 0.4, new: "cpu" => cpu::OnCpu { memory: Memory::Weak }
+        column: "weak", needs_gpu: false, seconds: 0.4,
+        knows_problems: true,
+        new(problems): "cpu" => cpu::OnCpu { problems: problems.to_vec(), memory: Memory::Weak }
     }
     /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
     ThreadSanitizer = "thread-sanitizer" {
-        column: "TSan", needs_gpu: false, seconds: 0.5, new: "cpu" => thread_sanitizer::Sanitized::new()?
+        column: "TSan", needs_gpu: false, seconds: 0.5,
+        knows_problems: false, new(_): "cpu" => thread_sanitizer::Sanitized::new()?
     }
     /// Every interleaving of a model of the protocol, by loom.
     Loom = "loom" {
-        column: "loom", needs_gpu: false, seconds: 1.2, new: "cuda" => models::OnModel::new(models::Model::Loom)?
+        column: "loom", needs_gpu: false, seconds: 1.2,
+        knows_problems: false, new(_): "cuda" => models::OnModel::new(models::Model::Loom)?
     }
     /// Every execution of a model of the protocol that the PTX memory model allows.
     PtxEnumerator = "ptx-enumerator" {
-        column: "PTX", needs_gpu: false, seconds: 0.6, new: "cuda" => models::OnModel::new(models::Model::Ptx)?
+        column: "PTX", needs_gpu: false, seconds: 0.6,
+        knows_problems: false, new(_): "cuda" => models::OnModel::new(models::Model::Ptx)?
     }
     /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
     GpuStress = "gpu-stress" {
-        column: "GPU", needs_gpu: true, seconds: 1.8, new: "cuda" => gpu::OnGpu::new()?
+        column: "GPU", needs_gpu: true, seconds: 1.8,
+        knows_problems: false, new(_): "cuda" => gpu::OnGpu::new()?
     }
     /// NVIDIA's compute-sanitizer on a GPU.
     ComputeSanitizer = "compute-sanitizer" {
-        column: "sanitizer", needs_gpu: true, seconds: 1.9, new: "cuda" => sanitizer::UnderSanitizer::new()?
+        column: "sanitizer", needs_gpu: true, seconds: 1.9,
+        knows_problems: false, new(_): "cuda" => sanitizer::UnderSanitizer::new()?
     }
 }
 

@@ -7,7 +7,7 @@ use crate::kernels::mutant::{Kind, Mutant};
 use crate::lab::axiomatic::extract::extract;
 use crate::lab::axiomatic::sequences::Sequences;
 use crate::lab::axiomatic::{loom_model, protocol};
-use crate::lab::stress::detector::{Cell, Detector, Facts, Limits, NoMemory};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Descriptor, Mode, ScanConfig, Strategy};
 use std::collections::HashMap;
@@ -159,7 +159,7 @@ impl OnModel {
 }
 
 impl Detector for OnModel {
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
         Ok(self.check_all(mutant, limits))
     }
 

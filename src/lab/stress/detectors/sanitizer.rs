@@ -3,7 +3,7 @@
 use super::gpu::OnGpu;
 use super::side_by_side::side_by_side;
 use crate::kernels::mutant::Mutant;
-use crate::lab::stress::detector::{Cell, Detector, Facts, Limits, NoMemory};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
 use crate::lab::stress::gpu::sanitizer::{SanitizerReport, Tool, find, sanitize};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ impl Detector for UnderSanitizer {
         Ok(())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
         let reports = match mutant.and_then(|mutant| self.reports.remove(mutant.name.as_str())) {
             Some(reports) => reports,
             None => {

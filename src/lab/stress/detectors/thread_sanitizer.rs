@@ -2,7 +2,7 @@
 
 use super::side_by_side::side_by_side;
 use crate::lab::stress::Mutant;
-use crate::lab::stress::detector::{Cell, Detector, Facts, Limits, NoMemory};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
 use crate::lab::stress::thread_sanitizer::{Search, ThreadSanitizer, ThreadSanitizerError, search};
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Detector for Sanitized {
         Ok(())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, NoMemory> {
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
         Ok(match mutant {
             None => self.search(None, limits),
             Some(mutant) => match self.cells.get(mutant.name.as_str()) {

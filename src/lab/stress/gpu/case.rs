@@ -8,6 +8,7 @@ use crate::lab::stress::scan_case::{
     CaseError, Fields, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, strategies, tile_elements,
 };
 use crate::lab::stress::workspace::WorkspaceStart;
+use crate::lab::workload::Workload;
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, Stress};
@@ -108,14 +109,14 @@ impl StressCase {
         let share = |stress: &Stress| if mutant.is_some() { stress.gpu_share_of_faults } else { stress.gpu_share };
         let strategy = draw.possible(&when.strategies, &strategies(share), |_| true)?;
         let is_misaligned = when.needs(Need::Misaligned);
-        let instances: Vec<Instance> = INSTANCES
+        let workloads: Vec<Workload> = INSTANCES
             .iter()
             .filter(|(element, _)| !is_misaligned || element.bytes() <= 4)
-            .filter_map(|&(element, operator)| Instance::new(element, operator).ok())
+            .filter_map(|&(element, operator)| Instance::new(element, operator).ok().map(Workload::from))
             .collect();
         let is_inside_block = mutant.is_some_and(|mutant| matches!(mutant.kind, Kind::Barrier | Kind::Algorithm));
         let usual = Usual {
-            instances: &instances,
+            workloads: &workloads,
             modes: &[Mode::Inclusive, Mode::Inclusive, Mode::Exclusive, Mode::Exclusive, Mode::InclusiveMinusInput],
             shuffles: 50,
             vts: match () {
@@ -133,7 +134,7 @@ impl StressCase {
                 &[32, 64, 64, 128, 128, 256]
             },
         };
-        draw_scan(draw, strategy, &when, &usual)
+        draw_scan(draw, strategy, &when, &usual).map(|(_, request)| request)
     }
 
     fn draw_disturbance(
@@ -228,11 +229,12 @@ impl StressCase {
 fn place(draw: &mut Draw, request: &mut ScanRequest, in_place: bool, is_misaligned: bool) {
     request.in_place = !is_misaligned && (in_place || draw.percent(25));
     if is_misaligned || draw.percent(40) {
-        request.input_offset = draw_offset(draw, request);
-        request.output_offset = draw_offset(draw, request);
+        let element = request.instance().element();
+        request.input_offset = draw_offset(draw, request.strategy, element);
+        request.output_offset = draw_offset(draw, request.strategy, element);
         if is_misaligned {
             // An odd place is above the boundary of any access, and one off the input's is shifted.
-            let bytes = request.instance().element().bytes() as u32;
+            let bytes = element.bytes() as u32;
             request.input_offset |= bytes;
             request.output_offset = request.input_offset ^ bytes;
         }
@@ -275,7 +277,7 @@ const MAGIC: &str = "gpu-stress-1";
 impl fmt::Display for StressCase {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.sizes.iter().map(u64::to_string).collect();
-        let mut words = Words::of_scan(' ', self.mutant, &self.request, "element");
+        let mut words = Words::of_scan(' ', self.mutant, self.request.instance().into(), &self.request, "element");
         words
             .add("sizes", sizes.join(","))
             .add("streams", self.streams)
@@ -303,12 +305,13 @@ impl FromStr for StressCase {
             return Err(CaseError::Part { part, fault });
         }
         let mut fields = Fields::new(words)?;
-        let (mutant, mut request) = fields.scan("element")?;
-        request.config.descriptor.get_or_insert(Descriptor::Split);
         let text: String = fields.value("sizes")?;
         let sizes = text.split(',').map(str::parse).collect::<Result<Vec<u64>, _>>();
         let sizes = sizes.map_err(|_| CaseError::part("sizes", &text, "numbers with ',' between them"))?;
-        request.n = sizes.iter().max().copied().unwrap_or(1);
+        let instance = Instance::new(fields.value("element")?, fields.value("operator")?);
+        let workload = Workload::from(instance.map_err(ConfigError::from)?);
+        let (mutant, mut request) = fields.scan(workload, sizes.iter().max().copied().unwrap_or(1))?;
+        request.config.descriptor.get_or_insert(Descriptor::Split);
         let workspace: String = fields.value("poison")?;
         let mut pair = |key| fields.numbers(key, 'x')?.ok_or(CaseError::Missing { key });
         let ([occupied_percent, occupied_nanoseconds], [delay_rate, delay_nanoseconds]) =
@@ -364,7 +367,7 @@ impl StressCase {
             let fault = "sums of floats are rounded, and outputs are compared bit for bit";
             return Err(CaseError::part("element", self.request.instance(), fault));
         }
-        check(&self.request, self.completed_epochs)
+        check(self.request.instance().into(), &self.request, self.completed_epochs)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::lab::host_compiler::HostCompilerError;
 use crate::lab::stress::{Case, Disturbance, Mutant, Need, WorkspaceStart, mutant_number};
 use crate::strategy::plan::{Place, Plan, ScanRequest, Step};
+use crate::strategy::ring::Ring;
 use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy};
 use std::fmt::Write as _;
 use std::ops::{Range, RangeInclusive};
@@ -121,6 +122,9 @@ impl Job {
     /// When the case is beyond this detector.
     pub fn of_case(case: &Case, schedules: u64) -> Result<Self, ThreadSanitizerError> {
         let beyond = |why: &str| Err(ThreadSanitizerError::NotCovered(why.to_owned()));
+        if !case.workload.is_plain() {
+            return beyond("its program has kernels of plain scans alone; leave the problem out");
+        }
         if case.disturbance != Disturbance::None {
             return beyond("blocks are not paused or killed here, and launches neither ended nor interrupted");
         }
@@ -271,7 +275,7 @@ fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u32) {
     // The program draws how many stages a ring has.
     let config = step.config.to_abi(0);
     let has_ring = step.kernel.is_persistent();
-    let stage_bytes = if has_ring { step.config.stage_bytes(step.problem) } else { 0 };
+    let stage_bytes = if has_ring { Ring::of(step.key()).stage_bytes } else { 0 };
     let place = |place| match place {
         Place::None => -1,
         Place::Input => -2,
