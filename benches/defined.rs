@@ -3,12 +3,20 @@
 //!
 //!     cargo bench --bench defined -- [ELEMENTS] [PART OF A NAME] [STRATEGY VT THREADS]
 //!
-//! A line says how many times as long as the copy a scan took: medians of 11 rounds in which each runs 5 times between two
-//! events, on a stream where nothing else runs, behind one that warms up. The caches keep what the launch before has left,
-//! which is little of an array of 1 GiB.
+//! A line says how many times as long as the copy a scan took, by medians of 11 rounds, three times over:
+//!
+//! - *stream*: five launches, one behind the other on a stream, between two events;
+//! - *graph*: the same five in a graph that is replayed, so that the host's calls are not among the time;
+//! - *cold*: one launch between two events, behind a memset of 256 MiB that leaves nothing of the arrays in the L2 cache. What
+//!   the events themselves take, some microseconds, is in this time and in that of its copy.
+//!
+//! The copy is measured likewise, in the same process; *stream* and *graph* go by the faster one of its stream and graph. In
+//! those two the caches keep what the launch before has left, which is little of an array of 1 GiB.
 
 use bytemuck::{Pod, Zeroable};
-use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result, sys};
+use cudarc::driver::{
+    CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result, sys,
+};
 use half::{bf16, f16};
 use lookback::cuda::{Run, Scanner, toolkit};
 use lookback::element::{ArrayElement, Defined, Definition, ElementType, Operator};
@@ -20,6 +28,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 11;
 const LAUNCHES: usize = 5;
+/// More than any L2 cache holds.
+const OVERWRITTEN_BYTES: usize = 256 << 20;
 
 /// Two by two, row by row.
 #[repr(C)]
@@ -61,31 +71,71 @@ fn sums(from: ElementType, to: ElementType) -> Outcome<Defined> {
     Ok(Definition::of_numbers(Operator::Sum, from, to)?.define()?)
 }
 
+/// Whether results have the same bits however the scan is run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Bits {
+    AsTheyCome,
+    Reproducible,
+}
+
+/// Microseconds of one launch.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    stream: f64,
+    graph: f64,
+    cold: f64,
+}
+
 struct Bench {
     stream: Arc<CudaStream>,
+    overwritten: CudaSlice<u8>,
     scanner: Scanner,
     has_failed: bool,
 }
 
 impl Bench {
-    fn time(&self, mut launch: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
+    fn time(&self, mut launch: impl FnMut() -> Outcome<()>) -> Outcome<Times> {
         launch()?;
+        let mut launches = || (0..LAUNCHES).try_for_each(|_| launch());
+        let stream = self.median(LAUNCHES, || Ok(()), &mut launches)?;
+        self.stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
+        launches()?;
+        let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        let replayed = self.stream.end_capture(flags)?.ok_or("nothing was captured")?;
+        replayed.launch()?;
+        let graph = self.median(LAUNCHES, || Ok(()), || Ok(replayed.launch()?))?;
+        let cold = self.median(1, || self.overwrite_caches(), &mut launch)?;
+        Ok(Times { stream, graph, cold })
+    }
+
+    /// Microseconds of one of `count` launches between two events, behind something that is not timed.
+    fn median(
+        &self,
+        count: usize,
+        before: impl Fn() -> Outcome<()>,
+        mut launches: impl FnMut() -> Outcome<()>,
+    ) -> Outcome<f64> {
         let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
         let mut times = Vec::new();
         for _ in 0..ROUNDS {
+            before()?;
             let start = self.stream.record_event(flags)?;
-            for _ in 0..LAUNCHES {
-                launch()?;
-            }
+            launches()?;
             let end = self.stream.record_event(flags)?;
-            times.push(f64::from(start.elapsed_ms(&end)?) * 1e3 / LAUNCHES as f64);
+            times.push(f64::from(start.elapsed_ms(&end)?) * 1e3 / count as f64);
         }
         times.sort_by(f64::total_cmp);
         Ok(times[ROUNDS / 2])
     }
 
-    /// Microseconds of the copy of as many bytes as are read and written.
-    fn copy_time(&self, bytes: usize) -> Outcome<f64> {
+    fn overwrite_caches(&self) -> Outcome<()> {
+        let (address, _read) = self.overwritten.device_ptr(&self.stream);
+        // SAFETY: the array has so many bytes and lives as long as the bench, and nobody reads it.
+        Ok(unsafe { result::memset_d8_async(address, 1, OVERWRITTEN_BYTES, self.stream.cu_stream()) }?)
+    }
+
+    /// The copy of as many bytes as are read and written.
+    fn copy_time(&self, bytes: usize) -> Outcome<Times> {
         let half = bytes.div_ceil(32) * 16;
         let from = self.stream.alloc_zeros::<u8>(half)?;
         let mut to = self.stream.alloc_zeros::<u8>(half)?;
@@ -97,19 +147,23 @@ impl Bench {
         })
     }
 
-    fn report(&mut self, name: &str, n: usize, bytes: usize, microseconds: f64, is_right: bool) -> Outcome<()> {
+    fn report(&mut self, name: &str, n: usize, bytes: usize, times: Times, is_right: bool) -> Outcome<()> {
         let copy = self.copy_time(bytes)?;
+        let warm = copy.stream.min(copy.graph);
         let verdict = if is_right { "right" } else { "WRONG" };
         self.has_failed |= !is_right;
+        let Times { stream, graph, cold } = times;
         println!(
-            "{name:34} {n:>11} {:>8.3} GB {microseconds:>9.1} us {:>6.3} x copy  {verdict}",
+            "{name:34} {n:>11} {:>8.3} GB {stream:>9.1} us {:>7.3} {:>7.3} {:>7.3}  {verdict}",
             bytes as f64 / 1e9,
-            microseconds / copy
+            stream / warm,
+            graph / warm,
+            cold / copy.cold,
         );
         Ok(())
     }
 
-    fn recurrence(&mut self, name: &str, n: usize, columns: usize, is_reversed: bool) -> Outcome<()> {
+    fn recurrence(&mut self, name: &str, n: usize, columns: usize, is_reversed: bool, order: Bits) -> Outcome<()> {
         let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
         // Halves and small whole numbers, so that nearly every step is exact.
         let a: Vec<f32> = (0..n).map(|i| [0.5, -0.5, 0.25, 1.0][(i ^ i >> 7) % 4]).collect();
@@ -118,6 +172,7 @@ impl Bench {
         let mut to = self.stream.alloc_zeros::<f32>(n)?;
         let time = self.time(|| {
             let run = self.scanner.run(&self.stream, recurrence).input(&from_a).input(&from_b).output(&mut to);
+            let run = if order == Bits::Reproducible { run.reproducible() } else { run };
             Ok(shaped(run, columns, n, is_reversed).inclusive()?)
         })?;
         let h = self.stream.clone_dtoh(&to)?;
@@ -147,7 +202,7 @@ impl Bench {
         self.report(name, n, 8 * n, time, is_right)
     }
 
-    fn sums_of_floats(&mut self, name: &str, n: usize, columns: usize) -> Outcome<()> {
+    fn sums_of_floats(&mut self, name: &str, n: usize, columns: usize, order: Bits) -> Outcome<()> {
         let sums = sums(ElementType::F32, ElementType::F32)?;
         // A walk of whole numbers: every sum is exact.
         let x: Vec<f32> = (0..n).map(|i| [1.0, -2.0, 3.0, -2.0][(i ^ i >> 9) % 4]).collect();
@@ -155,6 +210,7 @@ impl Bench {
         let mut to = self.stream.alloc_zeros::<f32>(n)?;
         let time = self.time(|| {
             let run = self.scanner.run(&self.stream, sums).input(&from).output(&mut to);
+            let run = if order == Bits::Reproducible { run.reproducible() } else { run };
             Ok(shaped(run, columns, n, false).inclusive()?)
         })?;
         let y = self.stream.clone_dtoh(&to)?;
@@ -378,7 +434,12 @@ fn main() -> Outcome<()> {
         scanner = scanner.with_strategy(strategy.parse::<Strategy>()?).with_config(config);
     }
     println!("{}, n = {n}", context.name()?);
-    let mut bench = Bench { stream, scanner, has_failed: false };
+    println!(
+        "{:34} {:>11} {:>11} {:>12} {:>7} {:>7} {:>7}",
+        "", "elements", "moved", "on a stream", "stream", "graph", "cold"
+    );
+    let overwritten = stream.alloc_zeros(OVERWRITTEN_BYTES)?;
+    let mut bench = Bench { stream, overwritten, scanner, has_failed: false };
     for (name, case) in cases() {
         if name.contains(&wanted) {
             case(&mut bench, &name, n)?;
@@ -393,16 +454,23 @@ type Case = Box<dyn Fn(&mut Bench, &str, usize) -> Outcome<()>>;
 fn cases() -> Vec<(String, Case)> {
     let mut cases: Vec<(String, Case)> = Vec::new();
     let mut add = |name: &str, case: Case| cases.push((name.to_owned(), case));
+    use Bits::{AsTheyCome, Reproducible};
     add("sum of i32", Box::new(|bench, name, n| bench.plain(name, n)));
     add("sum of i32 (as defined)", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, false)));
     add("reverse sum of i32", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, true)));
     add("sum of u8 in u32", Box::new(|bench, name, n| bench.widening(name, n)));
     add("sum of f16 in f32", Box::new(|bench, name, n| bench.halves(name, n)));
-    add("recurrence, f32", Box::new(|bench, name, n| bench.recurrence(name, n, n, false)));
-    add("recurrence, f32, reverse", Box::new(|bench, name, n| bench.recurrence(name, n, n, true)));
+    add("recurrence, f32", Box::new(|bench, name, n| bench.recurrence(name, n, n, false, AsTheyCome)));
+    add("recurrence, f32, reverse", Box::new(|bench, name, n| bench.recurrence(name, n, n, true, AsTheyCome)));
+    add("sum of f32", Box::new(|bench, name, n| bench.sums_of_floats(name, n, n, AsTheyCome)));
+    add("sum of f32, reproducible", Box::new(|bench, name, n| bench.sums_of_floats(name, n, n, Reproducible)));
+    add("recurrence, f32, reproducible", Box::new(|bench, name, n| bench.recurrence(name, n, n, false, Reproducible)));
     for columns in [300, 1000, 4100, 8192, 20_000, 65536] {
         let name = format!("recurrence by rows of {columns}");
-        add(&name, Box::new(move |bench, name, n| bench.recurrence(name, n / columns * columns, columns, false)));
+        add(
+            &name,
+            Box::new(move |bench, name, n| bench.recurrence(name, n / columns * columns, columns, false, AsTheyCome)),
+        );
     }
     for run_length in [1, 61, 100_000] {
         let name = format!("sum of i32 by key, runs of {run_length}");
@@ -414,7 +482,10 @@ fn cases() -> Vec<(String, Case)> {
     }
     for columns in [1, 3, 32, 128, 512, 1000, 4096, 65536, 1 << 20, 1 << 26] {
         let name = format!("sum of f32 by rows of {columns}");
-        add(&name, Box::new(move |bench, name, n| bench.sums_of_floats(name, n / columns * columns, columns)));
+        add(
+            &name,
+            Box::new(move |bench, name, n| bench.sums_of_floats(name, n / columns * columns, columns, AsTheyCome)),
+        );
     }
     // In rows, where there is one column.
     for columns in [1, 2, 3, 4, 7, 8, 16, 32, 64, 128, 256, 1000, 1024, 65536, 1 << 20] {

@@ -226,7 +226,26 @@ struct intervals : no_inverse<index_interval> {
   }
 };
 
+// The same, of which partial results are combined in an order that follows from indices alone: values in fixed rows, rows of a
+// warp and warps of a tile one after the other, and tiles one after the other from the first on. So sums of floats have the
+// same bits whatever reads descriptors when (docs/problems.md).
+template <class Operator>
+struct reproducible : Operator {
+  static constexpr bool is_commutative = false;
+  static constexpr bool is_exactly_undone = false;
+};
+
 }  // namespace operators
+
+// Whether it is such a one.
+template <class Operator>
+struct is_reproducible {
+  static constexpr bool value = false;
+};
+template <class Operator>
+struct is_reproducible<operators::reproducible<Operator>> {
+  static constexpr bool value = true;
+};
 
 // a then b, counted as one application on the CPU device.
 template <class Operator>

@@ -3,12 +3,15 @@
 #![cfg(all(feature = "cuda", feature = "lab"))]
 
 mod common;
+#[path = "common/index_order.rs"]
+mod index_order;
 
 use bytemuck::Pod;
 use common::instance;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use half::{bf16, f16};
+use index_order::{Order, bits, floats};
 use lookback::abi;
 use lookback::cuda::{CudaError, Run, Scanner};
 use lookback::element::{Defined, Definition, ElementType, Instance, Operator};
@@ -635,6 +638,39 @@ fn runs_of_equal_keys_are_summed_each_by_itself() {
     check!(f64, ElementType::F64);
     check!(i32, ElementType::I32);
     check!(u64, ElementType::U64);
+}
+
+/// The bits of the documented order, which the CPU device has, too: in every strategy, wherever the arrays begin.
+#[test]
+fn reproducible_scans_have_the_bits_of_the_documented_order() {
+    let Some((scanner, context, stream)) = scanner("reproducible_scans_have_the_bits") else { return };
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32).expect("sums");
+    let sums = sums.define().expect("a definition");
+    let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
+    let n = (1 << 22) + 12_345;
+    let (x, a) = (floats(n + 3, 3), floats(n + 3, 4));
+    let a: Vec<f32> = a.iter().map(|a| 0.5 + a.fract() / 2.0).collect();
+    let [x_on_gpu, a_on_gpu] = [&x, &a].map(|array| stream.clone_htod(array).expect("memory"));
+    let mut y = stream.alloc_zeros::<f32>(n + 5).expect("memory");
+    let named = [Strategy::Lookahead, Strategy::Lookback, Strategy::OneWave, Strategy::Chained, Strategy::SingleBlock];
+    let named = named.map(|strategy| Scanner::new(&context).expect("a scanner").with_strategy(strategy));
+    for (from, to) in [(0, 0), (1, 0), (3, 5)] {
+        let expected = bits(&Order::OF_4_BYTES.scan(&x[from..][..n], 0.0, 0.0, |a, b| a + b));
+        let items: Vec<[f32; 2]> = a[from..].iter().zip(&x[from..][..n]).map(|(&a, &b)| [a, b]).collect();
+        let combine = |left: [f32; 2], right: [f32; 2]| [left[0] * right[0], right[0] * left[1] + right[1]];
+        let states = Order::OF_4_BYTES.scan(&items, [1.0, 0.0], [1.0, 0.0], combine);
+        let of_states: Vec<u32> = states.iter().map(|state| state[1].to_bits()).collect();
+        for (number, scanner) in named.iter().chain([&scanner]).enumerate() {
+            let (x, a) = (x_on_gpu.slice(from..from + n), a_on_gpu.slice(from..from + n));
+            let mut out = y.slice_mut(to..to + n);
+            let run = scanner.run(&stream, sums).input(&x).output(&mut out);
+            run.reproducible().inclusive().expect("it is launched");
+            assert!(bits(&stream.clone_dtoh(&out).expect("memory")) == expected, "sums, {from}, {to}, {number}");
+            let run = scanner.run(&stream, recurrence).input(&a).input(&x).output(&mut out);
+            run.reproducible().inclusive().expect("it is launched");
+            assert!(bits(&stream.clone_dtoh(&out).expect("memory")) == of_states, "recurrence, {from}, {to}, {number}");
+        }
+    }
 }
 
 /// Sums of 3, 5 and 8 words: no instruction loads 12 or 20 bytes, or what a mark makes of 32.

@@ -5,6 +5,10 @@
 
 #[path = "defined/columns.rs"]
 mod columns;
+#[path = "common/index_order.rs"]
+mod index_order;
+#[path = "defined/reproducible.rs"]
+mod reproducible;
 
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};

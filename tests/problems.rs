@@ -11,7 +11,7 @@ use lookback::lab::device::{Device, DeviceError, RunSettings};
 use lookback::lab::host_compiler::HostCompilerError;
 use lookback::lab::workload::{ProblemKind, Workload};
 use lookback::strategy::plan::{Plan, ScanRequest};
-use lookback::strategy::{ConfigError, Mode, ScanConfig, Strategy};
+use lookback::strategy::{Composition, ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
 
 const STRATEGIES: [Strategy; 4] =
@@ -21,10 +21,11 @@ const BLOCK_THREADS: u32 = 64;
 /// One workload a problem, because each takes kernels of its own: sums that are exact and that are rounded, an operator that
 /// does not commute, narrow elements, and wide ones.
 fn workload(kind: ProblemKind, segment: u64) -> Workload {
-    use ElementType::{BicyclicPair, F32, F64, I32, I64, U8, U16, U32};
+    use ElementType::{BicyclicPair, F32, F64, I32, I64, IndexInterval, U8, U16, U32};
     let (operator, input, element) = match kind {
         ProblemKind::Flat => (Operator::Sum, U8, U32),
         ProblemKind::Reverse => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
+        ProblemKind::Reproducible => (Operator::Intervals, IndexInterval, IndexInterval),
         ProblemKind::Rows => (Operator::Sum, F32, F32),
         ProblemKind::ReverseRows => (Operator::Max, U16, U16),
         ProblemKind::ByKey => (Operator::Sum, I64, I64),
@@ -55,6 +56,7 @@ proptest! {
         strategy in prop::sample::select(&STRATEGIES[..]),
         mode in prop::sample::select(&[Mode::Inclusive, Mode::Exclusive][..]),
         vt in prop::sample::select(&[1_u32, 3, 4, 8][..]),
+        drawn_composition in prop::sample::select(&[Composition::ReduceThenScan, Composition::ScanThenPropagate][..]),
         segment in 1_u64..600,
         (tiles, more) in (0_u64..5, -3_i64..4),
         (input_offset, output_offset) in (0_u32..4, 0_u32..4),
@@ -67,13 +69,18 @@ proptest! {
         let offset = |elements: u32, element: ElementType| elements * element.bytes() as u32 % ScanRequest::OFFSETS;
         let input_offset = offset(input_offset, workload.input());
         let output_offset = if in_place { input_offset } else { offset(output_offset, workload.element()) };
-        let config = ScanConfig { vt, block_threads: BLOCK_THREADS, ..ScanConfig::default() };
+        let composition = if kind == ProblemKind::Reproducible { Composition::ReduceThenScan } else { drawn_composition };
+        let config = ScanConfig { vt, block_threads: BLOCK_THREADS, composition, ..ScanConfig::default() };
         let problem = workload.problem(n);
         let request = ScanRequest { problem, strategy, mode, config, n, in_place, input_offset, output_offset };
         let request = match Plan::new(&request) {
             Err(ConfigError::TakesNoColumns { .. }) => {
                 prop_assert!(workload.to_string().contains("columns") && strategy != Strategy::Lookback);
                 ScanRequest { strategy: Strategy::Lookback, ..request }
+            }
+            Err(ConfigError::NotReproducible { .. }) => {
+                prop_assert_eq!((kind, strategy), (ProblemKind::Reproducible, Strategy::ReduceThenScan));
+                ScanRequest { strategy: Strategy::OneWave, ..request }
             }
             _ => request,
         };

@@ -238,6 +238,11 @@ struct tile {
     const u32 warps = config.block_threads / LOOKBACK_WARP_LANES;
     if (lane_index() == 0) memory::shared_store(storage.warp_totals[warp_index()], carry);
     block_barrier();  // the totals of all warps are written
+    if constexpr (is_reproducible<Operator>::value) {
+      const team_scan_result<T> joined = join_warps<Operator>(config, storage.warp_totals);
+      warp_prefix = joined.exclusive;
+      return joined.total;
+    }
     // Every warp scans them for itself: that saves a second barrier.
     const T warp_total =
         lane_index() < warps ? memory::shared_load(storage.warp_totals[lane_index()]) : Operator::identity();

@@ -265,6 +265,9 @@ struct segmented {
   DEVICE static value_type without(value_type total, value_type) { return total; }
 };
 
+template <class Operator>
+struct is_reproducible<segmented<Operator>> : is_reproducible<Operator> {};
+
 // Scans and reductions of a warp: where segments begin is told by one ballot, so that values alone are exchanged.
 template <class Operator>
 struct segments<segmented<Operator>> {
@@ -623,7 +626,7 @@ struct global_arrays : source_of_tile<Problem> {
 template <class Problem>
 struct array_stages;
 
-template <class Own, class Segments, bool is_reversed, bool is_counted_ = false>
+template <class Own, class Segments, bool is_reversed, bool is_counted_ = false, bool is_reproducible_ = false>
 struct defined {
   using stages_type = array_stages<defined>;
   using own_type = Own;
@@ -632,17 +635,18 @@ struct defined {
   static constexpr bool is_backward = is_reversed;
   using inputs = typename Segments::template inputs_with<typename Own::inputs>;
   using outputs = typename Own::outputs;
-  using operator_type = typename Segments::template operator_on<typename Own::operator_type>;
+  using own_operator = typename Own::operator_type;
+  using combining = typename choice<is_reproducible_, operators::reproducible<own_operator>, own_operator>::type;
+  using operator_type = typename Segments::template operator_on<combining>;
   using state_type = typename operator_type::value_type;
   using published_type = state_type;
   // What accesses are counted by.
   using input_type = typename widest_in<typename widest_in<u8, inputs>::type, outputs>::type;
   using output_type = input_type;
-  using own_operator = typename Own::operator_type;
   using own_state = typename own_operator::value_type;
   using segments_type = Segments;
   // The same over elements of one segment.
-  using unbroken = defined<Own, within_segment<Segments>, is_reversed>;
+  using unbroken = defined<Own, within_segment<Segments>, is_reversed, false, is_reproducible_>;
   // Whether the device alone knows how many elements there are.
   static constexpr bool is_counted = is_counted_;
 
@@ -802,6 +806,8 @@ struct defined {
     for (u32 j = 0; j < count; ++j) {
       const u64 place = own_place(source.launch.n, source.first + (offset + static_cast<int>(j)));
       own_state value = Own::load(place, Segments::inputs_of(loaded.get(j)));
+      // Where a segment begins some strategies combine it with the identity and others with nothing, which differs of -0.
+      if constexpr (is_reproducible_ && Segments::are_several) value = combine<own_operator>(own_operator::identity(), value);
       if constexpr (Segments::has_states) {
         const bool is_begin = (begins >> j & 1) != 0;
         if (is_begin) value = combine<own_operator>(given_state(source.launch, row_at(source.launch, place)), value);

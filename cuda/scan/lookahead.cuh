@@ -15,6 +15,7 @@
 #include "../async_copy.cuh"
 #include "../block/tile.cuh"
 #include "../descriptor.cuh"
+#include "../problem/fold.cuh"
 #include "../problem/reduce_segments.cuh"
 #include "ring_position.cuh"
 #include "single_pass.cuh"
@@ -447,6 +448,13 @@ struct running_prefix {
         }
         asks_all = ballot((asked & missing) != 0) == 0;
       }
+      if constexpr (is_reproducible<Operator>::value) {
+        // Nothing is read twice: the tile before the one that was asked for last is the next one's first.
+        value = fold_views<Operator>(value, views, left);
+        tiles += left;
+        if (tiles == tile) return value;
+        continue;
+      }
       if constexpr (!Operator::is_commutative) warp_reduce_each<totals_type>(values, maximum_groups);
 
       // Whole groups are kept. One that the tile cuts is read again for the next tile, which needs more of it.
@@ -507,6 +515,8 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
 template <class Problem, class Config>
 DEVICE typename Problem::state_type left_of_warp(Config config, const lookahead_ring<Problem, Config>& ring, u32 stage) {
   const u32 share = warp_index() / warps_of_share<Problem>(config);
+  // There a share is one warp.
+  if constexpr (is_reproducible<typename Problem::operator_type>::value) return memory::shared_load(ring.share_prefix[stage][share]);
   return combine<typename Problem::operator_type>(memory::shared_load(ring.share_prefix[stage][share]),
                                                   memory::shared_load(ring.warp_prefix[stage][warp_index()]));
 }

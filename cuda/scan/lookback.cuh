@@ -6,6 +6,7 @@
 
 #include "../block/tile.cuh"
 #include "../descriptor.cuh"
+#include "../problem/fold.cuh"
 #include "single_pass.cuh"
 
 namespace lookback {
@@ -19,6 +20,7 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
   const u32 lane = lane_index();
   T prefix = Operator::identity();
   u64 window_end = start.tile;  // the window is the warp's width of tiles before this one
+  [[maybe_unused]] bool has_begun = false;
   const waiting wait;
   for (;;) {
     // Lane 0 reads the nearest tile. Lanes beyond the first tile have nothing to wait for.
@@ -37,6 +39,15 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
       if (view.status == LOOKBACK_STATUS_INVALID) view = descriptors.read(window_end - 1 - lane, start.epoch);
       with_prefix = ballot(view.status == LOOKBACK_STATUS_PREFIX);
       missing = ballot(view.status == LOOKBACK_STATUS_INVALID);
+    }
+
+    if constexpr (is_reproducible<Operator>::value) {
+      // Windows are passed over until one has a prefix, and read again from there on: tile after tile, as in a chain.
+      has_begun |= with_prefix != 0;
+      if (has_begun) prefix = fold_window<Operator>(prefix, view, with_prefix);
+      if (has_begun && window_end == start.tile) return prefix;
+      window_end = has_begun ? window_end + LOOKBACK_WARP_LANES : window_end - LOOKBACK_WARP_LANES;
+      continue;
     }
 
     // Combine from the nearest prefix (or the window's far end) to lane 0: the higher the lane, the

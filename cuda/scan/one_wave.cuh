@@ -10,6 +10,7 @@
 
 #include "../block/tile.cuh"
 #include "../descriptor.cuh"
+#include "../problem/fold.cuh"
 #include "single_pass.cuh"
 
 // It says itself when the next launch may start: once its blocks wait no more.
@@ -45,10 +46,11 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
     const u32 each = left >= LOOKBACK_WARP_LANES * descriptors_in_flight
                          ? descriptors_in_flight
                          : static_cast<u32>(left + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES;
-    // If the operator is commutative, neighbouring lanes read neighbouring tiles, which touches the fewest lines; else a
-    // lane reads neighbouring tiles, so that lanes are in the order of their tiles.
-    const u64 mine = first + (Operator::is_commutative ? lane : lane * each);
-    const u64 stride = Operator::is_commutative ? LOOKBACK_WARP_LANES : 1;
+    // If the operator is commutative, or tiles are combined one by one, neighbouring lanes read neighbouring tiles, which
+    // touches the fewest lines; else a lane reads neighbouring tiles, so that lanes are in the order of their tiles.
+    constexpr bool are_neighbours = Operator::is_commutative || is_reproducible<Operator>::value;
+    const u64 mine = first + (are_neighbours ? lane : lane * each);
+    const u64 stride = are_neighbours ? LOOKBACK_WARP_LANES : 1;
     descriptor_view<T> views[descriptors_in_flight];
     LOOKBACK_UNROLL
     for (u32 i = 0; i < descriptors_in_flight; ++i) {
@@ -74,6 +76,13 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
         }
       }
       if (ballot(is_waiting) == 0 || wait.warp_gives_up(start.tile, missing, is_waiting)) break;
+    }
+
+    if constexpr (is_reproducible<Operator>::value) {
+      const u32 count = left < LOOKBACK_WARP_LANES * each ? static_cast<u32>(left) : LOOKBACK_WARP_LANES * each;
+      prefix = fold_views<Operator>(prefix, views, count);
+      first += count;
+      continue;
     }
 
     T window = views[0].value;

@@ -453,7 +453,8 @@ struct Choices<'a> {
     tuning: &'a Tuning,
     blocks: Option<&'a [u32]>,
     patterns: Vec<Pattern>,
-    compositions: Vec<Composition>,
+    /// Those asked for.
+    compositions: Option<Vec<Composition>>,
     descriptors: Vec<Option<Descriptor>>,
     tile_orders: Vec<TileOrder>,
     all_patterns: bool,
@@ -471,7 +472,7 @@ impl<'a> Choices<'a> {
             tuning,
             blocks: arguments.blocks.as_deref(),
             patterns: list(&arguments.pattern, default.pattern),
-            compositions: list(&arguments.composition, default.composition),
+            compositions: arguments.composition.as_ref().map(|names| names.choices.clone()),
             descriptors: (arguments.descriptor.as_ref())
                 .map_or(vec![default.descriptor], |names| names.choices.iter().copied().map(Some).collect()),
             tile_orders: list(&arguments.tile_order, default.tile_order),
@@ -489,23 +490,36 @@ impl<'a> Choices<'a> {
         workload: Workload,
         n: u64,
     ) -> (Strategy, Vec<ScanConfig>) {
-        let Resolved { strategy, config } =
-            self.tuning.choose(choice, workload.problem(n), n, workload.line_elements());
+        let problem = workload.problem(n);
+        let Resolved { strategy, config } = self.tuning.choose(choice, problem, n, workload.line_elements());
+        // One composition for all types, so that they are compared; but where the problem has one alone.
+        let composition =
+            if problem.is_reproducible() { config.composition } else { ScanConfig::default().composition };
         match choice {
-            StrategyChoice::Named(_) => (strategy, self.configs_of(strategy, vts, config)),
+            StrategyChoice::Named(_) => (strategy, self.configs_of(strategy, vts, config, composition)),
             StrategyChoice::Auto => (strategy, vec![config]),
         }
     }
 
-    /// The variations of a configuration that the lists ask for.
-    fn configs_of(&self, strategy: Strategy, vts: Option<&[u32]>, default: ScanConfig) -> Vec<ScanConfig> {
+    /// The variations of a configuration that the lists ask for; `composition` where they ask for none.
+    fn configs_of(
+        &self,
+        strategy: Strategy,
+        vts: Option<&[u32]>,
+        default: ScanConfig,
+        composition: Composition,
+    ) -> Vec<ScanConfig> {
         let (tiles, patterned, single_pass) =
             (strategy.has_tiles(), strategy.has_patterns(), strategy.is_single_pass());
         let suggested = ([default.vt], [default.block_threads]);
         let blocks = self.blocks.filter(|_| strategy.has_blocks()).unwrap_or(&suggested.1);
         let vts = vts.filter(|_| tiles).unwrap_or(&suggested.0);
         let patterns = if patterned { &self.patterns[..] } else { &[default.pattern] };
-        let compositions = if patterned { &self.compositions[..] } else { &[default.composition] };
+        let compositions = match &self.compositions {
+            Some(asked) if patterned => &asked[..],
+            None if patterned => &[composition],
+            _ => &[default.composition],
+        };
         let descriptors = if single_pass { &self.descriptors[..] } else { &[default.descriptor] };
         let tile_orders = if single_pass { &self.tile_orders[..] } else { &[default.tile_order] };
         let mut configs = varied(vec![default], blocks, |config, threads| config.block_threads = threads);

@@ -321,7 +321,11 @@ impl Compiler {
         variant: Variant,
     ) -> Result<CompiledKernel, CudaError> {
         check_clusters(kernel, architecture)?;
-        let options = definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?);
+        let mut options = definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?);
+        if problem.is_reproducible() {
+            // As on the CPU device, a product is rounded before it is added.
+            options.push(String::from("--fmad=false"));
+        }
         let threads = kernel.block_threads(config.block_threads, config.composition, problem);
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
         // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only

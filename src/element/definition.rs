@@ -285,7 +285,13 @@ impl Definition {
                 kept
             }
         };
-        Ok(Defined { definition: Kept(definition), segments: Segments::One, is_reversed: false, is_counted: false })
+        Ok(Defined {
+            definition: Kept(definition),
+            segments: Segments::One,
+            is_reversed: false,
+            is_counted: false,
+            is_reproducible: false,
+        })
     }
 
     fn check(&self) -> Result<(), DefinitionError> {
@@ -473,6 +479,7 @@ pub struct Defined {
     segments: Segments,
     is_reversed: bool,
     is_counted: bool,
+    is_reproducible: bool,
 }
 
 impl Defined {
@@ -491,6 +498,26 @@ impl Defined {
     #[must_use]
     pub(crate) const fn counted(self) -> Self {
         Self { is_counted: true, ..self }
+    }
+
+    /// The scan whose results have the same bits however it is run, as sums of integers have them anyhow.
+    #[must_use]
+    pub(crate) fn reproducible(self) -> Self {
+        match &self.definition.0.combining {
+            Combining::Table(instance) if !instance.depends_on_order() => self,
+            Combining::Table(_) | Combining::Text { .. } => self.in_order(),
+        }
+    }
+
+    /// The scan that combines partial results in an order that follows from indices alone.
+    #[must_use]
+    pub(crate) const fn in_order(self) -> Self {
+        Self { is_reproducible: true, ..self }
+    }
+
+    /// Whether its partial results are combined in an order that follows from indices alone.
+    pub(crate) const fn is_reproducible(self) -> bool {
+        self.is_reproducible
     }
 
     #[cfg(feature = "cuda")]
@@ -571,6 +598,7 @@ impl Defined {
     /// Whether `left` and `right` may be exchanged.
     pub fn is_commutative(self) -> bool {
         !self.segments.mark_states()
+            && !self.is_reproducible
             && match &self.definition.0.combining {
                 Combining::Table(instance) => instance.operator().is_commutative(),
                 Combining::Text { is_commutative, .. } => *is_commutative,
@@ -584,9 +612,10 @@ impl Defined {
 
     /// Its problem in CUDA, or that of its spine.
     pub(crate) fn cuda_type(self, is_spine: bool) -> String {
-        let Self { is_reversed, is_counted, .. } = self;
+        let Self { is_reversed, is_counted, is_reproducible, .. } = self;
         let segments = self.segments.cuda_type();
-        let problem = format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}>");
+        let problem =
+            format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>");
         if is_spine { format!("::lookback::plain<typename {problem}::operator_type>") } else { problem }
     }
 }
@@ -602,7 +631,8 @@ impl fmt::Display for Defined {
             Segments::Columns(_) => ", by columns",
         };
         let direction = if self.is_reversed { ", reversed" } else { "" };
-        formatter.pad(&format!("{}{segments}{direction}", self.definition.0.name))
+        let order = if self.is_reproducible { ", reproducible" } else { "" };
+        formatter.pad(&format!("{}{segments}{direction}{order}", self.definition.0.name))
     }
 }
 

@@ -187,6 +187,11 @@ impl Problem {
         }
     }
 
+    /// Whether its partial results are combined in an order that follows from indices alone.
+    pub(crate) const fn is_reproducible(self) -> bool {
+        matches!(self.0, Kind::Defined(defined) if defined.is_reproducible())
+    }
+
     /// The axis that it runs along, if it scans columns.
     pub(crate) const fn axis(self) -> Option<Axis> {
         match self.0 {

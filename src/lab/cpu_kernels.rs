@@ -109,8 +109,17 @@ fn recipe(problem: Problem, kernel: Kernel, has_mutants: bool) -> Recipe {
     Recipe {
         purpose: "kernels on the CPU device",
         kind: "cpu-kernels",
-        // A text without its `return` is an error on a GPU, too.
-        options: &["-std=c++17", "-O1", "-fPIC", "-fno-exceptions", "-fno-rtti", "-Werror=return-type"],
+        // A text without its `return` is an error on a GPU, too. Products are rounded before they are added, as in reproducible
+        // scans on a GPU.
+        options: &[
+            "-std=c++17",
+            "-O1",
+            "-fPIC",
+            "-fno-exceptions",
+            "-fno-rtti",
+            "-Werror=return-type",
+            "-ffp-contract=off",
+        ],
         units: vec![Unit { name: String::from("kernel.cpp"), text, options: &[] }],
         link_options: &["-shared", "-fPIC"],
     }

@@ -203,6 +203,15 @@ impl<'a> HostRun<'a> {
         self
     }
 
+    /// Gives the same bits whatever the alignment, the strategy, the GPU and the number of its blocks, and on the CPU device:
+    /// partial results of operators that are not quite associative, such as sums of floats, are combined in an order that
+    /// follows from indices alone (`docs/problems.md`). Columns are refused, and so are strategies and configurations that
+    /// cannot; `auto` can.
+    pub fn reproducible(mut self) -> Self {
+        self.call.reproducible();
+        self
+    }
+
     /// Scans each row of `columns` elements by itself.
     pub fn rows(mut self, columns: usize) -> Self {
         self.call.rows(columns as u64);

@@ -14,6 +14,8 @@ use std::str::FromStr;
 enum Combined {
     /// The numbers of one array, by an operator of the table.
     ByOperator,
+    /// The same, partial results in an order that follows from indices alone.
+    InOrder,
     /// `h[t] = a[t] · h[t−1] + b[t]`, of two arrays.
     AsRecurrence,
 }
@@ -95,6 +97,8 @@ problems! {
     Flat = "flat": ByOperator, Never, reversed: false;
     /// From the last to the first.
     Reverse = "reverse": ByOperator, Never, reversed: true;
+    /// Reproducibly: partial results in an order that follows from indices alone, whatever the operator.
+    Reproducible = "reproducible": InOrder, Never, reversed: false;
     /// Each row of a matrix by itself.
     Rows = "rows": ByOperator, Each(Line::Row), reversed: false;
     /// Each row by itself, from its last element to its first.
@@ -149,7 +153,7 @@ impl ProblemKind {
 
     /// Whether an operator of the table is scanned.
     pub const fn has_operator(self) -> bool {
-        matches!(self.row().combined, Combined::ByOperator)
+        matches!(self.row().combined, Combined::ByOperator | Combined::InOrder)
     }
 
     /// Whether there is one input alone, so that a file can be it.
@@ -286,7 +290,9 @@ impl Workload {
         };
         let of = |instance| Instance::new(element, instance).map_err(NoSuchProblem::from);
         let (instance, definition) = match combined {
-            Combined::ByOperator => (of(operator)?, Definition::of_numbers(operator, input, element)?),
+            Combined::ByOperator | Combined::InOrder => {
+                (of(operator)?, Definition::of_numbers(operator, input, element)?)
+            }
             Combined::AsRecurrence if input != element => return Err(NoSuchWorkload::TwoTypes { input, element }),
             Combined::AsRecurrence => {
                 let definition = Definition::linear_recurrence_of(element)?;
@@ -297,7 +303,8 @@ impl Workload {
         let problem = if is_plain {
             Problem::accumulating(operator, input, element)?
         } else {
-            definition.define()?.in_segments(segments).reversed(is_reversed).into()
+            let defined = definition.define()?.in_segments(segments).reversed(is_reversed);
+            if combined == Combined::InOrder { defined.in_order() } else { defined }.into()
         };
         Ok(Self { kind, instance, input, segment_elements, problem })
     }
@@ -489,7 +496,11 @@ impl From<Instance> for Workload {
 impl fmt::Display for Workload {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, instance, input, segment_elements, .. } = *self;
-        let reverse = if self.is_reversed() { "reverse " } else { "" };
+        let how = match kind.row().combined {
+            Combined::InOrder => "reproducible ",
+            _ if self.is_reversed() => "reverse ",
+            _ => "",
+        };
         let scan = if kind.has_operator() { instance.to_string() } else { format!("{} recurrence", self.element()) };
         let of = if input == self.element() { String::new() } else { format!(" of {input}") };
         let segments = match (kind.row().anew, segment_elements) {
@@ -500,7 +511,7 @@ impl fmt::Display for Workload {
             (Anew::ToldBy(Telling::Flags), Some(run)) => format!(", by head flags {run} apart"),
             (Anew::ToldBy(Telling::Offsets), Some(run)) => format!(", by offsets in segments of {run}"),
         };
-        formatter.pad(&format!("{reverse}{scan}{of}{segments}"))
+        formatter.pad(&format!("{how}{scan}{of}{segments}"))
     }
 }
 

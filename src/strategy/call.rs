@@ -131,6 +131,10 @@ impl Call {
         self.defined = self.defined.reversed(true);
     }
 
+    pub fn reproducible(&mut self) {
+        self.defined = self.defined.reproducible();
+    }
+
     pub fn rows(&mut self, columns: u64) {
         self.tell(Segments::Rows { have_states: false }, None);
         self.columns = columns;

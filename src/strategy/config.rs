@@ -108,6 +108,19 @@ pub enum ConfigError {
          of segments included; choose 'auto', 'lookback' or 'lookahead'"
     )]
     SpineOfStates { strategy: &'static str, problem: String, state_bytes: usize },
+    /// The strategy combines tiles in another order than one after the other, or columns are scanned.
+    #[error(
+        "the strategy '{strategy}' does not scan {problem}: choose 'auto', 'lookback', 'lookahead', 'one-wave', \
+         'single-block' or 'chained', and rows or one array"
+    )]
+    NotReproducible { strategy: &'static str, problem: String },
+    /// Blocks whose warps strategies would combine in different orders.
+    #[error(
+        "reproducible scans take blocks of up to {} threads, the pattern 'shuffle' and the composition 'reduce-then-scan'; \
+         leave these choices out",
+        Self::REPRODUCIBLE_THREADS
+    )]
+    ReproducibleBlock,
     /// Tiles in the order of block indices, where blocks that stay take them in turn.
     #[error(
         "the blocks of the strategy '{0}' take tiles in turn, and with the tile order 'static' a tile would wait for blocks \
@@ -138,6 +151,10 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// Of so many warps look-ahead has a reducer for each, and a block joins their totals one after the other
+    /// (`warps_joined_serially` in `cuda/block/warp_totals.cuh`).
+    pub(super) const REPRODUCIBLE_THREADS: u32 = abi::LOOKBACK_ARRAYS_REDUCING_WARPS * abi::LOOKBACK_WARP_LANES;
+
     /// Whether the strategy cannot scan the problem, whatever else is chosen.
     pub const fn is_of_problem(&self) -> bool {
         matches!(
@@ -146,6 +163,7 @@ impl ConfigError {
                 | Self::TakesNoColumns { .. }
                 | Self::WorksInOutput { .. }
                 | Self::SpineOfStates { .. }
+                | Self::NotReproducible { .. }
         )
     }
 

@@ -2,7 +2,7 @@
 //! plan.
 
 use super::planner::{Planner, access_width};
-use super::{Blocks, ConfigError, Descriptor, Mode, ScanConfig, Strategy, TileOrder};
+use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
 use crate::element::{Instance, Problem};
 
@@ -135,6 +135,16 @@ impl Plan {
         if problem.axis().is_some() && shape.kernel_of_columns.is_none() {
             return Err(ConfigError::TakesNoColumns { strategy, problem: problem.to_string() });
         }
+        let is_reproducible = problem.is_reproducible();
+        if is_reproducible {
+            if problem.axis().is_some() || !request.strategy.row().is_reproducible {
+                return Err(ConfigError::NotReproducible { strategy, problem: problem.to_string() });
+            }
+            let is_in_order = pattern == Pattern::Shuffle && composition == Composition::ReduceThenScan;
+            if !is_in_order || block_threads > ConfigError::REPRODUCIBLE_THREADS {
+                return Err(ConfigError::ReproducibleBlock);
+            }
+        }
         let state_bytes = problem.state_bytes();
         if !shape.hands_on(state_bytes) {
             return Err(ConfigError::SpineOfStates { strategy, problem: problem.to_string(), state_bytes });
@@ -156,8 +166,9 @@ impl Plan {
             problem,
             n: request.n,
             in_place: request.in_place,
-            input_offset: request.input_offset,
-            output_offset: request.output_offset,
+            // Reproducible tiles are counted from the first element, wherever that lies.
+            input_offset: if is_reproducible { 0 } else { request.input_offset },
+            output_offset: if is_reproducible { 0 } else { request.output_offset },
             steps: Vec::new(),
             scratch_bytes: 0,
             bits: Place::None,

@@ -66,6 +66,17 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
     }
 }
 
+/// The tiles of reproducible scans, by bytes of the widest element. They are a part of what such a scan gives: others round
+/// elsewhere. Of 8 to 24 KB, so that a ring of them fits, of two arrays, too, and nothing is spilled.
+pub fn reproducible(element_bytes: u32) -> (u32, u32) {
+    match element_bytes {
+        1 | 2 => (32, 256),
+        4 => (24, 256),
+        8 => (8, 256),
+        _ => (4, 256),
+    }
+}
+
 /// 24 KB a stage, measured on an H200 (docs/experiments.md).
 pub const LOOK_AHEAD_OVER_HALVES: (u32, u32) = (32, 384);
 

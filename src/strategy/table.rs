@@ -31,6 +31,8 @@ pub struct StrategyRow {
     /// Whether every run combines the same partial results in the same order, whichever block is first: sums of floats
     /// are then the same to the bit.
     pub has_fixed_order: bool,
+    /// Whether it can combine tiles one after the other, so that scans are reproducible.
+    pub is_reproducible: bool,
     /// What keeps it from large arrays.
     pub limit: Option<Limit>,
     /// Time by the time of a copy of as many elements on an H100, roughly, by the elements.
@@ -107,6 +109,7 @@ const UNTILED: StrategyRow = StrategyRow {
     suggested: |_, _| (4, 256),
     rounding: Rounding::Tree,
     has_fixed_order: true,
+    is_reproducible: false,
     limit: None,
     time_by_copy: |_| 1.3,
     look: Look { color: (0, 0, 0), dark_color: (0, 0, 0), marker: &[] },
@@ -254,6 +257,7 @@ strategies! {
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("missing_prefix_ignored"),
+        is_reproducible: true,
         suggested: suggestion::look_back,
         look: look::PINK,
         stress: Stress { cpu_share: 8, gpu_share: 5, gpu_share_of_faults: 1, is_serial: true, ..UNTILED.stress },
@@ -269,6 +273,7 @@ strategies! {
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("does_not_wait"),
+        is_reproducible: true,
         suggested: suggestion::look_back,
         // A tile adds up whatever prefixes the tiles before it have by then.
         has_fixed_order: false,
@@ -291,6 +296,7 @@ strategies! {
             blocks: Blocks::Single,
             ..Shape::TILED
         },
+        is_reproducible: true,
         suggested: suggestion::single_block,
         // One multiprocessor moves some 100 GB/s.
         time_by_copy: |n| if n > 65536.0 { 30.0 } else { 1.3 },
@@ -315,6 +321,7 @@ strategies! {
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("counts_missing_as_nothing"),
+        is_reproducible: true,
         suggested: suggestion::one_wave,
         look: Look {
             color: (0x33, 0x22, 0x88),
@@ -357,6 +364,7 @@ strategies! {
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("missing_aggregate_ignored"),
+        is_reproducible: true,
         suggested: suggestion::look_ahead,
         look: Look {
             color: (0x7b, 0x4f, 0xd0),
@@ -445,6 +453,12 @@ impl ScanConfig {
         let inputs = defined.inputs().count();
         let marks = defined.has_segments().then(|| problem.state_bytes());
         let (vt, block_threads) = suggestion::look_ahead_over_arrays(problem.access_bytes() as u32, inputs, marks, row);
+        Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
+    }
+
+    /// The one of reproducible scans of such a problem, whatever the strategy.
+    pub fn reproducible(problem: Problem) -> Self {
+        let (vt, block_threads) = suggestion::reproducible(problem.access_bytes() as u32);
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 

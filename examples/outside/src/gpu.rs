@@ -102,6 +102,15 @@ fn reversed(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     expect(&stream.clone_dtoh(&y)?, &[6, 5, 3])
 }
 
+/// The same bits on every GPU, and on the CPU device, wherever the arrays begin.
+fn reproducible(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32)?.define()?;
+    let x = stream.clone_htod(&[0.1_f32, 0.2, 0.3])?;
+    let mut y = stream.alloc_zeros::<f32>(3)?;
+    scanner.run(stream, sum).input(&x).output(&mut y).reproducible().inclusive()?;
+    expect(&stream.clone_dtoh(&y)?, &[0.1, 0.3, 0.6])
+}
+
 /// Two rows of three.
 fn rows(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;

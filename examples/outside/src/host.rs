@@ -92,6 +92,15 @@ fn reversed(scanner: &mut HostScanner) -> Outcome {
     expect(&y, &[6, 5, 3])
 }
 
+/// The same bits on every GPU, and on the CPU device, wherever the arrays begin.
+fn reproducible(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32)?.define()?;
+    let x = [0.1_f32, 0.2, 0.3];
+    let mut y = [0.0_f32; 3];
+    scanner.run(sum).input(&x).output(&mut y).reproducible().inclusive()?;
+    expect(&y, &[0.1, 0.3, 0.6])
+}
+
 /// Two rows of three.
 fn rows(scanner: &mut HostScanner) -> Outcome {
     let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;

@@ -26,6 +26,7 @@ macro_rules! calls {
             own_operator,
             own_operator_on_structs,
             reversed,
+            reproducible,
             rows,
             columns,
             axis,

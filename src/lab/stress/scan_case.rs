@@ -81,7 +81,9 @@ pub(super) fn workloads(kind: ProblemKind) -> Vec<Workload> {
 
 /// Whether a strategy scans such problems.
 pub(super) fn takes(strategy: Strategy, workload: Workload) -> bool {
-    let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, ScanConfig::default(), ELEMENTS);
+    // The composition that every problem may have.
+    let config = ScanConfig { composition: Composition::ReduceThenScan, ..ScanConfig::default() };
+    let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, ELEMENTS);
     Plan::new(&ScanRequest { problem: workload.problem(ELEMENTS), ..aligned }).is_ok()
 }
 
@@ -100,13 +102,15 @@ pub(super) fn draw_scan(
         let is_wanted = when.elements.is_empty() || when.elements.contains(&workload.element());
         is_wanted && is_ordered && layouts.iter().any(|&layout| holds(layout, workload))
     })?;
-    let usual_patterns = if draw.percent(usual.shuffles) { &[Pattern::Shuffle] } else { Pattern::ALL };
+    let is_in_order = workload.problem(ELEMENTS).is_reproducible();
+    let usual_patterns = if draw.percent(usual.shuffles) || is_in_order { &[Pattern::Shuffle] } else { Pattern::ALL };
+    let usual_compositions = if is_in_order { &[Composition::ReduceThenScan] } else { Composition::ALL };
     let pattern = draw.possible(&when.patterns, usual_patterns, |_| true)?;
     let config = ScanConfig {
         vt: draw.possible(&when.vts, usual.vts, |_| true)?,
         block_threads: draw.of(usual.block_threads),
         pattern,
-        composition: draw.possible(&when.compositions, Composition::ALL, |composition| {
+        composition: draw.possible(&when.compositions, usual_compositions, |composition| {
             pattern != Pattern::Shuffle || composition != Composition::Block
         })?,
         descriptor: draw.possible(&[], layouts, |layout| holds(layout, workload)),

@@ -199,6 +199,7 @@ impl Tuning {
                 // Numbers that are scanned in wider ones than both arrays have: halves.
                 let is_narrow = problem.access_bytes() < problem.state_bytes();
                 let config = match problem.defined() {
+                    Some(_) if problem.is_reproducible() => ScanConfig::reproducible(problem),
                     Some(defined) if is_ahead => ScanConfig::of_arrays(problem, defined, row),
                     Some(_) => found.config,
                     None if is_ahead && is_narrow => ScanConfig::of_halves(),
@@ -215,6 +216,7 @@ impl Tuning {
     pub fn suggested(strategy: Strategy, problem: Problem, n: u64) -> Resolved {
         let config = match problem.axis() {
             Some(axis) => columns::suggested(strategy, problem, axis, n),
+            None if problem.is_reproducible() => ScanConfig::reproducible(problem),
             None => ScanConfig::suggested(strategy, problem.tuned_as().element().bytes(), n),
         };
         Resolved { strategy, config }

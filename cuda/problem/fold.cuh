@@ -1,0 +1,45 @@
+// Tiles combined one after the other, for operators that are `reproducible`: a chain's result, whoever has read what together.
+#pragma once
+
+#include "../descriptor.cuh"
+#include "../operators.cuh"
+#include "../warp/team.cuh"
+
+namespace lookback {
+
+// `prefix`, and then the values of the lanes below `count`.
+template <class Operator>
+DEVICE typename Operator::value_type fold_lanes(typename Operator::value_type prefix, typename Operator::value_type value, u32 count) {
+  LOOKBACK_NOUNROLL
+  for (u32 lane = 0; lane < count; ++lane) prefix = combine<Operator>(prefix, shuffle_index(value, lane));
+  return prefix;
+}
+
+// `prefix`, and then the first `count` of several descriptors a lane, of which neighbouring lanes have neighbours. By all lanes;
+// all get the result.
+template <class Operator, u32 capacity>
+DEVICE typename Operator::value_type fold_views(typename Operator::value_type prefix,
+                                                const descriptor_view<typename Operator::value_type> (&views)[capacity], u32 count) {
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < capacity; ++i) {
+    const u32 before = i * LOOKBACK_WARP_LANES;
+    if (before >= count) continue;
+    const u32 left = count - before;
+    prefix = fold_lanes<Operator>(prefix, views[i].value, left < LOOKBACK_WARP_LANES ? left : u32{LOOKBACK_WARP_LANES});
+  }
+  return prefix;
+}
+
+// The same of a window of look-back, whose lane 0 has the last tile, from the nearest inclusive prefix on if it has one. A bit of
+// `with_prefix` for each lane that has one.
+template <class Operator>
+DEVICE typename Operator::value_type fold_window(typename Operator::value_type prefix,
+                                                 descriptor_view<typename Operator::value_type> view, u32 with_prefix) {
+  const u32 nearest = with_prefix == 0 ? u32{LOOKBACK_WARP_LANES} : lowest_set_bit(with_prefix);
+  if (with_prefix != 0) prefix = shuffle_index(view.value, nearest);
+  LOOKBACK_NOUNROLL
+  for (u32 lane = nearest; lane-- > 0;) prefix = combine<Operator>(prefix, shuffle_index(view.value, lane));
+  return prefix;
+}
+
+}  // namespace lookback
