@@ -13,7 +13,7 @@ use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use half::{bf16, f16};
 use index_order::{Order, bits, floats};
 use lookback::abi;
-use lookback::cuda::{CudaError, Run, Scanner};
+use lookback::cuda::{Compiler, CudaError, Run, Scanner};
 use lookback::element::{Defined, Definition, ElementType, Instance, Operator};
 use lookback::lab::cuda::CudaDevice;
 use lookback::lab::dataset::Dataset;
@@ -22,6 +22,7 @@ use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::tuning::TuningTable;
 use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 const VERIFY: RunSettings = RunSettings { seed: 0, samples: 0, keeps_output: false };
 
@@ -638,6 +639,27 @@ fn runs_of_equal_keys_are_summed_each_by_itself() {
     check!(f64, ElementType::F64);
     check!(i32, ElementType::I32);
     check!(u64, ElementType::U64);
+}
+
+/// A folder that one scanner filled serves another one that has no compiler, and soon.
+#[test]
+fn kernels_that_were_made_ahead_run_without_nvrtc() {
+    let Some((_, context, stream)) = scanner("kernels_that_were_made_ahead_run_without_nvrtc") else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let host = numbers(100_000, 5);
+    let (input, mut output) = (stream.clone_htod(&host).expect("memory"), stream.clone_htod(&host).expect("memory"));
+    let making = Compiler::new().expect("it was found above").keeping_in(folder.path());
+    let making = Scanner::with_compiler(&context, making).expect("a scanner");
+    making.inclusive(&stream, Operator::Sum, &input, &mut output).expect("it is launched");
+    stream.synchronize().expect("it ran");
+    let start = Instant::now();
+    let made = Scanner::without_nvrtc(&context, folder.path()).expect("a scanner");
+    made.inclusive(&stream, Operator::Sum, &input, &mut output).expect("it is launched");
+    stream.synchronize().expect("it ran");
+    println!("a scanner without NVRTC and its first scan: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
+    assert_eq!(stream.clone_dtoh(&output).expect("memory"), inclusive(&host));
+    let missing = made.inclusive(&stream, Operator::Max, &input, &mut output);
+    assert!(matches!(missing, Err(CudaError::NotMadeAhead { .. })), "{missing:?}");
 }
 
 /// The bits of the documented order, which the CPU device has, too: in every strategy, wherever the arrays begin.

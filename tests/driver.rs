@@ -515,6 +515,38 @@ fn what_is_warm_is_launched_without_an_allocation() {
 }
 
 #[test]
+fn kernels_that_were_made_ahead_are_launched_without_a_compiler_and_no_others_are() {
+    let Some(bench) = bench("kernels_that_were_made_ahead", Architecture { major: 8, minor: 0 }) else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let nvrtc = Nvrtc::shared().expect("it was found above");
+    let making = Compiler::with_cache(nvrtc, Cache::disabled()).keeping_in(folder.path());
+    let making = Scanner::with_compiler(&bench.context, making).expect("a scanner");
+    let made = Scanner::without_nvrtc(&bench.context, folder.path()).expect("a scanner");
+    let [making, made] = [making, made].map(|scanner| scanner.with_strategy(Strategy::Lookback).with_config(SMALL));
+    let (input, mut output) = (zeros::<u32>(&bench.stream, 1000), zeros::<u32>(&bench.stream, 1000));
+    let missing = made.inclusive(&bench.stream, Operator::Sum, &input, &mut output).expect_err("nothing is made yet");
+    assert!(matches!(missing, CudaError::NotMadeAhead { .. }) && !missing.is_absence(), "{missing}");
+    assert!(missing.to_string().contains("lookback kernels --architectures 8.0"), "{missing}");
+    for scanner in [&making, &made] {
+        scanner.inclusive(&bench.stream, Operator::Sum, &input, &mut output).expect("it is launched");
+        assert_eq!(bench.driver.launches().len(), 1);
+    }
+    // Another operator was not made, and what is damaged does not count.
+    let other = made.inclusive(&bench.stream, Operator::Max, &input, &mut output);
+    assert!(matches!(other, Err(CudaError::NotMadeAhead { .. })), "{other:?}");
+    assert!(made.cache_warnings().is_empty());
+    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+        std::fs::write(entry.expect("an entry").path(), b"half a kern").expect("a file");
+    }
+    let made = Scanner::without_nvrtc(&bench.context, folder.path()).expect("a scanner");
+    let made = made.with_strategy(Strategy::Lookback).with_config(SMALL);
+    let damaged = made.inclusive(&bench.stream, Operator::Sum, &input, &mut output);
+    assert!(matches!(damaged, Err(CudaError::NotMadeAhead { .. })), "{damaged:?}");
+    assert_eq!((made.cache_warnings().len(), bench.driver.launches().len()), (1, 0));
+    bench.assert_nothing_wrong();
+}
+
+#[test]
 fn streams_and_threads_have_workspaces_of_their_own() {
     let Some(mut bench) = bench("streams_and_threads_have_workspaces_of_their_own", Architecture::HOPPER) else {
         return;

@@ -8,6 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, committed, recorder};
 use lookback::element::{ElementType, Instance, Operator};
+use lookback::gpu::Architecture;
 use lookback::lab::measure::point::{Offsets, Point, Subject};
 use lookback::lab::measure::record::{FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow};
 use lookback::lab::measure::run::SubjectFacts;
@@ -17,9 +18,10 @@ use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::tune::derive::derive;
 use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, run_tuning};
 use lookback::lab::verify::Verification;
-use lookback::strategy::tuning::{Gpu, Tuning, TuningTable};
+use lookback::strategy::plan::{Plan, ScanRequest};
+use lookback::strategy::tuning::{Gpu, Resolved, Tuning, TuningTable, kernels_of};
 use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -733,5 +735,31 @@ mod command_line {
         assert_refused(&compare(&[&tuning[..], &["csv"]].concat()), 2, &["row 1 (i32 sum", "lookforward", "one-wave"]);
         let sweep = run(&["sweep", "targets", "--dry-run", "--tuning", path.to_str().expect("UTF-8")]);
         assert_refused(&sweep, 2, &["row 1 (i32 sum", "lookforward"]);
+    }
+}
+
+/// What `lookback kernels` compiles is what a scanner asks for, whatever the size and the GPU.
+#[test]
+fn the_kernels_made_ahead_are_those_that_auto_runs() {
+    let instances: Vec<Instance> = [(ElementType::I32, Operator::Sum), (ElementType::F64, Operator::Max)]
+        .map(|(element, operator)| Instance::new(element, operator).expect("it is defined"))
+        .to_vec();
+    for architecture in Architecture::CHECKED {
+        let made: HashSet<_> = kernels_of(architecture, &instances, &[Mode::Inclusive]).into_iter().collect();
+        assert!(!made.is_empty());
+        let mut draw = 7_u64;
+        for _ in 0..400 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (power, multiprocessors) = (draw >> 33 & 31, (draw >> 40 & 255) as u32 + 1);
+            let n = (1 << power) + (draw >> 48) % (1 << power);
+            let tuning = Tuning::committed(Gpu { architecture, multiprocessors });
+            for &instance in &instances {
+                let Resolved { strategy, config } = tuning.resolve(instance, n);
+                let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n);
+                for step in Plan::new(&request).expect("auto's plans can be launched").steps {
+                    assert!(made.contains(&step.key()), "{architecture}, {n} of {instance}: {strategy}, {config:?}");
+                }
+            }
+        }
     }
 }

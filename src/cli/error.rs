@@ -91,6 +91,10 @@ pub enum CliError {
     /// A sweep ended early.
     #[error(transparent)]
     Sweep(#[from] SweepError),
+    /// Nothing to compile with.
+    #[cfg(feature = "cuda")]
+    #[error("kernels are compiled ahead by NVRTC, on a machine that has it")]
+    NoCompiler { source: crate::cuda::CudaError },
     /// What was asked for is not part of this build.
     #[error("this build of lookback has no {device} device; build it with the cargo feature '{feature}'")]
     NotBuilt { device: &'static str, feature: &'static str },
@@ -132,6 +136,8 @@ impl CliError {
         match self {
             #[cfg(feature = "cpu")]
             Self::CannotRun { .. } => EXIT_NO_DEVICE,
+            #[cfg(feature = "cuda")]
+            Self::NoCompiler { .. } => EXIT_NO_DEVICE,
             Self::NotBuilt { .. } | Self::NoDevice { .. } | Self::NoGpuForCase { .. } | Self::NeedsGpu { .. } => {
                 EXIT_NO_DEVICE
             }

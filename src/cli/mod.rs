@@ -10,6 +10,8 @@ pub mod input;
 #[cfg(feature = "cpu")]
 pub mod interrupt;
 pub mod jobs;
+#[cfg(feature = "cuda")]
+pub mod kernels;
 mod npy;
 pub mod report;
 #[cfg(feature = "cpu")]
@@ -81,6 +83,12 @@ enum Command {
     #[cfg(feature = "cpu")]
     #[command(after_help = stress_after_help())]
     Stress(Box<stress_arguments::StressArguments>),
+    /// Compile ahead what auto runs, for programs that run where no NVRTC is
+    ///
+    /// Needs NVRTC and no GPU. A Scanner takes the folder by without_nvrtc.
+    #[cfg(feature = "cuda")]
+    #[command(after_help = KERNELS_AFTER_HELP)]
+    Kernels(kernels::KernelsArguments),
     /// Show devices, compilers, caches and versions, and what is missing
     Info,
     /// Render plots and page again from recorded data, or fill a document's tables
@@ -160,6 +168,18 @@ Examples:
 
 Exit codes: 0 all right, 1 a candidate was wrong or the device failed,
 2 bad arguments, record or folder, 3 no device or no compiler.";
+
+#[cfg(feature = "cuda")]
+const KERNELS_AFTER_HELP: &str = "\
+Examples:
+  lookback kernels --architectures 9.0 --output kernels
+  lookback kernels --architectures 8.0,8.9,9.0 --types u32,f32 --output kernels
+
+Kernels of a definition of one's own are kept by the program that runs it, with
+Compiler::keeping_in.
+
+Exit codes: 0 all compiled, 1 a kernel does not compile, 2 bad arguments or
+folder, 3 no compiler.";
 
 #[cfg(feature = "cpu")]
 fn stress_after_help() -> String {
@@ -242,6 +262,8 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
         Command::CompareRecords(arguments) => Ok(sweep::compare(&arguments)?),
         #[cfg(feature = "cpu")]
         Command::Stress(arguments) => Ok(stress::stress(&arguments)?),
+        #[cfg(feature = "cuda")]
+        Command::Kernels(arguments) => Ok(kernels::kernels(&arguments)?),
         Command::Info => {
             let mut console = Console::new(false);
             console.print(&info::text())?;

@@ -6,6 +6,11 @@
 //! toolkit never meets an old cubin, and nothing has to be cleared. An entry carries its own length and
 //! hash; one that does not agree is compiled anew and replaced. Entries are written to a temporary file
 //! and renamed, so processes that compile the same kernel at once each read a whole one.
+//!
+//! **Kernels made ahead.** Where a program runs without NVRTC, kernels come from a folder that was filled where there is one:
+//! by `lookback kernels`, or by the program itself with [`Compiler::keeping_in`]. Entries there are cubins for exactly one
+//! architecture under a key without the compiler, which is not there to be asked; source and options are in it, so that
+//! another version of this crate finds none of them.
 
 use super::error::CudaError;
 use super::toolkit::Nvrtc;
@@ -175,7 +180,7 @@ impl Cache {
         };
         let kernel = decode_entry(&bytes);
         if kernel.is_none() {
-            self.warn(format!("the cached kernel {} is damaged and is compiled anew", path.display()));
+            self.warn(format!("the kept kernel {} is damaged and counts for nothing", path.display()));
         }
         kernel
     }
@@ -265,9 +270,15 @@ impl Variant {
 /// Turns kernels, problems and configurations into cubins.
 #[derive(Debug)]
 pub struct Compiler {
-    nvrtc: Arc<Nvrtc>,
+    /// None where kernels were made ahead.
+    nvrtc: Option<Arc<Nvrtc>>,
     cache: Cache,
+    /// Where kernels are kept that were made ahead.
+    ahead: Option<Cache>,
 }
+
+/// Stands for the compiler in the key of a kernel that was made ahead.
+const AHEAD: &str = "made ahead";
 
 impl Compiler {
     /// The machine's NVRTC and the user's cache.
@@ -280,12 +291,35 @@ impl Compiler {
 
     /// A given NVRTC and a given cache.
     pub fn with_cache(nvrtc: Arc<Nvrtc>, cache: Cache) -> Self {
-        Self { nvrtc, cache }
+        Self { nvrtc: Some(nvrtc), cache, ahead: None }
     }
 
-    /// The compiler behind it.
-    pub fn nvrtc(&self) -> &Nvrtc {
-        &self.nvrtc
+    /// Keeps each kernel in this folder, too, for [`Self::without_nvrtc`].
+    #[must_use]
+    pub fn keeping_in(self, folder: impl Into<PathBuf>) -> Self {
+        Self { ahead: Some(Cache::in_folder(folder)), ..self }
+    }
+
+    /// The kernels of a folder, and no others: needs no NVRTC and compiles nothing.
+    pub fn without_nvrtc(folder: impl Into<PathBuf>) -> Self {
+        Self { nvrtc: None, cache: Cache::disabled(), ahead: Some(Cache::in_folder(folder)) }
+    }
+
+    /// The compiler in words: "NVRTC 13.0".
+    pub fn name(&self) -> String {
+        self.nvrtc.as_ref().map_or_else(
+            || String::from("none"),
+            |nvrtc| {
+                let (major, minor) = nvrtc.version();
+                format!("NVRTC {major}.{minor}")
+            },
+        )
+    }
+
+    /// What went wrong with the folders so far.
+    pub fn warnings(&self) -> Vec<String> {
+        let folders = [Some(&self.cache), self.ahead.as_ref()];
+        folders.into_iter().flatten().flat_map(Cache::warnings).collect()
     }
 
     /// Where cubins are kept.
@@ -385,7 +419,7 @@ impl Compiler {
         let text =
             |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
         let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
-        let (ptx, log) = self.nvrtc.compile_to_ptx(&text(source)?, c"cuda/entry.cu", &arguments)?;
+        let (ptx, log) = self.nvrtc()?.compile_to_ptx(&text(source)?, c"cuda/entry.cu", &arguments)?;
         ptx.ok_or_else(|| failed(log))
     }
 
@@ -400,21 +434,39 @@ impl Compiler {
         architecture: Architecture,
         what: &dyn Fn() -> String,
     ) -> Result<CompiledKernel, CudaError> {
-        let target = self.supported(architecture)?;
-        let mut options = vec![
-            format!("--gpu-architecture={target}"),
-            String::from("--std=c++17"),
-            // Functions without an execution space are device functions: the headers are plain C++.
-            String::from("--device-as-default-execution-space"),
-            // Registers, spills and shared memory, in the log.
-            String::from("--ptxas-options=-v"),
-        ];
-        if has_lines {
-            options.push(String::from("--generate-line-info"));
+        let Some(ahead) = &self.ahead else {
+            return self.compile_or_read(source, has_lines, definitions, alternatives, architecture, what);
+        };
+        let options = kernel_options(architecture, has_lines, definitions);
+        let options: Vec<String> = options.into_iter().chain(alternatives.iter().flatten().cloned()).collect();
+        let key = key(source, &options, AHEAD);
+        let found = ahead.read(&key);
+        if self.nvrtc.is_none() {
+            let folder = ahead.folder().map(Path::to_owned).unwrap_or_default();
+            return found.ok_or_else(|| CudaError::NotMadeAhead { what: what(), architecture, folder });
         }
-        options.extend_from_slice(definitions);
+        let kernel = self.compile_or_read(source, has_lines, definitions, alternatives, architecture, what)?;
+        if found.is_none() {
+            ahead.write(&key, &kernel);
+        }
+        Ok(kernel)
+    }
+
+    /// The same by NVRTC and its cache.
+    fn compile_or_read(
+        &self,
+        source: &str,
+        has_lines: bool,
+        definitions: &[String],
+        alternatives: &[Vec<String>],
+        architecture: Architecture,
+        what: &dyn Fn() -> String,
+    ) -> Result<CompiledKernel, CudaError> {
+        let nvrtc = self.nvrtc()?;
+        let target = self.supported(architecture)?;
+        let options = kernel_options(target, has_lines, definitions);
         let all_options: Vec<String> = options.iter().chain(alternatives.iter().flatten()).cloned().collect();
-        let key = key(source, &all_options, &self.nvrtc.identity());
+        let key = key(source, &all_options, &nvrtc.identity());
         if let Some(kernel) = self.cache.read(&key) {
             return Ok(kernel);
         }
@@ -434,15 +486,21 @@ impl Compiler {
         Ok(kernel)
     }
 
+    fn nvrtc(&self) -> Result<&Nvrtc, CudaError> {
+        const SEARCHED: &str = "nowhere: this compiler has kernels alone that were made ahead";
+        self.nvrtc.as_deref().ok_or_else(|| CudaError::CompilerMissing { searched: SEARCHED.to_owned() })
+    }
+
     /// The newest architecture of the compiler whose cubins run there: the same major version and no later minor one.
     fn supported(&self, architecture: Architecture) -> Result<Architecture, CudaError> {
-        let known = self.nvrtc.supported_architectures();
+        let nvrtc = self.nvrtc()?;
+        let known = nvrtc.supported_architectures();
         let runs_there = |known: &Architecture| known.major == architecture.major && known.minor <= architecture.minor;
         let newest_first = known.iter().rev().map(|number| Architecture { major: number / 10, minor: number % 10 });
         newest_first.into_iter().find(runs_there).ok_or_else(|| CudaError::ArchitectureUnsupported {
             architecture,
             supported: known.iter().map(|number| format!("sm_{number}")).collect::<Vec<_>>().join(", "),
-            version: format!("{}.{}", self.nvrtc.version().0, self.nvrtc.version().1),
+            version: format!("{}.{}", nvrtc.version().0, nvrtc.version().1),
         })
     }
 
@@ -458,7 +516,7 @@ impl Compiler {
         let text =
             |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
         let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
-        let compilation = self.nvrtc.compile(&text(source)?, c"cuda/entry.cu", &arguments)?;
+        let compilation = self.nvrtc()?.compile(&text(source)?, c"cuda/entry.cu", &arguments)?;
         let Some(cubin) = compilation.cubin else { return Err(failed(compilation.log)) };
         Ok(CompiledKernel { cubin, resources: KernelResources::parse(&compilation.log) })
     }
@@ -478,6 +536,23 @@ pub fn resources(
     architecture: Architecture,
 ) -> Result<KernelResources, CudaError> {
     Ok(Compiler::new()?.scan_kernel(kernel, problem, config, architecture)?.resources)
+}
+
+/// What every kernel is compiled with.
+fn kernel_options(target: Architecture, has_lines: bool, definitions: &[String]) -> Vec<String> {
+    let mut options = vec![
+        format!("--gpu-architecture={target}"),
+        String::from("--std=c++17"),
+        // Functions without an execution space are device functions: the headers are plain C++.
+        String::from("--device-as-default-execution-space"),
+        // Registers, spills and shared memory, in the log.
+        String::from("--ptxas-options=-v"),
+    ];
+    if has_lines {
+        options.push(String::from("--generate-line-info"));
+    }
+    options.extend_from_slice(definitions);
+    options
 }
 
 /// The key of an entry. Every part is preceded by its length, so that no two different inputs run together.

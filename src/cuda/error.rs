@@ -46,6 +46,13 @@ pub enum CudaError {
     /// A kernel does not compile: `what` names it with its instance and configuration.
     #[error("NVRTC could not compile {what} for {architecture}\noptions: {options}\n{log}")]
     CompilationFailed { what: String, architecture: Architecture, options: String, log: String },
+    /// A folder of kernels that were made ahead lacks one.
+    #[error(
+        "{} has no whole {what} for {architecture}, and nothing is compiled here: make it where NVRTC is, by \
+         `lookback kernels --architectures {}.{} --output FOLDER` or by a run of this program with `Compiler::keeping_in`",
+        folder.display(), architecture.major, architecture.minor
+    )]
+    NotMadeAhead { what: String, architecture: Architecture, folder: PathBuf },
     /// A kernel source includes a file that is not embedded.
     #[error(transparent)]
     SourceMissing(#[from] SourceMissing),

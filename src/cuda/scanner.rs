@@ -53,6 +53,7 @@ use crate::strategy::tuning::{Resolved, Tuning, TuningError, TuningTable};
 use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
 use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
@@ -158,6 +159,15 @@ impl Scanner {
     pub fn new(context: &Arc<CudaContext>) -> Result<Self, CudaError> {
         probe_driver()?;
         Self::with_compiler(context, Compiler::new()?)
+    }
+
+    /// With the kernels of a folder that were made ahead (`lookback kernels`, [`Compiler::keeping_in`]): no NVRTC is needed or
+    /// loaded, nothing is compiled, and a scan whose kernel is not there is an error.
+    ///
+    /// # Errors
+    /// When there is no driver.
+    pub fn without_nvrtc(context: &Arc<CudaContext>, folder: impl Into<PathBuf>) -> Result<Self, CudaError> {
+        Self::with_compiler(context, Compiler::without_nvrtc(folder))
     }
 
     /// With a given compiler, for example one whose cache lies elsewhere.
@@ -308,9 +318,9 @@ impl Scanner {
         found.iter().try_for_each(check_findings).map_err(|error| ConfigError::from(Box::new(error)).into())
     }
 
-    /// What went wrong with the cache of compiled kernels, which keeps no scan from running.
+    /// What went wrong with the folders of compiled kernels, which keeps no scan from running where there is NVRTC.
     pub fn cache_warnings(&self) -> Vec<String> {
-        self.kernels.compiler().cache().warnings()
+        self.kernels.compiler().warnings()
     }
 
     fn out_of_place<T: ScanElement, U: ScanElement, R: Default>(

@@ -29,5 +29,5 @@ pub mod statistics;
 pub mod stress;
 pub mod verify;
 #[cfg(feature = "cpu")]
-mod workers;
+pub(crate) mod workers;
 pub mod workload;

@@ -134,8 +134,7 @@ impl GpuHarness {
 
     /// The compiler in words.
     pub(crate) fn compiler_name(&self) -> String {
-        let (major, minor) = self.kernels.compiler().nvrtc().version();
-        format!("NVRTC {major}.{minor}")
+        self.kernels.compiler().name()
     }
 
     /// Compute capability in words, "9.0".

@@ -47,9 +47,9 @@ use table::{Fixed, LARGE, configured};
 use crate::element::{ElementType, Instance, Operator, Problem};
 use crate::gpu::Architecture;
 use crate::strategy::columns;
-use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::plan::{KernelKey, Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, Mode, ScanConfig, Strategy, StrategyChoice};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// What `auto` came to.
@@ -245,6 +245,32 @@ impl Tuning {
         }
         Resolved { strategy, config }
     }
+}
+
+/// The kernels that `auto` runs for arrays of these numbers on GPUs of an architecture, of any size up to 2^32 elements and
+/// any number of multiprocessors, by the committed table.
+pub fn kernels_of(architecture: Architecture, instances: &[Instance], modes: &[Mode]) -> Vec<KernelKey> {
+    // Where a table says bytes a multiprocessor, its limits move with them, and what is suggested for a size does not.
+    const MULTIPROCESSORS: [u32; 6] = [8, 16, 32, 64, 128, 256];
+    let mut found = Vec::new();
+    let mut known = HashSet::new();
+    for tuning in MULTIPROCESSORS.map(|multiprocessors| Tuning::committed(Gpu { architecture, multiprocessors })) {
+        for &instance in instances {
+            let ranges = tuning.ranges.get(&instance).map_or(&[][..], Vec::as_slice);
+            let ends: Vec<u64> = ranges.iter().map(|range| range.up_to.min(LARGE)).collect();
+            let begins = std::iter::once(0).chain(ends.iter().copied());
+            for n in begins.zip(&ends).flat_map(|(begin, &end)| sizes_between(begin, end)) {
+                let Resolved { strategy, config } = tuning.resolve(instance, n);
+                for &mode in modes {
+                    let Ok(plan) = Plan::new(&ScanRequest::aligned(instance, strategy, mode, config, n)) else {
+                        continue;
+                    };
+                    found.extend(plan.steps.iter().map(Step::key).filter(|&key| known.insert(key)));
+                }
+            }
+        }
+    }
+    found
 }
 
 impl TuningRule {

@@ -164,8 +164,7 @@ impl Detector for OnModel {
     }
 
     fn facts(&self) -> Facts {
-        let (major, minor) = self.compiler.nvrtc().version();
-        vec![("CUDA compiler".to_owned(), format!("NVRTC {major}.{minor}"))]
+        vec![("CUDA compiler".to_owned(), self.compiler.name())]
     }
 }
 
