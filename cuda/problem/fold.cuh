@@ -7,11 +7,25 @@
 
 namespace lookback {
 
-// `prefix`, and then the values of the lanes below `count`.
-template <class Operator>
+// `prefix`, and then the values of `count` lanes, one after the other: from lane 0 up, or from lane `count` - 1 down. `count` is
+// that of the warp.
+template <class Operator, bool is_downward = false>
 DEVICE typename Operator::value_type fold_lanes(typename Operator::value_type prefix, typename Operator::value_type value, u32 count) {
+  // Shuffles that are under way at one time, so that their latency is not among that of each step.
+  constexpr u32 together = 8;
   LOOKBACK_NOUNROLL
-  for (u32 lane = 0; lane < count; ++lane) prefix = combine<Operator>(prefix, shuffle_index(value, lane));
+  for (u32 first = 0; first < count; first += together) {
+    typename Operator::value_type next[together];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < together; ++i) {
+      const u32 at = first + i < count ? first + i : count - 1;
+      next[i] = shuffle_index(value, is_downward ? count - 1 - at : at);
+    }
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < together; ++i) {
+      if (first + i < count) prefix = combine<Operator>(prefix, next[i]);
+    }
+  }
   return prefix;
 }
 
@@ -37,9 +51,7 @@ DEVICE typename Operator::value_type fold_window(typename Operator::value_type p
                                                  descriptor_view<typename Operator::value_type> view, u32 with_prefix) {
   const u32 nearest = with_prefix == 0 ? u32{LOOKBACK_WARP_LANES} : lowest_set_bit(with_prefix);
   if (with_prefix != 0) prefix = shuffle_index(view.value, nearest);
-  LOOKBACK_NOUNROLL
-  for (u32 lane = nearest; lane-- > 0;) prefix = combine<Operator>(prefix, shuffle_index(view.value, lane));
-  return prefix;
+  return fold_lanes<Operator, true>(prefix, view.value, nearest);
 }
 
 }  // namespace lookback
