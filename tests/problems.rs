@@ -14,8 +14,8 @@ use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{Composition, ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
 
-const STRATEGIES: [Strategy; 4] =
-    [Strategy::Lookahead, Strategy::Lookback, Strategy::ReduceThenScan, Strategy::SingleBlock];
+/// Look-ahead, and one of the others for each problem: a kernel of each takes the compiler seconds.
+const OTHERS: [Strategy; 3] = [Strategy::Lookback, Strategy::ReduceThenScan, Strategy::SingleBlock];
 const BLOCK_THREADS: u32 = 64;
 
 /// One workload a problem, because each takes kernels of its own: sums that are exact and that are rounded, an operator that
@@ -53,7 +53,7 @@ proptest! {
     #[test]
     fn every_problem_is_right_round_the_ends_of_tiles(
         kind in prop::sample::select(ProblemKind::ALL),
-        strategy in prop::sample::select(&STRATEGIES[..]),
+        is_ahead: bool,
         mode in prop::sample::select(&[Mode::Inclusive, Mode::Exclusive][..]),
         vt in prop::sample::select(&[1_u32, 3, 4, 8][..]),
         drawn_composition in prop::sample::select(&[Composition::ReduceThenScan, Composition::ScanThenPropagate][..]),
@@ -63,6 +63,7 @@ proptest! {
         is_in_place: bool,
         seed: u64,
     ) {
+        let strategy = if is_ahead { Strategy::Lookahead } else { OTHERS[kind as usize % OTHERS.len()] };
         let workload = workload(kind, segment);
         let n = size(workload, tiles, u64::from(vt * BLOCK_THREADS), more);
         let in_place = is_in_place && workload.input() == workload.element();

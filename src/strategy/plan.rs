@@ -2,6 +2,7 @@
 //! plan.
 
 use super::planner::{Planner, access_width};
+use super::shape::Tiling;
 use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
 use crate::element::{Instance, Problem};
@@ -140,7 +141,9 @@ impl Plan {
             if problem.axis().is_some() || !request.strategy.row().is_reproducible {
                 return Err(ConfigError::NotReproducible { strategy, problem: problem.to_string() });
             }
-            let is_in_order = pattern == Pattern::Shuffle && composition == Composition::ReduceThenScan;
+            // Where warps scan by shuffles alone it is that order, whatever pattern and composition say.
+            let is_in_order = shape.tiling == Tiling::Shuffled
+                || pattern == Pattern::Shuffle && composition == Composition::ReduceThenScan;
             if !is_in_order || block_threads > ConfigError::REPRODUCIBLE_THREADS {
                 return Err(ConfigError::ReproducibleBlock);
             }

@@ -569,7 +569,7 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::{Shape, Strategy};
+    use crate::strategy::{Strategy, StrategyRow};
     use std::collections::BTreeSet;
 
     #[test]
@@ -601,11 +601,14 @@ mod tests {
                 few += u64::from(case.tiles() < 4);
                 segments.extend(case.workload.segment_elements());
             }
-            // Those that take arrays, or columns.
+            // Those that take arrays, or columns, or combine tiles one after the other.
             let is_columns = kind.needs_shape() && kind.name().contains("columns");
-            let is_asked =
-                |shape: Shape| if is_columns { shape.kernel_of_columns.is_some() } else { shape.takes_arrays() };
-            let all: Vec<_> = Strategy::ALL.iter().filter(|strategy| is_asked(strategy.row().shape)).collect();
+            let is_asked = |row: &StrategyRow| match kind {
+                ProblemKind::Reproducible => row.is_reproducible,
+                _ if is_columns => row.shape.kernel_of_columns.is_some(),
+                _ => row.shape.takes_arrays(),
+            };
+            let all: Vec<_> = Strategy::ALL.iter().filter(|strategy| is_asked(strategy.row())).collect();
             assert!(all.iter().all(|strategy| strategies.contains(strategy)), "{kind}: {strategies:?}");
             assert!((10..200).contains(&few), "{kind}: {few}");
             assert_eq!(segments.len() > 20, kind.takes_shape() || kind.has_runs(), "{kind}");
