@@ -138,6 +138,15 @@ proptest! {
     }
 }
 
+#[test]
+fn sums_of_what_is_not_negative_never_fall_where_they_are_added_one_by_one() {
+    let x = floats(1 << 17, 5);
+    let mut y = vec![0.0_f32; x.len()];
+    let mut scanner = HostScanner::new(CpuSettings::default()).with_strategy(Strategy::Sequential);
+    scanner.inclusive(Operator::Sum, &x, &mut y).expect("it is compiled into the crate");
+    assert!(y.windows(2).all(|pair| pair[0] <= pair[1]));
+}
+
 /// Neither the order of today nor the reproducible one is monotone: a tree of a few values more may come to a little less.
 #[test]
 fn sums_of_what_is_not_negative_may_fall_by_a_rounding_in_both_modes() {
