@@ -72,7 +72,7 @@ fn kogge_stone<T: Copy>(values: &mut [T], combine: impl Fn(T, T) -> T) {
 /// Numbers of many magnitudes, whose sums depend on every bracket.
 pub fn floats(n: usize, seed: u64) -> Vec<f32> {
     let word = |i: usize| (i as u64 + 1).wrapping_mul(seed | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (0..n).map(|i| word(i)).map(|word| (word >> 40) as f32 * f32::exp2((word >> 8 & 15) as f32 - 30.0)).collect()
+    (0..n).map(word).map(|word| (word >> 40) as f32 * f32::exp2((word >> 8 & 15) as f32 - 30.0)).collect()
 }
 
 pub fn bits(values: &[f32]) -> Vec<u32> {
