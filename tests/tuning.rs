@@ -741,9 +741,10 @@ mod command_line {
 /// What `lookback kernels` compiles is what a scanner asks for, whatever the size and the GPU.
 #[test]
 fn the_kernels_made_ahead_are_those_that_auto_runs() {
-    let instances: Vec<Instance> = [(ElementType::I32, Operator::Sum), (ElementType::F64, Operator::Max)]
-        .map(|(element, operator)| Instance::new(element, operator).expect("it is defined"))
-        .to_vec();
+    let instances: Vec<Instance> =
+        [(ElementType::I32, Operator::Sum), (ElementType::F64, Operator::Max), (ElementType::U8, Operator::Sum)]
+            .map(|(element, operator)| Instance::new(element, operator).expect("it is defined"))
+            .to_vec();
     for architecture in Architecture::CHECKED {
         let made: HashSet<_> = kernels_of(architecture, &instances, &[Mode::Inclusive]).into_iter().collect();
         assert!(!made.is_empty());

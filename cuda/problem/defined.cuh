@@ -646,7 +646,7 @@ struct defined {
   using own_state = typename own_operator::value_type;
   using segments_type = Segments;
   // The same over elements of one segment.
-  using unbroken = defined<Own, within_segment<Segments>, is_reversed, false, is_reproducible_>;
+  using unbroken = defined<Own, within_segment<Segments>, is_reversed>;
   // Whether the device alone knows how many elements there are.
   static constexpr bool is_counted = is_counted_;
 
@@ -806,8 +806,6 @@ struct defined {
     for (u32 j = 0; j < count; ++j) {
       const u64 place = own_place(source.launch.n, source.first + (offset + static_cast<int>(j)));
       own_state value = Own::load(place, Segments::inputs_of(loaded.get(j)));
-      // Where a segment begins some strategies combine it with the identity and others with nothing, which differs of -0.
-      if constexpr (is_reproducible_ && Segments::are_several) value = combine<own_operator>(own_operator::identity(), value);
       if constexpr (Segments::has_states) {
         const bool is_begin = (begins >> j & 1) != 0;
         if (is_begin) value = combine<own_operator>(given_state(source.launch, row_at(source.launch, place)), value);

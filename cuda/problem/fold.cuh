@@ -1,9 +1,10 @@
-// Tiles combined one after the other, for operators that are `reproducible`: a chain's result, whoever has read what together.
+// Rows and tiles combined one after the other, for operators that are `reproducible`: a chain's result, whoever has read what
+// together.
 #pragma once
 
 #include "../descriptor.cuh"
 #include "../operators.cuh"
-#include "../warp/team.cuh"
+#include "../warp/shuffle.cuh"
 
 namespace lookback {
 
@@ -52,6 +53,20 @@ DEVICE typename Operator::value_type fold_window(typename Operator::value_type p
   const u32 nearest = with_prefix == 0 ? u32{LOOKBACK_WARP_LANES} : lowest_set_bit(with_prefix);
   if (with_prefix != 0) prefix = shuffle_index(view.value, nearest);
   return fold_lanes<Operator, true>(prefix, view.value, nearest);
+}
+
+// What a reducer of look-ahead has of several rows of a warp, from one value a lane of each: their totals as the scan has them,
+// one after the other. The first row of all begins it.
+template <class Operator, u32 capacity>
+DEVICE typename Operator::value_type join_rows(typename Operator::value_type running, typename Operator::value_type (&values)[capacity],
+                                               u32 count, bool is_first) {
+  typename Operator::value_type totals[capacity];
+  shuffle_scan_each<Operator>(values, count, totals);
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < capacity; ++i) {
+    if (i < count) running = is_first && i == 0 ? totals[i] : combine<Operator>(running, totals[i]);
+  }
+  return running;
 }
 
 }  // namespace lookback

@@ -4,7 +4,8 @@
 //   producer    draws tickets ahead of time and copies each tile into the next free stage of the ring
 //   reducers    reduce a tile as soon as it has landed, each its share; the first one publishes the aggregate
 //   finder      combines the aggregates of all tiles into the prefixes of the block's own ones, 32 tiles at a time in
-//               fixed, aligned groups: sums of floats are the same bit for bit whichever block scans which tile
+//               fixed, aligned groups, or one by one if the operator is `reproducible`: sums of floats are the same bit for
+//               bit whichever block scans which tile
 //   the others  scan the tile from shared memory to global memory
 //
 // No inclusive prefix is published or waited for, so no chain runs from tile to tile. To publish an aggregate a block
@@ -31,10 +32,12 @@ DEVICE_CONSTEXPR u32 reducing_warps() {
   return Problem::has_arrays ? of_several : of_one;
 }
 
-// Whether there are segments, and the last one that begins in a part of a tile is found without a look at each element.
+// Whether there are segments, and the last one that begins in a part of a tile is found without a look at each element. What
+// is gained by it is the identity in the place of elements, which a reproducible scan cannot have.
 template <class Problem>
 DEVICE_CONSTEXPR bool has_findable_segments() {
   if constexpr (Problem::has_arrays) {
+    if constexpr (is_reproducible<typename Problem::operator_type>::value) return false;
     if constexpr (Problem::segments_type::are_several) return Problem::segments_type::finds_last_begin;
   }
   return false;
@@ -314,6 +317,10 @@ DEVICE T reduce_stage(Config config, Stage stage, u32 share, T* warp_prefixes) {
             const u32 offset = (warp * rows + from + i) * row_elements + lane_offset;
             totals[i] = reduce_vector<Problem, width>(stage + offset);
           }
+          if constexpr (is_reproducible<Operator>::value) {
+            running = join_rows<Operator>(running, totals, count, from == 0);
+            continue;
+          }
           warp_reduce_each<Operator>(totals, count);
           LOOKBACK_UNROLL
           for (u32 i = 0; i < together; ++i) {
@@ -365,6 +372,8 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     barrier_wait(ring.reduced[at.stage], at.parity);
     LOOKBACK_UNROLL
     for (u32 other = 1; other < reducing_warps<Problem>(); ++other) {
+      // Beyond the last scanning warp there is no total, and the identity is not to be combined with.
+      if (is_reproducible<Operator>::value && other * LOOKBACK_WARP_LANES >= config.block_threads) continue;
       if (lane_index() == 0) memory::shared_store(ring.share_prefix[at.stage][other], total);
       total = combine<Operator>(total, memory::shared_load(ring.share_total[at.stage][other]));
     }
@@ -382,7 +391,8 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
 //
 // A group is 32 neighbouring tiles, a lane each. If the operator is commutative, each lane combines its own tiles of all
 // groups, and lanes are combined for the result only; else each group is combined by itself. In both cases groups begin
-// at multiples of 32 and are combined in order, so a prefix depends on the tile alone, to the last bit.
+// at multiples of 32 and are combined in order, so a prefix depends on the tile alone, to the last bit. A `reproducible`
+// operator combines tile after tile, from wherever it was asked last: `value` is then what stands before `tiles`, any number.
 template <class Operator, class Descriptors>
 struct running_prefix {
   using T = typename Operator::value_type;
@@ -393,7 +403,7 @@ struct running_prefix {
   Descriptors descriptors;
   u32 epoch;
   total_type value;  // the combination of the whole groups before `tiles`, or the lane's part of it
-  u64 tiles;         // a multiple of the warp's width
+  u64 tiles;         // a multiple of the warp's width, unless tiles are combined one by one
 
   DEVICE running_prefix(Descriptors descriptors_, u32 epoch_)
       : descriptors(descriptors_), epoch(epoch_), value(totals_type::identity()), tiles(0) {}

@@ -81,8 +81,14 @@ pub fn kernels(arguments: &KernelsArguments) -> Result<u8, CliError> {
     });
     compiled.into_iter().collect::<Result<(), _>>().map_err(|error| CliError::Device(DeviceError::Cuda(error)))?;
     console.end_progress();
-    if let Some(warning) = compiler.warnings().first() {
-        return Err(CliError::Usage(warning.clone()));
+    for warning in compiler.warnings() {
+        console.remark(&warning);
+    }
+    // Whoever takes the folder reads it so.
+    let folder = Compiler::without_nvrtc(&arguments.output);
+    for (architecture, (kernel, problem, config)) in &jobs {
+        let found = folder.scan_kernel(*kernel, *problem, config, *architecture);
+        found.map_err(|_| CliError::NoKernelsKept { folder: arguments.output.clone() })?;
     }
     let architectures: Vec<String> = arguments.architectures.iter().map(Architecture::to_string).collect();
     console.print(&format!(

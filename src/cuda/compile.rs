@@ -10,7 +10,7 @@
 //! **Kernels made ahead.** Where a program runs without NVRTC, kernels come from a folder that was filled where there is one:
 //! by `lookback kernels`, or by the program itself with [`Compiler::keeping_in`]. Entries there are cubins for exactly one
 //! architecture under a key without the compiler, which is not there to be asked; source and options are in it, so that
-//! another version of this crate finds none of them.
+//! a changed kernel never meets an old cubin.
 
 use super::error::CudaError;
 use super::toolkit::Nvrtc;
@@ -189,19 +189,30 @@ impl Cache {
         let (Some(folder), Some(path)) = (&self.folder, self.entry(key)) else { return };
         let written = std::fs::create_dir_all(folder).and_then(|()| {
             // In the same folder, because a rename is atomic only within a file system.
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            let mut file = readable_by_all(&mut tempfile::Builder::new()).tempfile_in(folder)?;
             file.write_all(&encode_entry(kernel))?;
             file.persist(&path).map_err(|error| error.error)?;
             Ok(())
         });
         if let Err(error) = written {
             self.warn(format!(
-                "compiled kernels cannot be kept in {}: {}; set LOOKBACK_CACHE_DIR to a folder that can be written",
+                "compiled kernels cannot be kept in {}: {}; choose a folder that can be written, of the cache by \
+                 LOOKBACK_CACHE_DIR",
                 folder.display(),
                 crate::file::reason(&error)
             ));
         }
     }
+}
+
+/// Who fills a folder of kernels is not always who runs them; a temporary file is its maker's alone.
+fn readable_by_all<'a, 'b, 'c>(builder: &'a mut tempfile::Builder<'b, 'c>) -> &'a mut tempfile::Builder<'b, 'c> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(std::fs::Permissions::from_mode(0o644));
+    }
+    builder
 }
 
 fn encode_entry(kernel: &CompiledKernel) -> Vec<u8> {
@@ -355,11 +366,7 @@ impl Compiler {
         variant: Variant,
     ) -> Result<CompiledKernel, CudaError> {
         check_clusters(kernel, architecture)?;
-        let mut options = definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?);
-        if problem.is_reproducible() {
-            // As on the CPU device, a product is rounded before it is added.
-            options.push(String::from("--fmad=false"));
-        }
+        let options = definitions(kernel, problem, config, stages(kernel, problem, config, architecture)?);
         let threads = kernel.block_threads(config.block_threads, config.composition, problem);
         // Told only how many threads a block has, the assembler may spill a few bytes to fit one more block
         // on a multiprocessor. Told that one block will do, it takes the registers; that is asked for only
@@ -440,15 +447,15 @@ impl Compiler {
         let options = kernel_options(architecture, has_lines, definitions);
         let options: Vec<String> = options.into_iter().chain(alternatives.iter().flatten().cloned()).collect();
         let key = key(source, &options, AHEAD);
-        let found = ahead.read(&key);
         if self.nvrtc.is_none() {
             let folder = ahead.folder().map(Path::to_owned).unwrap_or_default();
-            return found.ok_or_else(|| CudaError::NotMadeAhead { what: what(), architecture, folder });
+            let missing =
+                || CudaError::NotMadeAhead { what: what(), architecture, folder, remarks: ahead.warnings().join("; ") };
+            return ahead.read(&key).ok_or_else(missing);
         }
+        // Over what another compiler has made.
         let kernel = self.compile_or_read(source, has_lines, definitions, alternatives, architecture, what)?;
-        if found.is_none() {
-            ahead.write(&key, &kernel);
-        }
+        ahead.write(&key, &kernel);
         Ok(kernel)
     }
 
@@ -565,7 +572,7 @@ fn key(source: &str, options: &[String], compiler: &str) -> String {
     crate::text::hexadecimal(&hash.finalize())
 }
 
-/// The macros that `cuda/entry.cu` reads. The enums of `strategy` are declared in the order of `cuda/abi.h`; a test below
+/// The macros that `cuda/entry.cu` reads, and what the problem asks of the compiler. The enums of `strategy` are declared in the order of `cuda/abi.h`; a test below
 /// holds both together.
 fn definitions(kernel: Kernel, problem: Problem, config: &KernelConfig, stages: u32) -> Vec<String> {
     let numbers = [
@@ -583,6 +590,8 @@ fn definitions(kernel: Kernel, problem: Problem, config: &KernelConfig, stages: 
         .into_iter()
         .chain(numbers.map(|(name, value)| (name, value.to_string())))
         .map(|(name, value)| format!("-DLOOKBACK_{name}={value}"))
+        // As on the CPU device, a product is rounded before it is added.
+        .chain(problem.is_reproducible().then(|| String::from("--fmad=false")))
         .collect()
 }
 
@@ -846,10 +855,7 @@ mod tests {
         assert_eq!(cache.read("k"), None);
         cache.write("k", &kernel());
         let warnings = cache.warnings().join("; ");
-        assert!(
-            warnings.contains("cannot be kept") && warnings.contains("to a folder that can be written"),
-            "{warnings}"
-        );
+        assert!(warnings.contains("cannot be kept") && warnings.contains("a folder that can be written"), "{warnings}");
         assert!(!warnings.contains("os error"), "{warnings}");
     }
 }

@@ -48,11 +48,12 @@ pub enum CudaError {
     CompilationFailed { what: String, architecture: Architecture, options: String, log: String },
     /// A folder of kernels that were made ahead lacks one.
     #[error(
-        "{} has no whole {what} for {architecture}, and nothing is compiled here: make it where NVRTC is, by \
-         `lookback kernels --architectures {}.{} --output FOLDER` or by a run of this program with `Compiler::keeping_in`",
-        folder.display(), architecture.major, architecture.minor
+        "{} has no whole {what} for {architecture}, and nothing is compiled here: make it where NVRTC is, by a run of this \
+         program with `Compiler::keeping_in`, or, if `auto` scans an array of numbers, by `lookback kernels --architectures \
+         {}.{} --output FOLDER`{}{remarks}",
+        folder.display(), architecture.major, architecture.minor, if remarks.is_empty() { "" } else { "; " }
     )]
-    NotMadeAhead { what: String, architecture: Architecture, folder: PathBuf },
+    NotMadeAhead { what: String, architecture: Architecture, folder: PathBuf, remarks: String },
     /// A kernel source includes a file that is not embedded.
     #[error(transparent)]
     SourceMissing(#[from] SourceMissing),

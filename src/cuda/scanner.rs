@@ -165,7 +165,7 @@ impl Scanner {
     /// loaded, nothing is compiled, and a scan whose kernel is not there is an error.
     ///
     /// # Errors
-    /// When there is no driver.
+    /// When there is no driver, or it fails. Scans whose kernel is not in the folder fail with [`CudaError::NotMadeAhead`].
     pub fn without_nvrtc(context: &Arc<CudaContext>, folder: impl Into<PathBuf>) -> Result<Self, CudaError> {
         Self::with_compiler(context, Compiler::without_nvrtc(folder))
     }

@@ -500,18 +500,9 @@ impl Defined {
         Self { is_counted: true, ..self }
     }
 
-    /// The scan whose results have the same bits however it is run, as sums of integers have them anyhow.
-    #[must_use]
-    pub(crate) fn reproducible(self) -> Self {
-        match &self.definition.0.combining {
-            Combining::Table(instance) if !instance.depends_on_order() => self,
-            Combining::Table(_) | Combining::Text { .. } => self.in_order(),
-        }
-    }
-
     /// The scan that combines partial results in an order that follows from indices alone.
     #[must_use]
-    pub(crate) const fn in_order(self) -> Self {
+    pub(crate) const fn reproducible(self) -> Self {
         Self { is_reproducible: true, ..self }
     }
 

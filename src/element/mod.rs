@@ -362,12 +362,7 @@ impl Instance {
     /// exact in every order alone are verified ([`Instance::ambiguity`]).
     pub const fn is_rounded(self) -> bool {
         let is_exact = matches!(self.operator.input(), Distribution::Factors);
-        self.depends_on_order() && !is_exact
-    }
-
-    /// Whether another order of combining may give other bits: sums and products of floats.
-    pub const fn depends_on_order(self) -> bool {
-        self.element.is_float() && self.operator.is_arithmetic()
+        self.element.is_float() && self.operator.is_arithmetic() && !is_exact
     }
 
     /// Whether what was added last can be taken off again: integer sums, which wrap.

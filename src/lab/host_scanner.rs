@@ -205,8 +205,9 @@ impl<'a> HostRun<'a> {
 
     /// Gives the same bits whatever the alignment, the strategy, the GPU and the number of its blocks, and on the CPU device:
     /// partial results of operators that are not quite associative, such as sums of floats, are combined in an order that
-    /// follows from indices alone (`docs/problems.md`). Columns are refused, and so are strategies and configurations that
-    /// cannot; `auto` can.
+    /// follows from indices alone (`docs/problems.md`), and products are rounded before they are added. A tile's values are a
+    /// part of that order: another configuration rounds elsewhere. Slower, so leave it out for sums of integers, whose bits are
+    /// the same anyhow. Columns are refused, and so are strategies and configurations that cannot; `auto` can.
     pub fn reproducible(mut self) -> Self {
         self.call.reproducible();
         self

@@ -28,6 +28,6 @@ pub mod report;
 pub mod statistics;
 pub mod stress;
 pub mod verify;
-#[cfg(feature = "cpu")]
+#[cfg(any(feature = "cpu", all(feature = "cli", feature = "cuda")))]
 pub(crate) mod workers;
 pub mod workload;

@@ -304,7 +304,7 @@ impl Workload {
             Problem::accumulating(operator, input, element)?
         } else {
             let defined = definition.define()?.in_segments(segments).reversed(is_reversed);
-            if combined == Combined::InOrder { defined.in_order() } else { defined }.into()
+            if combined == Combined::InOrder { defined.reproducible() } else { defined }.into()
         };
         Ok(Self { kind, instance, input, segment_elements, problem })
     }

@@ -108,16 +108,19 @@ pub enum ConfigError {
          of segments included; choose 'auto', 'lookback' or 'lookahead'"
     )]
     SpineOfStates { strategy: &'static str, problem: String, state_bytes: usize },
-    /// The strategy combines tiles in another order than one after the other, or columns are scanned.
+    /// No strategy scans columns so.
+    #[error("columns are not scanned reproducibly: scan rows, or leave `reproducible` out")]
+    ReproducibleColumns,
+    /// The strategy combines tiles in another order than one after the other.
     #[error(
         "the strategy '{strategy}' does not scan {problem}: choose 'auto', 'lookback', 'lookahead', 'one-wave', \
-         'single-block' or 'chained', and rows or one array"
+         'single-block' or 'chained'"
     )]
     NotReproducible { strategy: &'static str, problem: String },
     /// Blocks whose warps strategies would combine in different orders.
     #[error(
         "reproducible scans take blocks of up to {} threads, the pattern 'shuffle' and the composition 'reduce-then-scan'; \
-         leave these choices out",
+         set these in the configuration, or give none",
         Self::REPRODUCIBLE_THREADS
     )]
     ReproducibleBlock,
@@ -164,6 +167,7 @@ impl ConfigError {
                 | Self::WorksInOutput { .. }
                 | Self::SpineOfStates { .. }
                 | Self::NotReproducible { .. }
+                | Self::ReproducibleColumns
         )
     }
 

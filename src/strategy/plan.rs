@@ -138,7 +138,10 @@ impl Plan {
         }
         let is_reproducible = problem.is_reproducible();
         if is_reproducible {
-            if problem.axis().is_some() || !request.strategy.row().is_reproducible {
+            if problem.axis().is_some() {
+                return Err(ConfigError::ReproducibleColumns);
+            }
+            if !request.strategy.row().is_reproducible {
                 return Err(ConfigError::NotReproducible { strategy, problem: problem.to_string() });
             }
             // Where warps scan by shuffles alone it is that order, whatever pattern and composition say.

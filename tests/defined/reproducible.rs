@@ -92,10 +92,46 @@ fn doubles_and_wider_sums_have_their_order() {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
+/// What tells where the scan begins anew.
+#[derive(Debug, Clone, Copy)]
+enum Anew {
+    Never,
+    /// From the end, too.
+    EachRow(usize),
+    AtFlags,
+}
 
-    /// Wherever the arrays begin, one array forward and rows from their ends, however blocks are scheduled, in tiles of any size.
+/// A recurrence whose identity (1, 0) changes bits: of zeros with a sign, and of infinite factors. All NaNs are one.
+fn recurrence_bits(
+    (strategy, config, resident): (Strategy, ScanConfig, u32),
+    [a, b]: [&[f32]; 2],
+    [from, to]: [usize; 2],
+    anew: Anew,
+    is_exclusive: bool,
+) -> Option<Vec<u32>> {
+    let n = a.len();
+    let moved = |array: &[f32]| [&vec![0.0; from][..], array].concat();
+    let (a, b) = (moved(a), moved(b));
+    let flags: Vec<u8> = (0..n).map(|i| u8::from(i * i % 97 < 3)).collect();
+    let mut h = vec![f32::INFINITY; n + to];
+    let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a recurrence");
+    let mut scanner = hostile(strategy, resident).with_config(config);
+    let run = scanner.run(recurrence).input(&a[from..]).input(&b[from..]).output(&mut h[to..]).reproducible();
+    let run = match anew {
+        Anew::Never => run.initial(&[1.0_f32, 0.25]),
+        Anew::EachRow(row) => run.rows(row).reversed(),
+        Anew::AtFlags => run.head_flags(&flags),
+    };
+    let made = is_made(if is_exclusive { run.exclusive() } else { run.inclusive() });
+    let bits_of = |value: &f32| if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() };
+    made.then(|| h[to..].iter().map(bits_of).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+    /// Wherever the arrays begin, in one piece, by rows from their ends and by flags, however blocks are scheduled, in tiles of
+    /// any size.
     #[test]
     fn every_strategy_gives_the_same_bits_at_any_alignment(
         strategies in prop::sample::subsequence(OFFERING.to_vec(), 2),
@@ -103,39 +139,51 @@ proptest! {
         tiles in 0_usize..12,
         more in 1_usize..500,
         offsets in [0_usize..8, 0_usize..8],
-        row in prop_oneof![Just(None), (1_usize..4_000).prop_map(Some)],
+        anew in prop_oneof![Just(Anew::Never), (1_usize..4_000).prop_map(Anew::EachRow), Just(Anew::AtFlags)],
         is_exclusive in any::<bool>(),
-        zeros in 0_usize..3,
+        has_infinity in any::<bool>(),
         resident in 1_u32..5,
         seed in any::<u64>(),
     ) {
         let n = (tiles * (vt * block_threads) as usize).min(15_000) + more;
-        let n = row.map_or(n, |row| n.div_ceil(row) * row);
-        let mut x = floats(n, seed);
-        // Zeros of either sign are told apart.
-        for value in x.iter_mut().step_by(3).take(zeros * n / 3) {
-            *value = -0.0;
-        }
+        let n = if let Anew::EachRow(row) = anew { n.div_ceil(row) * row } else { n };
+        let random = floats(n, seed);
+        let a: Vec<f32> = random.iter().map(|x| [-1.0, 0.5, 0.75, 1.0][x.to_bits() as usize / 7 % 4]).collect();
+        let b = random.iter().enumerate().map(|(i, x)| if i % 3 == 0 { -0.0 } else { *x });
+        let b: Vec<f32> = b.map(|x| if has_infinity && x > 5e5 { f32::INFINITY } else { x }).collect();
         let config = ScanConfig { vt, block_threads, composition: Composition::ReduceThenScan, ..ScanConfig::default() };
-        let scan = |strategy, [from, to]: [usize; 2]| {
-            let mut copy = vec![0.0_f32; from];
-            copy.extend_from_slice(&x);
-            let mut y = vec![f32::NAN; n + to];
-            let mut scanner = hostile(strategy, resident).with_config(config);
-            let mut run = scanner.run(sums()).input(&copy[from..]).output(&mut y[to..]).reproducible();
-            if let Some(row) = row {
-                run = run.rows(row).reversed();
-            }
-            let made = is_made(if is_exclusive { run.exclusive() } else { run.inclusive() });
-            made.then(|| bits(&y[to..]))
-        };
-        let first = scan(strategies[0], [0, 0]);
-        for (strategy, offsets) in [(strategies[0], offsets), (strategies[1], [offsets[1], offsets[0]])] {
-            let (first, second) = (first.as_ref(), scan(strategy, offsets));
-            let at = first.zip(second.as_ref()).and_then(|(a, b)| a.iter().zip(b).position(|(a, b)| a != b));
-            prop_assert_eq!(at, None, "{} and {}", strategies[0], strategy);
+        // Keys and flags take as many kernels again.
+        let second = if matches!(anew, Anew::AtFlags) { Strategy::Lookback } else { strategies[1] };
+        let first = if matches!(anew, Anew::AtFlags) { Strategy::Lookahead } else { strategies[0] };
+        let of = |strategy, offsets| recurrence_bits((strategy, config, resident), [&a, &b], offsets, anew, is_exclusive);
+        let expected = of(first, [0, 0]);
+        for (strategy, offsets) in [(first, offsets), (second, [offsets[1], offsets[0]])] {
+            let (expected, found) = (expected.as_ref(), of(strategy, offsets));
+            let at = expected.zip(found.as_ref()).and_then(|(a, b)| a.iter().zip(b).position(|(a, b)| a != b));
+            prop_assert_eq!(at, None, "{} and {}", first, strategy);
         }
     }
+}
+
+/// So many tiles that look-back goes back over windows without a prefix and forward again, and look-ahead and `one-wave` read
+/// more than 256 at a time.
+#[test]
+fn windows_that_are_passed_over_are_read_again() {
+    let config =
+        ScanConfig { vt: 1, block_threads: 32, composition: Composition::ReduceThenScan, ..ScanConfig::default() };
+    let x = floats(32 * 620, 77);
+    let mut found = Vec::new();
+    for (strategy, resident) in
+        [(Strategy::Chained, 2), (Strategy::Lookback, 200), (Strategy::Lookahead, 2), (Strategy::OneWave, 2)]
+    {
+        let mut y = vec![0.0_f32; x.len()];
+        let mut scanner = hostile(strategy, resident).with_config(config);
+        if !is_made(scanner.run(sums()).input(&x).output(&mut y).reproducible().inclusive()) {
+            return;
+        }
+        found.push(bits(&y));
+    }
+    assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
 #[test]
@@ -170,7 +218,7 @@ fn sums_of_what_is_not_negative_may_fall_by_a_rounding_in_both_modes() {
 }
 
 #[test]
-fn what_cannot_be_reproducible_is_refused_and_what_is_so_anyhow_is_left_as_it_is() {
+fn what_cannot_be_reproducible_is_refused() {
     let x = floats(600, 1);
     let mut y = vec![0.0_f32; 600];
     let refused = |error: Result<(), DeviceError>| match error {
@@ -182,7 +230,7 @@ fn what_cannot_be_reproducible_is_refused_and_what_is_so_anyhow_is_left_as_it_is
     assert!(matches!(error, ConfigError::NotReproducible { strategy: "reduce-then-scan", .. }), "{error}");
     let mut any = HostScanner::new(CpuSettings::default());
     let error = refused(any.run(sums()).input(&x).output(&mut y).columns(3).reproducible().inclusive());
-    assert!(matches!(error, ConfigError::NotReproducible { .. }), "{error}");
+    assert_eq!(error, ConfigError::ReproducibleColumns);
     let of = |config| HostScanner::new(CpuSettings::default()).with_strategy(Strategy::Lookback).with_config(config);
     let in_order = ScanConfig { composition: Composition::ReduceThenScan, ..ScanConfig::default() };
     for config in [
@@ -192,14 +240,5 @@ fn what_cannot_be_reproducible_is_refused_and_what_is_so_anyhow_is_left_as_it_is
     ] {
         let error = refused(of(config).run(sums()).input(&x).output(&mut y).reproducible().inclusive());
         assert_eq!(error, ConfigError::ReproducibleBlock);
-    }
-    // Sums of integers may have any block.
-    let whole: Vec<u32> = (0..600).collect();
-    let mut scanned = vec![0_u32; 600];
-    let of_words = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
-    let mut wide = of(ScanConfig { block_threads: 288, ..in_order });
-    let run = wide.run(of_words.define().expect("sums")).input(&whole).output(&mut scanned).reproducible();
-    if is_made(run.inclusive()) {
-        assert_eq!(scanned[599], 599 * 300);
     }
 }

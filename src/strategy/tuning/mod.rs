@@ -251,7 +251,7 @@ impl Tuning {
 /// any number of multiprocessors, by the committed table.
 pub fn kernels_of(architecture: Architecture, instances: &[Instance], modes: &[Mode]) -> Vec<KernelKey> {
     // Where a table says bytes a multiprocessor, its limits move with them, and what is suggested for a size does not.
-    const MULTIPROCESSORS: [u32; 6] = [8, 16, 32, 64, 128, 256];
+    const MULTIPROCESSORS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
     let mut found = Vec::new();
     let mut known = HashSet::new();
     for tuning in MULTIPROCESSORS.map(|multiprocessors| Tuning::committed(Gpu { architecture, multiprocessors })) {
