@@ -572,8 +572,8 @@ fn key(source: &str, options: &[String], compiler: &str) -> String {
     crate::text::hexadecimal(&hash.finalize())
 }
 
-/// The macros that `cuda/entry.cu` reads, and what the problem asks of the compiler. The enums of `strategy` are declared in the order of `cuda/abi.h`; a test below
-/// holds both together.
+/// The macros that `cuda/entry.cu` reads, and what the problem asks of the compiler. The enums of `strategy` are declared in
+/// the order of `cuda/abi.h`; a test below holds both together.
 fn definitions(kernel: Kernel, problem: Problem, config: &KernelConfig, stages: u32) -> Vec<String> {
     let numbers = [
         ("VT", config.vt),
