@@ -226,9 +226,8 @@ struct intervals : no_inverse<index_interval> {
   }
 };
 
-// The same, of which partial results are combined in an order that follows from indices alone: values in fixed rows, rows of a
-// warp and warps of a tile one after the other, and tiles one after the other from the first on. So sums of floats have the
-// same bits whatever reads descriptors when (docs/problems.md).
+// An operator whose partial results are combined in an order that follows from indices alone, so that sums of floats have the
+// same bits in every strategy (docs/problems.md has the order).
 template <class Operator>
 struct reproducible : Operator {
   static constexpr bool is_commutative = false;

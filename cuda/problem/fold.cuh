@@ -45,8 +45,8 @@ DEVICE typename Operator::value_type fold_views(typename Operator::value_type pr
   return prefix;
 }
 
-// The same of a window of look-back, whose lane 0 has the last tile, from the nearest inclusive prefix on if it has one. A bit of
-// `with_prefix` for each lane that has one.
+// Folds a window of look-back, whose lane 0 has the last tile: from its nearest inclusive prefix on, or onto `prefix` if it has
+// none. `with_prefix` has a bit for each lane with one.
 template <class Operator>
 DEVICE typename Operator::value_type fold_window(typename Operator::value_type prefix,
                                                  descriptor_view<typename Operator::value_type> view, u32 with_prefix) {

@@ -32,8 +32,8 @@ DEVICE_CONSTEXPR u32 reducing_warps() {
   return Problem::has_arrays ? of_several : of_one;
 }
 
-// Whether there are segments, and the last one that begins in a part of a tile is found without a look at each element. What
-// is gained by it is the identity in the place of elements, which a reproducible scan cannot have.
+// Whether there are segments, and the last one that begins in a part of a tile is found without a look at each element. Not in
+// reproducible scans: elements before it would count as identities, which may change bits.
 template <class Problem>
 DEVICE_CONSTEXPR bool has_findable_segments() {
   if constexpr (Problem::has_arrays) {
@@ -459,7 +459,7 @@ struct running_prefix {
         asks_all = ballot((asked & missing) != 0) == 0;
       }
       if constexpr (is_reproducible<Operator>::value) {
-        // Nothing is read twice: the tile before the one that was asked for last is the next one's first.
+        // All that was read is kept, so that no tile is read twice.
         value = fold_views<Operator>(value, views, left);
         tiles += left;
         if (tiles == tile) return value;
