@@ -202,12 +202,12 @@ impl Bench {
         self.report(name, n, 8 * n, time, is_right)
     }
 
-    fn sums_of_floats(&mut self, name: &str, n: usize, columns: usize, order: Bits) -> Outcome<()> {
-        let sums = sums(ElementType::F32, ElementType::F32)?;
-        // A walk of whole numbers: every sum is exact.
-        let x: Vec<f32> = (0..n).map(|i| [1.0, -2.0, 3.0, -2.0][(i ^ i >> 9) % 4]).collect();
+    /// Whole numbers of a walk, exact in f32, each rounded once.
+    fn sums_of_floats<T: Number>(&mut self, name: &str, n: usize, columns: usize, order: Bits) -> Outcome<()> {
+        let sums = sums(T::ELEMENT, T::ELEMENT)?;
+        let x: Vec<T> = (0..n).map(|i| T::of([1.0, -2.0, 3.0, -2.0][(i ^ i >> 9) % 4])).collect();
         let from = self.stream.clone_htod(&x)?;
-        let mut to = self.stream.alloc_zeros::<f32>(n)?;
+        let mut to = self.stream.alloc_zeros::<T>(n)?;
         let time = self.time(|| {
             let run = self.scanner.run(&self.stream, sums).input(&from).output(&mut to);
             let run = if order == Bits::Reproducible { run.reproducible() } else { run };
@@ -216,10 +216,11 @@ impl Bench {
         let y = self.stream.clone_dtoh(&to)?;
         let mut sum = 0.0_f32;
         let is_right = (0..n).all(|place| {
-            sum = if place % columns == 0 { x[place] } else { sum + x[place] };
-            y[place] == sum
+            let value = x[place].value();
+            sum = if place % columns == 0 { value } else { sum + value };
+            y[place].value() == T::of(sum).value()
         });
-        self.report(name, n, 8 * n, time, is_right)
+        self.report(name, n, 2 * size_of::<T>() * n, time, is_right)
     }
 
     /// Segments whose lengths are drawn from a Pareto distribution of shape 1.5.
@@ -450,51 +451,78 @@ fn main() -> Outcome<()> {
 
 type Case = Box<dyn Fn(&mut Bench, &str, usize) -> Outcome<()>>;
 
+fn add_rows<T: Number>(cases: &mut Vec<(String, Case)>, columns: usize) {
+    let case = move |bench: &mut Bench, name: &str, n: usize| {
+        bench.sums_of_floats::<T>(name, n / columns * columns, columns, Bits::AsTheyCome)
+    };
+    cases.push((format!("sum of {} by rows of {columns}", T::ELEMENT), Box::new(case)));
+}
+
+fn add_columns<T: Number>(cases: &mut Vec<(String, Case)>, columns: usize) {
+    let case =
+        move |bench: &mut Bench, name: &str, n: usize| bench.down_columns::<T>(name, n / columns * columns, columns);
+    cases.push((format!("sum of {} by columns of {columns}", T::ELEMENT), Box::new(case)));
+}
+
 /// Each by the name under which it is reported.
 fn cases() -> Vec<(String, Case)> {
     let mut cases: Vec<(String, Case)> = Vec::new();
-    let mut add = |name: &str, case: Case| cases.push((name.to_owned(), case));
+    fn add(cases: &mut Vec<(String, Case)>, name: &str, case: Case) {
+        cases.push((name.to_owned(), case));
+    }
     use Bits::{AsTheyCome, Reproducible};
-    add("sum of i32", Box::new(|bench, name, n| bench.plain(name, n)));
-    add("sum of i32 (as defined)", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, false)));
-    add("reverse sum of i32", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, true)));
-    add("sum of u8 in u32", Box::new(|bench, name, n| bench.widening(name, n)));
-    add("sum of f16 in f32", Box::new(|bench, name, n| bench.halves(name, n)));
-    add("recurrence, f32", Box::new(|bench, name, n| bench.recurrence(name, n, n, false, AsTheyCome)));
-    add("recurrence, f32, reverse", Box::new(|bench, name, n| bench.recurrence(name, n, n, true, AsTheyCome)));
-    add("sum of f32", Box::new(|bench, name, n| bench.sums_of_floats(name, n, n, AsTheyCome)));
-    add("sum of f32, reproducible", Box::new(|bench, name, n| bench.sums_of_floats(name, n, n, Reproducible)));
-    add("recurrence, f32, reproducible", Box::new(|bench, name, n| bench.recurrence(name, n, n, false, Reproducible)));
+    add(&mut cases, "sum of i32", Box::new(|bench, name, n| bench.plain(name, n)));
+    add(&mut cases, "sum of i32 (as defined)", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, false)));
+    add(&mut cases, "reverse sum of i32", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, true)));
+    add(&mut cases, "sum of u8 in u32", Box::new(|bench, name, n| bench.widening(name, n)));
+    add(&mut cases, "sum of f16 in f32", Box::new(|bench, name, n| bench.halves(name, n)));
+    add(&mut cases, "recurrence, f32", Box::new(|bench, name, n| bench.recurrence(name, n, n, false, AsTheyCome)));
+    add(
+        &mut cases,
+        "recurrence, f32, reverse",
+        Box::new(|bench, name, n| bench.recurrence(name, n, n, true, AsTheyCome)),
+    );
+    add(&mut cases, "sum of f32", Box::new(|bench, name, n| bench.sums_of_floats::<f32>(name, n, n, AsTheyCome)));
+    add(
+        &mut cases,
+        "sum of f32, reproducible",
+        Box::new(|bench, name, n| bench.sums_of_floats::<f32>(name, n, n, Reproducible)),
+    );
+    add(
+        &mut cases,
+        "recurrence, f32, reproducible",
+        Box::new(|bench, name, n| bench.recurrence(name, n, n, false, Reproducible)),
+    );
     for columns in [300, 1000, 4100, 8192, 20_000, 65536] {
         let name = format!("recurrence by rows of {columns}");
         add(
+            &mut cases,
             &name,
             Box::new(move |bench, name, n| bench.recurrence(name, n / columns * columns, columns, false, AsTheyCome)),
         );
     }
     for run_length in [1, 61, 100_000] {
         let name = format!("sum of i32 by key, runs of {run_length}");
-        add(&name, Box::new(move |bench, name, n| bench.by_key(name, n, run_length)));
+        add(&mut cases, &name, Box::new(move |bench, name, n| bench.by_key(name, n, run_length)));
     }
     for mean_length in [8, 100, 10_000] {
         let name = format!("sum of f32 by offsets, mean {mean_length}");
-        add(&name, Box::new(move |bench, name, n| bench.by_offsets(name, n, f64::from(mean_length))));
+        add(&mut cases, &name, Box::new(move |bench, name, n| bench.by_offsets(name, n, f64::from(mean_length))));
     }
     for columns in [1, 3, 32, 128, 512, 1000, 4096, 65536, 1 << 20, 1 << 26] {
-        let name = format!("sum of f32 by rows of {columns}");
-        add(
-            &name,
-            Box::new(move |bench, name, n| bench.sums_of_floats(name, n / columns * columns, columns, AsTheyCome)),
-        );
+        add_rows::<f32>(&mut cases, columns);
+    }
+    for columns in [1, 32, 512, 4096, 1 << 20, 1 << 26] {
+        add_rows::<bf16>(&mut cases, columns);
     }
     // In rows, where there is one column.
     for columns in [1, 2, 3, 4, 7, 8, 16, 32, 64, 128, 256, 1000, 1024, 65536, 1 << 20] {
-        let name = format!("sum of f32 by columns of {columns}");
-        add(&name, Box::new(move |bench, name, n| bench.down_columns::<f32>(name, n / columns * columns, columns)));
+        add_columns::<f32>(&mut cases, columns);
     }
-    let halves = |bench: &mut Bench, name: &str, n| bench.down_columns::<bf16>(name, n / 1024 * 1024, 1024);
-    add("sum of bf16 by columns of 1024", Box::new(halves));
-    add("recurrence, (8, 8192, 1024)", Box::new(|bench, name, _| bench.along_time(name, [8, 8192, 1024])));
-    add("products of 2 x 2 matrices", Box::new(|bench, name, n| bench.products(name, n / 4)));
+    for columns in [2, 4, 8, 32, 64, 256, 1024, 65536, 1 << 20] {
+        add_columns::<bf16>(&mut cases, columns);
+    }
+    add(&mut cases, "recurrence, (8, 8192, 1024)", Box::new(|bench, name, _| bench.along_time(name, [8, 8192, 1024])));
+    add(&mut cases, "products of 2 x 2 matrices", Box::new(|bench, name, n| bench.products(name, n / 4)));
     cases
 }

@@ -612,6 +612,7 @@ fn the_columns_of_a_tensor_are_scanned_each_by_itself() {
 /// Of each type: an assembler that took predicates of one word for those of another had sums of f32 wrong, and of i32 right.
 #[test]
 fn runs_of_equal_keys_are_summed_each_by_itself() {
+    let _turn = turn();
     let Some((_, context, stream)) = scanner("runs_of_equal_keys_are_summed_each_by_itself") else { return };
     let n = (1 << 20) + 77;
     let keys: Vec<u32> = numbers(n, 7).into_iter().map(|number| number >> 3 & 3).collect();
@@ -644,6 +645,7 @@ fn runs_of_equal_keys_are_summed_each_by_itself() {
 /// A folder that one scanner filled serves another one that has no compiler, and soon.
 #[test]
 fn kernels_that_were_made_ahead_run_without_nvrtc() {
+    let _turn = turn();
     let Some((_, context, stream)) = scanner("kernels_that_were_made_ahead_run_without_nvrtc") else { return };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let host = numbers(100_000, 5);
@@ -665,6 +667,7 @@ fn kernels_that_were_made_ahead_run_without_nvrtc() {
 /// The bits of the documented order, which the CPU device has, too: in every strategy, wherever the arrays begin.
 #[test]
 fn reproducible_scans_have_the_bits_of_the_documented_order() {
+    let _turn = turn();
     let Some((scanner, context, stream)) = scanner("reproducible_scans_have_the_bits") else { return };
     let sums = Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32).expect("sums");
     let sums = sums.define().expect("a definition");

@@ -12,9 +12,9 @@
 // The warps of a block have one task each:
 //
 //   fetchers    one draws a ticket for each stage that is free; each copies its share of the tile's rows there
-//   reducers    reduce a tile as soon as it has landed, and publish its totals
+//   reducers    reduce a tile as soon as it has landed, say what stands above each thread's rows in it, and publish its totals
 //   finders     find what stands above a tile: a column each lane, and a tile each team in turn
-//   the others  scan the tile from shared memory to global memory
+//   the others  scan the tile from shared memory to global memory, a row at a time
 //
 // A descriptor is for one column of one tile. What it says depends on the tile alone: the last tile of a period
 // publishes the prefix behind it, the last one of a group in a period the total of its group, and any other one its own
@@ -35,12 +35,12 @@
 namespace lookback {
 
 // Neighbouring columns of a thread: what fits into 16 bytes of the widest element, and into 32 of states; of a warp there
-// are not more than the finders have lanes for.
+// are not more than the finders have lanes for, and of a thread no more than a narrow tensor has.
 // `staged_columns_of_thread` in `src/strategy/columns.rs` is the same function.
 template <class Problem>
 DEVICE_CONSTEXPR u32 staged_columns_of_thread() {
   u32 width = 1;
-  while (2 * width <= LOOKBACK_COLUMNS_FINDING_WARPS &&
+  while (2 * width <= Problem::segments_type::columns_of_thread &&
          2 * width * sizeof(typename Problem::input_type) <= LOOKBACK_VECTOR_BYTES &&
          2 * width * sizeof(typename Problem::state_type) <= 2 * LOOKBACK_VECTOR_BYTES) {
     width *= 2;
@@ -129,7 +129,7 @@ struct columns_stage {
   DEVICE_CONSTEXPR static u32 parts_bytes(Config config, const elements<First, Rest...>*) {
     return part_bytes(config, sizeof(First)) + parts_bytes(config, static_cast<const elements<Rest...>*>(nullptr));
   }
-  // For each column what stands above the tile, its total, and that of each scanning warp's part.
+  // For each column what stands above the tile, its total, and that of each thread's rows.
   DEVICE_CONSTEXPR static u32 states_bytes(Config config) {
     return whole_lines((config.block_threads / LOOKBACK_WARP_LANES + 2) * most_columns * static_cast<u32>(sizeof(T)));
   }
@@ -147,8 +147,10 @@ struct columns_stage {
 
   DEVICE T& prefix(u32 column) const { return states[column]; }
   DEVICE T& total(u32 column) const { return states[most_columns + column]; }
-  // The total of a scanning warp's part of the tile, then what stands above it there.
-  DEVICE T& of_warp(u32 warp, u32 column) const { return states[(2 + warp) * most_columns + column]; }
+  // The total of the rows of a group in a scanning warp's part of the tile and of those above it there.
+  DEVICE T& of_group(u32 warp, u32 group, u32 column) const {
+    return states[(2 + warp) * most_columns + group * launch.axis.strip_lanes * width + column];
+  }
 
   // By all lanes of each fetching warp: its share of the tile is on its way. One arrival at `landed` is for it.
   DEVICE void fetch(u32 fetcher, copy_barrier& landed) const {
@@ -157,19 +159,20 @@ struct columns_stage {
     warp_barrier();  // all lanes have written theirs
   }
 
-  // Whether a thread's columns are one vector of each array, and there or not as a whole.
-  DEVICE bool has_vectors() const {
-    return launch.axis.strip_columns % width == 0 && tile.columns % width == 0 &&
+  // Whether all rows are there, and a thread's columns are one vector of each array and there or not as a whole.
+  DEVICE bool is_whole(const strip_thread<Problem, Config>& thread) const {
+    return tile.rows == thread.tile_rows() && launch.axis.strip_columns % width == 0 && tile.columns % width == 0 &&
            are_aligned<width>(static_cast<const inputs*>(nullptr), arrays);
   }
 
-  // Calls `body(k, states)` for the rows of a thread in a scanning warp's part; the identity is where there is no element.
-  template <class Body>
+  // Calls `body(k, states)` for the rows of a thread in a scanning warp's part of a tile that `is_whole`, or that need not be:
+  // there the identity is where there is no element.
+  template <bool is_whole, class Body>
   DEVICE void for_each_row(const strip_thread<Problem, Config>& thread, u32 warp, Body body) const {
     const u32 first_row = thread.first_row(warp);
     const u32 pitch = launch.axis.strip_columns;
     T row_states[width];
-    if (has_vectors() && tile.rows == thread.tile_rows()) {
+    if constexpr (is_whole) {
       // A thread beside the last column or below the last group takes what another one has, and nobody stores it again.
       const u32 column = thread.column < tile.columns ? thread.column : 0;
       const u32 row = tile.row_in_memory(thread.group < thread.groups ? first_row : 0);
@@ -182,21 +185,21 @@ struct columns_stage {
         for (u32 j = 0; j < width; ++j) row_states[j] = Problem::own_type::load(place(at, column + j), loaded.get(j));
         body(k, row_states);
       }
-      return;
-    }
-    LOOKBACK_UNROLL
-    for (u32 k = 0; k < thread.config.vt; ++k) {
-      const bool is_row = thread.group < thread.groups && first_row + k < tile.rows;
-      const u32 at = is_row ? tile.row_in_memory(first_row + k) : 0;
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; ++j) {
-        row_states[j] = Problem::operator_type::identity();
-        if (!is_row || thread.column + j >= tile.columns) continue;
-        typename vectors_of<1, inputs>::type loaded;
-        load_from(at * pitch + thread.column + j, loaded);
-        row_states[j] = Problem::own_type::load(place(at, thread.column + j), loaded.get(0));
+    } else {
+      LOOKBACK_NOUNROLL
+      for (u32 k = 0; k < thread.config.vt; ++k) {
+        const bool is_row = thread.group < thread.groups && first_row + k < tile.rows;
+        const u32 at = is_row ? tile.row_in_memory(first_row + k) : 0;
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) {
+          row_states[j] = Problem::operator_type::identity();
+          if (!is_row || thread.column + j >= tile.columns) continue;
+          typename vectors_of<1, inputs>::type loaded;
+          load_from(at * pitch + thread.column + j, loaded);
+          row_states[j] = Problem::own_type::load(place(at, thread.column + j), loaded.get(0));
+        }
+        body(k, row_states);
       }
-      body(k, row_states);
     }
   }
 
@@ -267,7 +270,7 @@ struct columns_ring {
   u64 tile[Config::maximum_stages];              // its index; `lookback_launch::tiles` and more is the end
   copy_barrier drawn[Config::maximum_stages];    // the index is there
   copy_barrier landed[Config::maximum_stages];   // the elements are there
-  copy_barrier reduced[Config::maximum_stages];  // the totals of all scanning warps are there
+  copy_barrier reduced[Config::maximum_stages];  // the totals of all groups are there
   copy_barrier summed[Config::maximum_stages];   // the tile's totals are there
   copy_barrier ready[Config::maximum_stages];    // all prefixes are there
   copy_barrier drained[Config::maximum_stages];  // the scanning warps have read all of it
@@ -323,7 +326,8 @@ struct columns_block {
 
   // The descriptor of a column of a tile in the line of `tile`.
   DEVICE u64 slot(const strip_tile<Problem>& tile, u32 down, u32 column) const {
-    return (static_cast<u64>(down) * launch.axis.lines + tile.line) * launch.axis.strip_columns + column;
+    const u64 of_line = static_cast<u64>(tile.line) * launch.axis.strip_columns + column;
+    return down * (static_cast<u64>(launch.axis.lines) * launch.axis.strip_columns) + of_line;
   }
 
   // A fetcher. The first one draws the tickets.
@@ -374,11 +378,18 @@ struct columns_block {
       const u64 index = memory::shared_load(ring.tile[stage]);
       if (index >= launch.tiles) return;
       const stage_type mine = at(stage, index);
+      const bool is_whole = mine.is_whole(thread);
       LOOKBACK_NOUNROLL
-      for (u32 warp = reducer; warp < warps; warp += LOOKBACK_COLUMNS_REDUCING_WARPS) reduce_part(mine, warp);
+      for (u32 warp = reducer; warp < warps; warp += LOOKBACK_COLUMNS_REDUCING_WARPS) {
+        if (is_whole) {
+          reduce_part<true>(mine, warp);
+        } else {
+          reduce_part<false>(mine, warp);
+        }
+      }
       warp_barrier();  // all lanes have read the stage and written totals
       if (lane_index() == 0) barrier_arrive(ring.reduced[stage]);
-      // Pairs with the arrivals of all reducers: the totals of all scanning warps are there.
+      // Pairs with the arrivals of all reducers: the totals of all groups are there.
       barrier_wait(ring.reduced[stage], at_stage.parity);
       publish_total(mine, reducer, descriptors, epoch);
       warp_barrier();  // all lanes have read and written totals
@@ -425,9 +436,8 @@ struct columns_block {
     if (lane_index() == 0) scan::finish_tile(launch, descriptors, epoch);
   }
 
-  // A scanning warp.
+  // A scanning warp. A scan in place is right, because the whole tile has landed before any of it is written.
   DEVICE void scan_tiles() const {
-    const u32 warp = warp_index();
     scan::ring_position at_stage = {0, 0};
     for (;; at_stage.advance(config.stages)) {
       const u32 stage = at_stage.stage;
@@ -436,58 +446,45 @@ struct columns_block {
       const u64 index = memory::shared_load(ring.tile[stage]);
       if (index >= launch.tiles) return;
       const stage_type mine = at(stage, index);
-      T items[Config::maximum_vt][width];
-      T running[width];
-      mine.for_each_row(thread, warp, [&](u32 k, const T (&row)[width]) {
-        LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) {
-          items[k][j] = row[j];
-          running[j] = k == 0 ? row[j] : combine<Operator>(running[j], row[j]);
-        }
-      });
-      scan_groups(running);
       // Pairs with the arrivals of the reducers and of the finders: all totals and prefixes are there.
       barrier_wait(ring.ready[stage], at_stage.parity);
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; ++j) {
-        const u32 column = thread.column + j;
-        if (column >= mine.tile.columns) continue;
-        const T above = combine<Operator>(memory::shared_load(mine.prefix(column)), memory::shared_load(mine.of_warp(warp, column)));
-        running[j] = thread.groups == 1 ? above : combine<Operator>(above, running[j]);
+      T running[width];
+      above_rows(mine, running);
+      bool is_stored = false;
+      if constexpr (has_room_in_stage()) {
+        if (stores_through_stage(mine)) {
+          scan_rows(mine, running, in_stage{mine}, mine.is_whole(thread));
+          store_stretch(mine);
+          is_stored = true;
+        }
+      }
+      if (!is_stored) {
+        const in_arrays to = {mine};
+        scan_rows(mine, running, to, mine.is_whole(thread) && to.has_vectors());
       }
       warp_barrier();  // all lanes have read elements and prefixes
-      if (stores_through_stage(mine)) {
-        scan_items(running, items);
-        store_stretch<0>(static_cast<const typename Problem::outputs*>(nullptr), mine, items);
-        if (lane_index() == 0) barrier_arrive(ring.drained[stage]);
-        store_final_states(mine.tile, items);
-        continue;
-      }
-      // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
+      // Hands the stage back.
       if (lane_index() == 0) barrier_arrive(ring.drained[stage]);
-      scan_items(running, items);
-      store(mine, items);
-      store_final_states(mine.tile, items);
     }
   }
 
  private:
-  // The totals of a scanning warp's part of a tile.
+  // The totals of the groups of a scanning warp's part of a tile, each with those above it there.
+  template <bool is_whole>
   DEVICE void reduce_part(const stage_type& mine, u32 warp) const {
     T totals[width];
-    mine.for_each_row(thread, warp, [&](u32 k, const T (&row)[width]) {
+    mine.template for_each_row<is_whole>(thread, warp, [&](u32 k, const T (&row)[width]) {
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) totals[j] = k == 0 ? row[j] : combine<Operator>(totals[j], row[j]);
     });
     through_groups(totals);
-    if (thread.group + 1 != thread.groups) return;
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      if (thread.column + j < mine.tile.columns) memory::shared_store(mine.of_warp(warp, thread.column + j), totals[j]);
+    if (thread.group < thread.groups) {
+      memory::shared_store_vector<width>(&mine.of_group(warp, thread.group, thread.column), totals);
     }
   }
 
   // The tile's totals in a reducer's share of the columns, and their descriptors, if it is this tile's own totals that they tell.
+  // What stands above each scanning warp's part takes the place of the total of its last group, for which no group asks.
   template <class Descriptors>
   DEVICE void publish_total(const stage_type& mine, u32 reducer, Descriptors descriptors, u32 epoch) const {
     const descriptor_levels levels(launch);
@@ -500,11 +497,13 @@ struct columns_block {
       if (column >= mine.tile.columns) continue;
       T parts[Config::maximum_block_threads / LOOKBACK_WARP_LANES];
       LOOKBACK_UNROLL
-      for (u32 warp = 0; warp < thread.warps(); ++warp) parts[warp] = memory::shared_load(mine.of_warp(warp, column));
+      for (u32 warp = 0; warp < thread.warps(); ++warp) {
+        parts[warp] = memory::shared_load(mine.of_group(warp, thread.groups - 1, column));
+      }
       T total = Operator::identity();
       LOOKBACK_UNROLL
       for (u32 warp = 0; warp < thread.warps(); ++warp) {
-        memory::shared_store(mine.of_warp(warp, column), total);
+        memory::shared_store(mine.of_group(warp, thread.groups - 1, column), total);
         total = warp == 0 ? parts[0] : combine<Operator>(total, parts[warp]);
       }
       if (is_told) descriptors.publish(slot(mine.tile, down, column), epoch, LOOKBACK_STATUS_AGGREGATE, total);
@@ -526,14 +525,64 @@ struct columns_block {
     }
   }
 
-  // What the groups above a thread's own have. Of a single group nothing is to be known.
-  DEVICE void scan_groups(T (&values)[width]) const {
-    if (thread.groups == 1) return;
-    through_groups(values);
-    shuffle_up_each(values, width, thread.lanes);
-    if (thread.group != 0) return;
+  // What stands above a thread's rows in each of its columns.
+  DEVICE void above_rows(const stage_type& mine, T (&above)[width]) const {
+    const u32 warp = warp_index();
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) values[j] = Operator::identity();
+    for (u32 j = 0; j < width; ++j) above[j] = Operator::identity();
+    if (thread.group >= thread.groups) return;
+    T of_warp[width];
+    memory::shared_load_vector<width>(&mine.prefix(thread.column), above);
+    memory::shared_load_vector<width>(&mine.of_group(warp, thread.groups - 1, thread.column), of_warp);
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) above[j] = combine<Operator>(above[j], of_warp[j]);
+    if (thread.group == 0) return;
+    T of_groups[width];
+    memory::shared_load_vector<width>(&mine.of_group(warp, thread.group - 1, thread.column), of_groups);
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) above[j] = combine<Operator>(above[j], of_groups[j]);
+  }
+
+  template <class To>
+  DEVICE void scan_rows(const stage_type& mine, T (&running)[width], To to, bool is_whole) const {
+    if (is_whole) {
+      scan_rows<true>(mine, running, to);
+    } else {
+      scan_rows<false>(mine, running, to);
+    }
+  }
+  // From what stands above a thread's rows to the values of the scan.
+  template <bool is_whole, class To>
+  DEVICE void scan_rows(const stage_type& mine, T (&running)[width], To to) const {
+    const strip_tile<Problem>& tile = mine.tile;
+    const u32 first_row = thread.first_row(warp_index());
+    const bool has_final_states = launch.final_state != nullptr && tile.is_last(launch);
+    if (thread.group >= thread.groups || thread.column >= tile.columns) return;
+    mine.template for_each_row<is_whole>(thread, warp_index(), [&](u32 k, const T (&row)[width]) {
+      T items[width];
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) {
+        const T through = combine<Operator>(running[j], row[j]);
+        items[j] = config.mode == LOOKBACK_MODE_EXCLUSIVE ? running[j] : through;
+        running[j] = through;
+      }
+      if (first_row + k >= tile.rows) return;
+      const u32 at = tile.row_in_memory(first_row + k);
+      if constexpr (is_whole) {
+        to.template store<width>(at, thread.column, items, 0);
+      } else {
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) {
+          if (thread.column + j < tile.columns) to.template store<1>(at, thread.column + j, items, j);
+        }
+      }
+      if (!has_final_states || first_row + k + 1 != tile.rows) return;
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) {
+        if (thread.column + j >= tile.columns) continue;
+        memory::store(static_cast<T*>(launch.final_state) + tile.first_state + thread.column + j, items[j]);
+      }
+    });
   }
 
   // What stands above a column of a tile, for its stage; by all lanes of a warp, each with a column or none. A tile that ends a
@@ -621,116 +670,104 @@ struct columns_block {
                         combine<Operator>(above, memory::shared_load(mine.total(column))));
   }
 
-  DEVICE void store(const stage_type& mine, const T (&items)[Config::maximum_vt][width]) const {
-    const strip_tile<Problem>& tile = mine.tile;
-    const u32 first_row = thread.first_row(warp_index());
-    if (thread.group >= thread.groups || first_row >= tile.rows) return;
-    const u64 first = mine.place(tile.row_in_memory(first_row), thread.column);
-    const u64 inner = Problem::is_backward ? 0 - launch.axis.inner : launch.axis.inner;
-    const bool has_vectors = tile.rows == thread.tile_rows() && launch.axis.inner % width == 0 && tile.columns % width == 0 &&
-                             are_aligned<width>(static_cast<const typename Problem::outputs*>(nullptr), launch.outputs);
-    u64 place = first;
-    LOOKBACK_UNROLL
-    for (u32 k = 0; k < config.vt; ++k, place += inner) {
-      if (has_vectors) {
-        if (thread.column < tile.columns) store_row<width>(place, items[k], 0);
-        continue;
-      }
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; ++j) {
-        if (first_row + k < tile.rows && thread.column + j < tile.columns) store_row<1>(place + j, items[k], j);
-      }
-    }
-  }
-
-  // `count` neighbouring items of a row from one on.
+  // `count` neighbouring outputs, of the states from `items[from]` on.
   template <u32 count>
-  DEVICE void store_row(u64 place, const T (&row)[width], u32 from) const {
+  DEVICE static auto outputs_of(u64 place, const T (&items)[width], u32 from) {
     typename vectors_of<count, typename Problem::outputs>::type stored;
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < count; ++j) stored.set(j, Problem::own_type::store(place + j, row[from + j]));
-    store_at(launch, place, stored);
+    for (u32 j = 0; j < count; ++j) stored.set(j, Problem::own_type::store(place + j, items[from + j]));
+    return stored;
   }
 
-  DEVICE void store_final_states(const strip_tile<Problem>& tile, const T (&items)[Config::maximum_vt][width]) const {
-    const u32 first_row = thread.first_row(warp_index());
-    if (launch.final_state == nullptr || !tile.is_last(launch) || thread.group >= thread.groups) return;
-    LOOKBACK_UNROLL
-    for (u32 k = 0; k < config.vt; ++k) {
-      if (first_row + k + 1 != tile.rows) continue;
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; ++j) {
-        if (thread.column + j < tile.columns) {
-          memory::store(static_cast<T*>(launch.final_state) + tile.first_state + thread.column + j, items[k][j]);
-        }
-      }
+  // Where rows are stored, each counted in memory: in the arrays themselves.
+  struct in_arrays {
+    const stage_type& mine;
+
+    DEVICE bool has_vectors() const {
+      return mine.launch.axis.inner % width == 0 &&
+             are_aligned<width>(static_cast<const typename Problem::outputs*>(nullptr), mine.launch.outputs);
     }
+    template <u32 count>
+    DEVICE void store(u32 row, u32 column, const T (&items)[width], u32 from) const {
+      const u64 place = mine.place(row, column);
+      store_at(mine.launch, place, outputs_of<count>(place, items, from));
+    }
+  };
+
+  // In the stage, each element in the place of one that the same thread has read there.
+  struct in_stage {
+    const stage_type& mine;
+
+    template <u32 count>
+    DEVICE void store(u32 row, u32 column, const T (&items)[width], u32 from) const {
+      const auto stored = outputs_of<count>(mine.place(row, column), items, from);
+      auto* const stage = array_of_first(static_cast<const typename Problem::outputs*>(nullptr), mine.arrays[0]);
+      memory::shared_store_vector<count>(stage + row * mine.tile.columns + column, stored.first);
+    }
+  };
+
+  template <class First, class... Rest>
+  DEVICE static First* array_of_first(const elements<First, Rest...>*, void* array) {
+    return static_cast<First*>(array);
   }
 
-  // Rows that are shorter than a sector of the L2 cache are stored by lanes side by side: each warp writes its part of the tile to
-  // the stage first, in the place of what it has read there.
-  DEVICE bool stores_through_stage(const stage_type& mine) const {
+  // Whether an output takes as much room in a stage as the first input.
+  DEVICE_CONSTEXPR static bool has_room_in_stage() {
     using outputs = typename Problem::outputs;
-    const u32 row_bytes = mine.tile.columns * static_cast<u32>(sizeof(typename widest_in<u8, outputs>::type));
-    return launch.axis.strips == 1 && row_bytes < LOOKBACK_SECTOR_BYTES &&
-           sizeof(typename widest_in<u8, outputs>::type) <= sizeof(typename Problem::inputs{}.first);
-  }
-
-  template <u32 number>
-  DEVICE void store_stretch(const elements<>*, const stage_type&, const T (&)[Config::maximum_vt][width]) const {}
-  template <u32 number, class First, class... Rest>
-  DEVICE void store_stretch(const elements<First, Rest...>*, const stage_type& mine, const T (&items)[Config::maximum_vt][width]) const {
-    const strip_tile<Problem>& tile = mine.tile;
-    const u32 rows = thread.groups * config.vt;
-    const u32 begin = warp_index() * rows;
-    const u32 end = begin + rows < tile.rows ? begin + rows : tile.rows;
-    if (begin < end) {
-      First* const stage = static_cast<First*>(mine.arrays[0]);
-      const u32 first_row = thread.first_row(warp_index());
-      LOOKBACK_UNROLL
-      for (u32 k = 0; k < config.vt; ++k) {
-        if (thread.group >= thread.groups || first_row + k >= tile.rows) continue;
-        const u32 row = tile.row_in_memory(first_row + k);
-        LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) {
-          const u32 column = thread.column + j;
-          if (column >= tile.columns) continue;
-          const auto stored = Problem::own_type::store(mine.place(row, column), items[k][j]);
-          memory::shared_store(stage[row * tile.columns + column], element_of<number>(stored));
-        }
-      }
-      warp_barrier();  // all lanes have written theirs
-      const u32 low = Problem::is_backward ? tile.rows - end : begin;
-      First* const to = static_cast<First*>(launch.outputs[number]) + tile.first_place;
-      LOOKBACK_NOUNROLL
-      for (u32 at = low * tile.columns + lane_index(); at < (low + end - begin) * tile.columns; at += LOOKBACK_WARP_LANES) {
-        memory::store(to + at, memory::shared_load(stage[at]));
-      }
-      warp_barrier();  // all lanes have read them
-    }
-    store_stretch<number + 1>(static_cast<const elements<Rest...>*>(nullptr), mine, items);
-  }
-
-  template <u32 number, class First, class... Rest>
-  DEVICE static auto element_of(const elements<First, Rest...>& of) {
-    if constexpr (number == 0) {
-      return of.first;
+    if constexpr (count_of<outputs>::value == 1) {
+      return sizeof(outputs{}.first) == sizeof(typename Problem::inputs{}.first);
     } else {
-      return element_of<number - 1>(of.rest);
+      return false;
     }
   }
 
-  // From what stands above a thread's columns to the values of the scan.
-  DEVICE void scan_items(T (&running)[width], T (&items)[Config::maximum_vt][width]) const {
-    LOOKBACK_UNROLL
-    for (u32 k = 0; k < config.vt; ++k) {
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; ++j) {
-        const T through = combine<Operator>(running[j], items[k][j]);
-        items[k][j] = config.mode == LOOKBACK_MODE_EXCLUSIVE ? running[j] : through;
-        running[j] = through;
+  // Rows that are shorter than a sector of the L2 cache are stored by lanes side by side, so they are written to the stage first.
+  DEVICE bool stores_through_stage(const stage_type& mine) const {
+    return launch.axis.strips == 1 &&
+           mine.tile.columns * static_cast<u32>(sizeof(typename Problem::inputs{}.first)) < LOOKBACK_SECTOR_BYTES;
+  }
+
+  DEVICE void store_stretch(const stage_type& mine) const {
+    const typename Problem::outputs* const outputs = nullptr;
+    store_stretch(mine, array_of_first(outputs, mine.arrays[0]), array_of_first(outputs, launch.outputs[0]));
+  }
+  // A warp's part of a tile, from the stage to the array.
+  template <class Output>
+  DEVICE void store_stretch(const stage_type& mine, const Output* stage, Output* array) const {
+    constexpr u32 element_bytes = sizeof(Output);
+    constexpr u32 line = LOOKBACK_VECTOR_BYTES % element_bytes == 0 ? LOOKBACK_VECTOR_BYTES / element_bytes : 1;
+    warp_barrier();  // all lanes have written theirs
+    const u32 rows = mine.tile.rows;
+    const u32 part_rows = thread.groups * config.vt;
+    const u32 begin = warp_index() * part_rows;
+    if (begin >= rows) return;
+    const u32 end = begin + part_rows < rows ? begin + part_rows : rows;
+    const u32 low = (Problem::is_backward ? rows - end : begin) * mine.tile.columns;
+    const u32 count = (end - begin) * mine.tile.columns;
+    const Output* const from = stage + low;
+    Output* const to = array + mine.tile.first_place + low;
+    // Whole lines of 16 bytes, where they are lines in both places, and what is beside them.
+    u32 lines_begin = count;
+    u32 lines_end = count;
+    if ((reinterpret_cast<u64>(from) - reinterpret_cast<u64>(to)) % LOOKBACK_VECTOR_BYTES == 0) {
+      const u32 into_line = reinterpret_cast<u64>(from) % LOOKBACK_VECTOR_BYTES / element_bytes;
+      const u32 to_line = (line - into_line) % line;
+      if (to_line < count) {
+        lines_begin = to_line;
+        lines_end = count - (count - to_line) % line;
       }
     }
+    const u32 lane = lane_index();
+    LOOKBACK_NOUNROLL
+    for (u32 at = lane; at < lines_begin; at += LOOKBACK_WARP_LANES) memory::store(to + at, memory::shared_load(from[at]));
+    LOOKBACK_NOUNROLL
+    for (u32 at = lines_begin + lane * line; at < lines_end; at += LOOKBACK_WARP_LANES * line) {
+      Output vector[line];
+      memory::shared_load_vector<line>(from + at, vector);
+      memory::store_vector<line>(to + at, vector);
+    }
+    LOOKBACK_NOUNROLL
+    for (u32 at = lines_end + lane; at < count; at += LOOKBACK_WARP_LANES) memory::store(to + at, memory::shared_load(from[at]));
   }
 };
 

@@ -361,6 +361,7 @@ struct segments<segmented<Operator>> {
 // `finds_last_begin` says, `last_begin` is its offset, `no_begin` if there is none.
 struct one_segment {
   static constexpr bool are_several = false;
+  static constexpr bool are_columns = false;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   template <class Operator>
@@ -382,8 +383,17 @@ struct one_segment {
   DEVICE static T before(T prefix, T, T) { return prefix; }
 };
 
+// Columns, which kernels of their own keep apart; `columns_of_thread` bounds how many neighbouring ones a thread takes, because a
+// narrow tensor has no more.
+template <u32 columns_of_thread_>
+struct columns_of_tensor : one_segment {
+  static constexpr bool are_columns = true;
+  static constexpr u32 columns_of_thread = columns_of_thread_;
+};
+
 struct segments_of_states {
   static constexpr bool are_several = true;
+  static constexpr bool are_columns = false;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   static constexpr bool finds_last_begin = false;

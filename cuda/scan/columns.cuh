@@ -10,7 +10,9 @@ namespace scan {
 // Reads what `scan_columns` says. A block a tile.
 template <class Problem, class Config>
 DEVICE void columns(Config config, const lookback_launch& launch) {
-  if constexpr (Problem::has_arrays) scan_columns<Problem>(config, launch);
+  if constexpr (Problem::has_arrays) {
+    if constexpr (Problem::segments_type::are_columns) scan_columns<Problem>(config, launch);
+  }
 }
 
 }  // namespace scan

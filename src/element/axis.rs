@@ -1,5 +1,7 @@
 //! The axis of a tensor that a scan runs along.
 
+use crate::abi;
+
 /// Arrays are contiguous tensors of the shape (outer, `length`, `inner`), and are scanned along the middle axis: element
 /// (o, t, j) lies at (o · `length` + t) · `inner` + j.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -8,4 +10,17 @@ pub(crate) struct Axis {
     pub length: u64,
     /// From one of them to the next; as many columns lie side by side.
     pub inner: u64,
+}
+
+impl Axis {
+    /// Neighbouring columns that a thread takes at most: more than a narrow tensor has would be idle.
+    pub(crate) fn columns_of_thread(self) -> usize {
+        const MOST: u64 = abi::LOOKBACK_COLUMNS_FINDING_WARPS as u64;
+        self.inner.next_power_of_two().min(MOST) as usize
+    }
+
+    /// An axis that the same kernel scans along: compiled is how narrow a tensor is and nothing else.
+    pub(crate) fn compiled(self) -> Self {
+        Self { length: 1, inner: self.columns_of_thread() as u64 }
+    }
 }

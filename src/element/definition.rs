@@ -433,7 +433,8 @@ pub(crate) enum Segments {
 impl Segments {
     fn cuda_type(self) -> String {
         match self {
-            Self::One | Self::Columns(_) => String::from("::lookback::one_segment"),
+            Self::One => String::from("::lookback::one_segment"),
+            Self::Columns(axis) => format!("::lookback::columns_of_tensor<{}>", axis.columns_of_thread()),
             Self::Rows { have_states } => format!("::lookback::equal_rows<{have_states}>"),
             Self::Keys(key) => format!("::lookback::equal_keys<{}>", key.cuda_type()),
             Self::HeadFlags => String::from("::lookback::head_flags"),
@@ -538,9 +539,9 @@ impl Defined {
         }
     }
 
-    /// The same for what is compiled, which does not depend on an axis.
-    pub(crate) fn without_axis(self) -> Self {
-        if self.axis().is_some() { self.in_segments(Segments::One) } else { self }
+    /// One whose kernels are the same: they do not depend on all of an axis.
+    pub(crate) fn compiled(self) -> Self {
+        self.axis().map_or(self, |axis| self.in_segments(Segments::Columns(axis.compiled())))
     }
 
     /// Whether segments are told by bits, which a launch before makes.

@@ -296,7 +296,7 @@ impl Problem {
     pub fn canonical(self) -> Self {
         match self.0 {
             Kind::Numbers(numbers) if self.is_plain() => Self::plain(numbers.instance.canonical()),
-            Kind::Defined(defined) => Self(Kind::Defined(defined.without_axis())),
+            Kind::Defined(defined) => Self(Kind::Defined(defined.compiled())),
             _ => self,
         }
     }

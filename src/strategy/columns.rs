@@ -17,13 +17,13 @@ fn columns_of_thread(problem: Problem) -> u64 {
 }
 
 /// The same of a thread that has its tile in shared memory: what fits into 16 bytes of the widest element, and into 32 of states;
-/// of a warp there are not more than the finders have lanes for.
+/// of a warp there are not more than the finders have lanes for, and of a thread no more than a narrow tensor has.
 /// `staged_columns_of_thread` in `cuda/problem/columns_ahead.cuh` is the same function.
 pub(super) fn staged_columns_of_thread(problem: Problem) -> u64 {
     const VECTOR: usize = abi::LOOKBACK_VECTOR_BYTES as usize;
-    const MOST: usize = abi::LOOKBACK_COLUMNS_FINDING_WARPS as usize;
+    let most = problem.axis().map_or(1, Axis::columns_of_thread);
     widest_power(|width| {
-        width <= MOST && width * problem.access_bytes() <= VECTOR && width * problem.state_bytes() <= 2 * VECTOR
+        width <= most && width * problem.access_bytes() <= VECTOR && width * problem.state_bytes() <= 2 * VECTOR
     })
 }
 
@@ -48,7 +48,9 @@ pub(crate) struct Columns {
     strips: u64,
     /// Strips of all outer indices.
     lines: u64,
-    /// Tiles of each.
+    /// Rows of a tile.
+    tile_rows: u64,
+    /// Tiles of each line.
     tiles_down: u64,
     /// Tiles of a line from one that publishes a prefix to the next, and within them from one that publishes the total of its
     /// group to the next.
@@ -97,7 +99,7 @@ impl Columns {
         let warps = u64::from(block_threads) / WARP_LANES;
         let tile_rows = u64::from(vt) * warps * (WARP_LANES / strip_lanes);
         let tiles_down = axis.length.div_ceil(tile_rows);
-        Self { axis, strip_lanes, strip_columns, strips, lines: outer * strips, tiles_down, levels: [1, 1] }
+        Self { axis, strip_lanes, strip_columns, strips, lines: outer * strips, tile_rows, tiles_down, levels: [1, 1] }
     }
 
     fn tiles(&self) -> u64 {
@@ -106,7 +108,9 @@ impl Columns {
 
     /// As the kernel reads it. A plan of more tiles than a grid has blocks is refused before.
     pub fn to_abi(self) -> abi::lookback_axis {
-        let Self { axis: Axis { length, inner }, strip_lanes, strip_columns, strips, lines, tiles_down, levels } = self;
+        let Self {
+            axis: Axis { length, inner }, strip_lanes, strip_columns, strips, lines, tiles_down, levels, ..
+        } = self;
         let cut = |count| u32::try_from(count).unwrap_or(u32::MAX);
         let [strip_lanes, strip_columns, strips, lines, tiles_down] =
             [strip_lanes, strip_columns, strips, lines, tiles_down].map(cut);
@@ -157,27 +161,35 @@ impl Planner {
 /// Blocks that keep a large GPU busy: about three on each multiprocessor.
 const BUSY_BLOCKS: u64 = 400;
 
-/// What columns are scanned with where nobody chooses: items of 128 bytes of registers a thread, in 256 threads.
+/// What columns are scanned with where nobody chooses: in 256 threads, of which each has 128 bytes of items in registers, or 256 of
+/// elements in shared memory, of a narrow tensor 128.
 pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64) -> ScanConfig {
-    const ITEMS_BYTES: u64 = 128;
+    const REGISTER_BYTES: u64 = 128;
+    const SHARED_BYTES: u64 = 256;
+    const FEWEST_ROWS: u64 = 4;
     const MOST_THREADS: u32 = 256;
     const LEAST_THREADS_FOR_BUSY_BLOCKS: u32 = 128;
     let is_staged = strategy.row().shape.blocks == Blocks::Persistent;
-    let rows = |width: u64| {
-        let fit = (ITEMS_BYTES / (width * problem.state_bytes().max(size_of::<u32>()) as u64)).clamp(4, 8);
-        if fit.is_power_of_two() { fit as u32 } else { fit.next_power_of_two() as u32 / 2 }
-    };
+    let rows = |bytes: u64, row_bytes: u64, most: u64| 1 << (bytes / row_bytes).clamp(FEWEST_ROWS, most).ilog2();
     let mut block_threads = MOST_THREADS;
     if is_staged {
-        let vt = rows(staged_columns_of_thread(problem));
+        let element_bytes: usize =
+            problem.defined().map_or(0, |defined| defined.inputs().map(|(_, bytes)| bytes).sum());
+        let row_bytes = staged_columns_of_thread(problem) * element_bytes.max(1) as u64;
+        let laid_out = |vt| Columns::staged(axis, problem, (vt, block_threads), n);
         // Where a quarter of a warp, whose vectors are read at one time, has those of several groups, an odd number of rows keeps
         // them in banks of their own. Where it has two, the smaller tile costs more.
-        let is_narrow = Columns::staged(axis, problem, (vt, block_threads), n).strip_lanes < WARP_LANES / 8;
+        let is_narrow = laid_out(1).strip_lanes < WARP_LANES / 8;
+        let mut vt = rows(if is_narrow { SHARED_BYTES / 2 } else { SHARED_BYTES }, row_bytes, 16);
+        // A tile that is not full takes as long as a full one.
+        while u64::from(vt) > FEWEST_ROWS && laid_out(vt).tile_rows > axis.length {
+            vt /= 2;
+        }
         return ScanConfig { vt: if is_narrow { vt - 1 } else { vt }, block_threads, ..ScanConfig::default() };
     }
     // As many threads as a column has rows for, up to those of which a multiprocessor has the registers for three blocks. Of
     // arrays that have too few tiles for a GPU they are fewer.
-    let vt = rows(columns_of_thread(problem));
+    let vt = rows(REGISTER_BYTES, columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64, 8);
     let laid_out = |block_threads| Columns::in_registers(axis, problem, (vt, block_threads), n);
     while block_threads > abi::LOOKBACK_WARP_LANES && laid_out(block_threads / 2).tiles_down == 1 {
         block_threads /= 2;
@@ -188,21 +200,21 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     ScanConfig { vt, block_threads, ..ScanConfig::default() }
 }
 
-/// Whether look-ahead is the faster one down columns, as measured on an H200 (docs/problems.md): of elements and states of 4 bytes,
-/// from 32 MiB on. It needs full tiles, and rows of whole lines of 16 bytes unless the tensor is one strip. The arrays themselves
+/// Whether look-ahead is the faster one down columns, as measured on an H200 (docs/problems.md): of elements of 2 or 4 bytes and
+/// states of 4, from 32 MiB on. It needs columns of some length, full tiles, and rows of whole lines of 16 bytes unless the tensor is one strip. The arrays themselves
 /// may begin anywhere: that costs time where there are several strips, and is right.
 pub(crate) fn suit_look_ahead(problem: Problem, axis: Axis, n: u64) -> bool {
-    const ELEMENT_BYTES: u64 = 4;
-    const LEAST_ELEMENTS: u64 = (32 << 20) / ELEMENT_BYTES;
-    let is_measured = [problem.access_bytes(), problem.state_bytes()].map(|bytes| bytes as u64) == [ELEMENT_BYTES; 2];
-    if !is_measured || n < LEAST_ELEMENTS {
+    const LEAST_BYTES: u64 = 32 << 20;
+    const LEAST_LENGTH: u64 = 128;
+    let element_bytes = problem.access_bytes() as u64;
+    let is_measured = matches!((element_bytes, problem.state_bytes()), (2 | 4, 4));
+    if !is_measured || n < LEAST_BYTES / element_bytes || axis.length < LEAST_LENGTH {
         return false;
     }
     let ScanConfig { vt, block_threads, .. } = suggested(Strategy::Lookahead, problem, axis, n);
     let columns = Columns::staged(axis, problem, (vt, block_threads), n);
-    let has_lines = (axis.inner * ELEMENT_BYTES).is_multiple_of(u64::from(abi::LOOKBACK_VECTOR_BYTES));
-    let tile_rows = u64::from(vt) * u64::from(block_threads) / WARP_LANES * (WARP_LANES / columns.strip_lanes);
-    (has_lines || columns.strips == 1) && 2 * axis.length > tile_rows
+    let has_lines = (axis.inner * element_bytes).is_multiple_of(u64::from(abi::LOOKBACK_VECTOR_BYTES));
+    (has_lines || columns.strips == 1) && 2 * axis.length > columns.tile_rows
 }
 
 #[cfg(test)]
@@ -210,8 +222,9 @@ mod tests {
     use super::*;
     use crate::element::{Definition, ElementType, Operator, Segments};
 
-    fn sums(element: ElementType) -> Problem {
-        Problem::from(Definition::of_numbers(Operator::Sum, element, element).unwrap().define().unwrap())
+    fn sums_down(element: ElementType, axis: Axis) -> Problem {
+        let sums = Definition::of_numbers(Operator::Sum, element, element).unwrap().define().unwrap();
+        sums.in_segments(Segments::Columns(axis)).into()
     }
 
     #[test]
@@ -240,7 +253,7 @@ mod tests {
         use ElementType::{BF16, F32, F64, U8};
         let of = |problem| (columns_of_thread(problem), suggested(Strategy::Lookback, problem, AXIS, 1 << 30).vt);
         const AXIS: Axis = Axis { length: 1 << 20, inner: 1 << 10 };
-        assert_eq!([F32, F64, BF16, U8].map(|element| of(sums(element))), [(4, 8), (2, 8), (4, 8), (4, 8)]);
+        assert_eq!([F32, F64, BF16, U8].map(|element| of(sums_down(element, AXIS))), [(4, 8), (2, 8), (4, 8), (4, 8)]);
         let recurrence = Definition::linear_recurrence::<f32>().unwrap().define().unwrap();
         assert_eq!(of(recurrence.into()), (2, 8));
     }
@@ -250,13 +263,7 @@ mod tests {
         let of = |length, inner, outer| {
             let axis = Axis { length, inner };
             let n = length * inner * outer;
-            let problem = Problem::from(
-                Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32)
-                    .unwrap()
-                    .define()
-                    .unwrap()
-                    .in_segments(Segments::Columns(axis)),
-            );
+            let problem = sums_down(ElementType::F32, axis);
             let config = suggested(Strategy::Lookback, problem, axis, n);
             let columns = Columns::in_registers(axis, problem, (config.vt, config.block_threads), n);
             let rows = u64::from(config.vt * config.block_threads) / columns.strip_lanes;
@@ -276,22 +283,25 @@ mod tests {
     fn a_staged_tile_has_a_narrow_tensor_or_half_a_warp_of_columns() {
         let of = |outer, length, inner| {
             let axis = Axis { length, inner };
-            let problem = sums(ElementType::F32);
+            let problem = sums_down(ElementType::F32, axis);
             let n = outer * length * inner;
             let ScanConfig { vt, block_threads, .. } = suggested(Strategy::Lookahead, problem, axis, n);
             let columns = Columns::staged(axis, problem, (vt, block_threads), n);
             assert!(columns.strips * columns.strip_columns >= inner && columns.strip_lanes <= WARP_LANES);
             (vt, columns.strip_columns, columns.lines, columns.tiles_down, columns.levels)
         };
-        // 1 lane side by side and 32 groups of 8 warps; 16 and 2.
-        assert_eq!(of(1, 1 << 25, 2), (7, 2, 1, (1_u64 << 25).div_ceil(7 * 256), [64, 8]));
-        assert_eq!(of(1, 1 << 20, 64), (8, 64, 1, 1 << 13, [64, 8]));
-        assert_eq!(of(1, 1 << 18, 1024), (8, 64, 16, 1 << 11, [4, 4]));
-        assert_eq!(of(4, 1 << 10, 1 << 16), (8, 64, 4096, 8, [1, 1]));
+        // 1 lane side by side and 32 groups of 8 warps, of two columns and of four; 16 and 2.
+        assert_eq!(of(1, 1 << 25, 2), (15, 2, 1, (1_u64 << 25).div_ceil(15 * 256), [64, 8]));
+        assert_eq!(of(1, 1 << 24, 4), (7, 4, 1, (1_u64 << 24).div_ceil(7 * 256), [64, 8]));
+        assert_eq!(of(1, 1 << 20, 64), (16, 64, 1, 1 << 12, [64, 8]));
+        assert_eq!(of(1, 1 << 18, 1024), (16, 64, 16, 1 << 10, [4, 4]));
+        assert_eq!(of(4, 1 << 10, 1 << 16), (16, 64, 4096, 4, [1, 1]));
+        // No more rows than there are.
+        assert_eq!(of(4, 100, 1 << 16), (4, 64, 4096, 2, [1, 1]));
         // Strips of one width, and as wide as they need be.
-        assert_eq!(of(1, 1000, 100), (8, 52, 2, 8, [32, 8]));
+        assert_eq!(of(1, 1000, 100), (16, 52, 2, 4, [32, 8]));
         // Of rows that are not whole lines there is one strip, as long as a warp is wide enough.
-        assert_eq!(of(1, 1000, 101), (8, 101, 1, 16, [64, 8]));
+        assert_eq!(of(1, 1000, 101), (16, 101, 1, 8, [64, 8]));
         assert_eq!(of(1, 1000, 129).2, 2);
     }
 }

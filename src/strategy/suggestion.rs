@@ -55,9 +55,17 @@ const LONG_ROW: u64 = 32 * PART;
 /// on an H200. Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan: each has less
 /// to do, because it takes more instructions. Not so where few parts have the end of a row.
 pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>, row: Option<u64>) -> (u32, u32) {
+    let ends_in_few_parts = |part: u64| row.is_some_and(|row| row >= LONG_ROW || row.is_multiple_of(part));
     match (element_bytes, marks) {
+        (2, Some(_)) if inputs == 1 => {
+            if ends_in_few_parts(4 * PART) {
+                (64, 256)
+            } else {
+                (32, 512)
+            }
+        }
         (4, Some(_)) if inputs == 1 => (16, 512),
-        (4, Some(_)) if row.is_some_and(|row| row >= LONG_ROW || row % PART == 0) => (16, 256),
+        (4, Some(_)) if ends_in_few_parts(PART) => (16, 256),
         (4, Some(state_bytes)) if state_bytes > 8 => (12, 512),
         (4, _) => (24, if inputs == 1 { 384 } else { 256 }),
         (1 | 2, _) => (32, if inputs == 1 { 384 } else { 256 }),
