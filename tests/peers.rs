@@ -23,10 +23,11 @@ mod with_peers {
     use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
     use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut};
     use lookback::cuda::toolkit::probe_driver;
-    use lookback::element::{ElementType, Instance, Operator};
+    use lookback::element::{ElementType, Operator};
     use lookback::lab::dataset::Dataset;
-    use lookback::lab::peers::Peer;
+    use lookback::lab::peers::{Peer, PeerScan};
     use lookback::lab::verify::verify;
+    use lookback::lab::workload::{ProblemKind, Workload};
     use lookback::strategy::Mode;
     use std::collections::HashSet;
     use std::sync::Arc;
@@ -70,34 +71,41 @@ mod with_peers {
         assert_eq!(peer("copy-16-byte").library_version(), None);
     }
 
+    const BOTH: [Mode; 2] = [Mode::Inclusive, Mode::Exclusive];
+
+    /// What a peer of this name has to scan; a copy nothing.
+    fn expected_scans(name: &str) -> HashSet<PeerScan> {
+        use ElementType::{F32, F64, I32, I64, U32};
+        type Row = (ProblemKind, ElementType, ElementType, Option<Operator>);
+        let of = |problem, elements: &[ElementType], operator| -> Vec<Row> {
+            elements.iter().map(|&element| (problem, element, element, operator)).collect()
+        };
+        let (sum, max) = (Some(Operator::Sum), Some(Operator::Max));
+        let narrow: Vec<_> = ElementType::NUMBERS.iter().copied().filter(|element| element.bytes() < 4).collect();
+        let flat = [of(ProblemKind::Flat, ElementType::NUMBERS, sum), of(ProblemKind::Flat, &[I32, U32, F32], max)];
+        let (library, rest) = name.split_once('-').unwrap_or((name, ""));
+        let rows = match (library, rest.split_once('-').map_or("", |(_, variant)| variant)) {
+            ("cub", "" | "64-bit-count") => flat.concat(),
+            ("cub", "narrow-sum") => of(ProblemKind::Flat, &narrow, sum),
+            ("cub", "run-to-run") => of(ProblemKind::Flat, &[F32, F64], sum),
+            ("thrust", _) => of(ProblemKind::Flat, &[I32, I64, F32, F64], sum),
+            _ => Vec::new(),
+        };
+        let modes = if library == "thrust" { &BOTH[1..] } else { &BOTH };
+        let scan = |(problem, input, element, operator): Row| {
+            modes.iter().map(move |&mode| PeerScan { problem, input, element, operator, mode })
+        };
+        rows.into_iter().flat_map(scan).collect()
+    }
+
     #[test]
     fn every_peer_has_the_scans_of_the_baselines_and_each_once() {
-        let both = [Mode::Inclusive, Mode::Exclusive];
         for peer in peers::all() {
-            let scans: Vec<_> = peer.scans().collect();
-            let distinct: HashSet<_> = scans.iter().collect();
-            assert_eq!(distinct.len(), scans.len(), "{}", peer.name());
-            let mut expected = HashSet::new();
-            let mut expect = |elements: &[ElementType], operator, modes: &[Mode]| {
-                for &element in elements {
-                    expected.extend(modes.iter().map(|&mode| (instance(element, operator), mode)));
-                }
-            };
-            let name = peer.name();
-            if name.ends_with("-run-to-run") {
-                expect(&[ElementType::F32, ElementType::F64], Operator::Sum, &both);
-            } else if name.ends_with("-narrow-sum") {
-                let narrow = ElementType::NUMBERS.iter().copied().filter(|element| element.bytes() < 4);
-                expect(&narrow.collect::<Vec<_>>(), Operator::Sum, &both);
-            } else if name.starts_with("cub-") {
-                expect(ElementType::NUMBERS, Operator::Sum, &both);
-                expect(&[ElementType::I32, ElementType::U32, ElementType::F32], Operator::Max, &both);
-            } else if name.starts_with("thrust-") {
-                let elements = [ElementType::I32, ElementType::I64, ElementType::F32, ElementType::F64];
-                expect(&elements, Operator::Sum, &[Mode::Exclusive]);
-            }
-            assert_eq!(scans.into_iter().collect::<HashSet<_>>(), expected, "{name}");
-            assert_eq!(peer.is_scan(), !expected.is_empty(), "{name}");
+            let (name, scans) = (peer.name(), peer.scans().collect::<Vec<_>>());
+            let distinct: HashSet<_> = scans.iter().copied().collect();
+            assert_eq!(distinct.len(), scans.len(), "{name}");
+            assert_eq!(distinct, expected_scans(name), "{name}");
+            assert_eq!(peer.is_scan(), !scans.is_empty(), "{name}");
             assert_eq!(peer.is_capturable(), !name.ends_with("-synchronous"), "{name}");
         }
     }
@@ -105,58 +113,106 @@ mod with_peers {
     #[test]
     fn a_count_of_32_bits_ends_where_it_must_and_one_of_64_does_not() {
         let sum = instance(ElementType::I32, Operator::Sum);
-        assert_eq!(peer("cub-3.5.0").largest_n(sum), u64::from(u32::MAX));
+        let supports = |name, n| peer(name).supports(sum, Mode::Exclusive, n);
+        assert!(supports("cub-3.5.0", u64::from(u32::MAX)));
+        assert!(!supports("cub-3.5.0", 1 << 32));
         for name in ["cub-3.0.1-64-bit-count", "cub-3.5.0-run-to-run", "thrust-3.5.0", "memcpy", "copy-16-byte"] {
-            assert!(peer(name).largest_n(sum) > 1 << 40, "{name}");
+            let element = if name.ends_with("run-to-run") { ElementType::F32 } else { ElementType::I32 };
+            assert!(peer(name).supports(instance(element, Operator::Sum), Mode::Exclusive, (1 << 40) + 1), "{name}");
         }
     }
 
     #[test]
-    fn copies_take_every_instance_and_scans_only_theirs() {
+    fn copies_take_one_array_into_another_of_its_type_and_scans_only_theirs() {
         let affine = instance(ElementType::AffineMap, Operator::Affine);
-        assert!(peer("memcpy").supports(affine, Mode::InclusiveMinusInput));
-        assert!(peer("copy-16-byte").supports(affine, Mode::Inclusive));
-        assert!(!peer("cub-3.5.0").supports(affine, Mode::Inclusive));
+        assert!(peer("memcpy").supports(affine, Mode::InclusiveMinusInput, 10));
+        assert!(peer("copy-16-byte").supports(affine, Mode::Inclusive, 10));
+        assert!(!peer("cub-3.5.0").supports(affine, Mode::Inclusive, 10));
         let sum = instance(ElementType::I32, Operator::Sum);
-        assert!(peer("thrust-3.5.0").supports(sum, Mode::Exclusive));
-        assert!(!peer("thrust-3.5.0").supports(sum, Mode::Inclusive));
+        assert!(peer("thrust-3.5.0").supports(sum, Mode::Exclusive, 10));
+        assert!(!peer("thrust-3.5.0").supports(sum, Mode::Inclusive, 10));
+
+        let of = |kind, input, segment| {
+            Workload::new(kind, Operator::Sum, input, ElementType::F32, segment).expect("a workload")
+        };
+        let rows = of(ProblemKind::Rows, ElementType::F32, Some(5));
+        assert!(peer("memcpy").supports(rows, Mode::Inclusive, 10));
+        assert!(!peer("memcpy").supports(rows, Mode::Inclusive, 11), "no whole rows");
+        assert!(!peer("memcpy").supports(of(ProblemKind::Flat, ElementType::F16, None), Mode::Inclusive, 10));
+        assert!(!peer("memcpy").supports(of(ProblemKind::ByKey, ElementType::F32, Some(5)), Mode::Inclusive, 10));
+        let recurrence = |segment| of(ProblemKind::Recurrence, ElementType::F32, segment);
+        assert!(!peer("memcpy").supports(recurrence(None), Mode::Inclusive, 10), "two arrays");
     }
 
-    /// Runs a peer over a dataset that lies on the device, and compares every element.
-    fn check(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
-        let input = stream.clone_htod(&dataset.input).expect("upload");
-        let mut output = stream.clone_htod(&vec![0xA5_u8; dataset.input.len()]).expect("poison");
-        let what = format!("{}, {}, {mode}, {} elements", peer.name(), dataset.instance, dataset.n);
-        let mut prepared = peer.prepare(stream, dataset.instance, mode, dataset.n).expect(&what);
+    /// What a peer stores of these inputs, which it does not change.
+    fn run(
+        peer: &'static Peer,
+        stream: &Arc<CudaStream>,
+        workload: Workload,
+        mode: Mode,
+        n: u64,
+        inputs: &[&[u8]],
+    ) -> Vec<u8> {
+        let what = format!("{}, {workload}, {mode}, {n} elements", peer.name());
+        let inputs: Vec<_> = inputs.iter().map(|input| (stream.clone_htod(*input).expect("upload"), *input)).collect();
+        let poison = vec![0xA5_u8; n as usize * workload.element().bytes()];
+        let mut output = stream.clone_htod(&poison).expect("poison");
+        let mut prepared = peer.prepare(stream, workload, mode, n).expect(&what);
         {
-            let (from, _read) = input.device_ptr(stream);
+            let addresses: Vec<u64> = inputs.iter().map(|(input, _)| input.device_ptr(stream).0).collect();
             let (to, _written) = output.device_ptr_mut(stream);
-            // SAFETY: both arrays have the dataset's length and live until the download below, which waits; `prepare`
-            // made the context current on this thread.
-            unsafe { prepared.launch_addresses(from, to) }.expect(&what);
+            // SAFETY: the arrays are those of the workload and live until the downloads below, which wait; all is on one
+            // stream; `prepare` made the context current on this thread.
+            unsafe { prepared.launch_addresses(&addresses, to) }.expect(&what);
         }
-        let found = stream.clone_dtoh(&output).expect("download");
+        for (input, given) in &inputs {
+            assert!(stream.clone_dtoh(input).expect("download") == *given, "{what}: an input changed");
+        }
+        stream.clone_dtoh(&output).expect("download")
+    }
+
+    /// Runs a peer over a dataset, and compares every element.
+    fn check(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
+        let inputs: Vec<&[u8]> = dataset.inputs().map(|(_, input)| input).collect();
+        let found = run(peer, stream, dataset.workload, mode, dataset.n, &inputs);
+        let what = format!("{}, {}, {mode}, {} elements", peer.name(), dataset.workload, dataset.n);
         if peer.is_scan() {
+            let prepared = peer.prepare(stream, dataset.workload, mode, dataset.n).expect(&what);
             let verification = verify(&prepared.verification_request(), dataset, &found);
             assert!(verification.passed(), "{what}: {verification:?}");
         } else {
             assert!(found == dataset.input, "{what}");
         }
-        assert!(stream.clone_dtoh(&input).expect("download") == dataset.input, "{what}: the input changed");
+    }
+
+    /// The workloads of all peers, in segments of these lengths, each with the number of elements next to `n` that it takes.
+    fn workloads(n: u64, segments: [u64; 4]) -> Vec<(Workload, u64)> {
+        let mut workloads = Vec::new();
+        for scan in peers::all().iter().flat_map(Peer::scans) {
+            for workload in segments.map(|length| scan.workload(length).expect("a workload")) {
+                let n = workload.line_elements().map_or(n, |line| n.next_multiple_of(line));
+                if !workloads.contains(&(workload, n)) {
+                    workloads.push((workload, n));
+                }
+            }
+        }
+        workloads
+    }
+
+    /// Every peer with a mode that it has of this workload.
+    fn peers_of(workload: Workload, n: u64) -> impl Iterator<Item = (&'static Peer, Mode)> {
+        let pairs = peers::all().iter().flat_map(|peer| BOTH.map(|mode| (peer, mode)));
+        pairs.filter(move |(peer, mode)| peer.supports(workload, *mode, n))
     }
 
     #[test]
     fn every_peer_is_right_for_every_scan_it_has() {
         let Some(stream) = stream("every_peer_is_right_for_every_scan_it_has") else { return };
         for n in [1, 17, 1000, 4096, 100_003, 3_000_001] {
-            for instance in Instance::all() {
-                let dataset = Dataset::random(instance, n, n);
-                for peer in peers::all() {
-                    for mode in [Mode::Inclusive, Mode::Exclusive] {
-                        if peer.supports(instance, mode) {
-                            check(peer, &stream, &dataset, mode);
-                        }
-                    }
+            for (workload, n) in workloads(n, [1, 33, 1000, 200_000]) {
+                let dataset = Dataset::random(workload, n, n);
+                for (peer, mode) in peers_of(workload, n) {
+                    check(peer, &stream, &dataset, mode);
                 }
             }
         }
@@ -167,10 +223,11 @@ mod with_peers {
         let Some(stream) = stream("peers_survive_an_empty_array") else { return };
         for peer in peers::all() {
             let name = peer.name();
-            for (instance, mode) in peer.scans() {
-                let mut prepared = peer.prepare(&stream, instance, mode, 0).expect(name);
+            for scan in peer.scans() {
+                let workload = scan.workload(10).expect("a workload");
+                let mut prepared = peer.prepare(&stream, workload, scan.mode, 0).expect(name);
                 // SAFETY: no element is asked for.
-                unsafe { prepared.launch_addresses(0, 0) }.expect(name);
+                unsafe { prepared.launch_addresses(&vec![0; workload.inputs(0).count()], 0) }.expect(name);
             }
         }
         stream.synchronize().expect("nothing went wrong");
@@ -182,35 +239,50 @@ mod with_peers {
         // SAFETY: one stream for everything.
         unsafe { stream.context().disable_event_tracking() };
         let n = 200_000;
-        let dataset = Dataset::random(instance(ElementType::F32, Operator::Sum), n, 7);
-        let input = stream.clone_htod(&dataset.input).expect("upload");
         for peer in peers::all().iter().filter(|peer| peer.is_capturable()) {
-            let name = peer.name();
-            let mut output = stream.clone_htod(&vec![0xA5_u8; dataset.input.len()]).expect("poison");
-            let mut prepared = peer.prepare(&stream, dataset.instance, Mode::Exclusive, n).expect(name);
-            let (from, to) = (input.device_ptr(&stream).0, output.device_ptr_mut(&stream).0);
-            // SAFETY: arrays of n elements, which live until the wait below; the context is current.
-            unsafe { prepared.launch_addresses(from, to) }.expect(name);
-            stream.memset_zeros(&mut output).expect(name);
-            stream.synchronize().expect(name);
-            stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect(name);
-            // SAFETY: as above; the graph is dropped before the arrays and the peer.
-            let launched = unsafe { prepared.launch_addresses(from, to) };
-            let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-            let graph = stream.end_capture(flags).expect(name).expect("something was captured");
-            launched.expect(name);
-            for _ in 0..3 {
-                graph.launch().expect(name);
+            // The first scan of each problem, and of a copy one of any.
+            let of_problem = |&problem: &ProblemKind| peer.scans().find(|scan| scan.problem == problem);
+            let scans = ProblemKind::ALL.iter().filter_map(of_problem);
+            let mut workloads: Vec<_> = scans.map(|scan| (scan.workload(50).expect("a workload"), scan.mode)).collect();
+            if !peer.is_scan() {
+                workloads.push((instance(ElementType::F32, Operator::Sum).into(), Mode::Exclusive));
             }
-            let found = stream.clone_dtoh(&output).expect(name);
-            if peer.is_scan() {
-                let verification = verify(&prepared.verification_request(), &dataset, &found);
-                assert!(verification.passed(), "{name}: {verification:?}");
-            } else {
-                assert!(found == dataset.input, "{name}");
+            for (workload, mode) in workloads {
+                replay(peer, &stream, &Dataset::random(workload, n, 7), mode);
             }
-            drop(graph);
         }
+    }
+
+    /// Captures a run of a peer, and compares what the graph stores.
+    fn replay(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
+        let what = format!("{}, {}, {mode}", peer.name(), dataset.workload);
+        let inputs: Vec<_> = dataset.inputs().map(|(_, input)| stream.clone_htod(input).expect("upload")).collect();
+        let bytes = dataset.n as usize * dataset.workload.element().bytes();
+        let mut output = stream.clone_htod(&vec![0xA5_u8; bytes]).expect("poison");
+        let mut prepared = peer.prepare(stream, dataset.workload, mode, dataset.n).expect(&what);
+        let from: Vec<u64> = inputs.iter().map(|input| input.device_ptr(stream).0).collect();
+        let to = output.device_ptr_mut(stream).0;
+        // SAFETY: the dataset's arrays, which live until the wait below; the context is current.
+        unsafe { prepared.launch_addresses(&from, to) }.expect(&what);
+        stream.memset_zeros(&mut output).expect(&what);
+        stream.synchronize().expect(&what);
+        stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect(&what);
+        // SAFETY: as above; the graph is dropped before the arrays and the peer.
+        let launched = unsafe { prepared.launch_addresses(&from, to) };
+        let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        let graph = stream.end_capture(flags).expect(&what).expect("something was captured");
+        launched.expect(&what);
+        for _ in 0..3 {
+            graph.launch().expect(&what);
+        }
+        let found = stream.clone_dtoh(&output).expect(&what);
+        if peer.is_scan() {
+            let verification = verify(&prepared.verification_request(), dataset, &found);
+            assert!(verification.passed(), "{what}: {verification:?}");
+        } else {
+            assert!(found == dataset.input, "{what}");
+        }
+        drop(graph);
     }
 
     #[test]
@@ -269,11 +341,11 @@ mod with_peers {
         let (from, to) = (input.device_ptr(&stream).0, output.device_ptr_mut(&stream).0);
         let mut copy = peer("copy-16-byte").prepare(&stream, bytes, Mode::Inclusive, 32).expect("it copies");
         // SAFETY: 32 bytes from each address lie inside the arrays.
-        let error = unsafe { copy.launch_addresses(from + 1, to) }.expect_err("an odd address");
+        let error = unsafe { copy.launch_addresses(&[from + 1], to) }.expect_err("an odd address");
         assert!(error.to_string().contains("cudaErrorMisalignedAddress"), "{error}");
         let mut scan = peer("cub-3.0.1").prepare(&stream, bytes, Mode::Inclusive, 64).expect("it scans");
         // SAFETY: 64 bytes each.
-        unsafe { scan.launch_addresses(from, to) }.expect("nothing is wrong with this one");
+        unsafe { scan.launch_addresses(&[from], to) }.expect("nothing is wrong with this one");
         stream.synchronize().expect("it ran");
     }
 }
