@@ -18,7 +18,7 @@ fn a_build_without_peers_says_how_to_get_them() {
 
 #[cfg(feature = "peers")]
 mod with_peers {
-    use super::common::{PEER_SCANS, instance};
+    use super::common::{PEER_PROBLEM_SCANS, PEER_SCANS, instance};
     use super::*;
     use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
     use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut};
@@ -29,7 +29,7 @@ mod with_peers {
     use lookback::lab::verify::verify;
     use lookback::lab::workload::{ProblemKind, Workload};
     use lookback::strategy::Mode;
-    use std::collections::HashSet;
+    use std::collections::{BTreeMap, HashSet};
     use std::sync::Arc;
 
     /// A stream on the first GPU; nothing, with a word, where there is none.
@@ -53,7 +53,9 @@ mod with_peers {
     #[test]
     fn every_peer_is_there_once() {
         let names: Vec<_> = peers::all().iter().map(Peer::name).collect();
-        let expected = [&PEER_SCANS[..], &["copy-16-byte", "memcpy"]].concat();
+        let mut scans = [&PEER_SCANS[..], &PEER_PROBLEM_SCANS].concat();
+        scans.sort_unstable();
+        let expected = [&scans[..], &["copy-16-byte", "memcpy"]].concat();
         assert_eq!(names, expected);
         let error = peers::by_name("cub").expect_err("no peer is just 'cub'").to_string();
         assert!(expected.iter().all(|name| error.contains(name)), "{error}");
@@ -75,19 +77,33 @@ mod with_peers {
 
     /// What a peer of this name has to scan; a copy nothing.
     fn expected_scans(name: &str) -> HashSet<PeerScan> {
-        use ElementType::{F32, F64, I32, I64, U32};
+        use ElementType::{F16, F32, F64, I32, I64, U8, U32};
         type Row = (ProblemKind, ElementType, ElementType, Option<Operator>);
         let of = |problem, elements: &[ElementType], operator| -> Vec<Row> {
             elements.iter().map(|&element| (problem, element, element, operator)).collect()
         };
         let (sum, max) = (Some(Operator::Sum), Some(Operator::Max));
         let narrow: Vec<_> = ElementType::NUMBERS.iter().copied().filter(|element| element.bytes() < 4).collect();
+        let of_narrow = vec![(ProblemKind::Flat, U8, U32, sum), (ProblemKind::Flat, F16, F32, sum)];
         let flat = [of(ProblemKind::Flat, ElementType::NUMBERS, sum), of(ProblemKind::Flat, &[I32, U32, F32], max)];
+        let others = [
+            of(ProblemKind::Reverse, &[I32, U32, F32], sum),
+            of(ProblemKind::ByKey, &[I32, F32], sum),
+            of(ProblemKind::Recurrence, &[F32], None),
+            of(ProblemKind::ReverseRecurrence, &[F32], None),
+            of_narrow.clone(),
+        ];
         let (library, rest) = name.split_once('-').unwrap_or((name, ""));
         let rows = match (library, rest.split_once('-').map_or("", |(_, variant)| variant)) {
-            ("cub", "" | "64-bit-count") => flat.concat(),
+            ("cub", "") => [flat.concat(), others.concat()].concat(),
+            ("cub", "64-bit-count") => flat.concat(),
             ("cub", "narrow-sum") => of(ProblemKind::Flat, &narrow, sum),
+            ("cub", "wide-sum") => of_narrow,
             ("cub", "run-to-run") => of(ProblemKind::Flat, &[F32, F64], sum),
+            ("cub", "computed-keys") => of(ProblemKind::Rows, &[F32], sum),
+            ("cub", "segmented") => {
+                [ProblemKind::Rows, ProblemKind::Offsets].map(|problem| of(problem, &[F32], sum)).concat()
+            }
             ("thrust", _) => of(ProblemKind::Flat, &[I32, I64, F32, F64], sum),
             _ => Vec::new(),
         };
@@ -108,6 +124,15 @@ mod with_peers {
             assert_eq!(peer.is_scan(), !scans.is_empty(), "{name}");
             assert_eq!(peer.is_capturable(), !name.ends_with("-synchronous"), "{name}");
         }
+    }
+
+    #[test]
+    fn the_problems_that_have_a_peer_have_one_of_the_newest_cub() {
+        let newest = || peers::all().iter().filter(|peer| peer.name().starts_with("cub-3.5.0"));
+        let has = |kind| newest().any(|peer| peer.scans().any(|scan| scan.problem == kind));
+        let found: Vec<ProblemKind> = ProblemKind::ALL.iter().copied().filter(|&kind| has(kind)).collect();
+        let names: Vec<&str> = found.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names, ["flat", "reverse", "rows", "by-key", "offsets", "recurrence", "reverse-recurrence"]);
     }
 
     #[test]
@@ -136,11 +161,15 @@ mod with_peers {
             Workload::new(kind, Operator::Sum, input, ElementType::F32, segment).expect("a workload")
         };
         let rows = of(ProblemKind::Rows, ElementType::F32, Some(5));
-        assert!(peer("memcpy").supports(rows, Mode::Inclusive, 10));
-        assert!(!peer("memcpy").supports(rows, Mode::Inclusive, 11), "no whole rows");
+        for name in ["memcpy", "cub-3.5.0-segmented", "cub-3.0.1-computed-keys"] {
+            assert!(peer(name).supports(rows, Mode::Inclusive, 10), "{name}");
+            assert!(!peer(name).supports(rows, Mode::Inclusive, 11), "{name}: no whole rows");
+        }
         assert!(!peer("memcpy").supports(of(ProblemKind::Flat, ElementType::F16, None), Mode::Inclusive, 10));
         assert!(!peer("memcpy").supports(of(ProblemKind::ByKey, ElementType::F32, Some(5)), Mode::Inclusive, 10));
         let recurrence = |segment| of(ProblemKind::Recurrence, ElementType::F32, segment);
+        assert!(peer("cub-3.5.0").supports(recurrence(None), Mode::Inclusive, 10));
+        assert!(!peer("cub-3.5.0").supports(recurrence(Some(5)), Mode::Inclusive, 10), "one sequence, not one a row");
         assert!(!peer("memcpy").supports(recurrence(None), Mode::Inclusive, 10), "two arrays");
     }
 
@@ -216,6 +245,108 @@ mod with_peers {
                 }
             }
         }
+    }
+
+    /// Whole numbers whose sums every order of additions comes to, in floats too: of signed integers from −2 to 2, else from
+    /// 0 to 4.
+    fn small_numbers(element: ElementType, n: u64) -> Vec<i8> {
+        let mixed = |place: u64| place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let least = if element.is_signed() { -2 } else { 0 };
+        (0..n).map(|place| least + (mixed(place) % 5) as i8).collect()
+    }
+
+    /// Those as bytes of an element.
+    fn bytes_of(element: ElementType, numbers: &[i8]) -> Vec<u8> {
+        let bytes = |&number: &i8| match element {
+            ElementType::F32 => f32::from(number).to_le_bytes().to_vec(),
+            ElementType::F16 => half::f16::from_f32(number.into()).to_le_bytes().to_vec(),
+            _ => i64::from(number).to_le_bytes()[..element.bytes()].to_vec(),
+        };
+        numbers.iter().flat_map(bytes).collect()
+    }
+
+    /// Whether a segment begins at each place, by what the arrays say. `told` are keys or offsets.
+    fn begins(workload: Workload, told: &[u32], n: u64) -> Vec<bool> {
+        let starts: HashSet<u64> = told.iter().map(|&offset| offset.into()).collect();
+        let begins = |place: u64| match (workload.kind(), workload.line_elements()) {
+            (ProblemKind::Offsets, _) => starts.contains(&place),
+            (ProblemKind::ByKey, _) => place == 0 || told[place as usize] != told[place as usize - 1],
+            (_, line) => line.is_some_and(|line| place.is_multiple_of(line)),
+        };
+        (0..n).map(begins).collect()
+    }
+
+    /// The scan as a loop. A factor is what the state is multiplied with before the number is added.
+    fn loop_over(mode: Mode, is_reversed: bool, begins: &[bool], factors: &[i8], numbers: &[i8]) -> Vec<f64> {
+        let mut scanned = vec![0.0; numbers.len()];
+        let mut state = 0.0;
+        for step in 0..numbers.len() {
+            let place = if is_reversed { numbers.len() - 1 - step } else { step };
+            let before = if begins[place] { 0.0 } else { state };
+            state = before * f64::from(factors[place]) + f64::from(numbers[place]);
+            scanned[place] = if mode == Mode::Exclusive { before } else { state };
+        }
+        scanned
+    }
+
+    #[test]
+    fn peers_of_other_problems_agree_with_a_loop_over_whole_numbers() {
+        let Some(stream) = stream("peers_of_other_problems_agree_with_a_loop_over_whole_numbers") else { return };
+        // Each scan's first wrong place, if one is wrong.
+        let mut verdicts: BTreeMap<String, Option<String>> = BTreeMap::new();
+        for n in [1, 31, 4099, 2_000_003] {
+            for (workload, n) in workloads(n, [1, 8, 61, 100_000]) {
+                if workload.is_plain() {
+                    continue;
+                }
+                let numbers = small_numbers(workload.input(), n);
+                // Where there are none in the arrays, 1. Else now and then 0, so that what is carried does not grow.
+                let is_recurrence = workload.operator().is_none();
+                let factor = |place: u64| match (is_recurrence, place % 509, place % 3) {
+                    (true, 7, _) => 0,
+                    (true, _, 1) => -1,
+                    _ => 1,
+                };
+                let factors: Vec<i8> = (0..n).map(factor).collect();
+                // For its keys or offsets, both of u32.
+                let telling = Dataset::random(workload, n, n).telling;
+                let told: Vec<u32> = telling.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
+                let begins = begins(workload, &told, n);
+                let [factor_bytes, number_bytes] = [&factors, &numbers].map(|own| bytes_of(workload.input(), own));
+                let is_there = [!telling.is_empty(), is_recurrence, true];
+                let inputs = [&telling, &factor_bytes, &number_bytes].into_iter().zip(is_there);
+                let inputs: Vec<&[u8]> =
+                    inputs.filter(|(_, is_there)| *is_there).map(|(input, _)| input.as_slice()).collect();
+                for (peer, mode) in peers_of(workload, n).filter(|(peer, _)| peer.is_scan()) {
+                    let found = run(peer, &stream, workload, mode, n, &inputs);
+                    let number = |bytes: &[u8]| match workload.element() {
+                        ElementType::F32 => f64::from(bytemuck::pod_read_unaligned::<f32>(bytes)),
+                        ElementType::U32 => f64::from(bytemuck::pod_read_unaligned::<u32>(bytes)),
+                        _ => f64::from(bytemuck::pod_read_unaligned::<i32>(bytes)),
+                    };
+                    let found: Vec<f64> = found.chunks_exact(4).map(number).collect();
+                    let expected = loop_over(mode, workload.is_reversed(), &begins, &factors, &numbers);
+                    let wrong = (0..n as usize).find(|&place| found[place] != expected[place]).map(|place| {
+                        let (found, expected) = (found[place], expected[place]);
+                        format!("{workload}, {n} elements: {found} at {place}, not {expected}")
+                    });
+                    let scan = PeerScan::asked_by(workload, mode).expect("a peer's");
+                    let verdict = verdicts.entry(format!("{}: {scan}", peer.name())).or_default();
+                    *verdict = verdict.take().or(wrong);
+                }
+            }
+        }
+        for (scan, wrong) in &verdicts {
+            println!("{scan}: {}", wrong.as_deref().unwrap_or("right"));
+        }
+        assert!(verdicts.values().all(Option::is_none), "some are wrong: {verdicts:#?}");
+        let mut expected: Vec<String> = Vec::new();
+        for peer in peers::all() {
+            let others = peer.scans().filter(|scan| scan.problem != ProblemKind::Flat || scan.input != scan.element);
+            expected.extend(others.map(|scan| format!("{}: {scan}", peer.name())));
+        }
+        expected.sort_unstable();
+        assert_eq!(verdicts.into_keys().collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -6,8 +6,11 @@
 //!
 //! | peer | what runs |
 //! |---|---|
-//! | `cub-3.0.1`, `cub-3.5.0` | `cub::DeviceScan` with a count of 32 bits: the call as CUB documents it (`int num_items`), kernels with 32-bit offsets |
-//! | `…-64-bit-count` | the same with a count of 64 bits (`size_t`), kernels with 64-bit offsets |
+//! | `cub-3.0.1`, `cub-3.5.0` | `cub::DeviceScan` with a count of 32 bits: the call as CUB documents it (`int num_items`), kernels with 32-bit offsets. In reverse by reverse iterators, by key `InclusiveSumByKey` and `ExclusiveSumByKey`, from narrow numbers into wide ones by a transform iterator, recurrences as compositions of maps, which a transform iterator loads from two arrays |
+//! | `…-wide-sum` | from narrow numbers into wide ones without an iterator, by an operator of the wide type (`cuda::std::plus<T>`), in which CUB then adds up |
+//! | `…-computed-keys` | rows by the sums by key, whose keys are not loaded but computed: an element's index divided by the elements of a row |
+//! | `cub-3.5.0-segmented` | rows and segments between offsets by `cub::DeviceSegmentedScan`, which 3.0.1 does not have |
+//! | `…-64-bit-count` | the flat scans with a count of 64 bits (`size_t`), kernels with 64-bit offsets |
 //! | `…-narrow-sum` | sums of 8 and 16 bits that are added up in their own type (`cuda::std::plus<T>`); the calls without an operator add them up in `int` |
 //! | `cub-3.5.0-run-to-run` | sums of floats whose order of additions is fixed (`execution::determinism::run_to_run`) |
 //! | `thrust-3.0.1`, `thrust-3.5.0` | `thrust::exclusive_scan` with `par_nosync` and memory that was allocated before |
