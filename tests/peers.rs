@@ -18,17 +18,18 @@ fn a_build_without_peers_says_how_to_get_them() {
 
 #[cfg(feature = "peers")]
 mod with_peers {
-    use super::common::{PEER_SCANS, instance};
+    use super::common::{PEER_PROBLEM_SCANS, PEER_SCANS, instance};
     use super::*;
     use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
     use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut};
     use lookback::cuda::toolkit::probe_driver;
-    use lookback::element::{ElementType, Instance, Operator};
+    use lookback::element::{ElementType, Operator};
     use lookback::lab::dataset::Dataset;
-    use lookback::lab::peers::Peer;
+    use lookback::lab::peers::{Peer, PeerScan};
     use lookback::lab::verify::verify;
+    use lookback::lab::workload::{ProblemKind, Workload};
     use lookback::strategy::Mode;
-    use std::collections::HashSet;
+    use std::collections::{BTreeMap, HashSet};
     use std::sync::Arc;
 
     /// A stream on the first GPU; nothing, with a word, where there is none.
@@ -52,7 +53,9 @@ mod with_peers {
     #[test]
     fn every_peer_is_there_once() {
         let names: Vec<_> = peers::all().iter().map(Peer::name).collect();
-        let expected = [&PEER_SCANS[..], &["copy-16-byte", "memcpy"]].concat();
+        let mut scans = [&PEER_SCANS[..], &PEER_PROBLEM_SCANS].concat();
+        scans.sort_unstable();
+        let expected = [&scans[..], &["copy-16-byte", "memcpy"]].concat();
         assert_eq!(names, expected);
         let error = peers::by_name("cub").expect_err("no peer is just 'cub'").to_string();
         assert!(expected.iter().all(|name| error.contains(name)), "{error}");
@@ -70,96 +73,280 @@ mod with_peers {
         assert_eq!(peer("copy-16-byte").library_version(), None);
     }
 
+    const BOTH: [Mode; 2] = [Mode::Inclusive, Mode::Exclusive];
+
+    /// What a peer of this name has to scan; a copy nothing.
+    fn expected_scans(name: &str) -> HashSet<PeerScan> {
+        use ElementType::{F16, F32, F64, I32, I64, U8, U32};
+        type Row = (ProblemKind, ElementType, ElementType, Option<Operator>);
+        let of = |problem, elements: &[ElementType], operator| -> Vec<Row> {
+            elements.iter().map(|&element| (problem, element, element, operator)).collect()
+        };
+        let (sum, max) = (Some(Operator::Sum), Some(Operator::Max));
+        let narrow: Vec<_> = ElementType::NUMBERS.iter().copied().filter(|element| element.bytes() < 4).collect();
+        let of_narrow = vec![(ProblemKind::Flat, U8, U32, sum), (ProblemKind::Flat, F16, F32, sum)];
+        let flat = [of(ProblemKind::Flat, ElementType::NUMBERS, sum), of(ProblemKind::Flat, &[I32, U32, F32], max)];
+        let others = [
+            of(ProblemKind::Reverse, &[I32, U32, F32], sum),
+            of(ProblemKind::ByKey, &[I32, F32], sum),
+            of(ProblemKind::Recurrence, &[F32], None),
+            of(ProblemKind::ReverseRecurrence, &[F32], None),
+            of_narrow.clone(),
+        ];
+        let (library, rest) = name.split_once('-').unwrap_or((name, ""));
+        let rows = match (library, rest.split_once('-').map_or("", |(_, variant)| variant)) {
+            ("cub", "") => [flat.concat(), others.concat()].concat(),
+            ("cub", "64-bit-count") => flat.concat(),
+            ("cub", "narrow-sum") => of(ProblemKind::Flat, &narrow, sum),
+            ("cub", "wide-sum") => of_narrow,
+            ("cub", "run-to-run") => of(ProblemKind::Flat, &[F32, F64], sum),
+            ("cub", "computed-keys") => of(ProblemKind::Rows, &[F32], sum),
+            ("cub", "segmented") => {
+                [ProblemKind::Rows, ProblemKind::Offsets].map(|problem| of(problem, &[F32], sum)).concat()
+            }
+            ("thrust", _) => of(ProblemKind::Flat, &[I32, I64, F32, F64], sum),
+            _ => Vec::new(),
+        };
+        let modes = if library == "thrust" { &BOTH[1..] } else { &BOTH };
+        let scan = |(problem, input, element, operator): Row| {
+            modes.iter().map(move |&mode| PeerScan { problem, input, element, operator, mode })
+        };
+        rows.into_iter().flat_map(scan).collect()
+    }
+
     #[test]
     fn every_peer_has_the_scans_of_the_baselines_and_each_once() {
-        let both = [Mode::Inclusive, Mode::Exclusive];
         for peer in peers::all() {
-            let scans: Vec<_> = peer.scans().collect();
-            let distinct: HashSet<_> = scans.iter().collect();
-            assert_eq!(distinct.len(), scans.len(), "{}", peer.name());
-            let mut expected = HashSet::new();
-            let mut expect = |elements: &[ElementType], operator, modes: &[Mode]| {
-                for &element in elements {
-                    expected.extend(modes.iter().map(|&mode| (instance(element, operator), mode)));
-                }
-            };
-            let name = peer.name();
-            if name.ends_with("-run-to-run") {
-                expect(&[ElementType::F32, ElementType::F64], Operator::Sum, &both);
-            } else if name.ends_with("-narrow-sum") {
-                let narrow = ElementType::NUMBERS.iter().copied().filter(|element| element.bytes() < 4);
-                expect(&narrow.collect::<Vec<_>>(), Operator::Sum, &both);
-            } else if name.starts_with("cub-") {
-                expect(ElementType::NUMBERS, Operator::Sum, &both);
-                expect(&[ElementType::I32, ElementType::U32, ElementType::F32], Operator::Max, &both);
-            } else if name.starts_with("thrust-") {
-                let elements = [ElementType::I32, ElementType::I64, ElementType::F32, ElementType::F64];
-                expect(&elements, Operator::Sum, &[Mode::Exclusive]);
-            }
-            assert_eq!(scans.into_iter().collect::<HashSet<_>>(), expected, "{name}");
-            assert_eq!(peer.is_scan(), !expected.is_empty(), "{name}");
+            let (name, scans) = (peer.name(), peer.scans().collect::<Vec<_>>());
+            let distinct: HashSet<_> = scans.iter().copied().collect();
+            assert_eq!(distinct.len(), scans.len(), "{name}");
+            assert_eq!(distinct, expected_scans(name), "{name}");
+            assert_eq!(peer.is_scan(), !scans.is_empty(), "{name}");
             assert_eq!(peer.is_capturable(), !name.ends_with("-synchronous"), "{name}");
         }
     }
 
     #[test]
+    fn the_problems_that_have_a_peer_have_one_of_the_newest_cub() {
+        let newest = || peers::all().iter().filter(|peer| peer.name().starts_with("cub-3.5.0"));
+        let has = |kind| newest().any(|peer| peer.scans().any(|scan| scan.problem == kind));
+        let found: Vec<ProblemKind> = ProblemKind::ALL.iter().copied().filter(|&kind| has(kind)).collect();
+        let names: Vec<&str> = found.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names, ["flat", "reverse", "rows", "by-key", "offsets", "recurrence", "reverse-recurrence"]);
+    }
+
+    #[test]
     fn a_count_of_32_bits_ends_where_it_must_and_one_of_64_does_not() {
         let sum = instance(ElementType::I32, Operator::Sum);
-        assert_eq!(peer("cub-3.5.0").largest_n(sum), u64::from(u32::MAX));
+        let supports = |name, n| peer(name).supports(sum, Mode::Exclusive, n);
+        assert!(supports("cub-3.5.0", u64::from(u32::MAX)));
+        assert!(!supports("cub-3.5.0", 1 << 32));
         for name in ["cub-3.0.1-64-bit-count", "cub-3.5.0-run-to-run", "thrust-3.5.0", "memcpy", "copy-16-byte"] {
-            assert!(peer(name).largest_n(sum) > 1 << 40, "{name}");
+            let element = if name.ends_with("run-to-run") { ElementType::F32 } else { ElementType::I32 };
+            assert!(peer(name).supports(instance(element, Operator::Sum), Mode::Exclusive, (1 << 40) + 1), "{name}");
         }
     }
 
     #[test]
-    fn copies_take_every_instance_and_scans_only_theirs() {
+    fn copies_take_one_array_into_another_of_its_type_and_scans_only_theirs() {
         let affine = instance(ElementType::AffineMap, Operator::Affine);
-        assert!(peer("memcpy").supports(affine, Mode::InclusiveMinusInput));
-        assert!(peer("copy-16-byte").supports(affine, Mode::Inclusive));
-        assert!(!peer("cub-3.5.0").supports(affine, Mode::Inclusive));
+        assert!(peer("memcpy").supports(affine, Mode::InclusiveMinusInput, 10));
+        assert!(peer("copy-16-byte").supports(affine, Mode::Inclusive, 10));
+        assert!(!peer("cub-3.5.0").supports(affine, Mode::Inclusive, 10));
         let sum = instance(ElementType::I32, Operator::Sum);
-        assert!(peer("thrust-3.5.0").supports(sum, Mode::Exclusive));
-        assert!(!peer("thrust-3.5.0").supports(sum, Mode::Inclusive));
+        assert!(peer("thrust-3.5.0").supports(sum, Mode::Exclusive, 10));
+        assert!(!peer("thrust-3.5.0").supports(sum, Mode::Inclusive, 10));
+
+        let of = |kind, input, segment| {
+            Workload::new(kind, Operator::Sum, input, ElementType::F32, segment).expect("a workload")
+        };
+        let rows = of(ProblemKind::Rows, ElementType::F32, Some(5));
+        for name in ["memcpy", "cub-3.5.0-segmented", "cub-3.0.1-computed-keys"] {
+            assert!(peer(name).supports(rows, Mode::Inclusive, 10), "{name}");
+            assert!(!peer(name).supports(rows, Mode::Inclusive, 11), "{name}: no whole rows");
+        }
+        assert!(!peer("memcpy").supports(of(ProblemKind::Flat, ElementType::F16, None), Mode::Inclusive, 10));
+        assert!(!peer("memcpy").supports(of(ProblemKind::ByKey, ElementType::F32, Some(5)), Mode::Inclusive, 10));
+        let recurrence = |segment| of(ProblemKind::Recurrence, ElementType::F32, segment);
+        assert!(peer("cub-3.5.0").supports(recurrence(None), Mode::Inclusive, 10));
+        assert!(!peer("cub-3.5.0").supports(recurrence(Some(5)), Mode::Inclusive, 10), "one sequence, not one a row");
+        assert!(!peer("memcpy").supports(recurrence(None), Mode::Inclusive, 10), "two arrays");
     }
 
-    /// Runs a peer over a dataset that lies on the device, and compares every element.
-    fn check(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
-        let input = stream.clone_htod(&dataset.input).expect("upload");
-        let mut output = stream.clone_htod(&vec![0xA5_u8; dataset.input.len()]).expect("poison");
-        let what = format!("{}, {}, {mode}, {} elements", peer.name(), dataset.instance, dataset.n);
-        let mut prepared = peer.prepare(stream, dataset.instance, mode, dataset.n).expect(&what);
+    /// What a peer stores of these inputs, which it does not change.
+    fn run(
+        peer: &'static Peer,
+        stream: &Arc<CudaStream>,
+        workload: Workload,
+        mode: Mode,
+        n: u64,
+        inputs: &[&[u8]],
+    ) -> Vec<u8> {
+        let what = format!("{}, {workload}, {mode}, {n} elements", peer.name());
+        let inputs: Vec<_> = inputs.iter().map(|input| (stream.clone_htod(*input).expect("upload"), *input)).collect();
+        let poison = vec![0xA5_u8; n as usize * workload.element().bytes()];
+        let mut output = stream.clone_htod(&poison).expect("poison");
+        let mut prepared = peer.prepare(stream, workload, mode, n).expect(&what);
         {
-            let (from, _read) = input.device_ptr(stream);
+            let addresses: Vec<u64> = inputs.iter().map(|(input, _)| input.device_ptr(stream).0).collect();
             let (to, _written) = output.device_ptr_mut(stream);
-            // SAFETY: both arrays have the dataset's length and live until the download below, which waits; `prepare`
-            // made the context current on this thread.
-            unsafe { prepared.launch_addresses(from, to) }.expect(&what);
+            // SAFETY: the arrays are those of the workload and live until the downloads below, which wait; all is on one
+            // stream; `prepare` made the context current on this thread.
+            unsafe { prepared.launch_addresses(&addresses, to) }.expect(&what);
         }
-        let found = stream.clone_dtoh(&output).expect("download");
+        for (input, given) in &inputs {
+            assert!(stream.clone_dtoh(input).expect("download") == *given, "{what}: an input changed");
+        }
+        stream.clone_dtoh(&output).expect("download")
+    }
+
+    /// Runs a peer over a dataset, and compares every element.
+    fn check(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
+        let inputs: Vec<&[u8]> = dataset.inputs().map(|(_, input)| input).collect();
+        let found = run(peer, stream, dataset.workload, mode, dataset.n, &inputs);
+        let what = format!("{}, {}, {mode}, {} elements", peer.name(), dataset.workload, dataset.n);
         if peer.is_scan() {
+            let prepared = peer.prepare(stream, dataset.workload, mode, dataset.n).expect(&what);
             let verification = verify(&prepared.verification_request(), dataset, &found);
             assert!(verification.passed(), "{what}: {verification:?}");
         } else {
             assert!(found == dataset.input, "{what}");
         }
-        assert!(stream.clone_dtoh(&input).expect("download") == dataset.input, "{what}: the input changed");
+    }
+
+    /// The workloads of all peers, in segments of these lengths, each with the number of elements next to `n` that it takes.
+    fn workloads(n: u64, segments: [u64; 4]) -> Vec<(Workload, u64)> {
+        let mut workloads = Vec::new();
+        for scan in peers::all().iter().flat_map(Peer::scans) {
+            for workload in segments.map(|length| scan.workload(length).expect("a workload")) {
+                let n = workload.line_elements().map_or(n, |line| n.next_multiple_of(line));
+                if !workloads.contains(&(workload, n)) {
+                    workloads.push((workload, n));
+                }
+            }
+        }
+        workloads
+    }
+
+    /// Every peer with a mode that it has of this workload.
+    fn peers_of(workload: Workload, n: u64) -> impl Iterator<Item = (&'static Peer, Mode)> {
+        let pairs = peers::all().iter().flat_map(|peer| BOTH.map(|mode| (peer, mode)));
+        pairs.filter(move |(peer, mode)| peer.supports(workload, *mode, n))
     }
 
     #[test]
     fn every_peer_is_right_for_every_scan_it_has() {
         let Some(stream) = stream("every_peer_is_right_for_every_scan_it_has") else { return };
         for n in [1, 17, 1000, 4096, 100_003, 3_000_001] {
-            for instance in Instance::all() {
-                let dataset = Dataset::random(instance, n, n);
-                for peer in peers::all() {
-                    for mode in [Mode::Inclusive, Mode::Exclusive] {
-                        if peer.supports(instance, mode) {
-                            check(peer, &stream, &dataset, mode);
-                        }
-                    }
+            for (workload, n) in workloads(n, [1, 33, 1000, 200_000]) {
+                let dataset = Dataset::random(workload, n, n);
+                for (peer, mode) in peers_of(workload, n) {
+                    check(peer, &stream, &dataset, mode);
                 }
             }
         }
+    }
+
+    /// Whole numbers whose sums every order of additions comes to, in floats too: of signed integers from −2 to 2, else from
+    /// 0 to 4.
+    fn small_numbers(element: ElementType, n: u64) -> Vec<i8> {
+        let mixed = |place: u64| place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let least = if element.is_signed() { -2 } else { 0 };
+        (0..n).map(|place| least + (mixed(place) % 5) as i8).collect()
+    }
+
+    /// Those as bytes of an element.
+    fn bytes_of(element: ElementType, numbers: &[i8]) -> Vec<u8> {
+        let bytes = |&number: &i8| match element {
+            ElementType::F32 => f32::from(number).to_le_bytes().to_vec(),
+            ElementType::F16 => half::f16::from_f32(number.into()).to_le_bytes().to_vec(),
+            _ => i64::from(number).to_le_bytes()[..element.bytes()].to_vec(),
+        };
+        numbers.iter().flat_map(bytes).collect()
+    }
+
+    /// Whether a segment begins at each place, by what the arrays say. `told` are keys or offsets.
+    fn begins(workload: Workload, told: &[u32], n: u64) -> Vec<bool> {
+        let starts: HashSet<u64> = told.iter().map(|&offset| offset.into()).collect();
+        let begins = |place: u64| match (workload.kind(), workload.line_elements()) {
+            (ProblemKind::Offsets, _) => starts.contains(&place),
+            (ProblemKind::ByKey, _) => place == 0 || told[place as usize] != told[place as usize - 1],
+            (_, line) => line.is_some_and(|line| place.is_multiple_of(line)),
+        };
+        (0..n).map(begins).collect()
+    }
+
+    /// The scan as a loop. A factor is what the state is multiplied with before the number is added.
+    fn loop_over(mode: Mode, is_reversed: bool, begins: &[bool], factors: &[i8], numbers: &[i8]) -> Vec<f64> {
+        let mut scanned = vec![0.0; numbers.len()];
+        let mut state = 0.0;
+        for step in 0..numbers.len() {
+            let place = if is_reversed { numbers.len() - 1 - step } else { step };
+            let before = if begins[place] { 0.0 } else { state };
+            state = before * f64::from(factors[place]) + f64::from(numbers[place]);
+            scanned[place] = if mode == Mode::Exclusive { before } else { state };
+        }
+        scanned
+    }
+
+    #[test]
+    fn peers_of_other_problems_agree_with_a_loop_over_whole_numbers() {
+        let Some(stream) = stream("peers_of_other_problems_agree_with_a_loop_over_whole_numbers") else { return };
+        // Each scan's first wrong place, if one is wrong.
+        let mut verdicts: BTreeMap<String, Option<String>> = BTreeMap::new();
+        for n in [1, 31, 4099, 2_000_003] {
+            for (workload, n) in workloads(n, [1, 8, 61, 100_000]) {
+                if workload.is_plain() {
+                    continue;
+                }
+                let numbers = small_numbers(workload.input(), n);
+                // Where there are none in the arrays, 1. Else now and then 0, so that what is carried does not grow.
+                let is_recurrence = workload.operator().is_none();
+                let factor = |place: u64| match (is_recurrence, place % 509, place % 3) {
+                    (true, 7, _) => 0,
+                    (true, _, 1) => -1,
+                    _ => 1,
+                };
+                let factors: Vec<i8> = (0..n).map(factor).collect();
+                // For its keys or offsets, both of u32.
+                let telling = Dataset::random(workload, n, n).telling;
+                let told: Vec<u32> = telling.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
+                let begins = begins(workload, &told, n);
+                let [factor_bytes, number_bytes] = [&factors, &numbers].map(|own| bytes_of(workload.input(), own));
+                let is_there = [!telling.is_empty(), is_recurrence, true];
+                let inputs = [&telling, &factor_bytes, &number_bytes].into_iter().zip(is_there);
+                let inputs: Vec<&[u8]> =
+                    inputs.filter(|(_, is_there)| *is_there).map(|(input, _)| input.as_slice()).collect();
+                for (peer, mode) in peers_of(workload, n).filter(|(peer, _)| peer.is_scan()) {
+                    let found = run(peer, &stream, workload, mode, n, &inputs);
+                    let number = |bytes: &[u8]| match workload.element() {
+                        ElementType::F32 => f64::from(bytemuck::pod_read_unaligned::<f32>(bytes)),
+                        ElementType::U32 => f64::from(bytemuck::pod_read_unaligned::<u32>(bytes)),
+                        _ => f64::from(bytemuck::pod_read_unaligned::<i32>(bytes)),
+                    };
+                    let found: Vec<f64> = found.chunks_exact(4).map(number).collect();
+                    let expected = loop_over(mode, workload.is_reversed(), &begins, &factors, &numbers);
+                    let wrong = (0..n as usize).find(|&place| found[place] != expected[place]).map(|place| {
+                        let (found, expected) = (found[place], expected[place]);
+                        format!("{workload}, {n} elements: {found} at {place}, not {expected}")
+                    });
+                    let scan = PeerScan::asked_by(workload, mode).expect("a peer's");
+                    let verdict = verdicts.entry(format!("{}: {scan}", peer.name())).or_default();
+                    *verdict = verdict.take().or(wrong);
+                }
+            }
+        }
+        for (scan, wrong) in &verdicts {
+            println!("{scan}: {}", wrong.as_deref().unwrap_or("right"));
+        }
+        assert!(verdicts.values().all(Option::is_none), "some are wrong: {verdicts:#?}");
+        let mut expected: Vec<String> = Vec::new();
+        for peer in peers::all() {
+            let others = peer.scans().filter(|scan| scan.problem != ProblemKind::Flat || scan.input != scan.element);
+            expected.extend(others.map(|scan| format!("{}: {scan}", peer.name())));
+        }
+        expected.sort_unstable();
+        assert_eq!(verdicts.into_keys().collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -167,10 +354,11 @@ mod with_peers {
         let Some(stream) = stream("peers_survive_an_empty_array") else { return };
         for peer in peers::all() {
             let name = peer.name();
-            for (instance, mode) in peer.scans() {
-                let mut prepared = peer.prepare(&stream, instance, mode, 0).expect(name);
+            for scan in peer.scans() {
+                let workload = scan.workload(10).expect("a workload");
+                let mut prepared = peer.prepare(&stream, workload, scan.mode, 0).expect(name);
                 // SAFETY: no element is asked for.
-                unsafe { prepared.launch_addresses(0, 0) }.expect(name);
+                unsafe { prepared.launch_addresses(&vec![0; workload.inputs(0).count()], 0) }.expect(name);
             }
         }
         stream.synchronize().expect("nothing went wrong");
@@ -182,35 +370,50 @@ mod with_peers {
         // SAFETY: one stream for everything.
         unsafe { stream.context().disable_event_tracking() };
         let n = 200_000;
-        let dataset = Dataset::random(instance(ElementType::F32, Operator::Sum), n, 7);
-        let input = stream.clone_htod(&dataset.input).expect("upload");
         for peer in peers::all().iter().filter(|peer| peer.is_capturable()) {
-            let name = peer.name();
-            let mut output = stream.clone_htod(&vec![0xA5_u8; dataset.input.len()]).expect("poison");
-            let mut prepared = peer.prepare(&stream, dataset.instance, Mode::Exclusive, n).expect(name);
-            let (from, to) = (input.device_ptr(&stream).0, output.device_ptr_mut(&stream).0);
-            // SAFETY: arrays of n elements, which live until the wait below; the context is current.
-            unsafe { prepared.launch_addresses(from, to) }.expect(name);
-            stream.memset_zeros(&mut output).expect(name);
-            stream.synchronize().expect(name);
-            stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect(name);
-            // SAFETY: as above; the graph is dropped before the arrays and the peer.
-            let launched = unsafe { prepared.launch_addresses(from, to) };
-            let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-            let graph = stream.end_capture(flags).expect(name).expect("something was captured");
-            launched.expect(name);
-            for _ in 0..3 {
-                graph.launch().expect(name);
+            // The first scan of each problem, and of a copy one of any.
+            let of_problem = |&problem: &ProblemKind| peer.scans().find(|scan| scan.problem == problem);
+            let scans = ProblemKind::ALL.iter().filter_map(of_problem);
+            let mut workloads: Vec<_> = scans.map(|scan| (scan.workload(50).expect("a workload"), scan.mode)).collect();
+            if !peer.is_scan() {
+                workloads.push((instance(ElementType::F32, Operator::Sum).into(), Mode::Exclusive));
             }
-            let found = stream.clone_dtoh(&output).expect(name);
-            if peer.is_scan() {
-                let verification = verify(&prepared.verification_request(), &dataset, &found);
-                assert!(verification.passed(), "{name}: {verification:?}");
-            } else {
-                assert!(found == dataset.input, "{name}");
+            for (workload, mode) in workloads {
+                replay(peer, &stream, &Dataset::random(workload, n, 7), mode);
             }
-            drop(graph);
         }
+    }
+
+    /// Captures a run of a peer, and compares what the graph stores.
+    fn replay(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
+        let what = format!("{}, {}, {mode}", peer.name(), dataset.workload);
+        let inputs: Vec<_> = dataset.inputs().map(|(_, input)| stream.clone_htod(input).expect("upload")).collect();
+        let bytes = dataset.n as usize * dataset.workload.element().bytes();
+        let mut output = stream.clone_htod(&vec![0xA5_u8; bytes]).expect("poison");
+        let mut prepared = peer.prepare(stream, dataset.workload, mode, dataset.n).expect(&what);
+        let from: Vec<u64> = inputs.iter().map(|input| input.device_ptr(stream).0).collect();
+        let to = output.device_ptr_mut(stream).0;
+        // SAFETY: the dataset's arrays, which live until the wait below; the context is current.
+        unsafe { prepared.launch_addresses(&from, to) }.expect(&what);
+        stream.memset_zeros(&mut output).expect(&what);
+        stream.synchronize().expect(&what);
+        stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect(&what);
+        // SAFETY: as above; the graph is dropped before the arrays and the peer.
+        let launched = unsafe { prepared.launch_addresses(&from, to) };
+        let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        let graph = stream.end_capture(flags).expect(&what).expect("something was captured");
+        launched.expect(&what);
+        for _ in 0..3 {
+            graph.launch().expect(&what);
+        }
+        let found = stream.clone_dtoh(&output).expect(&what);
+        if peer.is_scan() {
+            let verification = verify(&prepared.verification_request(), dataset, &found);
+            assert!(verification.passed(), "{what}: {verification:?}");
+        } else {
+            assert!(found == dataset.input, "{what}");
+        }
+        drop(graph);
     }
 
     #[test]
@@ -269,11 +472,11 @@ mod with_peers {
         let (from, to) = (input.device_ptr(&stream).0, output.device_ptr_mut(&stream).0);
         let mut copy = peer("copy-16-byte").prepare(&stream, bytes, Mode::Inclusive, 32).expect("it copies");
         // SAFETY: 32 bytes from each address lie inside the arrays.
-        let error = unsafe { copy.launch_addresses(from + 1, to) }.expect_err("an odd address");
+        let error = unsafe { copy.launch_addresses(&[from + 1], to) }.expect_err("an odd address");
         assert!(error.to_string().contains("cudaErrorMisalignedAddress"), "{error}");
         let mut scan = peer("cub-3.0.1").prepare(&stream, bytes, Mode::Inclusive, 64).expect("it scans");
         // SAFETY: 64 bytes each.
-        unsafe { scan.launch_addresses(from, to) }.expect("nothing is wrong with this one");
+        unsafe { scan.launch_addresses(&[from], to) }.expect("nothing is wrong with this one");
         stream.synchronize().expect("it ran");
     }
 }

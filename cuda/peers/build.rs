@@ -101,7 +101,9 @@ pub fn compile() {
             ];
             add("cub_scan.cu", format!("cub_{}_{element}", version.identifier), extra.to_vec());
         }
-        add("thrust.cu", format!("thrust_{}", version.identifier), Vec::new());
+        for source in ["cub_problems", "thrust"] {
+            add(&format!("{source}.cu"), format!("{source}_{}", version.identifier), Vec::new());
+        }
     }
     compile_units(&nvcc, &sources, &units);
     write_tables(&output, &tables);

@@ -8,13 +8,14 @@
 
 namespace {
 
-int no_temporary_bytes(std::uint64_t, std::size_t *bytes) {
+int no_temporary_bytes(const lookback_peer_size *, std::size_t *bytes) {
   *bytes = 0;
   return cudaSuccess;
 }
 
-int launch_memcpy(void *, std::size_t, const void *input, void *output, std::uint64_t bytes, void *stream) {
-  return cudaMemcpyAsync(output, input, bytes, cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(stream));
+int launch_memcpy(void *, std::size_t, const void *const *inputs, void *output, const lookback_peer_size *size,
+                  void *stream) {
+  return cudaMemcpyAsync(output, inputs[0], size->n, cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(stream));
 }
 
 constexpr unsigned BLOCK_THREADS = 256;
@@ -50,7 +51,10 @@ __global__ void __launch_bounds__(BLOCK_THREADS)
   }
 }
 
-int launch_copy_16_byte(void *, std::size_t, const void *input, void *output, std::uint64_t bytes, void *stream) {
+int launch_copy_16_byte(void *, std::size_t, const void *const *inputs, void *output, const lookback_peer_size *size,
+                        void *stream) {
+  const void *const input = inputs[0];
+  const std::uint64_t bytes = size->n;
   if (bytes == 0) {
     return cudaSuccess;
   }
@@ -71,10 +75,10 @@ int launch_copy_16_byte(void *, std::size_t, const void *input, void *output, st
 }
 
 const lookback_peer_entry ENTRIES[] = {
-  {"memcpy", CUDART_VERSION, LOOKBACK_PEER_COPY, 0, 0, 0, 1, std::numeric_limits<std::size_t>::max(),
+  {"memcpy", CUDART_VERSION, LOOKBACK_PEER_COPY, 0, 0, 0, 0, 0, 1, std::numeric_limits<std::size_t>::max(),
    no_temporary_bytes, launch_memcpy},
-  {"copy-16-byte", 0, LOOKBACK_PEER_COPY, 0, 0, 0, 1, std::numeric_limits<int>::max() * TILE_VECTORS * sizeof(uint4),
-   no_temporary_bytes, launch_copy_16_byte},
+  {"copy-16-byte", 0, LOOKBACK_PEER_COPY, 0, 0, 0, 0, 0, 1,
+   std::numeric_limits<int>::max() * TILE_VECTORS * sizeof(uint4), no_temporary_bytes, launch_copy_16_byte},
 };
 
 } // namespace

@@ -1,5 +1,5 @@
-// CUB's cub::DeviceScan for one element type. Compiled once for each version of CUB and each element type: the include
-// path says which CUB, and CUB_WRAPPED_NAMESPACE keeps two of them apart in one program.
+// CUB's cub::DeviceScan over one array of one element type. Compiled once for each version of CUB and each element type:
+// the include path says which CUB, and CUB_WRAPPED_NAMESPACE keeps two of them apart in one program.
 //
 // LOOKBACK_CUB_VERSION         what CUB_VERSION must be, for example 300500
 // LOOKBACK_CUB_VERSION_TEXT    the same for people, "3.5.0"
@@ -72,21 +72,23 @@ struct Scan {
     }
   }
 
-  static int temporary_bytes(std::uint64_t n, std::size_t *bytes) {
+  static int temporary_bytes(const lookback_peer_size *size, std::size_t *bytes) {
     *bytes = 0;
-    return call(nullptr, *bytes, nullptr, nullptr, static_cast<Count>(n), nullptr);
+    return call(nullptr, *bytes, nullptr, nullptr, static_cast<Count>(size->n), nullptr);
   }
 
-  static int launch(void *temporary, std::size_t bytes, const void *input, void *output, std::uint64_t n,
-                    void *stream) {
-    return call(temporary, bytes, static_cast<const Element *>(input), static_cast<Element *>(output),
-                static_cast<Count>(n), static_cast<cudaStream_t>(stream));
+  static int launch(void *temporary, std::size_t bytes, const void *const *inputs, void *output,
+                    const lookback_peer_size *size, void *stream) {
+    return call(temporary, bytes, static_cast<const Element *>(inputs[0]), static_cast<Element *>(output),
+                static_cast<Count>(size->n), static_cast<cudaStream_t>(stream));
   }
 
   static constexpr lookback_peer_entry entry(const char *name) {
     return {name,
             CUB_VERSION,
             LOOKBACK_PEER_SCAN,
+            "flat",
+            LOOKBACK_PEER_ELEMENT,
             LOOKBACK_PEER_ELEMENT,
             operation == MAXIMUM ? "max" : "sum",
             mode,
@@ -148,22 +150,32 @@ struct RunToRunSum {
     }
   }
 
-  static int temporary_bytes(std::uint64_t n, std::size_t *bytes) {
+  static int temporary_bytes(const lookback_peer_size *size, std::size_t *bytes) {
     *bytes = 0;
-    const cudaError_t error = call(PreparedMemory(nullptr, 0, bytes), nullptr, nullptr, n, nullptr);
+    const cudaError_t error = call(PreparedMemory(nullptr, 0, bytes), nullptr, nullptr, size->n, nullptr);
     // Refusing the memory is how the amount is learnt.
     return error == cudaErrorMemoryAllocation && *bytes > 0 ? cudaSuccess : error;
   }
 
-  static int launch(void *temporary, std::size_t bytes, const void *input, void *output, std::uint64_t n,
-                    void *stream) {
-    return call(PreparedMemory(temporary, bytes, nullptr), static_cast<const Element *>(input),
-                static_cast<Element *>(output), n, static_cast<cudaStream_t>(stream));
+  static int launch(void *temporary, std::size_t bytes, const void *const *inputs, void *output,
+                    const lookback_peer_size *size, void *stream) {
+    return call(PreparedMemory(temporary, bytes, nullptr), static_cast<const Element *>(inputs[0]),
+                static_cast<Element *>(output), size->n, static_cast<cudaStream_t>(stream));
   }
 
   static constexpr lookback_peer_entry entry(const char *name) {
-    return {name, CUB_VERSION, LOOKBACK_PEER_SCAN, LOOKBACK_PEER_ELEMENT, "sum", mode, 1,
-            std::numeric_limits<Count>::max(), temporary_bytes, launch};
+    return {name,
+            CUB_VERSION,
+            LOOKBACK_PEER_SCAN,
+            "flat",
+            LOOKBACK_PEER_ELEMENT,
+            LOOKBACK_PEER_ELEMENT,
+            "sum",
+            mode,
+            1,
+            std::numeric_limits<Count>::max(),
+            temporary_bytes,
+            launch};
   }
 };
 #endif

@@ -1,6 +1,6 @@
 // The contract between the peers (other people's scans, and the copies that are their floor) and Rust: tables of
-// entries, one an element type, operator and mode, each with a call that says how much temporary memory it wants
-// and one that puts one run onto a stream. `src/lab/peers/entry.rs` has the same struct.
+// entries, one a problem, element types, operator and mode, each with a call that says how much temporary memory it wants
+// and one that puts one run onto a stream. `src/lab/peers/entry.rs` has the same structs.
 //
 // Every call returns a cudaError_t as an int, 0 for success. Nothing here throws into Rust, allocates, or waits,
 // unless an entry's `capturable` is 0.
@@ -12,8 +12,16 @@
 // What an entry does with its input.
 enum lookback_peer_kind {
   LOOKBACK_PEER_SCAN = 0,
-  // Copies the input: the floor. For every element type: `element` and `operation` are null, and n counts bytes.
+  // Copies the input: the floor. For every element type: all names are null, and n counts bytes.
   LOOKBACK_PEER_COPY = 1
+};
+
+// How large a run is.
+struct lookback_peer_size {
+  // Elements that are stored.
+  uint64_t n;
+  // Rows, all of one length, or segments between offsets, of which there is one more. 0 where there are neither.
+  uint64_t segments;
 };
 
 struct lookback_peer_entry {
@@ -24,7 +32,11 @@ struct lookback_peer_entry {
   uint32_t version;
   // lookback_peer_kind
   uint32_t kind;
-  // Names of the element type and the operator (src/element/table.rs).
+  // Name of the problem (src/lab/workload.rs).
+  const char *problem;
+  // Names of the element type that is loaded, of the one that is stored, and of the operator (src/element/table.rs). A
+  // recurrence has no operator: null.
+  const char *input;
   const char *element;
   const char *operation;
   // lookback_mode in abi.h: 0 inclusive, 1 exclusive.
@@ -33,16 +45,20 @@ struct lookback_peer_entry {
   uint32_t capturable;
   // Largest n that the entry's own type for counts holds.
   uint64_t largest_n;
-  // Writes how many bytes `launch` wants for n elements. Needs a current context, enqueues nothing.
-  int (*temporary_bytes)(uint64_t n, size_t *bytes);
-  // Puts one run onto the stream (a cudaStream_t, which is a CUstream). `input` and `output` are n elements each and
-  // do not overlap.
-  int (*launch)(void *temporary, size_t temporary_bytes, const void *input, void *output, uint64_t n, void *stream);
+  // Writes how many bytes `launch` wants for a run of this size. Needs a current context, enqueues nothing.
+  int (*temporary_bytes)(const lookback_peer_size *size, size_t *bytes);
+  // Puts one run onto the stream (a cudaStream_t, which is a CUstream). `inputs` are the problem's arrays in the order of
+  // `Workload::inputs`: what tells segments (keys of u32, or offsets of u32), and then those of `input`; for a copy one.
+  // No array overlaps the output. The addresses are read before the call returns.
+  int (*launch)(void *temporary, size_t temporary_bytes, const void *const *inputs, void *output,
+                const lookback_peer_size *size, void *stream);
 };
 
 #ifdef __cplusplus
 // The same numbers as in `src/lab/peers/entry.rs`.
-static_assert(sizeof(lookback_peer_entry) == 64 && offsetof(lookback_peer_entry, largest_n) == 40
-                && offsetof(lookback_peer_entry, launch) == 56,
+static_assert(sizeof(lookback_peer_entry) == 80 && offsetof(lookback_peer_entry, largest_n) == 56
+                && offsetof(lookback_peer_entry, launch) == 72,
               "Rust reads this struct");
+static_assert(sizeof(lookback_peer_size) == 16 && offsetof(lookback_peer_size, segments) == 8,
+              "Rust writes this struct");
 #endif

@@ -46,7 +46,7 @@ struct PreparedMemory {
   void deallocate(char *, std::size_t) noexcept {}
 };
 
-int no_temporary_bytes(std::uint64_t, std::size_t *bytes) {
+int no_temporary_bytes(const lookback_peer_size *, std::size_t *bytes) {
   *bytes = 0;
   return cudaSuccess;
 }
@@ -69,22 +69,23 @@ struct ExclusiveSum {
     }
   }
 
-  static int temporary_bytes(std::uint64_t n, std::size_t *bytes) {
+  static int temporary_bytes(const lookback_peer_size *size, std::size_t *bytes) {
     *bytes = 0;
     PreparedMemory memory{nullptr, 0, bytes};
     // Only the distance of the pointers counts: refusing the memory ends the call before anything is launched.
-    const cudaError_t error = call(thrust::cuda::par_nosync(memory).on(nullptr), nullptr, nullptr, n);
+    const cudaError_t error = call(thrust::cuda::par_nosync(memory).on(nullptr), nullptr, nullptr, size->n);
     return error == cudaErrorMemoryAllocation && *bytes > 0 ? cudaSuccess : error;
   }
 
-  static int launch(void *temporary, std::size_t bytes, const void *input, void *output, std::uint64_t n,
-                    void *stream) {
+  static int launch(void *temporary, std::size_t bytes, const void *const *inputs, void *output,
+                    const lookback_peer_size *size, void *stream) {
     PreparedMemory memory{static_cast<char *>(temporary), bytes, nullptr};
-    return call(thrust::cuda::par_nosync(memory).on(static_cast<cudaStream_t>(stream)), input, output, n);
+    return call(thrust::cuda::par_nosync(memory).on(static_cast<cudaStream_t>(stream)), inputs[0], output, size->n);
   }
 
-  static int launch_synchronous(void *, std::size_t, const void *input, void *output, std::uint64_t n, void *stream) {
-    return call(thrust::cuda::par.on(static_cast<cudaStream_t>(stream)), input, output, n);
+  static int launch_synchronous(void *, std::size_t, const void *const *inputs, void *output,
+                                const lookback_peer_size *size, void *stream) {
+    return call(thrust::cuda::par.on(static_cast<cudaStream_t>(stream)), inputs[0], output, size->n);
   }
 };
 
@@ -100,6 +101,8 @@ constexpr lookback_peer_entry entry(const char *element, bool synchronous) {
   return {synchronous ? "thrust-" LOOKBACK_CUB_VERSION_TEXT "-synchronous" : "thrust-" LOOKBACK_CUB_VERSION_TEXT,
           CUB_VERSION,
           LOOKBACK_PEER_SCAN,
+          "flat",
+          element,
           element,
           "sum",
           EXCLUSIVE,

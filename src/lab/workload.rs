@@ -399,6 +399,13 @@ impl Workload {
         })
     }
 
+    /// How many segments `n` elements are, where no key and no flag tells it: rows, columns, or as many between offsets as give
+    /// their average.
+    pub fn segments(self, n: u64) -> Option<u64> {
+        let is_known = self.lines().is_some() || self.telling() == Some(Telling::Offsets);
+        self.segment_elements.filter(|_| is_known).map(|elements| n.div_ceil(elements))
+    }
+
     /// The same in segments of so many elements, of `n` elements or as many more as fill a row or column.
     #[cfg(any(feature = "cpu", test))]
     pub(crate) fn in_segments_of(self, elements: u64, n: u64) -> (Self, u64) {
@@ -439,8 +446,7 @@ impl Workload {
         let own = if self.kind.has_operator() { 1 } else { 2 };
         let told = self.telling().map(|telling| match telling.segments().array() {
             Some(element) => (element, n),
-            // As many segments as give the average.
-            None => (offset_type(n), n.div_ceil(self.segment_elements.unwrap_or(1)).saturating_add(1)),
+            None => (offset_type(n), self.segments(n).unwrap_or(0).saturating_add(1)),
         });
         told.into_iter().chain(std::iter::repeat_n((self.input, n), own))
     }

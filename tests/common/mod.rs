@@ -57,7 +57,7 @@ pub fn intervals() -> Instance {
     instance(ElementType::IndexInterval, Operator::Intervals)
 }
 
-/// The scans of other libraries, as a build with the feature `peers` names them.
+/// The flat scans of other libraries, of one type, as a build with the feature `peers` names them.
 pub const PEER_SCANS: [&str; 11] = [
     "cub-3.0.1",
     "cub-3.0.1-64-bit-count",
@@ -70,6 +70,15 @@ pub const PEER_SCANS: [&str; 11] = [
     "thrust-3.0.1-synchronous",
     "thrust-3.5.0",
     "thrust-3.5.0-synchronous",
+];
+
+/// Those of them that scan something else alone.
+pub const PEER_PROBLEM_SCANS: [&str; 5] = [
+    "cub-3.0.1-computed-keys",
+    "cub-3.0.1-wide-sum",
+    "cub-3.5.0-computed-keys",
+    "cub-3.5.0-segmented",
+    "cub-3.5.0-wide-sum",
 ];
 
 /// The name of the GPU that records of tests come from.

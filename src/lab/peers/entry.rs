@@ -2,34 +2,46 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// `lookback_peer_entry`: one peer for one element type, operator and mode.
+/// `lookback_peer_size`: how large a run is.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) n: u64,
+    pub(super) segments: u64,
+}
+
+/// `lookback_peer_entry`: one peer for one problem, element types, operator and mode.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: *const c_char,
     pub(super) version: u32,
     pub(super) kind: u32,
+    pub(super) problem: *const c_char,
+    pub(super) input: *const c_char,
     pub(super) element: *const c_char,
     pub(super) operation: *const c_char,
     pub(super) mode: u32,
     pub(super) capturable: u32,
     pub(super) largest_n: u64,
-    pub(super) temporary_bytes: unsafe extern "C" fn(n: u64, bytes: *mut usize) -> c_int,
+    pub(super) temporary_bytes: unsafe extern "C" fn(size: *const Size, bytes: *mut usize) -> c_int,
     pub(super) launch: unsafe extern "C" fn(
         temporary: *mut c_void,
         temporary_bytes: usize,
-        input: *const c_void,
+        inputs: *const *const c_void,
         output: *mut c_void,
-        n: u64,
+        size: *const Size,
         stream: *mut c_void,
     ) -> c_int,
 }
 
 // `peers.h` asserts the same.
 const _: () = assert!(
-    size_of::<Entry>() == 64
-        && std::mem::offset_of!(Entry, largest_n) == 40
-        && std::mem::offset_of!(Entry, launch) == 56
+    size_of::<Entry>() == 80
+        && std::mem::offset_of!(Entry, largest_n) == 56
+        && std::mem::offset_of!(Entry, launch) == 72
+        && size_of::<Size>() == 16
+        && std::mem::offset_of!(Size, segments) == 8
 );
 
 // SAFETY: an entry is never written, and its names point to string literals.

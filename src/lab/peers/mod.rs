@@ -6,8 +6,11 @@
 //!
 //! | peer | what runs |
 //! |---|---|
-//! | `cub-3.0.1`, `cub-3.5.0` | `cub::DeviceScan` with a count of 32 bits: the call as CUB documents it (`int num_items`), kernels with 32-bit offsets |
-//! | `…-64-bit-count` | the same with a count of 64 bits (`size_t`), kernels with 64-bit offsets |
+//! | `cub-3.0.1`, `cub-3.5.0` | `cub::DeviceScan` with a count of 32 bits: the call as CUB documents it (`int num_items`), kernels with 32-bit offsets. In reverse by reverse iterators, by key `InclusiveSumByKey` and `ExclusiveSumByKey`, from narrow numbers into wide ones by a transform iterator, recurrences as compositions of maps, which a transform iterator loads from two arrays |
+//! | `…-wide-sum` | from narrow numbers into wide ones without an iterator, by an operator of the wide type (`cuda::std::plus<T>`), in which CUB then adds up |
+//! | `…-computed-keys` | rows by the sums by key, whose keys are not loaded but computed: an element's index divided by the elements of a row |
+//! | `cub-3.5.0-segmented` | rows and segments between offsets by `cub::DeviceSegmentedScan`, which 3.0.1 does not have |
+//! | `…-64-bit-count` | the flat scans with a count of 64 bits (`size_t`), kernels with 64-bit offsets |
 //! | `…-narrow-sum` | sums of 8 and 16 bits that are added up in their own type (`cuda::std::plus<T>`); the calls without an operator add them up in `int` |
 //! | `cub-3.5.0-run-to-run` | sums of floats whose order of additions is fixed (`execution::determinism::run_to_run`) |
 //! | `thrust-3.0.1`, `thrust-3.5.0` | `thrust::exclusive_scan` with `par_nosync` and memory that was allocated before |
@@ -47,32 +50,98 @@ mod prepared;
 #[cfg(feature = "cuda")]
 pub use prepared::PreparedPeer;
 
-use crate::element::{ElementType, Instance};
+use crate::element::{ElementType, Operator};
+use crate::lab::workload::{NoSuchWorkload, ProblemKind, Workload};
 use crate::strategy::Mode;
 use entry::Entry;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
+use std::fmt;
 use std::sync::LazyLock;
 
 /// What to tell a user whose build has no peers.
 pub const HOW_TO_ENABLE: &str = "this build has no peers; run scripts/install-cuda.sh (nvcc without root) and build \
                                  with `cargo build --release --features peers`";
 
-/// One peer, for all the types, operators and modes that it exists for.
+/// One peer, for all the problems, types, operators and modes that it exists for.
 #[derive(Debug)]
 pub struct Peer {
     name: &'static str,
     version: u32,
     scan: bool,
     capturable: bool,
-    largest_n: u64,
     variants: Vec<Variant>,
 }
 
 /// What one entry of a peer computes; a copy has one entry for every array.
 #[derive(Debug)]
 struct Variant {
-    scan: Option<(Instance, Mode)>,
+    scan: Option<PeerScan>,
     entry: &'static Entry,
+}
+
+/// A scan that a peer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PeerScan {
+    /// What is scanned.
+    pub problem: ProblemKind,
+    /// What is loaded.
+    pub input: ElementType,
+    /// What is stored.
+    pub element: ElementType,
+    /// The operator; a recurrence has none.
+    pub operator: Option<Operator>,
+    /// What is computed.
+    pub mode: Mode,
+}
+
+impl PeerScan {
+    /// What a workload asks of a peer; none of a recurrence by rows, because a peer's is one sequence.
+    pub fn asked_by(workload: Workload, mode: Mode) -> Option<Self> {
+        let problem = workload.kind();
+        let is_of_rows = workload.line_elements().is_some();
+        (problem.needs_shape() == is_of_rows).then_some(Self {
+            problem,
+            input: workload.input(),
+            element: workload.element(),
+            operator: workload.operator(),
+            mode,
+        })
+    }
+
+    /// What an entry of the tables scans; none of a copy.
+    fn of(entry: &Entry) -> Option<Self> {
+        // SAFETY: names are null or string literals in the table's object file.
+        let text =
+            |name: *const c_char| (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_str().ok()).flatten();
+        Some(Self {
+            problem: text(entry.problem)?.parse().ok()?,
+            input: text(entry.input)?.parse().ok()?,
+            element: text(entry.element)?.parse().ok()?,
+            operator: text(entry.operation).map(str::parse).transpose().ok()?,
+            mode: *Mode::ALL.get(entry.mode as usize)?,
+        })
+    }
+
+    /// The workload that asks for it, in segments of so many elements if the problem has segments.
+    ///
+    /// # Errors
+    /// When there is no such workload, as in segments of no elements.
+    pub fn workload(self, segment_elements: u64) -> Result<Workload, NoSuchWorkload> {
+        let has_segments = self.problem.needs_shape() || self.problem.has_runs();
+        let operator = self.operator.unwrap_or(Operator::Sum);
+        let segment_elements = has_segments.then_some(segment_elements);
+        Workload::new(self.problem, operator, self.input, self.element, segment_elements)
+    }
+}
+
+/// "by-key, i32 sum, exclusive", "flat, u32 sum of u8, inclusive", "recurrence, f32, inclusive".
+impl fmt::Display for PeerScan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { problem, input, element, operator, mode } = self;
+        let operator = operator.map_or(String::new(), |operator| format!(" {operator}"));
+        let of = if input == element { String::new() } else { format!(" of {input}") };
+        formatter.pad(&format!("{problem}, {element}{operator}{of}, {mode}"))
+    }
 }
 
 /// Why a peer could not run.
@@ -82,17 +151,23 @@ pub enum PeerError {
     #[error("no peer is called '{name}'; {choices}")]
     Unknown { name: String, choices: String },
     /// The peer has no such scan.
-    #[error("{peer} has no {mode} scan of {instance}; it has {choices}")]
-    Unsupported { peer: &'static str, instance: Instance, mode: Mode, choices: String },
+    #[error("{peer} has no scan '{workload}, {mode}'; it has {choices}")]
+    Unsupported { peer: &'static str, workload: Workload, mode: Mode, choices: String },
+    /// Elements that do not fill rows.
+    #[error("{0}")]
+    Misfit(String),
     /// More elements than the peer's count can hold.
-    #[error("{peer} takes at most {largest} elements, not {n}; its variant with a 64-bit count takes more")]
+    #[error("{peer} takes at most {largest} elements, not {n}; of flat scans a variant with a 64-bit count takes more")]
     TooLarge { peer: &'static str, n: u64, largest: u64 },
     /// An "input" or "output" whose number of elements is not what was prepared.
     #[error("the {array} has {found} element(s), and the peer was prepared for {expected}")]
     LengthMismatch { array: &'static str, found: u64, expected: u64 },
-    /// Arrays of another element type than was prepared.
-    #[error("the arrays hold {found}, and the peer was prepared for {expected}")]
-    ElementMismatch { found: ElementType, expected: ElementType },
+    /// An "input" or "output" of another element type than was prepared.
+    #[error("the {array} holds {found}, and the peer was prepared for {expected}")]
+    ElementMismatch { array: &'static str, found: ElementType, expected: ElementType },
+    /// More or fewer inputs than the problem has.
+    #[error("{found} input(s) are given, and '{workload}' loads {expected}")]
+    WrongInputs { workload: Workload, found: usize, expected: usize },
     /// An "input" or "output" of another context.
     #[error("the {array} belongs to another CUDA context than the peer's stream")]
     WrongContext { array: &'static str },
@@ -110,18 +185,14 @@ pub fn all() -> &'static [Peer] {
             // SAFETY: a string literal in the table's object file.
             let name = unsafe { CStr::from_ptr(entry.name) }.to_str().unwrap_or("?");
             let scan = entry.kind == entry::KIND_SCAN;
-            let variant = Variant { scan: scan.then(|| scan_of(entry)).flatten(), entry };
+            let variant = Variant { scan: PeerScan::of(entry), entry };
             match peers.iter_mut().find(|peer| peer.name == name) {
-                Some(peer) => {
-                    peer.largest_n = peer.largest_n.min(entry.largest_n);
-                    peer.variants.push(variant);
-                }
+                Some(peer) => peer.variants.push(variant),
                 None => peers.push(Peer {
                     name,
                     version: entry.version,
                     scan,
                     capturable: entry.capturable != 0,
-                    largest_n: entry.largest_n,
                     variants: vec![variant],
                 }),
             }
@@ -131,15 +202,6 @@ pub fn all() -> &'static [Peer] {
         peers
     });
     &PEERS
-}
-
-/// Instance and mode of a scan's entry.
-fn scan_of(entry: &Entry) -> Option<(Instance, Mode)> {
-    // SAFETY: string literals in the table's object file; only copies have none.
-    let text = |name| unsafe { CStr::from_ptr(name) }.to_str().ok();
-    let (element, operator) = (text(entry.element)?.parse().ok()?, text(entry.operation)?.parse().ok()?);
-    let mode = *Mode::ALL.get(entry.mode as usize)?;
-    Some((Instance::new(element, operator).ok()?, mode))
 }
 
 /// The peer with this name.
@@ -173,7 +235,8 @@ impl Peer {
         }
     }
 
-    /// Whether it scans; the others copy, for every instance and mode, and their output is their input.
+    /// Whether it scans; the others copy one array into another one of its type, whatever is scanned, and their output is
+    /// their input.
     pub fn is_scan(&self) -> bool {
         self.scan
     }
@@ -183,28 +246,39 @@ impl Peer {
         self.capturable
     }
 
-    /// The scans that it has; empty for a copy, which takes any array.
-    pub fn scans(&self) -> impl Iterator<Item = (Instance, Mode)> {
+    /// The scans that it has; empty for a copy.
+    pub fn scans(&self) -> impl Iterator<Item = PeerScan> {
         self.variants.iter().filter_map(|variant| variant.scan)
     }
 
-    /// Whether it scans this instance in this mode, or copies.
-    pub fn supports(&self, instance: Instance, mode: Mode) -> bool {
-        !self.scan || self.scans().any(|scan| scan == (instance, mode))
+    /// Whether it scans so many elements of this workload in this mode, or copies them.
+    pub fn supports(&self, workload: impl Into<Workload>, mode: Mode, n: u64) -> bool {
+        self.entry(workload.into(), mode, n).is_ok()
     }
 
-    /// The most elements of this instance that it takes.
-    pub fn largest_n(&self, instance: Instance) -> u64 {
-        if self.scan { self.largest_n } else { self.largest_n / instance.element().bytes() as u64 }
+    /// The entry for this scan, or for its copy.
+    fn entry(&self, workload: Workload, mode: Mode, n: u64) -> Result<&'static Entry, PeerError> {
+        let asked = PeerScan::asked_by(workload, mode);
+        let is_one_copied = workload.kind().has_one_input() && workload.input() == workload.element();
+        let is_it = |variant: &&Variant| match variant.scan {
+            Some(scan) => asked == Some(scan),
+            None => !self.scan && is_one_copied,
+        };
+        let entry = self.variants.iter().find(is_it).map(|variant| variant.entry).ok_or_else(|| {
+            let scans: Vec<_> = self.scans().map(|scan| scan.to_string()).collect();
+            let choices = if self.scan { scans.join("; ") } else { String::from("copies of one array of that type") };
+            PeerError::Unsupported { peer: self.name, workload, mode, choices }
+        })?;
+        let largest = entry.largest_n / self.counted_bytes(workload);
+        match workload.misfit(n) {
+            Some(why) => Err(PeerError::Misfit(why)),
+            None if n > largest => Err(PeerError::TooLarge { peer: self.name, n, largest }),
+            None => Ok(entry),
+        }
     }
 
-    /// The entry for this scan, or for any array if this is a copy.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only a build with CUDA launches peers"))]
-    fn entry(&self, instance: Instance, mode: Mode) -> Result<&'static Entry, PeerError> {
-        let found = self.variants.iter().find(|variant| !self.scan || variant.scan == Some((instance, mode)));
-        found.map(|variant| variant.entry).ok_or_else(|| {
-            let choices: Vec<_> = self.scans().map(|(instance, mode)| format!("{instance} {mode}")).collect();
-            PeerError::Unsupported { peer: self.name, instance, mode, choices: choices.join(", ") }
-        })
+    /// What the entry counts for an element: a scan 1, a copy its bytes.
+    fn counted_bytes(&self, workload: Workload) -> u64 {
+        if self.scan { 1 } else { workload.element().bytes() as u64 }
     }
 }

@@ -1,17 +1,17 @@
 //! Peers on a stream.
 
-use super::entry::{Entry, describe_error};
+use super::entry::{Entry, Size, describe_error};
 use super::{Peer, PeerError};
 use crate::cuda::ScanElement;
 use crate::cuda::error::{Context as _, CudaError};
-use crate::element::Instance;
+use crate::lab::workload::Workload;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Mode, ScanConfig, Strategy};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-/// A peer with its temporary memory, for one instance, mode and n on one stream. A launch enqueues one run, and
+/// A peer with its temporary memory, for one workload, mode and n on one stream. A launch enqueues one run, and
 /// allocates and waits for nothing, unless the peer's very point is that it does (see [`Peer::is_capturable`]).
 ///
 /// The first launch in a process also loads the kernel: launch once before timing or capturing. A captured graph
@@ -20,9 +20,11 @@ use std::sync::Arc;
 pub struct PreparedPeer {
     peer: &'static Peer,
     entry: &'static Entry,
-    instance: Instance,
+    workload: Workload,
     mode: Mode,
     n: u64,
+    size: Size,
+    inputs: usize,
     // Freed in the stream's order, so after the launches that use it.
     temporary: Option<CudaSlice<u8>>,
     temporary_address: u64,
@@ -37,24 +39,22 @@ impl Peer {
     /// the CUDA runtime that the peers are written for.
     ///
     /// # Errors
-    /// When the peer has no such scan or its count cannot hold n, when the driver is too old for the CUDA runtime
-    /// inside, or when the memory is not to be had.
+    /// When the peer has no such scan, when its count cannot hold n or n does not fill rows, when the driver is too old for
+    /// the CUDA runtime inside, or when the memory is not to be had.
     pub fn prepare(
         &'static self,
         stream: &Arc<CudaStream>,
-        instance: Instance,
+        workload: impl Into<Workload>,
         mode: Mode,
         n: u64,
     ) -> Result<PreparedPeer, PeerError> {
-        let entry = self.entry(instance, mode)?;
-        let largest = self.largest_n(instance);
-        if n > largest {
-            return Err(PeerError::TooLarge { peer: self.name(), n, largest });
-        }
+        let workload = workload.into();
+        let entry = self.entry(workload, mode, n)?;
+        let size = Size { n: n * self.counted_bytes(workload), segments: workload.segments(n).unwrap_or(0) };
         bind(stream.context())?;
         let mut temporary_bytes = 0;
-        // SAFETY: a valid place for the number; the context is current.
-        let code = unsafe { (entry.temporary_bytes)(count(self, instance, n), &raw mut temporary_bytes) };
+        // SAFETY: a valid size and a valid place for the number; the context is current.
+        let code = unsafe { (entry.temporary_bytes)(&raw const size, &raw mut temporary_bytes) };
         check(code, || format!("asking {} for its temporary memory", self.name()))?;
         let mut temporary = None;
         let mut temporary_address = 0;
@@ -68,9 +68,11 @@ impl Peer {
         Ok(PreparedPeer {
             peer: self,
             entry,
-            instance,
+            workload,
             mode,
             n,
+            size,
+            inputs: workload.inputs(n).count(),
             temporary,
             temporary_address,
             temporary_bytes,
@@ -85,9 +87,9 @@ impl PreparedPeer {
         self.peer
     }
 
-    /// Element type and operator.
-    pub fn instance(&self) -> Instance {
-        self.instance
+    /// What is scanned.
+    pub fn workload(&self) -> Workload {
+        self.workload
     }
 
     /// What is computed; for a copy what it is the floor of.
@@ -115,22 +117,27 @@ impl PreparedPeer {
     /// one after the other inside a tile, more than any peer's thread does.
     pub fn verification_request(&self) -> ScanRequest {
         let config = ScanConfig { vt: 64, block_threads: 8, ..ScanConfig::default() };
-        ScanRequest::aligned(self.instance, Strategy::Lookback, self.mode, config, self.n)
+        let request = ScanRequest::aligned(self.workload.instance(), Strategy::Lookback, self.mode, config, self.n);
+        ScanRequest { problem: self.workload.problem(self.n), ..request }
     }
 
-    /// Puts one run onto the stream.
+    /// Puts one run over one array onto the stream.
     ///
     /// # Errors
-    /// Arrays of another length, type or context than was prepared for: nothing was launched then. And what CUDA
+    /// Arrays of another number, length, type or context than was prepared for: nothing was launched then. And what CUDA
     /// reports: a launch that failed, or an earlier one's failure.
-    pub fn launch<T: ScanElement>(
+    pub fn launch<I: ScanElement, O: ScanElement>(
         &mut self,
-        input: &impl DevicePtr<T>,
-        output: &mut impl DevicePtrMut<T>,
+        input: &impl DevicePtr<I>,
+        output: &mut impl DevicePtrMut<O>,
     ) -> Result<(), PeerError> {
-        let expected = self.instance.element();
-        if T::ELEMENT != expected {
-            return Err(PeerError::ElementMismatch { found: T::ELEMENT, expected });
+        self.check_inputs(1)?;
+        for (array, found, expected) in
+            [("input", I::ELEMENT, self.workload.input()), ("output", O::ELEMENT, self.workload.element())]
+        {
+            if found != expected {
+                return Err(PeerError::ElementMismatch { array, found, expected });
+            }
         }
         for (array, found, context) in [
             ("input", input.len() as u64, input.stream().context()),
@@ -149,40 +156,46 @@ impl PreparedPeer {
         let (output, _written) = output.device_ptr_mut(&stream);
         // SAFETY: n elements each, by the checks above; they are borrowed, one for writing, so they do not overlap;
         // the guards order later uses of the arrays behind this run. The context was made current.
-        unsafe { self.launch_addresses(input, output) }
+        unsafe { self.launch_addresses(&[input], output) }
     }
 
-    /// Puts one run onto the stream: [`Self::launch`] for a caller that keeps its arrays itself, such as a timer.
-    /// Nothing is done but the peer's own call.
+    /// Puts one run onto the stream, for a caller that keeps its arrays itself, such as a timer. Nothing is done but the
+    /// peer's own call.
     ///
     /// # Safety
-    /// `input` and `output` are device addresses of [`Self::n`] elements each in the stream's context, aligned to
-    /// their element type, that do not overlap and live until the stream has done the work; and that context is
-    /// current on this thread.
+    /// `inputs` and `output` are device addresses in the stream's context: of the arrays that [`Workload::inputs`] lists, in
+    /// its order and of its lengths, and of [`Self::n`] elements of the workload's element. They are aligned to their element
+    /// types, no input overlaps the output, offsets rise from 0 to n, all live until the stream has done the work, and
+    /// that context is current on this thread.
     ///
     /// # Errors
-    /// What CUDA reports. `copy-16-byte` refuses addresses that are no multiples of 16.
-    pub unsafe fn launch_addresses(&mut self, input: u64, output: u64) -> Result<(), PeerError> {
-        // SAFETY: the temporary memory is as large as the entry asked for, and in use on this stream alone; the rest
-        // is what the caller promises.
+    /// Another number of inputs than the workload has, and what CUDA reports. `copy-16-byte` refuses addresses that are no
+    /// multiples of 16.
+    pub unsafe fn launch_addresses(&mut self, inputs: &[u64], output: u64) -> Result<(), PeerError> {
+        self.check_inputs(inputs.len())?;
+        // SAFETY: there are as many inputs as the entry reads, and an address of 64 bits is a pointer. The temporary memory
+        // is as large as the entry asked for, and in use on this stream alone; the rest is what the caller promises.
         let code = unsafe {
             (self.entry.launch)(
                 self.temporary_address as *mut c_void,
                 self.temporary_bytes,
-                input as *const c_void,
+                inputs.as_ptr().cast(),
                 output as *mut c_void,
-                count(self.peer, self.instance, self.n),
+                &raw const self.size,
                 self.stream.cu_stream().cast(),
             )
         };
         Ok(check(code, || format!("launching {}", self.peer.name()))?)
     }
+
+    fn check_inputs(&self, found: usize) -> Result<(), PeerError> {
+        let (workload, expected) = (self.workload, self.inputs);
+        if found == expected { Ok(()) } else { Err(PeerError::WrongInputs { workload, found, expected }) }
+    }
 }
 
-/// What the entry counts: elements, or bytes for a copy.
-fn count(peer: &Peer, instance: Instance, n: u64) -> u64 {
-    if peer.is_scan() { n } else { n * instance.element().bytes() as u64 }
-}
+// An array of addresses is handed over as one of pointers.
+const _: () = assert!(size_of::<u64>() == size_of::<*const c_void>());
 
 fn check(code: c_int, action: impl FnOnce() -> String) -> Result<(), CudaError> {
     if code == 0 {
@@ -208,14 +221,16 @@ mod tests {
             return;
         }
         for peer in crate::lab::peers::all().iter().filter(|peer| peer.is_scan() && peer.is_capturable()) {
-            for (instance, mode) in peer.scans() {
-                let entry = peer.entry(instance, mode).expect("listed");
+            for scan in peer.scans() {
+                let workload = scan.workload(10).expect("a workload");
+                let entry = peer.entry(workload, scan.mode, 1000).expect("listed");
+                let size = Size { n: 1000, segments: 100 };
                 let mut bytes = 0;
-                // SAFETY: a valid place for the number. Without a driver no context can be current, and the runtime
-                // says so.
-                let code = unsafe { (entry.temporary_bytes)(1000, &raw mut bytes) };
+                // SAFETY: a valid size and a valid place for the number. Without a driver no context can be current, and the
+                // runtime says so.
+                let code = unsafe { (entry.temporary_bytes)(&raw const size, &raw mut bytes) };
                 let error = check(code, || String::from("asking")).expect_err("there is no driver").to_string();
-                assert!(error.contains("cudaError"), "{}: {error}", peer.name());
+                assert!(error.contains("cudaError"), "{}, {scan}: {error}", peer.name());
             }
         }
     }

@@ -52,7 +52,7 @@ impl PreparedSubject {
         match &self.work {
             Work::Scan(scan) => harness::describe(&scan.request),
             Work::Peer(peer) => {
-                format!("{}, {}, {}, {} elements", peer.peer().name(), peer.instance(), peer.mode(), peer.n())
+                format!("{}, {}, {}, {} elements", peer.peer().name(), peer.workload(), peer.mode(), peer.n())
             }
             Work::Memcpy { bytes } => format!("copying {bytes} bytes on the device"),
             Work::Copy { bytes, .. } => format!("the copy kernel over {bytes} bytes"),
@@ -80,7 +80,7 @@ impl PreparedSubject {
             Work::Scan(scan) => unsafe { scan.launch(&gpu.stream) },
             // SAFETY: both addresses are of n elements between guards, multiples of the element's size, and apart; they
             // live until the stream was waited for; the context was made current by the caller.
-            Work::Peer(peer) => unsafe { peer.launch_addresses(input, output) }.map_err(|error| match error {
+            Work::Peer(peer) => unsafe { peer.launch_addresses(&[input], output) }.map_err(|error| match error {
                 PeerError::Cuda(error) => error,
                 other => CudaError::unexpected("launching a peer", "refused", other.to_string()),
             }),
@@ -161,7 +161,9 @@ impl Preparation<'_> {
                 let peer = peers::by_name(name).map_err(unsupported)?;
                 let prepared =
                     peer.prepare(&gpu.stream, point.instance, *mode, point.n).map_err(|error| match error {
-                        PeerError::Unsupported { .. } | PeerError::TooLarge { .. } => unsupported(error),
+                        PeerError::Unsupported { .. } | PeerError::TooLarge { .. } | PeerError::Misfit(_) => {
+                            unsupported(error)
+                        }
                         other => NotMeasured::NotLaunchable(other.to_string()),
                     })?;
                 let request = prepared.verification_request();

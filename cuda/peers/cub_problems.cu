@@ -1,0 +1,338 @@
+// CUB's calls for the problems of src/lab/workload.rs other than the flat scan of one type: what a program writes that has
+// CUB alone. Compiled once for each version, with the definitions of cub_scan.cu but for the element.
+//
+// Two of them need a word. Sums of narrow numbers in a wider type are there twice: over a transform iterator, as CUB's
+// documentation widens, and ("-wide-sum") over the array itself with an operator of the wide type, from which CUB takes the
+// type that it adds up in. Rows are there by DeviceSegmentedScan ("-segmented"), which is younger than version 3.0.1 and
+// gives each segment a block, and ("-computed-keys") by the sum by key over keys that are computed and not loaded.
+#include "peers.h"
+
+#include <cub/device/device_scan.cuh>
+#include <cub/version.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/reverse_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/iterator/transform_output_iterator.h>
+
+#include <cstdint>
+#include <cuda/std/functional>
+#include <cuda_fp16.h>
+#include <limits>
+
+#if CUB_VERSION != LOOKBACK_CUB_VERSION
+#error "another CUB than the peers are named after was found: run scripts/install-cuda.sh, and let LOOKBACK_CUDA_HOME name its folder"
+#endif
+
+#if CUB_VERSION >= 300500
+#define LOOKBACK_HAS_SEGMENTED_SCAN 1
+#include <cub/device/device_segmented_scan.cuh>
+#else
+#define LOOKBACK_HAS_SEGMENTED_SCAN 0
+#endif
+
+namespace {
+
+namespace thrust = THRUST_NS_QUALIFIER;
+
+using DeviceScan = CUB_NS_QUALIFIER::DeviceScan;
+
+// The type of the count is that of all offsets inside. 32 bits, as the plain names of the flat scans have them.
+using Count = std::uint32_t;
+// Of the lab's keys and offsets.
+using Key = std::uint32_t;
+using Offset = std::uint32_t;
+
+// lookback_mode in ../abi.h.
+enum Mode : std::uint32_t { INCLUSIVE = 0, EXCLUSIVE = 1 };
+
+constexpr const char *PLAIN = "cub-" LOOKBACK_CUB_VERSION_TEXT;
+constexpr const char *WIDE_SUM = "cub-" LOOKBACK_CUB_VERSION_TEXT "-wide-sum";
+constexpr const char *COMPUTED_KEYS = "cub-" LOOKBACK_CUB_VERSION_TEXT "-computed-keys";
+
+// Names in src/element/table.rs.
+template <typename Element>
+constexpr const char *NAME_OF = nullptr;
+template <>
+constexpr const char *NAME_OF<std::uint8_t> = "u8";
+template <>
+constexpr const char *NAME_OF<std::int32_t> = "i32";
+template <>
+constexpr const char *NAME_OF<std::uint32_t> = "u32";
+template <>
+constexpr const char *NAME_OF<float> = "f32";
+template <>
+constexpr const char *NAME_OF<__half> = "f16";
+
+// What a call is given. Without temporary memory CUB writes how many bytes it wants, and nothing else is looked at.
+struct Run {
+  void *temporary;
+  std::size_t &bytes;
+  const void *const *inputs;
+  void *output;
+  lookback_peer_size size;
+  cudaStream_t stream;
+
+  template <typename Element>
+  const Element *input(unsigned place) const {
+    return static_cast<const Element *>(inputs[place]);
+  }
+  template <typename Element>
+  Element *stored() const {
+    return static_cast<Element *>(output);
+  }
+  Count count() const { return static_cast<Count>(size.n); }
+  // Elements of a row. Of no elements there are no rows.
+  Count row_elements() const { return size.segments == 0 ? 1 : static_cast<Count>(size.n / size.segments); }
+};
+
+template <Mode mode, typename Input, typename Output>
+cudaError_t sum(const Run &run, Input input, Output output) {
+  if constexpr (mode == INCLUSIVE) {
+    return DeviceScan::InclusiveSum(run.temporary, run.bytes, input, output, run.count(), run.stream);
+  } else {
+    return DeviceScan::ExclusiveSum(run.temporary, run.bytes, input, output, run.count(), run.stream);
+  }
+}
+
+template <Mode mode, typename Input, typename Output, typename Operator, typename State>
+cudaError_t scan(const Run &run, Input input, Output output, Operator combine, State identity) {
+  if constexpr (mode == INCLUSIVE) {
+    return DeviceScan::InclusiveScan(run.temporary, run.bytes, input, output, combine, run.count(), run.stream);
+  } else {
+    return DeviceScan::ExclusiveScan(run.temporary, run.bytes, input, output, combine, identity, run.count(),
+                                     run.stream);
+  }
+}
+
+template <Mode mode, typename Keys, typename Element>
+cudaError_t sum_by_key(const Run &run, Keys keys, const Element *input, Element *output) {
+  constexpr ::cuda::std::equal_to<> same{};
+  if constexpr (mode == INCLUSIVE) {
+    return DeviceScan::InclusiveSumByKey(run.temporary, run.bytes, keys, input, output, run.count(), same, run.stream);
+  } else {
+    return DeviceScan::ExclusiveSumByKey(run.temporary, run.bytes, keys, input, output, run.count(), same, run.stream);
+  }
+}
+
+// Each problem: the peer's name, what it is, and the call.
+
+template <typename Number>
+struct Reverse {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "reverse", *OPERATION = "sum";
+  using Input = Number;
+  using Element = Number;
+
+  template <Mode mode>
+  static cudaError_t call(const Run &run) {
+    return sum<mode>(run, thrust::make_reverse_iterator(run.input<Input>(0) + run.size.n),
+                     thrust::make_reverse_iterator(run.stored<Element>() + run.size.n));
+  }
+};
+
+template <typename Number>
+struct ByKey {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "by-key", *OPERATION = "sum";
+  using Input = Number;
+  using Element = Number;
+
+  template <Mode mode>
+  static cudaError_t call(const Run &run) {
+    return sum_by_key<mode>(run, run.input<Key>(0), run.input<Input>(1), run.stored<Element>());
+  }
+};
+
+template <typename From, typename To>
+struct Converted {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "flat", *OPERATION = "sum";
+  using Input = From;
+  using Element = To;
+
+  struct Convert {
+    __host__ __device__ To operator()(From value) const { return static_cast<To>(value); }
+  };
+
+  template <Mode mode>
+  static cudaError_t call(const Run &run) {
+    return sum<mode>(run, thrust::make_transform_iterator(run.input<From>(0), Convert{}), run.stored<To>());
+  }
+};
+
+template <typename From, typename To>
+struct WideSum {
+  static constexpr const char *PEER = WIDE_SUM, *PROBLEM = "flat", *OPERATION = "sum";
+  using Input = From;
+  using Element = To;
+
+  template <Mode mode>
+  static cudaError_t call(const Run &run) {
+    return scan<mode>(run, run.input<From>(0), run.stored<To>(), ::cuda::std::plus<To>{}, To{0});
+  }
+};
+
+// x ↦ factor · x + addend.
+template <typename Number>
+struct Map {
+  Number factor;
+  Number addend;
+};
+
+template <typename Number, bool is_reversed>
+struct Recurrence {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = is_reversed ? "reverse-recurrence" : "recurrence";
+  static constexpr const char *OPERATION = nullptr;
+  using Input = Number;
+  using Element = Number;
+
+  // What is scanned at a place, from whichever end.
+  struct Load {
+    const Number *factors;
+    const Number *addends;
+    Count n;
+    __host__ __device__ Map<Number> operator()(Count index) const {
+      const Count place = is_reversed ? n - 1 - index : index;
+      return {factors[place], addends[place]};
+    }
+  };
+  // The first map and then the second.
+  struct Compose {
+    __host__ __device__ Map<Number> operator()(Map<Number> first, Map<Number> second) const {
+      return {first.factor * second.factor, second.factor * first.addend + second.addend};
+    }
+  };
+  // Of 0, before the first element.
+  struct Value {
+    __host__ __device__ Number operator()(Map<Number> map) const { return map.addend; }
+  };
+
+  template <Mode mode>
+  static cudaError_t call(const Run &run) {
+    const Load load{run.input<Number>(0), run.input<Number>(1), run.count()};
+    const auto input = thrust::make_transform_iterator(thrust::make_counting_iterator(Count{0}), load);
+    const auto into = [&](auto output) {
+      const auto values = thrust::make_transform_output_iterator(output, Value{});
+      return scan<mode>(run, input, values, Compose{}, Map<Number>{1, 0});
+    };
+    if constexpr (is_reversed) {
+      return into(thrust::make_reverse_iterator(run.stored<Number>() + run.size.n));
+    } else {
+      return into(run.stored<Number>());
+    }
+  }
+};
+
+template <typename Number>
+struct RowsByKey {
+  static constexpr const char *PEER = COMPUTED_KEYS, *PROBLEM = "rows", *OPERATION = "sum";
+  using Input = Number;
+  using Element = Number;
+
+  struct Row {
+    Count row_elements;
+    __host__ __device__ Key operator()(Count index) const { return index / row_elements; }
+  };
+
+  template <Mode mode>
+  static cudaError_t call(const Run &run) {
+    const auto rows =
+      thrust::make_transform_iterator(thrust::make_counting_iterator(Count{0}), Row{run.row_elements()});
+    return sum_by_key<mode>(run, rows, run.input<Number>(0), run.stored<Number>());
+  }
+};
+
+#if LOOKBACK_HAS_SEGMENTED_SCAN
+constexpr const char *SEGMENTED = "cub-" LOOKBACK_CUB_VERSION_TEXT "-segmented";
+
+// Segment i is what lies between the offsets i and i + 1.
+template <Mode mode, typename Element, typename Offsets>
+cudaError_t segmented_sum(const Run &run, const Element *input, Offsets offsets) {
+  using DeviceSegmentedScan = CUB_NS_QUALIFIER::DeviceSegmentedScan;
+  Element *const output = run.stored<Element>();
+  const auto segments = static_cast<std::int64_t>(run.size.segments);
+  if constexpr (mode == INCLUSIVE) {
+    return DeviceSegmentedScan::InclusiveSegmentedSum(run.temporary, run.bytes, input, output, offsets, offsets + 1,
+                                                      segments, run.stream);
+  } else {
+    return DeviceSegmentedScan::ExclusiveSegmentedSum(run.temporary, run.bytes, input, output, offsets, offsets + 1,
+                                                      segments, run.stream);
+  }
+}
+
+template <typename Number>
+struct Rows {
+  static constexpr const char *PEER = SEGMENTED, *PROBLEM = "rows", *OPERATION = "sum";
+  using Input = Number;
+  using Element = Number;
+
+  struct Begin {
+    Offset row_elements;
+    __host__ __device__ Offset operator()(Offset row) const { return row * row_elements; }
+  };
+
+  template <Mode mode>
+  static cudaError_t call(const Run &run) {
+    const auto rows = thrust::make_counting_iterator(Offset{0});
+    return segmented_sum<mode>(run, run.input<Number>(0),
+                               thrust::make_transform_iterator(rows, Begin{run.row_elements()}));
+  }
+};
+
+template <typename Number>
+struct Offsets {
+  static constexpr const char *PEER = SEGMENTED, *PROBLEM = "offsets", *OPERATION = "sum";
+  using Input = Number;
+  using Element = Number;
+
+  template <Mode mode>
+  static cudaError_t call(const Run &run) {
+    return segmented_sum<mode>(run, run.input<Number>(1), run.input<Offset>(0));
+  }
+};
+#endif
+
+template <typename Scan, Mode mode>
+struct Entry {
+  static int temporary_bytes(const lookback_peer_size *size, std::size_t *bytes) {
+    const void *const nowhere[2] = {};
+    *bytes = 0;
+    return Scan::template call<mode>(Run{nullptr, *bytes, nowhere, nullptr, *size, nullptr});
+  }
+
+  static int launch(void *temporary, std::size_t bytes, const void *const *inputs, void *output,
+                    const lookback_peer_size *size, void *stream) {
+    return Scan::template call<mode>(Run{temporary, bytes, inputs, output, *size, static_cast<cudaStream_t>(stream)});
+  }
+
+  static constexpr lookback_peer_entry ROW{Scan::PEER,
+                                           CUB_VERSION,
+                                           LOOKBACK_PEER_SCAN,
+                                           Scan::PROBLEM,
+                                           NAME_OF<typename Scan::Input>,
+                                           NAME_OF<typename Scan::Element>,
+                                           Scan::OPERATION,
+                                           mode,
+                                           1,
+                                           std::numeric_limits<Count>::max(),
+                                           temporary_bytes,
+                                           launch};
+};
+
+// Every scan in both modes.
+template <typename... Scans>
+struct Table {
+  static constexpr lookback_peer_entry ENTRIES[] = {Entry<Scans, INCLUSIVE>::ROW..., Entry<Scans, EXCLUSIVE>::ROW...};
+};
+
+using Peers = Table<
+#if LOOKBACK_HAS_SEGMENTED_SCAN
+  Rows<float>, Offsets<float>,
+#endif
+  RowsByKey<float>, ByKey<std::int32_t>, ByKey<float>, Reverse<std::int32_t>, Reverse<std::uint32_t>, Reverse<float>,
+  Converted<std::uint8_t, std::uint32_t>, Converted<__half, float>, WideSum<std::uint8_t, std::uint32_t>,
+  WideSum<__half, float>, Recurrence<float, false>, Recurrence<float, true>>;
+
+} // namespace
+
+extern "C" std::size_t LOOKBACK_PEER_TABLE(const lookback_peer_entry **entries) {
+  *entries = Peers::ENTRIES;
+  return sizeof(Peers::ENTRIES) / sizeof(Peers::ENTRIES[0]);
+}
