@@ -288,7 +288,7 @@ impl Workload {
             (Anew::ToldBy(telling), Some(_)) => telling.segments(),
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
-        let of = |instance| Instance::new(element, instance).map_err(NoSuchProblem::from);
+        let of = |operator| Instance::of_stored(element, operator).map_err(NoSuchProblem::from);
         let (instance, definition) = match combined {
             Combined::ByOperator | Combined::InOrder => {
                 (of(operator)?, Definition::of_numbers(operator, input, element)?)
@@ -323,7 +323,7 @@ impl Workload {
     pub(crate) fn state(self) -> Instance {
         // Where the operator is on what is stored, it is on the wider type of it, too.
         let scanned = self.element().scanned_in();
-        let is_converted = self.input != self.element();
+        let is_converted = self.input != self.element() || self.element().is_half();
         Instance::new(scanned, self.instance.operator()).ok().filter(|_| is_converted).unwrap_or(self.instance)
     }
 

@@ -60,8 +60,8 @@ enum LoadedReference {
         low: Option<Buffer>,
         magnitude: Buffer,
     },
-    /// Compared by [`verify`] after a copy to the host: where sums of floats may overflow, and of scans in reverse or in
-    /// segments, whose references the tools on the device do not know.
+    /// Compared by [`verify`] after a copy to the host: where sums of floats may overflow, and of halves and scans in reverse
+    /// or in segments, whose references the tools on the device do not know.
     OnHost(Box<Dataset>),
 }
 
@@ -127,7 +127,8 @@ impl CudaDevice {
         // First, so that two datasets never have to fit at once.
         self.loaded = None;
         self.gpu.free_arrays();
-        let is_on_host = dataset.workload.defined().is_some() || may_overflow(dataset);
+        let is_known_there = dataset.workload.defined().is_none() && !dataset.workload.element().is_half();
+        let is_on_host = !is_known_there || may_overflow(dataset);
         let reference_bytes = match &dataset.reference {
             _ if is_on_host => 0,
             Reference::Exact(reference) => reference.len() as u64,
