@@ -980,7 +980,7 @@ mod tests {
                 (float.read)(&bytes)
             };
             for &kind in ProblemKind::ALL {
-                let workload = Workload::new(kind, Operator::Sum, element, element, segment(kind)).unwrap();
+                let workload = Workload::with_halves(kind, Operator::Sum, element, element, segment(kind)).unwrap();
                 let dataset = Dataset::whole_numbers(workload, 6100, 3);
                 let Reference::Rounded { high, low, magnitude } = &dataset.reference else { panic!("{workload}") };
                 assert!(low.is_empty() && magnitude.is_empty());
