@@ -107,7 +107,7 @@ fn on_gpu(criterion: &mut Criterion<DeviceTime>) -> bool {
         });
         let subjects = [Subject::Memcpy].into_iter().chain(scans);
         let entries = subjects.map(|subject| Entry { subject, figures: Vec::new() }).collect();
-        let point = Point { instance: instance(), n, offsets: Offsets::default(), entries };
+        let point = Point { workload: instance().into(), n, offsets: Offsets::default(), entries };
         match laboratory.open(&point, SEED) {
             Ok(OpenedPoint::Ready(_)) => {}
             Ok(OpenedPoint::DoesNotFit(why)) => {

@@ -117,6 +117,95 @@ fn points_that_differ_in_offsets_stay_apart_and_bounds_are_timed_and_not_verifie
     assert!(page.contains("a bound, not verified") && page.contains("offsets 1,3"));
 }
 
+/// What [`SWEEP`] has not: other problems than the flat scan, with types and segments of their own.
+const PROBLEMS: &str = r#"
+name = "test"
+purpose = "Whether points of different problems stay apart."
+
+[limits]
+minimum_samples = 10
+maximum_samples = 20
+
+[[measure]]
+problems = ["flat", "rows", "columns", "by-key"]
+segments = ["16", "256"]
+sizes = ["2^20"]
+strategies = ["auto"]
+peers = ["all"]
+figures = ["cold", "stream", "graph"]
+
+[[measure]]
+types = ["u32"]
+inputs = ["u8"]
+sizes = ["2^20"]
+strategies = ["auto"]
+figures = ["cold", "stream", "graph"]
+"#;
+
+#[test]
+fn problems_stay_apart_from_file_to_page_and_comparison() {
+    let made_up = MadeUp {
+        // Rows and columns take the longer the shorter they are.
+        nanoseconds: |point, subject, _, sample| {
+            let length = point.workload.line_elements().map_or(0.0, |elements| 1.0 / elements as f64);
+            let times = if matches!(subject, Subject::Auto { .. }) { 1.0 + length } else { 1.0 };
+            let n = if *subject == Subject::EmptyFrame { 0.0 } else { point.workload.bytes(point.n) as f64 };
+            (1000.0 + n / 4000.0) * times * (1.0 + 0.0004 * (sample * 7 % 11) as f64)
+        },
+        facts: |point, subject| match subject {
+            Subject::Peer { .. } if !point.workload.is_plain() => Err(NotMeasured::Unsupported("flat alone".into())),
+            _ => Ok(SubjectFacts::default()),
+        },
+        ..MADE_UP
+    };
+    let file = SweepFile::parse(PROBLEMS, "test".into()).unwrap_or_else(|error| panic!("{error}"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let head = header(H100, file.clone(), "lookback sweep test");
+    // The device fails at the third point, and the sweep is gone on with.
+    let mut writer = recorder(folder.path(), &head, false);
+    let mut laboratory = MockLaboratory::failing_at(2, made_up);
+    assert!(run_sweep(&mut laboratory, &file, &mut writer, &mut |_| {}).is_err());
+    drop(writer);
+    let mut writer = recorder(folder.path(), &head, true);
+    let mut laboratory = MockLaboratory::new(made_up);
+    let summary = run_sweep(&mut laboratory, &file, &mut writer, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((laboratory.opened.len(), summary.wrong), (6, 0));
+    let path = writer.finish(FINISHED).unwrap_or_else(|error| panic!("{error}"));
+    let record = SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let scans: Vec<String> = record.points.iter().map(|point| point.key().scan()).collect();
+    assert_eq!(
+        scans,
+        [
+            "u32 sum of u8",
+            "i32 sum",
+            "i32 sum, rows of 16",
+            "i32 sum, rows of 256",
+            "i32 sum, columns of 16",
+            "i32 sum, columns of 256",
+            "i32 sum, by key in runs of 16",
+            "i32 sum, by key in runs of 256",
+        ]
+    );
+    let keys: std::collections::BTreeSet<String> = record.rows.iter().map(SweepRow::key).collect();
+    assert_eq!(keys.len(), record.rows.len(), "{keys:?}");
+    assert!(record.skipped.iter().any(|skipped| skipped.what == "peer inclusive of i32 sum, rows of 16"));
+
+    let folder = folder.path().to_str().expect("a plain name");
+    let lookback = |arguments: &[&str]| {
+        let command = Command::cargo_bin("lookback").expect("cargo builds the program").args(arguments).assert();
+        String::from_utf8(command.success().get_output().stdout.clone()).expect("text")
+    };
+    lookback(&["report", folder]);
+    let page = std::fs::read_to_string(path.with_file_name("index.html")).expect("a page");
+    for part in ["by-key, sum", "u32 of u8", "its × copy", "test-h100-segments-rows-and-columns.svg"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let compared = lookback(&["compare-records", folder, folder, "--all"]);
+    for scan in &scans {
+        assert!(compared.contains(&format!("test: {scan} n=1048576 auto inclusive\n")), "{scan}: {compared}");
+    }
+}
+
 fn sweep() -> SweepFile {
     SweepFile::parse(SWEEP, "test".into()).unwrap_or_else(|error| panic!("{error}"))
 }

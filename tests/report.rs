@@ -102,7 +102,7 @@ fn figure(figure: Figure, row: &SweepRow, configuration: f64, copy_ns: Option<f6
 }
 
 fn row(point: &Point, subject: &Subject, figures: &[Figure], copies: &mut BTreeMap<String, f64>) -> SweepRow {
-    let mut row = SweepRow::new(subject, point.instance.element(), point.instance.operator(), point.n);
+    let mut row = SweepRow::new(subject, point.workload, point.n);
     row.status = Status::Measured;
     row.verification = Some(Verification::right(point.n));
     let mut configuration = 1.0;
@@ -146,8 +146,8 @@ fn record(folder: &Path, sweep: &str) -> PathBuf {
             // Thrust has an exclusive scan only, CUB's fixed order is for floats, sums in a narrow type for narrow ones.
             let mode = entry.subject.mode().map(|mode| mode.to_string()).unwrap_or_default();
             let name = entry.subject.name();
-            let is_float = matches!(point.instance.element(), ElementType::F32 | ElementType::F64);
-            let is_narrow = point.instance.element().bytes() < 4;
+            let is_float = matches!(point.workload.instance().element(), ElementType::F32 | ElementType::F64);
+            let is_narrow = point.workload.instance().element().bytes() < 4;
             if (name.starts_with("thrust") && mode != "exclusive")
                 || (name.ends_with("run-to-run") && !is_float)
                 || (name.ends_with("narrow-sum") && !is_narrow)
@@ -156,18 +156,7 @@ fn record(folder: &Path, sweep: &str) -> PathBuf {
             }
             recorder.row(row(&point, &entry.subject, &entry.figures, &mut copies)).unwrap();
         }
-        let (element, operator) = (point.instance.element(), point.instance.operator());
-        recorder
-            .point(PointDone {
-                element,
-                operator,
-                n: point.n,
-                offsets: point.offsets,
-                order_seed: 1,
-                empty_frame: None,
-                seconds: 1.0,
-            })
-            .unwrap();
+        recorder.point(PointDone::new(point.key(), 1, None, 1.0)).unwrap();
     }
     let finished = Finished { seconds: 100.0, median_clock_mhz: Some(1980.0), temperature_celsius: Some(40) };
     recorder.finish(finished).unwrap()

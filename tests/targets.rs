@@ -58,12 +58,12 @@ fn h100() -> SweepRecord {
 }
 
 fn rows(point: &Point) -> Vec<SweepRow> {
-    let is_float = matches!(point.instance.element(), ElementType::F32 | ElementType::F64);
+    let is_float = matches!(point.workload.instance().element(), ElementType::F32 | ElementType::F64);
     let exists = |name: &str| is_float || !name.ends_with("run-to-run");
     let entries = point.entries.iter().filter(|entry| exists(&entry.subject.name()));
     entries
         .map(|entry| {
-            let mut row = SweepRow::new(&entry.subject, point.instance.element(), point.instance.operator(), point.n);
+            let mut row = SweepRow::new(&entry.subject, point.workload, point.n);
             row.offsets = point.offsets;
             row.status = if row.kind == Kind::Bound { Status::NotVerified } else { Status::Measured };
             row.verification = Some(Verification::right(row.n));

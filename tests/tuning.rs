@@ -9,7 +9,7 @@ use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, committed, recorder};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::gpu::Architecture;
-use lookback::lab::measure::point::{Offsets, Point, Subject};
+use lookback::lab::measure::point::{Offsets, Point, PointKey, Subject};
 use lookback::lab::measure::record::{FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow};
 use lookback::lab::measure::run::SubjectFacts;
 use lookback::lab::measure::sampling::Figure;
@@ -59,11 +59,15 @@ const MADE_UP: MadeUp = MadeUp {
     is_wrong: |subject| matches!(subject.scan(), Some((Strategy::Lookback, ..))),
 };
 
+fn i32_sum() -> Instance {
+    Instance::new(ElementType::I32, Operator::Sum).expect("sums are defined on numbers")
+}
+
 /// A row with the three figures in microseconds, graph first, and a standard error of that share.
 fn row(n: u64, (strategy, vt, block_threads): (Strategy, u32, u32), times: [f64; 3], error: f64) -> SweepRow {
     let config = ScanConfig { vt, block_threads, ..ScanConfig::suggested(strategy, 4, n) };
     let subject = Subject::Scan { strategy, mode: Mode::Inclusive, config };
-    let mut row = SweepRow::new(&subject, ElementType::I32, Operator::Sum, n);
+    let mut row = SweepRow::new(&subject, i32_sum(), n);
     row.status = Status::Measured;
     row.verification = Some(Verification::right(n));
     for (figure, time) in [Figure::Graph, Figure::Stream, Figure::Cold].into_iter().zip(times) {
@@ -94,16 +98,8 @@ fn record(folder: &Path, rows: Vec<SweepRow>) -> PathBuf {
         recorder.row(row).expect("a row is kept");
     }
     for n in sizes {
-        let (element, operator) = (ElementType::I32, Operator::Sum);
-        let point = PointDone {
-            element,
-            operator,
-            n,
-            offsets: Offsets::default(),
-            order_seed: 1,
-            empty_frame: None,
-            seconds: 1.0,
-        };
+        let key = PointKey::new(i32_sum().into(), n, Offsets::default());
+        let point = PointDone::new(key, 1, None, 1.0);
         recorder.point(point).expect("a point is kept");
     }
     recorder.finish(FINISHED).expect("a record")
@@ -430,7 +426,7 @@ fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
     assert_eq!(points.len(), TYPES.len() * 12);
     for point in &points {
         let candidates = point.entries.iter().filter(|entry| entry.subject.scan().is_some()).count();
-        assert!((3..=60).contains(&candidates), "{} at {}: {candidates}", point.instance, point.n);
+        assert!((3..=60).contains(&candidates), "{} at {}: {candidates}", point.workload, point.n);
         for entry in &point.entries {
             assert_eq!(entry.figures.len(), 3, "a table rests on three figures");
             let alike = point.entries.iter().filter(|other| other.subject == entry.subject).count();
@@ -503,10 +499,9 @@ fn auto_is_a_subject_of_its_own_that_says_what_it_came_to() {
     let mut sweep = SweepFile::parse(text, "test".into()).unwrap_or_else(|error| panic!("{error}"));
     let autos = |sweep: &SweepFile, tuning: &Tuning| -> Vec<(String, Option<Strategy>)> {
         let (points, _) = sweep.points_by(&[], tuning);
-        let rows = points.iter().flat_map(|point| {
-            let (element, operator) = (point.instance.element(), point.instance.operator());
-            point.entries.iter().map(move |entry| SweepRow::new(&entry.subject, element, operator, point.n))
-        });
+        let rows = points
+            .iter()
+            .flat_map(|point| point.entries.iter().map(|entry| SweepRow::new(&entry.subject, point.workload, point.n)));
         rows.filter(|row| row.subject == "auto").map(|row| (row.key(), row.chosen_strategy)).collect()
     };
     let folder = tempfile::tempdir().expect("a temporary folder");

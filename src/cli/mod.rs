@@ -62,7 +62,9 @@ enum Command {
     ///
     /// Measures every configuration cold, on a stream, in a graph and from the
     /// host, verifies each, and keeps all samples in DIR. What they mean is in
-    /// reports/METHOD.md.
+    /// reports/METHOD.md. A file names types, operators, sizes, strategies and
+    /// peers, and as compare does problems, with types of inputs and lengths of
+    /// rows, columns, runs and segments: docs/problems.md has an example.
     Sweep(sweep::SweepArguments),
     /// Find the fastest strategy and configuration for each type and size
     ///

@@ -320,7 +320,7 @@ fn describe(file: &SweepFile) -> Result<String, CliError> {
         let offsets = if point.offsets.is_aligned() { String::new() } else { point.offsets.to_string() };
         let line = format!(
             "{:<12} n = {:<10} {:>4} subjects {:>8.1} s  {offsets}",
-            point.instance.to_string(),
+            point.workload.to_string(),
             format_size(point.n),
             point.entries.iter().filter(|entry| point.refusal(entry).is_none()).count(),
             estimate.expected_seconds
@@ -396,7 +396,7 @@ impl Table {
         }
         if let Some(row) = rows.first() {
             let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
-            let _ = writeln!(text, "\n{} {} n = {}{offsets}", row.element, row.operator, format_size(row.n));
+            let _ = writeln!(text, "\n{} n = {}{offsets}", row.point().scan(), format_size(row.n));
         }
         for row in rows {
             let number = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());

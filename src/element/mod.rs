@@ -341,6 +341,17 @@ impl Instance {
         }
     }
 
+    /// The same of what is stored, which may be of two bytes: no operator is defined on halves, and sums of them are scanned in
+    /// f32 and rounded once.
+    ///
+    /// # Errors
+    /// When no scan stores such a thing.
+    #[cfg(feature = "lab")]
+    pub(crate) fn of_stored(element: ElementType, operator: Operator) -> Result<Self, NoSuchInstance> {
+        let stored = Self { element, operator };
+        if element.is_half() && stored.is_rounded() { Ok(stored) } else { Self::new(element, operator) }
+    }
+
     /// Every pair that kernels exist for.
     pub fn all() -> impl Iterator<Item = Self> {
         ElementType::ALL

@@ -347,7 +347,11 @@ impl Instance {
                 M::text(&bytemuck::pod_read_unaligned(self.0))
             }
         }
-        visit_instance(self, Text(bytes))
+        // Stored are halves, and scanned is another type.
+        match self.element().float().filter(|_| self.element().is_half()) {
+            Some(half) => format!("{:?}", (half.read)(bytes)), // as a program would have it
+            None => visit_instance(self, Text(bytes)),
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Distribution, ElementType, Instance, Operator};
 use crate::lab::order::Order;
+use crate::lab::workers;
 use crate::lab::workload::{ProblemKind, Telling, Workload};
 use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent};
@@ -16,6 +17,7 @@ use crate::strategy::plan::ScanRequest;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Input arrays and what their inclusive scan must be. Little-endian bytes, as on every supported device.
 #[derive(Debug, Clone)]
@@ -51,7 +53,8 @@ pub enum Reference {
         high: Vec<f64>,
         /// What the rounding left; empty for f32, whose reference is f64.
         low: Vec<f64>,
-        /// Prefix sums of |x|; of a recurrence its values of |a| and |b|.
+        /// Prefix sums of |x|; of a recurrence its values of |a| and |b|. Empty where nothing is rounded in any order
+        /// ([`Dataset::whole_numbers`]): the bound is 0 then.
         magnitude: Vec<f64>,
     },
 }
@@ -136,25 +139,44 @@ impl Dataset {
     /// few, so that a later run has the key of an earlier one. Segments between offsets are mostly shorter than their average,
     /// a few much longer, and more than one in eight is empty.
     pub fn random(workload: impl Into<Workload>, n: u64, seed: u64) -> Self {
+        Self::drawn(workload.into(), n, seed, false)
+    }
+
+    /// The same, but that what rounds, sums of floats and recurrences of them, is of whole numbers that are exact in every
+    /// order and in every type of floats: each result is right to the bit or wrong, of however many elements. Sums of
+    /// integers that are converted into floats are as in [`Self::random`].
+    ///
+    /// An element is the difference between a whole number below 128 and the one drawn before it, so that neighbours add up to
+    /// such a difference, too. In a recurrence all is measured in powers of two that change from element to element.
+    pub fn whole_numbers(workload: impl Into<Workload>, n: u64, seed: u64) -> Self {
         let workload = workload.into();
-        let drawn = |element: ElementType, operator: Operator, seed: u64| {
+        let is_whole = workload.state().is_rounded() && workload.input().is_float();
+        Self::drawn(workload, n, seed, is_whole)
+    }
+
+    fn drawn(workload: Workload, n: u64, seed: u64, is_whole: bool) -> Self {
+        let array_of = |element: ElementType, fill: &dyn Fn(&mut [u8])| {
             let bytes = usize::try_from(n).ok().and_then(|n| n.checked_mul(element.bytes()));
             let mut array = vec![0; bytes.expect("an array fits the address space")];
-            let is_in_runs = workload.segment_elements().is_some();
-            fill(element, operator, is_in_runs, seed, &mut array);
+            fill(&mut array);
             if workload.is_reversed() {
                 reverse(&mut array, element.bytes());
             }
             // Drawn are the columns one behind the other, because what is drawn goes by what is combined.
             transposed(array, workload.side_by_side(n) as usize, element.bytes()).into_owned()
         };
-        let (input, addends) = match workload.operator() {
-            Some(operator) => (drawn(workload.input(), operator, seed), Vec::new()),
-            None => {
-                let element = workload.input();
-                // A seed of its own, so that one is not the other's image.
-                (drawn(element, Operator::Product, seed), drawn(element, Operator::Sum, !seed))
-            }
+        let element = workload.input();
+        let is_in_runs = workload.segment_elements().is_some();
+        let drawn = |operator: Operator, seed: u64| {
+            array_of(element, &|array| fill(element, operator, is_in_runs, seed, array))
+        };
+        let whole = |part: Part| array_of(element, &|array| fill_whole(element, part, seed, array));
+        let (input, addends) = match (workload.operator(), is_whole) {
+            (Some(operator), false) => (drawn(operator, seed), Vec::new()),
+            (Some(_), true) => (whole(Part::Summand), Vec::new()),
+            // A seed of its own, so that one is not the other's image.
+            (None, false) => (drawn(Operator::Product, seed), drawn(Operator::Sum, !seed)),
+            (None, true) => (whole(Part::Factor), whole(Part::Addend)),
         };
         // Of its own, so that segments do not begin where values are special.
         let random = Pcg64Mcg::seed_from_u64(seed.rotate_left(32) ^ 0x5275_6e73);
@@ -163,7 +185,8 @@ impl Dataset {
             (Some(telling), Some(run), _) => runs(telling == Telling::Keys, n as usize, run, random),
             _ => Vec::new(),
         };
-        Self::with_reference(workload, input, addends, telling, format!("random, seed {seed}"))
+        let numbers = if is_whole { "random whole numbers" } else { "random" };
+        Self::with_reference_of(workload, [input, addends, telling], format!("{numbers}, seed {seed}"), is_whole)
     }
 
     /// An array that is there already; `source` says where it comes from.
@@ -205,16 +228,23 @@ impl Dataset {
     }
 
     fn with_reference(workload: Workload, input: Vec<u8>, addends: Vec<u8>, telling: Vec<u8>, source: String) -> Self {
+        Self::with_reference_of(workload, [input, addends, telling], source, false)
+    }
+
+    /// `is_whole` says that nothing is rounded in any order.
+    fn with_reference_of(
+        workload: Workload,
+        [input, addends, telling]: [Vec<u8>; 3],
+        source: String,
+        is_whole: bool,
+    ) -> Self {
         let n = (input.len() / workload.input().bytes()) as u64;
         let borders = match (workload.telling(), workload.inputs(n).next()) {
             (Some(Telling::Offsets), Some((element, _))) => borders(&telling, element, n as usize),
             _ => Vec::new(),
         };
         let order = order_of(workload, n, &telling, &borders);
-        let reference = match workload.operator() {
-            Some(_) => Reference::of(workload, &input, order),
-            None => Reference::of_recurrence(workload, [&input, &addends], order),
-        };
+        let reference = Reference::of(workload, [&input, &addends], order, is_whole);
         Self { workload, instance: workload.instance(), n, input, addends, telling, borders, reference, source }
     }
 
@@ -311,33 +341,67 @@ impl Reference {
     /// The inclusive scan of `input`, a whole number of elements, from front to back.
     pub fn new(instance: Instance, input: &[u8]) -> Self {
         let n = (input.len() / instance.element().bytes()) as u64;
-        Self::of(instance.into(), input, Order::new(instance.into(), n, &[]))
+        Self::of(instance.into(), [input, &[]], Order::new(instance.into(), n, &[]), false)
     }
 
-    /// The inclusive scan by an operator, which begins anew wherever the order says.
-    fn of(workload: Workload, input: &[u8], order: Order<'_>) -> Self {
+    /// The inclusive scan of the input and, of a recurrence, the addends, which begins anew wherever the order says.
+    fn of(workload: Workload, arrays: [&[u8]; 2], order: Order<'_>, is_whole: bool) -> Self {
+        // Columns are scanned as the rows of the transposed matrix: each core has its own, and all of each is one behind the
+        // other in memory.
+        let columns = order.side_by_side();
+        let rows = order.elements().checked_div(columns).unwrap_or(0);
+        let arrays = arrays.map(|array| transposed(array, rows, workload.input().bytes()));
+        let arrays = arrays.each_ref().map(|array| &**array);
+        let order = order.one_behind_the_other();
+        let scanned = match workload.operator() {
+            Some(_) => Self::of_operator(workload, arrays[0], order, is_whole),
+            None => Self::of_recurrence(workload, arrays, order, is_whole),
+        };
+        let numbers = |mut values: Vec<f64>| {
+            if columns > 1 && rows > 1 && !values.is_empty() {
+                let mut turned = vec![0.0; values.len()];
+                transpose::<8>(bytemuck::cast_slice(&values), columns, bytemuck::cast_slice_mut(&mut turned));
+                values = turned;
+            }
+            values
+        };
+        match scanned {
+            Self::Exact(prefixes) => {
+                Self::Exact(transposed(prefixes, columns, workload.element().bytes()).into_owned())
+            }
+            Self::Rounded { high, low, magnitude } => {
+                Self::Rounded { high: numbers(high), low: numbers(low), magnitude: numbers(magnitude) }
+            }
+        }
+    }
+
+    fn of_operator(workload: Workload, input: &[u8], order: Order<'_>, is_whole: bool) -> Self {
         let state = workload.state();
         let (from, element) = (workload.input(), state.element());
         if state.is_rounded() {
             let read = reader(from);
             let value = |place: usize| read(&input[place * from.bytes()..(place + 1) * from.bytes()]);
             let term = |place| Term { factor: 1.0, addend: value(place) };
-            return Self::rounded(element, order, term);
+            return Self::rounded(element, order, is_whole, term);
         }
         let states = converted(input, from, element);
         let prefixes = visit_instance(state, ExactScan { input: &states, order });
+        if element == workload.element() {
+            return Self::Exact(prefixes);
+        }
         Self::Exact(converted(&prefixes, element, workload.element()).into_owned())
     }
 
     /// h = a · h + b of `[a, b]`, from 0 wherever the order says that it begins.
-    fn of_recurrence(workload: Workload, arrays: [&[u8]; 2], order: Order<'_>) -> Self {
+    fn of_recurrence(workload: Workload, arrays: [&[u8]; 2], order: Order<'_>, is_whole: bool) -> Self {
         let element = workload.element();
         let bytes = element.bytes();
         if element.is_float() {
             let read = reader(element);
             let [factor, addend] =
                 arrays.map(|array| move |place: usize| read(&array[place * bytes..(place + 1) * bytes]));
-            return Self::rounded(element, order, |place| Term { factor: factor(place), addend: addend(place) });
+            let term = |place| Term { factor: factor(place), addend: addend(place) };
+            return Self::rounded(element, order, is_whole, term);
         }
         // Modulo 2^64, of which the lowest bits are those of any shorter integer.
         let read = |array: &[u8], place: usize| {
@@ -346,33 +410,69 @@ impl Reference {
             u64::from_le_bytes(word)
         };
         let mut values = vec![0; arrays[0].len()];
-        for place in order.places() {
-            let carried = order.before(place).map_or(0, |at| read(arrays[0], place).wrapping_mul(read(&values, at)));
-            let value = carried.wrapping_add(read(arrays[1], place));
-            values[place * bytes..(place + 1) * bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
-        }
+        workers::each(parts_of(order, [(&mut values[..], bytes)]), |(part, [values])| {
+            let first = part.start;
+            for place in order.places_in(part) {
+                let before = order.before(place).map(|at| read(values, at - first));
+                let carried = before.map_or(0, |before| read(arrays[0], place).wrapping_mul(before));
+                let value = carried.wrapping_add(read(arrays[1], place));
+                let at = (place - first) * bytes;
+                values[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+            }
+        });
         Self::Exact(values)
     }
 
-    /// Sums of floats: in f64 if they are f32, and in two f64 if they are f64.
-    fn rounded(element: ElementType, order: Order<'_>, term: impl Fn(usize) -> Term) -> Self {
+    /// Sums of floats: in f64 if they are f32, and in two f64 if they are f64; of whole numbers in one.
+    fn rounded(element: ElementType, order: Order<'_>, is_whole: bool, term: impl Fn(usize) -> Term + Sync) -> Self {
         let n = order.elements();
-        let is_double = element.bytes() == 8;
-        let (mut high, mut low, mut magnitude) = (vec![0.0; n], vec![0.0; if is_double { n } else { 0 }], vec![0.0; n]);
-        for place in order.places() {
-            let mut sum = order.before(place).map_or_else(PreciseSum::default, |at| PreciseSum {
-                high: high[at],
-                low: if is_double { low[at] } else { 0.0 },
-                magnitude: magnitude[at],
-            });
-            sum.take(term(place), is_double);
-            (high[place], magnitude[place]) = (sum.high, sum.magnitude);
-            if is_double {
-                low[place] = sum.low;
+        let is_double = element.bytes() == 8 && !is_whole;
+        let array = |is_there: bool| vec![0.0; if is_there { n } else { 0 }];
+        let (mut high, mut low, mut magnitude) = (array(true), array(is_double), array(!is_whole));
+        let arrays = [(&mut high, true), (&mut low, is_double), (&mut magnitude, !is_whole)];
+        let arrays = arrays.map(|(array, is_there)| (&mut array[..], usize::from(is_there)));
+        workers::each(parts_of(order, arrays), |(part, [high, low, magnitude])| {
+            let first = part.start;
+            for place in order.places_in(part) {
+                let mut sum =
+                    order.before(place).map(|at| at - first).map_or_else(PreciseSum::default, |at| PreciseSum {
+                        high: high[at],
+                        low: if is_double { low[at] } else { 0.0 },
+                        magnitude: if is_whole { 0.0 } else { magnitude[at] },
+                    });
+                sum.take(term(place), is_double);
+                let at = place - first;
+                high[at] = sum.high;
+                if is_double {
+                    low[at] = sum.low;
+                }
+                if !is_whole {
+                    magnitude[at] = sum.magnitude;
+                }
             }
-        }
+        });
         Self::Rounded { high, low, magnitude }
     }
+}
+
+/// A range of places, and what of each array is theirs.
+type PartOf<'a, T, const ARRAYS: usize> = (Range<usize>, [&'a mut [T]; ARRAYS]);
+
+/// Parts that are scanned without a look at each other, each with its own part of these arrays: of so many values an element.
+fn parts_of<'a, T, const ARRAYS: usize>(
+    order: Order<'_>,
+    arrays: [(&'a mut [T], usize); ARRAYS],
+) -> Vec<PartOf<'a, T, ARRAYS>> {
+    let mut rest = arrays;
+    let own = |part: Range<usize>| {
+        let arrays = rest.each_mut().map(|(rest, values)| {
+            let (own, others) = std::mem::take(rest).split_at_mut(part.len() * *values);
+            *rest = others;
+            own
+        });
+        (part, arrays)
+    };
+    order.parts(workers::part_elements(order.elements())).into_iter().map(own).collect()
 }
 
 /// What comes next: factor · (all before it) + addend. Factors are powers of two, so that products are exact.
@@ -428,14 +528,19 @@ pub(crate) fn converted(array: &[u8], from: ElementType, to: ElementType) -> Cow
     if from == to {
         return Cow::Borrowed(array);
     }
-    let mut all = vec![0; array.len() / from.bytes() * to.bytes()];
+    let n = array.len() / from.bytes();
+    let mut all = vec![0; n * to.bytes()];
     let read = reader(from);
-    for (found, made) in array.chunks_exact(from.bytes()).zip(all.chunks_exact_mut(to.bytes())) {
-        match to.float() {
-            Some(float) => (float.write)(read(found), made),
-            None => made.copy_from_slice(&integer(from, found).to_le_bytes()[..to.bytes()]),
+    let elements = workers::part_elements(n);
+    let parts = array.chunks(elements * from.bytes()).zip(all.chunks_mut(elements * to.bytes()));
+    workers::each(parts.collect(), |(array, all)| {
+        for (found, made) in array.chunks_exact(from.bytes()).zip(all.chunks_exact_mut(to.bytes())) {
+            match to.float() {
+                Some(float) => (float.write)(read(found), made),
+                None => made.copy_from_slice(&integer(from, found).to_le_bytes()[..to.bytes()]),
+            }
         }
-    }
+    });
     Cow::Owned(all)
 }
 
@@ -447,15 +552,19 @@ struct ExactScan<'a> {
 impl InstanceVisitor for ExactScan<'_> {
     type Output = Vec<u8>;
     fn visit<M: Monoid>(self) -> Vec<u8> {
+        let Self { input, order } = self;
         let bytes = size_of::<M::Value>();
-        let mut prefixes = vec![0; self.input.len()];
+        let mut prefixes = vec![0; input.len()];
         let element = |place: usize| place * bytes..(place + 1) * bytes;
-        for place in self.order.places() {
-            let before = self.order.before(place);
-            let before = before.map_or(M::IDENTITY, |at| bytemuck::pod_read_unaligned(&prefixes[element(at)]));
-            let prefix = M::combine(before, bytemuck::pod_read_unaligned(&self.input[element(place)]));
-            prefixes[element(place)].copy_from_slice(bytemuck::bytes_of(&prefix));
-        }
+        workers::each(parts_of(order, [(&mut prefixes[..], bytes)]), |(part, [prefixes])| {
+            let first = part.start;
+            for place in order.places_in(part) {
+                let before = order.before(place).map(|at| element(at - first));
+                let before = before.map_or(M::IDENTITY, |at| bytemuck::pod_read_unaligned(&prefixes[at]));
+                let prefix = M::combine(before, bytemuck::pod_read_unaligned(&input[element(place)]));
+                prefixes[element(place - first)].copy_from_slice(bytemuck::bytes_of(&prefix));
+            }
+        });
         prefixes
     }
 }
@@ -494,7 +603,7 @@ fn draw_offsets((element, count): (ElementType, u64), n: u64, mut random: Pcg64M
     let mut weight = || {
         let is_empty = random.next_u64().is_multiple_of(8);
         // Square roots are rounded alike on every machine, other powers are not.
-        let root = (1.0 - unit(&mut random)).sqrt();
+        let root = (1.0 - unit(random.next_u64())).sqrt();
         if is_empty { 0.0 } else { 1.0 / (root * root.sqrt()) - 1.0 }
     };
     let mut reached = vec![0.0];
@@ -541,11 +650,37 @@ fn transposed<'a>(array: impl Into<Cow<'a, [u8]>>, rows: usize, element_bytes: u
         return array;
     }
     let mut all = vec![0; array.len()];
-    for (place, element) in array.chunks_exact(element_bytes).take(rows * columns).enumerate() {
-        let to = place % columns * rows + place / columns;
-        all[to * element_bytes..(to + 1) * element_bytes].copy_from_slice(element);
+    match element_bytes {
+        1 => transpose::<1>(&array, rows, &mut all),
+        2 => transpose::<2>(&array, rows, &mut all),
+        4 => transpose::<4>(&array, rows, &mut all),
+        8 => transpose::<8>(&array, rows, &mut all),
+        _ => transpose::<16>(&array, rows, &mut all),
     }
     Cow::Owned(all)
+}
+
+/// The same of elements of so many bytes, into another array. Whole columns are dealt to the cores.
+fn transpose<const BYTES: usize>(from: &[u8], rows: usize, to: &mut [u8]) {
+    /// Of a square that both arrays keep in a cache.
+    const SIDE: usize = 32;
+    let (from, _) = from.as_chunks::<BYTES>();
+    let columns = from.len() / rows;
+    let to = &mut to.as_chunks_mut::<BYTES>().0[..rows * columns];
+    let dealt = workers::part_elements(to.len()).div_ceil(rows);
+    workers::each(to.chunks_mut(dealt * rows).enumerate().collect(), |(index, made)| {
+        let first = index * dealt;
+        let count = made.len() / rows;
+        for start in (0..count).step_by(SIDE) {
+            for row_start in (0..rows).step_by(SIDE) {
+                for column in start..(start + SIDE).min(count) {
+                    for row in row_start..(row_start + SIDE).min(rows) {
+                        made[column * rows + row] = from[row * columns + first + column];
+                    }
+                }
+            }
+        }
+    });
 }
 
 fn reverse(array: &mut [u8], element_bytes: usize) {
@@ -597,33 +732,82 @@ fn fill_numbers(element: ElementType, distribution: Distribution, random: &mut P
         (Distribution::SparseZeros | Distribution::SparseOnes, _) => {
             fill_sparse_bits(distribution == Distribution::SparseZeros, element, random, bytes);
         }
-        (Distribution::Factors, Some(float)) => {
-            let mut exponent = 0;
-            for chunk in bytes.chunks_exact_mut(element.bytes()) {
-                let drawn = random.next_u64();
-                let next = (drawn & 31) as i32;
-                let sign = if drawn >> 63 == 0 { 1.0 } else { -1.0 };
-                (float.write)(sign * 2f64.powi(next - exponent), chunk);
-                exponent = next;
-            }
-        }
+        (Distribution::Factors, Some(float)) => fill_each(element, random, bytes, |before, drawn, element| {
+            let exponent = |drawn: u64| (drawn & 31) as i32;
+            let sign = if drawn >> 63 == 0 { 1.0 } else { -1.0 };
+            (float.write)(sign * 2f64.powi(exponent(drawn) - exponent(before)), element);
+        }),
         (Distribution::Factors, None) => {
-            random.fill_bytes(bytes);
+            fill_words(random, bytes);
             bytes.iter_mut().step_by(element.bytes()).for_each(|byte| *byte |= 1);
         }
         // `Walk` is no operator's.
         (Distribution::Uniform | Distribution::Walk, Some(float)) => {
-            for chunk in bytes.chunks_exact_mut(element.bytes()) {
-                (float.write)(2.0 * unit(random) - 0.5, chunk);
-            }
+            fill_each(element, random, bytes, |_, drawn, element| (float.write)(2.0 * unit(drawn) - 0.5, element));
         }
-        (Distribution::Uniform | Distribution::Walk, None) => random.fill_bytes(bytes),
+        (Distribution::Uniform | Distribution::Walk, None) => fill_words(random, bytes),
     }
 }
 
+/// What an element is in arrays of whole numbers.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// Of a sum.
+    Summand,
+    /// Of a recurrence.
+    Factor,
+    /// Likewise.
+    Addend,
+}
+
+/// Arrays of [`Dataset::whole_numbers`]. Factor and addend of a recurrence are drawn of one seed: its values are the sums of the
+/// summands in the units that the factors change to.
+fn fill_whole(element: ElementType, part: Part, seed: u64, bytes: &mut [u8]) {
+    let Some(float) = element.float() else { return };
+    // Any difference has 8 bits, as many as bf16 holds, and in the largest unit it is below the largest f16.
+    let number = |drawn: u64| (drawn & 127) as f64;
+    let unit = |drawn: u64| 2f64.powi((drawn >> 8 & 7) as i32);
+    fill_each(element, &Pcg64Mcg::seed_from_u64(seed), bytes, |before, drawn, element| {
+        let summand = number(drawn) - number(before);
+        let value = match part {
+            Part::Summand => summand,
+            Part::Factor => unit(drawn) / unit(before),
+            Part::Addend => unit(drawn) * summand,
+        };
+        (float.write)(value, element);
+    });
+}
+
+/// Draws a number an element on all cores; `write` has the one drawn before it, too, and 0 at the first.
+fn fill_each(element: ElementType, random: &Pcg64Mcg, bytes: &mut [u8], write: impl Fn(u64, u64, &mut [u8]) + Sync) {
+    let elements = workers::part_elements(bytes.len() / element.bytes());
+    workers::each(bytes.chunks_mut(elements * element.bytes()).enumerate().collect(), |(index, part)| {
+        let (mut random, mut before) = (random.clone(), 0);
+        if let Some(drawn_already) = (index * elements).checked_sub(1) {
+            random.advance(drawn_already as u128);
+            before = random.next_u64();
+        }
+        for value in part.chunks_exact_mut(element.bytes()) {
+            let drawn = random.next_u64();
+            write(before, drawn, value);
+            before = drawn;
+        }
+    });
+}
+
+/// Fills the bytes with drawn words, on all cores.
+fn fill_words(random: &Pcg64Mcg, bytes: &mut [u8]) {
+    let words = workers::part_elements(bytes.len() / 8);
+    workers::each(bytes.chunks_mut(8 * words).enumerate().collect(), |(index, part)| {
+        let mut random = random.clone();
+        random.advance((index * words) as u128);
+        random.fill_bytes(part);
+    });
+}
+
 /// From 0 to 1, without 1.
-fn unit(random: &mut Pcg64Mcg) -> f64 {
-    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+fn unit(drawn: u64) -> f64 {
+    (drawn >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 /// Values whose range widens downwards or upwards from plateau to plateau.
@@ -782,6 +966,99 @@ mod tests {
             })
             .count();
         assert!(shown > 800, "{shown} of 1000");
+    }
+
+    /// What the reference of whole numbers says is what every order of rounded additions comes to.
+    #[test]
+    fn whole_numbers_are_exact_in_every_order() {
+        let segment = |kind: ProblemKind| (kind.needs_shape() || kind.has_runs()).then_some(61);
+        for element in [ElementType::F16, ElementType::BF16, ElementType::F32, ElementType::F64] {
+            let float = element.float().unwrap();
+            let rounded = |value: f64| {
+                let mut bytes = vec![0; element.bytes()];
+                (float.write)(value, &mut bytes);
+                (float.read)(&bytes)
+            };
+            for &kind in ProblemKind::ALL {
+                let workload = Workload::with_halves(kind, Operator::Sum, element, element, segment(kind)).unwrap();
+                let dataset = Dataset::whole_numbers(workload, 6100, 3);
+                let Reference::Rounded { high, low, magnitude } = &dataset.reference else { panic!("{workload}") };
+                assert!(low.is_empty() && magnitude.is_empty());
+                let read =
+                    |array: &[u8], place: usize| (float.read)(&array[place * element.bytes()..][..element.bytes()]);
+                let has_factors = workload.operator().is_none();
+                // [factor, addend] of an element.
+                let map = |place| match has_factors {
+                    true => [read(&dataset.input, place), read(&dataset.addends, place)],
+                    false => [1.0, read(&dataset.input, place)],
+                };
+                let order = dataset.order();
+                let mut distinct = std::collections::BTreeSet::new();
+                for place in order.places() {
+                    distinct.insert(high[place] as i64);
+                    assert_eq!(rounded(high[place]), high[place], "{workload}");
+                    // From the last of eight neighbours back to the first, every step rounded in the type itself.
+                    let [mut factor, mut addend] = map(place);
+                    let mut at = place;
+                    for _ in 0..7 {
+                        let Some(before) = order.before(at) else { break };
+                        let [one, other] = map(before);
+                        addend = rounded(rounded(factor * other) + addend);
+                        factor = rounded(factor * one);
+                        at = before;
+                    }
+                    let carried = order.before(at).map_or(0.0, |at| high[at]);
+                    assert_eq!(rounded(rounded(factor * carried) + addend), high[place], "{workload} at {place}");
+                }
+                assert!(distinct.len() > 60, "{workload}: {}", distinct.len());
+            }
+        }
+        // No other scans have such.
+        for (input, element) in [(ElementType::I32, ElementType::I32), (ElementType::U8, ElementType::F32)] {
+            let workload = Workload::new(ProblemKind::Flat, Operator::Sum, input, element, None).unwrap();
+            assert_eq!(Dataset::whole_numbers(workload, 100, 3).input, Dataset::random(workload, 100, 3).input);
+        }
+    }
+
+    /// Of more elements than one core is given: as one generator draws them, and as one loop scans them.
+    #[test]
+    fn all_cores_draw_and_scan_what_one_does() {
+        let n = 5 * workers::LEAST_PART as u64 + 123;
+        let mut random = Pcg64Mcg::seed_from_u64(9);
+        let floats = Dataset::random(Instance::new(ElementType::F32, Operator::Sum).unwrap(), n, 9);
+        let expected: Vec<u8> =
+            (0..n).flat_map(|_| ((2.0 * unit(random.next_u64()) - 0.5) as f32).to_le_bytes()).collect();
+        assert!(floats.input == expected);
+        let mut random = Pcg64Mcg::seed_from_u64(9);
+        let mut expected = vec![0; n as usize];
+        random.fill_bytes(&mut expected);
+        let bytes = Dataset::random(Instance::new(ElementType::U8, Operator::Xor).unwrap(), n, 9);
+        assert!(bytes.input == expected);
+        let columns = n / 1000;
+        for (kind, segment) in [
+            (ProblemKind::Rows, 1000),
+            (ProblemKind::ReverseRows, 1000),
+            (ProblemKind::Columns, 1000),
+            (ProblemKind::ReverseColumns, columns),
+            (ProblemKind::RecurrenceColumns, 1000),
+            (ProblemKind::ByKey, 70),
+            (ProblemKind::Offsets, 70),
+        ] {
+            let n = 1000 * columns;
+            let u32s = ElementType::U32;
+            let dataset = Dataset::random(Workload::new(kind, Operator::Sum, u32s, u32s, Some(segment)).unwrap(), n, 9);
+            let Reference::Exact(found) = &dataset.reference else { panic!("integers are exact") };
+            let word = |array: &[u8], place: usize| integer(u32s, &array[4 * place..4 * place + 4]) as u32;
+            let order = dataset.order();
+            for place in order.places() {
+                let before = order.before(place).map_or(0, |at| word(found, at));
+                let (one, other) = match dataset.workload.operator() {
+                    Some(_) => (before, word(&dataset.input, place)),
+                    None => (before.wrapping_mul(word(&dataset.input, place)), word(&dataset.addends, place)),
+                };
+                assert_eq!(word(found, place), one.wrapping_add(other), "{kind} at {place}");
+            }
+        }
     }
 
     #[test]

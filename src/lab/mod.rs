@@ -28,6 +28,5 @@ pub mod report;
 pub mod statistics;
 pub mod stress;
 pub mod verify;
-#[cfg(any(feature = "cpu", all(feature = "cli", feature = "cuda")))]
 pub(crate) mod workers;
 pub mod workload;

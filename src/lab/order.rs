@@ -1,6 +1,7 @@
 //! In which order the elements of an array are scanned, and at which of them the scan begins anew.
 
 use crate::lab::workload::{Telling, Workload};
+use std::ops::Range;
 
 /// The order of one array.
 #[derive(Debug, Clone, Copy)]
@@ -59,8 +60,7 @@ impl<'a> Order<'a> {
 
     /// The places of the elements as they are scanned: of scans side by side, the first of each, then the second of each.
     pub fn places(&self) -> impl Iterator<Item = usize> + use<> {
-        let (n, is_reversed) = (self.n, self.is_reversed);
-        (0..n).map(move |step| if is_reversed { n - 1 - step } else { step })
+        self.places_in(0..self.n)
     }
 
     /// The place of the element that is scanned before the one at `place`, unless the scan begins there.
@@ -77,6 +77,41 @@ impl<'a> Order<'a> {
             Anew::Flags(flags) => flags[place] == 0,
             Anew::Borders(marks) => marks[place.max(before)] == 0,
         })
+    }
+
+    /// The order of the same scans one behind the other, where they lie side by side: of the columns as rows.
+    pub(crate) fn one_behind_the_other(self) -> Self {
+        match self.side_by_side {
+            0 | 1 => self,
+            columns => Self { side_by_side: 1, anew: Anew::Every(self.n / columns), ..self },
+        }
+    }
+
+    /// Ranges of places that are scanned without a look at the others, of about `elements` or as many as there are before the
+    /// scan begins anew. Scans side by side, which end where the array does, are one range.
+    pub(crate) fn parts(&self, elements: usize) -> Vec<Range<usize>> {
+        // In reverse the one below a border is the one that begins.
+        let is_border = |place: &usize| self.begins(if self.is_reversed { place - 1 } else { *place });
+        let mut parts = Vec::new();
+        let mut start = 0;
+        while start < self.n {
+            let least = start.saturating_add(elements.max(1));
+            let end = match self.anew {
+                Anew::Never => None,
+                Anew::Every(columns) => least.checked_next_multiple_of(columns),
+                Anew::Keys(_) | Anew::Flags(_) | Anew::Borders(_) => (least..self.n).find(is_border),
+            };
+            let end = end.map_or(self.n, |end| end.min(self.n));
+            parts.push(start..end);
+            start = end;
+        }
+        parts
+    }
+
+    /// The places in a range in the order in which they are scanned.
+    pub(crate) fn places_in(&self, Range { start, end }: Range<usize>) -> impl Iterator<Item = usize> + use<> {
+        let is_reversed = self.is_reversed;
+        (start..end).map(move |place| if is_reversed { start + end - 1 - place } else { place })
     }
 
     /// Whether the scan begins at `place`.
@@ -123,6 +158,44 @@ mod tests {
         assert_eq!(begins(ProblemKind::ByKey, Some(2), &keys), [0, 2, 4]);
         assert_eq!(begins(ProblemKind::Offsets, Some(2), &[1, 0, 0, 1, 1, 0]), [0, 3, 4]);
         assert_eq!(begins(ProblemKind::Recurrence, Some(6), &[]), [0]);
+    }
+
+    #[test]
+    fn no_element_of_a_part_is_scanned_behind_one_of_another() {
+        let u32s = ElementType::U32;
+        let keys: Vec<u8> = [4_u32, 4, 9, 9, 9, 4, 7].into_iter().flat_map(u32::to_le_bytes).collect();
+        let marks = [1, 0, 0, 1, 0, 1, 0];
+        for (kind, segment, telling, ends) in [
+            (ProblemKind::Flat, None, &[][..], &[7][..]),
+            (ProblemKind::Reverse, None, &[], &[7][..]),
+            (ProblemKind::Rows, Some(1), &[], &[2, 4, 6, 7][..]),
+            (ProblemKind::ReverseRows, Some(7), &[], &[7][..]),
+            (ProblemKind::ByKey, Some(2), &keys, &[2, 5, 7][..]),
+            (ProblemKind::Offsets, Some(2), &marks, &[3, 5, 7][..]),
+            (ProblemKind::ReverseColumns, Some(1), &[], &[7][..]),
+        ] {
+            let workload = Workload::new(kind, Operator::Sum, u32s, u32s, segment).unwrap();
+            let order = Order::new(workload, 7, telling);
+            assert_eq!(order.parts(2).iter().map(|part| part.end).collect::<Vec<_>>(), ends, "{kind}");
+            for part in order.parts(2) {
+                let mut places: Vec<usize> = order.places_in(part.clone()).collect();
+                assert!(places.iter().filter_map(|&place| order.before(place)).all(|at| part.contains(&at)), "{kind}");
+                places.sort_unstable();
+                assert_eq!(places, part.collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn columns_one_behind_the_other_are_rows() {
+        let u32s = ElementType::U32;
+        let of = |kind| Order::new(Workload::new(kind, Operator::Sum, u32s, u32s, Some(3)).unwrap(), 6, &[]);
+        for (columns, rows) in
+            [(ProblemKind::Columns, ProblemKind::Rows), (ProblemKind::ReverseColumns, ProblemKind::ReverseRows)]
+        {
+            let (columns, rows) = (of(columns).one_behind_the_other(), of(rows));
+            assert_eq!([0, 1, 2, 3, 4, 5].map(|at| columns.before(at)), [0, 1, 2, 3, 4, 5].map(|at| rows.before(at)));
+        }
     }
 
     #[test]

@@ -13,9 +13,11 @@ use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Float, Instance};
 use crate::lab::dataset::{Dataset, Reference, two_sum};
 use crate::lab::order::Order;
+use crate::lab::workers;
 use crate::strategy::Rounding;
 use crate::strategy::plan::ScanRequest;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The verdict over all elements of one output.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -89,47 +91,63 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
             let compare = CompareExactly { prefixes, output, order, lag, verification: &mut verification };
             visit_instance(dataset.instance, compare);
         }
+        Reference::Rounded { .. } if may_overflow(dataset) => {
+            judge_by_inputs(request, dataset, output, &mut verification)
+        }
         Reference::Rounded { high, low, magnitude } => {
             let instance = dataset.instance;
-            let Float { largest, read, .. } = *float(instance);
+            let read = float(instance).read;
             let factor = error_factor_of(request, instance);
-            let looks_at_inputs = may_overflow(dataset);
-            let input = |place| looks_at_inputs.then(|| dataset.value(place));
-            // One of each scan, where those of several lie side by side.
-            let scans = if looks_at_inputs { order.side_by_side() } else { 1 };
-            let mut wide = vec![WideSum::default(); scans];
-            for place in order.places() {
-                let wide = &mut wide[place % scans];
-                if order.begins(place) {
-                    *wide = WideSum::default();
-                }
-                let own = input(place);
-                wide.add_all(own.filter(|_| lag == 0));
-                if let Some(bytes) = output.get(place * element_bytes..(place + 1) * element_bytes) {
-                    let value = read(bytes);
-                    let text = || instance.text(bytes);
-                    match order.source(lag, place) {
-                        Some(at) if looks_at_inputs && !is_below_overflow(magnitude[at], largest) => {
-                            let verdict = wide.judge(value, factor, largest);
-                            verification.count(place, verdict, || (wide.text(factor, largest), text()));
-                        }
-                        at => {
-                            let sum = at.map_or(Sum::ZERO, |at| Sum {
-                                high: high[at],
-                                low: low.get(at).copied().unwrap_or(0.0),
-                                bound: factor * magnitude[at],
-                            });
-                            let verdict = if sum.is_near(value) { Verdict::Right } else { Verdict::Wrong };
-                            verification.count(place, verdict, || (sum.text(), text()));
-                        }
-                    }
-                }
-                wide.add_all(own.filter(|_| lag > 0));
-            }
+            verification.count_in_parts(found.min(n), |place, verification| {
+                let bytes = &output[place * element_bytes..(place + 1) * element_bytes];
+                let sum = order.source(lag, place).map_or(Sum::ZERO, |at| Sum::of([high, low, magnitude], at, factor));
+                let verdict = if sum.is_near(read(bytes)) { Verdict::Right } else { Verdict::Wrong };
+                verification.count(place, verdict, || (sum.text(), instance.text(bytes)));
+            });
         }
     }
     verification.count_missing(n, found, !output.len().is_multiple_of(element_bytes));
     verification
+}
+
+/// Rounded sums of which some may overflow: one after the other, because an order of additions is judged by all inputs so far.
+fn judge_by_inputs(request: &ScanRequest, dataset: &Dataset, output: &[u8], verification: &mut Verification) {
+    let Reference::Rounded { high, low, magnitude } = &dataset.reference else { return };
+    let instance = dataset.instance;
+    let element_bytes = instance.element().bytes();
+    let (order, lag) = (dataset.order(), request.mode.lag());
+    let Float { largest, read, .. } = *float(instance);
+    let factor = error_factor_of(request, instance);
+    // One of each scan, where those of several lie side by side.
+    let scans = order.side_by_side();
+    let mut wide = vec![WideSum::default(); scans];
+    for place in order.places() {
+        let wide = &mut wide[place % scans];
+        if order.begins(place) {
+            *wide = WideSum::default();
+        }
+        if lag == 0 {
+            wide.add(dataset.value(place));
+        }
+        if let Some(bytes) = output.get(place * element_bytes..(place + 1) * element_bytes) {
+            let value = read(bytes);
+            let text = || instance.text(bytes);
+            match order.source(lag, place) {
+                Some(at) if !is_below_overflow(magnitude[at], largest) => {
+                    let verdict = wide.judge(value, factor, largest);
+                    verification.count(place, verdict, || (wide.text(factor, largest), text()));
+                }
+                at => {
+                    let sum = at.map_or(Sum::ZERO, |at| Sum::of([high, low, magnitude], at, factor));
+                    let verdict = if sum.is_near(value) { Verdict::Right } else { Verdict::Wrong };
+                    verification.count(place, verdict, || (sum.text(), text()));
+                }
+            }
+        }
+        if lag > 0 {
+            wide.add(dataset.value(place));
+        }
+    }
 }
 
 /// Whether sums of these inputs may pass the largest number, so that [`verify`] has to look at every input.
@@ -137,7 +155,9 @@ pub(crate) fn may_overflow(dataset: &Dataset) -> bool {
     match (&dataset.reference, dataset.instance.element().float()) {
         // The numbers of a recurrence are drawn, and far from it.
         (Reference::Rounded { magnitude, .. }, Some(float)) if dataset.addends.is_empty() => {
-            magnitude.iter().any(|&magnitude| !is_below_overflow(magnitude, float.largest))
+            let passes = |part: &[f64]| part.iter().any(|&magnitude| !is_below_overflow(magnitude, float.largest));
+            let parts = magnitude.chunks(workers::part_elements(magnitude.len())).collect();
+            workers::each(parts, passes).contains(&true)
         }
         _ => false,
     }
@@ -167,6 +187,12 @@ pub(crate) struct Sum {
 impl Sum {
     /// That of no numbers.
     const ZERO: Self = Self { high: 0.0, low: 0.0, bound: 0.0 };
+
+    /// That of a reference at a place, whose bound is `factor` · Σ|x|.
+    fn of([high, low, magnitude]: [&Vec<f64>; 3], at: usize, factor: f64) -> Self {
+        let or_zero = |values: &Vec<f64>| values.get(at).copied().unwrap_or(0.0);
+        Self { high: high[at], low: or_zero(low), bound: factor * or_zero(magnitude) }
+    }
 
     fn is_near(&self, value: f64) -> bool {
         ((value - self.high) - self.low).abs() <= self.bound
@@ -200,10 +226,6 @@ struct WideSum {
 
 impl WideSum {
     const SCALE: f64 = 1.0 / (1_u128 << 64) as f64;
-
-    fn add_all(&mut self, values: impl IntoIterator<Item = f64>) {
-        values.into_iter().for_each(|value| self.add(value));
-    }
 
     fn add(&mut self, value: f64) {
         if !value.is_finite() {
@@ -356,6 +378,22 @@ impl Verification {
         }
     }
 
+    /// Counts the elements up to `n` on all cores; `count` looks at one of them.
+    fn count_in_parts(&mut self, n: usize, count: impl Fn(usize, &mut Self) + Sync) {
+        let of_part = |part: Range<usize>| {
+            let mut found = Self::default();
+            part.for_each(|place| count(place, &mut found));
+            found
+        };
+        for part in workers::each(workers::part_ranges(n), of_part) {
+            self.mismatches += part.mismatches;
+            if part.first_mismatch.is_some_and(|first| self.first_mismatch.is_none_or(|before| before > first)) {
+                let Self { first_mismatch, expected, actual, .. } = part;
+                (self.first_mismatch, self.expected, self.actual) = (first_mismatch, expected, actual);
+            }
+        }
+    }
+
     fn count_missing(&mut self, expected: usize, found: usize, ragged: bool) {
         let missing = expected.abs_diff(found) as u64;
         let differing = if missing == 0 { u64::from(ragged) } else { missing };
@@ -384,24 +422,23 @@ impl InstanceVisitor for CompareExactly<'_> {
     fn visit<M: Monoid>(self) {
         let Self { prefixes, output, order, lag, verification } = self;
         let bytes = size_of::<M::Value>();
-        let identity = M::IDENTITY;
         if order.is_flat() || lag == 0 {
             // The usual case at the speed of memory.
             let common = output.len().min(prefixes.len());
             let head = (lag as usize * bytes).min(common);
-            let is_right = output[..head] == bytemuck::bytes_of(&identity)[..head];
+            let is_right = output[..head] == bytemuck::bytes_of(&M::IDENTITY)[..head];
             if is_right && output[head..common] == prefixes[..common - head] {
                 return;
             }
         }
-        let read = |bytes| bytemuck::pod_read_unaligned::<M::Value>(bytes);
-        for (place, found) in output.chunks_exact(bytes).take(order.elements()).enumerate() {
-            let expected =
-                order.source(lag, place).map_or(identity, |at| read(&prefixes[at * bytes..(at + 1) * bytes]));
-            let found = read(found);
+        let read =
+            |array: &[u8], at: usize| bytemuck::pod_read_unaligned::<M::Value>(&array[at * bytes..(at + 1) * bytes]);
+        verification.count_in_parts(order.elements().min(output.len() / bytes), |place, verification| {
+            let expected = order.source(lag, place).map_or(M::IDENTITY, |at| read(prefixes, at));
+            let found = read(output, place);
             let verdict = if M::same(&expected, &found) { Verdict::Right } else { Verdict::Wrong };
             verification.count(place, verdict, || (M::text(&expected), M::text(&found)));
-        }
+        });
     }
 }
 
@@ -719,6 +756,29 @@ mod tests {
     fn request_of(workload: Workload, mode: Mode, n: u64) -> ScanRequest {
         let request = request(sum_of(ElementType::U32), mode, n);
         ScanRequest { problem: workload.problem(n), ..request }
+    }
+
+    #[test]
+    fn the_first_of_many_wrong_elements_is_named_whichever_core_finds_it() {
+        let n = 3 * workers::LEAST_PART;
+        for element in [ElementType::U32, ElementType::F32] {
+            let workload = Workload::new(ProblemKind::Reverse, Operator::Sum, element, element, None).unwrap();
+            let dataset = Dataset::whole_numbers(workload, n as u64, 7);
+            let request = request_of(workload, Mode::Inclusive, n as u64);
+            let mut output = by_definition(&dataset, Mode::Inclusive, &vec![0; n]);
+            assert!(verify(&request, &dataset, &output).passed());
+            for wrong in [n - 1, n / 2, 70_000, 69_999] {
+                // A unit more or less: no bound hides it.
+                let bytes = &mut output[4 * wrong..4 * wrong + 4];
+                match element.float() {
+                    Some(float) => (float.write)((float.read)(bytes) + 1.0, bytes),
+                    None => bytes[0] ^= 1,
+                }
+            }
+            let found = verify(&request, &dataset, &output);
+            assert_eq!((found.mismatches, found.first_mismatch), (4, Some(69_999)), "{element}");
+            assert!(found.expected.is_some() && found.expected != found.actual);
+        }
     }
 
     #[test]

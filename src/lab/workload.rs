@@ -127,6 +127,11 @@ impl ProblemKind {
     /// Elements of a run or of a segment between offsets, on average, where nobody says how many.
     pub const DEFAULT_RUN: u64 = 64;
 
+    /// Whether it is the one that nobody names. serde passes a reference.
+    pub(crate) fn is_flat(&self) -> bool {
+        *self == Self::Flat
+    }
+
     /// Whether a matrix can be scanned: `--shape` means something.
     pub const fn takes_shape(self) -> bool {
         self.row().line().is_some()
@@ -280,6 +285,33 @@ impl Workload {
         element: ElementType,
         segment_elements: Option<u64>,
     ) -> Result<Self, NoSuchWorkload> {
+        let operator = if kind.has_operator() { operator } else { Operator::Sum };
+        Self::of(kind, Instance::new(element, operator).map_err(NoSuchProblem::from)?, input, segment_elements)
+    }
+
+    /// The same, with sums that are stored in halves, of which [`Dataset::whole_numbers`](super::dataset::Dataset) makes arrays
+    /// that do not overflow.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn with_halves(
+        kind: ProblemKind,
+        operator: Operator,
+        input: ElementType,
+        element: ElementType,
+        segment_elements: Option<u64>,
+    ) -> Result<Self, NoSuchWorkload> {
+        let operator = if kind.has_operator() { operator } else { Operator::Sum };
+        Self::of(kind, Instance::of_stored(element, operator).map_err(NoSuchProblem::from)?, input, segment_elements)
+    }
+
+    fn of(
+        kind: ProblemKind,
+        instance: Instance,
+        input: ElementType,
+        segment_elements: Option<u64>,
+    ) -> Result<Self, NoSuchWorkload> {
+        let (element, operator) = (instance.element(), instance.operator());
         let Row { combined, anew, is_reversed } = kind.row();
         let segment_elements = segment_elements.filter(|&elements| elements > 0);
         let segments = match (anew, segment_elements) {
@@ -288,16 +320,10 @@ impl Workload {
             (Anew::ToldBy(telling), Some(_)) => telling.segments(),
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
-        let of = |instance| Instance::new(element, instance).map_err(NoSuchProblem::from);
-        let (instance, definition) = match combined {
-            Combined::ByOperator | Combined::InOrder => {
-                (of(operator)?, Definition::of_numbers(operator, input, element)?)
-            }
+        let definition = match combined {
+            Combined::ByOperator | Combined::InOrder => Definition::of_numbers(operator, input, element)?,
             Combined::AsRecurrence if input != element => return Err(NoSuchWorkload::TwoTypes { input, element }),
-            Combined::AsRecurrence => {
-                let definition = Definition::linear_recurrence_of(element)?;
-                (of(Operator::Sum)?, definition)
-            }
+            Combined::AsRecurrence => Definition::linear_recurrence_of(element)?,
         };
         let is_plain = combined == Combined::ByOperator && segments == Segments::One && !is_reversed;
         let problem = if is_plain {
@@ -323,7 +349,7 @@ impl Workload {
     pub(crate) fn state(self) -> Instance {
         // Where the operator is on what is stored, it is on the wider type of it, too.
         let scanned = self.element().scanned_in();
-        let is_converted = self.input != self.element();
+        let is_converted = self.input != self.element() || self.element().is_half();
         Instance::new(scanned, self.instance.operator()).ok().filter(|_| is_converted).unwrap_or(self.instance)
     }
 

@@ -10,6 +10,7 @@ use lookback::lab::verify::Verification;
 use std::time::Duration;
 
 /// What a test makes up.
+#[derive(Clone, Copy)]
 pub struct MadeUp {
     pub peers: &'static [&'static str],
     /// Nanoseconds of one run in a sample with this number.

@@ -7,8 +7,9 @@
 //! and stay what earlier runs left, because that is what users' launches find.
 
 use super::harness::{
-    self, Found, GpuHarness, Slot, TIME_LIMIT, driver_cuda, elapsed_ns, kernel_module_version, on_all_cores,
+    self, Found, GpuHarness, Slot, TIME_LIMIT, driver_cuda, elapsed_ns, exact_name, kernel_module_version, on_all_cores,
 };
+use super::inputs::OtherInputs;
 use crate::cuda::compile::Compiler;
 use crate::cuda::error::CudaError;
 use crate::cuda::launch::PreparedScan;
@@ -24,7 +25,6 @@ use crate::strategy::ConfigError;
 use crate::strategy::call::{Prepared, check_findings};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::tuning::Tuning;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -48,8 +48,7 @@ struct Loaded {
     n: u64,
     /// Of the array that a scan in place replaces: the user's first.
     master: Buffer,
-    /// The other ones, in the kernels' order, with room for an offset.
-    others: Vec<Buffer>,
+    others: OtherInputs,
     reference: LoadedReference,
 }
 
@@ -71,7 +70,7 @@ impl CudaDevice {
     /// # Errors
     /// No driver, no such device, no compiler: the error says what was looked for and what to do.
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
-        let gpu = GpuHarness::open(ordinal, "verify.cu")?;
+        let gpu = GpuHarness::open(ordinal, &["verify.cu"])?;
         Ok(Self { description: description(&gpu)?, gpu, loaded: None })
     }
 
@@ -133,8 +132,9 @@ impl CudaDevice {
             Reference::Exact(reference) => reference.len() as u64,
             Reference::Rounded { high, low, magnitude } => 8 * (high.len() + low.len() + magnitude.len()) as u64,
         };
-        // Every array, and the master of one; a plan's temporary arrays come on top where a strategy has some.
-        let array_bytes = dataset.workload.bytes(dataset.n) + dataset.input.len() as u64;
+        // Every array, and a master of each input; a plan's temporary arrays come on top where a strategy has some.
+        let masters: u64 = dataset.inputs().map(|(_, contents)| contents.len() as u64).sum();
+        let array_bytes = dataset.workload.bytes(dataset.n) + masters;
         let needed_bytes = array_bytes + GpuHarness::ROOM_BESIDE_ARRAYS + reference_bytes;
         let available_bytes = self.gpu.memory.free_bytes()?;
         if needed_bytes > available_bytes {
@@ -153,9 +153,7 @@ impl CudaDevice {
             },
         };
         let master = upload(&dataset.input, "the input")?;
-        let others = others(dataset)
-            .map(|(_, contents)| self.gpu.memory.allocate(contents.len() as u64 + OFFSET_ROOM, "an input"))
-            .collect::<Result<_, _>>()?;
+        let others = OtherInputs::upload(&self.gpu, dataset)?;
         self.loaded = Some(Loaded { workload: dataset.workload, n: dataset.n, master, others, reference });
         Ok(())
     }
@@ -225,33 +223,12 @@ impl CudaDevice {
     }
 }
 
-/// Bytes that another input may lie above the begin of its memory.
-const OFFSET_ROOM: u64 = ScanRequest::OFFSETS as u64;
-
-/// The arrays of a dataset beside the user's first.
-fn others(dataset: &Dataset) -> impl Iterator<Item = (ElementType, &[u8])> {
-    let own = dataset.own_place();
-    dataset.inputs().enumerate().filter(move |(place, _)| *place != own).map(|(_, array)| array)
-}
-
 impl Loaded {
     /// The run over several arrays, or one in reverse or in segments; none where the kernels are given one array of numbers,
     /// or there are no elements.
     fn arrays(&self, request: &ScanRequest, input: u64, output: u64) -> Result<Option<Prepared>, CudaError> {
         let LoadedReference::OnHost(dataset) = &self.reference else { return Ok(None) };
-        let mut inputs = self.other_addresses(dataset, request);
-        inputs.insert(dataset.own_place(), input);
-        let Some(call) = dataset.call(&inputs, output) else { return Ok(None) };
-        let (strategy, config) = (request.strategy.into(), Some(request.config));
-        let prepared = call.prepare(request.mode, strategy, config, &Tuning::default());
-        Ok(prepared.map_err(|error| ConfigError::from(Box::new(error)))?)
-    }
-
-    /// Where the other inputs lie: as many elements above a boundary as the first.
-    fn other_addresses(&self, dataset: &Dataset, request: &ScanRequest) -> Vec<u64> {
-        let mut offsets: Vec<u32> = dataset.input_offsets(request.input_offset).collect();
-        offsets.remove(dataset.own_place());
-        self.others.iter().zip(offsets).map(|(buffer, offset)| buffer.address() + u64::from(offset)).collect()
+        self.others.prepare(dataset, request, input, output)
     }
 }
 
@@ -270,10 +247,7 @@ impl Run<'_> {
         let stream = &self.gpu.stream;
         self.gpu.input.copy_from(&self.loaded.master, stream)?;
         if let LoadedReference::OnHost(dataset) = &self.loaded.reference {
-            let addresses = self.loaded.other_addresses(dataset, &self.asked);
-            for ((buffer, (_, contents)), address) in self.loaded.others.iter().zip(others(dataset)).zip(addresses) {
-                buffer.upload(address - buffer.address(), contents, stream)?;
-            }
+            self.loaded.others.place(dataset, self.asked.input_offset, stream)?;
         }
         if !self.scan.request.in_place {
             self.gpu.output.fill(stream)?;
@@ -350,10 +324,11 @@ impl Run<'_> {
         if !request.in_place {
             gpu.compare_guards(&gpu.input, [Slot::BeforeInput, Slot::AfterInput])?;
             guards.push(("input", &gpu.input, Slot::BeforeInput, Slot::AfterInput));
-            // Bit for bit with its master copy.
-            let (input, master) = (gpu.input.address(), self.loaded.master.address());
-            let words = [input, master, request.n, 0, 0, 0, gpu.slot(Slot::Input)];
-            gpu.launch_over(exact_name(self.loaded.workload.input().bytes()), request.n, &words)?;
+            let elements = (self.loaded.workload.input().bytes(), request.n);
+            gpu.compare_with_master(gpu.input.address(), &self.loaded.master, elements, Slot::Input)?;
+        }
+        if let LoadedReference::OnHost(dataset) = &self.loaded.reference {
+            self.loaded.others.compare(gpu, dataset, self.asked.input_offset)?;
         }
         let found = gpu.comparisons()?;
         for (array, buffer, before, after) in guards {
@@ -378,7 +353,6 @@ impl Run<'_> {
             return Err(CudaError::InputChanged { what: what(), elements: input.mismatches, first: input.first });
         }
         if let LoadedReference::OnHost(dataset) = &self.loaded.reference {
-            self.check_others(dataset)?;
             return Ok(verify(request, dataset, &self.output()?));
         }
         let mut verification = Verification::right(request.n);
@@ -429,22 +403,6 @@ impl Run<'_> {
         Ok(bytes)
     }
 
-    /// Checks that the inputs beside the user's first are what they were.
-    fn check_others(&self, dataset: &Dataset) -> Result<(), CudaError> {
-        let addresses = self.loaded.other_addresses(dataset, &self.asked);
-        for ((buffer, (element, contents)), address) in self.loaded.others.iter().zip(others(dataset)).zip(addresses) {
-            let mut found = vec![0; contents.len()];
-            buffer.download(address - buffer.address(), &mut found, &self.gpu.stream)?;
-            let pairs = || found.chunks_exact(element.bytes()).zip(contents.chunks_exact(element.bytes()));
-            let differ = || pairs().enumerate().filter(|(_, (found, given))| found != given);
-            if let Some((first, _)) = differ().next() {
-                let (elements, first) = (differ().count() as u64, first as u64);
-                return Err(CudaError::InputChanged { what: harness::describe(&self.asked), elements, first });
-            }
-        }
-        Ok(())
-    }
-
     /// The output against the reference.
     fn compare_output(&self, output: u64) -> Result<(), CudaError> {
         let (n, instance) = (self.loaded.n, self.loaded.workload.instance());
@@ -491,17 +449,6 @@ impl Device for CudaDevice {
     fn run(&mut self, request: &ScanRequest, settings: &RunSettings) -> Result<Outcome, DeviceError> {
         let Some(loaded) = &self.loaded else { return Err(DeviceError::NoDataset) };
         Self::run_loaded(&mut self.gpu, loaded, request, settings).map_err(|error| self.gpu.device_error(error))
-    }
-}
-
-/// The comparison bit for bit of elements of that many bytes.
-const fn exact_name(element_bytes: usize) -> &'static str {
-    match element_bytes {
-        1 => "compare_exact_1",
-        2 => "compare_exact_2",
-        4 => "compare_exact_4",
-        8 => "compare_exact_8",
-        _ => "compare_exact_16",
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct GpuHarness {
     pub(crate) output: GuardedBuffer,
     results: Buffer,
     pub(crate) kernels: KernelSet,
-    pub(crate) tools: Arc<CudaModule>,
+    tools: Vec<Arc<CudaModule>>,
     /// Blocks of a tool that strides over its array.
     pub(crate) tool_blocks: u32,
     pub(crate) stream: Arc<CudaStream>,
@@ -53,7 +53,7 @@ impl Drop for GpuHarness {
         if self.memory.is_abandoned() {
             // Unloading a module waits for its kernels, and one of them hangs: the process's end unloads.
             self.kernels.never_unload();
-            std::mem::forget(Arc::clone(&self.tools));
+            std::mem::forget(self.tools.clone());
             std::mem::forget(Arc::clone(&self.stream));
         }
     }
@@ -91,15 +91,16 @@ impl GpuHarness {
     /// Bytes that both arrays take beside what they hold, and some for a third one.
     pub(crate) const ROOM_BESIDE_ARRAYS: u64 = 3 * (2 * GUARD_BYTES + OFFSET_ROOM_BYTES);
 
-    /// Opens the GPU with this number, with the tools in a file of `cuda/`. Scan kernels are compiled when they are asked
+    /// Opens the GPU with this number, with the tools in these files of `cuda/`. Scan kernels are compiled when they are asked
     /// for.
-    pub(crate) fn open(ordinal: usize, tools: &str) -> Result<Self, CudaError> {
+    pub(crate) fn open(ordinal: usize, tools: &[&str]) -> Result<Self, CudaError> {
         let (compiler, context) = open_context(ordinal)?;
         let stream = context.new_stream().during(|| String::from("making a stream"))?;
         let memory = DeviceMemory::new(&context)?;
         let kernels = KernelSet::new(&context, compiler, |_| Variant::default())?;
         let gpu = Gpu { architecture: kernels.architecture(), multiprocessors: multiprocessors(&context)? };
-        let tools = kernels.load(kernels.compiler().tools(tools, gpu.architecture)?.cubin)?;
+        let load = |file: &&str| kernels.load(kernels.compiler().tools(file, gpu.architecture)?.cubin);
+        let tools = tools.iter().map(load).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             workspace: Workspace::new(&memory, &stream),
             input: GuardedBuffer::default(),
@@ -172,6 +173,18 @@ impl GpuHarness {
         event.record(&self.stream).during(|| String::from("recording an event"))
     }
 
+    /// A tool by its name, from the first file that has it.
+    pub(crate) fn tool(&self, name: &str) -> Result<CudaFunction, CudaError> {
+        let mut found = Err(CudaError::unexpected("looking for a tool", "not loaded", format!("no file has '{name}'")));
+        for module in &self.tools {
+            found = function(module, name);
+            if found.is_ok() {
+                break;
+            }
+        }
+        found
+    }
+
     /// Launches a tool.
     pub(crate) fn launch(
         &self,
@@ -189,7 +202,7 @@ impl GpuHarness {
             return Ok(());
         }
         let blocks = n.div_ceil(u64::from(THREADS)).min(u64::from(self.tool_blocks)) as u32;
-        self.launch(&function(&self.tools, name)?, blocks, THREADS, words)
+        self.launch(&self.tool(name)?, blocks, THREADS, words)
     }
 
     /// Room for an input, and for an output where it is another array: bytes of each, and their distance from an aligned
@@ -228,12 +241,35 @@ impl GpuHarness {
         Ok(())
     }
 
+    /// Compares an array bit for bit with its master copy.
+    pub(crate) fn compare_with_master(
+        &self,
+        address: u64,
+        master: &Buffer,
+        (element_bytes, n): (usize, u64),
+        slot: Slot,
+    ) -> Result<(), CudaError> {
+        let words = [address, master.address(), n, 0, 0, 0, self.slot(slot)];
+        self.launch_over(exact_name(element_bytes), n, &words)
+    }
+
     /// Waits for the comparisons and reads what they found.
     pub(crate) fn comparisons(&self) -> Result<Comparisons, CudaError> {
         self.finish("comparing the output")?;
         let mut words = [[0_u64; 2]; SLOTS];
         self.results.download(0, bytemuck::cast_slice_mut(&mut words), &self.stream)?;
         Ok(Comparisons(words.map(|[mismatches, first]| Found { mismatches, first })))
+    }
+}
+
+/// The comparison bit for bit of elements of that many bytes.
+pub(crate) const fn exact_name(element_bytes: usize) -> &'static str {
+    match element_bytes {
+        1 => "compare_exact_1",
+        2 => "compare_exact_2",
+        4 => "compare_exact_4",
+        8 => "compare_exact_8",
+        _ => "compare_exact_16",
     }
 }
 

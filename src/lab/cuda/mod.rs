@@ -3,6 +3,7 @@
 pub mod device;
 pub(crate) mod graph;
 pub(crate) mod harness;
+mod inputs;
 mod memory;
 pub mod timing;
 

@@ -283,7 +283,7 @@ mod tests {
     use super::super::stopping::Stop;
     use super::super::sweep::SweepFile;
     use super::*;
-    use crate::element::{ElementType, Operator};
+    use crate::element::{ElementType, Instance, Operator};
     use crate::strategy::{Mode, ScanConfig, Strategy};
 
     fn figure(mean: f64, stop: Stop) -> FigureRecord {
@@ -315,7 +315,7 @@ mod tests {
                     mode: Mode::Inclusive,
                     config: ScanConfig::default(),
                 };
-                let mut row = SweepRow::new(&subject, ElementType::I32, Operator::Sum, n);
+                let mut row = SweepRow::new(&subject, Instance::new(ElementType::I32, Operator::Sum).unwrap(), n);
                 row.status = Status::Measured;
                 row.graph = Some(figure(time, Stop::Noise));
                 row

@@ -1,7 +1,8 @@
 //! What is measured against each other on one input: a point of a sweep.
 
 use super::sampling::Figure;
-use crate::element::Instance;
+use crate::element::{ElementType, Operator};
+use crate::lab::workload::{ProblemKind, Workload};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{ConfigError, Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::text::format_size;
@@ -165,11 +166,74 @@ pub struct Entry {
     pub figures: Vec<Figure>,
 }
 
+/// What tells a point from every other, in the order in which points are measured. Records keep all of it in each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PointKey {
+    /// Which problem is scanned.
+    pub problem: ProblemKind,
+    /// Element type of what is stored.
+    pub element: ElementType,
+    /// The operator; of a recurrence, which has none, the sum.
+    pub operator: Operator,
+    /// Element type of what is loaded, where it is another one.
+    pub input_element: Option<ElementType>,
+    /// Elements of a row or column, or of a run or of a segment between offsets on average, where the problem has such.
+    pub segment_elements: Option<u64>,
+    /// Elements.
+    pub n: u64,
+    /// Where input and output begin.
+    pub offsets: Offsets,
+}
+
+impl PointKey {
+    /// That of `n` elements of a workload.
+    pub fn new(workload: Workload, n: u64, offsets: Offsets) -> Self {
+        let element = workload.element();
+        Self {
+            problem: workload.kind(),
+            element,
+            operator: workload.instance().operator(),
+            input_element: Some(workload.input()).filter(|&input| input != element),
+            segment_elements: workload.segment_elements(),
+            n,
+            offsets,
+        }
+    }
+
+    /// What is scanned.
+    ///
+    /// # Errors
+    /// When there is no such scan: a damaged record may hold what does not exist.
+    pub fn workload(&self) -> Result<Workload, String> {
+        let Self { problem, element, operator, input_element, segment_elements, n, .. } = *self;
+        if !problem.has_operator() && operator != Operator::Sum {
+            return Err(format!("it says the operator {operator} of '{problem}', which has none"));
+        }
+        if input_element == Some(element) {
+            return Err(format!("it says {element} twice; the type of the input is left out where it is no other"));
+        }
+        let input = input_element.unwrap_or(element);
+        let workload = Workload::with_halves(problem, operator, input, element, segment_elements);
+        let workload = workload.map_err(|error| error.to_string())?;
+        workload.misfit(n).map_or(Ok(workload), Err)
+    }
+
+    /// Whether it is of one array of numbers from the first to the last, in one type: what all pictures by size and type are of.
+    pub fn is_plain(&self) -> bool {
+        self.workload().is_ok_and(Workload::is_plain)
+    }
+
+    /// The scan in words, whether or not there is one: "f32 sum, rows of 512".
+    pub fn scan(&self) -> String {
+        self.workload().map_or_else(|_| format!("{} {}", self.element, self.operator), |workload| workload.to_string())
+    }
+}
+
 /// Everything that is measured on one input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Element type and operator.
-    pub instance: Instance,
+    /// What is scanned.
+    pub workload: Workload,
     /// Elements.
     pub n: u64,
     /// Where input and output begin.
@@ -179,33 +243,56 @@ pub struct Point {
 }
 
 impl Point {
-    /// Bytes of the input.
+    /// What tells it from every other.
+    pub fn key(&self) -> PointKey {
+        PointKey::new(self.workload, self.n, self.offsets)
+    }
+
+    /// Bytes of the input; of several, of the user's first.
     pub const fn input_bytes(&self) -> u64 {
-        self.n * self.instance.element().bytes() as u64
+        self.n * self.workload.input().bytes() as u64
+    }
+
+    /// Bytes that the copies read, and write once more: half of what a scan must read and write, so that both move as many.
+    /// Where that is no whole number of 16 bytes, which the copy kernel moves, of problems the next one.
+    pub fn copied_bytes(&self) -> u64 {
+        let half = self.workload.bytes(self.n).div_ceil(2);
+        if self.workload.is_plain() { half } else { half.next_multiple_of(16) }
+    }
+
+    /// The scan of its arrays by a strategy of this crate, where they begin at boundaries.
+    pub fn request(&self, strategy: Strategy, mode: Mode, config: ScanConfig) -> ScanRequest {
+        let aligned = ScanRequest::aligned(self.workload.instance(), strategy, mode, config, self.n);
+        ScanRequest { problem: self.workload.problem(self.n), ..aligned }
     }
 
     /// Why an entry of this point cannot be launched on any GPU, if it cannot.
     pub fn refusal(&self, entry: &Entry) -> Option<ConfigError> {
         let (strategy, mode, config) = entry.subject.scan()?;
-        Plan::new(&ScanRequest::aligned(self.instance, strategy, mode, config, self.n)).err()
+        Plan::new(&self.request(strategy, mode, config)).err()
     }
 
     /// What is scanned, in words: "i32 sum n = 2^20, offsets 1,3".
     pub fn title(&self) -> String {
         let offsets = if self.offsets.is_aligned() { String::new() } else { format!(", {}", self.offsets) };
-        format!("{} n = {}{offsets}", self.instance, format_size(self.n))
+        format!("{} n = {}{offsets}", self.workload, format_size(self.n))
     }
 
     /// Seed of the order in rounds: another one at every point.
     pub fn seed(&self, sweep_seed: u64) -> u64 {
-        let parts = [self.instance.element() as u64, self.instance.operator() as u64, self.n];
+        let PointKey { problem, element, operator, input_element, segment_elements, .. } = self.key();
+        let parts = [element as u64, operator as u64, self.n];
         let offsets = [u64::from(self.offsets.input), u64::from(self.offsets.output)];
-        // Aligned points have the order that they had before there were others.
+        // Aligned points, and flat ones, have the order that they had before there were others.
         let offsets = offsets.iter().filter(|_| !self.offsets.is_aligned());
+        let input = input_element.map_or(0, |input| input as u64 + 1);
+        let problem = [problem as u64, input, segment_elements.unwrap_or(0)];
+        let problem = problem.iter().filter(|_| !self.workload.is_plain());
         // FNV-1a over the parts; all that matters is that points differ.
         parts
             .iter()
             .chain(offsets)
+            .chain(problem)
             .fold(sweep_seed ^ 0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3))
     }
 }

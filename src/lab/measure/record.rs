@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | `header` | once, first | [`SweepHeader`]: sweep file, seed, program, command line, date, machine |
 //! | `row` | one a configuration and size | [`SweepRow`]: the configuration, its verification, its figures |
-//! | `point` | one a type, operator, n and offsets | [`PointDone`]: the rows of this point, right above, are all there |
+//! | `point` | one a scan, n and offsets | [`PointDone`]: the rows of this point, right above, are all there |
 //! | `skipped` | any | what was not run, and why |
 //! | `resumed` | one a resumption | when and with which command line |
 //! | `finished` | once, last | seconds, median clock of the run, temperature |
@@ -24,11 +24,14 @@
 //! `wrong` (verification failed; no figure is to be used), `not-launchable` (the configuration does not compile or
 //! cannot be launched; `reason` says why), or `not-verified`: a `bound` is a strategy's kernel that waits for nothing,
 //! so its result is wrong by design and its times are no scan's. `offsets` are the elements that input and output lie
-//! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `cold`, `stream`, `graph` and `latency` hold
+//! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `problem` (a [`ProblemKind`] by its name) is what is
+//! scanned, `flat` without the field; `input_element` the type of what is loaded, where `element`, what is stored, is another
+//! one; `segment_elements` the elements of a row or column, or of a run or segment on average. `cold`, `stream`, `graph` and `latency` hold
 //! a [`FigureRecord`] each, or `null` where the figure was not asked for. Of the subject `auto`, `chosen_strategy` and
 //! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
 //! few samples or by the full rule. `gpu_digest` is that of the header's GPU. Refused when the
-//! record is read: a row of another GPU, a configuration that stands twice, an operator that its type has not, a row that
+//! record is read: a row of another GPU, a configuration that stands twice, a scan that there is not or whose rows do not fill
+//! its array, bytes that are not those of its arrays, a row that
 //! is called measured and whose verification has not found all elements right, one that is not verified and no bound, a
 //! time that is none (0 or less, or beyond 11 days), what does not follow from the samples (median, quartiles, rate,
 //! percentage of the copy beside it), a line behind the last one. In a figure
@@ -40,24 +43,26 @@
 //!   cold times are what the events said,
 //! - `samples_ns` are all accepted samples in the order in which they were taken, each the mean of
 //!   `runs_per_sample` scans; samples at reduced clock are beside them in `reduced_clock_samples_ns`,
-//! - `gigabytes_per_second` is 2·n·size / median by definition, however many bytes were really moved,
-//! - `percent_of_copy` compares with the same figure of the `memcpy` row of the same element and n, measured
-//!   in the same rounds,
+//! - `gigabytes_per_second` is `bytes` / median, however many bytes were really moved: of a flat scan 2·n·size, else
+//!   [`Workload::bytes`],
+//! - `percent_of_copy` compares with the same figure of the `memcpy` row of the same point, measured in the same
+//!   rounds; it copies half as many bytes, so that it moves as many,
 //! - `standard_error_ns` is that of the median; `is_trusted` is false where no stopping criterion was met, `stop`
 //!   says where sampling ended then, and `not_met` what was in the way,
 //! - `unavailable` says why there are no samples (Thrust waits for the device and cannot be captured, say);
 //!   the numbers are then `null`.
 
 use super::environment::{Machine, Program};
-use super::point::{Kind, Offsets, Point, Subject, bound_name};
+use super::point::{Kind, Offsets, Point, PointKey, Subject, bound_name};
 use super::sampling::{Figure, Measured, Series};
 use super::stopping::Stop;
 use super::sweep::SweepFile;
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Operator};
 use crate::lab::record::{MOST, rounded};
 use crate::lab::recorder::{Format, Lock, RecordError, Recorder, Skipped, claim_folder, io_error, read_lines};
 use crate::lab::statistics::Summary;
 use crate::lab::verify::Verification;
+use crate::lab::workload::{ProblemKind, Workload};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder};
 use crate::text::LARGEST_SIZE;
 use serde::{Deserialize, Serialize};
@@ -100,7 +105,7 @@ pub enum Status {
 }
 
 /// How far `lookback tune` went with a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
     /// A few samples, in common rounds with all candidates.
@@ -118,16 +123,25 @@ pub struct SweepRow {
     pub kind: Kind,
     /// What is computed; `None` for copies.
     pub mode: Option<Mode>,
-    /// Element type.
+    /// Which problem is scanned.
+    #[serde(default, skip_serializing_if = "ProblemKind::is_flat")]
+    pub problem: ProblemKind,
+    /// Element type of what is stored.
     pub element: ElementType,
-    /// Operator of the scans at this point.
+    /// Operator of the scans at this point; of recurrences, which have none, `sum`.
     pub operator: Operator,
+    /// Element type of what is loaded, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_element: Option<ElementType>,
+    /// Elements of a row or column, or of a run or of a segment between offsets on average, where the problem has such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment_elements: Option<u64>,
     /// Elements.
     pub n: u64,
     /// Where input and output begin.
     #[serde(default, skip_serializing_if = "Offsets::is_aligned")]
     pub offsets: Offsets,
-    /// Bytes by definition: every element read once and written once, 2·n·size.
+    /// Bytes by definition: every array that is loaded and the one that is stored once, 2·n·size of a flat scan.
     pub bytes: u64,
     /// Values per thread, where the strategy has tiles.
     pub vt: Option<u32>,
@@ -348,7 +362,10 @@ const PERCENT_ROUNDING: f64 = 0.005_1;
 
 impl SweepRow {
     /// A row of aligned arrays, without figures.
-    pub fn new(subject: &Subject, element: ElementType, operator: Operator, n: u64) -> Self {
+    pub fn new(subject: &Subject, workload: impl Into<Workload>, n: u64) -> Self {
+        let workload = workload.into();
+        let PointKey { problem, element, operator, input_element, segment_elements, n, offsets } =
+            PointKey::new(workload, n, Offsets::default());
         let (config, tiles, single_pass) = match subject.scan() {
             Some((strategy, _, config)) => (Some(config), strategy.has_tiles(), strategy.is_single_pass()),
             None => (None, false, false),
@@ -362,11 +379,14 @@ impl SweepRow {
             subject: subject.name(),
             kind: subject.kind(),
             mode: subject.mode(),
+            problem,
             element,
             operator,
+            input_element,
+            segment_elements,
             n,
-            offsets: Offsets::default(),
-            bytes: 2 * n * element.bytes() as u64,
+            offsets,
+            bytes: workload.bytes(n),
             vt: tiled.map(|config| config.vt),
             block_threads: config.map(|config| config.block_threads),
             pattern: tiled.map(|config| config.pattern),
@@ -404,12 +424,16 @@ impl SweepRow {
         if self.n > LARGEST_SIZE {
             return Some(format!("its {} elements are more than any array here has", self.n));
         }
-        let bytes = 2 * self.n * self.element.bytes() as u64;
+        let workload = match self.point().workload() {
+            Ok(workload) => workload,
+            Err(error) => return Some(error),
+        };
+        let bytes = workload.bytes(self.n);
         if self.bytes != bytes {
             return Some(format!("its bytes are {}, and a scan of its elements moves {bytes}", self.bytes));
         }
-        if let Err(error) = Instance::new(self.element, self.operator) {
-            return Some(error.to_string());
+        if self.mode == Some(Mode::InclusiveMinusInput) && !workload.has_inverse() {
+            return Some(format!("there is no {} of {workload}", Mode::InclusiveMinusInput));
         }
         if self.offsets.input.max(self.offsets.output) > Offsets::MOST {
             return Some(format!("{} are more than the {} that there are", self.offsets, Offsets::MOST));
@@ -452,6 +476,12 @@ impl SweepRow {
         }
     }
 
+    /// The point that it is of.
+    pub fn point(&self) -> PointKey {
+        let Self { problem, element, operator, input_element, segment_elements, n, offsets, .. } = *self;
+        PointKey { problem, element, operator, input_element, segment_elements, n, offsets }
+    }
+
     /// A figure, if it was asked for.
     pub fn figure(&self, figure: Figure) -> Option<&FigureRecord> {
         match figure {
@@ -475,7 +505,7 @@ impl SweepRow {
     /// What tells this configuration and size from every other: equal in two records where the same was
     /// measured.
     pub fn key(&self) -> String {
-        let mut key = format!("{} {} n={} {}", self.element, self.operator, self.n, self.subject);
+        let mut key = format!("{} n={} {}", self.point().scan(), self.n, self.subject);
         let configuration = [
             self.vt.map(|vt| format!("VT {vt}")),
             self.block_threads.map(|threads| format!("{threads} threads")),
@@ -493,13 +523,22 @@ impl SweepRow {
     }
 }
 
-/// All rows of a type, operator, n and offsets are there.
+/// All rows of a scan, n and offsets are there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointDone {
-    /// Element type.
+    /// As in its rows.
+    #[serde(default, skip_serializing_if = "ProblemKind::is_flat")]
+    pub problem: ProblemKind,
+    /// Likewise.
     pub element: ElementType,
-    /// Operator.
+    /// Likewise.
     pub operator: Operator,
+    /// Likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_element: Option<ElementType>,
+    /// Likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment_elements: Option<u64>,
     /// Elements.
     pub n: u64,
     /// Where input and output begin.
@@ -515,16 +554,35 @@ pub struct PointDone {
 }
 
 impl PointDone {
+    /// The point `key` after so many seconds.
+    pub fn new(key: PointKey, order_seed: u64, empty_frame: Option<FigureRecord>, seconds: f64) -> Self {
+        let PointKey { problem, element, operator, input_element, segment_elements, n, offsets } = key;
+        Self {
+            problem,
+            element,
+            operator,
+            input_element,
+            segment_elements,
+            n,
+            offsets,
+            order_seed,
+            empty_frame,
+            seconds,
+        }
+    }
+
+    /// Which point it is.
+    pub fn key(&self) -> PointKey {
+        let Self { problem, element, operator, input_element, segment_elements, n, offsets, .. } = *self;
+        PointKey { problem, element, operator, input_element, segment_elements, n, offsets }
+    }
+
     fn contradiction(&self) -> Option<String> {
-        if let Err(error) = Instance::new(self.element, self.operator) {
-            return Some(error.to_string());
+        if let Err(error) = self.key().workload() {
+            return Some(error);
         }
         let reason = self.empty_frame.as_ref()?.contradiction(0)?;
         Some(format!("its empty frame cannot be: {reason}"))
-    }
-
-    fn has(&self, row: &SweepRow) -> bool {
-        (self.element, self.operator, self.n, self.offsets) == (row.element, row.operator, row.n, row.offsets)
     }
 }
 
@@ -628,9 +686,9 @@ impl Format for SweepRecord {
 
     fn contradiction(&self) -> Option<String> {
         // What is measured in the same rounds.
-        let rounds = |row: &SweepRow| format!("{:?}", (row.element, row.operator, row.n, row.offsets, row.pass)); // a key
+        let rounds = |row: &SweepRow| (row.point(), row.pass);
         let copies = self.rows.iter().filter(|row| row.subject == Subject::Memcpy.name());
-        let copies: HashMap<String, &SweepRow> = copies.map(|copy| (rounds(copy), copy)).collect();
+        let copies: HashMap<_, &SweepRow> = copies.map(|copy| (rounds(copy), copy)).collect();
         self.rows.iter().find_map(|row| {
             let copy = copies.get(&rounds(row))?;
             let is_wrong = |name: &&Figure| match (row.figure(**name), copy.figure(**name)) {
@@ -738,7 +796,14 @@ impl SweepRecorder {
         // Each point's rows stand right above its line again.
         let mut lines = Vec::new();
         for point in record.points {
-            lines.extend(record.rows.iter().filter(|row| point.has(row)).cloned().map(|row| Line::Row(Box::new(row))));
+            lines.extend(
+                record
+                    .rows
+                    .iter()
+                    .filter(|row| row.point() == point.key())
+                    .cloned()
+                    .map(|row| Line::Row(Box::new(row))),
+            );
             lines.push(Line::Point(Box::new(point)));
         }
         lines.extend(record.skipped.into_iter().map(Line::Skipped));
@@ -749,8 +814,8 @@ impl SweepRecorder {
 
     /// Whether the rows of a point are there from an earlier run.
     pub fn has_point(&self, point: &Point) -> bool {
-        let wanted = (point.instance.element(), point.instance.operator(), point.n, point.offsets);
-        self.record().points.iter().any(|done| (done.element, done.operator, done.n, done.offsets) == wanted)
+        let wanted = point.key();
+        self.record().points.iter().any(|done| done.key() == wanted)
     }
 
     /// Keeps a row, with the GPU that the header names.
@@ -827,6 +892,72 @@ fn check_same_origin(recorded: &SweepHeader, present: &SweepHeader, path: &Path)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn row_of(workload: Workload, n: u64) -> SweepRow {
+        let mut row = SweepRow::new(&Subject::Memcpy, workload, n);
+        row.status = Status::Measured;
+        row.verification = Some(Verification::right(n));
+        row
+    }
+
+    #[test]
+    fn rows_of_problems_are_kept_told_apart_and_refused_where_they_lie() {
+        let of = |kind, input, segment| Workload::new(kind, Operator::Sum, input, ElementType::U32, segment).unwrap();
+        let (u32s, u8s) = (ElementType::U32, ElementType::U8);
+        let workloads = [
+            of(ProblemKind::Flat, u32s, None),
+            of(ProblemKind::Flat, u8s, None),
+            of(ProblemKind::Reverse, u32s, None),
+            of(ProblemKind::Rows, u32s, Some(16)),
+            of(ProblemKind::Rows, u32s, Some(32)),
+            of(ProblemKind::Columns, u32s, Some(16)),
+            of(ProblemKind::Offsets, u32s, Some(16)),
+            of(ProblemKind::Recurrence, u32s, None),
+            of(ProblemKind::Recurrence, u32s, Some(16)),
+        ];
+        let mut keys = std::collections::BTreeSet::new();
+        for workload in workloads {
+            let row = row_of(workload, 1024);
+            assert_eq!((row.contradiction(), row.bytes), (None, workload.bytes(1024)), "{workload}");
+            assert_eq!(row.point().workload(), Ok(workload));
+            let text = serde_json::to_string(&row).unwrap();
+            assert_eq!(serde_json::from_str::<SweepRow>(&text).unwrap(), row);
+            // Of flat scans a row is what it was before there were others.
+            let said = ["problem", "input_element", "segment_elements"].map(|name| text.contains(name));
+            let is_said =
+                [workload.kind() != ProblemKind::Flat, workload.input() != u32s, row.segment_elements.is_some()];
+            assert_eq!(said, is_said, "{text}");
+            let done = PointDone::new(row.point(), 7, None, 1.0);
+            assert_eq!((done.contradiction(), done.key()), (None, row.point()));
+            let text = serde_json::to_string(&done).unwrap();
+            assert_eq!(serde_json::from_str::<PointDone>(&text).unwrap(), done);
+            assert!(keys.insert(row.key()), "{}", row.key());
+        }
+        type Lie = fn(&mut SweepRow);
+        let refused: [(Lie, &str); 8] = [
+            (|row| row.segment_elements = None, "say how many"),
+            (|row| row.segment_elements = Some(0), "say how many"),
+            (|row| row.segment_elements = Some(1000), "no whole rows"),
+            (|row| row.problem = ProblemKind::Flat, "no rows, columns or runs"),
+            (|row| row.problem = ProblemKind::ByKey, "its bytes are"),
+            (|row| row.input_element = Some(ElementType::U8), "its bytes are"),
+            (|row| row.input_element = Some(ElementType::U32), "says u32 twice"),
+            (|row| row.mode = Some(Mode::InclusiveMinusInput), "there is no inclusive-minus-input"),
+        ];
+        for (lie, says) in refused {
+            let mut row = row_of(of(ProblemKind::Rows, u32s, Some(16)), 1024);
+            lie(&mut row);
+            let reason = row.contradiction().unwrap_or_else(|| panic!("not refused: {says}"));
+            assert!(reason.contains(says), "{says}: {reason}");
+        }
+        let mut row = row_of(of(ProblemKind::Recurrence, u32s, None), 1024);
+        row.operator = Operator::Max;
+        assert!(row.contradiction().is_some_and(|reason| reason.contains("which has none")));
+        let mut done = PointDone::new(row.point(), 7, None, 1.0);
+        assert!(done.contradiction().is_some());
+        done.operator = Operator::Sum;
+        assert_eq!(done.contradiction(), None);
+    }
 
     #[test]
     fn what_takes_no_longer_than_an_empty_frame_has_no_figure() {

@@ -190,15 +190,8 @@ pub(super) fn run_points(
         for row in measured.rows {
             recorder.row(row)?;
         }
-        recorder.point(PointDone {
-            element: point.instance.element(),
-            operator: point.instance.operator(),
-            n: point.n,
-            offsets: point.offsets,
-            order_seed: point.seed(sweep_seed),
-            empty_frame: measured.empty_frame,
-            seconds: (point_start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
-        })?;
+        let seconds = (point_start.elapsed().as_secs_f64() * 1e3).round() / 1e3;
+        recorder.point(PointDone::new(point.key(), point.seed(sweep_seed), measured.empty_frame, seconds))?;
         points_left -= 1;
     }
     laboratory.close();
@@ -240,8 +233,7 @@ pub fn measure_point(
     clocks: &mut Clocks,
 ) -> Result<MeasuredPoint, DeviceError> {
     let mut measured = MeasuredPoint::default();
-    let (element, operator) = (point.instance.element(), point.instance.operator());
-    let what = format!("{} at n = {}", point.instance, point.n);
+    let what = format!("{} at n = {}", point.workload, point.n);
     let what = if point.offsets.is_aligned() { what } else { format!("{what}, {}", point.offsets) };
     let mut with_frame = point.clone();
     let empty_frame_entry = with_frame.entries.len();
@@ -257,7 +249,7 @@ pub fn measure_point(
     let mut rows: Vec<Option<SweepRow>> = Vec::with_capacity(opened.len());
     let mut right = Vec::new();
     for (index, (entry, opened)) in point.entries.iter().zip(opened).enumerate() {
-        let mut row = SweepRow::new(&entry.subject, element, operator, point.n);
+        let mut row = SweepRow::new(&entry.subject, point.workload, point.n);
         row.offsets = point.offsets;
         let verified = match opened {
             Ok(facts) => {
@@ -298,7 +290,7 @@ pub fn measure_point(
                 let mode = entry.subject.mode().map_or(String::new(), |mode| format!(" {mode}"));
                 measured
                     .skipped
-                    .push(Skipped { what: format!("{}{mode} of {}", entry.subject.name(), point.instance), why });
+                    .push(Skipped { what: format!("{}{mode} of {}", entry.subject.name(), point.workload), why });
                 rows.push(None);
             }
         }
@@ -400,11 +392,16 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     const SAMPLE_OVERHEAD_NS: f64 = 120e3;
     /// Overwriting the L2.
     const OVERWRITE_NS: f64 = 60e3;
+    /// Making arrays and reference of a problem on the host, which has 16 processors or more, an element.
+    const MADE_NS: f64 = 5.0;
+    /// Comparing an output there, an element, with the way from the device.
+    const COMPARED_NS: f64 = 1.0;
     // What cannot be launched takes no time.
     let entries: Vec<&Entry> = point.entries.iter().filter(|entry| point.refusal(entry).is_none()).collect();
-    let bytes = 2.0 * point.input_bytes() as f64;
+    let bytes = point.workload.bytes(point.n) as f64;
+    let on_host_ns = if point.workload.is_plain() { 0.0 } else { point.n as f64 };
     let copy_ns = bytes / COPY_BYTES_PER_NS;
-    let mut expected_ns = copy_ns * 4.0 + 1e6;
+    let mut expected_ns = copy_ns * 4.0 + 1e6 + on_host_ns * MADE_NS;
     let mut at_most_ns = 0.0;
     for &figure in Figure::ALL {
         let mut figure_ns = 0.0;
@@ -432,7 +429,9 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     // Made ready, run and verified twice; the verdict reads the output and makes the input anew.
     for entry in &entries {
         let run_ns = copy_ns * relative_cost(&entry.subject, point.n);
-        expected_ns += 2.0 * (run_ns + 2.0 * copy_ns) + 2e6;
+        let is_scan = entry.subject.mode().is_some();
+        let compared_ns = if is_scan { on_host_ns * COMPARED_NS } else { 0.0 };
+        expected_ns += 2.0 * (run_ns + 2.0 * copy_ns + compared_ns) + 2e6;
     }
     Estimate { expected_seconds: expected_ns * 1e-9, compile_seconds: 0.0, at_most_seconds: at_most_ns * 1e-9 }
 }
@@ -469,7 +468,8 @@ pub fn estimate_sweep(points: &[Point], limits: &Limits, processors: u64) -> Est
             {
                 let exclusive = mode != crate::strategy::Mode::Inclusive;
                 let kernel = (strategy, is_bound(&entry.subject));
-                configurations.insert((point.instance.canonical(), kernel, config.vt, config.block_threads, exclusive));
+                let scan = (point.workload.kind(), point.workload.input(), point.workload.instance().canonical());
+                configurations.insert((scan, kernel, config.vt, config.block_threads, exclusive));
             }
         }
     }

@@ -48,7 +48,7 @@ fn point(n: u64, subjects: impl IntoIterator<Item = Subject>) -> Point {
     let mut entries: Vec<Entry> =
         subjects.into_iter().map(|subject| Entry { subject, figures: FIGURES.to_vec() }).collect();
     entries.push(Entry { subject: Subject::EmptyFrame, figures: vec![Figure::Cold] });
-    Point { instance, n, offsets: Offsets::default(), entries }
+    Point { workload: instance.into(), n, offsets: Offsets::default(), entries }
 }
 
 /// Runs all tests.

@@ -12,6 +12,9 @@
 //! types = ["i32"]                     # default: i32
 //! operators = ["sum"]                 # default: sum
 //! modes = ["inclusive", "exclusive"]  # default: inclusive
+//! problems = ["rows", "by-key"]       # default: flat
+//! inputs = ["u8"]                     # types of what is loaded, with each of `types`; default: what is stored
+//! segments = ["32", "2^10"]           # elements of a row or column, or of a run or segment on average
 //! sizes = ["2^20", "10^8", "2^16+1"]  # elements; "1MiB" and "1MiB-1": bytes of the input, and one element less
 //! offsets = [[0, 0], [1, 3]]          # input and output, elements above a 16-byte boundary; default: [[0, 0]]
 //! strategies = ["auto", "lookback", "reduce-then-scan"]
@@ -22,17 +25,23 @@
 //! bounds = true                       # beside each strategy that waits, the same without waiting; default: false
 //! ```
 //!
-//! Entries of all `[[measure]]` tables that have type, operator, n and offsets in common are one
+//! `problems` are those of `lookback compare --problem`: a [`ProblemKind`] by its name. Rows, columns, runs and segments have
+//! each of the lengths in `segments`; a recurrence has rows of them, or is one sequence where there are none. Sizes that are
+//! no whole rows or columns are rounded down to such. Recurrences have no operator, and `operators` is not looked at.
+//!
+//! Entries of all `[[measure]]` tables that have problem, types, operator, segments, n and offsets in common are one
 //! [`Point`](super::point::Point) and are measured in common rounds. `memcpy` and the 16-byte copy kernel are at every
-//! point: they are the floor.
+//! point: they are the floor. Beside what is more than a flat scan of one type they copy half of the bytes that the scan must
+//! read and write, between two arrays of their own that begin at boundaries.
 
 use super::point::Offsets;
 use super::sampling::{Figure, SamplingSettings};
 use super::stopping::StoppingRule;
 use crate::element::{ElementType, Instance, Operator};
+use crate::lab::workload::ProblemKind;
 use crate::strategy::tuning::{TuningError, TuningTable};
 use crate::strategy::{Mode, ScanConfig, StrategyChoice};
-use crate::text::{SizeError, parse_array_size};
+use crate::text::{SizeError, parse_array_size, parse_count};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -126,6 +135,15 @@ pub struct Group {
     /// Modes.
     #[serde(default = "default_modes")]
     pub modes: Vec<Mode>,
+    /// Problems.
+    #[serde(default = "default_problems", skip_serializing_if = "is_flat")]
+    pub problems: Vec<ProblemKind>,
+    /// Types of what is loaded; empty for those of what is stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<ElementType>,
+    /// Elements of a row or column, or of a run or segment on average, as on the command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<String>,
     /// Sizes as on the command line.
     pub sizes: Vec<String>,
     /// Where input and output begin.
@@ -163,6 +181,14 @@ fn is_aligned(offsets: &[Offsets]) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "for serde")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+fn default_problems() -> Vec<ProblemKind> {
+    vec![ProblemKind::default()]
+}
+
+fn is_flat(problems: &[ProblemKind]) -> bool {
+    problems == [ProblemKind::default()]
 }
 
 fn default_types() -> Vec<ElementType> {
@@ -209,6 +235,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("types", include_str!("../../../sweeps/types.toml")),
     ("seeds", include_str!("../../../sweeps/seeds.toml")),
     ("targets", include_str!("../../../sweeps/targets.toml")),
+    ("problems", include_str!("../../../sweeps/problems.toml")),
 ];
 
 pub(super) fn parse_latency_limit(text: &str) -> Result<u64, SizeError> {
@@ -280,7 +307,8 @@ impl SweepFile {
             return wrong(format!("latency_up_to is '{}': {error}", limits.latency_up_to));
         }
         for group in &self.groups {
-            for (text, &element) in group.sizes.iter().flat_map(|text| group.types.iter().map(move |of| (text, of))) {
+            let loaded = if group.inputs.is_empty() { &group.types } else { &group.inputs };
+            for (text, &element) in group.sizes.iter().flat_map(|text| loaded.iter().map(move |of| (text, of))) {
                 match parse_array_size(text, element.bytes()) {
                     Err(error) => return wrong(format!("the size '{text}' of {element}: {error}")),
                     Ok(0) => return wrong(format!("the size '{text}' of {element} is 0 elements, which take no time")),
@@ -310,13 +338,36 @@ impl SweepFile {
             if group.figures.is_empty() {
                 return wrong("a [[measure]] names no figures".to_owned());
             }
-            for &element in &group.types {
-                if !ElementType::NUMBERS.contains(&element) {
+            for &element in group.types.iter().chain(&group.inputs) {
+                if !element.is_number() {
                     return wrong(format!("{element} is no number; measured inputs are numbers"));
                 }
             }
+            for text in &group.segments {
+                match parse_count(text) {
+                    Err(error) => return wrong(format!("the length of segments '{text}': {error}")),
+                    Ok(0) => return wrong("segments of 0 elements are none; name lengths of at least 1".to_owned()),
+                    Ok(_) => {}
+                }
+            }
+            if group.problems.is_empty() {
+                return wrong("problems is empty; leave it out, or write [\"flat\"]".to_owned());
+            }
+            for problem in &group.problems {
+                let needs = problem.needs_shape() || problem.has_runs();
+                if needs && group.segments.is_empty() {
+                    return wrong(format!(
+                        "the problem '{problem}' has segments; name their lengths: segments = [\"2^10\"]"
+                    ));
+                }
+            }
+            if !group.segments.is_empty() && !group.problems.iter().any(|of| of.takes_shape() || of.has_runs()) {
+                return wrong(
+                    "segments are named, and no problem of its [[measure]] has any; leave them out".to_owned(),
+                );
+            }
             let is_defined =
-                |&element| group.operators.iter().any(|&operator| Instance::new(element, operator).is_ok());
+                |&element| group.operators.iter().any(|&operator| Instance::of_stored(element, operator).is_ok());
             if !group.types.iter().any(is_defined) {
                 return wrong("a [[measure]] has no operator that is defined on one of its types".to_owned());
             }
@@ -378,6 +429,13 @@ pub(super) mod tests {
             (format!("{start}{group}[\"1\"]\noffsets = [[1, 2, 3]]"), "offsets are two numbers"),
             (format!("{start}{group}[\"1\"]\noffsets = [[1]]"), "offsets are two numbers"),
             (format!("{start}{group}[\"1\"]\noffsets = [[1, 2, 3, 4, \"x\"]]"), "invalid type: string"),
+            (format!("{start}{group}[\"1\"]\nproblems = [\"diagonals\"]"), "diagonals"),
+            (format!("{start}{group}[\"1\"]\nproblems = []"), "problems is empty"),
+            (format!("{start}{group}[\"1\"]\nproblems = [\"rows\"]"), "the problem 'rows' has segments"),
+            (format!("{start}{group}[\"1\"]\nproblems = [\"offsets\"]\nsegments = [\"0\"]"), "at least 1"),
+            (format!("{start}{group}[\"1\"]\nproblems = [\"offsets\"]\nsegments = [\"x\"]"), "'x'"),
+            (format!("{start}{group}[\"1\"]\nsegments = [\"8\"]"), "no problem of its [[measure]] has any"),
+            (format!("{start}{group}[\"1\"]\ninputs = [\"affine-map\"]"), "affine-map is no number"),
             (format!("{start}{group}[\"1\"]\nblocks = [33]"), "threads per block is 33; it must be a multiple of 32"),
             (format!("{start}{group}[\"1\"]\nblocks = [2048]"), "threads per block is 2048"),
         ] {

@@ -44,7 +44,9 @@ const CACHES: u64 = 4;
 /// Every time of cudaMemcpy between aligned arrays in a record that a scan's cold time can be held against: the cold
 /// ones, and where the cache holds nothing of the arrays those on a stream and in a graph.
 pub(super) fn copies(record: &SweepRecord) -> Vec<Copy> {
-    let is_copy = |row: &&SweepRow| row.subject == MEMCPY && row.offsets.is_aligned() && row.status == Status::Measured;
+    let is_copy = |row: &&SweepRow| {
+        row.subject == MEMCPY && row.offsets.is_aligned() && row.status == Status::Measured && row.point().is_plain()
+    };
     let cache = record.header.machine.l2_bytes;
     let mut copies = Vec::new();
     for row in record.rows.iter().filter(is_copy) {

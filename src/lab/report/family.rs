@@ -22,21 +22,22 @@ pub(super) struct Family<'a> {
 }
 
 impl<'a> Family<'a> {
-    /// All families of a record, in its order. Bounds are no scans and in none.
+    /// All families of a record, in its order. Bounds are no scans and in none, nor are the problems that are more than a flat
+    /// scan of one type.
     pub(super) fn all(record: &'a SweepRecord) -> Vec<Self> {
         let mut families: Vec<Self> = Vec::new();
-        for row in record.rows.iter().filter(|row| row.kind != Kind::Bound) {
+        let rows: Vec<&SweepRow> =
+            record.rows.iter().filter(|row| row.kind != Kind::Bound && row.point().is_plain()).collect();
+        for row in &rows {
             let Some(mode) = row.mode else { continue };
             if !families.iter().any(|family| family.computes(row) && family.mode == mode) {
-                let SweepRow { element, operator, offsets, .. } = *row;
+                let SweepRow { element, operator, offsets, .. } = **row;
                 families.push(Self { element, operator, mode, offsets, rows: Vec::new() });
             }
         }
         for family in &mut families {
-            let belongs = |row: &&SweepRow| {
-                row.kind != Kind::Bound && family.computes(row) && row.mode.is_none_or(|mode| mode == family.mode)
-            };
-            family.rows = record.rows.iter().filter(belongs).collect();
+            let belongs = |row: &&SweepRow| family.computes(row) && row.mode.is_none_or(|mode| mode == family.mode);
+            family.rows = rows.iter().copied().filter(belongs).collect();
         }
         families
     }

@@ -9,6 +9,7 @@ use super::error::ReportError;
 use super::family::{FEWEST_SIZES, Family, is_trusted, median, point, slug_of, subjects_of};
 use super::heat_map::{Cell, HeatMap};
 use super::pen::Pen;
+use super::problems;
 use super::svg::{Drawing, Plot, Refusal};
 use crate::element::{ElementType, Operator};
 use crate::lab::measure::point::{Kind, Offsets, is_variant};
@@ -20,7 +21,7 @@ use crate::text::{format_power, format_size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands behind the record's name in the file names of its pictures.
-pub(super) const KINDS: [&str; 10] = [
+pub(super) const KINDS: [&str; 11] = [
     contest::COPY,
     contest::RELATIVE,
     "throughput",
@@ -31,6 +32,7 @@ pub(super) const KINDS: [&str; 10] = [
     "vt-lines",
     "vt-map",
     "types",
+    problems::SEGMENTS,
 ];
 
 /// Time by size is drawn up to here: beyond it, memory decides and throughput says it better.
@@ -107,6 +109,9 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
         }
     }
     renderer.by_type(&families)?;
+    if let Some((caption, chart)) = problems::by_length(record, &renderer.gpu) {
+        renderer.add_chart(problems::SEGMENTS, "rows-and-columns", caption, &chart)?;
+    }
     Ok(renderer.plots)
 }
 
@@ -140,7 +145,7 @@ impl Renderer<'_> {
     ) -> Result<(), ReportError> {
         debug_assert!(KINDS.contains(&kind));
         let name = format!("{}-{kind}-{slug}", self.stem);
-        let is_answer = [contest::COPY, contest::RELATIVE].contains(&kind);
+        let is_answer = [contest::COPY, contest::RELATIVE, problems::SEGMENTS].contains(&kind);
         self.plots.push(Plot { is_answer, ..Plot::drawn(name, title.to_owned(), caption, draw)? });
         Ok(())
     }

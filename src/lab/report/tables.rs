@@ -1,44 +1,18 @@
 //! The tables of a sweep's record.
 
 use super::family::{FEWEST_SIZES, Family, median, subjects_of};
+use super::marks::{NOT_TRUSTED, explain_marks, microseconds};
+use super::problems;
 use super::table::Table;
 use crate::lab::measure::point::Kind;
 use crate::lab::measure::point::is_variant;
 use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
-use crate::lab::measure::stopping::Stop;
 use crate::lab::measure::targets;
 use crate::lab::measure::targets::evaluation::{Evaluation, Outcome, TargetResult};
 use crate::lab::statistics::Difference;
 use crate::text::{NONE, format_size, or_dash, significant};
 use std::collections::BTreeSet;
-use std::fmt::Write;
-
-const TWO_PEAKS: char = '≈';
-const NOT_TRUSTED: char = '?';
-
-/// The median in microseconds, with a mark where it is less than it seems.
-fn microseconds(row: &SweepRow, figure: Figure) -> Option<String> {
-    let time = significant(median(row, figure)? / 1e3, 12);
-    Some(match row.figure(figure)? {
-        record if !record.is_trusted => format!("{time}{NOT_TRUSTED}"),
-        record if record.stop == Some(Stop::TwoPeaks) => format!("{TWO_PEAKS}{time}"),
-        _ => time,
-    })
-}
-
-/// Says what the marks of a table mean, if it has any.
-fn explain_marks(mut table: Table) -> Table {
-    let has = |mark: char| table.rows.iter().flatten().any(|cell| cell.contains(mark));
-    let (has_two_peaks, has_unmet) = (has(TWO_PEAKS), has(NOT_TRUSTED));
-    if has_two_peaks {
-        let _ = write!(table.caption, " {TWO_PEAKS}: samples have two peaks, and the median lies somewhere between.");
-    }
-    if has_unmet {
-        let _ = write!(table.caption, " {NOT_TRUSTED}: no noise criterion was met.");
-    }
-    table
-}
 
 /// Where figures are from, at the end of a caption.
 fn origin(record: &SweepRecord) -> String {
@@ -56,7 +30,7 @@ fn newest_thrust<'a>(subjects: &[&'a str]) -> Option<&'a str> {
 /// Whether several VTs of one subject were measured at one size.
 fn has_vts(record: &SweepRecord) -> bool {
     let mut seen = BTreeSet::new();
-    let kind = |row: &SweepRow| (row.subject.clone(), row.element, row.operator, row.mode, row.n, row.offsets);
+    let kind = |row: &SweepRow| (row.subject.clone(), row.point(), row.mode);
     let distinct: BTreeSet<_> = record
         .rows
         .iter()
@@ -75,6 +49,9 @@ pub(super) fn evaluation_of(record: &SweepRecord) -> Option<Evaluation> {
 pub(super) fn main_tables(record: &SweepRecord, evaluation: Option<&Evaluation>) -> Vec<Table> {
     if let Some(evaluation) = evaluation {
         return vec![targets_reached(record, evaluation)];
+    }
+    if problems::has_problems(record) {
+        return vec![explain_marks(problems::lines(record, &origin(record)))];
     }
     let families = Family::all(record);
     let types: BTreeSet<_> = families.iter().map(|family| family.element).collect();
@@ -285,7 +262,7 @@ const SCAN: [Column; 3] = [
     ("scan", |row| {
         let mode = row.mode.map_or_else(|| "copy".to_owned(), |mode| mode.to_string());
         let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
-        format!("{} {}, {mode}{offsets}", row.element, row.operator)
+        format!("{}, {mode}{offsets}", row.point().scan())
     }),
     ("n", |row| format_size(row.n)),
 ];

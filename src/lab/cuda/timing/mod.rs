@@ -1,4 +1,5 @@
-//! The GPU behind [`crate::lab::measure`]: makes inputs in place, verifies on the device, and takes samples.
+//! The GPU behind [`crate::lab::measure`]: makes inputs in place, verifies on the device, and takes samples. Scans of several
+//! arrays, of two types, in another order or in segments are made on the host and verified there (`uploaded`).
 //!
 //! How a sample is taken, per figure; everything stands on one stream:
 //!
@@ -15,32 +16,34 @@
 //! GPU; a cold sample that was released so is late and does not count. Subjects that wait inside the call
 //! are not held.
 //!
-//! All subjects of a point read one input and write one output, and all launches share one workspace: on one
+//! All scans of a point read the same inputs and write one output, and all launches share one workspace: on one
 //! stream they run one after the other, which is what a workspace asks for (`crate::cuda::workspace`).
 
 mod machine;
 mod signals;
 mod subjects;
 mod timer;
+mod uploaded;
 mod verification;
 
 use super::harness::{GpuHarness, on_all_cores};
 use crate::cuda::compile::{Compiler, KernelResources, Variant};
 use crate::cuda::error::CudaError;
 use crate::cuda::launch::KernelSet;
+use crate::lab::dataset::Dataset;
 use crate::lab::device::DeviceError;
 use crate::lab::measure::environment::{self, Machine};
-use crate::lab::measure::point::{Offsets, Point, Subject};
+use crate::lab::measure::point::{Point, Subject};
 use crate::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint};
 use crate::lab::measure::sampling::{Figure, Readiness, Sample, Sampler};
 use crate::lab::peers;
 use crate::lab::verify::Verification;
-use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{KernelKey, Plan};
+use crate::strategy::plan::{KernelKey, Plan, ScanRequest};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
-use subjects::{Preparation, PreparedSubject, Work, request};
+use subjects::{Preparation, PreparedSubject, Work, offset_bytes, request};
 use timer::Timer;
+use uploaded::Uploaded;
 use verification::{ChunkPrefixes, Input};
 
 /// The most kernels in one graph.
@@ -50,9 +53,17 @@ const SAMPLE_RUNS: u32 = 1024;
 
 /// The point whose subjects are ready.
 struct OpenPoint {
-    input: Input,
+    // Before what they are bound to.
     subjects: Vec<Option<PreparedSubject>>,
-    chunk_prefixes: Option<ChunkPrefixes>,
+    arrays: Arrays,
+}
+
+/// The arrays of a point.
+enum Arrays {
+    /// Of a flat scan of one type: made and verified on the device, whatever their size.
+    Made { input: Input, chunk_prefixes: Option<ChunkPrefixes> },
+    /// Of every other scan.
+    Uploaded(Box<Uploaded>),
 }
 
 /// One GPU that points are measured on.
@@ -83,7 +94,7 @@ impl GpuLaboratory {
     /// # Errors
     /// No driver, no such device, no compiler: the error says what was looked for and what to do.
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
-        let gpu = GpuHarness::open(ordinal, "measure.cu")?;
+        let gpu = GpuHarness::open(ordinal, &["measure.cu", "verify.cu"])?;
         let bounds = KernelSet::new(gpu.context(), Compiler::new()?, Variant::without_waiting)?;
         let identity = machine::identity(&gpu)?;
         let machine = machine::machine(&gpu, identity)?;
@@ -116,24 +127,45 @@ impl GpuLaboratory {
         self.open.as_ref()?.subjects.get(entry)?.as_ref()
     }
 
+    /// Makes the arrays of a point; the inner error says why there is no room.
+    fn arrays(&mut self, point: &Point, seed: u64) -> Result<Result<Arrays, String>, CudaError> {
+        let gpu = &mut self.timer.gpu;
+        let [input_offset, output_offset] = offset_bytes(point);
+        let output_bytes = point.n * point.workload.element().bytes() as u64;
+        let room = gpu.make_room((point.input_bytes(), input_offset), Some((output_bytes, output_offset)));
+        let arrays = room.and_then(|()| {
+            if point.workload.is_plain() {
+                let input = Input { instance: point.workload.instance(), n: point.n, seed };
+                input.make(gpu)?;
+                return Ok(Arrays::Made { input, chunk_prefixes: input.chunk_prefixes(gpu)? });
+            }
+            let uploaded = Uploaded::new(gpu, point, seed, input_offset as u32 % ScanRequest::OFFSETS)?;
+            Ok(Arrays::Uploaded(Box::new(uploaded)))
+        });
+        match arrays {
+            Err(error @ CudaError::OutOfMemory { .. }) => Ok(Err(error.to_string())),
+            arrays => Ok(Ok(arrays?)),
+        }
+    }
+
     fn open_point(&mut self, point: &Point, seed: u64) -> Result<OpenedPoint, CudaError> {
         self.timer.gpu.bind()?;
         self.open = None;
-        let gpu = &mut self.timer.gpu;
-        let element_bytes = point.instance.element().bytes() as u64;
-        let Offsets { input, output } = point.offsets;
-        let [input_offset, output_offset] = [input, output].map(|offset| u64::from(offset) * element_bytes);
-        let input = Input { instance: point.instance, n: point.n, seed };
-        let bytes = point.input_bytes();
-        let prefixes = gpu.make_room((bytes, input_offset), Some((bytes, output_offset))).and_then(|()| {
-            input.make(gpu)?;
-            input.chunk_prefixes(gpu)
-        });
-        let chunk_prefixes = match prefixes {
-            Err(error @ CudaError::OutOfMemory { .. }) => return Ok(OpenedPoint::DoesNotFit(error.to_string())),
-            prefixes => prefixes?,
+        if !point.workload.is_plain()
+            && let Err(error) = Dataset::fits(point.workload, point.n)
+        {
+            return Ok(OpenedPoint::DoesNotFit(error.to_string()));
+        }
+        let arrays = match self.arrays(point, seed)? {
+            Ok(arrays) => arrays,
+            Err(why) => return Ok(OpenedPoint::DoesNotFit(why)),
         };
-        let preparation = Preparation { gpu, bounds: &self.bounds, resources: &self.resources };
+        let uploaded = match &arrays {
+            Arrays::Made { .. } => None,
+            Arrays::Uploaded(uploaded) => Some(&**uploaded),
+        };
+        let gpu = &self.timer.gpu;
+        let preparation = Preparation { gpu, bounds: &self.bounds, resources: &self.resources, uploaded };
         let mut prepared: Vec<Result<PreparedSubject, NotMeasured>> =
             point.entries.iter().map(|entry| preparation.subject(point, &entry.subject)).collect();
         let gpu = &mut self.timer.gpu;
@@ -141,8 +173,8 @@ impl GpuLaboratory {
         // nothing, every address stands. A pass that drops a subject for want of memory may shrink it again.
         for _ in 0..3 {
             for subject in &mut prepared {
-                let Ok(PreparedSubject { work: Work::Scan(scan), .. }) = subject else { continue };
-                match scan.bind(Addresses::between(gpu.input.address(), gpu.output.address()), &mut gpu.workspace) {
+                let Ok(PreparedSubject { work: Work::Scan { scan, places }, .. }) = subject else { continue };
+                match scan.bind(**places, &mut gpu.workspace) {
                     Err(error @ CudaError::OutOfMemory { .. }) => {
                         *subject = Err(NotMeasured::NotLaunchable(error.to_string()));
                     }
@@ -155,7 +187,7 @@ impl GpuLaboratory {
             .map(|subject| subject.as_ref().map(|subject| subject.facts).map_err(NotMeasured::clone))
             .collect();
         let subjects = prepared.into_iter().map(Result::ok).collect();
-        self.open = Some(OpenPoint { input, subjects, chunk_prefixes });
+        self.open = Some(OpenPoint { subjects, arrays });
         Ok(OpenedPoint::Ready(answers))
     }
 }
@@ -265,7 +297,10 @@ impl Laboratory for GpuLaboratory {
             return Ok(Err(NotMeasured::Unsupported(String::from("it was not prepared"))));
         };
         let gpu = &self.timer.gpu;
-        let verified = gpu.bind().and_then(|()| open.input.verify(gpu, subject, open.chunk_prefixes.as_ref()));
+        let verified = gpu.bind().and_then(|()| match &mut open.arrays {
+            Arrays::Made { input, chunk_prefixes } => input.verify(gpu, subject, chunk_prefixes.as_ref()),
+            Arrays::Uploaded(uploaded) => uploaded.verify(gpu, subject),
+        });
         verified.map_err(|error| self.device_error(error))
     }
 

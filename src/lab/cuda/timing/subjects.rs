@@ -1,13 +1,15 @@
 //! What is measured: our scans, their bounds, peers, copies and the timer's own kernels, ready to run.
 
+use super::uploaded::Uploaded;
 use crate::cuda::compile::KernelResources;
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::launch::{KernelSet, PreparedScan, function};
+use crate::cuda::launch::{KernelSet, PreparedScan};
 use crate::lab::cuda::graph::Graph;
 use crate::lab::cuda::harness::{self, GpuHarness, THREADS};
-use crate::lab::measure::point::{Point, Subject};
+use crate::lab::measure::point::{Offsets, Point, Subject};
 use crate::lab::measure::run::{NotMeasured, SubjectFacts};
 use crate::lab::peers::{self, PeerError, PreparedPeer};
+use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{KernelKey, ScanRequest, Step};
 use crate::strategy::{Mode, ScanConfig, Strategy};
 use cudarc::driver::{CudaFunction, result};
@@ -34,12 +36,36 @@ pub(super) struct PreparedSubject {
 }
 
 pub(super) enum Work {
-    Scan(Box<PreparedScan>),
-    Peer(Box<PreparedPeer>),
-    Memcpy { bytes: u64 },
-    Copy { function: CudaFunction, blocks: u32, bytes: u64, tiles: u64 },
-    Spin { function: CudaFunction, nanoseconds: u64 },
+    /// With the places of the user's arrays.
+    Scan {
+        scan: Box<PreparedScan>,
+        places: Box<Addresses>,
+    },
+    /// With the addresses of the arrays that it loads.
+    Peer {
+        peer: Box<PreparedPeer>,
+        inputs: Vec<u64>,
+    },
+    Memcpy(Copied),
+    Copy {
+        function: CudaFunction,
+        blocks: u32,
+        copied: Copied,
+        tiles: u64,
+    },
+    Spin {
+        function: CudaFunction,
+        nanoseconds: u64,
+    },
     Nothing,
+}
+
+/// What the copies move, and between which addresses.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Copied {
+    from: u64,
+    to: u64,
+    bytes: u64,
 }
 
 impl PreparedSubject {
@@ -50,12 +76,12 @@ impl PreparedSubject {
     /// What it is, for messages.
     pub(super) fn describe(&self) -> String {
         match &self.work {
-            Work::Scan(scan) => harness::describe(&scan.request),
-            Work::Peer(peer) => {
+            Work::Scan { scan, .. } => harness::describe(&scan.request),
+            Work::Peer { peer, .. } => {
                 format!("{}, {}, {}, {} elements", peer.peer().name(), peer.workload(), peer.mode(), peer.n())
             }
-            Work::Memcpy { bytes } => format!("copying {bytes} bytes on the device"),
-            Work::Copy { bytes, .. } => format!("the copy kernel over {bytes} bytes"),
+            Work::Memcpy(Copied { bytes, .. }) => format!("copying {bytes} bytes on the device"),
+            Work::Copy { copied: Copied { bytes, .. }, .. } => format!("the copy kernel over {bytes} bytes"),
             Work::Spin { nanoseconds, .. } => format!("a kernel that runs for {nanoseconds} ns"),
             Work::Nothing => String::from("an empty frame"),
         }
@@ -64,33 +90,35 @@ impl PreparedSubject {
     /// Kernels and copies of one run.
     pub(super) fn launches(&self) -> u64 {
         match &self.work {
-            Work::Scan(scan) => scan.kernels.len().max(1) as u64,
+            Work::Scan { scan, .. } => scan.kernels.len().max(1) as u64,
             // CUB and Thrust launch two kernels.
-            Work::Peer(_) => 2,
+            Work::Peer { .. } => 2,
             _ => 1,
         }
     }
 
     /// Puts one run onto the stream.
     pub(super) fn enqueue(&mut self, gpu: &GpuHarness) -> Result<(), CudaError> {
-        let (input, output) = (gpu.input.address(), gpu.output.address());
         match &mut self.work {
             // SAFETY: bound to the buffers of the open point, which live until the next one is opened, and that waits
             // first; stream, workspace, kernels and context are the laboratory's.
-            Work::Scan(scan) => unsafe { scan.launch(&gpu.stream) },
-            // SAFETY: both addresses are of n elements between guards, multiples of the element's size, and apart; they
-            // live until the stream was waited for; the context was made current by the caller.
-            Work::Peer(peer) => unsafe { peer.launch_addresses(&[input], output) }.map_err(|error| match error {
-                PeerError::Cuda(error) => error,
-                other => CudaError::unexpected("launching a peer", "refused", other.to_string()),
-            }),
-            // SAFETY: as above.
-            Work::Memcpy { bytes } => {
-                unsafe { result::memcpy_dtod_async(output, input, *bytes as usize, gpu.stream.cu_stream()) }
+            Work::Scan { scan, .. } => unsafe { scan.launch(&gpu.stream) },
+            // SAFETY: the inputs are those of the workload, as long as it says, and the output has n elements; they lie between
+            // guards, at multiples of their elements' sizes, and apart; they live until the stream was waited for; the context
+            // was made current by the caller.
+            Work::Peer { peer, inputs } => {
+                unsafe { peer.launch_addresses(inputs, gpu.output.address()) }.map_err(|error| match error {
+                    PeerError::Cuda(error) => error,
+                    other => CudaError::unexpected("launching a peer", "refused", other.to_string()),
+                })
+            }
+            // SAFETY: as above; both arrays have as many bytes or more.
+            Work::Memcpy(Copied { from, to, bytes }) => {
+                unsafe { result::memcpy_dtod_async(*to, *from, *bytes as usize, gpu.stream.cu_stream()) }
                     .during(|| String::from("copying on the device"))
             }
-            Work::Copy { function, blocks, bytes, tiles } => {
-                gpu.launch(function, *blocks, THREADS, &[input, output, *bytes, *tiles])
+            Work::Copy { function, blocks, copied: Copied { from, to, bytes }, tiles } => {
+                gpu.launch(function, *blocks, THREADS, &[*from, *to, *bytes, *tiles])
             }
             Work::Spin { function, nanoseconds } => gpu.launch(function, 1, 1, &[*nanoseconds]),
             Work::Nothing => Ok(()),
@@ -98,26 +126,26 @@ impl PreparedSubject {
     }
 }
 
+/// Bytes from a boundary to the user's first input, and to the output.
+pub(super) fn offset_bytes(point: &Point) -> [u64; 2] {
+    let Offsets { input, output } = point.offsets;
+    [(input, point.workload.input()), (output, point.workload.element())]
+        .map(|(elements, element)| u64::from(elements) * element.bytes() as u64)
+}
+
 /// The scan of a point's arrays.
 pub(super) fn request(point: &Point, strategy: Strategy, mode: Mode, config: ScanConfig) -> ScanRequest {
     // Buffers and guards are multiples of 256, so only the offsets are off a boundary.
-    let beyond_boundary = |elements: u32| elements * point.instance.element().bytes() as u32 % ScanRequest::OFFSETS;
-    ScanRequest {
-        problem: point.instance.into(),
-        strategy,
-        mode,
-        config,
-        n: point.n,
-        in_place: false,
-        input_offset: beyond_boundary(point.offsets.input),
-        output_offset: beyond_boundary(point.offsets.output),
-    }
+    let [input_offset, output_offset] = offset_bytes(point).map(|bytes| bytes as u32 % ScanRequest::OFFSETS);
+    ScanRequest { input_offset, output_offset, ..point.request(strategy, mode, config) }
 }
 
 /// What subjects are prepared with.
 pub(super) struct Preparation<'a> {
     pub(super) gpu: &'a GpuHarness,
     pub(super) bounds: &'a KernelSet,
+    /// The arrays of the point, where they were made on the host.
+    pub(super) uploaded: Option<&'a Uploaded>,
     /// Registers and spills of the kernels as they are, from `compile_ahead`.
     pub(super) resources: &'a HashMap<KernelKey, KernelResources>,
 }
@@ -127,21 +155,24 @@ impl Preparation<'_> {
         let gpu = self.gpu;
         let not_launchable = |error: CudaError| NotMeasured::NotLaunchable(error.to_string());
         let tool = |name: &str, work: &dyn Fn(CudaFunction) -> Work, access_bytes: Option<u32>| {
-            let kernel = function(&gpu.tools, name).map_err(not_launchable)?;
+            let kernel = gpu.tool(name).map_err(not_launchable)?;
             let registers = kernel.num_regs().ok().and_then(|count| u32::try_from(count).ok());
             let facts = SubjectFacts { access_bytes, launches: Some(1), registers, spill_bytes: Some(0) };
             Ok(PreparedSubject::new(work(kernel), None, None, facts))
         };
-        let bytes = point.input_bytes();
+        let bytes = point.copied_bytes();
+        let between = [gpu.input.address(), gpu.output.address()];
+        let [from, to] = self.uploaded.map_or(between, Uploaded::copied_addresses);
+        let copied = Copied { from, to, bytes };
         let tiles = bytes.div_ceil(COPY_TILE_BYTES).max(1);
         let copy = |name: &str, extra: u64| {
-            if !(gpu.input.address() | gpu.output.address()).is_multiple_of(16) {
+            if !(from | to).is_multiple_of(16) {
                 let why = "it moves 16 bytes a lane, and input or output does not begin at such a boundary";
                 return Err(NotMeasured::Unsupported(why.to_owned()));
             }
             // 2^32 elements of 8 bytes are 2^21 tiles.
             let blocks = u32::try_from(tiles + extra).unwrap_or(i32::MAX as u32);
-            tool(name, &|function| Work::Copy { function, blocks, bytes, tiles }, Some(16))
+            tool(name, &|function| Work::Copy { function, blocks, copied, tiles }, Some(16))
         };
         let without_facts = |work| Ok(PreparedSubject::new(work, None, None, SubjectFacts::default()));
         match subject {
@@ -150,30 +181,36 @@ impl Preparation<'_> {
             | Subject::Bound { strategy, mode, config } => {
                 let is_bound = matches!(subject, Subject::Bound { .. });
                 let request = request(point, *strategy, *mode, *config);
+                let (request, places) = match self.uploaded {
+                    Some(uploaded) => uploaded.prepare(gpu, &request).map_err(not_launchable)?,
+                    None => (request, Addresses::between(gpu.input.address(), gpu.output.address())),
+                };
                 let kernels = if is_bound { self.bounds } else { &gpu.kernels };
                 let scan = PreparedScan::new(&request, kernels).map_err(not_launchable)?;
                 let facts = self.facts(&scan, is_bound);
-                let work = Work::Scan(Box::new(scan));
+                let work = Work::Scan { scan: Box::new(scan), places: Box::new(places) };
                 Ok(PreparedSubject { is_bound, ..PreparedSubject::new(work, Some(*mode), Some(request), facts) })
             }
             Subject::Peer { name, mode } => {
                 let unsupported = |error: PeerError| NotMeasured::Unsupported(error.to_string());
                 let peer = peers::by_name(name).map_err(unsupported)?;
                 let prepared =
-                    peer.prepare(&gpu.stream, point.instance, *mode, point.n).map_err(|error| match error {
+                    peer.prepare(&gpu.stream, point.workload, *mode, point.n).map_err(|error| match error {
                         PeerError::Unsupported { .. } | PeerError::TooLarge { .. } | PeerError::Misfit(_) => {
                             unsupported(error)
                         }
                         other => NotMeasured::NotLaunchable(other.to_string()),
                     })?;
+                let first = || vec![gpu.input.address()];
+                let inputs = self.uploaded.map_or_else(first, |uploaded| uploaded.input_addresses(gpu));
                 let request = prepared.verification_request();
-                let work = Work::Peer(Box::new(prepared));
+                let work = Work::Peer { peer: Box::new(prepared), inputs };
                 // What may not be captured allocates or waits inside the call.
                 let (is_asynchronous, is_capturable) = (peer.is_capturable(), peer.is_capturable());
                 let subject = PreparedSubject::new(work, Some(*mode), Some(request), SubjectFacts::default());
                 Ok(PreparedSubject { is_asynchronous, is_capturable, ..subject })
             }
-            Subject::Memcpy => without_facts(Work::Memcpy { bytes }),
+            Subject::Memcpy => without_facts(Work::Memcpy(copied)),
             Subject::Copy16 => copy("copy_16", 0),
             Subject::Copy16Again => copy("copy_16_again", 0),
             Subject::Copy16Slower => copy("copy_16_slower", tiles.div_ceil(20)),

@@ -3,7 +3,6 @@
 use super::signals::Signals;
 use super::subjects::PreparedSubject;
 use crate::cuda::error::CudaError;
-use crate::cuda::launch::function;
 use crate::cuda::memory::Buffer;
 use crate::lab::cuda::graph::Graph;
 use crate::lab::cuda::harness::{GpuHarness, THREADS, elapsed_ns};
@@ -40,9 +39,9 @@ impl Timer {
         let mut timer = Self {
             overwritten: gpu.memory.allocate(overwritten_bytes, "what overwrites the L2")?,
             signals: Signals::new(&gpu.memory)?,
-            hold: function(&gpu.tools, "hold")?,
-            clock_probe: function(&gpu.tools, "clock_probe")?,
-            overwrite: function(&gpu.tools, "overwrite")?,
+            hold: gpu.tool("hold")?,
+            clock_probe: gpu.tool("clock_probe")?,
+            overwrite: gpu.tool("overwrite")?,
             start: gpu.event()?,
             end: gpu.event()?,
             gpu,

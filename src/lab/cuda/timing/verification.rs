@@ -1,6 +1,7 @@
-//! Inputs made on the device, and the verification of what subjects make of them.
+//! Inputs made on the device, and the verification of what subjects make of them and of uploaded arrays.
 
 use super::subjects::{PreparedSubject, Work};
+use super::uploaded::Uploaded;
 use crate::cuda::error::CudaError;
 use crate::cuda::memory::Buffer;
 use crate::element::{Distribution, Instance};
@@ -219,6 +220,35 @@ impl Input {
         gpu.launch_over(&copy, n, &[gpu.input.address(), n, seed, made, gpu.slot(Slot::Input)])?;
         gpu.compare_guards(&gpu.output, [Slot::BeforeOutput, Slot::AfterOutput])?;
         gpu.comparisons()
+    }
+}
+
+impl Uploaded {
+    /// Runs a subject over poisoned memory and compares all that it may have written. The inner error says why it could not
+    /// run.
+    pub(super) fn verify(
+        &mut self,
+        gpu: &GpuHarness,
+        subject: &mut PreparedSubject,
+    ) -> Result<Result<Verification, NotMeasured>, CudaError> {
+        self.poison_copy(gpu)?;
+        if let Err(reason) = run_once(gpu, subject)? {
+            return Ok(Err(reason));
+        }
+        if matches!(subject.work, Work::Spin { .. } | Work::Nothing) {
+            return Ok(Ok(Verification::right(0)));
+        }
+        let found = self.compare_arrays(gpu, subject.mode.is_none())?;
+        let mut verification = match &subject.request {
+            Some(request) => self.compare_output(gpu, request)?,
+            None => Verification::right(self.n()),
+        };
+        add(&mut verification, &found);
+        if found.of(Slot::Input).mismatches > 0 {
+            // The other subjects must not pay for it.
+            self.place(gpu)?;
+        }
+        Ok(Ok(verification))
     }
 }
 

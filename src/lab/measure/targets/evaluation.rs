@@ -205,7 +205,9 @@ impl<'a> Rows<'a> {
     fn new(record: &'a SweepRecord) -> Self {
         let mut rows: HashMap<_, Vec<&SweepRow>> = HashMap::new();
         let peers = record.rows.iter().filter(|row| row.kind == Kind::Peer).map(|row| row.subject.as_str()).collect();
-        for row in record.rows.iter().filter(|row| matches!(row.status, Status::Measured | Status::NotVerified)) {
+        let is_used = |row: &&SweepRow| matches!(row.status, Status::Measured | Status::NotVerified);
+        // Targets are of flat scans.
+        for row in record.rows.iter().filter(is_used).filter(|row| row.point().is_plain()) {
             let key = (row.subject.as_str(), row.element, row.operator, row.n, row.offsets, row.mode);
             rows.entry(key).or_default().push(row);
         }
@@ -255,10 +257,7 @@ fn promised() -> Vec<SweepRow> {
     let (points, _) = sweep.points(&[]);
     let rows = points.iter().flat_map(|point| {
         let ours = point.entries.iter().filter(|entry| entry.subject.name() == SUBJECT);
-        ours.map(|entry| SweepRow {
-            offsets: point.offsets,
-            ..SweepRow::new(&entry.subject, point.instance.element(), point.instance.operator(), point.n)
-        })
+        ours.map(|entry| SweepRow { offsets: point.offsets, ..SweepRow::new(&entry.subject, point.workload, point.n) })
     });
     rows.collect()
 }
@@ -271,7 +270,9 @@ fn outcome(
     gpu: &str,
 ) -> Outcome {
     let mut findings: Vec<Finding> = Vec::new();
-    let ours = |row: &&SweepRow| row.subject == SUBJECT && row.kind == Kind::Strategy && target.covers(row);
+    let ours = |row: &&SweepRow| {
+        row.subject == SUBJECT && row.kind == Kind::Strategy && row.point().is_plain() && target.covers(row)
+    };
     for row in record.rows.iter().filter(ours) {
         for &figure in target.figures {
             let Some(place) = Place::of(row, figure) else { continue };

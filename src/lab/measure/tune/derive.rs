@@ -14,7 +14,7 @@
 //!   committed table for the GPU in the configurations that are suggested for the size; the table's `note` says so.
 
 use super::super::point::Offsets;
-use super::super::record::{SweepRecord, SweepRow};
+use super::super::record::SweepRecord;
 use super::super::sweep::SweepFile;
 use super::rivals::{Key, MODES, Rival, rivals, within_noise};
 use super::{NAME, TuneError};
@@ -41,13 +41,10 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
     let is_measured = |mode: &Mode| header.sweep.groups.iter().any(|group| group.modes.contains(mode));
     let modes: Vec<Mode> = MODES.into_iter().filter(is_measured).collect();
     let mut points: BTreeMap<Kept, BTreeMap<u64, Vec<Rival>>> = BTreeMap::new();
-    // Other offsets are other work, and a table has nothing to say of them.
-    for point in record.points.iter().filter(|point| point.offsets.is_aligned()) {
-        let of_point = |row: &&SweepRow| {
-            (row.element, row.operator, row.n, row.offsets) == (point.element, point.operator, point.n, point.offsets)
-        };
-        let rivals = rivals(record.rows.iter().filter(of_point), &modes);
-        if !rivals.is_empty() && Instance::new(point.element, point.operator).is_ok() {
+    // Other offsets and other problems are other work, and a table has nothing to say of them.
+    for point in record.points.iter().filter(|point| point.offsets.is_aligned() && point.key().is_plain()) {
+        let rivals = rivals(record.rows.iter().filter(|row| row.point() == point.key()), &modes);
+        if !rivals.is_empty() {
             points.entry((point.element, point.operator)).or_default().insert(point.n, rivals);
         }
     }

@@ -16,6 +16,7 @@ use super::run::{Laboratory, MeasuredPoint, Progress, SweepError, SweepSummary, 
 use super::sweep::{Group, Limits, SweepFile};
 use crate::element::{ElementType, Operator};
 use crate::lab::device::DeviceError;
+use crate::lab::workload::ProblemKind;
 use crate::strategy::tuning::TuningError;
 use crate::strategy::{Strategy, StrategyChoice};
 use crate::text::parse_array_size;
@@ -127,6 +128,9 @@ impl TunePlan {
                 groups.push(Group {
                     types: vec![element],
                     operators: vec![Operator::Sum],
+                    problems: vec![ProblemKind::Flat],
+                    inputs: Vec::new(),
+                    segments: Vec::new(),
                     modes: MODES.to_vec(),
                     sizes,
                     offsets: vec![Offsets::default()],
