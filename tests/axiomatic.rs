@@ -56,7 +56,8 @@ mod kernels {
     use lookback::strategy::plan::{Kernel, KernelConfig};
     use lookback::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
     use std::collections::{BTreeSet, HashMap};
-    use std::sync::{LazyLock, Mutex};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
     const TILES: usize = 5;
 
@@ -89,17 +90,13 @@ mod kernels {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Two tests ask for each; a compilation takes about a second.
+    /// Two tests ask for each; a compilation takes about a second, and whoever asks meanwhile waits for it.
     fn sequences(compiler: &Compiler, kernel: Kernel, descriptor: Descriptor, mutant: &str) -> Sequences {
-        type Kept = Mutex<HashMap<(Kernel, Descriptor, String), Sequences>>;
+        type Kept = Mutex<HashMap<(Kernel, Descriptor, String), Arc<OnceLock<Sequences>>>>;
         static KEPT: LazyLock<Kept> = LazyLock::new(Kept::default);
         let key = (kernel, descriptor, mutant.to_owned());
-        if let Some(sequences) = KEPT.lock().expect("nobody fails with it").get(&key) {
-            return sequences.clone();
-        }
-        let sequences = extracted(compiler, kernel, descriptor, mutant);
-        KEPT.lock().expect("nobody fails with it").insert(key, sequences.clone());
-        sequences
+        let slot = KEPT.lock().expect("nobody fails with it").entry(key).or_default().clone();
+        slot.get_or_init(|| extracted(compiler, kernel, descriptor, mutant)).clone()
     }
 
     fn extracted(compiler: &Compiler, kernel: Kernel, descriptor: Descriptor, mutant: &str) -> Sequences {
@@ -322,8 +319,7 @@ mod kernels {
     fn every_ordering_mutant_of_the_kernels_is_found_and_no_harmless_one() {
         let name = "every_ordering_mutant_of_the_kernels_is_found_and_no_harmless_one";
         let Some(compiler) = compiler(name) else { return };
-        let mut failures = Vec::new();
-        let (mut found, mut harmless) = (0, 0);
+        let mut jobs = Vec::new();
         for mutant in Mutant::all().expect("mutants") {
             // Barriers that the protocol needs; those inside the scan of a tile are another matter.
             let is_barrier = [
@@ -343,20 +339,33 @@ mod kernels {
             if mutant.rule.is_some() || !is_fault && !mutant.is_harmless() {
                 continue;
             }
-            for (kernel, descriptor) in places(mutant) {
+            jobs.extend(places(mutant).into_iter().map(|place| (mutant, is_fault, place)));
+        }
+        // On all cores: each is compiled first.
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new((0, 0, Vec::new()));
+        let work = || {
+            while let Some(&(mutant, is_fault, (kernel, descriptor))) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let what = format!("{mutant} in {} {descriptor}", kernel.name());
                 let report = check(&sequences(&compiler, kernel, descriptor, &mutant.name), 3);
                 println!("{}", line(&what, &report));
+                let (found, harmless, failures) = &mut *results.lock().expect("nobody fails with it");
                 match (report.violation(), is_fault) {
                     (None, true) => failures.push(format!("{what} is not found")),
                     (Some((part, violation)), false) => {
                         failures.push(format!("{what} is harmless, {}: {violation}", part.name()));
                     }
-                    (Some(_), true) => found += 1,
-                    (None, false) => harmless += 1,
+                    (Some(_), true) => *found += 1,
+                    (None, false) => *harmless += 1,
                 }
             }
-        }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(work);
+            }
+        });
+        let (found, harmless, failures) = results.into_inner().expect("nobody fails with it");
         assert!(failures.is_empty(), "{}", failures.join("\n"));
         assert!(found >= 12 && harmless >= 4, "{found} faults and {harmless} harmless variants");
     }

@@ -56,6 +56,47 @@ fn assert_refused(output: &Output, code: i32, word: &str) {
     assert!(!stderr(output).contains("panicked"), "{}", stderr(output));
 }
 
+/// Kernels that are made ahead lie in a folder, whole, and the second run mends what was damaged.
+#[cfg(feature = "cuda")]
+#[test]
+fn kernels_are_made_ahead_and_what_cannot_be_made_is_an_error() {
+    if common::compiler("kernels_are_made_ahead_and_what_cannot_be_made_is_an_error").is_none() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let folder = place.path().join("not/there/yet");
+    // A handful of kernels.
+    let kernels = |architectures: &str, output: &Path, element: &str| {
+        let output = output.to_str().expect("temporary folders have plain names");
+        let words = ["--output", output, "--types", element, "--modes", "inclusive", "--quiet"];
+        command(&[&["kernels", "--architectures", architectures], &words[..]].concat())
+            .env("LOOKBACK_CACHE_DIR", place.path().join("cache"))
+            .output()
+            .expect("the program starts")
+    };
+    let made = || -> BTreeMap<_, _> {
+        let files = fs::read_dir(&folder).expect("it was made").map(|file| file.expect("a file").path());
+        files.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+    };
+    let says_how_many = |output: &Output| {
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+        let (said, count) = (stdout(output), made().len());
+        assert!(count > 2 && said.starts_with(&format!("{count} kernels for sm_90 in ")), "{count} files, {said}");
+    };
+    says_how_many(&kernels("9.0", &folder, "u64"));
+    let first = made();
+    let (damaged, whole) = first.first_key_value().expect("kernels");
+    fs::write(damaged, &whole[..whole.len() / 2]).expect("it can be written");
+    says_how_many(&kernels("9.0", &folder, "u64"));
+    assert!(made() == first, "the second run writes the same");
+
+    assert_refused(&kernels("9", &folder, "u64"), 2, "MAJOR.MINOR, such as 9.0");
+    assert_refused(&kernels("9.0", &folder, "bicyclic-pair"), 2, "no operator asked for is defined on a type");
+    assert_refused(&kernels("3.5", &folder, "u64"), 1, "not for sm_35");
+    assert_refused(&kernels("9.0", &damaged.join("below a file"), "u64"), 2, "choose a folder that can be written");
+    assert!(made() == first, "what is refused leaves the folder as it is");
+}
+
 #[test]
 fn help_fits_80_columns_and_names_the_exit_codes() {
     for words in

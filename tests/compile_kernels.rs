@@ -70,6 +70,14 @@ fn default_kernels_of(instance: Instance, mode: Mode, architecture: Architecture
     }
 }
 
+/// Of these the inclusive ones of large arrays.
+fn large_kernels_of(instance: Instance, architecture: Architecture, jobs: &mut Vec<Job>) {
+    for &strategy in Strategy::ALL {
+        let [.., large] = ScanConfig::suggestions(strategy, instance.element().bytes());
+        kernels_of_strategies(&[strategy], instance, Mode::Inclusive, large, architecture, jobs);
+    }
+}
+
 /// The kernels of every strategy on this instance with one configuration.
 fn kernels_of(instance: Instance, mode: Mode, config: ScanConfig, architecture: Architecture, jobs: &mut Vec<Job>) {
     kernels_of_strategies(Strategy::ALL, instance, mode, config, architecture, jobs);
@@ -189,18 +197,18 @@ fn u32_sum() -> Instance {
     Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum")
 }
 
+/// In the tiles of large arrays. Those of smaller ones, other types and architectures are for the tests that `.ci/run` asks for.
 #[test]
 fn every_kernel_compiles_for_the_oldest_architecture_and_for_hopper_by_default() {
     let Some(compiler) = compiler("every_kernel_compiles_for_the_oldest_architecture_and_for_hopper") else { return };
     let mut jobs = Vec::new();
-    // The others are for `every_kernel_of_every_type_compiles_for_every_architecture`.
     let architectures = [Architecture::CHECKED[0], HOPPER];
     for architecture in architectures {
-        default_kernels_of(u32_sum(), Mode::Inclusive, architecture, &mut jobs);
+        large_kernels_of(u32_sum(), architecture, &mut jobs);
         // Descriptors of 128 bits, where the architectures differ most.
         let f64_sum = Instance::new(ElementType::F64, Operator::Sum).expect("f64 has a sum");
         let mut wide = Vec::new();
-        default_kernels_of(f64_sum, Mode::Inclusive, architecture, &mut wide);
+        large_kernels_of(f64_sum, architecture, &mut wide);
         let wanted = |job: &Job| matches!(job.kernel, Kernel::Lookback | Kernel::OneWave | Kernel::Lookahead);
         jobs.extend(wide.into_iter().filter(wanted));
     }
@@ -370,6 +378,7 @@ fn no_tuned_configuration_spills_on_any_checked_architecture() {
 }
 
 #[test]
+#[ignore = "half a minute; .ci/run asks for it"]
 fn every_choice_inside_the_strategies_compiles() {
     let Some(compiler) = compiler("every_choice_inside_the_strategies_compiles") else { return };
     let default = ScanConfig::default();
@@ -413,10 +422,7 @@ fn every_kernel_of_every_type_compiles_for_every_architecture() {
         for instance in instances() {
             if !types.contains(&instance.element()) {
                 types.push(instance.element());
-                for &strategy in Strategy::ALL {
-                    let [.., large] = ScanConfig::suggestions(strategy, instance.element().bytes());
-                    kernels_of_strategies(&[strategy], instance, Mode::Inclusive, large, architecture, &mut jobs);
-                }
+                large_kernels_of(instance, architecture, &mut jobs);
             }
         }
     }
@@ -708,10 +714,7 @@ fn plain_jobs() -> Vec<Job> {
                     default_kernels_of(instance, mode, architecture, &mut found);
                 }
             } else if types.insert(instance.element()) {
-                for &strategy in Strategy::ALL {
-                    let [.., large] = ScanConfig::suggestions(strategy, instance.element().bytes());
-                    kernels_of_strategies(&[strategy], instance, Mode::Inclusive, large, architecture, &mut found);
-                }
+                large_kernels_of(instance, architecture, &mut found);
             }
         }
         let own_table = Tuning::committed(Gpu { architecture, multiprocessors: 100 });

@@ -13,8 +13,10 @@ use lookback::lab::workload::{ProblemKind, Workload};
 use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{Composition, ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 
-/// Look-ahead, and one of the others for each problem: a kernel of each takes the compiler seconds.
+/// Look-ahead, and one of the others for each problem: a kernel of each takes the compiler a second or two. Two tests, because
+/// one would keep one core busy.
 const OTHERS: [Strategy; 3] = [Strategy::Lookback, Strategy::ReduceThenScan, Strategy::SingleBlock];
 const BLOCK_THREADS: u32 = 64;
 
@@ -48,63 +50,104 @@ fn size(workload: Workload, tiles: u64, tile: u64, more: i64) -> u64 {
     workload.line_elements().map_or(n, |elements| n.next_multiple_of(elements))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(84))]
-    #[test]
-    fn every_problem_is_right_round_the_ends_of_tiles(
-        kind in prop::sample::select(ProblemKind::ALL),
-        is_ahead: bool,
-        mode in prop::sample::select(&[Mode::Inclusive, Mode::Exclusive][..]),
-        vt in prop::sample::select(&[1_u32, 3, 4, 8][..]),
-        drawn_composition in prop::sample::select(&[Composition::ReduceThenScan, Composition::ScanThenPropagate][..]),
-        segment in 1_u64..600,
-        (tiles, more) in (0_u64..5, -3_i64..4),
-        (input_offset, output_offset) in (0_u32..4, 0_u32..4),
-        is_in_place: bool,
-        seed: u64,
-    ) {
-        let strategy = if is_ahead { Strategy::Lookahead } else { OTHERS[kind as usize % OTHERS.len()] };
-        let workload = workload(kind, segment);
-        let n = size(workload, tiles, u64::from(vt * BLOCK_THREADS), more);
-        let in_place = is_in_place && workload.input() == workload.element();
-        let offset = |elements: u32, element: ElementType| elements * element.bytes() as u32 % ScanRequest::OFFSETS;
-        let input_offset = offset(input_offset, workload.input());
-        let output_offset = if in_place { input_offset } else { offset(output_offset, workload.element()) };
-        let composition = if kind == ProblemKind::Reproducible { Composition::ReduceThenScan } else { drawn_composition };
-        let config = ScanConfig { vt, block_threads: BLOCK_THREADS, composition, ..ScanConfig::default() };
-        let problem = workload.problem(n);
-        let request = ScanRequest { problem, strategy, mode, config, n, in_place, input_offset, output_offset };
-        let request = match Plan::new(&request) {
-            Err(ConfigError::TakesNoColumns { .. }) => {
-                prop_assert!(workload.to_string().contains("columns") && strategy != Strategy::Lookback);
-                ScanRequest { strategy: Strategy::Lookback, ..request }
-            }
-            Err(ConfigError::NotReproducible { .. }) => {
-                prop_assert_eq!((kind, strategy), (ProblemKind::Reproducible, Strategy::ReduceThenScan));
-                ScanRequest { strategy: Strategy::OneWave, ..request }
-            }
-            _ => request,
-        };
-        let mut device = CpuDevice::new(CpuSettings { check_bounds: true, ..CpuSettings::default() });
-        device.load(&Dataset::random(workload, n, seed)).unwrap();
-        match device.run(&request, &RunSettings { seed, keeps_output: true, ..RunSettings::default() }) {
-            Ok(outcome) => {
-                prop_assert!(outcome.verification.passed(), "{}: {:?}", workload, outcome.verification);
-                prop_assert_eq!(outcome.verification.compared, n);
-                let bytes = outcome.output.map(|output| output.len());
-                prop_assert_eq!(bytes, Some(n as usize * workload.element().bytes()));
-            }
-            // Marked pairs of f64 are no elements of a spine.
-            Err(DeviceError::Config(ConfigError::SpineOfStates { .. })) => {
-                prop_assert_eq!((kind.has_operator(), strategy), (false, Strategy::ReduceThenScan));
-            }
-            Err(DeviceError::NoKernel(NoKernel::Compiler(
-                error @ (HostCompilerError::NoCompiler { .. } | HostCompilerError::NotAble { .. }),
-            ))) => {
-                assert!(std::env::var("LOOKBACK_REQUIRE_THREAD_SANITIZER").as_deref() != Ok("1"), "{error}");
-                println!("skipped: {error}");
-            }
-            Err(error) => prop_assert!(false, "{}, {}: {}", workload, strategy, error),
+/// What is drawn beside the strategy.
+#[derive(Debug, Clone)]
+struct Drawn {
+    kind: ProblemKind,
+    mode: Mode,
+    vt: u32,
+    composition: Composition,
+    segment: u64,
+    tiles: u64,
+    more: i64,
+    offsets: (u32, u32),
+    is_in_place: bool,
+    seed: u64,
+}
+
+fn drawn() -> impl proptest::strategy::Strategy<Value = Drawn> {
+    (
+        prop::sample::select(ProblemKind::ALL),
+        prop::sample::select(&[Mode::Inclusive, Mode::Exclusive][..]),
+        prop::sample::select(&[1_u32, 3, 4, 8][..]),
+        prop::sample::select(&[Composition::ReduceThenScan, Composition::ScanThenPropagate][..]),
+        1_u64..600,
+        (0_u64..5, -3_i64..4),
+        (0_u32..4, 0_u32..4),
+        any::<bool>(),
+        any::<u64>(),
+    )
+        .prop_map(|(kind, mode, vt, composition, segment, (tiles, more), offsets, is_in_place, seed)| Drawn {
+            kind,
+            mode,
+            vt,
+            composition,
+            segment,
+            tiles,
+            more,
+            offsets,
+            is_in_place,
+            seed,
+        })
+}
+
+fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
+    let Drawn { kind, mode, vt, segment, tiles, more, is_in_place, seed, .. } = drawn;
+    let workload = workload(kind, segment);
+    let n = size(workload, tiles, u64::from(vt * BLOCK_THREADS), more);
+    let in_place = is_in_place && workload.input() == workload.element();
+    let offset = |elements: u32, element: ElementType| elements * element.bytes() as u32 % ScanRequest::OFFSETS;
+    let input_offset = offset(drawn.offsets.0, workload.input());
+    let output_offset = if in_place { input_offset } else { offset(drawn.offsets.1, workload.element()) };
+    let composition = if kind == ProblemKind::Reproducible { Composition::ReduceThenScan } else { drawn.composition };
+    let config = ScanConfig { vt, block_threads: BLOCK_THREADS, composition, ..ScanConfig::default() };
+    let problem = workload.problem(n);
+    let request = ScanRequest { problem, strategy, mode, config, n, in_place, input_offset, output_offset };
+    let request = match Plan::new(&request) {
+        Err(ConfigError::TakesNoColumns { .. }) => {
+            prop_assert!(workload.to_string().contains("columns") && strategy != Strategy::Lookback);
+            ScanRequest { strategy: Strategy::Lookback, ..request }
         }
+        Err(ConfigError::NotReproducible { .. }) => {
+            prop_assert_eq!((kind, strategy), (ProblemKind::Reproducible, Strategy::ReduceThenScan));
+            ScanRequest { strategy: Strategy::OneWave, ..request }
+        }
+        _ => request,
+    };
+    let mut device = CpuDevice::new(CpuSettings { check_bounds: true, ..CpuSettings::default() });
+    device.load(&Dataset::random(workload, n, seed)).unwrap();
+    match device.run(&request, &RunSettings { seed, keeps_output: true, ..RunSettings::default() }) {
+        Ok(outcome) => {
+            prop_assert!(outcome.verification.passed(), "{}: {:?}", workload, outcome.verification);
+            prop_assert_eq!(outcome.verification.compared, n);
+            let bytes = outcome.output.map(|output| output.len());
+            prop_assert_eq!(bytes, Some(n as usize * workload.element().bytes()));
+        }
+        // Marked pairs of f64 are no elements of a spine.
+        Err(DeviceError::Config(ConfigError::SpineOfStates { .. })) => {
+            prop_assert_eq!((kind.has_operator(), strategy), (false, Strategy::ReduceThenScan));
+        }
+        Err(DeviceError::NoKernel(NoKernel::Compiler(
+            error @ (HostCompilerError::NoCompiler { .. } | HostCompilerError::NotAble { .. }),
+        ))) => {
+            assert!(std::env::var("LOOKBACK_REQUIRE_THREAD_SANITIZER").as_deref() != Ok("1"), "{error}");
+            println!("skipped: {error}");
+        }
+        Err(error) => prop_assert!(false, "{}, {}: {}", workload, strategy, error),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(42))]
+
+    #[test]
+    fn every_problem_is_right_round_the_ends_of_tiles_by_look_ahead(drawn in drawn()) {
+        check(Strategy::Lookahead, drawn)?;
+    }
+
+    #[test]
+    fn every_problem_is_right_round_the_ends_of_tiles_by_one_of_the_others(drawn in drawn()) {
+        check(OTHERS[drawn.kind as usize % OTHERS.len()], drawn)?;
     }
 }

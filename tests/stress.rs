@@ -13,7 +13,6 @@ use lookback::lab::stress::selection::select;
 use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, PLAIN, replay};
 use lookback::lab::workload::ProblemKind;
 use lookback::strategy::{Strategy, TileOrder};
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 fn limits(schedules: u64) -> Limits {
@@ -111,20 +110,16 @@ fn cases_of_each_problem_are_drawn_and_right() {
             let memory = if (number + seed) % 2 == 0 { Memory::Weak } else { Memory::Strong };
             Case::draw_of(&[*kind], None, memory, seed)
         });
-        // Whole launches of tiles that meet, by different strategies.
-        let mut seen = BTreeSet::new();
+        // A whole launch of tiles that meet; more of them, each with a kernel that somebody compiles, are `.ci/run`'s.
         let is_usual = |case: &Case| case.tiles() < 16 && case.request.strategy.is_single_pass();
-        for case in cases.filter(is_usual).take(3) {
-            match run(&case) {
-                Ok(passed) => assert_eq!(passed.elements == 0, passed.launches() == passed.cut, "{case}"),
-                Err(failure) if failure.cannot_run().is_some_and(has_no_compiler) => return,
-                Err(failure) => panic!("{failure}\nlookback stress --replay '{case}'"),
-            }
-            seen.insert(case.request.strategy);
-            // The line is the run.
-            assert_eq!(run(&case.to_string().parse().expect("a case")), run(&case));
+        let case = cases.into_iter().find(is_usual).expect("one of all");
+        match run(&case) {
+            Ok(passed) => assert_eq!(passed.elements == 0, passed.launches() == passed.cut, "{case}"),
+            Err(failure) if failure.cannot_run().is_some_and(has_no_compiler) => return,
+            Err(failure) => panic!("{failure}\nlookback stress --replay '{case}'"),
         }
-        assert!(!seen.is_empty());
+        // The line is the run.
+        assert_eq!(run(&case.to_string().parse().expect("a case")), run(&case));
     }
 }
 
@@ -339,8 +334,9 @@ fn the_table_of_mutants_has_a_verdict_for_each() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("mutants-cpu.json");
     let path = file.to_str().expect("temporary folders have plain names");
+    // What survives takes all the time that it may, and what does not takes a hundredth of a second.
     let run = lookback()
-        .args(["stress", "--mutants", "--detectors", "weak-memory", "--seconds", "30", "--format", "json"])
+        .args(["stress", "--mutants", "--detectors", "weak-memory", "--seconds", "4", "--format", "json"])
         .args(OF_THE_CHAIN)
         .args(["--output", path, "--quiet"])
         .assert()

@@ -430,8 +430,8 @@ impl Compiler {
         ptx.ok_or_else(|| failed(log))
     }
 
-    /// Any source, through the cache. `alternatives` are options to try in turn until one gives a kernel
-    /// without spills; if none does, the one with the fewest.
+    /// Any source, from the folder of kernels made ahead where there is no NVRTC, else through the cache. `alternatives` are
+    /// options to try in turn until one gives a kernel without spills; if none does, the one with the fewest.
     pub(crate) fn compile(
         &self,
         source: &str,
@@ -441,56 +441,57 @@ impl Compiler {
         architecture: Architecture,
         what: &dyn Fn() -> String,
     ) -> Result<CompiledKernel, CudaError> {
-        let Some(ahead) = &self.ahead else {
-            return self.compile_or_read(source, has_lines, definitions, alternatives, architecture, what);
+        let key_for = |target, compiler: &str| {
+            let options = kernel_options(target, has_lines, definitions);
+            let options: Vec<String> = options.into_iter().chain(alternatives.iter().flatten().cloned()).collect();
+            key(source, &options, compiler)
         };
-        let options = kernel_options(architecture, has_lines, definitions);
-        let options: Vec<String> = options.into_iter().chain(alternatives.iter().flatten().cloned()).collect();
-        let key = key(source, &options, AHEAD);
-        if self.nvrtc.is_none() {
-            let folder = ahead.folder().map(Path::to_owned).unwrap_or_default();
+        let ahead = self.ahead.as_ref().map(|folder| (folder, key_for(architecture, AHEAD)));
+        if let (None, Some((kept, key))) = (&self.nvrtc, &ahead) {
+            let folder = kept.folder().map(Path::to_owned).unwrap_or_default();
             let missing =
-                || CudaError::NotMadeAhead { what: what(), architecture, folder, remarks: ahead.warnings().join("; ") };
-            return ahead.read(&key).ok_or_else(missing);
+                || CudaError::NotMadeAhead { what: what(), architecture, folder, remarks: kept.warnings().join("; ") };
+            return kept.read(key).ok_or_else(missing);
         }
-        // Over what another compiler has made.
-        let kernel = self.compile_or_read(source, has_lines, definitions, alternatives, architecture, what)?;
-        ahead.write(&key, &kernel);
+        let target = self.supported(architecture)?;
+        let key = key_for(target, &self.nvrtc()?.identity());
+        let kernel = match self.cache.read(&key) {
+            Some(kernel) => kernel,
+            None => {
+                let options = kernel_options(target, has_lines, definitions);
+                let kernel = self.compile_best(source, &options, alternatives, target, what)?;
+                self.cache.write(&key, &kernel);
+                kernel
+            }
+        };
+        if let Some((folder, key)) = ahead {
+            // Over what another compiler has made.
+            folder.write(&key, &kernel);
+        }
         Ok(kernel)
     }
 
-    /// The same by NVRTC and its cache.
-    fn compile_or_read(
+    /// By the first of the alternatives that spills nothing, or by the one that spills least.
+    fn compile_best(
         &self,
         source: &str,
-        has_lines: bool,
-        definitions: &[String],
+        options: &[String],
         alternatives: &[Vec<String>],
         architecture: Architecture,
         what: &dyn Fn() -> String,
     ) -> Result<CompiledKernel, CudaError> {
-        let nvrtc = self.nvrtc()?;
-        let target = self.supported(architecture)?;
-        let options = kernel_options(target, has_lines, definitions);
-        let all_options: Vec<String> = options.iter().chain(alternatives.iter().flatten()).cloned().collect();
-        let key = key(source, &all_options, &nvrtc.identity());
-        if let Some(kernel) = self.cache.read(&key) {
-            return Ok(kernel);
-        }
         let mut best: Option<CompiledKernel> = None;
         for alternative in alternatives {
-            let options: Vec<String> = options.iter().chain(alternative).cloned().collect();
-            let kernel = self.compile_uncached(source, &options, target, what)?;
+            let options = [options, alternative].concat();
+            let kernel = self.compile_uncached(source, &options, architecture, what)?;
+            if kernel.resources.spill_bytes() == 0 {
+                return Ok(kernel);
+            }
             if best.as_ref().is_none_or(|best| kernel.resources.spill_bytes() < best.resources.spill_bytes()) {
                 best = Some(kernel);
             }
-            if best.as_ref().is_some_and(|best| best.resources.spill_bytes() == 0) {
-                break;
-            }
         }
-        let Some(kernel) = best else { return self.compile_uncached(source, &options, target, what) };
-        self.cache.write(&key, &kernel);
-        Ok(kernel)
+        best.map_or_else(|| self.compile_uncached(source, options, architecture, what), Ok)
     }
 
     fn nvrtc(&self) -> Result<&Nvrtc, CudaError> {

@@ -110,11 +110,12 @@ fn recipe(problem: Problem, kernel: Kernel, has_mutants: bool) -> Recipe {
         purpose: "kernels on the CPU device",
         kind: "cpu-kernels",
         // A text without its `return` is an error on a GPU, too. Products are rounded before they are added, as in reproducible
-        // scans on a GPU.
+        // scans on a GPU. Helpers that are not inlined call each other inside their own library.
         options: &[
             "-std=c++17",
             "-O1",
             "-fPIC",
+            "-fvisibility-inlines-hidden",
             "-fno-exceptions",
             "-fno-rtti",
             "-Werror=return-type",
