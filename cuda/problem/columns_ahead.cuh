@@ -109,6 +109,8 @@ struct columns_stage {
   using inputs = typename Problem::inputs;
   static constexpr u32 width = staged_columns_of_thread<Problem>();
   static constexpr u32 most_columns = LOOKBACK_WARP_LANES * width;
+  // What one access moves.
+  static constexpr u32 states_at_once = width * sizeof(T) <= LOOKBACK_VECTOR_BYTES ? width : width > 1 ? width / 2 : 1;
 
   const lookback_launch& launch;
   strip_tile<Problem> tile;
@@ -150,6 +152,34 @@ struct columns_stage {
   // The total of the rows of a group in a scanning warp's part of the tile and of those above it there.
   DEVICE T& of_group(u32 warp, u32 group, u32 column) const {
     return states[(2 + warp) * most_columns + group * launch.axis.strip_lanes * width + column];
+  }
+
+  // The states of a thread's columns, which lie side by side.
+  DEVICE static void load_states(const T& first, T (&to)[width]) {
+    LOOKBACK_UNROLL
+    for (u32 from = 0; from < width; from += states_at_once) {
+      T some[states_at_once];
+      if constexpr (states_at_once == 1) {
+        some[0] = memory::shared_load((&first)[from]);
+      } else {
+        memory::shared_load_vector<states_at_once>(&first + from, some);
+      }
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < states_at_once; ++j) to[from + j] = some[j];
+    }
+  }
+  DEVICE static void store_states(T& first, const T (&from)[width]) {
+    LOOKBACK_UNROLL
+    for (u32 to = 0; to < width; to += states_at_once) {
+      T some[states_at_once];
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < states_at_once; ++j) some[j] = from[to + j];
+      if constexpr (states_at_once == 1) {
+        memory::shared_store((&first)[to], some[0]);
+      } else {
+        memory::shared_store_vector<states_at_once>(&first + to, some);
+      }
+    }
   }
 
   // By all lanes of each fetching warp: its share of the tile is on its way. One arrival at `landed` is for it.
@@ -479,7 +509,7 @@ struct columns_block {
     });
     through_groups(totals);
     if (thread.group < thread.groups) {
-      memory::shared_store_vector<width>(&mine.of_group(warp, thread.group, thread.column), totals);
+      stage_type::store_states(mine.of_group(warp, thread.group, thread.column), totals);
     }
   }
 
@@ -532,13 +562,13 @@ struct columns_block {
     for (u32 j = 0; j < width; ++j) above[j] = Operator::identity();
     if (thread.group >= thread.groups) return;
     T of_warp[width];
-    memory::shared_load_vector<width>(&mine.prefix(thread.column), above);
-    memory::shared_load_vector<width>(&mine.of_group(warp, thread.groups - 1, thread.column), of_warp);
+    stage_type::load_states(mine.prefix(thread.column), above);
+    stage_type::load_states(mine.of_group(warp, thread.groups - 1, thread.column), of_warp);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) above[j] = combine<Operator>(above[j], of_warp[j]);
     if (thread.group == 0) return;
     T of_groups[width];
-    memory::shared_load_vector<width>(&mine.of_group(warp, thread.group - 1, thread.column), of_groups);
+    stage_type::load_states(mine.of_group(warp, thread.group - 1, thread.column), of_groups);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) above[j] = combine<Operator>(above[j], of_groups[j]);
   }

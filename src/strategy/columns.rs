@@ -189,7 +189,8 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     }
     // As many threads as a column has rows for, up to those of which a multiprocessor has the registers for three blocks. Of
     // arrays that have too few tiles for a GPU they are fewer.
-    let vt = rows(REGISTER_BYTES, columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64, 8);
+    let mut vt =
+        rows(REGISTER_BYTES, columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64, 8);
     let laid_out = |block_threads| Columns::in_registers(axis, problem, (vt, block_threads), n);
     while block_threads > abi::LOOKBACK_WARP_LANES && laid_out(block_threads / 2).tiles_down == 1 {
         block_threads /= 2;
@@ -197,17 +198,24 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     while block_threads > LEAST_THREADS_FOR_BUSY_BLOCKS && laid_out(block_threads).tiles() < BUSY_BLOCKS {
         block_threads /= 2;
     }
+    // Columns that are shorter than the rows of one warp leave lanes of it idle.
+    while block_threads == abi::LOOKBACK_WARP_LANES
+        && vt > 2
+        && Columns::in_registers(axis, problem, (vt, block_threads), n).tile_rows > axis.length
+    {
+        vt /= 2;
+    }
     ScanConfig { vt, block_threads, ..ScanConfig::default() }
 }
 
 /// Whether look-ahead is the faster one down columns, as measured on an H200 (docs/problems.md): of elements of 2 or 4 bytes and
-/// states of 4, from 32 MiB on. It needs columns of some length, full tiles, and rows of whole lines of 16 bytes unless the tensor is one strip. The arrays themselves
+/// states of 4, or of 4 and 8, from 32 MiB on. It needs columns of some length, full tiles, and rows of whole lines of 16 bytes unless the tensor is one strip. The arrays themselves
 /// may begin anywhere: that costs time where there are several strips, and is right.
 pub(crate) fn suit_look_ahead(problem: Problem, axis: Axis, n: u64) -> bool {
     const LEAST_BYTES: u64 = 32 << 20;
     const LEAST_LENGTH: u64 = 128;
     let element_bytes = problem.access_bytes() as u64;
-    let is_measured = matches!((element_bytes, problem.state_bytes()), (2 | 4, 4));
+    let is_measured = matches!((element_bytes, problem.state_bytes()), (2 | 4, 4) | (4, 8));
     if !is_measured || n < LEAST_BYTES / element_bytes || axis.length < LEAST_LENGTH {
         return false;
     }
