@@ -385,6 +385,20 @@ fn a_state_may_have_any_size() {
                 assert_eq!(y, sum, "{strategy}, {states}, at {i}");
             }
         }
+        // Vectors of such states are not aligned as one.
+        for columns in [2, 5, 8, 100] {
+            let mut y = vec![0_u8; x.len()];
+            let run = scanner(Strategy::Lookahead, 4).run(states).input(&x).output(&mut y).columns(columns).inclusive();
+            if !is_made(run) {
+                return;
+            }
+            let mut sums = vec![0_u8; columns];
+            for (i, (&x, &y)) in x.iter().zip(&y).enumerate() {
+                let sum = &mut sums[i % columns];
+                *sum = sum.wrapping_add(x);
+                assert_eq!(y, *sum, "{columns} columns, {states}, at {i}");
+            }
+        }
     }
 }
 

@@ -109,8 +109,9 @@ struct columns_stage {
   using inputs = typename Problem::inputs;
   static constexpr u32 width = staged_columns_of_thread<Problem>();
   static constexpr u32 most_columns = LOOKBACK_WARP_LANES * width;
-  // What one access moves.
-  static constexpr u32 states_at_once = width * sizeof(T) <= LOOKBACK_VECTOR_BYTES ? width : width > 1 ? width / 2 : 1;
+  // What one access moves: a vector, if states are aligned as one.
+  static constexpr u32 states_at_once = (sizeof(T) & (sizeof(T) - 1)) != 0 || sizeof(T) > LOOKBACK_VECTOR_BYTES ? 1
+                                        : width * sizeof(T) <= LOOKBACK_VECTOR_BYTES ? width : width / 2;
 
   const lookback_launch& launch;
   strip_tile<Problem> tile;
@@ -561,16 +562,19 @@ struct columns_block {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) above[j] = Operator::identity();
     if (thread.group >= thread.groups) return;
+    T prefix[width];
     T of_warp[width];
-    stage_type::load_states(mine.prefix(thread.column), above);
-    stage_type::load_states(mine.of_group(warp, thread.groups - 1, thread.column), of_warp);
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) above[j] = combine<Operator>(above[j], of_warp[j]);
-    if (thread.group == 0) return;
     T of_groups[width];
-    stage_type::load_states(mine.of_group(warp, thread.group - 1, thread.column), of_groups);
+    stage_type::load_states(mine.prefix(thread.column), prefix);
+    stage_type::load_states(mine.of_group(warp, thread.groups - 1, thread.column), of_warp);
+    if (thread.group != 0) stage_type::load_states(mine.of_group(warp, thread.group - 1, thread.column), of_groups);
     LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) above[j] = combine<Operator>(above[j], of_groups[j]);
+    for (u32 j = 0; j < width; ++j) {
+      // Nobody has written what stands above a column that is not there.
+      if (thread.column + j >= mine.tile.columns) continue;
+      above[j] = combine<Operator>(prefix[j], of_warp[j]);
+      if (thread.group != 0) above[j] = combine<Operator>(above[j], of_groups[j]);
+    }
   }
 
   template <class To>
@@ -765,7 +769,8 @@ struct columns_block {
   template <class Output>
   DEVICE void store_stretch(const stage_type& mine, const Output* stage, Output* array) const {
     constexpr u32 element_bytes = sizeof(Output);
-    constexpr u32 line = LOOKBACK_VECTOR_BYTES % element_bytes == 0 ? LOOKBACK_VECTOR_BYTES / element_bytes : 1;
+    // As much as an element of the first input, of which `fetch_stretch` moves whole lines.
+    constexpr u32 line = LOOKBACK_VECTOR_BYTES / element_bytes;
     warp_barrier();  // all lanes have written theirs
     const u32 rows = mine.tile.rows;
     const u32 part_rows = thread.groups * config.vt;

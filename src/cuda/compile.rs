@@ -714,8 +714,11 @@ mod tests {
             (Strategy::ReduceThenScan, by_key, Mode::Inclusive),
             (Strategy::Lookback, recurrence.reversed(true).in_segments(columns), Mode::Exclusive),
             (Strategy::Lookback, triples.in_segments(columns), Mode::Inclusive),
+            (Strategy::Lookahead, triples.in_segments(columns), Mode::Inclusive),
+            (Strategy::Lookahead, recurrence.reversed(true).in_segments(columns), Mode::Exclusive),
         ] {
-            let (problem, config) = (Problem::from(problem), ScanConfig { vt: 8, ..ScanConfig::default() });
+            // Tiles that every GPU holds.
+            let (problem, config) = (Problem::from(problem), ScanConfig { vt: 4, ..ScanConfig::default() });
             let n = 1 << 20;
             let request =
                 ScanRequest { problem, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 };

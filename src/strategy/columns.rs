@@ -6,6 +6,7 @@ use super::shape::Blocks;
 use super::{Composition, Kernel, Pattern, ScanConfig, Strategy};
 use crate::abi;
 use crate::element::{Axis, Problem};
+use crate::gpu::Architecture;
 
 const WARP_LANES: u64 = abi::LOOKBACK_WARP_LANES as u64;
 
@@ -79,9 +80,7 @@ impl Columns {
     fn staged(axis: Axis, problem: Problem, threads: (u32, u32), n: u64) -> Self {
         let outer = n.div_ceil(axis.length * axis.inner);
         let width = staged_columns_of_thread(problem);
-        let narrowest =
-            problem.defined().map_or(1, |defined| defined.inputs().map(|(_, bytes)| bytes).min().unwrap_or(1));
-        let line = (u64::from(abi::LOOKBACK_VECTOR_BYTES) / narrowest as u64).max(width);
+        let line = (u64::from(abi::LOOKBACK_VECTOR_BYTES) / narrowest_bytes(problem)).max(width);
         let lanes = if axis.inner.is_multiple_of(line) { WARP_LANES / 2 } else { WARP_LANES };
         let strips = axis.inner.div_ceil(lanes * width);
         let strip_columns = if strips == 1 { axis.inner } else { axis.inner.div_ceil(strips).next_multiple_of(line) };
@@ -161,36 +160,27 @@ impl Planner {
 /// Blocks that keep a large GPU busy: about three on each multiprocessor.
 const BUSY_BLOCKS: u64 = 400;
 
-/// What columns are scanned with where nobody chooses: in 256 threads, of which each has 128 bytes of items in registers, or 256 of
-/// elements in shared memory, of a narrow tensor 128.
+/// Fewest rows of a thread.
+const FEWEST_ROWS: u64 = 4;
+const MOST_THREADS: u32 = 256;
+
+/// Rows of so many bytes of which a thread has so many bytes, a power of two.
+fn rows_of_thread(bytes: u64, row_bytes: u64, most: u64) -> u32 {
+    1 << (bytes / row_bytes).clamp(FEWEST_ROWS, most).ilog2()
+}
+
+/// What columns are scanned with where nobody chooses: in 256 threads, of which each has 128 bytes of items in registers or of
+/// elements in shared memory, so that any GPU holds a tile.
 pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64) -> ScanConfig {
-    const REGISTER_BYTES: u64 = 128;
-    const SHARED_BYTES: u64 = 256;
-    const FEWEST_ROWS: u64 = 4;
-    const MOST_THREADS: u32 = 256;
+    const THREAD_BYTES: u64 = 128;
     const LEAST_THREADS_FOR_BUSY_BLOCKS: u32 = 128;
-    let is_staged = strategy.row().shape.blocks == Blocks::Persistent;
-    let rows = |bytes: u64, row_bytes: u64, most: u64| 1 << (bytes / row_bytes).clamp(FEWEST_ROWS, most).ilog2();
-    let mut block_threads = MOST_THREADS;
-    if is_staged {
-        let element_bytes: usize =
-            problem.defined().map_or(0, |defined| defined.inputs().map(|(_, bytes)| bytes).sum());
-        let row_bytes = staged_columns_of_thread(problem) * element_bytes.max(1) as u64;
-        let laid_out = |vt| Columns::staged(axis, problem, (vt, block_threads), n);
-        // Where a quarter of a warp, whose vectors are read at one time, has those of several groups, an odd number of rows keeps
-        // them in banks of their own. Where it has two, the smaller tile costs more.
-        let is_narrow = laid_out(1).strip_lanes < WARP_LANES / 8;
-        let mut vt = rows(if is_narrow { SHARED_BYTES / 2 } else { SHARED_BYTES }, row_bytes, 16);
-        // A tile that is not full takes as long as a full one.
-        while u64::from(vt) > FEWEST_ROWS && laid_out(vt).tile_rows > axis.length {
-            vt /= 2;
-        }
-        return ScanConfig { vt: if is_narrow { vt - 1 } else { vt }, block_threads, ..ScanConfig::default() };
+    if strategy.row().shape.blocks == Blocks::Persistent {
+        return staged(problem, axis, n, THREAD_BYTES);
     }
     // As many threads as a column has rows for, up to those of which a multiprocessor has the registers for three blocks. Of
     // arrays that have too few tiles for a GPU they are fewer.
-    let mut vt =
-        rows(REGISTER_BYTES, columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64, 8);
+    let row_bytes = columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64;
+    let (mut vt, mut block_threads) = (rows_of_thread(THREAD_BYTES, row_bytes, 8), MOST_THREADS);
     let laid_out = |block_threads| Columns::in_registers(axis, problem, (vt, block_threads), n);
     while block_threads > abi::LOOKBACK_WARP_LANES && laid_out(block_threads / 2).tiles_down == 1 {
         block_threads /= 2;
@@ -208,27 +198,87 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     ScanConfig { vt, block_threads, ..ScanConfig::default() }
 }
 
-/// Whether look-ahead is the faster one down columns, as measured on an H200 (docs/problems.md): of elements of 2 or 4 bytes and
-/// states of 4, or of 4 and 8, from 32 MiB on. It needs columns of some length, full tiles, and rows of whole lines of 16 bytes unless the tensor is one strip. The arrays themselves
-/// may begin anywhere: that costs time where there are several strips, and is right.
-pub(crate) fn suit_look_ahead(problem: Problem, axis: Axis, n: u64) -> bool {
+/// Tiles in shared memory, of which a thread has so many bytes.
+fn staged(problem: Problem, axis: Axis, n: u64, thread_bytes: u64) -> ScanConfig {
+    let element_bytes: usize = problem.defined().map_or(0, |defined| defined.inputs().map(|(_, bytes)| bytes).sum());
+    let row_bytes = staged_columns_of_thread(problem) * element_bytes.max(1) as u64;
+    let laid_out = |vt| Columns::staged(axis, problem, (vt, MOST_THREADS), n);
+    let mut vt = rows_of_thread(thread_bytes, row_bytes, 16);
+    // A tile that is not full takes as long as a full one.
+    while u64::from(vt) > FEWEST_ROWS && laid_out(vt).tile_rows > axis.length {
+        vt /= 2;
+    }
+    // Where a quarter of a warp, whose vectors are read at one time, has those of several groups, an odd number of rows keeps
+    // them in banks of their own. Where it has two, the smaller tile costs more.
+    let is_narrow = laid_out(vt).strip_lanes < WARP_LANES / 8;
+    ScanConfig { vt: if is_narrow { vt - 1 } else { vt }, block_threads: MOST_THREADS, ..ScanConfig::default() }
+}
+
+/// Look-ahead's tiles where it is the faster one down columns, as measured on an H200 (docs/problems.md): of elements of 2 or 4
+/// bytes and states of 4, or of 4 and 8, from 32 MiB on. It needs columns of some length, full tiles, and rows of whole lines of
+/// 16 bytes unless the tensor is one strip. The arrays themselves may begin anywhere: that costs time where there are several
+/// strips, and is right.
+pub(crate) fn ahead(problem: Problem, axis: Axis, n: u64, gpu: Architecture) -> Option<ScanConfig> {
     const LEAST_BYTES: u64 = 32 << 20;
     const LEAST_LENGTH: u64 = 128;
+    // Of several strips, where a ring of three such tiles fits; of one, prefixes are what is waited for, and smaller tiles do.
+    const THREAD_BYTES: u64 = 256;
+    const RING_BYTES: u64 = 3 * THREAD_BYTES * MOST_THREADS as u64;
     let element_bytes = problem.access_bytes() as u64;
     let is_measured = matches!((element_bytes, problem.state_bytes()), (2 | 4, 4) | (4, 8));
-    if !is_measured || n < LEAST_BYTES / element_bytes || axis.length < LEAST_LENGTH {
-        return false;
+    if !gpu.has_clusters() || !is_measured || n < LEAST_BYTES / element_bytes || axis.length < LEAST_LENGTH {
+        return None;
     }
-    let ScanConfig { vt, block_threads, .. } = suggested(Strategy::Lookahead, problem, axis, n);
-    let columns = Columns::staged(axis, problem, (vt, block_threads), n);
-    let has_lines = (axis.inner * element_bytes).is_multiple_of(u64::from(abi::LOOKBACK_VECTOR_BYTES));
-    (has_lines || columns.strips == 1) && 2 * axis.length > columns.tile_rows
+    let small = suggested(Strategy::Lookahead, problem, axis, n);
+    let strips = Columns::staged(axis, problem, (small.vt, small.block_threads), n).strips;
+    let is_large = strips > 1 && gpu.shared_bytes() >= RING_BYTES;
+    let config = if is_large { staged(problem, axis, n, THREAD_BYTES) } else { small };
+    let columns = Columns::staged(axis, problem, (config.vt, config.block_threads), n);
+    let narrowest = narrowest_bytes(problem);
+    let has_lines = (axis.inner * narrowest).is_multiple_of(u64::from(abi::LOOKBACK_VECTOR_BYTES));
+    ((has_lines || strips == 1) && 2 * axis.length > columns.tile_rows).then_some(config)
+}
+
+/// Bytes of an element of the narrowest array that is loaded.
+fn narrowest_bytes(problem: Problem) -> u64 {
+    problem.defined().and_then(|defined| defined.inputs().map(|(_, bytes)| bytes as u64).min()).unwrap_or(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::element::{Definition, ElementType, Operator, Segments};
+
+    const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
+
+    #[test]
+    fn a_named_strategy_and_auto_have_tiles_that_a_gpu_holds() {
+        use crate::strategy::plan::{Plan, ScanRequest};
+        use crate::strategy::{Mode, ring::Ring};
+        for element in [ElementType::U8, ElementType::BF16, ElementType::F32, ElementType::F64] {
+            for inner in [2, 3, 8, 100, 1024, 1 << 20] {
+                let axis = Axis { length: (1 << 28) / inner, inner };
+                let (problem, n) = (sums_down(element, axis), axis.length * inner);
+                let stages = |config: ScanConfig, gpu: Architecture| {
+                    let aligned =
+                        ScanRequest::aligned(problem.tuned_as(), Strategy::Lookahead, Mode::Inclusive, config, n);
+                    let plan = Plan::new(&ScanRequest { problem, ..aligned }).unwrap();
+                    Ring::of(plan.steps[0].key()).most_stages(gpu.shared_bytes())
+                };
+                for gpu in Architecture::CHECKED {
+                    assert!(
+                        stages(suggested(Strategy::Lookahead, problem, axis, n), gpu) >= 1,
+                        "{element} {inner} {gpu}"
+                    );
+                    // Of a ring of one, nothing is copied ahead.
+                    let ahead = ahead(problem, axis, n, gpu);
+                    assert!(ahead.is_none_or(|config| stages(config, gpu) >= 2), "{element} {inner} {gpu}");
+                }
+                let is_measured = [ElementType::BF16, ElementType::F32].contains(&element) && axis.length >= 256;
+                assert_eq!(ahead(problem, axis, n, HOPPER).is_some(), is_measured, "{element} {inner}");
+            }
+        }
+    }
 
     fn sums_down(element: ElementType, axis: Axis) -> Problem {
         let sums = Definition::of_numbers(Operator::Sum, element, element).unwrap().define().unwrap();
@@ -293,7 +343,8 @@ mod tests {
             let axis = Axis { length, inner };
             let problem = sums_down(ElementType::F32, axis);
             let n = outer * length * inner;
-            let ScanConfig { vt, block_threads, .. } = suggested(Strategy::Lookahead, problem, axis, n);
+            let large = || staged(problem, axis, n, 256);
+            let ScanConfig { vt, block_threads, .. } = ahead(problem, axis, n, HOPPER).unwrap_or_else(large);
             let columns = Columns::staged(axis, problem, (vt, block_threads), n);
             assert!(columns.strips * columns.strip_columns >= inner && columns.strip_lanes <= WARP_LANES);
             (vt, columns.strip_columns, columns.lines, columns.tiles_down, columns.levels)
@@ -301,7 +352,7 @@ mod tests {
         // 1 lane side by side and 32 groups of 8 warps, of two columns and of four; 16 and 2.
         assert_eq!(of(1, 1 << 25, 2), (15, 2, 1, (1_u64 << 25).div_ceil(15 * 256), [64, 8]));
         assert_eq!(of(1, 1 << 24, 4), (7, 4, 1, (1_u64 << 24).div_ceil(7 * 256), [64, 8]));
-        assert_eq!(of(1, 1 << 20, 64), (16, 64, 1, 1 << 12, [64, 8]));
+        assert_eq!(of(1, 1 << 20, 64), (8, 64, 1, 1 << 13, [64, 8]));
         assert_eq!(of(1, 1 << 18, 1024), (16, 64, 16, 1 << 10, [4, 4]));
         assert_eq!(of(4, 1 << 10, 1 << 16), (16, 64, 4096, 4, [1, 1]));
         // No more rows than there are.

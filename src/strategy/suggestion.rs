@@ -57,7 +57,7 @@ const LONG_ROW: u64 = 32 * PART;
 pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>, row: Option<u64>) -> (u32, u32) {
     let ends_in_few_parts = |part: u64| row.is_some_and(|row| row >= LONG_ROW || row.is_multiple_of(part));
     match (element_bytes, marks) {
-        (2, Some(_)) if inputs == 1 => {
+        (2, Some(state_bytes)) if inputs == 1 && state_bytes <= 8 => {
             if ends_in_few_parts(4 * PART) {
                 (64, 256)
             } else {

@@ -12,7 +12,7 @@ use crate::lab::measure::record::{Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::strategy::Mode;
 use crate::text::{format_size, or_dash};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The picture by the length of rows and columns.
 pub(super) const SEGMENTS: &str = "segments";
@@ -128,24 +128,33 @@ pub(super) fn by_length(record: &SweepRecord, gpu: &str) -> Option<(String, Char
     let rows: Vec<&SweepRow> = points.0.values().flatten().filter(is_line).copied().collect();
     let has = |figure: Figure| rows.iter().any(|row| points.times_copy(row, figure).is_some());
     let figure = [Figure::Graph, Figure::Cold].into_iter().find(|&figure| has(figure))?;
-    let mut lines: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+    let subjects: BTreeSet<&str> = rows.iter().map(|row| row.subject.as_str()).collect();
+    let mut lines: BTreeMap<(String, u64), Vec<Point>> = BTreeMap::new();
     for row in rows {
         let (Some(length), Some((copy_ns, is_trusted))) = (row.segment_elements, points.copy(row, figure)) else {
             continue;
         };
-        let label = format!("{}, {}, {}, n = {}", problem(row), types(row), row.subject, format_size(row.n));
-        let what = format!("{}, segments of {}", configuration(row), format_size(length));
+        let subject = if subjects.len() > 1 { format!(", {}", row.subject) } else { String::new() };
+        let label = format!("{}, {}{subject}", problem(row), types(row));
+        let what = format!("{}, segments of {}, n = {}", configuration(row), format_size(length), format_size(row.n));
         let by_copy = |_: &SweepRow, nanoseconds: f64| Some(nanoseconds / copy_ns);
         let found = row.figure(figure).and_then(|figure| point(length as f64, what, row, figure, &by_copy));
         lines
-            .entry(label)
+            .entry((label, row.n))
             .or_default()
             .extend(found.map(|found| Point { is_trusted: found.is_trusted && is_trusted, ..found }));
     }
     // A single length is in the table.
     lines.retain(|_, points| points.len() >= 2);
-    let series: Vec<Series> = lines
+    // A name has little room, and says what tells it from the others.
+    let name = |(label, n): &(String, u64)| match lines.keys().filter(|(other, _)| other == label).count() {
+        1 => label.clone(),
+        _ => format!("{label}, n = {}", format_size(*n)),
+    };
+    let names: Vec<String> = lines.keys().map(name).collect();
+    let series: Vec<Series> = names
         .into_iter()
+        .zip(lines.into_values())
         .enumerate()
         .map(|(index, (label, points))| Series { label, pen: Pen::of_index(index), points })
         .collect();
@@ -300,8 +309,8 @@ mod tests {
         assert_eq!(
             series,
             [
-                ("columns, sum, f32, auto, n = 2^12", vec![[32.0, 1.2], [64.0, 2.4]]),
-                ("rows, sum, f32, auto, n = 2^12", vec![[32.0, 1.16], [64.0, 1.05]]),
+                ("columns, sum, f32", vec![[32.0, 1.2], [64.0, 2.4]]),
+                ("rows, sum, f32", vec![[32.0, 1.16], [64.0, 1.05]]),
             ]
         );
         assert!(chart.title.ends_with("1.05 to 2.40 times as long as the copy"), "{}", chart.title);

@@ -187,11 +187,10 @@ impl Tuning {
     pub fn choose(&self, strategy: StrategyChoice, problem: Problem, n: u64, row: Option<u64>) -> Resolved {
         match strategy {
             StrategyChoice::Auto if let Some(axis) = problem.axis() => {
-                let ahead = Self::suggested(Strategy::Lookahead, problem, n);
-                let is_ahead = self.architecture.has_clusters()
-                    && columns::suit_look_ahead(problem, axis, n)
-                    && self.holds(problem, ahead, n);
-                if is_ahead { ahead } else { Self::suggested(Strategy::Lookback, problem, n) }
+                let ahead = columns::ahead(problem, axis, n, self.architecture);
+                let ahead = ahead.map(|config| Resolved { strategy: Strategy::Lookahead, config });
+                let held = ahead.filter(|&ahead| self.holds(problem, ahead, n));
+                held.unwrap_or_else(|| Self::suggested(Strategy::Lookback, problem, n))
             }
             StrategyChoice::Auto => {
                 let found = self.resolve(problem.tuned_as(), n);
