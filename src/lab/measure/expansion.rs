@@ -425,7 +425,7 @@ mod tests {
             "f32 recurrence n = 2^28",
             "reverse f32 recurrence n = 2^28",
             "f32 recurrence, rows of 8192 n = 2^26",
-            "f32 recurrence, columns of 1024 n = 2^26",
+            "f32 recurrence, columns of 65536 n = 2^26",
         ] {
             assert!(titles.iter().any(|other| other == title), "{title}: {titles:?}");
         }
