@@ -661,7 +661,8 @@ struct columns_block {
     prefix[0].value = is_column && is_first ? Problem::given_state(launch, mine.tile.first_state + column) : Operator::identity();
     read_all(mine, prefix, descriptors, epoch, column, told);
     above = combine<Operator>(prefix[0].value, above);
-    if (is_column) memory::shared_store(mine.prefix(column), above);
+    // Threads read the prefixes of all their columns, of which some may not be there.
+    if (column < launch.axis.strip_lanes * width) memory::shared_store(mine.prefix(column), above);
     if (tells_prefix) tell(mine, at_stage, LOOKBACK_STATUS_PREFIX, column, above, descriptors, epoch);
   }
 
