@@ -335,6 +335,7 @@ struct columns_block {
   using ring_type = columns_ring<Config>;
   using stage_type = columns_stage<Problem, Config>;
   static constexpr u32 width = staged_columns_of_thread<Problem>();
+  static_assert(width <= LOOKBACK_COLUMNS_FINDING_WARPS, "finders have a lane for each column of a warp");
 
   Config config;
   const lookback_launch& launch;

@@ -117,7 +117,10 @@ impl Dataset {
         };
         let border_bytes = u64::from(workload.telling() == Some(Telling::Offsets));
         let beside = n.saturating_mul(reference_bytes + border_bytes);
-        let needed_bytes = workload.bytes(n).saturating_sub(n.saturating_mul(bytes)).saturating_add(beside);
+        // Columns are transposed, and what comes of them is turned back.
+        let copies = if workload.side_by_side(n) > 1 { 2 } else { 1 };
+        let once = workload.bytes(n).saturating_sub(n.saturating_mul(bytes)).saturating_add(beside);
+        let needed_bytes = once.saturating_mul(copies);
         let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
         if needed_bytes <= available_bytes {
             Ok(())

@@ -76,7 +76,7 @@ impl Columns {
 
     /// Where tiles are held in shared memory. A narrow tensor is one strip, which is one stretch of memory. Of a wider one the rows
     /// of a strip are copied one by one, in whole lines of 16 bytes where that is possible: of half a warp, which has 256 bytes
-    /// of 4-byte elements, because each column of a tile takes its part in finding prefixes.
+    /// of elements of 2 and 4 bytes, because each column of a tile takes its part in finding prefixes.
     fn staged(axis: Axis, problem: Problem, threads: (u32, u32), n: u64) -> Self {
         let outer = n.div_ceil(axis.length * axis.inner);
         let width = staged_columns_of_thread(problem);

@@ -129,7 +129,7 @@ pub(super) fn by_length(record: &SweepRecord, gpu: &str) -> Option<(String, Char
     let has = |figure: Figure| rows.iter().any(|row| points.times_copy(row, figure).is_some());
     let figure = [Figure::Graph, Figure::Cold].into_iter().find(|&figure| has(figure))?;
     let subjects: BTreeSet<&str> = rows.iter().map(|row| row.subject.as_str()).collect();
-    let mut lines: BTreeMap<(String, u64), Vec<Point>> = BTreeMap::new();
+    let mut lines: BTreeMap<String, Vec<(u64, Point)>> = BTreeMap::new();
     for row in rows {
         let (Some(length), Some((copy_ns, is_trusted))) = (row.segment_elements, points.copy(row, figure)) else {
             continue;
@@ -140,21 +140,14 @@ pub(super) fn by_length(record: &SweepRecord, gpu: &str) -> Option<(String, Char
         let by_copy = |_: &SweepRow, nanoseconds: f64| Some(nanoseconds / copy_ns);
         let found = row.figure(figure).and_then(|figure| point(length as f64, what, row, figure, &by_copy));
         lines
-            .entry((label, row.n))
+            .entry(label)
             .or_default()
-            .extend(found.map(|found| Point { is_trusted: found.is_trusted && is_trusted, ..found }));
+            .extend(found.map(|found| (row.n, Point { is_trusted: found.is_trusted && is_trusted, ..found })));
     }
-    // A single length is in the table.
-    lines.retain(|_, points| points.len() >= 2);
-    // A name has little room, and says what tells it from the others.
-    let name = |(label, n): &(String, u64)| match lines.keys().filter(|(other, _)| other == label).count() {
-        1 => label.clone(),
-        _ => format!("{label}, n = {}", format_size(*n)),
-    };
-    let names: Vec<String> = lines.keys().map(name).collect();
-    let series: Vec<Series> = names
-        .into_iter()
-        .zip(lines.into_values())
+    let lines = lines.into_iter().flat_map(|(label, points)| by_size(label, points));
+    let series: Vec<Series> = lines
+        // A single length is in the table.
+        .filter(|(_, points)| points.len() >= 2)
         .enumerate()
         .map(|(index, (label, points))| Series { label, pen: Pen::of_index(index), points })
         .collect();
@@ -183,6 +176,18 @@ pub(super) fn by_length(record: &SweepRecord, gpu: &str) -> Option<(String, Char
         is_joined: true,
     };
     Some((caption, chart))
+}
+
+/// A line of all points, or one of each n where a length was measured at several: of most lengths n is rounded down to whole rows.
+fn by_size(label: String, points: Vec<(u64, Point)>) -> BTreeMap<String, Vec<Point>> {
+    let lengths: BTreeSet<u64> = points.iter().map(|(_, point)| point.x as u64).collect();
+    let is_one = lengths.len() == points.len();
+    let mut lines: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+    for (n, point) in points {
+        let name = if is_one { label.clone() } else { format!("{label}, n = {}", format_size(n)) };
+        lines.entry(name).or_default().push(point);
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -315,5 +320,21 @@ mod tests {
         );
         assert!(chart.title.ends_with("1.05 to 2.40 times as long as the copy"), "{}", chart.title);
         assert!(by_length(&record(rows[4..].concat()), "H200").is_none());
+    }
+
+    #[test]
+    fn sizes_that_are_rounded_to_whole_rows_are_one_line_and_others_several() {
+        let of = |length, n| {
+            let mut rows = point_of(ProblemKind::Rows, Some(length), 1.1);
+            rows.iter_mut().for_each(|row| row.n = n);
+            rows
+        };
+        let names = |rows: [Vec<SweepRow>; 4]| {
+            let (_, chart) = by_length(&record(rows.concat()), "H200").unwrap();
+            chart.series.into_iter().map(|series| series.label).collect::<Vec<_>>()
+        };
+        assert_eq!(names([of(7, 4095), of(100, 4000), of(1000, 4000), of(3000, 3000)]), ["rows, sum, f32"]);
+        let sizes = [of(32, 1 << 12), of(64, 1 << 12), of(32, 1 << 13), of(64, 1 << 13)];
+        assert_eq!(names(sizes), ["rows, sum, f32, n = 2^12", "rows, sum, f32, n = 2^13"]);
     }
 }

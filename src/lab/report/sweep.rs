@@ -372,7 +372,7 @@ impl Renderer<'_> {
         self.add("vt-map", slug, &title, caption, || Ok(Drawing { wide: map.svg()?, narrow: None }))
     }
 
-    /// Percent of copy by type, a picture for each n, operator and mode with several types. Types with pictures by size
+    /// Percent of copy by type, a picture for each n, operator and mode with three types or more. Types with pictures by size
     /// have said it there.
     fn by_type(&mut self, families: &[Family<'_>]) -> Result<(), ReportError> {
         let mut groups: BTreeMap<(Operator, Mode, u64, Offsets), Vec<&Family<'_>>> = BTreeMap::new();
@@ -382,7 +382,7 @@ impl Renderer<'_> {
             }
         }
         for ((operator, mode, n, offsets), families) in groups {
-            if families.len() < 2 {
+            if families.len() < 3 {
                 continue;
             }
             let rows: Vec<&SweepRow> =
