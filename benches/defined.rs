@@ -451,78 +451,67 @@ fn main() -> Outcome<()> {
 
 type Case = Box<dyn Fn(&mut Bench, &str, usize) -> Outcome<()>>;
 
-fn add_rows<T: Number>(cases: &mut Vec<(String, Case)>, columns: usize) {
+fn by_rows<T: Number>(columns: usize) -> (String, Case) {
     let case = move |bench: &mut Bench, name: &str, n: usize| {
         bench.sums_of_floats::<T>(name, n / columns * columns, columns, Bits::AsTheyCome)
     };
-    cases.push((format!("sum of {} by rows of {columns}", T::ELEMENT), Box::new(case)));
+    (format!("sum of {} by rows of {columns}", T::ELEMENT), Box::new(case))
 }
 
-fn add_columns<T: Number>(cases: &mut Vec<(String, Case)>, columns: usize) {
+fn by_columns<T: Number>(columns: usize) -> (String, Case) {
     let case =
         move |bench: &mut Bench, name: &str, n: usize| bench.down_columns::<T>(name, n / columns * columns, columns);
-    cases.push((format!("sum of {} by columns of {columns}", T::ELEMENT), Box::new(case)));
+    (format!("sum of {} by columns of {columns}", T::ELEMENT), Box::new(case))
 }
 
 /// Each by the name under which it is reported.
 fn cases() -> Vec<(String, Case)> {
     let mut cases: Vec<(String, Case)> = Vec::new();
-    fn add(cases: &mut Vec<(String, Case)>, name: &str, case: Case) {
-        cases.push((name.to_owned(), case));
-    }
+    let mut add = |name: &str, case: Case| cases.push((name.to_owned(), case));
     use Bits::{AsTheyCome, Reproducible};
-    add(&mut cases, "sum of i32", Box::new(|bench, name, n| bench.plain(name, n)));
-    add(&mut cases, "sum of i32 (as defined)", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, false)));
-    add(&mut cases, "reverse sum of i32", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, true)));
-    add(&mut cases, "sum of u8 in u32", Box::new(|bench, name, n| bench.widening(name, n)));
-    add(&mut cases, "sum of f16 in f32", Box::new(|bench, name, n| bench.halves(name, n)));
-    add(&mut cases, "recurrence, f32", Box::new(|bench, name, n| bench.recurrence(name, n, n, false, AsTheyCome)));
-    add(
-        &mut cases,
-        "recurrence, f32, reverse",
-        Box::new(|bench, name, n| bench.recurrence(name, n, n, true, AsTheyCome)),
-    );
-    add(&mut cases, "sum of f32", Box::new(|bench, name, n| bench.sums_of_floats::<f32>(name, n, n, AsTheyCome)));
-    add(
-        &mut cases,
-        "sum of f32, reproducible",
-        Box::new(|bench, name, n| bench.sums_of_floats::<f32>(name, n, n, Reproducible)),
-    );
-    add(
-        &mut cases,
-        "recurrence, f32, reproducible",
-        Box::new(|bench, name, n| bench.recurrence(name, n, n, false, Reproducible)),
-    );
+    add("sum of i32", Box::new(|bench, name, n| bench.plain(name, n)));
+    add("sum of i32 (as defined)", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, false)));
+    add("reverse sum of i32", Box::new(|bench, name, n| bench.sums_of_words(name, n, n, true)));
+    add("sum of u8 in u32", Box::new(|bench, name, n| bench.widening(name, n)));
+    add("sum of f16 in f32", Box::new(|bench, name, n| bench.halves(name, n)));
+    add("recurrence, f32", Box::new(|bench, name, n| bench.recurrence(name, n, n, false, AsTheyCome)));
+    add("recurrence, f32, reverse", Box::new(|bench, name, n| bench.recurrence(name, n, n, true, AsTheyCome)));
+    add("sum of f32", Box::new(|bench, name, n| bench.sums_of_floats::<f32>(name, n, n, AsTheyCome)));
+    add("sum of f32, reproducible", Box::new(|bench, name, n| bench.sums_of_floats::<f32>(name, n, n, Reproducible)));
+    add("recurrence, f32, reproducible", Box::new(|bench, name, n| bench.recurrence(name, n, n, false, Reproducible)));
     for columns in [300, 1000, 4100, 8192, 20_000, 65536] {
         let name = format!("recurrence by rows of {columns}");
         add(
-            &mut cases,
             &name,
             Box::new(move |bench, name, n| bench.recurrence(name, n / columns * columns, columns, false, AsTheyCome)),
         );
     }
     for run_length in [1, 61, 100_000] {
         let name = format!("sum of i32 by key, runs of {run_length}");
-        add(&mut cases, &name, Box::new(move |bench, name, n| bench.by_key(name, n, run_length)));
+        add(&name, Box::new(move |bench, name, n| bench.by_key(name, n, run_length)));
     }
     for mean_length in [8, 100, 10_000] {
         let name = format!("sum of f32 by offsets, mean {mean_length}");
-        add(&mut cases, &name, Box::new(move |bench, name, n| bench.by_offsets(name, n, f64::from(mean_length))));
+        add(&name, Box::new(move |bench, name, n| bench.by_offsets(name, n, f64::from(mean_length))));
     }
     for columns in [1, 3, 32, 128, 512, 1000, 4096, 65536, 1 << 20, 1 << 26] {
-        add_rows::<f32>(&mut cases, columns);
+        let (name, case) = by_rows::<f32>(columns);
+        add(&name, case);
     }
     for columns in [1, 32, 512, 4096, 1 << 20, 1 << 26] {
-        add_rows::<bf16>(&mut cases, columns);
+        let (name, case) = by_rows::<bf16>(columns);
+        add(&name, case);
     }
     // In rows, where there is one column.
     for columns in [1, 2, 3, 4, 7, 8, 16, 32, 64, 128, 256, 1000, 1024, 65536, 1 << 20] {
-        add_columns::<f32>(&mut cases, columns);
+        let (name, case) = by_columns::<f32>(columns);
+        add(&name, case);
     }
     for columns in [2, 4, 8, 32, 64, 256, 1024, 65536, 1 << 20] {
-        add_columns::<bf16>(&mut cases, columns);
+        let (name, case) = by_columns::<bf16>(columns);
+        add(&name, case);
     }
-    add(&mut cases, "recurrence, (8, 8192, 1024)", Box::new(|bench, name, _| bench.along_time(name, [8, 8192, 1024])));
-    add(&mut cases, "products of 2 x 2 matrices", Box::new(|bench, name, n| bench.products(name, n / 4)));
+    add("recurrence, (8, 8192, 1024)", Box::new(|bench, name, _| bench.along_time(name, [8, 8192, 1024])));
+    add("products of 2 x 2 matrices", Box::new(|bench, name, n| bench.products(name, n / 4)));
     cases
 }

@@ -701,6 +701,9 @@ mod tests {
         let triples = Definition::new::<[f32; 3]>("triples", "float3").identity("{}").combine("return right;");
         let triples = triples.input::<f32>("x").load("return {x, x, x};").output::<f32>("y").store("y = state.z;");
         let triples = triples.define().expect("a definition");
+        let words = Definition::new::<[u32; 8]>("eight words", "words").declare("struct words { u32 word[8]; };");
+        let words = words.identity("{}").combine("return right;").input::<u32>("x").load("return {{x}};");
+        let words = words.output::<u32>("y").store("y = state.word[7];").define().expect("a definition");
         for (strategy, problem, mode) in [
             (Strategy::Lookahead, doubles.in_segments(Segments::Rows { have_states: false }), Mode::Inclusive),
             (Strategy::Lookahead, triples, Mode::Exclusive),
@@ -715,6 +718,8 @@ mod tests {
             (Strategy::Lookback, recurrence.reversed(true).in_segments(columns), Mode::Exclusive),
             (Strategy::Lookback, triples.in_segments(columns), Mode::Inclusive),
             (Strategy::Lookahead, triples.in_segments(columns), Mode::Inclusive),
+            (Strategy::Lookback, words.in_segments(columns), Mode::Inclusive),
+            (Strategy::Lookahead, words.in_segments(columns), Mode::Exclusive),
             (Strategy::Lookahead, recurrence.reversed(true).in_segments(columns), Mode::Exclusive),
         ] {
             // Tiles that every GPU holds.
