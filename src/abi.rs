@@ -139,6 +139,7 @@ pub struct lookback_axis {
     pub strip_columns: lookback_u32,
     pub period: lookback_u32,
     pub group: lookback_u32,
+    pub block_tiles: lookback_u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -153,6 +154,7 @@ const _: () = {
     ["Offset of field: lookback_axis::strip_columns"][::std::mem::offset_of!(lookback_axis, strip_columns) - 32usize];
     ["Offset of field: lookback_axis::period"][::std::mem::offset_of!(lookback_axis, period) - 36usize];
     ["Offset of field: lookback_axis::group"][::std::mem::offset_of!(lookback_axis, group) - 40usize];
+    ["Offset of field: lookback_axis::block_tiles"][::std::mem::offset_of!(lookback_axis, block_tiles) - 44usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

@@ -8,7 +8,7 @@
 //   thread   `width` columns, VT rows
 //   warp     `lanes` threads side by side, and 32 / `lanes` of them one below the other, whose rows alternate: what a warp
 //            loads at one time are neighbouring rows, which are neighbouring memory where a strip is as wide as the tensor
-//   block    warps one below the other
+//   block    warps one below the other; or side by side, each with a tile of its own, where one has rows enough for a column
 //
 // Tickets run over the first tiles of all lines, then over the second ones: a tile waits for tiles with smaller tickets alone,
 // so that any number of resident blocks makes progress. There is a descriptor for each column of each tile.
@@ -83,6 +83,7 @@ struct column_tile {
   storage_type& storage;
   u32 lanes;         // threads of a warp side by side
   u32 row_lanes;     // and one below the other
+  u32 warp;          // this thread's, counted from the first of its tile
   u32 line;          // among those of all strips
   u32 tile_down;     // in its line
   u32 columns_here;  // of the strip
@@ -107,9 +108,11 @@ struct column_tile {
     columns_here = left < lanes * width ? static_cast<u32>(left) : lanes * width;
     first_state = outer * axis.inner + first_column;
     const u32 warp_rows = config.vt * row_lanes;
-    const u32 tile_rows = warps() * warp_rows;
+    const bool is_of_warp = axis.block_tiles > 1;
+    warp = is_of_warp ? 0 : warp_index();
+    const u32 tile_rows = is_of_warp ? warp_rows : warps() * warp_rows;
     const u64 tile_first = static_cast<u64>(tile_down) * tile_rows;
-    const u64 first_row = tile_first + warp_index() * warp_rows + lane_row();
+    const u64 first_row = tile_first + warp * warp_rows + lane_row();
     rows = 0;
     below = ~0u;
     if (first_row < axis.length) {
@@ -184,9 +187,9 @@ struct column_tile {
     }
   }
 
-  // The scan of the warp's rows in registers; the total of each column is stored in shared memory. An item becomes what the
-  // scan has there without what stands above the warp: the identity in its first row, if the scan is exclusive.
-  DEVICE void scan_in_warp() {
+  // The scan of the warp's rows in registers, of which each column's total is in `totals`. An item becomes what the scan has
+  // there without what stands above the warp: the identity in its first row, if the scan is exclusive.
+  DEVICE void scan_in_warp(T (&totals)[width]) {
     // Lanes that lie one below the other have neighbouring rows.
     for (u32 distance = lanes; distance < LOOKBACK_WARP_LANES; distance *= 2) {
       LOOKBACK_UNROLL
@@ -225,10 +228,14 @@ struct column_tile {
         for (u32 j = 0; j < width; ++j) carry[j] = shuffle_index(carry[j], last_lane);
       }
     }
-    if (lane_row() == 0) {
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < width; ++j) memory::shared_store(storage.warps[warp_index()][column(j)], carry[j]);
-    }
+    copy(carry, totals);
+  }
+
+  // The totals of a warp, for `join`.
+  DEVICE void keep_totals(const T (&totals)[width]) const {
+    if (lane_row() != 0) return;
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) memory::shared_store(storage.warps[warp][column(j)], totals[j]);
   }
 
   // Behind a barrier that orders the totals before it: what stands above the tile is stored in shared memory, and above each
@@ -343,14 +350,26 @@ struct column_tile {
     }
   }
 
-  // From what stands above the tile and the warp to the values of the scan.
-  DEVICE void finish() {
-    T prefix[width];
+  // What stands above the tile and the warp, behind a barrier that orders `join` before it.
+  DEVICE void above_warp(T (&prefix)[width]) const {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
       prefix[j] = combine<Operator>(memory::shared_load(storage.tile_prefix[column(j)]),
-                                    memory::shared_load(storage.warps[warp_index()][column(j)]));
+                                    memory::shared_load(storage.warps[warp][column(j)]));
     }
+  }
+
+  // What stands above a tile that is the first one of its line.
+  DEVICE void above_column(T (&prefix)[width]) const {
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      prefix[j] = Operator::identity();
+      if (has_column(column(j))) prefix[j] = Problem::given_state(launch, first_state + column(j));
+    }
+  }
+
+  // From what stands above the warp to the values of the scan.
+  DEVICE void finish(const T (&prefix)[width]) {
     LOOKBACK_UNROLL
     for (u32 k = 0; k < config.vt; ++k) {
       LOOKBACK_UNROLL
@@ -412,27 +431,38 @@ struct column_tile {
   }
 };
 
-// Reads: inputs, outputs, axis, control, descriptors, capacity, initial, initial_state, final_state. A block a tile. Where the
-// first tile of each line is the last one, blocks are not told their tiles and do not meet: there is no control block then.
+// Reads: inputs, outputs, axis, control, descriptors, capacity, initial, initial_state, final_state. A block has
+// `axis.block_tiles` tiles. Where the first tile of each line is the last one, blocks are not told their tiles and do not meet:
+// there is no control block then. Where tiles are of one warp, warps do not meet, either.
 template <class Problem, class Config>
 DEVICE void scan_columns(Config config, const lookback_launch& launch) {
   using storage_type = column_storage<Problem, Config>;
   SHARED(storage_type, storage);
   SHARED(scan::tile_start, shared_start);
 
+  const bool is_of_warp = launch.axis.block_tiles > 1;
   const bool meet = launch.axis.tiles_down > 1;
   scan::tile_start start = {block_index(), 0};
   if (meet) start = scan::start_tile(config, launch, shared_start);
+  if (is_of_warp) start.tile = start.tile * launch.axis.block_tiles + warp_index();
+  if (is_of_warp && start.tile >= launch.axis.lines) return;  // a warp of the last block
   column_tile<Problem, Config> mine(config, launch, storage, start.tile);
   mine.load();
-  mine.scan_in_warp();
-  block_barrier();  // the totals of all warps are written
-  with_descriptors<Problem>(config, launch, [&](auto descriptors) {
-    mine.join(descriptors, start.epoch);
-    block_barrier();  // the prefixes are written, the descriptor accesses of the block are done
-    if (meet && thread_index() == 0) scan::finish_tile(launch, descriptors, start.epoch);
-  });
-  mine.finish();
+  typename Problem::state_type above[columns_of_thread<Problem>()];
+  mine.scan_in_warp(above);
+  if (is_of_warp) {
+    mine.above_column(above);
+  } else {
+    mine.keep_totals(above);
+    block_barrier();  // the totals of all warps are written
+    with_descriptors<Problem>(config, launch, [&](auto descriptors) {
+      mine.join(descriptors, start.epoch);
+      block_barrier();  // the prefixes are written, the descriptor accesses of the block are done
+      if (meet && thread_index() == 0) scan::finish_tile(launch, descriptors, start.epoch);
+    });
+    mine.above_warp(above);
+  }
+  mine.finish(above);
   mine.store();
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Columns {
     /// Tiles of a line from one that publishes a prefix to the next, and within them from one that publishes the total of its
     /// group to the next.
     levels: [u64; 2],
+    /// Tiles of a block.
+    block_tiles: u64,
 }
 
 impl Columns {
@@ -66,12 +68,15 @@ impl Columns {
         Some(new(problem.axis()?, problem, threads, n))
     }
 
-    /// Where tiles are held in registers.
-    fn in_registers(axis: Axis, problem: Problem, threads: (u32, u32), n: u64) -> Self {
+    /// Where tiles are held in registers: those of a block, or of each of its warps, if one has rows enough for a column.
+    fn in_registers(axis: Axis, problem: Problem, (vt, block_threads): (u32, u32), n: u64) -> Self {
         let outer = n.div_ceil(axis.length * axis.inner);
         let width = columns_of_thread(problem);
-        let strip_lanes = strip_lanes(outer, axis.inner, width, problem.access_bytes() as u64);
-        Self::new(axis, outer, threads, strip_lanes, strip_lanes * width)
+        let strip_lanes = strip_lanes(outer, axis, width, problem.access_bytes() as u64);
+        let of_threads = |threads| Self::new(axis, outer, (vt, threads), strip_lanes, strip_lanes * width);
+        let of_warp = of_threads(abi::LOOKBACK_WARP_LANES);
+        let block_tiles = u64::from(block_threads) / WARP_LANES;
+        if of_warp.tiles_down == 1 { Self { block_tiles, ..of_warp } } else { of_threads(block_threads) }
     }
 
     /// Where tiles are held in shared memory. A narrow tensor is one strip, which is one stretch of memory. Of a wider one the rows
@@ -98,37 +103,63 @@ impl Columns {
         let warps = u64::from(block_threads) / WARP_LANES;
         let tile_rows = u64::from(vt) * warps * (WARP_LANES / strip_lanes);
         let tiles_down = axis.length.div_ceil(tile_rows);
-        Self { axis, strip_lanes, strip_columns, strips, lines: outer * strips, tile_rows, tiles_down, levels: [1, 1] }
+        let lines = outer * strips;
+        Self { axis, strip_lanes, strip_columns, strips, lines, tile_rows, tiles_down, levels: [1, 1], block_tiles: 1 }
     }
 
     fn tiles(&self) -> u64 {
         self.lines.saturating_mul(self.tiles_down)
     }
 
+    /// With so many tiles each.
+    fn blocks(&self) -> u64 {
+        self.tiles().div_ceil(self.block_tiles)
+    }
+
     /// As the kernel reads it. A plan of more tiles than a grid has blocks is refused before.
     pub fn to_abi(self) -> abi::lookback_axis {
         let Self {
-            axis: Axis { length, inner }, strip_lanes, strip_columns, strips, lines, tiles_down, levels, ..
+            axis: Axis { length, inner },
+            strip_lanes,
+            strip_columns,
+            strips,
+            lines,
+            tiles_down,
+            levels: [period, group],
+            block_tiles,
+            ..
         } = self;
         let cut = |count| u32::try_from(count).unwrap_or(u32::MAX);
-        let [strip_lanes, strip_columns, strips, lines, tiles_down] =
-            [strip_lanes, strip_columns, strips, lines, tiles_down].map(cut);
-        let [period, group] = levels.map(cut);
-        abi::lookback_axis { length, inner, strips, lines, tiles_down, strip_lanes, strip_columns, period, group }
+        let [strip_lanes, strip_columns, strips, lines, tiles_down, period, group, block_tiles] =
+            [strip_lanes, strip_columns, strips, lines, tiles_down, period, group, block_tiles].map(cut);
+        abi::lookback_axis {
+            length,
+            inner,
+            strips,
+            lines,
+            tiles_down,
+            strip_lanes,
+            strip_columns,
+            period,
+            group,
+            block_tiles,
+        }
     }
 }
 
 /// Threads side by side in a strip. Rows of 256 bytes, or of 64 where there would be fewer than four lines: tiles of a line
-/// wait for each other, and the narrower a strip, the more rows a tile has. Where more than one in four columns would be idle,
-/// as few as leave the fewest, but no fewer than load a whole sector of the L2 cache, if there are so many columns.
-fn strip_lanes(outer: u64, inner: u64, width: u64, element_bytes: u64) -> u64 {
+/// wait for each other, and the narrower a strip, the more rows a tile has. Where a thread can hold a column, all lanes of a
+/// warp, so that none waits for another. Where more than one in four columns would be idle, as few as leave the fewest, but no
+/// fewer than load a whole sector of the L2 cache, if there are so many columns.
+fn strip_lanes(outer: u64, Axis { length, inner }: Axis, width: u64, element_bytes: u64) -> u64 {
     const ROW_BYTES: u64 = 256;
     const LEAST_ROW_BYTES: u64 = 64;
     const ENOUGH_LINES: u64 = 4;
     let bytes = |lanes: u64| lanes * width * element_bytes;
     let mut most = WARP_LANES;
     let has_few_lines = |lanes: u64| outer.saturating_mul(inner.div_ceil(lanes * width)) < ENOUGH_LINES;
-    while bytes(most) > ROW_BYTES || (bytes(most) > LEAST_ROW_BYTES && has_few_lines(most)) {
+    let is_long = length > MOST_ROWS;
+    while is_long && (bytes(most) > ROW_BYTES || bytes(most) > LEAST_ROW_BYTES && has_few_lines(most)) {
         most /= 2;
     }
     let covered = |lanes: u64| inner.next_multiple_of(lanes * width);
@@ -146,7 +177,7 @@ impl Planner {
             KernelConfig { pattern: Pattern::Shuffle, composition: Composition::ScanThenPropagate, ..self.config };
         let Some(columns) = Columns::of(kernel, self.problem, config, self.n) else { return };
         let tiles = columns.tiles();
-        let mut step = self.step(kernel, config, Place::Input, Place::Output, tiles);
+        let mut step = self.step(kernel, config, Place::Input, Place::Output, columns.blocks());
         step.tiles = tiles;
         step.helper_threads = kernel.helper_threads(config.composition, self.problem);
         // Blocks that stay draw tickets, even if none waits for another.
@@ -160,8 +191,9 @@ impl Planner {
 /// Blocks that keep a large GPU busy: about three on each multiprocessor.
 const BUSY_BLOCKS: u64 = 400;
 
-/// Fewest rows of a thread.
+/// Rows of a thread where there are more: fewest, and most in registers.
 const FEWEST_ROWS: u64 = 4;
+const MOST_ROWS: u64 = 8;
 const MOST_THREADS: u32 = 256;
 
 /// Rows of so many bytes of which a thread has so many bytes, a power of two.
@@ -180,20 +212,19 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     // As many threads as a column has rows for, up to those of which a multiprocessor has the registers for three blocks. Of
     // arrays that have too few tiles for a GPU they are fewer.
     let row_bytes = columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64;
-    let (mut vt, mut block_threads) = (rows_of_thread(THREAD_BYTES, row_bytes, 8), MOST_THREADS);
+    const FEWEST: u64 = 2;
+    let most = rows_of_thread(THREAD_BYTES, row_bytes, MOST_ROWS);
+    let of_warp = Columns::in_registers(axis, problem, (most, abi::LOOKBACK_WARP_LANES), n);
+    let fits_warp = of_warp.tiles_down == 1;
+    let rows_there_are = || (axis.length * of_warp.strip_lanes).div_ceil(WARP_LANES).max(FEWEST) as u32;
+    let vt = if fits_warp { most.min(rows_there_are()) } else { most };
     let laid_out = |block_threads| Columns::in_registers(axis, problem, (vt, block_threads), n);
-    while block_threads > abi::LOOKBACK_WARP_LANES && laid_out(block_threads / 2).tiles_down == 1 {
+    let mut block_threads = MOST_THREADS;
+    while !fits_warp && laid_out(block_threads / 2).tiles_down == 1 {
         block_threads /= 2;
     }
-    while block_threads > LEAST_THREADS_FOR_BUSY_BLOCKS && laid_out(block_threads).tiles() < BUSY_BLOCKS {
+    while block_threads > LEAST_THREADS_FOR_BUSY_BLOCKS && laid_out(block_threads).blocks() < BUSY_BLOCKS {
         block_threads /= 2;
-    }
-    // Columns that are shorter than the rows of one warp leave lanes of it idle.
-    while block_threads == abi::LOOKBACK_WARP_LANES
-        && vt > 2
-        && Columns::in_registers(axis, problem, (vt, block_threads), n).tile_rows > axis.length
-    {
-        vt /= 2;
     }
     ScanConfig { vt, block_threads, ..ScanConfig::default() }
 }
@@ -287,18 +318,22 @@ mod tests {
 
     #[test]
     fn a_strip_is_as_wide_as_its_memory_is_fast_unless_too_many_lanes_were_idle() {
-        let of = |inner| strip_lanes(1, inner, 4, 4);
+        const LONG: u64 = 1 << 20;
+        let of = |inner| strip_lanes(1, Axis { length: LONG, inner }, 4, 4);
         assert_eq!([1 << 26, 1000, 1024, 256].map(of), [16; 4]);
         // Four lines, and below as many as rows of 64 bytes allow.
         assert_eq!([128, 96, 64, 32, 16].map(of), [8, 4, 4, 4, 4]);
         assert_eq!([7, 5, 4, 3, 2].map(of), [2, 2, 1, 1, 1]);
         // 132 columns for 129, 36 for 33.
         assert_eq!([129, 33].map(of), [8, 2]);
-        assert_eq!(strip_lanes(64, 64, 4, 4), 16);
+        assert_eq!(strip_lanes(64, Axis { length: LONG, inner: 64 }, 4, 4), 16);
+        // A thread holds each column.
+        let of = |inner| strip_lanes(1, Axis { length: 8, inner }, 4, 4);
+        assert_eq!([1 << 26, 1024, 128, 64].map(of), [32, 32, 32, 16]);
         for inner in 2..2000 {
             for (width, bytes) in [(4, 1), (4, 2), (4, 4), (2, 8), (1, 16)] {
                 for outer in [1, 100] {
-                    let lanes = strip_lanes(outer, inner, width, bytes);
+                    let lanes = strip_lanes(outer, Axis { length: LONG, inner }, width, bytes);
                     assert!(lanes.is_power_of_two() && lanes <= 32);
                     assert!(lanes == 1 || lanes / 2 * width < inner, "half of the lanes are idle for {inner} columns");
                 }
@@ -324,17 +359,20 @@ mod tests {
             let problem = sums_down(ElementType::F32, axis);
             let config = suggested(Strategy::Lookback, problem, axis, n);
             let columns = Columns::in_registers(axis, problem, (config.vt, config.block_threads), n);
-            let rows = u64::from(config.vt * config.block_threads) / columns.strip_lanes;
+            let rows = u64::from(config.vt * config.block_threads) / columns.strip_lanes / columns.block_tiles;
             assert!(columns.tiles_down * rows >= length && columns.strips * columns.strip_columns >= inner);
-            (config.block_threads, columns.lines, columns.tiles_down)
+            (config.block_threads, columns.lines, columns.tiles_down, columns.block_tiles)
         };
-        assert_eq!(of(1 << 18, 1024, 1), (256, 16, 2048));
-        assert_eq!(of(8192, 1024, 8), (256, 128, 64));
-        // One warp has more rows than the column.
-        assert_eq!(of(4, 1024, 1 << 16), (32, 16 << 16, 1));
-        assert_eq!(of(100, 1024, 64), (256, 1024, 1));
+        assert_eq!(of(1 << 18, 1024, 1), (256, 16, 2048, 1));
+        assert_eq!(of(8192, 1024, 8), (256, 128, 64, 1));
+        assert_eq!(of(100, 1024, 64), (256, 1024, 1, 1));
+        // Two warps have the rows of a column, one has those of shorter ones, and a thread those of the shortest.
+        assert_eq!(of(17, 1024, 1 << 16), (64, 16 << 16, 1, 1));
+        assert_eq!(of(16, 1024, 1 << 16), (256, 16 << 16, 1, 8));
+        assert_eq!(of(4, 1024, 1 << 16), (256, 8 << 16, 1, 8));
         // Tiles of 256 threads would leave half of a GPU idle.
-        assert_eq!(of(8192, 128, 1), (128, 4, 64));
+        assert_eq!(of(8192, 128, 1), (128, 4, 64, 1));
+        assert_eq!(of(4, 1024, 64), (128, 512, 1, 4));
     }
 
     #[test]
