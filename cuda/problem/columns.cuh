@@ -68,7 +68,8 @@ struct column_storage {
   T tile_prefix[most_columns];
 };
 
-template <class Problem, class Config>
+// Of a block, or of one of its warps.
+template <class Problem, class Config, bool is_of_warp>
 struct column_tile {
   using Operator = typename Problem::operator_type;
   using Own = typename Problem::own_type;
@@ -83,7 +84,6 @@ struct column_tile {
   storage_type& storage;
   u32 lanes;         // threads of a warp side by side
   u32 row_lanes;     // and one below the other
-  u32 warp;          // this thread's, counted from the first of its tile
   u32 line;          // among those of all strips
   u32 tile_down;     // in its line
   u32 columns_here;  // of the strip
@@ -108,11 +108,9 @@ struct column_tile {
     columns_here = left < lanes * width ? static_cast<u32>(left) : lanes * width;
     first_state = outer * axis.inner + first_column;
     const u32 warp_rows = config.vt * row_lanes;
-    const bool is_of_warp = axis.block_tiles > 1;
-    warp = is_of_warp ? 0 : warp_index();
     const u32 tile_rows = is_of_warp ? warp_rows : warps() * warp_rows;
     const u64 tile_first = static_cast<u64>(tile_down) * tile_rows;
-    const u64 first_row = tile_first + warp * warp_rows + lane_row();
+    const u64 first_row = tile_first + (is_of_warp ? 0 : warp_index() * warp_rows) + lane_row();
     rows = 0;
     below = ~0u;
     if (first_row < axis.length) {
@@ -187,9 +185,9 @@ struct column_tile {
     }
   }
 
-  // The scan of the warp's rows in registers, of which each column's total is in `totals`. An item becomes what the scan has
-  // there without what stands above the warp: the identity in its first row, if the scan is exclusive.
-  DEVICE void scan_in_warp(T (&totals)[width]) {
+  // The scan of the warp's rows in registers; the total of each column is stored in shared memory. An item becomes what the
+  // scan has there without what stands above the warp: the identity in its first row, if the scan is exclusive.
+  DEVICE void scan_in_warp() {
     // Lanes that lie one below the other have neighbouring rows.
     for (u32 distance = lanes; distance < LOOKBACK_WARP_LANES; distance *= 2) {
       LOOKBACK_UNROLL
@@ -228,14 +226,10 @@ struct column_tile {
         for (u32 j = 0; j < width; ++j) carry[j] = shuffle_index(carry[j], last_lane);
       }
     }
-    copy(carry, totals);
-  }
-
-  // The totals of a warp, for `join`.
-  DEVICE void keep_totals(const T (&totals)[width]) const {
-    if (lane_row() != 0) return;
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) memory::shared_store(storage.warps[warp][column(j)], totals[j]);
+    if (!is_of_warp && lane_row() == 0) {
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) memory::shared_store(storage.warps[warp_index()][column(j)], carry[j]);
+    }
   }
 
   // Behind a barrier that orders the totals before it: what stands above the tile is stored in shared memory, and above each
@@ -350,26 +344,20 @@ struct column_tile {
     }
   }
 
-  // What stands above the tile and the warp, behind a barrier that orders `join` before it.
-  DEVICE void above_warp(T (&prefix)[width]) const {
+  // From what stands above the tile and the warp to the values of the scan: behind a barrier that orders `join` before it,
+  // unless the tile is of this warp alone.
+  DEVICE void finish() {
+    T prefix[width];
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
-      prefix[j] = combine<Operator>(memory::shared_load(storage.tile_prefix[column(j)]),
-                                    memory::shared_load(storage.warps[warp][column(j)]));
+      if constexpr (is_of_warp) {
+        prefix[j] = Operator::identity();
+        if (has_column(column(j))) prefix[j] = Problem::given_state(launch, first_state + column(j));
+      } else {
+        prefix[j] = combine<Operator>(memory::shared_load(storage.tile_prefix[column(j)]),
+                                      memory::shared_load(storage.warps[warp_index()][column(j)]));
+      }
     }
-  }
-
-  // What stands above a tile that is the first one of its line.
-  DEVICE void above_column(T (&prefix)[width]) const {
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      prefix[j] = Operator::identity();
-      if (has_column(column(j))) prefix[j] = Problem::given_state(launch, first_state + column(j));
-    }
-  }
-
-  // From what stands above the warp to the values of the scan.
-  DEVICE void finish(const T (&prefix)[width]) {
     LOOKBACK_UNROLL
     for (u32 k = 0; k < config.vt; ++k) {
       LOOKBACK_UNROLL
@@ -440,29 +428,29 @@ DEVICE void scan_columns(Config config, const lookback_launch& launch) {
   SHARED(storage_type, storage);
   SHARED(scan::tile_start, shared_start);
 
-  const bool is_of_warp = launch.axis.block_tiles > 1;
+  if (launch.axis.block_tiles > 1) {
+    const u64 tile = static_cast<u64>(block_index()) * launch.axis.block_tiles + warp_index();
+    if (tile >= launch.axis.lines) return;  // a warp of the last block
+    column_tile<Problem, Config, true> mine(config, launch, storage, tile);
+    mine.load();
+    mine.scan_in_warp();
+    mine.finish();
+    mine.store();
+    return;
+  }
   const bool meet = launch.axis.tiles_down > 1;
   scan::tile_start start = {block_index(), 0};
   if (meet) start = scan::start_tile(config, launch, shared_start);
-  if (is_of_warp) start.tile = start.tile * launch.axis.block_tiles + warp_index();
-  if (is_of_warp && start.tile >= launch.axis.lines) return;  // a warp of the last block
-  column_tile<Problem, Config> mine(config, launch, storage, start.tile);
+  column_tile<Problem, Config, false> mine(config, launch, storage, start.tile);
   mine.load();
-  typename Problem::state_type above[columns_of_thread<Problem>()];
-  mine.scan_in_warp(above);
-  if (is_of_warp) {
-    mine.above_column(above);
-  } else {
-    mine.keep_totals(above);
-    block_barrier();  // the totals of all warps are written
-    with_descriptors<Problem>(config, launch, [&](auto descriptors) {
-      mine.join(descriptors, start.epoch);
-      block_barrier();  // the prefixes are written, the descriptor accesses of the block are done
-      if (meet && thread_index() == 0) scan::finish_tile(launch, descriptors, start.epoch);
-    });
-    mine.above_warp(above);
-  }
-  mine.finish(above);
+  mine.scan_in_warp();
+  block_barrier();  // the totals of all warps are written
+  with_descriptors<Problem>(config, launch, [&](auto descriptors) {
+    mine.join(descriptors, start.epoch);
+    block_barrier();  // the prefixes are written, the descriptor accesses of the block are done
+    if (meet && thread_index() == 0) scan::finish_tile(launch, descriptors, start.epoch);
+  });
+  mine.finish();
   mine.store();
 }
 
