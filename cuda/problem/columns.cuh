@@ -435,6 +435,7 @@ DEVICE void scan_columns(Config config, const lookback_launch& launch) {
     mine.load();
     mine.scan_in_warp();
     mine.finish();
+    warp_barrier();  // all lanes have loaded: one beside the last column what another one stores, if the scan is in place
     mine.store();
     return;
   }
