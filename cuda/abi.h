@@ -128,7 +128,7 @@ struct lookback_axis {
   lookback_u32 strip_columns;  // of a strip; the last one of an outer index may have fewer
   lookback_u32 period;         // where blocks stay, tiles of a line from one that publishes a prefix to the next
   lookback_u32 group;          // and within them from one that publishes the total of its group; divides the period
-  lookback_u32 block_tiles;    // of a block: 1, or one of each warp, where no column is longer than a warp has rows
+  lookback_u32 block_tiles;    // tiles of a block: 1, or one of each warp where a warp has rows enough for a column
 };
 
 // What one kernel launch is given, by value. Each kernel says which fields it reads.

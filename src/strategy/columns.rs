@@ -206,21 +206,22 @@ fn rows_of_thread(bytes: u64, row_bytes: u64, most: u64) -> u32 {
 pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64) -> ScanConfig {
     const THREAD_BYTES: u64 = 128;
     const LEAST_THREADS_FOR_BUSY_BLOCKS: u32 = 128;
+    const FEWEST_ROWS_OF_SHORT_COLUMNS: u32 = 2;
     if strategy.row().shape.blocks == Blocks::Persistent {
         return staged(problem, axis, n, THREAD_BYTES);
     }
     // As many threads as a column has rows for, up to those of which a multiprocessor has the registers for three blocks. Of
     // arrays that have too few tiles for a GPU they are fewer.
     let row_bytes = columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64;
-    const FEWEST: u64 = 2;
     let most = rows_of_thread(THREAD_BYTES, row_bytes, MOST_ROWS);
     let of_warp = Columns::in_registers(axis, problem, (most, abi::LOOKBACK_WARP_LANES), n);
     let fits_warp = of_warp.tiles_down == 1;
-    let rows_there_are = || (axis.length * of_warp.strip_lanes).div_ceil(WARP_LANES).max(FEWEST) as u32;
-    let vt = if fits_warp { most.min(rows_there_are()) } else { most };
+    // No more rows than there are.
+    let shared_out = |length: u64| (length * of_warp.strip_lanes).div_ceil(WARP_LANES) as u32;
+    let vt = if fits_warp { shared_out(axis.length).clamp(FEWEST_ROWS_OF_SHORT_COLUMNS, most) } else { most };
     let laid_out = |block_threads| Columns::in_registers(axis, problem, (vt, block_threads), n);
-    // Blocks of two tiles begin often enough, and many of them fit a multiprocessor (measured on an H200: 256 threads take up to
-    // 0.14 of the copy's time longer).
+    // Blocks of two warps with a tile each are large enough to begin in time, and small enough to fill a multiprocessor
+    // (docs/experiments.md).
     let mut block_threads = if fits_warp { 2 * abi::LOOKBACK_WARP_LANES } else { MOST_THREADS };
     while !fits_warp && laid_out(block_threads / 2).tiles_down == 1 {
         block_threads /= 2;
@@ -254,7 +255,8 @@ fn staged(problem: Problem, axis: Axis, n: u64, thread_bytes: u64) -> ScanConfig
 pub(crate) fn ahead(problem: Problem, axis: Axis, n: u64, gpu: Architecture) -> Option<ScanConfig> {
     const LEAST_BYTES: u64 = 32 << 20;
     const LEAST_LENGTH: u64 = 128;
-    // Of several strips, where a ring of three such tiles fits; of one, prefixes are what is waited for, and smaller tiles do.
+    // Of strips of half a warp, where a ring of three such tiles fits; of narrower ones, prefixes are what is waited for, and
+    // smaller tiles do.
     const THREAD_BYTES: u64 = 256;
     const RING_BYTES: u64 = 3 * THREAD_BYTES * MOST_THREADS as u64;
     let element_bytes = problem.access_bytes() as u64;
@@ -263,8 +265,8 @@ pub(crate) fn ahead(problem: Problem, axis: Axis, n: u64, gpu: Architecture) -> 
         return None;
     }
     let small = suggested(Strategy::Lookahead, problem, axis, n);
-    let strips = Columns::staged(axis, problem, (small.vt, small.block_threads), n).strips;
-    let is_large = strips > 1 && gpu.shared_bytes() >= RING_BYTES;
+    let Columns { strips, strip_lanes, .. } = Columns::staged(axis, problem, (small.vt, small.block_threads), n);
+    let is_large = strip_lanes >= WARP_LANES / 2 && gpu.shared_bytes() >= RING_BYTES;
     let config = if is_large { staged(problem, axis, n, THREAD_BYTES) } else { small };
     let columns = Columns::staged(axis, problem, (config.vt, config.block_threads), n);
     let narrowest = narrowest_bytes(problem);
@@ -391,7 +393,8 @@ mod tests {
         // 1 lane side by side and 32 groups of 8 warps, of two columns and of four; 16 and 2.
         assert_eq!(of(1, 1 << 25, 2), (15, 2, 1, (1_u64 << 25).div_ceil(15 * 256), [64, 8]));
         assert_eq!(of(1, 1 << 24, 4), (7, 4, 1, (1_u64 << 24).div_ceil(7 * 256), [64, 8]));
-        assert_eq!(of(1, 1 << 20, 64), (8, 64, 1, 1 << 13, [64, 8]));
+        assert_eq!(of(1, 1 << 20, 64), (16, 64, 1, 1 << 12, [64, 8]));
+        assert_eq!(of(1, 1 << 21, 32), (8, 32, 1, 1 << 13, [64, 8]));
         assert_eq!(of(1, 1 << 18, 1024), (16, 64, 16, 1 << 10, [4, 4]));
         assert_eq!(of(4, 1 << 10, 1 << 16), (16, 64, 4096, 4, [1, 1]));
         // No more rows than there are.
