@@ -15,13 +15,16 @@ enum { LOOKBACK_MAXIMUM_VT = 64, LOOKBACK_MAXIMUM_BLOCK_THREADS = 1024 };
 enum { LOOKBACK_REDUCING_WARPS = 2, LOOKBACK_HELPER_WARPS = LOOKBACK_REDUCING_WARPS + 2 };
 // The same of what a user has defined, whose operators take longer and seldom commute.
 enum { LOOKBACK_ARRAYS_REDUCING_WARPS = 8, LOOKBACK_ARRAYS_HELPER_WARPS = LOOKBACK_ARRAYS_REDUCING_WARPS + 2 };
-// The same down columns: so many fetch tiles, reduce them and find prefixes, a column of a tile each lane.
+// The same down columns: so many fetch tiles, reduce them and find prefixes, a column of a tile each lane. And the most threads
+// of a block that looks back, where short columns are a tile of a warp each: larger blocks have one way to scan, so that its
+// registers are those of one.
 enum {
   LOOKBACK_COLUMNS_FETCHING_WARPS = 4,
   LOOKBACK_COLUMNS_REDUCING_WARPS = 4,
   LOOKBACK_COLUMNS_FINDING_WARPS = 8,
   LOOKBACK_COLUMNS_HELPER_WARPS =
-      LOOKBACK_COLUMNS_FETCHING_WARPS + LOOKBACK_COLUMNS_REDUCING_WARPS + LOOKBACK_COLUMNS_FINDING_WARPS
+      LOOKBACK_COLUMNS_FETCHING_WARPS + LOOKBACK_COLUMNS_REDUCING_WARPS + LOOKBACK_COLUMNS_FINDING_WARPS,
+  LOOKBACK_SHORT_COLUMNS_THREADS = 64
 };
 // Largest number of tiles that such a block holds in shared memory at one time.
 enum { LOOKBACK_MAXIMUM_STAGES = 12 };

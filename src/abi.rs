@@ -21,6 +21,7 @@ pub const LOOKBACK_COLUMNS_FETCHING_WARPS: _bindgen_ty_5 = 4;
 pub const LOOKBACK_COLUMNS_REDUCING_WARPS: _bindgen_ty_5 = 4;
 pub const LOOKBACK_COLUMNS_FINDING_WARPS: _bindgen_ty_5 = 8;
 pub const LOOKBACK_COLUMNS_HELPER_WARPS: _bindgen_ty_5 = 16;
+pub const LOOKBACK_SHORT_COLUMNS_THREADS: _bindgen_ty_5 = 64;
 pub type _bindgen_ty_5 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MAXIMUM_STAGES: _bindgen_ty_6 = 12;
 pub type _bindgen_ty_6 = ::std::os::raw::c_uint;

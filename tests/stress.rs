@@ -123,18 +123,36 @@ fn cases_of_each_problem_are_drawn_and_right() {
     }
 }
 
-/// Drawn: a lane read the word of bits behind its tile's last one from shared memory that nobody had written.
-#[test]
-fn bits_of_offsets_are_read_from_where_they_were_fetched_to() {
-    let text = "mutant=none,strategy=lookahead,type=f32,operator=sum,mode=inclusive,layout=split,pattern=shuffle,\
-                composition=scan-then-propagate,vt=1,threads=32,in-place=false,input-offset=0,output-offset=0,n=128,\
-                problem=offsets,input-type=u8,run-length=1,order=ticket,memory=weak,seed=105,resident=1,\
-                blocks=in-order,preemption=20,plain-points=false,launches=1,epochs=0,workspace=zeros";
-    match run(&text.parse().expect("a case")) {
-        Ok(passed) => assert_eq!(passed.elements, 128),
+/// Runs a case that was found by drawing, and has to pass since.
+fn assert_mended(text: &str) {
+    let case: Case = text.parse().expect("a case");
+    match run(&case) {
+        Ok(passed) => assert_eq!(passed.elements, case.request.n),
         Err(failure) if failure.cannot_run().is_some_and(has_no_compiler) => {}
         Err(failure) => panic!("{failure}"),
     }
+}
+
+/// Drawn: a lane beside the last column loaded, in place, what another lane of its warp stores.
+#[test]
+fn lanes_beside_the_last_column_load_before_others_store() {
+    assert_mended(
+        "mutant=none,strategy=lookback,type=f64,operator=none,mode=inclusive,layout=split,pattern=shuffle,\
+         composition=scan-then-propagate,vt=1,threads=64,in-place=true,input-offset=0,output-offset=0,n=191,\
+         problem=recurrence-columns,shape=1x191,order=ticket,memory=weak,seed=5,resident=1,blocks=in-order,\
+         preemption=20,plain-points=false,launches=1,epochs=0,workspace=zeros",
+    );
+}
+
+/// Drawn: a lane read the word of bits behind its tile's last one from shared memory that nobody had written.
+#[test]
+fn bits_of_offsets_are_read_from_where_they_were_fetched_to() {
+    assert_mended(
+        "mutant=none,strategy=lookahead,type=f32,operator=sum,mode=inclusive,layout=split,pattern=shuffle,\
+         composition=scan-then-propagate,vt=1,threads=32,in-place=false,input-offset=0,output-offset=0,n=128,\
+         problem=offsets,input-type=u8,run-length=1,order=ticket,memory=weak,seed=105,resident=1,\
+         blocks=in-order,preemption=20,plain-points=false,launches=1,epochs=0,workspace=zeros",
+    );
 }
 
 /// Barriers of the strategies that scan problems, and what only order shows.

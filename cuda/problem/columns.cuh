@@ -428,7 +428,7 @@ DEVICE void scan_columns(Config config, const lookback_launch& launch) {
   SHARED(storage_type, storage);
   SHARED(scan::tile_start, shared_start);
 
-  if (launch.axis.block_tiles > 1) {
+  if (config.block_threads <= LOOKBACK_SHORT_COLUMNS_THREADS && launch.axis.block_tiles > 1) {
     const u64 tile = static_cast<u64>(block_index()) * launch.axis.block_tiles + warp_index();
     if (tile >= launch.axis.lines) return;  // a warp of the last block
     column_tile<Problem, Config, true> mine(config, launch, storage, tile);

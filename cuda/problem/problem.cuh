@@ -44,6 +44,13 @@ struct used_bytes {
 // The offset of an element that begins a segment where none does.
 enum : u32 { no_begin = ~0u };
 
+// Whether it is known by arithmetic where the row of an element begins.
+template <class Problem>
+DEVICE_CONSTEXPR bool has_known_rows() {
+  if constexpr (Problem::has_arrays) return Problem::segments_type::are_rows;
+  return false;
+}
+
 // The larger one of what is loaded and what is stored. Accesses have as many elements as fit into 16 bytes of it, so a
 // lane loads and stores the same ones.
 template <class Problem>

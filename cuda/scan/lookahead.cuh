@@ -43,13 +43,6 @@ DEVICE_CONSTEXPR bool has_findable_segments() {
   return false;
 }
 
-// Whether it is known by arithmetic where the row of an element begins.
-template <class Problem>
-DEVICE_CONSTEXPR bool has_known_rows() {
-  if constexpr (Problem::has_arrays) return Problem::segments_type::are_rows;
-  return false;
-}
-
 // What the warps of a block tell each other about the tile in each stage.
 template <class Problem, class Config>
 struct lookahead_ring {

@@ -66,6 +66,16 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
   }
 }
 
+// Whether every tile is whole rows: then none asks another one for what stands left of it.
+template <class Problem, class Config>
+DEVICE bool are_whole_rows(Config config, const lookback_launch& launch) {
+  const u32 tile_elements = config.block_threads * config.vt;
+  if constexpr (has_known_rows<Problem>()) {
+    if (launch.lead == 0 && launch.columns <= tile_elements) return tile_elements % static_cast<u32>(launch.columns) == 0;
+  }
+  return false;
+}
+
 // Reads: input, output, control, descriptors, n, capacity, lead. A block a tile.
 template <class Problem, class Config>
 DEVICE void lookback(Config config, const lookback_launch& launch) {
@@ -75,12 +85,14 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
   SHARED(storage_type, storage);
   SHARED(tile_start, shared_start);
 
-  const tile_start start = start_tile(config, launch, shared_start);
+  const bool is_alone = are_whole_rows<Problem>(config, launch);
+  const tile_start start = is_alone ? tile_start{block_index(), 0} : start_tile(config, launch, shared_start);
   tile<Problem, Config> mine(config, storage, launch, start.tile);
   mine.load(launch);
   const T total = mine.reduce();
 
   with_descriptors<Problem>(config, launch, [&](auto descriptors) {
+    if (is_alone) return;
     if (warp_index() == 0) {
       T prefix = Operator::identity();
       if (start.tile > 0) {
@@ -96,7 +108,7 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
     if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
   });
 
-  mine.finish(launch, memory::shared_load(storage.tile_prefix));
+  mine.finish(launch, is_alone ? Operator::identity() : memory::shared_load(storage.tile_prefix));
   mine.store(launch);
 }
 

@@ -76,7 +76,8 @@ impl Columns {
         let of_threads = |threads| Self::new(axis, outer, (vt, threads), strip_lanes, strip_lanes * width);
         let of_warp = of_threads(abi::LOOKBACK_WARP_LANES);
         let block_tiles = u64::from(block_threads) / WARP_LANES;
-        if of_warp.tiles_down == 1 { Self { block_tiles, ..of_warp } } else { of_threads(block_threads) }
+        let are_short = of_warp.tiles_down == 1 && block_threads <= abi::LOOKBACK_SHORT_COLUMNS_THREADS;
+        if are_short { Self { block_tiles, ..of_warp } } else { of_threads(block_threads) }
     }
 
     /// Where tiles are held in shared memory. A narrow tensor is one strip, which is one stretch of memory. Of a wider one the rows
@@ -222,7 +223,7 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     let laid_out = |block_threads| Columns::in_registers(axis, problem, (vt, block_threads), n);
     // Blocks of two warps with a tile each are large enough to begin in time, and small enough to fill a multiprocessor
     // (docs/experiments.md).
-    let mut block_threads = if fits_warp { 2 * abi::LOOKBACK_WARP_LANES } else { MOST_THREADS };
+    let mut block_threads = if fits_warp { abi::LOOKBACK_SHORT_COLUMNS_THREADS } else { MOST_THREADS };
     while !fits_warp && laid_out(block_threads / 2).tiles_down == 1 {
         block_threads /= 2;
     }
