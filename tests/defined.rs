@@ -604,7 +604,7 @@ proptest! {
         vt in prop::sample::select(vec![1_u32, 3, 4, 8]),
         strategy in prop::sample::select(STRATEGIES.to_vec()),
         telling in prop::sample::select(vec![
-            Telling::Nothing, Telling::Rows(1), Telling::Rows(3), Telling::Rows(100), Telling::Keys, Telling::Flags,
+            Telling::Nothing, Telling::Rows(1), Telling::Rows(3), Telling::Rows(32), Telling::Rows(100), Telling::Keys, Telling::Flags,
             Telling::Offsets,
         ]),
         is_reversed: bool,

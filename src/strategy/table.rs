@@ -456,6 +456,13 @@ impl ScanConfig {
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 
+    /// Look-back's tiles of whole rows of so many elements, where there are such tiles: none of them waits for another one.
+    pub fn of_whole_rows(problem: Problem, row: u64) -> Option<Self> {
+        let tile = suggestion::whole_rows(problem.access_bytes() as u32, problem.state_bytes(), row);
+        let (vt, block_threads) = tile.filter(|_| !problem.is_reproducible())?;
+        Some(Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() })
+    }
+
     /// The one of reproducible scans of such a problem, whatever the strategy.
     pub fn reproducible(problem: Problem) -> Self {
         let (vt, block_threads) = suggestion::reproducible(problem.access_bytes() as u32);

@@ -204,7 +204,11 @@ impl Tuning {
                     None if is_ahead && is_narrow => ScanConfig::of_halves(),
                     None => return found,
                 };
-                let wanted = Resolved { config, ..found };
+                let alone = row.filter(|_| is_ahead).and_then(|row| ScanConfig::of_whole_rows(problem, row));
+                let wanted = match alone {
+                    Some(config) => Resolved { strategy: Strategy::Lookback, config },
+                    None => Resolved { config, ..found },
+                };
                 if self.holds(problem, wanted, n) { wanted } else { Self::suggested(Strategy::Lookback, problem, n) }
             }
             StrategyChoice::Named(strategy) => Self::suggested(strategy, problem, n),
