@@ -312,6 +312,40 @@ fn columns_are_scanned_without_spills_on_the_oldest_architecture_and_on_hopper()
     report(&failures);
 }
 
+/// As `auto` takes them.
+#[test]
+#[ignore = "minutes; .ci/run asks for it"]
+fn tiles_of_whole_rows_are_compiled_without_spills() {
+    let Some(compiler) = compiler("tiles_of_whole_rows_are_compiled_without_spills") else { return };
+    const N: u64 = 1 << 26;
+    let mut jobs = Vec::new();
+    for (kind, element, row) in [
+        (ProblemKind::Rows, ElementType::U8, 4),
+        (ProblemKind::Rows, ElementType::BF16, 4096),
+        (ProblemKind::Rows, ElementType::F32, 32),
+        (ProblemKind::Rows, ElementType::F32, 8192),
+        (ProblemKind::ReverseRows, ElementType::F64, 4),
+        (ProblemKind::Recurrence, ElementType::F32, 1024),
+    ] {
+        let workload = Workload::with_halves(kind, Operator::Sum, element, element, Some(row)).expect("rows");
+        let problem = workload.problem(N);
+        let gpu = Tuning::committed(Gpu { architecture: HOPPER, multiprocessors: 132 });
+        let Resolved { strategy, config } = gpu.choose(StrategyChoice::Auto, problem, N, Some(row));
+        assert_eq!(strategy, Strategy::Lookback, "{problem}");
+        assert!(u64::from(config.vt * config.block_threads).is_multiple_of(row), "{problem}");
+        for (mode, &architecture) in [Mode::Inclusive, Mode::Exclusive]
+            .into_iter()
+            .flat_map(|mode| Architecture::CHECKED.iter().map(move |gpu| (mode, gpu)))
+        {
+            let aligned = ScanRequest::aligned(workload.instance(), strategy, mode, config, N);
+            let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
+            let Step { kernel, problem, config, .. } = plan.steps[0];
+            jobs.push(Job { kernel, problem, config, architecture });
+        }
+    }
+    assert_no_fast_kernel_spills(&compiler, &jobs);
+}
+
 #[test]
 #[ignore = "minutes; .ci/run asks for it"]
 fn every_instance_compiles_on_hopper_without_spills_by_default() {

@@ -576,6 +576,36 @@ fn of_none_a_final_state_is_left_as_it_is() {
     }
 }
 
+/// Tiles of 256 elements: of whole rows, which none waits for, and of others, whose look-back goes on.
+#[test]
+fn rows_are_scanned_in_tiles_of_whole_rows_and_in_others() {
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::U32).expect("numbers");
+    let sums = sums.define().expect("a definition");
+    for columns in [1, 3, 32, 100, 256, 300] {
+        let (bytes, _) = arrays(columns * (1000 / columns + 2), 1);
+        for (is_reversed, is_exclusive) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut sum_of = vec![0_u32; bytes.len()];
+            let mut scanner = scanner(Strategy::Lookback, 4);
+            let run = scanner.run(sums).input(&bytes).output(&mut sum_of).rows(columns);
+            let run = if is_reversed { run.reversed() } else { run };
+            if !is_made(if is_exclusive { run.exclusive() } else { run.inclusive() }) {
+                continue;
+            }
+            for (found, bytes) in sum_of.chunks(columns).zip(bytes.chunks(columns)) {
+                let mut sum = 0;
+                let mut expected = vec![0; columns];
+                for step in 0..columns {
+                    let place = if is_reversed { columns - 1 - step } else { step };
+                    let next = sum + u32::from(bytes[place]);
+                    expected[place] = if is_exclusive { sum } else { next };
+                    sum = next;
+                }
+                assert_eq!(found, expected, "rows of {columns}, {is_reversed} {is_exclusive}");
+            }
+        }
+    }
+}
+
 /// What tells segments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Telling {
