@@ -66,17 +66,8 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
   }
 }
 
-// Whether every tile is whole rows: then none asks another one for what stands left of it.
-template <class Problem, class Config>
-DEVICE bool are_whole_rows(Config config, const lookback_launch& launch) {
-  const u32 tile_elements = config.block_threads * config.vt;
-  if constexpr (has_known_rows<Problem>()) {
-    if (launch.lead == 0 && launch.columns <= tile_elements) return tile_elements % static_cast<u32>(launch.columns) == 0;
-  }
-  return false;
-}
-
-// Reads: input, output, control, descriptors, n, capacity, lead. A block a tile.
+// Reads: input, output, control, descriptors, n, capacity, lead. A block a tile. Without a control block no tile asks another
+// one what stands left of it, because each is whole rows.
 template <class Problem, class Config>
 DEVICE void lookback(Config config, const lookback_launch& launch) {
   using Operator = typename Problem::operator_type;
@@ -85,7 +76,7 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
   SHARED(storage_type, storage);
   SHARED(tile_start, shared_start);
 
-  const bool is_alone = are_whole_rows<Problem>(config, launch);
+  const bool is_alone = has_known_rows<Problem>() && launch.control == nullptr;
   const tile_start start = is_alone ? tile_start{block_index(), 0} : start_tile(config, launch, shared_start);
   tile<Problem, Config> mine(config, storage, launch, start.tile);
   mine.load(launch);

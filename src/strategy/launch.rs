@@ -1,9 +1,10 @@
 //! From a step of a plan to a launch: the arguments of its kernel, and what it asks of a GPU.
 
 use crate::abi;
+use crate::element::Segments;
 use crate::gpu::Architecture;
 use crate::strategy::columns::Columns;
-use crate::strategy::plan::{Place, Plan, Step};
+use crate::strategy::plan::{Kernel, Place, Plan, Step};
 use crate::strategy::ring::Ring;
 
 /// Where a scan's arrays and its workspace lie in the memory of the device: addresses in bytes, 0 for none. Those of the
@@ -86,8 +87,8 @@ fn pointer<T>(address: u64) -> *mut T {
 impl Step {
     /// The arguments of the kernel, with host epoch 0: the kernels count epochs themselves.
     pub fn launch(&self, addresses: &Addresses) -> abi::lookback_launch {
-        let used = |value| if self.uses_descriptors() { value } else { 0 };
-        let Arrays { offsets, count, is_reversed, .. } = addresses.arrays;
+        let Arrays { columns, offsets, count, is_reversed, .. } = addresses.arrays;
+        let used = |value| if self.asks_others(columns) { value } else { 0 };
         abi::lookback_launch {
             offsets: pointer(offsets.address),
             segments: offsets.elements.saturating_sub(1),
@@ -113,6 +114,16 @@ impl Step {
 }
 
 impl Step {
+    /// Whether its tiles ask others what stands left of them, where a row has so many elements: not where a look-back's tiles are
+    /// whole rows. Then the kernel is given no control block and no descriptors, and leaves the workspace as it is.
+    pub fn asks_others(&self, columns: u64) -> bool {
+        let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
+        let are_rows =
+            self.problem.defined().is_some_and(|defined| matches!(defined.segments(), Segments::Rows { .. }));
+        let are_whole = are_rows && self.kernel == Kernel::Lookback && self.lead == 0 && tile.is_multiple_of(columns);
+        self.uses_descriptors() && !are_whole
+    }
+
     /// The arguments that tell of the user's arrays.
     fn arrays(&self, addresses: &Addresses) -> abi::lookback_launch {
         if self.problem.defined().is_none() {

@@ -114,6 +114,11 @@ impl Scan {
         Ok(Self { dataset, request, plan, laid_out, given, findings: Box::default() })
     }
 
+    /// Whether its launches use the workspace.
+    pub fn asks_others(&self) -> bool {
+        self.plan.steps.iter().any(|step| step.asks_others(self.given.columns))
+    }
+
     /// Makes it the scan of what it leaves itself; whether there is one.
     pub fn goes_on(&mut self) -> bool {
         let next = self.dataset.scanned_in_place(self.request.mode);

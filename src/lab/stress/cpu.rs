@@ -80,7 +80,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
         match ended {
             Ended::Whole => {
                 scan.check().map_err(failed(launch))?;
-                if uses_descriptors(&scan.plan) {
+                if scan.asks_others() {
                     workspace.check(epoch).map_err(failed(launch))?;
                 }
                 passed.count(case, scan.request.n);
@@ -94,10 +94,6 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
         }
     }
     Ok(passed)
-}
-
-fn uses_descriptors(plan: &Plan) -> bool {
-    plan.steps.iter().any(Step::uses_descriptors)
 }
 
 fn reborrow<'a>(observer: &'a mut Option<&mut dyn Observer>) -> Option<&'a mut dyn Observer> {
@@ -174,7 +170,7 @@ fn run_together(
         // In place there is one array, and the last scan has left it.
         scan.check().map_err(failed(if in_place { scans - 1 } else { launch }))?;
     }
-    let counted = (0..runs.len()).filter(|&scan| uses_descriptors(&plans[scan.min(plans.len() - 1)])).count();
+    let counted = (0..runs.len()).filter(|&scan| own[scan.min(own.len() - 1)].asks_others()).count();
     if counted > 0 {
         let epoch = |before: u32, _| if before == abi::LOOKBACK_MAXIMUM_EPOCH { 1 } else { before + 1 };
         workspace.check((0..counted).fold(case.completed_epochs, epoch)).map_err(failed(scans - 1))?;
