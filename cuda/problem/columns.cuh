@@ -8,7 +8,8 @@
 //   thread   `width` columns, VT rows
 //   warp     `lanes` threads side by side, and 32 / `lanes` of them one below the other, whose rows alternate: what a warp
 //            loads at one time are neighbouring rows, which are neighbouring memory where a strip is as wide as the tensor
-//   block    warps one below the other; or side by side, each with a tile of its own, where one has rows enough for a column
+//   block    warps one below the other; or, of one or two, side by side, each with a tile of its own, where one has rows enough
+//            for a column
 //
 // Tickets run over the first tiles of all lines, then over the second ones: a tile waits for tiles with smaller tickets alone,
 // so that any number of resident blocks makes progress. There is a descriptor for each column of each tile.

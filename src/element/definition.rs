@@ -527,6 +527,11 @@ impl Defined {
         self.segments != Segments::One
     }
 
+    /// Whether they are the rows of a matrix.
+    pub(crate) fn has_rows(self) -> bool {
+        matches!(self.segments, Segments::Rows { .. })
+    }
+
     pub(crate) const fn segments(self) -> Segments {
         self.segments
     }

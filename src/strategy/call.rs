@@ -208,7 +208,7 @@ impl Call {
             return Ok(None);
         }
         let has_states = self.initial.is_some() || self.initial_state.is_some() || self.final_state.is_some();
-        if matches!(self.defined.segments(), Segments::Rows { .. }) && has_states {
+        if self.defined.has_rows() && has_states {
             self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
         let problem = Problem::from(self.defined);
@@ -222,7 +222,7 @@ impl Call {
         };
         let (input_offset, output_offset) = (offset(inputs.first()), offset(outputs.first()));
         // Where the array begins within a vector, so does every row of whole vectors.
-        let has_known_rows = matches!(self.defined.segments(), Segments::Rows { .. }) && input_offset == 0;
+        let has_known_rows = self.defined.has_rows() && input_offset == 0;
         let Resolved { strategy, config: chosen } =
             tuning.choose(strategy, problem, n, has_known_rows.then_some(self.columns));
         let request = ScanRequest {

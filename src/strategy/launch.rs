@@ -1,10 +1,10 @@
 //! From a step of a plan to a launch: the arguments of its kernel, and what it asks of a GPU.
 
 use crate::abi;
-use crate::element::Segments;
+use crate::element::Defined;
 use crate::gpu::Architecture;
 use crate::strategy::columns::Columns;
-use crate::strategy::plan::{Kernel, Place, Plan, Step};
+use crate::strategy::plan::{Place, Plan, Step};
 use crate::strategy::ring::Ring;
 
 /// Where a scan's arrays and its workspace lie in the memory of the device: addresses in bytes, 0 for none. Those of the
@@ -114,14 +114,15 @@ impl Step {
 }
 
 impl Step {
-    /// Whether its tiles ask others what stands left of them, where a row has so many elements: not where a look-back's tiles are
-    /// whole rows. Then the kernel is given no control block and no descriptors, and leaves the workspace as it is.
+    /// Whether its tiles ask others what stands left of them, where a row has so many elements. They do not if all are whole rows
+    /// and the strategy makes use of it: then the kernel is given no control block and no descriptors, and leaves the workspace
+    /// as it is.
     pub fn asks_others(&self, columns: u64) -> bool {
         let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
-        let are_rows =
-            self.problem.defined().is_some_and(|defined| matches!(defined.segments(), Segments::Rows { .. }));
-        let are_whole = are_rows && self.kernel == Kernel::Lookback && self.lead == 0 && tile.is_multiple_of(columns);
-        self.uses_descriptors() && !are_whole
+        let may_be_alone = self.kernel.strategy().row().shape.knows_whole_rows
+            && self.problem.defined().is_some_and(Defined::has_rows);
+        let is_alone = may_be_alone && self.lead == 0 && tile.is_multiple_of(columns);
+        self.uses_descriptors() && !is_alone
     }
 
     /// The arguments that tell of the user's arrays.

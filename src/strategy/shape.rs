@@ -19,6 +19,8 @@ pub struct Shape {
     pub blocks: Blocks,
     /// Whether tiles meet through descriptors in one launch.
     pub has_descriptors: bool,
+    /// Whether tiles that are whole rows do not meet.
+    pub knows_whole_rows: bool,
     /// Whether a launch loads what an earlier one has stored: all that it loads and stores are values that are scanned.
     pub works_in_output: bool,
     /// Copies of each descriptor, and how many descriptors lie between two copies.
@@ -38,6 +40,7 @@ impl Shape {
         tiling: Tiling::Untiled,
         blocks: Blocks::PerTile,
         has_descriptors: false,
+        knows_whole_rows: false,
         works_in_output: false,
         descriptor_copies: (1, 0),
         helper_warps: HelperWarps::Always(0),

@@ -74,8 +74,9 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
     }
 }
 
-/// The smallest tiles of whole rows that hide what a block costs, measured on an H100. `None` where there are none, or none
-/// were measured to be faster than look-ahead, which rows of 8 bytes an element that are whole parts of its warps do not need.
+/// Tiles of whole rows, the smallest of those that are large enough to hide what a block costs. `None` where there are none, and
+/// where none were measured to be faster than look-ahead on an H100: its warps have parts of 256 elements of 8 bytes, which
+/// no row of a multiple of that ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u32, u32)> {
     const MOST_VALUES: u32 = 32;
     const LEAST_ROW_OF_PARTS: u64 = 256;

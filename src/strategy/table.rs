@@ -270,6 +270,7 @@ strategies! {
         shape: Shape {
             kernels: &[Kernel::Lookback, Kernel::Columns],
             kernel_of_columns: Some(Kernel::Columns),
+            knows_whole_rows: true,
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("does_not_wait"),

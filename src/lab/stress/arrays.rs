@@ -114,7 +114,7 @@ impl Scan {
         Ok(Self { dataset, request, plan, laid_out, given, findings: Box::default() })
     }
 
-    /// Whether its launches use the workspace.
+    /// Whether one of its launches uses the workspace.
     pub fn asks_others(&self) -> bool {
         self.plan.steps.iter().any(|step| step.asks_others(self.given.columns))
     }
