@@ -67,6 +67,54 @@ fn matrices() -> Outcome<Defined> {
         .define()?)
 }
 
+/// Of the plane, or a step in it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Default)]
+struct Point([f32; 2]);
+
+// SAFETY: two floats without padding, and any bits are one.
+unsafe impl DeviceRepr for Point {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for Point {}
+
+impl ArrayElement for Point {
+    const CUDA_TYPE: &'static str = "float2";
+}
+
+/// A linear map of the plane, row by row.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Default)]
+struct Linear([f32; 4]);
+
+// SAFETY: four floats without padding, and any bits are one.
+unsafe impl DeviceRepr for Linear {}
+// SAFETY: as above.
+unsafe impl ValidAsZeroBits for Linear {}
+
+impl ArrayElement for Linear {
+    const CUDA_TYPE: &'static str = "float4";
+}
+
+/// h[t] = A[t] · h[t−1] + b[t] in the plane: a filter of the second order whose coefficients change. A state of 24 bytes.
+fn planar_recurrence() -> Outcome<Defined> {
+    let product = "return {{right.linear.x * left.linear.x + right.linear.y * left.linear.z,
+         right.linear.x * left.linear.y + right.linear.y * left.linear.w,
+         right.linear.z * left.linear.x + right.linear.w * left.linear.z,
+         right.linear.z * left.linear.y + right.linear.w * left.linear.w},
+        {right.linear.x * left.step.x + right.linear.y * left.step.y + right.step.x,
+         right.linear.z * left.step.x + right.linear.w * left.step.y + right.step.y}};";
+    Ok(Definition::new::<[f32; 6]>("planar", "planar")
+        .declare("struct four { float x, y, z, w; };\nstruct two { float x, y; };\nstruct planar { four linear; two step; };")
+        .identity("{{1, 0, 0, 1}, {0, 0}}")
+        .combine(product)
+        .input::<Point>("b")
+        .input::<Linear>("a")
+        .load("return {{a.x, a.y, a.z, a.w}, {b.x, b.y}};")
+        .output::<Point>("h")
+        .store("h.x = state.step.x; h.y = state.step.y;")
+        .define()?)
+}
+
 fn sums(from: ElementType, to: ElementType) -> Outcome<Defined> {
     Ok(Definition::of_numbers(Operator::Sum, from, to)?.define()?)
 }
@@ -284,6 +332,26 @@ impl Bench {
         let is_right = (0..n).all(|place| {
             product = product.times(x[place]);
             y[place] == product
+        });
+        self.report(name, n, 32 * n, time, is_right)
+    }
+
+    /// Quarter turns and steps of whole numbers, so that all is exact.
+    fn planar(&mut self, name: &str, n: usize) -> Outcome<()> {
+        let planar = planar_recurrence()?;
+        let turns = [[1.0, 0.0, 0.0, 1.0], [0.0, -1.0, 1.0, 0.0], [0.0, 1.0, -1.0, 0.0], [-1.0, 0.0, 0.0, -1.0]];
+        let linear: Vec<Linear> = (0..n).map(|i| Linear(turns[(i ^ i >> 7) % 4])).collect();
+        let steps: Vec<Point> = (0..n).map(|i| Point([(i % 5) as f32 - 2.0, (i % 3) as f32 - 1.0])).collect();
+        let (a, b) = (self.stream.clone_htod(&linear)?, self.stream.clone_htod(&steps)?);
+        let mut h = self.stream.alloc_zeros::<Point>(n)?;
+        let time =
+            self.time(|| Ok(self.scanner.run(&self.stream, planar).input(&b).input(&a).output(&mut h).inclusive()?))?;
+        let reached = self.stream.clone_dtoh(&h)?;
+        let mut point = Point::default();
+        let is_right = (0..n).all(|place| {
+            let (Linear([p, q, r, s]), Point([x, y]), Point([dx, dy])) = (linear[place], point, steps[place]);
+            point = Point([p * x + q * y + dx, r * x + s * y + dy]);
+            reached[place] == point
         });
         self.report(name, n, 32 * n, time, is_right)
     }
@@ -513,5 +581,6 @@ fn cases() -> Vec<(String, Case)> {
     }
     add("recurrence, (8, 8192, 1024)", Box::new(|bench, name, _| bench.along_time(name, [8, 8192, 1024])));
     add("products of 2 x 2 matrices", Box::new(|bench, name, n| bench.products(name, n / 4)));
+    add("recurrence of the plane", Box::new(|bench, name, n| bench.planar(name, n / 4)));
     cases
 }

@@ -20,6 +20,7 @@ struct constant_config {
   static constexpr u32 tile_order = tile_order_;
   static constexpr u32 stages = stages_;
 
+  static constexpr bool takes_runs = false;
   static constexpr u32 maximum_vt = vt;
   static constexpr u32 maximum_block_threads = block_threads;
   static constexpr u32 maximum_stages = stages;
@@ -39,6 +40,7 @@ struct runtime_config {
   u32 tile_order;
   u32 stages;
 
+  static constexpr bool takes_runs = false;
   static constexpr u32 maximum_vt = LOOKBACK_MAXIMUM_VT;
   static constexpr u32 maximum_block_threads = LOOKBACK_MAXIMUM_BLOCK_THREADS;
   static constexpr u32 maximum_stages = LOOKBACK_MAXIMUM_STAGES;
@@ -69,6 +71,31 @@ DEVICE_CONSTEXPR u32 access_width(u32 vt) {
   return width;
 }
 
+// The same choices, for tiles that lie in shared memory: a lane has a run of several vectors side by side where VT is a multiple
+// of one. Lanes exchange less then, and an odd number of vectors lies in other banks than those of the next lanes.
+template <class Config>
+struct in_runs : Config {
+  static constexpr bool takes_runs = true;
+  DEVICE explicit in_runs(Config config) : Config(config) {}
+};
+
+// Elements of a run, no more than a word has bits: an access, or an odd number of full vectors.
+template <class T, class Config>
+DEVICE_CONSTEXPR u32 run_elements(u32 vt) {
+  constexpr u32 vector = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  for (u32 vectors = 7; Config::takes_runs && vectors > 1; vectors -= 2) {
+    if (vt % (vectors * vector) == 0 && vectors * vector <= 32) return vectors * vector;
+  }
+  return access_width<T>(vt);
+}
+
+// Whether there may be runs of more than an access.
+template <class T, class Config>
+DEVICE_CONSTEXPR bool has_runs() {
+  constexpr u32 vt = Config::maximum_vt;
+  return Config::takes_runs && (vt == LOOKBACK_MAXIMUM_VT || run_elements<T, Config>(vt) > access_width<T>(vt));
+}
+
 // The widest access of any VT that the configuration may hold: sizes arrays.
 template <class T, class Config>
 DEVICE_CONSTEXPR u32 maximum_access_width() {
@@ -76,10 +103,22 @@ DEVICE_CONSTEXPR u32 maximum_access_width() {
                                                    : access_width<T>(Config::maximum_vt);
 }
 
-// Calls `body` with the access width as a constant.
+// Calls `body` with the elements of a run as a constant: the access width, but for tiles `in_runs`.
 template <class T, class Config, class Body>
 DEVICE void with_access_width(Config config, Body body) {
-  const u32 width = access_width<T>(config.vt);
+  const u32 width = run_elements<T, Config>(config.vt);
+  if constexpr (Config::takes_runs) {
+    constexpr u32 vector = LOOKBACK_VECTOR_BYTES / sizeof(T);
+    if constexpr (7 * vector <= 32) {
+      if (width == 7 * vector) return body(constant<7 * vector>());
+    }
+    if constexpr (5 * vector <= 32) {
+      if (width == 5 * vector) return body(constant<5 * vector>());
+    }
+    if constexpr (3 * vector <= 32) {
+      if (width == 3 * vector) return body(constant<3 * vector>());
+    }
+  }
   if constexpr (16 * sizeof(T) <= LOOKBACK_VECTOR_BYTES) {
     if (width == 16) return body(constant<16>());
   }

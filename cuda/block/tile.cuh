@@ -50,7 +50,7 @@ struct tile {
   using storage_type = tile_storage<Problem, Config>;
   static constexpr u32 maximum_rows = Config::maximum_vt == LOOKBACK_MAXIMUM_VT
                                           ? Config::maximum_vt
-                                          : Config::maximum_vt / maximum_access_width<element_type, Config>();
+                                          : Config::maximum_vt / run_elements<element_type, Config>(Config::maximum_vt);
 
   // Rows whose totals lanes exchange together: as many as one exchange has bytes for, and no fewer than share a word.
   DEVICE_CONSTEXPR static u32 rows_exchanged() {
@@ -68,6 +68,7 @@ struct tile {
   items_of<Problem, Config> items;
   T lane_prefix[maximum_rows];  // of each row: what stands left of this lane, within the team's rows
   T warp_prefix;                // what stands left of this warp, within the tile
+  bool splits_vectors = false;  // whether a segment begins within a vector of the warp's
 
   DEVICE tile(Config config_, storage_type& storage_, const lookback_launch& launch, u64 index)
       : config(config_), storage(storage_) {
@@ -198,6 +199,7 @@ struct tile {
   template <bool by_subtraction = false>
   DEVICE T reduce_team() {
     T carry = Operator::identity();
+    if constexpr (are_marked<Problem>()) splits_vectors = ballot(items.begins_within != 0) != 0;
     with_access_width<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       const u32 rows = config.vt / width;
@@ -290,7 +292,7 @@ struct tile {
   template <bool from_stage = false>
   DEVICE void store(const lookback_launch& launch) {
     if constexpr (Problem::has_arrays) {
-      Problem::template store_tile<from_stage>(*this, launch);
+      Problem::template store_tile<true>(*this, launch);
     } else {
       output_type* const output = static_cast<output_type*>(launch.output);
       const bool whole = lies_within(launch.n);
@@ -331,6 +333,12 @@ struct tile {
     }
   }
 
+  // The same by way of the stage that the warp's part was loaded from, which nobody reads any more; false if that cannot be.
+  template <class Stage>
+  DEVICE bool store_through(const lookback_launch& launch, const Stage& stage) const {
+    return Problem::store_through(*this, launch, stage);
+  }
+
  private:
   // The combination of this lane's vector in a row.
   template <u32 width>
@@ -338,7 +346,8 @@ struct tile {
     if constexpr (is_packed<width>()) {
       return combine_packed<Operator>(items.words + row * vector_words);
     } else if constexpr (are_marked<Problem>()) {
-      return items.template combined<Operator, width>(row * width);
+      if (splits_vectors) return items.template combined<Operator, width, true>(row * width);
+      return items.template combined<Operator, width, false>(row * width);
     } else {
       T value = items.get(row * width);
       LOOKBACK_UNROLL
@@ -355,13 +364,34 @@ struct tile {
       if (config.mode == LOOKBACK_MODE_INCLUSIVE) return scan_packed<Operator, true>(words, running);
       if (config.mode == LOOKBACK_MODE_EXCLUSIVE) return scan_packed<Operator, false>(words, running);
     }
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      const T item = items.get(row * width + j);
-      const T next = combine<Operator>(running, item);
-      items.set(row * width + j, result_at<Problem>(config.mode, running, next, item));
-      running = next;
+    const auto scan = [&](auto is_split) {
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) {
+        const T item = item_at<decltype(is_split)::value != 0>(row * width, j);
+        const T next = combine<Operator>(running, item);
+        set_result(row * width + j, result_at<Problem>(config.mode, running, next, item));
+        running = next;
+      }
+    };
+    if constexpr (are_marked<Problem>()) {
+      if (!splits_vectors) return scan(constant<0>());
     }
+    scan(constant<1>());
+  }
+
+  // Where segments begin is not asked again behind the last scan of an item.
+  DEVICE void set_result(u32 i, T result) {
+    if constexpr (are_marked<Problem>()) {
+      if (config.composition != LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) return items.set_value(i, result);
+    }
+    items.set(i, result);
+  }
+
+  // A value of the vector at `first`, within which a segment may begin if it `is_split`.
+  template <bool is_split>
+  DEVICE T item_at(u32 first, u32 j) const {
+    if constexpr (!is_split) return j == 0 ? items.get(first) : items.get_unmarked(first + j);
+    return items.get(first + j);
   }
 
   DEVICE T* warp_scratch() {

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-enum { LOOKBACK_EXCHANGE_BYTES = 64, LOOKBACK_FULL_WARP = 0xffffffff };
+enum { LOOKBACK_EXCHANGE_BYTES = 96, LOOKBACK_FULL_WARP = 0xffffffff };
 
 // What kind of access a memory back end or a scheduling point is told of.
 enum lookback_access {

@@ -88,8 +88,12 @@ struct in_shared_memory {
   }
 };
 
+// Elements of one access to a run of `width`.
 template <u32 width, class T>
-DEVICE bool is_aligned_vector(const T* first) { return reinterpret_cast<u64>(first) % (width * sizeof(T)) == 0; }
+DEVICE_CONSTEXPR u32 piece_of() { return access_width<T>(width); }
+
+template <u32 width, class T>
+DEVICE bool is_aligned_vector(const T* first) { return reinterpret_cast<u64>(first) % (piece_of<width, T>() * sizeof(T)) == 0; }
 
 // Turns a vector round if the scan goes the other way than memory.
 template <bool is_reversed, u32 width, class T>
@@ -121,6 +125,12 @@ struct vectors {
   DEVICE static bool are_storable(const lookback_launch&, i64) { return true; }
   template <bool is_reversed, bool is_unsplit>
   DEVICE void store(const lookback_launch&, i64) {}
+  template <class Part>
+  DEVICE void store_in_stage(const Part&, int) {}
+  template <class Part>
+  DEVICE static bool have_vectors(const Part&) { return true; }
+  template <class Part>
+  DEVICE static void copy_from_stage(const Part&) {}
   DEVICE elements<> get(u32) const { return {}; }
   DEVICE void set(u32, elements<>) {}
 };
@@ -153,12 +163,60 @@ struct vectors<number, width, First, Rest...> {
   DEVICE void store(const lookback_launch& launch, i64 index) {
     First* const to = place_in<is_reversed>(launch, index);
     turn<is_reversed>(first);
-    if constexpr (is_unsplit) {
-      memory::store_vector_unsplit<width>(to, first);
-    } else {
-      memory::store_vector<width>(to, first);
+    constexpr u32 piece = piece_of<width, First>();
+    LOOKBACK_UNROLL
+    for (u32 from = 0; from < width; from += piece) {
+      First part[piece];
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < piece; ++j) part[j] = first[from + j];
+      if constexpr (is_unsplit) {
+        memory::store_vector_unsplit<piece>(to + from, part);
+      } else {
+        memory::store_vector<piece>(to + from, part);
+      }
     }
     rest.template store<is_reversed, is_unsplit>(launch, index);
+  }
+
+  // The same into the stage, where the warp's part of a tile has room for it, the first one at `offset` in that part.
+  template <class Part>
+  DEVICE void store_in_stage(const Part& part, int offset) {
+    constexpr u32 piece = piece_of<width, First>();
+    First* const to = part.template stage<number, First>() + part.lowest(offset, width);
+    turn<Part::is_backward>(first);
+    LOOKBACK_UNROLL
+    for (u32 from = 0; from < width; from += piece) {
+      First items[piece];
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < piece; ++j) items[j] = first[from + j];
+      memory::shared_store_vector<piece>(to + from, items);
+    }
+    rest.store_in_stage(part, offset);
+  }
+
+  // Whether the part begins with a vector both there and in the array.
+  template <class Part>
+  DEVICE static bool have_vectors(const Part& part) {
+    constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(First);
+    return is_aligned_vector<line>(part.template stage<number, First>()) && is_aligned_vector<line>(part.template array<number, First>()) &&
+           vectors<number + 1, width, Rest...>::have_vectors(part);
+  }
+
+  // From there to the array, lanes side by side.
+  template <class Part>
+  DEVICE static void copy_from_stage(const Part& part) {
+    constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(First);
+    const First* const from = part.template stage<number, First>();
+    First* const to = part.template array<number, First>();
+    LOOKBACK_UNROLL
+    for (u32 first_of_row = 0; first_of_row < part.elements; first_of_row += LOOKBACK_WARP_LANES * line) {
+      const u32 at = first_of_row + lane_index() * line;
+      if (at >= part.elements) continue;
+      First items[line];
+      memory::shared_load_vector<line>(from + at, items);
+      memory::store_vector_unsplit<line>(to + at, items);
+    }
+    vectors<number + 1, width, Rest...>::copy_from_stage(part);
   }
 
   DEVICE elements<First, Rest...> get(u32 j) const { return {first[j], rest.get(j)}; }
@@ -182,7 +240,15 @@ struct vectors<number, width, First, Rest...> {
 
   template <class Source, class T>
   DEVICE static void load_array(const Source& source, int offset, T (&vector)[width]) {
-    Source::memory_kind::template load_vector<width>(source.template array<number, T>(offset, width), vector);
+    constexpr u32 piece = piece_of<width, T>();
+    const T* const first_place = source.template array<number, T>(offset, width);
+    LOOKBACK_UNROLL
+    for (u32 from = 0; from < width; from += piece) {
+      T part[piece];
+      Source::memory_kind::template load_vector<piece>(first_place + from, part);
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < piece; ++j) vector[from + j] = part[j];
+    }
     turn<Source::is_backward>(vector);
   }
 
@@ -213,6 +279,20 @@ struct count_of;
 template <class... Types>
 struct count_of<elements<Types...>> {
   enum : u32 { value = sizeof...(Types) };
+};
+
+// Whether there is room for each element of the first ones where the element of the same number of the others lies.
+template <class First, class Second>
+struct fit_into {
+  enum : bool { value = false };
+};
+template <class... Types>
+struct fit_into<elements<>, elements<Types...>> {
+  enum : bool { value = true };
+};
+template <class First, class... Rest, class Room, class... Rooms>
+struct fit_into<elements<First, Rest...>, elements<Room, Rooms...>> {
+  enum : bool { value = sizeof(First) <= sizeof(Room) && fit_into<elements<Rest...>, elements<Rooms...>>::value };
 };
 
 template <u32 width, class Elements>
@@ -790,6 +870,63 @@ struct defined {
     });
   }
 
+  // Whether the outputs of a tile have room in its stage, each where the user's input of the same number was.
+  static constexpr bool has_room_in_stage = fit_into<outputs, typename Own::inputs>::value;
+
+  // A warp's part of a tile, and the stage that it was loaded from.
+  template <class Stage>
+  struct part_of_tile {
+    static constexpr bool is_backward = is_reversed;
+    const Stage& source;
+    const lookback_launch& launch;
+    int first;  // from the tile's first element
+    u32 elements;
+
+    DEVICE int lowest(int offset, u32 width) const {
+      return is_reversed ? static_cast<int>(elements) - offset - static_cast<int>(width) : offset;
+    }
+    template <u32 number, class T>
+    DEVICE T* stage() const { return reinterpret_cast<T*>(source.template room<number + told_by>(first, static_cast<int>(elements))); }
+    template <u32 number, class T>
+    DEVICE T* array() const { return static_cast<T*>(launch.outputs[number]) + place_of<is_reversed>(launch.n, source.first + first, elements); }
+    static constexpr u32 told_by = count_of<inputs>::value - count_of<typename Own::inputs>::value;
+  };
+
+  // Stores a warp's part of a tile by way of its stage, which the reducers have read, so that lanes store side by side. False
+  // if it can not be done so.
+  template <class Tile, class Stage>
+  DEVICE static bool store_through(const Tile& tile, const lookback_launch& launch, const Stage& stage) {
+    bool is_done = false;
+    with_access_width<input_type>(tile.config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      if constexpr (width * sizeof(input_type) <= LOOKBACK_VECTOR_BYTES) return;
+      const u32 part_elements = LOOKBACK_WARP_LANES * tile.config.vt;
+      const part_of_tile<Stage> part = {stage, launch, static_cast<int>(warp_index() * part_elements), part_elements};
+      is_done = tile.lies_within(launch.n) && vectors_of<width, outputs>::type::have_vectors(part);
+      if (!is_done) return;
+      const int row_elements = static_cast<int>(tile.template row_elements<width>());
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < tile.config.vt / width; ++row) {
+        typename vectors_of<width, outputs>::type stored;
+        const int offset = static_cast<int>(row) * row_elements + static_cast<int>(lane_index() * width);
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) {
+          const u64 place = own_place(launch.n, tile.first + part.first + offset + static_cast<int>(j));
+          own_state value = Segments::value_of(tile.items.get(row * width + j));
+          if constexpr (Segments::has_states) value = at_ends_of_row(launch, place, value, tile.config.mode);
+          stored.set(j, Own::store(place, value));
+        }
+        stored.store_in_stage(part, offset);
+      }
+      warp_barrier();  // all lanes have written theirs
+      vectors_of<width, outputs>::type::copy_from_stage(part);
+      if (!Segments::has_states && launch.final_state != nullptr) {
+        store_final_state<width>(tile, launch, tile.first + tile.template row_offset<width>(0), row_elements);
+      }
+    });
+    return is_done;
+  }
+
   // The user's state that stands left of a segment or above a column: the same of all, or one of each.
   DEVICE static own_state given_state(const lookback_launch& launch, u64 segment) {
     own_state value = own_operator::identity();
@@ -950,6 +1087,20 @@ struct staged_arrays : source_of_tile<Problem> {
   template <u32 number, class T>
   DEVICE T* array(int offset, int width) const {
     return reinterpret_cast<T*>(stage + before[number]) + this->lowest(offset, width);
+  }
+
+  // The lowest of `width` elements from `offset` on.
+  template <u32 number>
+  DEVICE u8* room(int offset, int width) const {
+    return stage + before[number] + this->lowest(offset, width) * static_cast<int>(element_bytes<number>(static_cast<typename Problem::inputs*>(nullptr)));
+  }
+  template <u32 number, class First, class... Rest>
+  DEVICE_CONSTEXPR static u32 element_bytes(elements<First, Rest...>*) {
+    if constexpr (number == 0) {
+      return sizeof(typename array_of<First>::type);
+    } else {
+      return element_bytes<number - 1>(static_cast<elements<Rest...>*>(nullptr));
+    }
   }
 
   template <u32 number>

@@ -14,8 +14,11 @@ struct marked_items {
 
   decltype(T::value) values[capacity];
   u32 begins[(capacity + 31) / 32] = {};
+  u32 begins_within = 0;  // not 0 if a segment begins within a vector, and not with its first value
 
   DEVICE T get(u32 i) const { return {values[i], begins[i / 32] >> i % 32 & 1}; }
+  // The same where it is known that none begins with it.
+  DEVICE T get_unmarked(u32 i) const { return {values[i], 0}; }
   DEVICE void set(u32 i, T state) {
     u32& word = begins[i / 32];
     values[i] = state.value;
@@ -23,18 +26,25 @@ struct marked_items {
     set_bit_if(word, i % 32, state.begins != 0);
   }
 
-  // A vector that is loaded, `bits` with one for each of its values. It lies in one word.
+  DEVICE void set_value(u32 i, T state) { values[i] = state.value; }
+
+  // A vector that is loaded, `bits` with one for each of its values.
   template <u32 width>
   DEVICE void set_each(u32 first, const decltype(T::value) (&loaded)[width], u32 bits) {
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) values[first + j] = loaded[j];
+    begins_within |= bits >> 1;
     begins[first / 32] |= bits << first % 32;
+    if (first % 32 + width > 32) begins[first / 32 + 1] |= bits >> (32 - first % 32);
   }
 
-  // The combination of a vector.
-  template <class Operator, u32 width>
+  // The combination of a vector. `is_split`: a segment may begin within it.
+  template <class Operator, u32 width, bool is_split>
   DEVICE T combined(u32 first) const {
-    const u32 bits = begins[first / 32] >> first % 32 & ((1u << width) - 1);
+    u32 bits = begins[first / 32] >> first % 32;
+    if (first % 32 + width > 32) bits |= begins[first / 32 + 1] << (32 - first % 32);
+    if (width < 32) bits &= (1u << width % 32) - 1;
+    if constexpr (!is_split) bits &= 1;
     auto value = values[first];
     LOOKBACK_UNROLL
     for (u32 j = 1; j < width; ++j) value = combine<Operator>({value, 0}, {values[first + j], bits >> j & 1}).value;

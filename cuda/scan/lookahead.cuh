@@ -240,8 +240,8 @@ DEVICE total_of<Operator> reduce_vector(Stage from) {
 // Values of a lane that are combined over the warp together.
 template <class T>
 DEVICE_CONSTEXPR u32 values_per_exchange() {
-  // Lanes of the CPU device exchange up to 64 bytes; 8 values hide the latency of combining one.
-  return 8 * sizeof(T) <= 64 ? 8 : 64 / sizeof(T);
+  // Lanes of the CPU device exchange up to 96 bytes; 8 values hide the latency of combining one.
+  return 8 * sizeof(T) <= 96 ? 8 : 96 / sizeof(T);
 }
 
 // Scanning warps whose part of the tile one reducer reduces; the last one may have fewer.
@@ -524,6 +524,13 @@ DEVICE typename Problem::state_type left_of_warp(Config config, const lookahead_
                                                   memory::shared_load(ring.warp_prefix[stage][warp_index()]));
 }
 
+// Whether the warps that scan store by way of the stage: a run lies in one lane, and neighbours had better store side by side.
+template <class Problem, class Config>
+DEVICE_CONSTEXPR bool stores_through_stage() {
+  if constexpr (Problem::has_arrays) return Problem::has_room_in_stage && has_runs<access_type<Problem>, Config>();
+  return false;
+}
+
 // The warps that scan.
 template <class Problem, class Config, class Stages>
 DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
@@ -532,7 +539,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
   using T = typename Problem::state_type;
   ring_position at = {0, 0};
   // The rest of what a warp does with its part of a tile, which it holds.
-  const auto scan = [&](auto& mine, T skipped, auto finish) {
+  const auto scan = [&](auto& mine, const auto& stage, T skipped, auto finish) {
     mine.template reduce_team<true>();
     // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
     barrier_wait(ring.ready[at.stage], at.parity);
@@ -540,10 +547,16 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     T warp_prefix = left_of_warp<Problem>(config, ring, at.stage);
     if (stages.skipped != 0) warp_prefix = combine<Operator>(warp_prefix, skipped);
     warp_barrier();  // all lanes have read elements and prefixes
+    bool is_stored = false;
+    if constexpr (stores_through_stage<Problem, Config>()) {
+      finish(tile_prefix, warp_prefix);
+      is_stored = mine.store_through(launch, stage);
+      warp_barrier();  // all lanes have read what others have written
+    }
     // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
     if (lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
-    finish(tile_prefix, warp_prefix);
-    mine.template store<true>(launch);
+    if constexpr (!stores_through_stage<Problem, Config>()) finish(tile_prefix, warp_prefix);
+    if (!is_stored) mine.template store<true>(launch);
   };
   for (;; at.advance(config.stages)) {
     // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
@@ -560,8 +573,9 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
         using unbroken_storage = tile_storage<unbroken, Config>;
         SHARED(unbroken_storage, storage_of_unbroken);
         tile<unbroken, Config> mine(config, storage_of_unbroken, launch, index);
-        mine.load_staged(stages.template as<unbroken>().at(at.stage, index), 0);
-        scan(mine, Operator::identity(), [&](T tile_prefix, T warp_prefix) {
+        const auto stage = stages.template as<unbroken>().at(at.stage, index);
+        mine.load_staged(stage, 0);
+        scan(mine, stage, Operator::identity(), [&](T tile_prefix, T warp_prefix) {
           mine.warp_prefix = unbroken::operator_type::identity();
           mine.finish(launch, Problem::left_within(combine<Operator>(tile_prefix, warp_prefix), begin == part));
         });
@@ -573,7 +587,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
     mine.load_staged(stage, stages.skipped);
     T skipped = Operator::identity();
     if (stages.skipped != 0) skipped = mine.reduce_skipped(stage, stages.skipped);
-    scan(mine, skipped, [&](T tile_prefix, T warp_prefix) {
+    scan(mine, stage, skipped, [&](T tile_prefix, T warp_prefix) {
       mine.warp_prefix = warp_prefix;
       mine.finish(launch, tile_prefix);
     });
@@ -585,7 +599,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
 // warps behind them; as dynamic shared memory `config.stages` tiles, of 4-byte values each with a line of the cache behind
 // it, and what such a line is longer than a vector.
 template <class Problem, class Config>
-DEVICE void lookahead(Config config, const lookback_launch& launch) {
+DEVICE void scan_ahead(Config config, const lookback_launch& launch) {
   using storage_type = tile_storage<Problem, Config>;
   using ring_type = lookahead_ring<Problem, Config>;
   SHARED(storage_type, storage);
@@ -625,6 +639,16 @@ DEVICE void lookahead(Config config, const lookback_launch& launch) {
       scan_tiles_ahead(config, launch, ring, storage, stages);
     }
   });
+}
+
+// The kernel. Arrays of a user are scanned in runs, unless the order of combining is documented.
+template <class Problem, class Config>
+DEVICE void lookahead(Config config, const lookback_launch& launch) {
+  if constexpr (Problem::has_arrays && !is_reproducible<typename Problem::operator_type>::value) {
+    scan_ahead<Problem>(in_runs<Config>(config), launch);
+  } else {
+    scan_ahead<Problem>(config, launch);
+  }
 }
 
 }  // namespace scan

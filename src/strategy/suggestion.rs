@@ -46,52 +46,43 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
     }
 }
 
-/// Elements of a warp's part of a tile of 16 values a thread. Where rows are whole parts, no row ends within one.
-const PART: u64 = 16 * abi::LOOKBACK_WARP_LANES as u64;
-/// Rows of so many elements end in few parts.
-const LONG_ROW: u64 = 32 * PART;
-
-/// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element: 32 to 64 KB a stage, measured
-/// on an H200. Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan: each has less
-/// to do, because it takes more instructions. Not so where few parts have the end of a row.
-pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>, row: Option<u64>) -> (u32, u32) {
-    let ends_in_few_parts = |part: u64| row.is_some_and(|row| row >= LONG_ROW || row.is_multiple_of(part));
+/// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element: 24 to 64 KB a stage, measured
+/// on an H200 and an H100. Where `marks` says that segments begin, states of so many bytes carry it, and of one array more warps
+/// scan: each has less to do, because it takes more instructions. Of wide elements, and of two arrays, a lane has a run of an odd
+/// number of vectors (`cuda/config.cuh`).
+pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>) -> (u32, u32) {
+    let is_one = inputs == 1;
     match (element_bytes, marks) {
-        (2, Some(state_bytes)) if inputs == 1 && state_bytes <= 8 => {
-            if ends_in_few_parts(4 * PART) {
-                (64, 256)
-            } else {
-                (32, 512)
-            }
-        }
-        (4, Some(_)) if inputs == 1 => (16, 512),
-        (4, Some(_)) if ends_in_few_parts(PART) => (16, 256),
-        (4, Some(state_bytes)) if state_bytes > 8 => (12, 512),
-        (4, _) => (24, if inputs == 1 { 384 } else { 256 }),
-        (1 | 2, _) => (32, if inputs == 1 { 384 } else { 256 }),
-        (8, _) => (12, if inputs == 1 { 384 } else { 256 }),
-        _ => (8, 256),
+        (1, Some(_)) => (48, 512),
+        (1, None) => (48, 256),
+        (2, Some(state_bytes)) => (24, if is_one && state_bytes <= 8 { 512 } else { 384 }),
+        (2, None) => (32, if is_one { 384 } else { 320 }),
+        (4, Some(_)) if is_one => (16, 512),
+        (4, None) if is_one => (24, 384),
+        (4, _) => (12, 320),
+        (8, _) => (12, if is_one { 384 } else { 256 }),
+        _ => (7, 384),
     }
 }
 
-/// Tiles of whole rows, the smallest of those that are large enough to hide what a block costs. `None` where there are none, and
-/// where none were measured to be faster than look-ahead on an H100: its warps have parts of 256 elements of 8 bytes, which
-/// no row of a multiple of that ends within.
+/// Tiles of whole rows: of those that there are the one measured to be the fastest on an H100. `None` where there are none, and
+/// where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that
+/// ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u32, u32)> {
-    const MOST_VALUES: u32 = 32;
     const LEAST_ROW_OF_PARTS: u64 = 256;
-    let (vectors, most_threads) = match element_bytes {
-        1 | 2 | 4 => (2, 256),
-        8 if row < LEAST_ROW_OF_PARTS => (4, 128),
+    // Narrow elements in long threads: what a thread does once is shared by more of them.
+    let (vts, most_threads): (&[u32], _) = match element_bytes {
+        1 => (&[32], 256),
+        2 => (&[32, 24, 16], 256),
+        4 => (&[8, 12, 16, 20, 24, 28, 32], 256),
+        8 if row < LEAST_ROW_OF_PARTS => (&[8, 10, 12, 14, 16], 128),
         _ => return None,
     };
     if state_bytes > 16 {
         return None;
     }
-    let vector = abi::LOOKBACK_VECTOR_BYTES / element_bytes;
     let threads = [256, 128, 192, 160, 224].into_iter().filter(|&threads| threads <= most_threads);
-    let vts = (vectors..=MOST_VALUES / vector).map(|vectors| vectors * vector);
-    let mut tiles = vts.flat_map(|vt| threads.clone().map(move |threads| (vt, threads)));
+    let mut tiles = vts.iter().flat_map(|&vt| threads.clone().map(move |threads| (vt, threads)));
     tiles.find(|&(vt, threads)| u64::from(vt * threads).is_multiple_of(row))
 }
 

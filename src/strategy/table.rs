@@ -449,11 +449,11 @@ impl ScanConfig {
         Self { vt, block_threads, composition, ..Self::default() }
     }
 
-    /// VT and threads of look-ahead over the arrays of what a user has defined, in rows of so many elements.
-    pub fn of_arrays(problem: Problem, defined: Defined, row: Option<u64>) -> Self {
+    /// VT and threads of look-ahead over the arrays of what a user has defined.
+    pub fn of_arrays(problem: Problem, defined: Defined) -> Self {
         let inputs = defined.inputs().count();
         let marks = defined.has_segments().then(|| problem.state_bytes());
-        let (vt, block_threads) = suggestion::look_ahead_over_arrays(problem.access_bytes() as u32, inputs, marks, row);
+        let (vt, block_threads) = suggestion::look_ahead_over_arrays(problem.access_bytes() as u32, inputs, marks);
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 

@@ -8,7 +8,7 @@ use crate::abi::*;
 use std::cell::{Cell, UnsafeCell};
 
 
-pub const LOOKBACK_EXCHANGE_BYTES: _bindgen_ty_16 = 64;
+pub const LOOKBACK_EXCHANGE_BYTES: _bindgen_ty_16 = 96;
 pub const LOOKBACK_FULL_WARP: _bindgen_ty_16 = 4294967295;
 pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
 pub const LOOKBACK_ACCESS_ELEMENT_LOAD: lookback_access = 0;
@@ -45,11 +45,11 @@ pub struct lookback_warp {
     pub parity: Cell<lookback_u32>,
     pub ballots: [Cell<lookback_u32>; 2],
     pub reserved: lookback_u32,
-    pub slots: UnsafeCell<[[[lookback_u8; 64]; 32]; 2]>,
+    pub slots: UnsafeCell<[[[lookback_u8; 96]; 32]; 2]>,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_warp"][::std::mem::size_of::<lookback_warp>() - 4112usize];
+    ["Size of lookback_warp"][::std::mem::size_of::<lookback_warp>() - 6160usize];
     ["Alignment of lookback_warp"][::std::mem::align_of::<lookback_warp>() - 4usize];
     ["Offset of field: lookback_warp::parity"][::std::mem::offset_of!(lookback_warp, parity) - 0usize];
     ["Offset of field: lookback_warp::ballots"][::std::mem::offset_of!(lookback_warp, ballots) - 4usize];

@@ -190,7 +190,8 @@ impl Case {
                 () if needs(Need::Misaligned) => &[2, 4, 8],
                 // Several rows an exchange, and more vectors a row than one.
                 () if draw.percent(8) => &[16, 32, 64],
-                () => &[1, 1, 2, 2, 3, 4, 4, 6, 8],
+                // Of 6 and 12 wide elements are in runs.
+                () => &[1, 1, 2, 2, 3, 4, 4, 6, 8, 12],
             },
             block_threads: match () {
                 () if is_wide => WIDE_BLOCKS,
