@@ -91,10 +91,8 @@ fn woven_kernels(root: &Path) -> Vec<Woven> {
             let mut faults =
                 if has_faults { weave::Faults::parse(&read(&by_hand)?)? } else { weave::Faults::default() };
             let text = read(&root.join(&name))?;
-            // What only a GPU runs is looked at as PTX: its faults are those that a check of it has to see. Detectors draw
-            // plain problems, unless they are asked for others: what those do beside has tests and no faults.
-            let derives = !["gpu/", "problem/"].iter().any(|room| name.starts_with(room));
-            let text = faults.weave(&text, derives)?;
+            // What only a GPU runs is looked at as PTX: its faults are those that a check of it has to see.
+            let text = faults.weave(&text, !name.starts_with("gpu/"))?;
             Ok(Woven { name: name.clone(), faults, text })
         };
         let woven = weave().unwrap_or_else(|error: String| panic!("cuda/faults for cuda/{name}: {error}"));

@@ -335,8 +335,9 @@ mod kernels {
             ]
             .contains(&mutant.name.as_str());
             let is_fault = mutant.kind == Kind::Ordering || is_barrier;
-            // Those by rule have their rows in the table of `lookback stress --mutants`.
-            if mutant.rule.is_some() || !is_fault && !mutant.is_harmless() {
+            // Those by rule have their rows in the table of `lookback stress --mutants`; those of other problems than the plain
+            // scan are in no kernel here.
+            if mutant.rule.is_some() || !mutant.when.problems.is_empty() || !is_fault && !mutant.is_harmless() {
                 continue;
             }
             jobs.extend(places(mutant).into_iter().map(|place| (mutant, is_fault, place)));
@@ -631,7 +632,8 @@ mod kernels {
             let Some(compiler) = compiler("every_ordering_mutant_of_the_kernels_is_found_on_loom") else { return };
             let all = Mutant::all().expect("mutants").iter();
             let is_asked = |mutant: &Mutant| mutant.kind == Kind::Ordering || mutant.is_harmless();
-            for mutant in all.filter(|mutant| mutant.rule.is_none() && is_asked(mutant)) {
+            let is_of_plain = |mutant: &&Mutant| mutant.rule.is_none() && mutant.when.problems.is_empty();
+            for mutant in all.filter(is_of_plain).filter(|mutant| is_asked(mutant)) {
                 for (kernel, descriptor) in places(mutant) {
                     let found = sequences(&compiler, kernel, descriptor, &mutant.name);
                     // It has no tickets.

@@ -29,6 +29,12 @@ fn search(
     search::search(PLAIN, mutant, memories, limits, progress).expect("there is memory")
 }
 
+/// Whether kernels of problems can be compiled here.
+fn has_compiler() -> bool {
+    let of_rows = Case::draw_of(&[ProblemKind::Rows], None, Memory::Strong, 0);
+    !matches!(run(&of_rows), Err(failure) if failure.cannot_run().is_some_and(has_no_compiler))
+}
+
 /// Those that somebody thought of. Those by rule are `.ci/run`'s: some take a thousand runs.
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
     Mutant::all().expect("every fault can be read").iter().filter(|mutant| mutant.rule.is_none())
@@ -36,7 +42,8 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
 
 #[test]
 fn every_mutant_is_killed_and_no_harmless_variant_is() {
-    for mutant in mutants() {
+    let has_compiler = has_compiler();
+    for mutant in mutants().filter(|mutant| has_compiler || mutant.when.problems.is_empty()) {
         // What only orders memory shows only where memory is weak.
         let memories = match mutant.kind {
             Kind::Ordering => &[Memory::Weak][..],
@@ -57,7 +64,10 @@ fn every_mutant_is_killed_and_no_harmless_variant_is() {
 
 #[test]
 fn weak_memory_kills_the_ordering_mutants_at_almost_every_seed() {
-    for mutant in mutants().filter(|mutant| mutant.kind == Kind::Ordering) {
+    let has_compiler = has_compiler();
+    let is_asked =
+        |mutant: &&Mutant| mutant.kind == Kind::Ordering && (has_compiler || mutant.when.problems.is_empty());
+    for mutant in mutants().filter(is_asked) {
         let killed = (0..40).filter(|&seed| run(&Case::draw(Some(mutant), Memory::Weak, seed)).is_err()).count();
         // With one wave a clean-up that nothing orders is mostly ordered all the same: by the reads of every aggregate.
         let least = if mutant.name == "relaxed_finish" { 10 } else { 20 };
@@ -337,11 +347,37 @@ fn the_program_draws_cases_of_problems_and_says_where_it_cannot() {
         let (code, said, why) = run(words);
         assert!(code == Some(2) && why.contains(says), "{words:?}: {said}{why}");
     }
+    // A fault that names problems is drawn of these without being asked, and of no others.
+    let (code, said, why) = run(&["--mutant", "alone_where_rows_are_cut"]);
+    let is_of_rows = ["problem=rows,", "problem=reverse-rows,"].iter().any(|problem| said.contains(problem));
+    assert!(code == Some(1) && is_of_rows, "{said}{why}");
+    let elsewhere = ["--problem", "columns", "--mutant", "alone_where_rows_are_cut"];
+    let (code, _, why) = run(&elsewhere);
+    assert!(code == Some(2) && why.contains("no case of these problems can show"), "{why}");
+    let on_gpu = ["--device", "cuda", "--mutant", "alone_where_rows_are_cut"];
+    let (code, _, why) = run(&on_gpu);
+    assert!(code == Some(2) && why.contains("on a GPU plain scans alone are drawn"), "{why}");
     let (_, _, why) = run(&["--replay", &format!("thread-sanitizer {case}")]);
     assert!(why.contains("plain scans alone"), "{why}");
     let table = ["--problem", "rows", "--mutants", "--of", "prefix_without_total"];
     let (code, said, why) = run(&[&table[..], &["--detectors", "cpu-schedules", "--runs", "20"]].concat());
     assert!(code == Some(0) && said.contains("1 of 1 mutants killed"), "{said}{why}");
+    // Beside one of plain scans, in a table of detectors of which one draws no others, with the kernels as they are in both.
+    let table =
+        ["--mutants", "--of", "alone_where_rows_are_cut,prefix_without_total", "--format", "json", "--runs", "20"];
+    let (code, said, why) = run(&[&table[..], &["--detectors", "cpu-schedules,thread-sanitizer"]].concat());
+    let table: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{why}"));
+    let row = |name: &str| {
+        let rows = table["mutants"].as_array().expect("rows").iter();
+        rows.clone().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}"))["detectors"].clone()
+    };
+    let of_rows = row("alone_where_rows_are_cut");
+    assert_eq!(
+        (&of_rows["cpu-schedules"]["verdict"], &of_rows["thread-sanitizer"]["verdict"]),
+        (&"killed".into(), &"not-run".into())
+    );
+    assert_eq!(row("prefix_without_total")["cpu-schedules"]["verdict"], "killed");
+    assert!(code == Some(0) || why.contains("thread-sanitizer was not asked"), "{said}{why}");
 }
 
 /// Faults of a chained scan, by hand and by rule, one of order and a harmless one.
@@ -392,8 +428,9 @@ fn every_run_keeps_the_time_asked_for() {
         "0.02",
         "--runs",
         "2^30",
-        "--sample",
-        "60",
+        // Of plain scans: a kernel that is compiled on the way takes the time that a compiler takes.
+        "--of",
+        "cuda/block,cuda/scan/lookahead.cuh",
     ];
     let output =
         Command::cargo_bin("lookback").unwrap().args(words).args(["--format", "json", "--quiet"]).output().unwrap();

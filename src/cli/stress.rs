@@ -77,6 +77,10 @@ fn look_for_faults(mode: Mode, arguments: &StressArguments, console: &mut Consol
     }
     match mode {
         Mode::Table => kill_table(arguments, stop, console),
+        Mode::CampaignOnGpu if mutant.is_some_and(|mutant| !mutant.when.problems.is_empty()) => Err(usage(
+            "the mutant shows in other problems than the plain scan, and on a GPU plain scans alone are drawn; leave \
+             --device out",
+        )),
         Mode::CampaignOnGpu => gpu_campaign(mutant, arguments, stop, console),
         _ => campaign(mutant, arguments, stop, console),
     }
@@ -351,7 +355,9 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     for (name, detector) in &mut detectors {
         if let Ok(asked) = detector {
             console.show_progress(format!("{name}: preparing"));
-            if let Err(why) = asked.prepare(&mutants, &limits) {
+            let is_asked = |mutant: &&Mutant| name.row().knows_problems || mutant.when.problems.is_empty();
+            let asked_about: Vec<_> = mutants.iter().copied().filter(is_asked).collect();
+            if let Err(why) = asked.prepare(&asked_about, &limits) {
                 *detector = Err(or_interrupted(why));
             }
         }
@@ -359,7 +365,10 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         for row in &mut table.mutants {
             console.show_progress(format!("{name} {}", row.name));
             let mutant = Mutant::named(&row.name).map_err(usage)?;
-            let cell = examine(detector, Some(mutant), &limits)?;
+            let cell = match name.row().knows_problems || mutant.when.problems.is_empty() {
+                true => examine(detector, Some(mutant), &limits)?,
+                false => Cell::NotRun { why: DRAWS_PLAIN_SCANS.to_owned() },
+            };
             if let Cell::Killed { runs: more, .. } | Cell::Survived { runs: more, .. } = &cell {
                 runs += more;
             }
@@ -455,6 +464,8 @@ fn with_columns(table: &KillTable, earlier: Option<&KillTable>) -> (KillTable, S
     (table, json)
 }
 
+/// Why a detector is not asked about a fault of another problem.
+const DRAWS_PLAIN_SCANS: &str = "it draws plain scans alone";
 /// Why nothing is known of what was not run when somebody ended the program.
 const INTERRUPTED: &str = "interrupted";
 

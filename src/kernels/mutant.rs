@@ -170,6 +170,9 @@ pub struct When {
     pub vts: Vec<u32>,
     /// Modes that reach it.
     pub modes: Vec<Mode>,
+    /// Problems other than the plain scan that reach it, by the laboratory's names, or `all` of them. An empty list is the
+    /// plain scan, or whichever is asked for.
+    pub problems: Vec<String>,
     /// What else it takes.
     pub needs: Vec<Need>,
 }
@@ -302,7 +305,8 @@ fn read(faults: &[Fault]) -> Result<Vec<Mutant>, MutantError> {
             return Err(MutantError::Twice { file, name: name.to_owned() });
         }
         let (kind, mut when) = parse_when(when, &file, name)?;
-        if when.strategies.is_empty() {
+        // Whoever scans a problem can reach a fault of it, and is asked for when a case is drawn.
+        if when.strategies.is_empty() && when.problems.is_empty() {
             when.strategies = usual_strategies(kind, &when, rule.map(|_| file.as_str()));
             // A file that no strategy includes, such as that of the copy, has nothing to do with a scan.
             if rule.is_some() && when.strategies.is_empty() {
@@ -330,6 +334,7 @@ fn parse_when(text: &str, file: &str, name: &str) -> Result<(Kind, When), Mutant
             "type" => when.elements = list(values).ok_or_else(|| unknown(word))?,
             "vt" => when.vts = list(values).ok_or_else(|| unknown(word))?,
             "mode" => when.modes = list(values).ok_or_else(|| unknown(word))?,
+            "problem" => when.problems = values.split(',').map(str::to_owned).collect(),
             "need" => when.needs = list(values).ok_or_else(|| unknown(word))?,
             _ => return Err(unknown(word)),
         }
@@ -419,8 +424,16 @@ mod tests {
         assert_eq!(read_whole.architectures, [Architecture { major: 7, minor: 5 }, Architecture::HOPPER]);
         let twice = read(&[fault("a", "kind=barrier"), fault("a", "kind=barrier")]);
         assert!(matches!(twice, Err(MutantError::Twice { .. })));
+        let read_one = |when| read(&[fault("a", when)]).expect("well formed").remove(0);
         let read = read(&[fault("a", "kind=barrier need=wrap,windows strategy=lookback")]).expect("well formed");
         assert_eq!((read[0].kind, read[0].file.as_str(), read[0].line), (Kind::Barrier, "cuda/a.cuh", 2));
         assert_eq!(read[0].when.needs, [Need::Wrap, Need::Windows]);
+        // Who can scan a problem is asked for when a case is drawn, also of what only some strategies have in plain scans.
+        let of_problem = read_one("kind=protocol problem=rows,offsets need=wrap need=windows");
+        assert_eq!(
+            (&of_problem.when.strategies[..], &of_problem.when.problems[..]),
+            (&[][..], &["rows", "offsets"].map(str::to_owned)[..])
+        );
+        assert_eq!(of_problem.when.needs, [Need::Windows], "the last of a key counts");
     }
 }

@@ -70,6 +70,8 @@ struct Remark {
 /// What can be woven into one kernel file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
+    /// When all of them can show; what is said of one counts more.
+    when: String,
     /// In the order of the file.
     pub faults: Vec<Fault>,
     /// What is woven in with every fault: delays and counters.
@@ -85,7 +87,8 @@ impl Faults {
     /// When it is not laid out as docs/stress.md says.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
-        check_keys(&table, &["fault", "probe", "derived"])?;
+        check_keys(&table, &["when", "fault", "probe", "derived"])?;
+        let of_file = if table.contains_key("when") { word(&table, "when")? } else { String::new() };
         let mut names = BTreeSet::new();
         let mut faults = Vec::new();
         for table in tables(&table, "fault")? {
@@ -105,13 +108,14 @@ impl Faults {
                 return Err(in_fault("it changes nothing; give it an [[fault.edit]]".to_owned()));
             }
             let (when, text) = (word(table, "when").map_err(in_fault)?, word(table, "text").map_err(in_fault)?);
+            let when = format!("{of_file} {when}").trim().to_owned();
             faults.push(Fault { when, text, line: 0, rule: None, edits, name });
         }
         let probes: Result<Vec<_>, _> = tables(&table, "probe")?.into_iter().map(Edit::parse).collect();
         let probes = probes.map_err(|error| format!("a probe: {error}"))?;
         let remarks: Result<Vec<_>, _> = tables(&table, "derived")?.into_iter().map(Remark::parse).collect();
         let remarks = remarks.map_err(|error| format!("a remark on derived faults: {error}"))?;
-        Ok(Self { faults, probes, remarks })
+        Ok(Self { when: of_file, faults, probes, remarks })
     }
 
     /// The kernel file with all of it woven in, where `derives` with every fault that follows from a rule too, on the lines
@@ -186,7 +190,8 @@ impl Faults {
                 text,
                 fault: Some(name.clone()),
             }));
-            let when = format!("kind={kind} {when}").trim().to_owned();
+            let when = format!("kind={kind} {} {when}", self.when);
+            let when = when.split_whitespace().collect::<Vec<_>>().join(" ");
             self.faults.push(Fault { name, when, text, line, rule: Some(rule), edits: Vec::new() });
         }
         match self.remarks.iter().zip(&is_used).find(|(_, is_used)| !**is_used) {
@@ -584,6 +589,20 @@ DEVICE void f() { g([&](auto x) { h(x); }); }
             .replace("use(", "count(); use(");
         assert_eq!(woven, expected);
         assert_eq!(faults.faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [13, 14, 14, 17, 14]);
+    }
+
+    #[test]
+    fn what_a_file_says_at_its_head_holds_for_all_its_faults_and_less_than_what_one_says() {
+        let by_hand = fault("a", "in = 'f'\nbefore = 'h(x);'\ninsert = 'k();'");
+        let text = format!("when = 'problem=rows need=wrap'\n{by_hand}[[derived]]\nwhen = 'need=windows'\n");
+        let mut faults = Faults::parse(&text).unwrap();
+        let kernel = KERNEL.replace("barrier();", "block_barrier();");
+        faults.weave(&kernel, true).unwrap();
+        let whens: Vec<_> = faults.faults.iter().map(|fault| fault.when.as_str()).collect();
+        // The last of a key is the one that is read.
+        let by_rule = "kind=barrier problem=rows need=wrap need=windows";
+        assert_eq!(whens, ["problem=rows need=wrap kind=barrier", by_rule, by_rule]);
+        assert!(Faults::parse("when = 1\n").unwrap_err().contains("'when' is no text"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::lab::cpu_kernels::kernel_body;
 use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
 use crate::lab::verify::verify;
-use crate::strategy::call::check_findings;
+use crate::strategy::call::{Lent, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::ring::Ring;
@@ -427,13 +427,26 @@ impl LaidOut {
         request: &ScanRequest,
         dataset: &Dataset,
     ) -> Result<(ScanRequest, Arrays), DeviceError> {
+        self.prepare_with_states(request, dataset, None)
+    }
+
+    /// The same, with a place for the states at the last elements, if any is given.
+    pub(crate) fn prepare_with_states(
+        &mut self,
+        request: &ScanRequest,
+        dataset: &Dataset,
+        final_states: Option<Lent>,
+    ) -> Result<(ScanRequest, Arrays), DeviceError> {
         let addresses: Vec<u64> = self.arrays.iter_mut().map(HostArray::address).collect();
         let output = addresses[self.output];
-        let Some(call) = dataset.call(&addresses, output) else {
+        let Some(mut call) = dataset.call(&addresses, output) else {
             let mut given = Arrays::default();
             (given.inputs[0], given.outputs[0]) = (addresses[0], output);
             return Ok((*request, given));
         };
+        if let Some(states) = final_states {
+            call.final_state(states);
+        }
         let (strategy, config) = (request.strategy.into(), Some(request.config));
         let prepared = call.prepare(request.mode, strategy, config, &Tuning::default())?;
         Ok(prepared.map_or((*request, Arrays::default()), |prepared| (prepared.request, prepared.arrays)))

@@ -50,14 +50,17 @@ pub fn kernel_body(problem: Problem, kernel: Kernel, has_mutants: bool) -> Resul
     }
 }
 
-/// A kernel that the build left out, which stays loaded from then on.
+/// A kernel that the build left out, which stays loaded from then on. The one with faults is the one without where none is
+/// chosen, and stands for it where it is there.
 fn loaded(problem: Problem, kernel: Kernel, has_mutants: bool) -> Result<KernelBody, NoKernel> {
     type Slot = &'static Mutex<Option<Loaded>>;
     type Slots = HashMap<(Problem, Kernel, bool), Slot>;
     static SLOTS: Mutex<Option<Slots>> = Mutex::new(None);
-    let slot: Slot = {
+    let (slot, has_mutants): (Slot, bool) = {
         let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.get_or_insert_default().entry((problem, kernel, has_mutants)).or_insert_with(|| Box::leak(Box::default()))
+        let slots = slots.get_or_insert_default();
+        let has_mutants = has_mutants || slots.contains_key(&(problem, kernel, true));
+        (slots.entry((problem, kernel, has_mutants)).or_insert_with(|| Box::leak(Box::default())), has_mutants)
     };
     // Under the kernel's own lock: threads of one process had better wait for each other than compile the same one twice.
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);

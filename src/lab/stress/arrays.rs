@@ -11,8 +11,9 @@ use crate::lab::cpu_device::{AlignedBytes, LaidOut};
 use crate::lab::dataset::Dataset;
 use crate::lab::device::DeviceError;
 use crate::lab::verify::verify;
+use crate::lab::workload::Workload;
 use crate::strategy::Descriptor;
-use crate::strategy::call::check_findings;
+use crate::strategy::call::{Lent, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest};
 
@@ -100,6 +101,8 @@ pub(super) struct Scan {
     laid_out: LaidOut,
     given: Arrays,
     findings: Box<abi::lookback_findings>,
+    /// Where the states at the last elements are to go, if they are asked for.
+    final_states: Option<AlignedBytes>,
 }
 
 impl Scan {
@@ -109,9 +112,18 @@ impl Scan {
         let broken = |error: DeviceError| Fault::Execution { text: error.to_string() };
         let dataset = Dataset::random(workload, request.n, seed);
         let mut laid_out = LaidOut::new(&request, &dataset);
-        let (request, given) = laid_out.prepare(&request, &dataset).map_err(broken)?;
+        let states = final_states(workload, request.n).filter(|_| case.seed.is_multiple_of(2));
+        let mut final_states = states.as_ref().map(|states| {
+            const POISON: u8 = 0x5a;
+            AlignedBytes::new(states.len() * workload.element().bytes(), POISON)
+        });
+        let lent = final_states.as_mut().map(|memory| {
+            let address = memory.bytes_mut().as_mut_ptr().expose_provenance() as u64;
+            Lent::of(workload.element(), address, states.map_or(0, |states| states.len() as u64))
+        });
+        let (request, given) = laid_out.prepare_with_states(&request, &dataset, lent).map_err(broken)?;
         let plan = Plan::new(&request).map_err(|error| broken(error.into()))?;
-        Ok(Self { dataset, request, plan, laid_out, given, findings: Box::default() })
+        Ok(Self { dataset, request, plan, laid_out, given, findings: Box::default(), final_states })
     }
 
     /// Whether one of its launches uses the workspace.
@@ -139,7 +151,12 @@ impl Scan {
         let address = (&raw mut *self.findings).expose_provenance();
         let bytes = size_of::<abi::lookback_findings>();
         let findings = Array { name: "the findings", address, bytes, writable: true };
-        self.laid_out.regions().chain([findings]).collect()
+        let final_states = self.final_states.as_mut().map(|states| {
+            let memory = states.bytes_mut();
+            let address = memory.as_mut_ptr().expose_provenance();
+            Array { name: "the final states", address, bytes: memory.len(), writable: true }
+        });
+        self.laid_out.regions().chain([findings]).chain(final_states).collect()
     }
 
     /// Compares with what must be there.
@@ -153,11 +170,42 @@ impl Scan {
             }
             _ => match complaint {
                 Some(text) => Err(Fault::Execution { text }),
-                None if self.laid_out.is_whole() => Ok(()),
+                None if self.laid_out.is_whole() => self.check_final_states(),
                 None => Err(Fault::WroteElsewhere),
             },
         }
     }
+
+    /// The state at a last element is what that one was stored from, which the output has shown to be right.
+    fn check_final_states(&self) -> Result<(), Fault> {
+        let Some(memory) = &self.final_states else { return Ok(()) };
+        let bytes = self.dataset.workload.element().bytes();
+        let stored = self.laid_out.output();
+        let last = final_states(self.dataset.workload, self.dataset.n).unwrap_or_default();
+        for (number, (state, at)) in memory.bytes().chunks_exact(bytes).zip(last).enumerate() {
+            if *state != stored[at * bytes..][..bytes] {
+                return Err(Fault::Execution { text: format!("final state {number} is not that of element {at}") });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The places of the last elements of a scan of `n`, of whose states each is stored: one of each row or column, or one of all.
+/// `None` where a state is not what is stored.
+fn final_states(workload: Workload, n: u64) -> Option<Vec<usize>> {
+    let is_stored = workload.operator().is_some() && workload.state() == workload.instance();
+    if !is_stored || workload.is_plain() {
+        return None;
+    }
+    let line = workload.line_elements().unwrap_or(n);
+    // A reversed scan ends where the memory of a line begins.
+    let last = if workload.is_reversed() { 0 } else { line - 1 };
+    let place = |number| match workload.side_by_side(n) {
+        1 => number * line + last,
+        side_by_side => last * side_by_side + number,
+    };
+    Some((0..n / line).map(|number| place(number) as usize).collect())
 }
 
 /// Memory for the totals of tiles, of a plan's launches and of all that come behind them.

@@ -15,6 +15,7 @@ use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, Limit, Mode, TileOrder};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -42,6 +43,9 @@ const WIDE_PERCENT: u64 = 4;
 const PAUSE_OF_A_TILE: u64 = 1000;
 /// Of a hundred cases of another problem than the plain scan so many have three tiles or fewer.
 const FEW_TILES_PERCENT: u64 = 12;
+
+/// Columns side by side of which look-back has strips as wide as they get.
+const WIDE_COLUMNS: u64 = 256;
 
 /// What cases are of where nobody says otherwise: scans of one array of an operator's own values.
 pub const PLAIN: &[ProblemKind] = &[ProblemKind::Flat];
@@ -115,7 +119,7 @@ impl Case {
         Self::draw_of(PLAIN, mutant, memory, seed)
     }
 
-    /// A run of one of these problems, at least one, that could show the mutant, or any run of the kernels as they are: at
+    /// A run of one of these problems, at least one, or of those that [`problems_of`] says, that could show the mutant, or any run of the kernels as they are: at
     /// least 8 tiles and 2 warps a block in the strategies with tiles, but for a few of wide blocks and of tiny arrays. One
     /// seed, one case.
     pub fn draw_of(problems: &[ProblemKind], mutant: Option<&'static Mutant>, memory: Memory, seed: u64) -> Self {
@@ -144,7 +148,11 @@ impl Case {
     ) -> Option<Self> {
         let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
         let needs = |need| when.needs(need);
-        let kind = if let [kind] = problems { *kind } else { draw.of(problems) };
+        let kind = match *problems_of(problems, mutant) {
+            [] => return None,
+            [kind] => kind,
+            ref several => draw.of(several),
+        };
         let is_flat = kind == ProblemKind::Flat;
         // Flat scans are drawn of far more types, below.
         let of_problem = if is_flat { Vec::new() } else { workloads(kind) };
@@ -224,7 +232,12 @@ impl Case {
             2 => (tiles - 1) * tile + 1,
             _ => (tiles - 1) * tile + 1 + draw.below(tile - 1),
         };
-        let (workload, n) = in_drawn_segments(draw, workload, n, tile);
+        // Look-backs of several windows down more columns than a warp has lanes.
+        let (workload, n) = if waits && is_of_columns(kind) && draw.percent(50) {
+            in_lines_of(workload, Shape { rows: tiles, columns: WIDE_COLUMNS })
+        } else {
+            in_drawn_segments(draw, workload, n, tile)
+        };
         (request.problem, request.n) = (workload.problem(n), n);
         let misaligned = if needs(Need::Misaligned) { 100 } else { 25 + 50 * u64::from(is_tiny) };
         let (input, output) = (workload.input(), workload.element());
@@ -397,6 +410,16 @@ impl Case {
     }
 }
 
+/// The problems that cases are drawn of, where these are asked for: a fault that some show and no other takes those, or those
+/// among them that are asked for.
+pub fn problems_of<'a>(asked: &'a [ProblemKind], mutant: Option<&'static Mutant>) -> Cow<'a, [ProblemKind]> {
+    let Some(mutant) = mutant.filter(|mutant| !mutant.when.problems.is_empty()) else { return Cow::Borrowed(asked) };
+    let is_named = |kind: &ProblemKind| mutant.when.problems.iter().any(|name| name == "all" || name == kind.name());
+    let is_asked = |kind: &ProblemKind| asked == PLAIN || asked.contains(kind);
+    let others = ProblemKind::ALL.iter().copied().filter(|&kind| kind != ProblemKind::Flat);
+    Cow::Owned(others.filter(is_named).filter(is_asked).collect())
+}
+
 /// The scan in segments whose length is drawn, and its elements, `n` or a few more: a few elements each, about as many as a
 /// tile or some tiles have, or all.
 fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, tile: u64) -> (Workload, u64) {
@@ -415,11 +438,24 @@ fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, tile: u64) -> 
     };
     // Of columns as many side by side.
     let shape = Shape { rows: n.div_ceil(elements), columns: elements };
-    let line = kind.line_elements(shape).filter(|_| has_shape);
-    let segment = line.unwrap_or(elements);
+    if has_shape { in_lines_of(workload, shape) } else { (in_segments(workload, elements), n) }
+}
+
+/// Whether neighbours in memory belong to different scans.
+fn is_of_columns(kind: ProblemKind) -> bool {
+    kind.needs_shape() && kind.line_elements(Shape { rows: 1, columns: 2 }) == Some(1)
+}
+
+/// The scan of a matrix of that shape, and its elements.
+fn in_lines_of(workload: Workload, shape: Shape) -> (Workload, u64) {
+    let line = workload.kind().line_elements(shape).unwrap_or(shape.columns);
+    (in_segments(workload, line), shape.elements())
+}
+
+/// The scan in segments of so many elements.
+fn in_segments(workload: Workload, elements: u64) -> Workload {
     let (operator, input, element) = (workload.instance().operator(), workload.input(), workload.element());
-    let with_segments = Workload::new(kind, operator, input, element, Some(segment)).unwrap_or(workload);
-    (with_segments, if has_shape { shape.elements() } else { n })
+    Workload::new(workload.kind(), operator, input, element, Some(elements)).unwrap_or(workload)
 }
 
 /// Instances that are compiled with mutants, and all that are compiled but sums of floats, which have no exact reference.
@@ -585,6 +621,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_fault_that_names_problems_is_drawn_of_those() {
+        let mut named = 0;
+        for mutant in Mutant::all().expect("readable").iter().filter(|mutant| !mutant.when.problems.is_empty()) {
+            for name in mutant.when.problems.iter().filter(|&name| name != "all") {
+                let kind: ProblemKind = name.parse().unwrap_or_else(|error| panic!("{mutant}: {error}"));
+                assert_ne!(kind, ProblemKind::Flat, "{mutant}: that is what is drawn where none is named");
+            }
+            let all = problems_of(PLAIN, Some(mutant));
+            assert!(!all.is_empty() && !all.contains(&ProblemKind::Flat), "{mutant}");
+            assert_eq!(problems_of(&all[..1], Some(mutant))[..], all[..1]);
+            assert!(all.contains(&Case::draw(Some(mutant), Memory::Weak, 1).workload.kind()), "{mutant}");
+            named += 1;
+        }
+        assert!(named > 100, "{named}");
+        let of_plain = Mutant::named("relaxed_tag").expect("one of the kernels'");
+        assert_eq!(problems_of(ProblemKind::ALL, Some(of_plain))[..], *ProblemKind::ALL);
     }
 
     #[test]

@@ -9,13 +9,14 @@ use super::watched::{Interruption, Model, Observer, Places, Watched};
 use super::workspace;
 use crate::abi;
 use crate::cpu::{ExecutionError, LaunchSettings, Schedule, Stage, Stop, launch_together};
+use crate::element::Problem;
 use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::Array;
 use crate::lab::cpu_device::step_settings;
 use crate::lab::cpu_kernels::{KernelBody, kernel_body};
 use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{Plan, Step};
+use crate::strategy::plan::{Kernel, Plan, Step};
 
 /// Runs a case.
 ///
@@ -23,6 +24,13 @@ use crate::strategy::plan::{Plan, Step};
 /// With what was wrong.
 pub fn run(case: &Case) -> Result<Passed, Failure> {
     run_observed(case, None)
+}
+
+/// The kernels that a case runs, each with the problem that it is for.
+pub(super) fn kernels_of(case: &Case) -> Vec<(Problem, Kernel)> {
+    // What is asked for beside the elements is a part of the problem.
+    let scan = Scan::new(case, case.request.n, 0);
+    scan.map_or(Vec::new(), |scan| scan.plan.steps.iter().map(|step| (step.problem.canonical(), step.kernel)).collect())
 }
 
 /// Coroutine stacks that a case needs at one time.

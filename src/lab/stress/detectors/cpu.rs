@@ -1,22 +1,75 @@
 //! The columns "schedules" and "weak": drawn cases on the CPU device.
 
+use super::side_by_side::side_by_side;
+use crate::lab::cpu_kernels::kernel_body;
+use crate::lab::stress::case::problems_of;
+use crate::lab::stress::cpu::kernels_of;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Limits};
 use crate::lab::stress::search::{Search, search};
 use crate::lab::stress::{Case, Memory, Mutant};
 use crate::lab::workload::ProblemKind;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Drawn cases on the CPU device.
 pub(super) struct OnCpu {
-    pub(super) problems: Vec<ProblemKind>,
-    pub(super) memory: Memory,
+    /// Those that are asked for.
+    problems: Vec<ProblemKind>,
+    /// Those that the kernels as they are run with: what faults are looked for in.
+    of_unmutated: Vec<ProblemKind>,
+    memory: Memory,
+}
+
+/// First cases of a fault whose kernels are compiled before it is looked for. Most faults show in fewer.
+const CASES_COMPILED: u64 = 6;
+
+impl OnCpu {
+    pub(super) fn new(problems: &[ProblemKind], memory: Memory) -> Self {
+        Self { problems: problems.to_vec(), of_unmutated: problems.to_vec(), memory }
+    }
 }
 
 impl Detector for OnCpu {
+    /// Compiles the kernels that faults of other problems than the plain scan are looked for in, so that the time that a fault
+    /// is given goes into runs; as long as these faults may take together.
+    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
+        let of_problems = |mutant: &&&'static Mutant| !mutant.when.problems.is_empty();
+        let has_cases = |mutant: &&&'static Mutant| Case::can_draw(&self.problems, mutant);
+        let named: Vec<_> = mutants.iter().filter(of_problems).filter(has_cases).collect();
+        let seeds = (0..CASES_COMPILED).map(|number| limits.first_seed.wrapping_add(number));
+        let cases = named.iter().flat_map(|mutant| {
+            seeds.clone().map(|seed| Case::draw_of(&self.problems, Some(mutant), self.memory, seed))
+        });
+        let kernels: HashSet<_> = cases.flat_map(|case| kernels_of(&case)).collect();
+        let kernels: Vec<_> = kernels.into_iter().collect();
+        let start = Instant::now();
+        let together = Limits { time: limits.time.map(|time| time * named.len() as u32), ..*limits };
+        // Where one cannot be compiled, none can, and the search says why.
+        let has_failed = AtomicBool::new(false);
+        side_by_side(&kernels, limits.threads, |(problem, kernel)| {
+            let is_over = has_failed.load(Ordering::Relaxed) || together.are_over(start);
+            if !is_over && kernel_body(problem, kernel, true).is_err() {
+                has_failed.store(true, Ordering::Relaxed);
+            }
+        });
+        // The kernels as they are run as often with each problem as the faults do.
+        if !named.is_empty() {
+            let drawn = mutants.iter().zip(0..).filter_map(|(mutant, number): (_, usize)| {
+                let of_mutant = problems_of(&self.problems, Some(mutant));
+                of_mutant.get(number % of_mutant.len().max(1)).copied()
+            });
+            self.of_unmutated = drawn.collect();
+        }
+        Ok(())
+    }
+
     fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
         if mutant.is_some_and(|mutant| !Case::can_draw(&self.problems, mutant)) {
             return Ok(Cell::NotModelled { why: "no case of the problems asked for can show the fault".to_owned() });
         }
-        let Search { found, passed, elapsed, .. } = search(&self.problems, mutant, &[self.memory], *limits, &|_| {})?;
+        let problems = if mutant.is_some() { &self.problems } else { &self.of_unmutated };
+        let Search { found, passed, elapsed, .. } = search(problems, mutant, &[self.memory], *limits, &|_| {})?;
         let seconds = elapsed.as_secs_f64();
         Ok(match found {
             Some(found) => Cell::Killed {

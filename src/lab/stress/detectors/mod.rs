@@ -76,13 +76,13 @@ detectors! {
     CpuSchedules = "cpu-schedules" {
         column: "schedules", needs_gpu: false, seconds: 0.7,
         knows_problems: true,
-        new(problems): "cpu" => cpu::OnCpu { problems: problems.to_vec(), memory: Memory::Strong }
+        new(problems): "cpu" => cpu::OnCpu::new(problems, Memory::Strong)
     }
     /// The same schedules over a model of weak memory.
     WeakMemory = "weak-memory" {
         column: "weak", needs_gpu: false, seconds: 0.4,
         knows_problems: true,
-        new(problems): "cpu" => cpu::OnCpu { problems: problems.to_vec(), memory: Memory::Weak }
+        new(problems): "cpu" => cpu::OnCpu::new(problems, Memory::Weak)
     }
     /// The kernels compiled with ThreadSanitizer, a fiber a CUDA thread.
     ThreadSanitizer = "thread-sanitizer" {

@@ -52,6 +52,9 @@ pub fn draw(mutant: Option<&'static Mutant>, number: u64) -> Result<Case, Thread
         if mutant.is_of_host() {
             return beyond("the fault is in what the host does");
         }
+        if !mutant.when.problems.is_empty() {
+            return beyond("plain scans alone are drawn here");
+        }
         if mutant.when.needs(Need::Windows) && !one_block_sees_windows(mutant) {
             return beyond("a look-back of two windows takes more than 32 resident blocks, and so too many threads");
         }
@@ -207,7 +210,8 @@ mod tests {
                         let elements = &mutant.when.elements;
                         let is_compiled = |element| Job::INSTANCES.iter().any(|(known, _)| known == element);
                         let needs_others = !elements.is_empty() && !elements.iter().any(is_compiled);
-                        assert!(mutant.is_of_host() || needs_many || needs_others, "{mutant}");
+                        let is_of_problem = !mutant.when.problems.is_empty();
+                        assert!(mutant.is_of_host() || needs_many || needs_others || is_of_problem, "{mutant}");
                     }
                     Err(error) => panic!("{error}"),
                 }
