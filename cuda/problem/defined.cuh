@@ -1110,11 +1110,11 @@ struct staged_arrays : source_of_tile<Problem> {
                    [=](u64 word) { return memory::shared_load(words[word]); });
   }
 
-  // By all lanes of a warp: what the arrays have of the tile is on its way to the stage. One arrival at `landed` is for it.
+  // By all lanes of a warp: what the arrays have of the tile is on its way to the stage. One arrival at `landed` is for it, and
+  // for what the lanes have stored there themselves.
   DEVICE void fetch(copy_barrier& landed) const {
     fetch_each<0>(static_cast<typename Problem::inputs*>(nullptr), landed);
     copy_and_arrive<u8>(stage, stage, 0, landed);
-    warp_barrier();  // all lanes have written theirs
   }
 
  private:
