@@ -183,13 +183,13 @@ struct columns_stage {
     }
   }
 
-  // By all lanes of each fetching warp: its share of the tile is on its way. One arrival at `landed` is for it.
+  // By all lanes of each fetching warp: its share of the tile is on its way. One arrival at `landed` is for it, and for what the
+  // lanes have stored there themselves.
   DEVICE void fetch(u32 fetcher, copy_barrier& landed) const {
     fetch_each<0>(static_cast<const inputs*>(nullptr), fetcher, landed);
     // Of words, because a state may be more than a lane moves at once.
     u32* const nothing = reinterpret_cast<u32*>(states);
     copy_and_arrive(nothing, nothing, 0, landed);
-    warp_barrier();  // all lanes have written theirs
   }
 
   // Whether all rows are there, and a thread's columns are one vector of each array and there or not as a whole.
