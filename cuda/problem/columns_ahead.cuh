@@ -441,8 +441,6 @@ struct columns_block {
     if (team >= teams()) return;
     const u32 column = finder % team_warps() * LOOKBACK_WARP_LANES + lane_index();
     scan::ring_position at_stage = {0, 0};
-    scan::ring_position last = at_stage;
-    bool has_tile = false;
     for (u32 i = 0; i < team; ++i) at_stage.advance(config.stages);
     for (;;) {
       const u32 stage = at_stage.stage;
@@ -454,12 +452,10 @@ struct columns_block {
       find_prefix(at(stage, index), at_stage, column, descriptors, epoch);
       warp_barrier();  // all lanes have read the index and written prefixes
       if (lane_index() == 0) barrier_arrive(ring.ready[stage]);
-      last = at_stage;
-      has_tile = true;
       for (u32 i = 0; i < teams(); ++i) at_stage.advance(config.stages);
     }
-    // Behind this wait the descriptor accesses for all tiles of this finder are done: its own, and those of the reducers.
-    if (has_tile) barrier_wait(ring.ready[last.stage], last.parity);
+    // This finder's descriptor accesses are done. What the reducers publish is what the tile below asks for, and the block that
+    // has that one counts itself as done when it has read it: nobody need wait for the reducers.
     if (finder != 0) {
       if (lane_index() == 0) barrier_arrive(ring.found);
       return;
