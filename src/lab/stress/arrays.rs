@@ -40,11 +40,14 @@ impl Workspace {
         }
     }
 
-    /// Makes room for so many descriptors, as a host does: a workspace that has it is kept.
-    pub fn reserve(&mut self, descriptors: u64) {
-        if self.capacity < descriptors {
+    /// Makes room for the descriptors of all these plans, as a host does: a workspace that has it is kept. Of a plan without any
+    /// the layout says nothing.
+    pub fn reserve<'a>(&mut self, plans: impl IntoIterator<Item = &'a Plan>) {
+        let largest = plans.into_iter().max_by_key(|plan| plan.descriptors).filter(|plan| plan.descriptors > 0);
+        let Some(&Plan { descriptors, layout, .. }) = largest else { return };
+        if self.capacity < descriptors || self.layout != layout {
             let control = std::mem::take(&mut self.control);
-            *self = Self { control, ..Self::new(descriptors, self.layout, self.element_bytes) };
+            *self = Self { control, ..Self::new(descriptors, layout, self.element_bytes) };
         }
     }
 

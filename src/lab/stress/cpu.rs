@@ -79,7 +79,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
             // Behind a small launch a large one must find the workspace as good as new.
             None => Scan::new(case, case.later_size(&mut draw), data).map_err(failed(launch))?,
         };
-        workspace.reserve(scan.plan.descriptors);
+        workspace.reserve([&scan.plan]);
         let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
         let run = OneScan { case, host_epoch, disturbance, seed: draw.word() };
         let epoch = workspace.control.completed_epochs + 1;
@@ -137,7 +137,7 @@ fn run_together(
         runs.push(OneScan { case, host_epoch: case.completed_epochs + 1, disturbance, seed: draw.word() });
     }
     let mut scratch = Scratch::new(own.iter().map(|scan| &scan.plan));
-    workspace.reserve(own.iter().map(|scan| scan.plan.descriptors).max().unwrap_or(0));
+    workspace.reserve(own.iter().map(|scan| &scan.plan));
     let plans: Vec<Plan> = own.iter().map(|scan| scan.plan.clone()).collect();
 
     // Each launch of a kernel, by scan and step.
