@@ -83,10 +83,9 @@ struct in_runs : Config {
 template <class T, class Config>
 DEVICE_CONSTEXPR u32 run_elements(u32 vt) {
   constexpr u32 vector = LOOKBACK_VECTOR_BYTES / sizeof(T);
-  for (u32 vectors = 7; Config::takes_runs && vectors > 1; vectors -= 2) {
-    if (vt % (vectors * vector) == 0 && vectors * vector <= 32) return vectors * vector;
-  }
-  return access_width<T>(vt);
+  u32 vectors = 7;
+  while (vectors > 1 && (vt % (vectors * vector) != 0 || vectors * vector > 32)) vectors -= 2;
+  return Config::takes_runs && vectors > 1 ? vectors * vector : access_width<T>(vt);
 }
 
 // Whether there may be runs of more than an access.

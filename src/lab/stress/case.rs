@@ -429,7 +429,7 @@ fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, tile: u64) -> 
         return (workload, n);
     }
     let elements = match draw.below(6) {
-        0 => 1 + draw.below(9),
+        0 => 1 + draw.below(4),
         1 => 1 + draw.below(40),
         2 => tile - 1 + draw.below(3),
         3 => 1 + draw.below(2 * tile),
