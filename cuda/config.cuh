@@ -20,6 +20,7 @@ struct constant_config {
   static constexpr u32 tile_order = tile_order_;
   static constexpr u32 stages = stages_;
 
+  static constexpr bool is_fixed = true;
   static constexpr bool takes_runs = false;
   static constexpr u32 maximum_vt = vt;
   static constexpr u32 maximum_block_threads = block_threads;
@@ -40,6 +41,7 @@ struct runtime_config {
   u32 tile_order;
   u32 stages;
 
+  static constexpr bool is_fixed = false;
   static constexpr bool takes_runs = false;
   static constexpr u32 maximum_vt = LOOKBACK_MAXIMUM_VT;
   static constexpr u32 maximum_block_threads = LOOKBACK_MAXIMUM_BLOCK_THREADS;
@@ -92,7 +94,7 @@ DEVICE_CONSTEXPR u32 run_elements(u32 vt) {
 template <class T, class Config>
 DEVICE_CONSTEXPR bool has_runs() {
   constexpr u32 vt = Config::maximum_vt;
-  return Config::takes_runs && (vt == LOOKBACK_MAXIMUM_VT || run_elements<T, Config>(vt) > access_width<T>(vt));
+  return Config::takes_runs && (!Config::is_fixed || run_elements<T, Config>(vt) > access_width<T>(vt));
 }
 
 // The widest access of any VT that the configuration may hold: sizes arrays.

@@ -13,7 +13,7 @@
 //   T    shuffle_up(value, delta, site)        value of lane - delta; lanes below delta keep their own
 //   T    shuffle_down(value, delta, site)      value of lane + delta; the last delta lanes keep their own
 //   T    shuffle_index(value, lane, site)      value of one lane
-//   void shuffle_up_each(values, count, delta, site)     the first `count` of an array of at most 64 bytes,
+//   void shuffle_up_each(values, count, delta, site)     the first `count` of an array of at most 96 bytes,
 //   void shuffle_index_each(values, count, lane, site)   all in one exchange
 //   void shuffle_down_each(values, count, delta, site)   likewise
 //   void add_over_warp_each(values, count, site)         the sum of all lanes' for each of the first `count`: u32 or u64

@@ -286,13 +286,13 @@ struct tile {
     });
   }
 
-  // `from_stage`: for tiles of `load_staged`. Their vectors are stored by one instruction each (`store_vector_unsplit` in
+  // `from_stage`: for tiles of `load_staged`. Their vectors, and those of a user's arrays, are stored by one instruction each (`store_vector_unsplit` in
   // `../memory.cuh`), and vectors of 16 bytes that must be shifted are joined in registers. That is more code, which
   // costs a block that runs it once more than it saves.
   template <bool from_stage = false>
   DEVICE void store(const lookback_launch& launch) {
     if constexpr (Problem::has_arrays) {
-      Problem::template store_tile<true>(*this, launch);
+      Problem::store_tile(*this, launch);
     } else {
       output_type* const output = static_cast<output_type*>(launch.output);
       const bool whole = lies_within(launch.n);

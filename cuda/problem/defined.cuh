@@ -123,7 +123,7 @@ struct vectors {
   DEVICE void load(const Source&, int) {}
   template <bool is_reversed>
   DEVICE static bool are_storable(const lookback_launch&, i64) { return true; }
-  template <bool is_reversed, bool is_unsplit>
+  template <bool is_reversed>
   DEVICE void store(const lookback_launch&, i64) {}
   template <class Part>
   DEVICE void store_in_stage(const Part&, int) {}
@@ -159,7 +159,7 @@ struct vectors<number, width, First, Rest...> {
   }
 
   // All of them lie in the array.
-  template <bool is_reversed, bool is_unsplit>
+  template <bool is_reversed>
   DEVICE void store(const lookback_launch& launch, i64 index) {
     First* const to = place_in<is_reversed>(launch, index);
     turn<is_reversed>(first);
@@ -169,13 +169,9 @@ struct vectors<number, width, First, Rest...> {
       First part[piece];
       LOOKBACK_UNROLL
       for (u32 j = 0; j < piece; ++j) part[j] = first[from + j];
-      if constexpr (is_unsplit) {
-        memory::store_vector_unsplit<piece>(to + from, part);
-      } else {
-        memory::store_vector<piece>(to + from, part);
-      }
+      memory::store_vector_unsplit<piece>(to + from, part);
     }
-    rest.template store<is_reversed, is_unsplit>(launch, index);
+    rest.template store<is_reversed>(launch, index);
   }
 
   // The same into the stage, where the warp's part of a tile has room for it, the first one at `offset` in that part.
@@ -837,7 +833,7 @@ struct defined {
     return Segments::template state_of<own_operator>(value, begins);
   }
 
-  template <bool is_unsplit, class Tile>
+  template <class Tile>
   DEVICE static void store_tile(const Tile& tile, const lookback_launch& launch) {
     with_access_width<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
@@ -851,12 +847,12 @@ struct defined {
           for (u32 j = 0; j < width; ++j) states[j] = tile.items.get(row * width + j);
           const i64 index = first_index + static_cast<int>(row) * row_elements;
           if constexpr (decltype(is_simple)::value != 0) {
-            store_run<width, is_unsplit>(launch, index, 0, states, tile.config.mode);
+            store_run<width>(launch, index, 0, states, tile.config.mode);
           } else {
             LOOKBACK_UNROLL
             for (u32 j = 0; j < width; ++j) {
               const i64 at = index + static_cast<int>(j);
-              if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1, is_unsplit>(launch, at, j, states, tile.config.mode);
+              if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1>(launch, at, j, states, tile.config.mode);
             }
           }
         }
@@ -892,6 +888,27 @@ struct defined {
     static constexpr u32 told_by = count_of<inputs>::value - count_of<typename Own::inputs>::value;
   };
 
+  template <u32 width, class Tile, class Stage>
+  DEVICE static bool store_run_through(const Tile& tile, const lookback_launch& launch, const Stage& stage) {
+    const u32 part_elements = LOOKBACK_WARP_LANES * tile.config.vt;
+    const part_of_tile<Stage> part = {stage, launch, static_cast<int>(warp_index() * part_elements), part_elements};
+    if (!tile.lies_within(launch.n) || !vectors_of<width, outputs>::type::have_vectors(part)) return false;
+    const int row_elements = static_cast<int>(tile.template row_elements<width>());
+    LOOKBACK_UNROLL
+    for (u32 row = 0; row < tile.config.vt / width; ++row) {
+      const int offset = static_cast<int>(row) * row_elements + static_cast<int>(lane_index() * width);
+      auto stored = outputs_of<width>(launch, tile.first + part.first + offset, tile.config.mode,
+                                      [&](u32 j) { return tile.items.get(row * width + j); });
+      stored.store_in_stage(part, offset);
+    }
+    warp_barrier();  // all lanes have written theirs
+    vectors_of<width, outputs>::type::copy_from_stage(part);
+    if (!Segments::has_states && launch.final_state != nullptr) {
+      store_final_state<width>(tile, launch, tile.first + tile.template row_offset<width>(0), row_elements);
+    }
+    return true;
+  }
+
   // Stores a warp's part of a tile by way of its stage, which the reducers have read, so that lanes store side by side. False
   // if it can not be done so.
   template <class Tile, class Stage>
@@ -899,30 +916,8 @@ struct defined {
     bool is_done = false;
     with_access_width<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      if constexpr (width * sizeof(input_type) <= LOOKBACK_VECTOR_BYTES) return;
-      const u32 part_elements = LOOKBACK_WARP_LANES * tile.config.vt;
-      const part_of_tile<Stage> part = {stage, launch, static_cast<int>(warp_index() * part_elements), part_elements};
-      is_done = tile.lies_within(launch.n) && vectors_of<width, outputs>::type::have_vectors(part);
-      if (!is_done) return;
-      const int row_elements = static_cast<int>(tile.template row_elements<width>());
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < tile.config.vt / width; ++row) {
-        typename vectors_of<width, outputs>::type stored;
-        const int offset = static_cast<int>(row) * row_elements + static_cast<int>(lane_index() * width);
-        LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) {
-          const u64 place = own_place(launch.n, tile.first + part.first + offset + static_cast<int>(j));
-          own_state value = Segments::value_of(tile.items.get(row * width + j));
-          if constexpr (Segments::has_states) value = at_ends_of_row(launch, place, value, tile.config.mode);
-          stored.set(j, Own::store(place, value));
-        }
-        stored.store_in_stage(part, offset);
-      }
-      warp_barrier();  // all lanes have written theirs
-      vectors_of<width, outputs>::type::copy_from_stage(part);
-      if (!Segments::has_states && launch.final_state != nullptr) {
-        store_final_state<width>(tile, launch, tile.first + tile.template row_offset<width>(0), row_elements);
-      }
+      // A lane's vectors of several rows are side by side anyhow.
+      if constexpr (width * sizeof(input_type) > LOOKBACK_VECTOR_BYTES) is_done = store_run_through<width>(tile, launch, stage);
     });
     return is_done;
   }
@@ -962,17 +957,24 @@ struct defined {
     return begins << to;
   }
 
-  template <u32 count, bool is_unsplit, u32 width>
+  template <u32 count, u32 width>
   DEVICE static void store_run(const lookback_launch& launch, i64 index, u32 from, const state_type (&states)[width], u32 mode) {
+    auto stored = outputs_of<count>(launch, index, mode, [&](u32 j) { return states[from + j]; });
+    stored.template store<is_reversed>(launch, index);
+  }
+
+  // What is stored of `count` states from `index` on, which `get(j)` tells.
+  template <u32 count, class Get>
+  DEVICE static typename vectors_of<count, outputs>::type outputs_of(const lookback_launch& launch, i64 index, u32 mode, Get get) {
     typename vectors_of<count, outputs>::type stored;
     LOOKBACK_UNROLL
     for (u32 j = 0; j < count; ++j) {
       const u64 place = own_place(launch.n, index + static_cast<i64>(j));
-      own_state value = Segments::value_of(states[from + j]);
+      own_state value = Segments::value_of(get(j));
       if constexpr (Segments::has_states) value = at_ends_of_row(launch, place, value, mode);
       stored.set(j, Own::store(place, value));
     }
-    stored.template store<is_reversed, is_unsplit>(launch, index);
+    return stored;
   }
 
   // What the last index was stored from, by the lane that has it.

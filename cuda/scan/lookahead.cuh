@@ -58,7 +58,7 @@ struct lookahead_ring {
   copy_barrier landed[Config::maximum_stages];           // index and elements are there
   copy_barrier reduced[Config::maximum_stages];          // the totals of all shares but the first are there
   copy_barrier ready[Config::maximum_stages];            // and all prefixes
-  copy_barrier drained[Config::maximum_stages];          // the scanning warps have read all of it
+  copy_barrier drained[Config::maximum_stages];          // the scanning warps are done with it
 };
 
 // The stages: the input of a tile each, and a vector more where some elements are skipped (`tile::load_staged`).
@@ -149,8 +149,8 @@ DEVICE void fetch_tiles(Config config, const lookback_launch& launch, lookahead_
   const bool all_fit = launch.tiles <= grid_blocks() * config.stages;
   ring_position at = {0, 0};
   for (u64 round = 1;; ++round) {
-    // Pairs with the arrivals of the scanning warps, which come behind those of the reducers and the finder: all have
-    // read the stage before it is overwritten. The first round finds the ring empty.
+    // Pairs with the arrivals of the scanning warps, which come behind those of the reducers and the finder: all are
+    // done with the stage before it is overwritten. The first round finds the ring empty.
     barrier_wait(ring.drained[at.stage], at.parity ^ 1);
     // Read behind the wait, so that the ticket arrives meanwhile.
     const u64 index = shuffle_index(next, 0);
@@ -553,7 +553,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
       is_stored = mine.store_through(launch, stage);
       warp_barrier();  // all lanes have read what others have written
     }
-    // Hands the stage back. This also makes a scan in place right: the whole tile is read before any of it is written.
+    // Hands the stage back. A scan in place is right, because the whole tile has landed before any of it is written.
     if (lane_index() == 0) barrier_arrive(ring.drained[at.stage]);
     if constexpr (!stores_through_stage<Problem, Config>()) finish(tile_prefix, warp_prefix);
     if (!is_stored) mine.template store<true>(launch);

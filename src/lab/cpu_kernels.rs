@@ -59,7 +59,9 @@ fn loaded(problem: Problem, kernel: Kernel, has_mutants: bool) -> Result<KernelB
     let (slot, has_mutants): (Slot, bool) = {
         let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
         let slots = slots.get_or_insert_default();
-        let has_mutants = has_mutants || slots.contains_key(&(problem, kernel, true));
+        // One that others compile right now counts as there; one that could not be compiled does not.
+        let is_there = |slot: &Slot| slot.try_lock().map_or(true, |slot| slot.is_some());
+        let has_mutants = has_mutants || slots.get(&(problem, kernel, true)).is_some_and(is_there);
         (slots.entry((problem, kernel, has_mutants)).or_insert_with(|| Box::leak(Box::default())), has_mutants)
     };
     // Under the kernel's own lock: threads of one process had better wait for each other than compile the same one twice.

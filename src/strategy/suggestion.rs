@@ -46,10 +46,9 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
     }
 }
 
-/// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element: 24 to 64 KB a stage, measured
-/// on an H200 and an H100. Where `marks` says that segments begin, states of so many bytes carry it, and of one array more warps
-/// scan: each has less to do, because it takes more instructions. Of wide elements, and of two arrays, a lane has a run of an odd
-/// number of vectors (`cuda/config.cuh`).
+/// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element, measured on an H200 and an H100.
+/// Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan an array: each has less to do,
+/// because it takes more instructions. Of 7, 12 and 24 values, but of 1 byte each, a lane has runs (`cuda/config.cuh`).
 pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>) -> (u32, u32) {
     let is_one = inputs == 1;
     match (element_bytes, marks) {
@@ -65,9 +64,9 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
     }
 }
 
-/// Tiles of whole rows: of those that there are the one measured to be the fastest on an H100. `None` where there are none, and
-/// where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that
-/// ends within.
+/// Tiles of whole rows: the first that there is, in the order in which they were measured to be fast on an H100. `None` where
+/// there are none, and where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a
+/// multiple of that ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
     // Narrow elements in long threads: what a thread does once is shared by more of them.
@@ -75,7 +74,7 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
         1 => (&[32], 256),
         2 => (&[32, 24, 16], 256),
         4 => (&[8, 12, 16, 20, 24, 28, 32], 256),
-        8 if row < LEAST_ROW_OF_PARTS => (&[8, 10, 12, 14, 16], 128),
+        8 if row < LEAST_ROW_OF_PARTS => (&[8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32], 128),
         _ => return None,
     };
     if state_bytes > 16 {

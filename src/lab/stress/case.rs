@@ -119,9 +119,9 @@ impl Case {
         Self::draw_of(PLAIN, mutant, memory, seed)
     }
 
-    /// A run of one of these problems, at least one, or of those that [`problems_of`] says, that could show the mutant, or any run of the kernels as they are: at
-    /// least 8 tiles and 2 warps a block in the strategies with tiles, but for a few of wide blocks and of tiny arrays. One
-    /// seed, one case.
+    /// A run of one of these problems, at least one, or of those that [`problems_of`] says, that could show the mutant, or any
+    /// run of the kernels as they are: at least 8 tiles and 2 warps a block in the strategies with tiles, but for a few of wide
+    /// blocks and of tiny arrays. One seed, one case.
     pub fn draw_of(problems: &[ProblemKind], mutant: Option<&'static Mutant>, memory: Memory, seed: u64) -> Self {
         let mut draw = Draw::new(seed);
         loop {
