@@ -7,13 +7,14 @@ Needs a GPU and PyTorch with CUDA; Triton and accelerated-scan are measured wher
 they are not. Nothing of this crate runs here: `lookback sweep problems` takes its figures, which are compared by their times
 over the copy, best on the same machine.
 
-A figure is the median of 11 samples of about 2 ms each, launches one behind the other: on a stream between two events, and in
-a replayed CUDA graph where the library can be captured. The copy is cudaMemcpy (`copy_` of contiguous bytes) of half the bytes
-that the scan must read and write once, the faster of stream and graph. Of a result the first line is compared with the same in
+A figure is the median of 11 samples of about 2 ms each, or of one launch that takes longer, launches one behind the other: on a
+stream between two events, and in a replayed CUDA graph, unless it cannot be captured. Sums are of 2^28 elements, recurrences of 2^26. The copy is cudaMemcpy (`copy_` of contiguous bytes) of half the bytes
+that the scan must read and write once, the faster of stream and graph. Of a result the first row or column is compared with the same in
 doubles, but for halves, which PyTorch carries in halves. FILE gets a line of JSON a figure.
 """
 
 import argparse
+import importlib.metadata
 import json
 import statistics
 import sys
@@ -181,6 +182,7 @@ def recurrences(comparison, torch):
     except ImportError:
         print("accelerated-scan is not installed: its recurrences are not measured")
         return
+    print(f"accelerated-scan {importlib.metadata.version('accelerated-scan')}")
     for shape in [(8, 1024, 8192), (1, 1024, 65536)]:
         gates, tokens = a.view(shape), b.view(shape)
         launch = lambda gates=gates, tokens=tokens: scan(gates, tokens)
@@ -205,6 +207,8 @@ def main():
         except OSError as error:
             sys.exit(f"{arguments.output}: {error.strerror}; choose another file")
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}")
+    if triton:
+        print(f"Triton {triton.__version__}")
     print(f"{'subject':24} {'problem':19} {'type':5} {'of a line':>10} {'time':>14} {'x copy':>9}")
     comparison = Comparison(torch, output, arguments.only)
     with torch.no_grad():
