@@ -95,6 +95,19 @@ DEVICE_CONSTEXPR u32 piece_of() { return access_width<T>(width); }
 template <u32 width, class T>
 DEVICE bool is_aligned_vector(const T* first) { return reinterpret_cast<u64>(first) % (piece_of<width, T>() * sizeof(T)) == 0; }
 
+// Calls `body` with each piece of a run and the place of its first element.
+template <u32 width, class T, class Body>
+DEVICE void in_pieces(const T (&run)[width], Body body) {
+  constexpr u32 elements = piece_of<width, T>();
+  LOOKBACK_UNROLL
+  for (u32 from = 0; from < width; from += elements) {
+    T piece[elements];
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < elements; ++j) piece[j] = run[from + j];
+    body(from, piece);
+  }
+}
+
 // Turns a vector round if the scan goes the other way than memory.
 template <bool is_reversed, u32 width, class T>
 DEVICE void turn(T (&vector)[width]) {
@@ -163,30 +176,16 @@ struct vectors<number, width, First, Rest...> {
   DEVICE void store(const lookback_launch& launch, i64 index) {
     First* const to = place_in<is_reversed>(launch, index);
     turn<is_reversed>(first);
-    constexpr u32 piece = piece_of<width, First>();
-    LOOKBACK_UNROLL
-    for (u32 from = 0; from < width; from += piece) {
-      First part[piece];
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < piece; ++j) part[j] = first[from + j];
-      memory::store_vector_unsplit<piece>(to + from, part);
-    }
+    in_pieces(first, [&](u32 from, const auto& piece) { memory::store_vector_unsplit<piece_of<width, First>()>(to + from, piece); });
     rest.template store<is_reversed>(launch, index);
   }
 
   // The same into the stage, where the warp's part of a tile has room for it, the first one at `offset` in that part.
   template <class Part>
   DEVICE void store_in_stage(const Part& part, int offset) {
-    constexpr u32 piece = piece_of<width, First>();
     First* const to = part.template stage<number, First>() + part.lowest(offset, width);
     turn<Part::is_backward>(first);
-    LOOKBACK_UNROLL
-    for (u32 from = 0; from < width; from += piece) {
-      First items[piece];
-      LOOKBACK_UNROLL
-      for (u32 j = 0; j < piece; ++j) items[j] = first[from + j];
-      memory::shared_store_vector<piece>(to + from, items);
-    }
+    in_pieces(first, [&](u32 from, const auto& piece) { memory::shared_store_vector<piece_of<width, First>()>(to + from, piece); });
     rest.store_in_stage(part, offset);
   }
 
