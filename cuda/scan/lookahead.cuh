@@ -599,7 +599,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
 // warps behind them; as dynamic shared memory `config.stages` tiles, of 4-byte values each with a line of the cache behind
 // it, and what such a line is longer than a vector.
 template <class Problem, class Config>
-DEVICE void scan_ahead(Config config, const lookback_launch& launch) {
+DEVICE void scan_ahead(const lookback_launch& launch, Config config) {
   using storage_type = tile_storage<Problem, Config>;
   using ring_type = lookahead_ring<Problem, Config>;
   SHARED(storage_type, storage);
@@ -645,9 +645,9 @@ DEVICE void scan_ahead(Config config, const lookback_launch& launch) {
 template <class Problem, class Config>
 DEVICE void lookahead(Config config, const lookback_launch& launch) {
   if constexpr (Problem::has_arrays && !is_reproducible<typename Problem::operator_type>::value) {
-    scan_ahead<Problem>(in_runs<Config>(config), launch);
+    scan_ahead<Problem>(launch, in_runs<Config>(config));
   } else {
-    scan_ahead<Problem>(config, launch);
+    scan_ahead<Problem>(launch, config);
   }
 }
 
