@@ -31,18 +31,35 @@ const LAUNCHES: usize = 5;
 /// More than any L2 cache holds.
 const OVERWRITTEN_BYTES: usize = 256 << 20;
 
-/// Two by two, row by row.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Default)]
-struct Matrix([u32; 4]);
+/// An element of so many words, by its name in CUDA C++.
+macro_rules! element {
+    ($(#[$doc:meta])* $name:ident([$word:ty; $count:literal]) = $cuda:literal) => {
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Default)]
+        struct $name([$word; $count]);
 
-// SAFETY: four words without padding, and any bits are one.
-unsafe impl DeviceRepr for Matrix {}
-// SAFETY: as above.
-unsafe impl ValidAsZeroBits for Matrix {}
+        // SAFETY: `Pod` says that there is no padding and that any bits are one.
+        unsafe impl DeviceRepr for $name {}
+        // SAFETY: as above.
+        unsafe impl ValidAsZeroBits for $name {}
 
-impl ArrayElement for Matrix {
-    const CUDA_TYPE: &'static str = "matrix";
+        impl ArrayElement for $name {
+            const CUDA_TYPE: &'static str = $cuda;
+        }
+    };
+}
+element! {
+    /// Two by two, row by row.
+    Matrix([u32; 4]) = "matrix"
+}
+element! {
+    /// Of the plane, or a step in it.
+    Point([f32; 2]) = "float2"
+}
+element! {
+    /// A linear map of the plane, row by row.
+    Linear([f32; 4]) = "float4"
 }
 
 impl Matrix {
@@ -65,34 +82,6 @@ fn matrices() -> Outcome<Defined> {
         .output::<Matrix>("p")
         .store("p = state;")
         .define()?)
-}
-
-/// Of the plane, or a step in it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Default)]
-struct Point([f32; 2]);
-
-// SAFETY: two floats without padding, and any bits are one.
-unsafe impl DeviceRepr for Point {}
-// SAFETY: as above.
-unsafe impl ValidAsZeroBits for Point {}
-
-impl ArrayElement for Point {
-    const CUDA_TYPE: &'static str = "float2";
-}
-
-/// A linear map of the plane, row by row.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable, Default)]
-struct Linear([f32; 4]);
-
-// SAFETY: four floats without padding, and any bits are one.
-unsafe impl DeviceRepr for Linear {}
-// SAFETY: as above.
-unsafe impl ValidAsZeroBits for Linear {}
-
-impl ArrayElement for Linear {
-    const CUDA_TYPE: &'static str = "float4";
 }
 
 /// h[t] = A[t] · h[t−1] + b[t] in the plane: a filter of the second order whose coefficients change. A state of 24 bytes.

@@ -106,7 +106,7 @@ DEVICE_CONSTEXPR u32 maximum_access_width() {
 
 // Calls `body` with the elements of a run as a constant: the access width, but for tiles `in_runs`.
 template <class T, class Config, class Body>
-DEVICE void with_access_width(Config config, Body body) {
+DEVICE void with_run_elements(Config config, Body body) {
   const u32 width = run_elements<T, Config>(config.vt);
   if constexpr (Config::takes_runs) {
     constexpr u32 vector = LOOKBACK_VECTOR_BYTES / sizeof(T);

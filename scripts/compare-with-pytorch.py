@@ -61,7 +61,8 @@ def measure(torch, launch):
             repeated()
         replayed = microseconds(torch, graph.replay, count)
         del graph
-    except RuntimeError:
+    except RuntimeError as error:
+        print(f"not in a graph: {str(error).splitlines()[0]}")
         replayed = None
     return {"stream_us": stream, "graph_us": replayed}
 

@@ -18,7 +18,7 @@ use lookback::lab::cpu_device::CpuSettings;
 use lookback::lab::cpu_kernels::NoKernel;
 use lookback::lab::device::DeviceError;
 use lookback::lab::host_compiler::HostCompilerError;
-use lookback::lab::host_scanner::HostScanner;
+use lookback::lab::host_scanner::{HostRun, HostScanner};
 use lookback::strategy::{CallError, ConfigError, ScanConfig, Strategy};
 use proptest::prelude::*;
 use std::slice;
@@ -631,6 +631,25 @@ enum Given {
     Memory,
 }
 
+/// The end of a call: what stands left of the first elements, from which end it goes, and the scan itself.
+fn made_from(
+    mut run: HostRun<'_>,
+    given: Given,
+    states: &[Map],
+    is_reversed: bool,
+    is_exclusive: bool,
+) -> Result<(), DeviceError> {
+    if is_reversed {
+        run = run.reversed();
+    }
+    run = match given {
+        Given::Nothing => run,
+        Given::Value => run.initial(&states[0]),
+        Given::Memory => run.initial_from(states),
+    };
+    if is_exclusive { run.exclusive() } else { run.inclusive() }
+}
+
 /// A scan of `maps` to compare with the loop.
 #[derive(Debug, Clone)]
 struct Drawn {
@@ -733,15 +752,7 @@ fn is_as_by_the_loop(drawn: &Drawn) -> Result<(), TestCaseError> {
         Telling::Flags => run.head_flags(&flags),
         Telling::Offsets => run.offsets(&borders),
     };
-    if is_reversed {
-        run = run.reversed();
-    }
-    run = match given {
-        Given::Nothing => run,
-        Given::Value => run.initial(&states[0]),
-        Given::Memory => run.initial_from(&states),
-    };
-    let made = if is_exclusive { run.exclusive() } else { run.inclusive() };
+    let made = made_from(run, given, &states, is_reversed, is_exclusive);
     if is_made(made) {
         prop_assert_eq!(&addends[offsets[2]..][..n], &expected.addends[..]);
         prop_assert_eq!(&factors[offsets[3]..][..n], &expected.factors[..]);

@@ -55,7 +55,7 @@ DEVICE u32 tile<Problem, Config>::misaligned_elements(const output_type* output)
 template <class Problem, class Config>
 DEVICE u32 tile<Problem, Config>::elements_skipped(const lookback_launch& launch) const {
   u32 skipped = 0;
-  with_access_width<element_type>(config, [&](auto access) {
+  with_run_elements<element_type>(config, [&](auto access) {
     constexpr u32 width = decltype(access)::value;
     if constexpr (is_realigned_on_load<width>()) {
       skipped = (width - misaligned_elements<width>(static_cast<const output_type*>(launch.output))) % width;
@@ -69,7 +69,7 @@ template <class Stage>
 DEVICE auto tile<Problem, Config>::reduce_skipped(Stage stage, u32 skipped) const -> T {
   T value = Operator::identity();
   if constexpr (!Problem::has_arrays) {
-    with_access_width<element_type>(config, [&](auto access) {
+    with_run_elements<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       if constexpr (is_realigned_on_load<width>()) {
         input_type vector[width];

@@ -68,7 +68,7 @@ struct tile {
   items_of<Problem, Config> items;
   T lane_prefix[maximum_rows];  // of each row: what stands left of this lane, within the team's rows
   T warp_prefix;                // what stands left of this warp, within the tile
-  bool splits_vectors = false;  // whether a segment begins within a vector of the warp's
+  bool splits_runs = false;     // whether a segment begins within a run of one of the warp's lanes
 
   DEVICE tile(Config config_, storage_type& storage_, const lookback_launch& launch, u64 index)
       : config(config_), storage(storage_) {
@@ -136,7 +136,7 @@ struct tile {
       const input_type* const input = static_cast<const input_type*>(launch.input);
       const u64 count = readable(launch);
       const bool whole = lies_within(count);
-      with_access_width<element_type>(config, [&](auto access) {
+      with_run_elements<element_type>(config, [&](auto access) {
         constexpr u32 width = decltype(access)::value;
         if (whole) {
           const input_type* const from = input + first;
@@ -170,7 +170,7 @@ struct tile {
       stage.load_into(*this);
     } else {
       first += skipped;
-      with_access_width<element_type>(config, [&](auto access) {
+      with_run_elements<element_type>(config, [&](auto access) {
         constexpr u32 width = decltype(access)::value;
         if constexpr (is_realigned_on_load<width>()) {
           // The compiler then knows which elements of two vectors are taken.
@@ -199,8 +199,8 @@ struct tile {
   template <bool by_subtraction = false>
   DEVICE T reduce_team() {
     T carry = Operator::identity();
-    if constexpr (are_marked<Problem>()) splits_vectors = ballot(items.begins_within != 0) != 0;
-    with_access_width<element_type>(config, [&](auto access) {
+    if constexpr (are_marked<Problem>()) splits_runs = ballot(items.begins_within != 0) != 0;
+    with_run_elements<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       const u32 rows = config.vt / width;
       // Each row is reduced right before its scan: that goes on while later rows are still being loaded.
@@ -272,7 +272,7 @@ struct tile {
   DEVICE void finish(const lookback_launch& launch, T tile_prefix) {
     if constexpr (Problem::has_arrays) tile_prefix = combine<Operator>(Problem::initial(launch), tile_prefix);
     const T prefix = spans_block() ? tile_prefix : combine<Operator>(tile_prefix, warp_prefix);
-    with_access_width<element_type>(config, [&](auto access) {
+    with_run_elements<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
         LOOKBACK_UNROLL
@@ -286,9 +286,9 @@ struct tile {
     });
   }
 
-  // `from_stage`: for tiles of `load_staged`. Their vectors, and those of a user's arrays, are stored by one instruction each (`store_vector_unsplit` in
-  // `../memory.cuh`), and vectors of 16 bytes that must be shifted are joined in registers. That is more code, which
-  // costs a block that runs it once more than it saves.
+  // `from_stage`: for tiles of `load_staged`. Their vectors are stored by one instruction each (`store_vector_unsplit` in
+  // `../memory.cuh`; those of a user's arrays always are), and vectors of 16 bytes that must be shifted are joined in
+  // registers. That is more code, which costs a block that runs it once more than it saves.
   template <bool from_stage = false>
   DEVICE void store(const lookback_launch& launch) {
     if constexpr (Problem::has_arrays) {
@@ -296,7 +296,7 @@ struct tile {
     } else {
       output_type* const output = static_cast<output_type*>(launch.output);
       const bool whole = lies_within(launch.n);
-      with_access_width<element_type>(config, [&](auto access) {
+      with_run_elements<element_type>(config, [&](auto access) {
         constexpr u32 width = decltype(access)::value;
         constexpr bool is_full = is_full_vector<width>();
         constexpr bool is_realigned = from_stage && is_realigned_on_load<width>();
@@ -346,7 +346,7 @@ struct tile {
     if constexpr (is_packed<width>()) {
       return combine_packed<Operator>(items.words + row * vector_words);
     } else if constexpr (are_marked<Problem>()) {
-      if (splits_vectors) return items.template combined<Operator, width, true>(row * width);
+      if (splits_runs) return items.template combined<Operator, width, true>(row * width);
       return items.template combined<Operator, width, false>(row * width);
     } else {
       T value = items.get(row * width);
@@ -374,7 +374,7 @@ struct tile {
       }
     };
     if constexpr (are_marked<Problem>()) {
-      if (!splits_vectors) return scan(constant<0>());
+      if (!splits_runs) return scan(constant<0>());
     }
     scan(constant<1>());
   }
@@ -387,7 +387,7 @@ struct tile {
     items.set(i, result);
   }
 
-  // A value of the vector at `first`, within which a segment may begin if it `is_split`.
+  // A value of the run at `first`, within which a segment may begin if it `is_split`.
   template <bool is_split>
   DEVICE T item_at(u32 first, u32 j) const {
     if constexpr (!is_split) return j == 0 ? items.get(first) : items.get_unmarked(first + j);

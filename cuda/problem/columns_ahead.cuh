@@ -460,7 +460,7 @@ struct columns_block {
       if (lane_index() == 0) barrier_arrive(ring.found);
       return;
     }
-    // Pairs with the arrivals of the other finders, so that what they read for all tiles of the block is. The first fetcher has
+    // Pairs with the arrivals of the other finders, so that all they read for tiles of the block has been read. The first fetcher has
     // handed on its last ticket.
     if (team_warps() * teams() > 1) barrier_wait(ring.found, 0);
     if (lane_index() == 0) scan::finish_tile(launch, descriptors, epoch);

@@ -777,7 +777,7 @@ struct defined {
   // All items of a tile, from the arrays or from a stage.
   template <class Tile, class Source>
   DEVICE static void load_items(Tile& tile, const Source& source) {
-    with_access_width<input_type>(tile.config, [&](auto access) {
+    with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       const auto load_rows = [&](auto is_simple) {
         const int first_offset = static_cast<int>(tile.template row_offset<width>(0));
@@ -834,7 +834,7 @@ struct defined {
 
   template <class Tile>
   DEVICE static void store_tile(const Tile& tile, const lookback_launch& launch) {
-    with_access_width<input_type>(tile.config, [&](auto access) {
+    with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       const i64 first_index = tile.first + tile.template row_offset<width>(0);
       const int row_elements = static_cast<int>(tile.template row_elements<width>());
@@ -872,6 +872,8 @@ struct defined {
   template <class Stage>
   struct part_of_tile {
     static constexpr bool is_backward = is_reversed;
+    // Inputs in front of the user's: the one that tells where segments begin, if any does.
+    static constexpr u32 in_front = count_of<inputs>::value - count_of<typename Own::inputs>::value;
     const Stage& source;
     const lookback_launch& launch;
     int first;  // from the tile's first element
@@ -881,10 +883,13 @@ struct defined {
       return is_reversed ? static_cast<int>(elements) - offset - static_cast<int>(width) : offset;
     }
     template <u32 number, class T>
-    DEVICE T* stage() const { return reinterpret_cast<T*>(source.template room<number + told_by>(first, static_cast<int>(elements))); }
+    DEVICE T* stage() const {
+      return reinterpret_cast<T*>(source.template room<number + in_front>(first, static_cast<int>(elements)));
+    }
     template <u32 number, class T>
-    DEVICE T* array() const { return static_cast<T*>(launch.outputs[number]) + place_of<is_reversed>(launch.n, source.first + first, elements); }
-    static constexpr u32 told_by = count_of<inputs>::value - count_of<typename Own::inputs>::value;
+    DEVICE T* array() const {
+      return static_cast<T*>(launch.outputs[number]) + place_of<is_reversed>(launch.n, source.first + first, elements);
+    }
   };
 
   template <u32 width, class Tile, class Stage>
@@ -913,7 +918,7 @@ struct defined {
   template <class Tile, class Stage>
   DEVICE static bool store_through(const Tile& tile, const lookback_launch& launch, const Stage& stage) {
     bool is_done = false;
-    with_access_width<input_type>(tile.config, [&](auto access) {
+    with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       // A lane's vectors of several rows are side by side anyhow.
       if constexpr (width * sizeof(input_type) > LOOKBACK_VECTOR_BYTES) is_done = store_run_through<width>(tile, launch, stage);

@@ -14,7 +14,7 @@ struct marked_items {
 
   decltype(T::value) values[capacity];
   u32 begins[(capacity + 31) / 32] = {};
-  u32 begins_within = 0;  // not 0 if a segment begins within a vector, and not with its first value
+  u32 begins_within = 0;  // not 0 if a segment begins within a run, and not with its first value
 
   DEVICE T get(u32 i) const { return {values[i], begins[i / 32] >> i % 32 & 1}; }
   // The same where it is known that none begins with it.
@@ -28,7 +28,7 @@ struct marked_items {
 
   DEVICE void set_value(u32 i, T state) { values[i] = state.value; }
 
-  // A vector that is loaded, `bits` with one for each of its values.
+  // A run that is loaded, `bits` with one for each of its values.
   template <u32 width>
   DEVICE void set_each(u32 first, const decltype(T::value) (&loaded)[width], u32 bits) {
     LOOKBACK_UNROLL
@@ -38,7 +38,7 @@ struct marked_items {
     if (first % 32 + width > 32) begins[first / 32 + 1] |= bits >> (32 - first % 32);
   }
 
-  // The combination of a vector. `is_split`: a segment may begin within it.
+  // The combination of a run. `is_split`: a segment may begin within it.
   template <class Operator, u32 width, bool is_split>
   DEVICE T combined(u32 first) const {
     u32 bits = begins[first / 32] >> first % 32;

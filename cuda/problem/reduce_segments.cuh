@@ -27,7 +27,7 @@ DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages
     const u32 begin = Problem::segments_type::last_begin(marks, part, part_elements);
     const u32 counted = begin == no_begin ? part : begin;
     T total = Operator::identity();
-    with_access_width<access_type<Problem>>(config, [&](auto access) {
+    with_run_elements<access_type<Problem>>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
       const u32 rows = config.vt / width;

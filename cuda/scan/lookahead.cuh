@@ -240,8 +240,10 @@ DEVICE total_of<Operator> reduce_vector(Stage from) {
 // Values of a lane that are combined over the warp together.
 template <class T>
 DEVICE_CONSTEXPR u32 values_per_exchange() {
-  // Lanes of the CPU device exchange up to 96 bytes; 8 values hide the latency of combining one.
-  return 8 * sizeof(T) <= 96 ? 8 : 96 / sizeof(T);
+  // What lanes of the CPU device exchange at once (`LOOKBACK_EXCHANGE_BYTES`, which more would not compile with); 8 values
+  // hide the latency of combining one.
+  constexpr u32 most_bytes = 96;
+  return 8 * sizeof(T) <= most_bytes ? 8 : most_bytes / sizeof(T);
 }
 
 // Scanning warps whose part of the tile one reducer reduces; the last one may have fewer.
@@ -262,7 +264,7 @@ DEVICE T reduce_stage(Config config, Stage stage, u32 share, T* warp_prefixes) {
   const u32 each = warps_of_share<Problem>(config);
   const u32 first_warp = share * each;
   T running = Operator::identity();
-  with_access_width<access_type<Problem>>(config, [&](auto access) {
+  with_run_elements<access_type<Problem>>(config, [&](auto access) {
     constexpr u32 width = decltype(access)::value;
     constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
     const u32 rows = config.vt / width;

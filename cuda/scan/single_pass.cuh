@@ -45,9 +45,9 @@ DEVICE tile_start start_tile(Config config, const lookback_launch& launch, tile_
   return memory::shared_load(shared);
 }
 
-// Called by one thread behind a barrier that orders the descriptor accesses of its block before it: all that others do not wait for.
-// A publication that a tile of another block reads before that one is done needs no barrier here: by coherence it comes before the
-// clean-up, which comes behind what has read it.
+// Called by one thread behind a barrier that orders the descriptor accesses of its block before it. Only a publication that a
+// tile of another block waits for may come later: that block counts itself as done behind its read, and the clean-up comes
+// behind all counts, so by coherence it comes behind the publication, too.
 template <class Descriptors>
 DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, u32 epoch) {
   // Acquire-release, pairs with itself in the other blocks: their descriptor accesses (before the barrier before their

@@ -77,7 +77,7 @@ DEVICE void propagate(Config config, const lookback_launch& launch) {
   if (end > static_cast<i64>(launch.n)) end = static_cast<i64>(launch.n);
   const T prefix = Problem::adopt(memory::load_spine(static_cast<const typename Problem::published_type*>(launch.spine) + index));
 
-  with_access_width<access_type<Problem>>(config, [&](auto access) {
+  with_run_elements<access_type<Problem>>(config, [&](auto access) {
     constexpr u32 width = decltype(access)::value;
     const u64 address = reinterpret_cast<u64>(output + begin);
     const i64 misaligned = static_cast<i64>(address % (width * sizeof(T)) / sizeof(T));

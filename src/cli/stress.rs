@@ -365,9 +365,10 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         for row in &mut table.mutants {
             console.show_progress(format!("{name} {}", row.name));
             let mutant = Mutant::named(&row.name).map_err(usage)?;
-            let cell = match name.row().knows_problems || mutant.when.problems.is_empty() {
-                true => examine(detector, Some(mutant), &limits)?,
-                false => Cell::NotRun { why: DRAWS_PLAIN_SCANS.to_owned() },
+            let cell = if name.row().knows_problems || mutant.when.problems.is_empty() {
+                examine(detector, Some(mutant), &limits)?
+            } else {
+                Cell::NotRun { why: DRAWS_PLAIN_SCANS.to_owned() }
             };
             if let Cell::Killed { runs: more, .. } | Cell::Survived { runs: more, .. } = &cell {
                 runs += more;

@@ -48,7 +48,7 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element, measured on an H200 and an H100.
 /// Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan an array: each has less to do,
-/// because it takes more instructions. Of 7, 12 and 24 values, but of 1 byte each, a lane has runs (`cuda/config.cuh`).
+/// because it takes more instructions. VT of 7, 12 and 24 makes runs of several vectors (`cuda/config.cuh`).
 pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>) -> (u32, u32) {
     let is_one = inputs == 1;
     match (element_bytes, marks) {

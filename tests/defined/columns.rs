@@ -123,15 +123,7 @@ proptest! {
         if has_ends {
             run = run.final_state(&mut ends);
         }
-        if is_reversed {
-            run = run.reversed();
-        }
-        run = match given {
-            Given::Nothing => run,
-            Given::Value => run.initial(&states[0]),
-            Given::Memory => run.initial_from(&states),
-        };
-        let made = if is_exclusive { run.exclusive() } else { run.inclusive() };
+        let made = made_from(run, given, &states, is_reversed, is_exclusive);
         if is_made(made) {
             prop_assert_eq!(&addends[offsets[2]..][..n], &expected.addends[..]);
             prop_assert_eq!(&factors[offsets[3]..][..n], &expected.factors[..]);
