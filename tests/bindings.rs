@@ -108,8 +108,8 @@ fn checked_in_bindings_of_the_cpu_device_are_those_of_its_header() {
         ("pub parity: lookback_u32", "pub parity: Cell<lookback_u32>"),
         ("pub ballots: [lookback_u32; 2usize]", "pub ballots: [Cell<lookback_u32>; 2]"),
         (
-            "pub slots: [[[lookback_u8; 64usize]; 32usize]; 2usize]",
-            "pub slots: UnsafeCell<[[[lookback_u8; 64]; 32]; 2]>",
+            "pub slots: [[[lookback_u8; 96usize]; 32usize]; 2usize]",
+            "pub slots: UnsafeCell<[[[lookback_u8; 96]; 32]; 2]>",
         ),
     ] {
         assert!(fresh.contains(c), "bindgen does not write '{c}'");
