@@ -163,6 +163,8 @@ struct lookback_launch {
   lookback_u32 offset_bytes;     // of each of `offsets`, 4 or 8
   lookback_u32 count_bytes;      // of `count`, likewise
   struct lookback_findings* findings;
+  void* kept;                    // where the number of elements is stored that are stored by rank; null for nowhere
+  lookback_u64 kept_bytes;       // of it, 4 or 8
   lookback_u64 initial[LOOKBACK_MAXIMUM_STATE_BYTES / 8];
   struct lookback_axis axis;     // of a scan down columns
 };

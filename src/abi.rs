@@ -185,12 +185,14 @@ pub struct lookback_launch {
     pub offset_bytes: lookback_u32,
     pub count_bytes: lookback_u32,
     pub findings: *mut lookback_findings,
+    pub kept: *mut ::std::os::raw::c_void,
+    pub kept_bytes: lookback_u64,
     pub initial: [lookback_u64; 4usize],
     pub axis: lookback_axis,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 320usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 336usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
     ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];
@@ -217,8 +219,10 @@ const _: () = {
     ["Offset of field: lookback_launch::offset_bytes"][::std::mem::offset_of!(lookback_launch, offset_bytes) - 224usize];
     ["Offset of field: lookback_launch::count_bytes"][::std::mem::offset_of!(lookback_launch, count_bytes) - 228usize];
     ["Offset of field: lookback_launch::findings"][::std::mem::offset_of!(lookback_launch, findings) - 232usize];
-    ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 240usize];
-    ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 272usize];
+    ["Offset of field: lookback_launch::kept"][::std::mem::offset_of!(lookback_launch, kept) - 240usize];
+    ["Offset of field: lookback_launch::kept_bytes"][::std::mem::offset_of!(lookback_launch, kept_bytes) - 248usize];
+    ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 256usize];
+    ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 288usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

@@ -3,6 +3,8 @@
 //! fail if LOOKBACK_REQUIRE_THREAD_SANITIZER is 1, which asks for one.
 #![cfg(all(feature = "cpu", feature = "lab"))]
 
+#[path = "defined/by_rank.rs"]
+mod by_rank;
 #[path = "defined/columns.rs"]
 mod columns;
 #[path = "common/index_order.rs"]

@@ -41,26 +41,39 @@ struct with_previous {
   T own;
 };
 
+// An element of a run of equal neighbours, in the order of the scan, and whether it is the first or the last one of it.
+template <class T>
+struct in_run {
+  T own;
+  bool begins;
+  bool ends;
+};
+
 // Whether a segment begins at an element. Such an array has a bit for each, in the order of the scan, in words of 32.
 struct begin_bit {
   u32 begins;
 };
 
-// What an array of such elements holds, and how many of them are in one.
+// What an array of such elements holds, how many of them are in one, and how many more are read before and behind one.
 template <class T>
 struct array_of {
   using type = T;
-  enum : u32 { together = 1 };
+  enum : u32 { together = 1, before = 0, behind = 0 };
 };
 template <class T>
 struct array_of<with_previous<T>> {
   using type = T;
-  enum : u32 { together = 1 };
+  enum : u32 { together = 1, before = 1, behind = 0 };
+};
+template <class T>
+struct array_of<in_run<T>> {
+  using type = T;
+  enum : u32 { together = 1, before = 1, behind = 1 };
 };
 template <>
 struct array_of<begin_bit> {
   using type = u32;
-  enum : u32 { together = 32 };
+  enum : u32 { together = 32, before = 0, behind = 0 };
 };
 
 // 32 bits from `bit` on, read by `load(word)`.
@@ -259,13 +272,32 @@ struct vectors<number, width, First, Rest...> {
   DEVICE static void load_array(const Source& source, int offset, with_previous<T> (&vector)[width]) {
     T own[width];
     load_array(source, offset, own);
-    T previous = own[0];
-    if (static_cast<u32>(offset) != source.zero_offset()) {
-      const T* const from = source.template array<number, T>(offset, 1);
-      previous = Source::memory_kind::load(Source::is_backward ? from + 1 : from - 1);
-    }
+    const bool is_first = static_cast<u32>(offset) == source.zero_offset();
+    const T previous = is_first ? own[0] : load_one<T>(source, offset - 1);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) vector[j] = {j == 0 ? previous : own[j - 1], own[j]};
+  }
+
+  template <class Source, class T>
+  DEVICE static void load_array(const Source& source, int offset, in_run<T> (&vector)[width]) {
+    constexpr int behind = static_cast<int>(width);
+    T own[width];
+    load_array(source, offset, own);
+    const bool is_first = static_cast<u32>(offset) == source.zero_offset();
+    const bool is_last = !source.has(offset + behind);
+    const bool begins = is_first || load_one<T>(source, offset - 1) != own[0];
+    const bool ends = is_last || load_one<T>(source, offset + behind) != own[width - 1];
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      vector[j].own = own[j];
+      vector[j].begins = j == 0 ? begins : own[j] != own[j - 1];
+      vector[j].ends = j + 1 == width ? ends : own[j] != own[j + 1];
+    }
+  }
+
+  template <class T, class Source>
+  DEVICE static T load_one(const Source& source, int offset) {
+    return Source::memory_kind::load(source.template array<number, T>(offset, 1));
   }
 };
 
@@ -865,6 +897,8 @@ struct defined {
     });
   }
 
+  // Whether what is stored has to be loaded once more.
+  static constexpr bool is_stored_from_stage = false;
   // Whether the outputs of a tile have room in its stage, each where the user's input of the same number was.
   static constexpr bool has_room_in_stage = fit_into<outputs, typename Own::inputs>::value;
 
@@ -1024,7 +1058,7 @@ DEVICE void fetch_stretch(T* to, const T* from, u32 size, copy_barrier& landed) 
 }
 
 // The stages of look-ahead: of each array a tile, as many elements as there are between it and the lines of the cache in
-// which it lies, and one line before it for the element that is read with the first one.
+// which it lies, and one line before and behind it for the elements that are read with the first and the last one.
 //
 // A tile lies in its stage as it does in lines of the cache, so that copies are whole lines of 16 bytes.
 template <class Problem>
@@ -1164,14 +1198,15 @@ struct staged_arrays : source_of_tile<Problem> {
   template <u32 number, class First>
   DEVICE void fetch_array(copy_barrier& landed) const {
     using T = typename array_of<First>::type;
-    // The places from `begin` to `end`, with the element before the tile.
-    constexpr i64 further = is_same<First, T>::value ? 0 : 1;
+    // The places from `begin` to `end`, with the elements beside the tile.
+    constexpr i64 lower = is_backward ? array_of<First>::behind : array_of<First>::before;
+    constexpr i64 upper = is_backward ? array_of<First>::before : array_of<First>::behind;
     const i64 n = static_cast<i64>(this->launch.n);
     const i64 count = static_cast<i64>(this->count);
     const i64 tile_place = place_of<is_backward>(this->launch.n, this->first, this->tile_elements);
     const i64 first_place = is_backward ? n - count : 0;
-    i64 begin = tile_place - (is_backward ? 0 : further);
-    i64 end = tile_place + static_cast<i64>(this->tile_elements) + (is_backward ? further : 0);
+    i64 begin = tile_place - lower;
+    i64 end = tile_place + static_cast<i64>(this->tile_elements) + upper;
     if (begin < first_place) begin = first_place;
     if (end > first_place + count) end = first_place + count;
     if (begin < end) {

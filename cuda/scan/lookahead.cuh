@@ -526,10 +526,13 @@ DEVICE typename Problem::state_type left_of_warp(Config config, const lookahead_
                                                   memory::shared_load(ring.warp_prefix[stage][warp_index()]));
 }
 
-// Whether the warps that scan store by way of the stage: a run lies in one lane, and neighbours had better store side by side.
+// Whether the warps that scan store by way of the stage: a run lies in one lane, and neighbours had better store side by side;
+// or what is stored has to be loaded once more.
 template <class Problem, class Config>
 DEVICE_CONSTEXPR bool stores_through_stage() {
-  if constexpr (Problem::has_arrays) return Problem::has_room_in_stage && has_runs<access_type<Problem>, Config>();
+  if constexpr (Problem::has_arrays) {
+    return Problem::is_stored_from_stage || (Problem::has_room_in_stage && has_runs<access_type<Problem>, Config>());
+  }
   return false;
 }
 

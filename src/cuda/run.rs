@@ -1,16 +1,16 @@
 //! Runs of scans that a user has defined, over the device's memory.
 
-use super::CudaError;
+use super::error::{Context as _, CudaError};
 use super::scanner::{Deed, Scanner};
 use crate::element::{ArrayElement, Defined, Element, WholeNumber};
 use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent};
 use bytemuck::Pod;
-use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
+use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop, result};
 use std::sync::Arc;
 
-/// A run of a defined scan that is being put together: arrays are named one after the other, and [`Run::inclusive`] or
-/// [`Run::exclusive`] puts it onto the stream. Made by [`Scanner::run`].
+/// A run of a defined scan that is being put together: arrays are named one after the other, and [`Run::inclusive`],
+/// [`Run::exclusive`] or [`Run::compact`] puts it onto the stream. Made by [`Scanner::run`].
 ///
 /// ```no_run
 /// # use bytemuck::{Pod, Zeroable};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing runs before `inclusive` or `exclusive` is called"]
+#[must_use = "nothing runs before `inclusive`, `exclusive` or `compact` is called"]
 pub struct Run<'a> {
     scanner: &'a Scanner,
     stream: &'a Arc<CudaStream>,
@@ -162,13 +162,40 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Where the number of elements goes that a compaction keeps: one number in the device's memory, which
+    /// [`Self::count_from`] of a next run takes. It is 8 bytes long if there are 2^32 elements or more.
+    pub fn count_into<T: WholeNumber>(mut self, number: &'a mut impl DevicePtrMut<T>) -> Self {
+        let (address, elements) = self.lend_to_write(number);
+        self.call.kept(Lent::array::<T>(address, elements));
+        self
+    }
+
     /// Each output's element has the state that ends with the input's.
     ///
     /// # Errors
     /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, text that
-    /// does not compile, and as [`Scanner::inclusive`]. Nothing was launched then.
+    /// does not compile, a definition that is compacted, and as [`Scanner::inclusive`]. Nothing was launched then.
     pub fn inclusive(self) -> Result<(), CudaError> {
         self.scan(Mode::Inclusive, Scanner::enqueue)
+    }
+
+    /// Stores side by side what the definition keeps, a [`Definition::filter`](crate::element::Definition::filter) or one of
+    /// [`groups`](crate::element::Definition::groups): each output has as many elements as the inputs, or more; those behind
+    /// what is kept stay as they are. No output is an input.
+    ///
+    /// # Errors
+    /// Segments, states before and behind, a number of less than 8 bytes where 2^32 elements may be kept, a definition that is
+    /// scanned, and as [`Self::inclusive`]. Nothing was launched then.
+    pub fn compact(mut self) -> Result<(), CudaError> {
+        self.call.compact();
+        let of_nothing = self.call.kept_of_nothing();
+        self.scan_then(Mode::Inclusive, Scanner::enqueue, |stream| {
+            let Some((address, bytes)) = of_nothing else { return Ok(()) };
+            // SAFETY: the number was lent to this run, whose guards are still held: its memory lives, and nobody else uses it
+            // before the stream has come here. It is of the stream's context, which is current.
+            unsafe { result::memset_d8_async(address, 0, bytes as usize, stream.cu_stream()) }
+                .during(|| String::from("counting no elements"))
+        })
     }
 
     /// Each has the state that ends before the input's. Inputs of a scan that is neither reversed nor in segments may
@@ -185,16 +212,28 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// As [`Self::inclusive`].
-    pub fn warm_up(self, mode: Mode) -> Result<u64, CudaError> {
+    pub fn warm_up(mut self, mode: Mode) -> Result<u64, CudaError> {
+        self.call.as_defined();
         self.scan(mode, Scanner::warm)
     }
 
     fn scan<R: Default>(self, mode: Mode, deed: Deed<R>) -> Result<R, CudaError> {
+        self.scan_then(mode, deed, |_| Ok(()))
+    }
+
+    /// And then something else, while the arrays are still lent.
+    fn scan_then<R: Default>(
+        self,
+        mode: Mode,
+        deed: Deed<R>,
+        then: impl FnOnce(&CudaStream) -> Result<(), CudaError>,
+    ) -> Result<R, CudaError> {
         let Self { scanner, stream, call, guards, error } = self;
         let scanned = match error {
             Some(error) => Err(error),
             None => scanner.scan_defined(stream, call, mode, deed),
         };
+        let scanned = scanned.and_then(|scanned| then(stream).map(|()| scanned));
         drop(guards);
         scanned
     }

@@ -41,18 +41,81 @@ impl CudaType {
 struct Array {
     name: String,
     element: CudaType,
+    /// Whether the text is told where runs of equal elements begin and end.
+    is_in_runs: bool,
 }
 
 impl Array {
+    fn of<T: ArrayElement>(name: &str) -> Self {
+        Self { name: name.to_owned(), element: CudaType::of::<T>(), is_in_runs: false }
+    }
+
+    fn number(name: &str, element: ElementType) -> Self {
+        Self { name: name.to_owned(), element: CudaType::number(element), is_in_runs: false }
+    }
+
     fn element(&self) -> (&str, usize) {
         (&self.element.name, self.element.bytes)
     }
+
+    /// What the kernels load.
+    fn loaded_type(&self) -> String {
+        let name = &self.element.name;
+        if self.is_in_runs { format!("in_run<{name}>") } else { name.clone() }
+    }
+
+    /// As parameters of the user's text, each behind a comma.
+    fn parameters(&self, by: &str) -> String {
+        let Self { name, element, is_in_runs } = self;
+        let own = format!(", [[maybe_unused]] {} {by}{name}", element.name);
+        if !is_in_runs {
+            return own;
+        }
+        format!("{own}, [[maybe_unused]] bool {name}_begins, [[maybe_unused]] bool {name}_ends")
+    }
+
+    /// What is given for them, of an element that is called so.
+    fn arguments(&self, item: &str) -> String {
+        if !self.is_in_runs {
+            return format!(", {item}");
+        }
+        ["own", "begins", "ends"].map(|part| format!(", {item}.{part}")).concat()
+    }
+}
+
+/// What becomes of elements that are not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Others {
+    AreDropped,
+    AreApart,
+    AreBehind,
+}
+
+impl Others {
+    const fn cuda_name(self) -> &'static str {
+        match self {
+            Self::AreDropped => "are_dropped",
+            Self::AreApart => "are_apart",
+            Self::AreBehind => "are_behind",
+        }
+    }
+}
+
+/// Which elements are stored, side by side, where it is not each at its own place.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Selection {
+    keep: String,
+    /// Where a group begins, of which one element is kept; none where each that is kept counts for itself.
+    begin: Option<String>,
+    others: Others,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Combining {
     /// An operator of the table.
     Table(Instance),
+    /// How many elements are kept: there is no state of the user's.
+    Count,
     Text {
         identity: String,
         combine: String,
@@ -101,6 +164,7 @@ pub struct Definition {
     outputs: Vec<Array>,
     load: String,
     store: String,
+    selection: Option<Selection>,
 }
 
 /// A definition that no kernel can be made of.
@@ -125,6 +189,14 @@ pub enum DefinitionError {
         part: &'static str,
         /// What adds it.
         call: &'static str,
+    },
+    /// Elements are kept twice over, or none is.
+    #[error("the definition of '{definition}' {what}")]
+    Selection {
+        /// The definition.
+        definition: String,
+        /// What is wrong, and what to call.
+        what: &'static str,
     },
     /// More arrays than a kernel is given.
     #[error("the definition of '{definition}' has {count} arrays on one side; there are at most {most}")]
@@ -171,22 +243,47 @@ impl Definition {
             outputs: Vec::new(),
             load: String::new(),
             store: String::new(),
+            selection: None,
         }
+    }
+
+    /// A compaction: no scan of the user's, but the elements that [`Self::keep`] names, stored side by side in their order. Put
+    /// onto a stream by `compact`.
+    ///
+    /// ```
+    /// use lookback::element::Definition;
+    ///
+    /// // Of pairs those whose weight is positive, and where they stood.
+    /// let heavy = Definition::filter("heavy")
+    ///     .input::<u32>("x")
+    ///     .input::<f32>("weight")
+    ///     .keep("return weight > 0;")
+    ///     .output::<u32>("kept")
+    ///     .output::<u64>("index")
+    ///     .store("kept = x; index = i;")
+    ///     .define()?;
+    /// assert_eq!(heavy.to_string(), "heavy");
+    /// # Ok::<(), lookback::element::DefinitionError>(())
+    /// ```
+    pub fn filter(name: impl Into<String>) -> Self {
+        let counted = Self::of_states(name.into(), String::from("u32"), 4);
+        let selection = Selection { keep: String::new(), begin: None, others: Others::AreDropped };
+        Self { combining: Combining::Count, selection: Some(selection), ..counted }
     }
 
     /// The scan of one array of numbers into another one by an operator of the table, on numbers of a third type.
     pub(super) fn of_types(name: String, operator: Instance, types: [ElementType; 3]) -> Self {
         let [input, state, output] = types;
-        let array = |name: &str, element| Array { name: name.to_owned(), element: CudaType::number(element) };
         Self {
             name,
             declarations: String::new(),
             state: CudaType::number(state),
             combining: Combining::Table(operator),
-            inputs: vec![array("x", input)],
-            outputs: vec![array("y", output)],
+            inputs: vec![Array::number("x", input)],
+            outputs: vec![Array::number("y", output)],
             load: String::from("return static_cast<state_type>(x);"),
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
+            selection: None,
         }
     }
 
@@ -229,21 +326,87 @@ impl Definition {
     /// An array more that is loaded, under a name that `load` has for its element.
     #[must_use]
     pub fn input<T: ArrayElement>(mut self, name: &str) -> Self {
-        self.inputs.push(Array { name: name.to_owned(), element: CudaType::of::<T>() });
+        self.inputs.push(Array::of::<T>(name));
+        self
+    }
+
+    /// The same of an array of runs of equal neighbours: the text has, beside the element `x`, `x_begins` and `x_ends`, which
+    /// say whether it is the first or the last one of its run. Elements are compared by `!=`, in which a NaN differs from all.
+    /// For [`Self::filter`] and [`Self::groups`].
+    #[must_use]
+    pub fn input_in_runs<T: ArrayElement>(mut self, name: &str) -> Self {
+        self.inputs.push(Array { is_in_runs: true, ..Array::of::<T>(name) });
+        self
+    }
+
+    /// The same of a type that is chosen at run time, in front of the others.
+    #[must_use]
+    pub(super) fn first_input_in_runs_of(mut self, name: &str, element: ElementType) -> Self {
+        self.inputs.insert(0, Array { is_in_runs: true, ..Array::number(name, element) });
+        self
+    }
+
+    /// Likewise of an array that is stored, by statements before those of the others.
+    #[must_use]
+    pub(super) fn first_output_of(mut self, name: &str, element: ElementType, store: &str) -> Self {
+        self.outputs.insert(0, Array::number(name, element));
+        self.store = format!("{store}\n{}", self.store);
+        self
+    }
+
+    /// Statements that return whether an element is kept, of a [`Self::filter`]: of the inputs' elements by their names, and the
+    /// place `i`.
+    #[must_use]
+    pub fn keep(mut self, text: &str) -> Self {
+        if let Some(selection) = &mut self.selection {
+            text.clone_into(&mut selection.keep);
+        }
+        self
+    }
+
+    /// Stores one element of each group instead of one of each place: `begin`, statements as those of [`Self::load`] and of
+    /// their inputs, return whether a group begins with an element, whose state is combined with none before it, and `keep`
+    /// whether it is the one that is stored of its group. No element may be kept before the first group, and one of each is to
+    /// be. In `store` the inputs' elements are there, too, and `is_reversed`, whether the scan is. Put onto a stream by `compact`.
+    #[must_use]
+    pub fn groups(mut self, begin: &str, keep: &str) -> Self {
+        let selection = Selection { keep: keep.to_owned(), begin: Some(begin.to_owned()), others: Others::AreDropped };
+        self.selection = Some(selection);
+        self
+    }
+
+    /// Stores the elements that are not kept as well, in their order, into arrays of their own: one more of each output, behind
+    /// all of them. In groups each element has to be in one.
+    #[must_use]
+    pub fn others_apart(self) -> Self {
+        self.with_others(Others::AreApart)
+    }
+
+    /// The same into the same arrays, behind those that are kept, from the last place on: the first of them stands last, as
+    /// CUB's `DevicePartition` has it.
+    #[must_use]
+    pub fn others_behind(self) -> Self {
+        self.with_others(Others::AreBehind)
+    }
+
+    fn with_others(mut self, others: Others) -> Self {
+        if let Some(selection) = &mut self.selection {
+            selection.others = others;
+        }
         self
     }
 
     /// The same of a type that is chosen at run time.
     #[must_use]
     pub(super) fn input_of(mut self, name: &str, element: ElementType) -> Self {
-        self.inputs.push(Array { name: name.to_owned(), element: CudaType::number(element) });
+        self.inputs.push(Array::number(name, element));
         self
     }
 
     /// Likewise [`Self::output`].
     #[must_use]
     pub(super) fn output_of(mut self, name: &str, element: ElementType) -> Self {
-        self.outputs.push(Array { name: name.to_owned(), element: CudaType::number(element) });
+        self.outputs.push(Array::number(name, element));
         self
     }
 
@@ -257,11 +420,12 @@ impl Definition {
     /// An array more that is stored, under a name that `store` has for its element.
     #[must_use]
     pub fn output<T: ArrayElement>(mut self, name: &str) -> Self {
-        self.outputs.push(Array { name: name.to_owned(), element: CudaType::of::<T>() });
+        self.outputs.push(Array::of::<T>(name));
         self
     }
 
-    /// Statements that give each output its element at `i`, of `state`, the result of the scan there.
+    /// Statements that give each output its element at `i`, of `state`, the result of the scan there; of a [`Self::filter`],
+    /// which has no state, and of [`Self::groups`] of the inputs' elements, too.
     #[must_use]
     pub fn store(mut self, text: &str) -> Self {
         text.clone_into(&mut self.store);
@@ -291,6 +455,7 @@ impl Definition {
             is_reversed: false,
             is_counted: false,
             is_reproducible: false,
+            is_long: false,
         })
     }
 
@@ -305,8 +470,26 @@ impl Definition {
                 return missing("way to combine two states", "combine");
             }
         }
+        if self.inputs.iter().any(|array| array.is_in_runs) && self.selection.is_none() {
+            let what = "asks where runs begin and end, and stores each element at its own place: call `groups`, or `filter` it";
+            return Err(DefinitionError::Selection { definition: definition(), what });
+        }
+        let (mut text_of_inputs, mut part, mut call) = (&self.load, "state of an element", "load");
+        if let Some(Selection { keep, begin, .. }) = &self.selection {
+            if keep.trim().is_empty() || begin.as_ref().is_some_and(|begin| begin.trim().is_empty()) {
+                return missing("text that says what is kept", if begin.is_some() { "groups" } else { "keep" });
+            }
+            let counts = matches!(self.combining, Combining::Count);
+            if counts == begin.is_some() {
+                let what = "counts what is kept and combines states, too: begin with `filter` and `keep`, or with a state and `groups`";
+                return Err(DefinitionError::Selection { definition: definition(), what });
+            }
+            if counts {
+                (text_of_inputs, part, call) = (keep, "text that says what is kept", "keep");
+            }
+        }
         for (arrays, text, parts, calls) in [
-            (&self.inputs, &self.load, ["array to load", "state of an element"], ["input", "load"]),
+            (&self.inputs, text_of_inputs, ["array to load", part], ["input", call]),
             (&self.outputs, &self.store, ["array to store", "text that stores"], ["output", "store"]),
         ] {
             if arrays.is_empty() {
@@ -316,13 +499,17 @@ impl Definition {
                 return missing(parts[1], calls[1]);
             }
         }
-        for (arrays, most) in [(&self.inputs, MOST_ARRAYS - 1), (&self.outputs, MOST_ARRAYS)] {
-            if arrays.len() > most {
-                return Err(DefinitionError::TooManyArrays { definition: definition(), count: arrays.len(), most });
+        for (count, most) in [(self.inputs.len(), MOST_ARRAYS - 1), (self.stored().count(), MOST_ARRAYS)] {
+            if count > most {
+                return Err(DefinitionError::TooManyArrays { definition: definition(), count, most });
             }
         }
+        let told = |name: &str| ["begins", "ends"].map(|end| format!("{name}_{end}"));
+        let told: Vec<_> =
+            self.inputs.iter().filter(|array| array.is_in_runs).flat_map(|array| told(&array.name)).collect();
         let mut names = HashSet::from(["i", "state"]);
-        for Array { name, element } in self.inputs.iter().chain(&self.outputs) {
+        names.extend(told.iter().map(String::as_str));
+        for Array { name, element, .. } in self.inputs.iter().chain(&self.outputs) {
             let is_word = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
             if !is_word || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !names.insert(name) {
                 return Err(DefinitionError::Name { definition: definition(), name: name.clone() });
@@ -341,27 +528,39 @@ impl Definition {
         Ok(())
     }
 
-    /// The text that is compiled in front of a kernel's entry point.
-    fn text(&self) -> String {
-        let Self { name, declarations, state, combining, inputs, outputs, load, store } = self;
+    /// The arrays that are stored.
+    fn stored(&self) -> impl Iterator<Item = &Array> {
+        let are_apart = self.selection.as_ref().is_some_and(|selection| selection.others == Others::AreApart);
+        self.outputs.iter().chain(self.outputs.iter().filter(move |_| are_apart))
+    }
+
+    /// The text that is compiled in front of a kernel's entry point, with counts of the type `count`.
+    fn text(&self, count: ElementType, is_reversed: bool) -> String {
+        let Self { name, declarations, state, combining, inputs, outputs, load, store, selection } = self;
         let title = name.replace(['"', '\\', '\n', '\r'], "'");
         // Each part on lines of its own, from 1, so that the compiler's messages speak of the user's lines.
         let part =
             |what: &str, text: &str| format!("\n#line 1 \"the {what} of '{title}'\"\n{text}\n#line 1 \"'{title}'\"\n");
         let types = |arrays: &[Array]| {
-            let names: Vec<_> = arrays.iter().map(|array| array.element.name.as_str()).collect();
+            let names: Vec<_> = arrays.iter().map(Array::loaded_type).collect();
             format!("elements<{}>", names.join(", "))
         };
+        let counts = matches!(combining, Combining::Count);
+        let state = if counts { &CudaType::number(count) } else { state };
         let mut text = format!(
             // Where the user's text forgets to return something, this compiler would only warn.
-            "#include \"problem/defined.cuh\"\n#ifdef __CUDACC__\n#pragma nv_diag_error 940\n#endif\nnamespace own {{\n\
+            "#include \"problem/{}.cuh\"\n#ifdef __CUDACC__\n#pragma nv_diag_error 940\n#endif\nnamespace own {{\n\
              using namespace lookback;\n{}using state_type = {};\n",
+            if selection.is_some() { "by_rank" } else { "defined" },
             part("declarations", declarations),
             state.name
         );
         match combining {
             Combining::Table(operator) => {
                 let _ = writeln!(text, "using combining = {};", operator.cuda_type());
+            }
+            Combining::Count => {
+                let _ = writeln!(text, "using combining = ::lookback::operators::sum<state_type>;");
             }
             Combining::Text { identity, combine, is_commutative } => {
                 let _ = write!(
@@ -387,27 +586,66 @@ impl Definition {
         for Array { element, .. } in inputs.iter().chain(outputs) {
             text.push_str(&is_as_large(&element.name, element.bytes));
         }
-        let parameters = |arrays: &[Array], by: &str| -> String {
-            arrays.iter().map(|Array { name, element }| format!(", {} {by}{name}", element.name)).collect()
-        };
+        let parameters =
+            |arrays: &[Array], by: &str| -> String { arrays.iter().map(|array| array.parameters(by)).collect() };
         let from = |arrays: &[Array], tuple: &str| -> String {
-            (0..arrays.len()).map(|number| format!(", {tuple}.{}first", "rest.".repeat(number))).collect()
+            let item = |number| format!("{tuple}.{}first", "rest.".repeat(number));
+            arrays.iter().enumerate().map(|(number, array)| array.arguments(&item(number))).collect()
+        };
+        let (loaded, given) = (parameters(inputs, ""), from(inputs, "items"));
+        let _ = write!(
+            text,
+            "struct text {{\n  using inputs = {};\n  using outputs = {};\n",
+            types(inputs),
+            types(outputs),
+        );
+        // A function of the user's text over an element of each input.
+        let mut function = |result: &str, name: &str, what: &str, body: &str| {
+            let body = part(what, body);
+            let _ = write!(text, "  DEVICE static {result} {name}([[maybe_unused]] u64 i{loaded}) {{{body}}}\n");
+        };
+        if !counts {
+            function("state_type", "loaded", "loading", load);
+        }
+        if let Some(Selection { keep, begin, .. }) = selection {
+            function("bool", "kept", "keeping", keep);
+            if let Some(begin) = begin {
+                function("bool", "begun", "beginning", begin);
+            }
+        }
+        let (stored, out) = (parameters(outputs, "&"), from(outputs, "result"));
+        let storing = part("storing", store);
+        let Some(Selection { begin, others, .. }) = selection else {
+            let _ = write!(
+                text,
+                "  using operator_type = combining;\n  DEVICE static state_type load(u64 place, inputs items) {{ return \
+                 loaded(place{given}); }}\n  DEVICE static void stored([[maybe_unused]] u64 i, [[maybe_unused]] state_type \
+                 state{stored}) {{{storing}}}\n  DEVICE static outputs store(u64 place, state_type state) {{\n    outputs \
+                 result;\n    stored(place, state{out});\n    return result;\n  }}\n}};\n}}  // namespace own\n",
+            );
+            return text;
+        };
+        let (operator, loaded_state, counted, own_state, state_parameter) = match begin {
+            Some(_) => (
+                format!("in_groups<combining, {}>", count.cuda_type()),
+                format!("{{loaded(place{given}), begun(place{given}) ? 1u : 0u}}"),
+                "state.groups",
+                ", state.value",
+                ", [[maybe_unused]] state_type state",
+            ),
+            None => (String::from("combining"), format!("kept(place{given}) ? 1u : 0u"), "state", "", ""),
         };
         let _ = write!(
             text,
-            "struct text {{\n  using operator_type = combining;\n  using inputs = {};\n  using outputs = {};\n  DEVICE static \
-             state_type load(u64 place, inputs items) {{ return loaded(place{}); }}\n  DEVICE static outputs store(u64 place, \
-             state_type state) {{\n    outputs items;\n    stored(place, state{});\n    return items;\n  }}\n  DEVICE static \
-             state_type loaded([[maybe_unused]] u64 i{}) {{{}}}\n  DEVICE static void stored([[maybe_unused]] u64 i, \
-             state_type state{}) {{{}}}\n}};\n}}  // namespace own\n",
-            types(inputs),
-            types(outputs),
-            from(inputs, "items"),
-            from(outputs, "items"),
-            parameters(inputs, ""),
-            part("loading", load),
-            parameters(outputs, "&"),
-            part("storing", store),
+            "  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static constexpr \
+             bool is_reversed = {is_reversed};\n  static constexpr bool has_groups = {};\n  static constexpr ::lookback::others others = ::lookback::others::{};\n  DEVICE static \
+             value_type load(u64 place, inputs items) {{ return {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, inputs \
+             items) {{ return kept(place{given}); }}\n  DEVICE static u64 count(value_type state) {{ return {counted}; }}\n  \
+             DEVICE static void stored([[maybe_unused]] u64 i{state_parameter}{loaded}{stored}) {{{storing}}}\n  DEVICE static \
+             outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) {{\n    outputs result;\n    \
+             stored(place{own_state}{given}{out});\n    return result;\n  }}\n}};\n}}  // namespace own\n",
+            begin.is_some(),
+            others.cuda_name(),
         );
         text
     }
@@ -481,6 +719,8 @@ pub struct Defined {
     is_reversed: bool,
     is_counted: bool,
     is_reproducible: bool,
+    /// Whether what is kept may be more than a `u32` counts.
+    is_long: bool,
 }
 
 impl Defined {
@@ -505,6 +745,33 @@ impl Defined {
     #[must_use]
     pub(crate) const fn reproducible(self) -> Self {
         Self { is_reproducible: true, ..self }
+    }
+
+    /// The scan of arrays of so many elements.
+    #[must_use]
+    pub(crate) fn of_length(self, n: u64) -> Self {
+        Self { is_long: self.is_by_rank() && n > u64::from(u32::MAX), ..self }
+    }
+
+    /// Whether what is kept is stored side by side, and not each element at its place.
+    pub fn is_by_rank(self) -> bool {
+        self.definition.0.selection.is_some()
+    }
+
+    /// Whether what is kept and what is not fill the arrays.
+    pub(crate) fn fills_outputs(self) -> bool {
+        self.definition.0.selection.as_ref().is_some_and(|selection| selection.others == Others::AreBehind)
+    }
+
+    /// The type that counts what is kept.
+    const fn count_type(self) -> ElementType {
+        if self.is_long { ElementType::U64 } else { ElementType::U32 }
+    }
+
+    /// Bytes of the count that stands behind each state, if groups are counted.
+    fn count_bytes(self) -> Option<usize> {
+        let selection = self.definition.0.selection.as_ref();
+        selection.and_then(|selection| selection.begin.as_ref()).map(|_| self.count_type().bytes())
     }
 
     /// Whether its partial results are combined in an order that follows from indices alone.
@@ -563,40 +830,51 @@ impl Defined {
 
     /// Likewise of each that is stored.
     pub(crate) fn outputs(self) -> impl Iterator<Item = (&'static str, usize)> {
-        self.definition.0.outputs.iter().map(Array::element)
+        self.definition.0.stored().map(Array::element)
     }
 
     /// Names of the user's arrays, inputs and outputs.
     pub(crate) fn names(self) -> [Vec<&'static str>; 2] {
-        let Definition { inputs, outputs, .. } = self.definition.0;
-        [inputs, outputs].map(|arrays| arrays.iter().map(|array| array.name.as_str()).collect())
+        let definition = self.definition.0;
+        let name = |array: &'static Array| array.name.as_str();
+        [definition.inputs.iter().map(name).collect(), definition.stored().map(name).collect()]
     }
 
-    /// Bytes of the user's state.
+    /// Bytes of the user's state; of a filter those of the count.
     pub const fn own_state_bytes(self) -> usize {
-        self.definition.0.state.bytes
-    }
-
-    /// Bytes of what is scanned: with a mark where there are segments (`marked` in `cuda/problem/defined.cuh`).
-    pub(crate) fn state_bytes(self) -> usize {
-        match (self.own_state_bytes(), self.segments.mark_states()) {
-            (own, false) => own,
-            (..=4, true) => 8,
-            (own, true) => (own + 4).next_multiple_of(16),
+        match self.definition.0.combining {
+            Combining::Count => self.count_type().bytes(),
+            Combining::Table(_) | Combining::Text { .. } => self.definition.0.state.bytes,
         }
     }
 
-    /// Those of them that say something: what stands behind the mark does not.
+    /// Bytes of what stands behind the user's state in what is scanned: the mark of a segment, or a count of groups
+    /// (`marked` in `cuda/problem/defined.cuh`, `counted` in `cuda/problem/by_rank.cuh`).
+    fn bytes_behind(self) -> Option<usize> {
+        self.count_bytes().or_else(|| self.segments.mark_states().then_some(4))
+    }
+
+    /// Bytes of what is scanned.
+    pub(crate) fn state_bytes(self) -> usize {
+        match (self.own_state_bytes(), self.bytes_behind()) {
+            (own, None) => own,
+            (..=4, Some(..=4)) => 8,
+            (own, Some(behind)) => (own.next_multiple_of(behind) + behind).next_multiple_of(16),
+        }
+    }
+
+    /// Those of them that say something: what stands behind the mark or the count does not.
     pub(crate) fn used_bytes(self) -> usize {
         let own = self.own_state_bytes();
-        if self.segments.mark_states() { own.next_multiple_of(4) + 4 } else { own }
+        self.bytes_behind().map_or(own, |behind| own.next_multiple_of(behind) + behind)
     }
 
     /// Whether `left` and `right` may be exchanged.
     pub fn is_commutative(self) -> bool {
-        !self.segments.mark_states()
+        self.bytes_behind().is_none()
             && !self.is_reproducible
             && match &self.definition.0.combining {
+                Combining::Count => true,
                 Combining::Table(instance) => instance.operator().is_commutative(),
                 Combining::Text { is_commutative, .. } => *is_commutative,
             }
@@ -604,15 +882,18 @@ impl Defined {
 
     /// The text that its type is declared in.
     pub(crate) fn text(self) -> String {
-        self.definition.0.text()
+        self.definition.0.text(self.count_type(), self.is_reversed)
     }
 
     /// Its problem in CUDA, or that of its spine.
     pub(crate) fn cuda_type(self, is_spine: bool) -> String {
         let Self { is_reversed, is_counted, is_reproducible, .. } = self;
-        let segments = self.segments.cuda_type();
-        let problem =
-            format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>");
+        let problem = if self.is_by_rank() {
+            format!("::lookback::by_rank<::own::text, {is_reversed}, {is_counted}, {is_reproducible}>")
+        } else {
+            let segments = self.segments.cuda_type();
+            format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>")
+        };
         if is_spine { format!("::lookback::plain<typename {problem}::operator_type>") } else { problem }
     }
 }
@@ -691,7 +972,7 @@ mod tests {
 
     #[test]
     fn a_message_of_the_compiler_speaks_of_the_lines_of_the_text() {
-        let text = sums().text();
+        let text = sums().text(ElementType::U32, false);
         assert!(
             text.contains("#line 1 \"the loading of 'u32 sum of u8, published as u32, stored as u32'\"\nreturn"),
             "{text}"

@@ -192,6 +192,11 @@ impl Problem {
         matches!(self.0, Kind::Defined(defined) if defined.is_reproducible())
     }
 
+    /// Whether what is kept is stored side by side, and not each element at its place.
+    pub(crate) fn is_by_rank(self) -> bool {
+        matches!(self.0, Kind::Defined(defined) if defined.is_by_rank())
+    }
+
     /// The axis that it runs along, if it scans columns.
     pub(crate) const fn axis(self) -> Option<Axis> {
         match self.0 {

@@ -1,6 +1,6 @@
 //! Definitions that the crate provides.
 
-use super::{ArrayElement as _, Definition, Element, ElementType, NoSuchProblem, Operator, Problem};
+use super::{ArrayElement, Definition, Element, ElementType, NoSuchProblem, Operator, Problem};
 
 impl Definition {
     /// The scan of one array of numbers into another one by an operator of the table, in the types of
@@ -66,11 +66,137 @@ impl Definition {
         Self::arg_extreme::<T>("arg min", "<")
     }
 
-    fn arg_extreme<T: Element>(name: &str, is_before: &str) -> Result<Self, NoSuchProblem> {
-        let element = T::ELEMENT;
-        if !element.is_number() {
-            return Err(NoSuchProblem::NotANumber(element));
+    /// The elements of an array `x` for which statements of CUDA C++ return true, in their order: CUB's `DeviceSelect::If`, NumPy's
+    /// `x[predicate(x)]`. The statements have the element by its name, and its place `i`. Into one output, `kept`.
+    pub fn select<T: ArrayElement>(predicate: &str) -> Self {
+        let name = T::CUDA_TYPE.trim_start_matches("::lookback::");
+        Self::filter(format!("selection of {name}"))
+            .input::<T>("x")
+            .keep(predicate)
+            .output::<T>("kept")
+            .store("kept = x;")
+    }
+
+    /// The elements of the first array, `x`, whose flag in the second one is not 0: CUB's `DeviceSelect::Flagged`.
+    pub fn select_flagged<T: ArrayElement>() -> Self {
+        let name = T::CUDA_TYPE.trim_start_matches("::lookback::");
+        Self::filter(format!("flagged {name}"))
+            .input::<T>("x")
+            .input::<u8>("flag")
+            .keep("return flag != 0;")
+            .output::<T>("kept")
+            .store("kept = x;")
+    }
+
+    /// What the laboratory partitions: flags, and elements of a type that is chosen at run time.
+    pub(crate) fn flagged_first(element: ElementType) -> Self {
+        Self::filter(format!("partition of {element}"))
+            .input_of("flag", ElementType::U8)
+            .input_of("x", element)
+            .keep("return flag != 0;")
+            .output_of("y", element)
+            .store("y = x;")
+            .others_behind()
+    }
+
+    /// As [`Self::select`], and the others in their order into a second output: C++'s `stable_partition`, in two arrays. With
+    /// [`Self::others_behind`] instead, of a selection, both are in one.
+    pub fn partition<T: ArrayElement>(predicate: &str) -> Self {
+        Self::select::<T>(predicate).others_apart()
+    }
+
+    /// The places, as `u64`, of the numbers that are not 0: NumPy's `flatnonzero`.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers.
+    pub fn nonzero<T: Element>() -> Result<Self, NoSuchProblem> {
+        let number = number_of::<T>()?.scanned_in().cuda_type();
+        Ok(Self::filter(format!("places of {} that are not 0", T::ELEMENT))
+            .input::<T>("x")
+            .keep(&format!("return static_cast<{number}>(x) != 0;"))
+            .output::<u64>("place")
+            .store("place = i;"))
+    }
+
+    /// The first one of each run of equal neighbours: CUB's `DeviceSelect::Unique`, C++'s `unique`. A NaN differs from all.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers.
+    pub fn unique<T: Element>() -> Result<Self, NoSuchProblem> {
+        Ok(Self::filter(format!("{} that differ from the one before", number_of::<T>()?))
+            .input_in_runs::<T>("x")
+            .keep("return x_begins;")
+            .output::<T>("unique")
+            .store("unique = x;"))
+    }
+
+    /// Each run of equal neighbours as its last one, `value`, and its length, `length` (`u64`): CUB's
+    /// `DeviceRunLengthEncode::Encode`.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers.
+    pub fn run_length_encode<T: Element>() -> Result<Self, NoSuchProblem> {
+        Ok(Self::runs_of::<T>("runs", "return x_begins;", "return x_ends;")?
+            .output::<T>("value")
+            .output::<u64>("length")
+            .store("value = x; length = state;"))
+    }
+
+    /// The runs of more than one, each as the place of the lowest one, `place`, and its length, `length` (both `u64`): CUB's
+    /// `DeviceRunLengthEncode::NonTrivialRuns`.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers.
+    pub fn non_trivial_runs<T: Element>() -> Result<Self, NoSuchProblem> {
+        let (begin, keep) = ("return x_begins && !x_ends;", "return x_ends && !x_begins;");
+        Ok(Self::runs_of::<T>("longer runs", begin, keep)?
+            .output::<u64>("place")
+            .output::<u64>("length")
+            .store("place = is_reversed ? i : i + 1 - state; length = state;"))
+    }
+
+    /// Runs, whose state is how many elements there are.
+    fn runs_of<T: Element>(name: &str, begin: &str, keep: &str) -> Result<Self, NoSuchProblem> {
+        Ok(Self::new::<u64>(format!("{name} of {}", number_of::<T>()?), "::lookback::u64")
+            .identity("0")
+            .combine("return left + right;")
+            .input_in_runs::<T>("x")
+            .load("return 1;")
+            .groups(begin, keep))
+    }
+
+    /// What an operator of the table makes of the numbers of each run of equal keys: of arrays `key` and `x` into two, `unique`,
+    /// the run's last key, and `total`: CUB's `DeviceReduce::ReduceByKey`. In the types of [`Problem::accumulating`].
+    ///
+    /// # Errors
+    /// When `K` is not a type of numbers, and as [`Problem::accumulating`].
+    pub fn reduce_by_key<K: Element>(
+        operator: Operator,
+        input: ElementType,
+        output: ElementType,
+    ) -> Result<Self, NoSuchProblem> {
+        Self::totals_by_key(K::ELEMENT, operator, input, output, true)
+    }
+
+    /// The same of keys whose type is chosen at run time, which are stored or not.
+    pub(crate) fn totals_by_key(
+        key: ElementType,
+        operator: Operator,
+        input: ElementType,
+        output: ElementType,
+        stores_keys: bool,
+    ) -> Result<Self, NoSuchProblem> {
+        if !key.is_number() {
+            return Err(NoSuchProblem::NotANumber(key));
         }
+        let totals = Self::of_numbers(operator, input, output)?
+            .first_input_in_runs_of("key", key)
+            .groups("return key_begins;", "return key_ends;");
+        Ok(if stores_keys { totals.first_output_of("unique", key, "unique = key;") } else { totals })
+    }
+
+    fn arg_extreme<T: Element>(name: &str, is_before: &str) -> Result<Self, NoSuchProblem> {
+        let element = number_of::<T>()?;
         let number = element.scanned_in().cuda_type();
         Ok(Self::new::<[u64; 2]>(format!("{name} of {element}"), "found")
             .declare(&format!("struct alignas(16) found {{ u64 index; {number} value; }};"))
@@ -91,4 +217,9 @@ impl Definition {
             .output::<u64>("index")
             .store(&format!("value = static_cast<{}>(state.value);\nindex = state.index;", T::CUDA_TYPE)))
     }
+}
+
+/// The type, if it is one of numbers.
+fn number_of<T: Element>() -> Result<ElementType, NoSuchProblem> {
+    if T::ELEMENT.is_number() { Ok(T::ELEMENT) } else { Err(NoSuchProblem::NotANumber(T::ELEMENT)) }
 }

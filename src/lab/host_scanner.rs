@@ -116,8 +116,8 @@ impl HostScanner {
         )
     }
 
-    /// A scan that was defined, over slices that are named one after the other; ended by [`HostRun::inclusive`] or
-    /// [`HostRun::exclusive`]. The first run of a definition takes the seconds of a C++ compiler.
+    /// A scan that was defined, over slices that are named one after the other; ended by [`HostRun::inclusive`],
+    /// [`HostRun::exclusive`] or [`HostRun::compact`]. The first run of a definition takes the seconds of a C++ compiler.
     pub fn run<'a>(&'a mut self, defined: Defined) -> HostRun<'a> {
         HostRun { scanner: self, call: Call::new(defined), arrays: Vec::new(), outputs: Vec::new() }
     }
@@ -165,7 +165,7 @@ impl HostScanner {
 }
 
 /// A run of a defined scan that is being put together, as [`Run`](crate::cuda::Run) over slices.
-#[must_use = "nothing runs before `inclusive` or `exclusive` is called"]
+#[must_use = "nothing runs before `inclusive`, `exclusive` or `compact` is called"]
 pub struct HostRun<'a> {
     scanner: &'a mut HostScanner,
     call: Call,
@@ -288,11 +288,31 @@ impl<'a> HostRun<'a> {
         self
     }
 
+    /// Where the number of elements goes that a compaction keeps. It is 8 bytes long if there are 2^32 elements or more.
+    pub fn count_into<T: WholeNumber>(mut self, number: &'a mut T) -> Self {
+        let lent = self.lend_to_write(std::slice::from_mut(number), false);
+        self.call.kept(lent);
+        self
+    }
+
+    /// Stores side by side what the definition keeps, a [`Definition::filter`](crate::element::Definition::filter) or one of
+    /// [`groups`](crate::element::Definition::groups): each output has as many elements as the inputs, or more; those behind
+    /// what is kept stay as they are. No output is an input.
+    ///
+    /// # Errors
+    /// Segments, states before and behind, a number of less than 8 bytes where 2^32 elements may be kept, a definition that is
+    /// scanned, and as [`Self::inclusive`].
+    pub fn compact(mut self) -> Result<(), DeviceError> {
+        self.call.compact();
+        self.scan(Mode::Inclusive)
+    }
+
     /// Each output's element has the state that ends with the input's.
     ///
     /// # Errors
     /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, offsets that
-    /// fall, a count of more elements than there are, text that does not compile, and as [`HostScanner::inclusive`].
+    /// fall, a count of more elements than there are, text that does not compile, a definition that is compacted, and as
+    /// [`HostScanner::inclusive`].
     pub fn inclusive(self) -> Result<(), DeviceError> {
         self.scan(Mode::Inclusive)
     }
@@ -328,13 +348,21 @@ impl<'a> HostRun<'a> {
     fn scan(self, mode: Mode) -> Result<(), DeviceError> {
         let Self { scanner, call, mut arrays, outputs } = self;
         let HostScanner { device, strategy, config, tuning, seed } = scanner;
-        if call.is_counted() {
+        if call.stores_a_part() {
             // Not all of it will be written.
             for (place, output) in &outputs {
                 arrays[*place].hold(output);
             }
         }
-        let Some(prepared) = call.prepare(mode, *strategy, *config, tuning)? else { return Ok(()) };
+        let of_nothing = call.kept_of_nothing();
+        let Some(prepared) = call.prepare(mode, *strategy, *config, tuning)? else {
+            for (place, output) in outputs {
+                if of_nothing.is_some_and(|(address, _)| address == arrays[place].address()) {
+                    output.fill(0);
+                }
+            }
+            return Ok(());
+        };
         *seed += 1;
         device.run_defined(&prepared.request, prepared.arrays, &mut arrays, *seed)?;
         for (place, output) in outputs {

@@ -80,6 +80,9 @@ pub(crate) struct Call {
     final_state: Option<Lent>,
     offsets: Option<Lent>,
     count: Option<Lent>,
+    /// Where the number of elements goes that are kept.
+    kept: Option<Lent>,
+    is_compaction: bool,
     is_told_twice: bool,
     unfit_key: Option<ElementType>,
 }
@@ -105,6 +108,8 @@ impl Call {
             final_state: None,
             offsets: None,
             count: None,
+            kept: None,
+            is_compaction: false,
             is_told_twice: false,
             unfit_key: None,
         }
@@ -116,7 +121,8 @@ impl Call {
         let mut inputs = inputs.into_iter();
         let offsets = if defined.has_bits() { inputs.next() } else { None };
         let telling = defined.segments().array().and_then(|_| inputs.next());
-        Self { columns, telling, offsets, inputs: inputs.collect(), outputs, ..Self::new(defined) }
+        let is_compaction = defined.is_by_rank();
+        Self { columns, telling, offsets, inputs: inputs.collect(), outputs, is_compaction, ..Self::new(defined) }
     }
 
     pub fn input(&mut self, array: Lent) {
@@ -165,10 +171,32 @@ impl Call {
         self.count = Some(number);
     }
 
-    /// Whether the device's memory says how many elements are scanned.
+    /// Asks for a compaction, and not for a scan.
+    pub fn compact(&mut self) {
+        self.is_compaction = true;
+    }
+
+    /// Where the number of elements goes that are kept.
+    pub fn kept(&mut self, number: Lent) {
+        self.kept = Some(number);
+    }
+
+    /// Asks for whatever is defined.
+    #[cfg(feature = "cuda")]
+    pub fn as_defined(&mut self) {
+        self.is_compaction = self.defined.is_by_rank();
+    }
+
+    /// The address and bytes of that number, where there are no elements, so that no kernel stores it.
+    pub fn kept_of_nothing(&self) -> Option<(u64, u64)> {
+        let is_empty = self.inputs.first().is_none_or(|array| array.elements == 0);
+        self.kept.filter(|_| is_empty).map(|Lent { address, element_bytes, .. }| (address, element_bytes))
+    }
+
+    /// Whether the device's memory says how many elements are stored.
     #[cfg(all(feature = "cpu", feature = "lab"))]
-    pub fn is_counted(&self) -> bool {
-        self.count.is_some()
+    pub fn stores_a_part(&self) -> bool {
+        self.count.is_some() || self.defined.is_by_rank()
     }
 
     fn tell(&mut self, segments: Segments, array: Option<Lent>) {
@@ -198,7 +226,10 @@ impl Call {
         tuning: &Tuning,
     ) -> Result<Option<Prepared>, CallError> {
         let (inputs, outputs) = self.named()?;
-        let n = self.outputs.first().map_or(0, |output| output.elements);
+        let is_by_rank = self.defined.is_by_rank();
+        let n = if is_by_rank { &self.inputs } else { &self.outputs }.first().map_or(0, |array| array.elements);
+        self.check_compaction(n)?;
+        self.defined = self.defined.of_length(n);
         self.resolve_axis(n)?;
         self.check_arrays(&inputs, &outputs, n, mode)?;
         self.check_states(n)?;
@@ -258,6 +289,7 @@ impl Call {
             final_state: address(self.final_state),
             offsets: whole_numbers(self.offsets),
             count: whole_numbers(self.count),
+            kept: whole_numbers(self.kept),
             is_reversed: self.defined.is_reversed(),
         };
         Ok(Some(Prepared { request, arrays }))
@@ -311,7 +343,10 @@ impl Call {
         // From the other end it would lack the first one, and a segment may begin at the last one.
         let is_whole = self.defined.is_reversed() || self.defined.segments() != Segments::One;
         let may_lack_last = mode == Mode::Exclusive && !is_whole;
-        let expected = if may_lack_last {
+        let may_have_more = self.defined.is_by_rank() && !self.defined.fills_outputs();
+        let expected = if may_have_more {
+            "inputs have as many elements as each other, outputs as many or more"
+        } else if may_lack_last {
             "outputs have as many elements as each other, inputs as many or one less"
         } else {
             "all have as many elements"
@@ -327,7 +362,8 @@ impl Call {
                 return Err(CallError::ElementType { scan: self.scan(), array, defined, given });
             }
             let is_one_shorter = may_lack_last && index < inputs.len() && lent.elements + 1 == n;
-            if lent.elements != n && !is_one_shorter {
+            let is_longer = may_have_more && index >= inputs.len() && lent.elements > n;
+            if lent.elements != n && !is_one_shorter && !is_longer {
                 return Err(CallError::Length { scan: self.scan(), array, elements: lent.elements, n, expected });
             }
             if !lent.address.is_multiple_of(bytes) {
@@ -337,6 +373,34 @@ impl Call {
         let columns = self.columns;
         if self.has_rows() && (columns == 0 || !n.is_multiple_of(columns)) {
             return Err(CallError::Columns { scan: self.scan(), n, columns });
+        }
+        Ok(())
+    }
+
+    /// What is asked for is what is defined: of a compaction nothing that a scan alone has.
+    fn check_compaction(&self, n: u64) -> Result<(), CallError> {
+        let scan = || self.scan();
+        if self.is_compaction != self.defined.is_by_rank() {
+            let call = if self.is_compaction { "`inclusive` or `exclusive`" } else { "`compact`" };
+            return Err(CallError::Verb { scan: scan(), call });
+        }
+        if !self.is_compaction {
+            return self.kept.map_or(Ok(()), |_| Err(CallError::NothingKept(scan())));
+        }
+        let has_states = self.initial.is_some() || self.initial_state.is_some() || self.final_state.is_some();
+        if has_states || self.defined.has_segments() || self.axis.is_some() {
+            return Err(CallError::OfScansAlone(scan()));
+        }
+        let Some(Lent { address, elements, element_bytes: bytes, .. }) = self.kept else { return Ok(()) };
+        let array = String::from("number of what is kept");
+        if elements != 1 {
+            return Err(CallError::States { scan: scan(), array, elements, expected: 1 });
+        }
+        if bytes < 8 && n > u64::from(u32::MAX) {
+            return Err(CallError::NarrowCount { scan: scan(), n });
+        }
+        if !address.is_multiple_of(bytes) {
+            return Err(CallError::Misaligned { scan: scan(), array, address, bytes });
         }
         Ok(())
     }
@@ -402,7 +466,8 @@ impl Call {
     /// next tile, too.
     fn check_overlaps(&self, inputs: &[Named], outputs: &[Named]) -> Result<bool, CallError> {
         let mut in_place = false;
-        let finals = self.final_state.map(|state| ("final state", state));
+        let finals = self.final_state.map(|state| ("final state", state)).into_iter();
+        let finals: Vec<Named> = finals.chain(self.kept.map(|number| ("number of what is kept", number))).collect();
         let initials = self.initial_state.map(|state| ("initial state", state));
         let numbers = [("offsets", self.offsets), ("count", self.count)];
         let numbers = numbers.into_iter().filter_map(|(name, lent)| Some((name, lent?)));
@@ -414,8 +479,11 @@ impl Call {
                 second: other.to_owned(),
             };
             for (other, &(other_name, array)) in inputs.iter().chain(&initials).enumerate() {
-                let is_own =
-                    other >= usize::from(self.telling.is_some()) && other < inputs.len() && position < outputs.len();
+                // What is kept stands elsewhere than where it stood.
+                let is_own = other >= usize::from(self.telling.is_some())
+                    && other < inputs.len()
+                    && position < outputs.len()
+                    && !self.is_compaction;
                 let is_same = is_own && array.address == output.address && array.cuda_type == output.cuda_type;
                 in_place |= is_same;
                 if !is_same && output.overlaps(array) {

@@ -169,6 +169,31 @@ pub enum CallError {
         /// What its memory said.
         count: u64,
     },
+    /// A scan that is to be compacted, or a compaction that is to be scanned.
+    #[error("{scan}: this is put onto a stream by {call}")]
+    Verb {
+        /// What is defined.
+        scan: String,
+        /// What puts it onto a stream.
+        call: &'static str,
+    },
+    /// A scan that keeps every element.
+    #[error("{0}: a scan stores every element: leave `count_into` out")]
+    NothingKept(String),
+    /// What has no meaning where elements are stored side by side.
+    #[error(
+        "{0}: what is kept is stored side by side, from one array: leave out rows, columns, keys, flags and offsets, and states \
+         before and behind"
+    )]
+    OfScansAlone(String),
+    /// A number that may be too large for its type.
+    #[error("{scan}: of {n} elements more may be kept than 4 bytes count: let `count_into` have a number of 8")]
+    NarrowCount {
+        /// What is defined.
+        scan: String,
+        /// Elements.
+        n: u64,
+    },
     /// Two ways to tell segments.
     #[error("{0}: rows, columns, keys, head flags and offsets each tell where segments begin: choose one of them")]
     SegmentsTwice(String),

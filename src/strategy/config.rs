@@ -84,6 +84,9 @@ pub enum ConfigError {
     /// 'inclusive minus input' needs an inverse.
     #[error("the mode 'inclusive-minus-input' exists for integer sums only, not for {0}; choose 'exclusive'")]
     NoInverse(String),
+    /// A compaction that is to store something else, or elsewhere, than it can.
+    #[error("{0} is a compaction: it goes by inclusive counts, into other arrays than those that it loads")]
+    Compaction(String),
     /// An output of another type does not fit where the input was.
     #[error("a scan in place cannot load {input} and store {output}; give it an output of its own")]
     InPlace { input: ElementType, output: ElementType },

@@ -49,6 +49,8 @@ pub struct Arrays {
     pub offsets: WholeNumbers,
     /// How many elements are scanned, if the device alone knows.
     pub count: WholeNumbers,
+    /// Where the number of elements is to go that are stored by rank, if anywhere.
+    pub kept: WholeNumbers,
     /// Whether the scan begins at the last element.
     pub is_reversed: bool,
 }
@@ -87,7 +89,7 @@ fn pointer<T>(address: u64) -> *mut T {
 impl Step {
     /// The arguments of the kernel, with host epoch 0: the kernels count epochs themselves.
     pub fn launch(&self, addresses: &Addresses) -> abi::lookback_launch {
-        let Arrays { columns, offsets, count, is_reversed, .. } = addresses.arrays;
+        let Arrays { columns, offsets, count, kept, is_reversed, .. } = addresses.arrays;
         let used = |value| if self.asks_others(columns) { value } else { 0 };
         abi::lookback_launch {
             offsets: pointer(offsets.address),
@@ -95,6 +97,8 @@ impl Step {
             offset_bytes: offsets.bytes,
             count: pointer(count.address),
             count_bytes: count.bytes,
+            kept: pointer(kept.address),
+            kept_bytes: u64::from(kept.bytes),
             is_reversed: u32::from(is_reversed),
             findings: pointer(addresses.findings),
             input: pointer(addresses.of(self.input)),

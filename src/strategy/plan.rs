@@ -125,6 +125,9 @@ impl Plan {
         {
             return Err(ConfigError::InPlace { input, output });
         }
+        if problem.is_by_rank() && (request.in_place || request.mode != Mode::Inclusive) {
+            return Err(ConfigError::Compaction(problem.to_string()));
+        }
         let shape = request.strategy.row().shape;
         if shape.blocks == Blocks::Persistent && shape.has_descriptors && tile_order == TileOrder::Static {
             return Err(ConfigError::StaticOrder(request.strategy.name()));

@@ -46,9 +46,9 @@ use table::{Fixed, LARGE, configured};
 
 use crate::element::{ElementType, Instance, Operator, Problem};
 use crate::gpu::Architecture;
-use crate::strategy::columns;
 use crate::strategy::plan::{KernelKey, Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::strategy::{columns, suggestion};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -220,7 +220,12 @@ impl Tuning {
         let config = match problem.axis() {
             Some(axis) => columns::suggested(strategy, problem, axis, n),
             None if problem.is_reproducible() => ScanConfig::reproducible(problem),
-            None => ScanConfig::suggested(strategy, problem.tuned_as().element().bytes(), n),
+            None => {
+                let bytes = problem.tuned_as().element().bytes();
+                // What is loaded once more to be stored by rank takes registers, as the longest threads have none left.
+                let most = if problem.is_by_rank() { suggestion::MIDDLE_BYTES / bytes as u64 } else { n };
+                ScanConfig::suggested(strategy, bytes, n.min(most))
+            }
         };
         Resolved { strategy, config }
     }
