@@ -312,6 +312,36 @@ fn columns_are_scanned_without_spills_on_the_oldest_architecture_and_on_hopper()
     report(&failures);
 }
 
+/// By look-back on every architecture, and as `auto` takes them on Hopper.
+#[test]
+#[ignore = "half a minute; .ci/run asks for it"]
+fn compactions_are_compiled_without_spills_on_every_architecture() {
+    let Some(compiler) = compiler("compactions_are_compiled_without_spills") else { return };
+    const N: u64 = 1 << 26;
+    let mut jobs = Vec::new();
+    for (kind, element) in [
+        (ProblemKind::Partition, ElementType::U32),
+        (ProblemKind::Partition, ElementType::U8),
+        (ProblemKind::ReduceByKey, ElementType::F32),
+    ] {
+        let workload = Workload::new(kind, Operator::Sum, element, element, Some(61)).expect("sums");
+        let problem = workload.problem(N);
+        let hopper = Tuning::committed(Gpu { architecture: HOPPER, multiprocessors: 132 });
+        let ahead = hopper.choose(StrategyChoice::Auto, problem, N, None);
+        assert_eq!(ahead.strategy, Strategy::Lookahead, "{problem}");
+        let back = Tuning::suggested(Strategy::Lookback, problem, N);
+        for (Resolved { strategy, config }, architectures) in
+            [(back, &Architecture::CHECKED[..]), (ahead, &[HOPPER][..])]
+        {
+            let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, N);
+            let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
+            let Step { kernel, problem, config, .. } = plan.steps[0];
+            jobs.extend(architectures.iter().map(|&architecture| Job { kernel, problem, config, architecture }));
+        }
+    }
+    assert_no_fast_kernel_spills(&compiler, &jobs);
+}
+
 /// As `auto` takes them.
 #[test]
 #[ignore = "minutes; .ci/run asks for it"]

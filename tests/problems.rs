@@ -38,6 +38,8 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::ReverseColumns => (Operator::Sum, U8, F32),
         ProblemKind::Offsets => (Operator::Sum, I32, I32),
         ProblemKind::RecurrenceColumns => (Operator::Sum, F64, F64),
+        ProblemKind::Partition => (Operator::Sum, U16, U16),
+        ProblemKind::ReduceByKey => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
     };
     // Recurrences have rows now and then.
     let has_segment = kind.needs_shape() || kind.has_runs() || kind.takes_shape() && segment.is_multiple_of(2);
@@ -92,8 +94,11 @@ fn drawn() -> impl proptest::strategy::Strategy<Value = Drawn> {
 }
 
 fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
-    let Drawn { kind, mode, vt, segment, tiles, more, is_in_place, seed, .. } = drawn;
+    let Drawn { kind, vt, segment, tiles, more, seed, .. } = drawn;
     let workload = workload(kind, segment);
+    // What is stored by rank goes by inclusive counts, into another array.
+    let mode = if workload.has_mode(drawn.mode) { drawn.mode } else { Mode::Inclusive };
+    let is_in_place = drawn.is_in_place && !workload.is_by_rank();
     let n = size(workload, tiles, u64::from(vt * BLOCK_THREADS), more);
     let in_place = is_in_place && workload.input() == workload.element();
     let offset = |elements: u32, element: ElementType| elements * element.bytes() as u32 % ScanRequest::OFFSETS;

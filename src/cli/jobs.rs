@@ -332,13 +332,13 @@ impl Builder<'_> {
     fn modes(&mut self, workload: Workload) -> Vec<Mode> {
         let arguments = self.arguments;
         let asked = arguments.modes.as_ref().map_or(vec![Mode::Inclusive], |names| names.choices.clone());
-        let has_inverse = workload.has_inverse();
         let mut modes = Vec::new();
         for mode in asked {
-            if mode != Mode::InclusiveMinusInput || has_inverse {
+            if workload.has_mode(mode) {
                 modes.push(mode);
             } else if !is_all(&arguments.modes) {
                 let why = match workload.kind() {
+                    _ if workload.is_by_rank() => "what is stored by rank goes by inclusive counts",
                     ProblemKind::Flat => "it exists for integer sums only",
                     _ => "it exists for integer sums from the first element to the last only",
                 };

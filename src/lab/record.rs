@@ -414,7 +414,7 @@ impl Row {
         }
         match self.workload() {
             Err(reason) => return Some(reason),
-            Ok(workload) if self.mode == Mode::InclusiveMinusInput && !workload.has_inverse() => {
+            Ok(workload) if !workload.has_mode(self.mode) => {
                 return Some(format!("there is no {} of {workload}", self.mode));
             }
             Ok(_) => {}

@@ -5,6 +5,7 @@ use crate::element::{
     Axis, Defined, Definition, DefinitionError, ElementType, Instance, NoSuchProblem, Operator, Problem, Segments,
 };
 use crate::names::named;
+use crate::strategy::Mode;
 use crate::text::{SizeError, parse_count};
 use std::fmt;
 use std::str::FromStr;
@@ -18,6 +19,17 @@ enum Combined {
     InOrder,
     /// `h[t] = a[t] · h[t−1] + b[t]`, of two arrays.
     AsRecurrence,
+    /// Nothing: those with a flag are stored in front, and the others behind them from the last place on.
+    ByFlags,
+    /// As by the operator, but that the results at the ends of runs are stored in front, and the others behind them likewise.
+    TotalsFirst,
+}
+
+impl Combined {
+    /// Whether what is stored stands at a rank and not at its own place.
+    const fn is_by_rank(self) -> bool {
+        matches!(self, Self::ByFlags | Self::TotalsFirst)
+    }
 }
 
 /// Where the scan begins anew.
@@ -119,6 +131,10 @@ problems! {
     ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, reversed: true;
     /// `h[t] = a[t] · h[t−1] + b[t]` down each column of a matrix.
     RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(Line::Column), reversed: false;
+    /// Elements with a flag in front, in their order, and the others behind them from the last place on.
+    Partition = "partition": ByFlags, ToldBy(Telling::Flags), reversed: false;
+    /// The totals of runs of equal neighbouring keys in front, in their order, and what leads to them behind likewise.
+    ReduceByKey = "reduce-by-key": TotalsFirst, ToldBy(Telling::Keys), reversed: false;
 }
 
 impl ProblemKind {
@@ -158,7 +174,7 @@ impl ProblemKind {
 
     /// Whether an operator of the table is scanned.
     pub const fn has_operator(self) -> bool {
-        matches!(self.row().combined, Combined::ByOperator | Combined::InOrder)
+        matches!(self.row().combined, Combined::ByOperator | Combined::InOrder | Combined::TotalsFirst)
     }
 
     /// Whether there is one input alone, so that a file can be it.
@@ -242,11 +258,13 @@ pub enum NoSuchWorkload {
     /// What the laboratory itself defines is not a definition: an error of this program.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// A recurrence of two types.
+    /// A recurrence or a partition of two types.
     #[error(
-        "a recurrence loads, scans and stores one type, not {input} and {element}; leave the type of the input out"
+        "the problem '{kind}' loads and stores one type, not {input} and {element}; leave the type of the input out"
     )]
     TwoTypes {
+        /// The problem.
+        kind: ProblemKind,
         /// What is loaded.
         input: ElementType,
         /// What is stored.
@@ -317,13 +335,18 @@ impl Workload {
         let segments = match (anew, segment_elements) {
             (Anew::Never | Anew::EachRowIfShaped, None) => Segments::One,
             (Anew::Each(_) | Anew::EachRowIfShaped, Some(_)) => Segments::Rows { have_states: false },
+            (Anew::ToldBy(_), Some(_)) if combined.is_by_rank() => Segments::One,
             (Anew::ToldBy(telling), Some(_)) => telling.segments(),
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
         let definition = match combined {
             Combined::ByOperator | Combined::InOrder => Definition::of_numbers(operator, input, element)?,
-            Combined::AsRecurrence if input != element => return Err(NoSuchWorkload::TwoTypes { input, element }),
+            Combined::AsRecurrence | Combined::ByFlags if input != element => {
+                return Err(NoSuchWorkload::TwoTypes { kind, input, element });
+            }
             Combined::AsRecurrence => Definition::linear_recurrence_of(element)?,
+            Combined::ByFlags => Definition::flagged_first(element),
+            Combined::TotalsFirst => Definition::totals_by_key(KEY, operator, input, element, false)?.others_behind(),
         };
         let is_plain = combined == Combined::ByOperator && segments == Segments::One && !is_reversed;
         let problem = if is_plain {
@@ -389,9 +412,29 @@ impl Workload {
         self.problem.is_plain()
     }
 
-    /// Whether the exclusive scan is the inclusive one without each element's own input: of integer sums of one array.
-    pub fn has_inverse(self) -> bool {
-        self.problem.instance().is_some_and(Instance::has_inverse)
+    /// Whether it is scanned so: the exclusive scan as the inclusive one without each element's own input exists for integer
+    /// sums of one array, and what is stored by rank goes by inclusive counts.
+    pub fn has_mode(self, mode: Mode) -> bool {
+        match mode {
+            Mode::Inclusive => true,
+            Mode::Exclusive => !self.is_by_rank(),
+            Mode::InclusiveMinusInput => self.problem.instance().is_some_and(Instance::has_inverse),
+        }
+    }
+
+    /// Whether what is stored stands at a rank and not at its own place.
+    pub const fn is_by_rank(self) -> bool {
+        self.kind.row().combined.is_by_rank()
+    }
+
+    /// Whether it is stored as it was loaded.
+    pub(crate) fn is_copied(self) -> bool {
+        self.kind.row().combined == Combined::ByFlags
+    }
+
+    /// Whether there is an array of addends beside that of factors.
+    pub(crate) fn has_addends(self) -> bool {
+        self.kind.row().combined == Combined::AsRecurrence
     }
 
     /// Whether it begins at the last element.
@@ -469,7 +512,7 @@ impl Workload {
     /// The arrays that are loaded of a scan of `n` elements, with the elements of each: what tells segments, and then the
     /// user's own in the kernels' order.
     pub fn inputs(self, n: u64) -> impl Iterator<Item = (ElementType, u64)> {
-        let own = if self.kind.has_operator() { 1 } else { 2 };
+        let own = if self.has_addends() { 2 } else { 1 };
         let told = self.telling().map(|telling| match telling.segments().array() {
             Some(element) => (element, n),
             None => (offset_type(n), self.segments(n).unwrap_or(0).saturating_add(1)),
@@ -533,13 +576,19 @@ impl fmt::Display for Workload {
             _ if self.is_reversed() => "reverse ",
             _ => "",
         };
-        let scan = if kind.has_operator() { instance.to_string() } else { format!("{} recurrence", self.element()) };
+        let scan = match kind.row().combined {
+            Combined::ByOperator | Combined::InOrder => instance.to_string(),
+            Combined::AsRecurrence => format!("{} recurrence", self.element()),
+            Combined::ByFlags => format!("{} partition", self.element()),
+            Combined::TotalsFirst => format!("{instance}, totals first"),
+        };
         let of = if input == self.element() { String::new() } else { format!(" of {input}") };
         let segments = match (kind.row().anew, segment_elements) {
             (Anew::Never, _) | (_, None) => String::new(),
             (Anew::Each(line), Some(elements)) => format!(", {} of {elements}", line.plural()),
             (Anew::EachRowIfShaped, Some(elements)) => format!(", {} of {elements}", Line::Row.plural()),
             (Anew::ToldBy(Telling::Keys), Some(run)) => format!(", by key in runs of {run}"),
+            (Anew::ToldBy(Telling::Flags), Some(run)) if self.is_by_rank() => format!(", by flags {run} apart"),
             (Anew::ToldBy(Telling::Flags), Some(run)) => format!(", by head flags {run} apart"),
             (Anew::ToldBy(Telling::Offsets), Some(run)) => format!(", by offsets in segments of {run}"),
         };

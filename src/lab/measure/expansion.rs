@@ -69,8 +69,12 @@ impl SweepFile {
                     add(Subject::Memcpy);
                     add(Subject::Copy16);
                     for &mode in &group.modes {
-                        if mode == Mode::InclusiveMinusInput && !workload.has_inverse() {
-                            skip(format!("{mode} of {workload}"), "it exists for integer sums only");
+                        if !workload.has_mode(mode) {
+                            let why = match workload.is_by_rank() {
+                                true => "what is stored by rank goes by inclusive counts",
+                                false => "it exists for integer sums only",
+                            };
+                            skip(format!("{mode} of {workload}"), why);
                             continue;
                         }
                         for &choice in &group.strategies {

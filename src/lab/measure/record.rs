@@ -432,8 +432,8 @@ impl SweepRow {
         if self.bytes != bytes {
             return Some(format!("its bytes are {}, and a scan of its elements moves {bytes}", self.bytes));
         }
-        if self.mode == Some(Mode::InclusiveMinusInput) && !workload.has_inverse() {
-            return Some(format!("there is no {} of {workload}", Mode::InclusiveMinusInput));
+        if let Some(mode) = self.mode.filter(|&mode| !workload.has_mode(mode)) {
+            return Some(format!("there is no {mode} of {workload}"));
         }
         if self.offsets.input.max(self.offsets.output) > Offsets::MOST {
             return Some(format!("{} are more than the {} that there are", self.offsets, Offsets::MOST));

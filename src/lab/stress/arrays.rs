@@ -195,10 +195,10 @@ impl Scan {
 }
 
 /// The places of the last elements of a scan of `n`, of whose states each is stored: one of each row or column, or one of all.
-/// `None` where a state is not what is stored.
+/// `None` where a state is not what is stored, or not at its place.
 fn final_states(workload: Workload, n: u64) -> Option<Vec<usize>> {
     let is_stored = workload.operator().is_some() && workload.state() == workload.instance();
-    if !is_stored || workload.is_plain() {
+    if !is_stored || workload.is_plain() || workload.is_by_rank() {
         return None;
     }
     let line = workload.line_elements().unwrap_or(n);
