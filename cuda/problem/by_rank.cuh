@@ -19,7 +19,7 @@ namespace lookback {
 
 // Elements that are not kept. Apart: each to the arrays behind those of the kept ones, by a rank of their own. Behind: to the
 // same arrays, the first one last.
-enum class others : u32 { are_dropped, are_apart, are_behind };
+enum others : u32 { others_are_dropped, others_are_apart, others_are_behind };
 
 // A state, and how many groups began.
 template <class T, class Count>
@@ -78,6 +78,15 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   }
 
  private:
+  DEVICE static void store_count(const lookback_launch& launch, u64 kept) {
+    if (launch.kept == nullptr) return;
+    if (launch.kept_bytes == sizeof(u32)) {
+      memory::store(static_cast<u32*>(launch.kept), static_cast<u32>(kept));
+    } else {
+      memory::store(static_cast<u64*>(launch.kept), kept);
+    }
+  }
+
   // What is stored is loaded once more: no output is an input.
   template <class Tile, class Source>
   DEVICE static void store_from(const Tile& tile, const lookback_launch& launch, const Source& source) {
@@ -115,21 +124,12 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
       const u64 kept_before = Own::count(state) - (Own::has_groups || is_kept ? 1 : 0);
       if (is_kept) {
         store_elements<0>(launch, kept_before, Own::store(place, state, loaded.get(j)));
-      } else if constexpr (Own::others == others::are_apart) {
+      } else if constexpr (Own::others == others_are_apart) {
         store_elements<count_of<outputs>::value>(launch, index - kept_before, Own::store(place, state, loaded.get(j)));
-      } else if constexpr (Own::others == others::are_behind) {
+      } else if constexpr (Own::others == others_are_behind) {
         store_elements<0>(launch, launch.n - 1 - (index - kept_before), Own::store(place, state, loaded.get(j)));
       }
       if (index + 1 == launch.n) store_count(launch, Own::count(state));
-    }
-  }
-
-  DEVICE static void store_count(const lookback_launch& launch, u64 kept) {
-    if (launch.kept == nullptr) return;
-    if (launch.kept_bytes == sizeof(u32)) {
-      memory::store(static_cast<u32*>(launch.kept), static_cast<u32>(kept));
-    } else {
-      memory::store(static_cast<u64*>(launch.kept), kept);
     }
   }
 };

@@ -94,9 +94,9 @@ enum Others {
 impl Others {
     const fn cuda_name(self) -> &'static str {
         match self {
-            Self::AreDropped => "are_dropped",
-            Self::AreApart => "are_apart",
-            Self::AreBehind => "are_behind",
+            Self::AreDropped => "others_are_dropped",
+            Self::AreApart => "others_are_apart",
+            Self::AreBehind => "others_are_behind",
         }
     }
 }
@@ -638,7 +638,7 @@ impl Definition {
         let _ = write!(
             text,
             "  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static constexpr \
-             bool is_reversed = {is_reversed};\n  static constexpr bool has_groups = {};\n  static constexpr ::lookback::others others = ::lookback::others::{};\n  DEVICE static \
+             bool is_reversed = {is_reversed};\n  static constexpr bool has_groups = {};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \
              value_type load(u64 place, inputs items) {{ return {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, inputs \
              items) {{ return kept(place{given}); }}\n  DEVICE static u64 count(value_type state) {{ return {counted}; }}\n  \
              DEVICE static void stored([[maybe_unused]] u64 i{state_parameter}{loaded}{stored}) {{{storing}}}\n  DEVICE static \
