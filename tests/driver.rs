@@ -770,6 +770,56 @@ fn a_defined_scan_is_launched_over_the_arrays_that_it_is_given() {
     bench.assert_nothing_wrong();
 }
 
+/// A number in the driver's memory.
+fn number_at(address: u64) -> u64 {
+    // SAFETY: what this driver calls memory is this process's own, allocated, aligned and written by a copy before.
+    unsafe { std::ptr::with_exposed_provenance::<u64>(address as usize).read() }
+}
+
+#[test]
+fn a_compaction_is_told_where_its_count_goes_and_of_nothing_counts_none() {
+    let Some(mut bench) = bench("a_compaction", Architecture::HOPPER) else { return };
+    bench.choose(Strategy::Lookahead, SMALL);
+    let stream = Arc::clone(&bench.stream);
+    let partition = Definition::partition::<u32>("return x < 7;").define().expect("a definition");
+    // One number is the count; the other stays as it is.
+    let (x, mut numbers) = (zeros::<u32>(&stream, 1000), stream.clone_htod(&[9_u64; 2]).expect("an array"));
+    let [mut kept, mut others] = [(); 2].map(|()| zeros::<u32>(&stream, 1000));
+    let [at_x, at_kept, at_others] = [&x, &kept, &others].map(|array| array.device_ptr(&stream).0);
+    let at_numbers = numbers.device_ptr(&stream).0;
+    bench.driver.launches();
+
+    let run = bench.scanner().run(&stream, partition).input(&x).output(&mut kept).output(&mut others);
+    run.count_into(&mut numbers.slice_mut(1..)).compact().expect("it is launched");
+    let records = bench.driver.launches();
+    let [Record { launch, .. }] = &records[..] else { panic!("{} launches", records.len()) };
+    assert_eq!((launch.n, launch.inputs[0].addr() as u64), (1000, at_x));
+    assert_eq!(launch.outputs[..2].iter().map(|at| at.addr() as u64).collect::<Vec<_>>(), [at_kept, at_others]);
+    assert_eq!((launch.kept.addr() as u64, launch.kept_bytes), (at_numbers + 8, 8));
+
+    // No kernel runs over no elements, so that the count is cleared; a call that makes ready for it clears nothing.
+    let empty = x.slice(0..0);
+    for compacts in [false, true] {
+        let run = bench.scanner().run(&stream, partition).input(&empty).output(&mut kept).output(&mut others);
+        let mut number = numbers.slice_mut(1..);
+        let run = run.count_into(&mut number);
+        if compacts {
+            run.compact().expect("nothing to launch");
+        } else {
+            assert_eq!(run.warm_up(Mode::Inclusive).expect("nothing to make ready"), 0);
+        }
+        assert_eq!(number_at(at_numbers), 9);
+        assert_eq!(number_at(at_numbers + 8), if compacts { 0 } else { 9 });
+    }
+    // One more is refused before anything is cleared.
+    let mut count = stream.clone_htod(&[9_u64]).expect("an array");
+    let run = bench.scanner().run(&stream, partition).input(&empty).output(&mut kept).count_into(&mut count);
+    assert!(matches!(run.compact(), Err(CudaError::Config(ConfigError::Call(_)))));
+    assert_eq!(number_at(count.device_ptr(&stream).0), 9);
+    assert_eq!(bench.driver.launches().len(), 0);
+    bench.assert_nothing_wrong();
+}
+
 #[test]
 fn a_scan_down_columns_is_told_its_axis() {
     let Some(mut bench) = bench("a_scan_down_columns_is_told_its_axis", Architecture::HOPPER) else { return };

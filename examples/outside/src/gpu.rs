@@ -269,6 +269,83 @@ fn reverse_recurrence_of_batch_time_channel(scanner: &Scanner, stream: &Arc<Cuda
     expect(&stream.clone_dtoh(&h)?, &[27.0, 34.0, 13.0, 16.0, 5.0, 6.0, 69.0, 76.0, 31.0, 34.0, 11.0, 12.0])
 }
 
+/// Those that a text of CUDA C++ says yes to, side by side, and how many they are.
+fn select(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let even = Definition::select::<u32>("return x % 2 == 0;").define()?;
+    let x = stream.clone_htod(&[3_u32, 4, 1, 6, 8, 5])?;
+    let (mut kept, mut count) = (stream.alloc_zeros::<u32>(6)?, stream.alloc_zeros::<u32>(1)?);
+    scanner.run(stream, even).input(&x).output(&mut kept).count_into(&mut count).compact()?;
+    expect(&stream.clone_dtoh(&count)?, &[3])?;
+    expect(&stream.clone_dtoh(&kept)?, &[4, 6, 8, 0, 0, 0])
+}
+
+fn select_flagged(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let flagged = Definition::select_flagged::<u32>().define()?;
+    let (x, flags) = (stream.clone_htod(&[3_u32, 4, 1, 6])?, stream.clone_htod(&[1_u8, 0, 0, 1])?);
+    let (mut kept, mut count) = (stream.alloc_zeros::<u32>(4)?, stream.alloc_zeros::<u32>(1)?);
+    scanner.run(stream, flagged).input(&x).input(&flags).output(&mut kept).count_into(&mut count).compact()?;
+    expect(&stream.clone_dtoh(&count)?, &[2])?;
+    expect(&stream.clone_dtoh(&kept)?, &[3, 6, 0, 0])
+}
+
+/// The others in their order, too, in an array of their own.
+fn partition(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let even = Definition::partition::<u32>("return x % 2 == 0;").define()?;
+    let x = stream.clone_htod(&[3_u32, 4, 1, 6, 8, 5])?;
+    let (mut kept, mut others) = (stream.alloc_zeros::<u32>(6)?, stream.alloc_zeros::<u32>(6)?);
+    scanner.run(stream, even).input(&x).output(&mut kept).output(&mut others).compact()?;
+    expect(&stream.clone_dtoh(&kept)?, &[4, 6, 8, 0, 0, 0])?;
+    expect(&stream.clone_dtoh(&others)?, &[3, 1, 5, 0, 0, 0])
+}
+
+fn nonzero(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let places = Definition::nonzero::<f32>()?.define()?;
+    let x = stream.clone_htod(&[0.0_f32, 2.0, 0.0, 3.0])?;
+    let (mut place, mut count) = (stream.alloc_zeros::<u64>(4)?, stream.alloc_zeros::<u32>(1)?);
+    scanner.run(stream, places).input(&x).output(&mut place).count_into(&mut count).compact()?;
+    expect(&stream.clone_dtoh(&count)?, &[2])?;
+    expect(&stream.clone_dtoh(&place)?, &[1, 3, 0, 0])
+}
+
+fn unique(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let unique = Definition::unique::<u32>()?.define()?;
+    let x = stream.clone_htod(&[7_u32, 7, 9, 9, 9, 7])?;
+    let (mut first, mut count) = (stream.alloc_zeros::<u32>(6)?, stream.alloc_zeros::<u32>(1)?);
+    scanner.run(stream, unique).input(&x).output(&mut first).count_into(&mut count).compact()?;
+    expect(&stream.clone_dtoh(&count)?, &[3])?;
+    expect(&stream.clone_dtoh(&first)?, &[7, 9, 7, 0, 0, 0])
+}
+
+fn run_length_encode(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let runs = Definition::run_length_encode::<u8>()?.define()?;
+    let x = stream.clone_htod(&[7_u8, 7, 9, 9, 9, 7])?;
+    let (mut value, mut length) = (stream.alloc_zeros::<u8>(6)?, stream.alloc_zeros::<u64>(6)?);
+    scanner.run(stream, runs).input(&x).output(&mut value).output(&mut length).compact()?;
+    expect(&stream.clone_dtoh(&value)?, &[7, 9, 7, 0, 0, 0])?;
+    expect(&stream.clone_dtoh(&length)?, &[2, 3, 1, 0, 0, 0])
+}
+
+fn reduce_by_key(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let sums = Definition::reduce_by_key::<u32>(Operator::Sum, ElementType::I32, ElementType::I64)?.define()?;
+    let (keys, x) = (stream.clone_htod(&[7_u32, 7, 9, 9, 9, 7])?, stream.clone_htod(&[1, 2, 3, 4, 5, 6])?);
+    let (mut unique, mut total) = (stream.alloc_zeros::<u32>(6)?, stream.alloc_zeros::<i64>(6)?);
+    scanner.run(stream, sums).input(&keys).input(&x).output(&mut unique).output(&mut total).compact()?;
+    expect(&stream.clone_dtoh(&unique)?, &[7, 9, 7, 0, 0, 0])?;
+    expect(&stream.clone_dtoh(&total)?, &[3, 12, 6, 0, 0, 0])
+}
+
+/// What one run keeps is what the next one scans: the host need not know how much it is.
+fn count_of_one_run_is_the_next_ones(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let even = Definition::select::<u32>("return x % 2 == 0;").define()?;
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32)?.define()?;
+    let x = stream.clone_htod(&[3_u32, 4, 1, 6, 8, 5])?;
+    let (mut kept, mut count) = (stream.alloc_zeros::<u32>(6)?, stream.alloc_zeros::<u32>(1)?);
+    let mut y = stream.alloc_zeros::<u32>(6)?;
+    scanner.run(stream, even).input(&x).output(&mut kept).count_into(&mut count).compact()?;
+    scanner.run(stream, sum).input(&kept).output(&mut y).count_from(&count).inclusive()?;
+    expect(&stream.clone_dtoh(&y)?, &[4, 10, 18, 0, 0, 0])
+}
+
 /// Compiles, loads and allocates beforehand what the call needs, which then does none of it. On a GPU alone.
 fn warm_up(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;

@@ -257,6 +257,78 @@ fn reverse_recurrence_of_batch_time_channel(scanner: &mut HostScanner) -> Outcom
     expect(&h, &[27.0, 34.0, 13.0, 16.0, 5.0, 6.0, 69.0, 76.0, 31.0, 34.0, 11.0, 12.0])
 }
 
+/// Those that a text of CUDA C++ says yes to, side by side, and how many they are.
+fn select(scanner: &mut HostScanner) -> Outcome {
+    let even = Definition::select::<u32>("return x % 2 == 0;").define()?;
+    let x = [3_u32, 4, 1, 6, 8, 5];
+    let (mut kept, mut count) = ([0_u32; 6], 0_u32);
+    scanner.run(even).input(&x).output(&mut kept).count_into(&mut count).compact()?;
+    expect(&kept[..count as usize], &[4, 6, 8])
+}
+
+fn select_flagged(scanner: &mut HostScanner) -> Outcome {
+    let flagged = Definition::select_flagged::<u32>().define()?;
+    let (x, flags) = ([3_u32, 4, 1, 6], [1_u8, 0, 0, 1]);
+    let (mut kept, mut count) = ([0_u32; 4], 0_u32);
+    scanner.run(flagged).input(&x).input(&flags).output(&mut kept).count_into(&mut count).compact()?;
+    expect(&kept[..count as usize], &[3, 6])
+}
+
+/// The others in their order, too, in an array of their own.
+fn partition(scanner: &mut HostScanner) -> Outcome {
+    let even = Definition::partition::<u32>("return x % 2 == 0;").define()?;
+    let x = [3_u32, 4, 1, 6, 8, 5];
+    let (mut kept, mut others) = ([0_u32; 6], [0_u32; 6]);
+    scanner.run(even).input(&x).output(&mut kept).output(&mut others).compact()?;
+    expect(&kept, &[4, 6, 8, 0, 0, 0])?;
+    expect(&others, &[3, 1, 5, 0, 0, 0])
+}
+
+fn nonzero(scanner: &mut HostScanner) -> Outcome {
+    let places = Definition::nonzero::<f32>()?.define()?;
+    let x = [0.0_f32, 2.0, 0.0, 3.0];
+    let (mut place, mut count) = ([0_u64; 4], 0_u32);
+    scanner.run(places).input(&x).output(&mut place).count_into(&mut count).compact()?;
+    expect(&place[..count as usize], &[1, 3])
+}
+
+fn unique(scanner: &mut HostScanner) -> Outcome {
+    let unique = Definition::unique::<u32>()?.define()?;
+    let x = [7_u32, 7, 9, 9, 9, 7];
+    let (mut first, mut count) = ([0_u32; 6], 0_u32);
+    scanner.run(unique).input(&x).output(&mut first).count_into(&mut count).compact()?;
+    expect(&first[..count as usize], &[7, 9, 7])
+}
+
+fn run_length_encode(scanner: &mut HostScanner) -> Outcome {
+    let runs = Definition::run_length_encode::<u8>()?.define()?;
+    let x = [7_u8, 7, 9, 9, 9, 7];
+    let (mut value, mut length) = ([0_u8; 6], [0_u64; 6]);
+    scanner.run(runs).input(&x).output(&mut value).output(&mut length).compact()?;
+    expect(&value, &[7, 9, 7, 0, 0, 0])?;
+    expect(&length, &[2, 3, 1, 0, 0, 0])
+}
+
+fn reduce_by_key(scanner: &mut HostScanner) -> Outcome {
+    let sums = Definition::reduce_by_key::<u32>(Operator::Sum, ElementType::I32, ElementType::I64)?.define()?;
+    let (keys, x) = ([7_u32, 7, 9, 9, 9, 7], [1, 2, 3, 4, 5, 6]);
+    let (mut unique, mut total) = ([0_u32; 6], [0_i64; 6]);
+    scanner.run(sums).input(&keys).input(&x).output(&mut unique).output(&mut total).compact()?;
+    expect(&unique, &[7, 9, 7, 0, 0, 0])?;
+    expect(&total, &[3, 12, 6, 0, 0, 0])
+}
+
+/// What one run keeps is what the next one scans: the host need not know how much it is.
+fn count_of_one_run_is_the_next_ones(scanner: &mut HostScanner) -> Outcome {
+    let even = Definition::select::<u32>("return x % 2 == 0;").define()?;
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32)?.define()?;
+    let x = [3_u32, 4, 1, 6, 8, 5];
+    let (mut kept, mut count, mut y) = ([0_u32; 6], 0_u32, [0_u32; 6]);
+    scanner.run(even).input(&x).output(&mut kept).count_into(&mut count).compact()?;
+    scanner.run(sum).input(&kept).output(&mut y).count_from(&count).inclusive()?;
+    expect(&y, &[4, 10, 18, 0, 0, 0])
+}
+
 type Call = fn(&mut HostScanner) -> Outcome;
 
 pub const CALLS: &[(&str, Call)] = calls![];

@@ -43,6 +43,14 @@ macro_rules! calls {
             reverse_recurrence_of_batch_channel_time,
             recurrence_of_batch_time_channel,
             reverse_recurrence_of_batch_time_channel,
+            select,
+            select_flagged,
+            partition,
+            nonzero,
+            unique,
+            run_length_encode,
+            reduce_by_key,
+            count_of_one_run_is_the_next_ones,
             $($more,)*
         ]
     };
