@@ -319,13 +319,18 @@ fn compactions_are_compiled_without_spills_on_every_architecture() {
     let Some(compiler) = compiler("compactions_are_compiled_without_spills") else { return };
     const N: u64 = 1 << 26;
     let mut jobs = Vec::new();
-    for (kind, element) in [
-        (ProblemKind::Partition, ElementType::U32),
-        (ProblemKind::Partition, ElementType::U8),
-        (ProblemKind::ReduceByKey, ElementType::F32),
+    let sums = Definition::reduce_by_key::<u32>(Operator::Sum, ElementType::F32, ElementType::F32);
+    for definition in [
+        Definition::select::<u32>("return x < 1000;"),
+        Definition::select_flagged::<u8>(),
+        Definition::partition::<u64>("return x < 1000;"),
+        Definition::nonzero::<u8>().expect("numbers"),
+        Definition::unique::<u16>().expect("numbers"),
+        Definition::run_length_encode::<u32>().expect("numbers"),
+        Definition::run_length_encode::<u8>().expect("numbers"),
+        sums.expect("numbers"),
     ] {
-        let workload = Workload::new(kind, Operator::Sum, element, element, Some(61)).expect("sums");
-        let problem = workload.problem(N);
+        let problem = Problem::from(definition.define().expect("a definition"));
         let hopper = Tuning::committed(Gpu { architecture: HOPPER, multiprocessors: 132 });
         let ahead = hopper.choose(StrategyChoice::Auto, problem, N, None);
         assert_eq!(ahead.strategy, Strategy::Lookahead, "{problem}");
@@ -333,7 +338,7 @@ fn compactions_are_compiled_without_spills_on_every_architecture() {
         for (Resolved { strategy, config }, architectures) in
             [(back, &Architecture::CHECKED[..]), (ahead, &[HOPPER][..])]
         {
-            let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, N);
+            let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, N);
             let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
             let Step { kernel, problem, config, .. } = plan.steps[0];
             jobs.extend(architectures.iter().map(|&architecture| Job { kernel, problem, config, architecture }));

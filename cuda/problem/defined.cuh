@@ -5,6 +5,8 @@
 //
 //   operator_type                     how states are combined
 //   inputs   outputs                  `elements` of the arrays' types
+//   beside_inputs                     those whose widths bound accesses as the inputs' do: outputs that are stored in vectors, and
+//                                     those that say how wide a state is
 //   value_type load(u64 i, inputs)    the state of place i
 //   outputs store(u64 i, value_type)  what is stored at place i
 //
@@ -758,7 +760,7 @@ struct defined {
   using state_type = typename operator_type::value_type;
   using published_type = state_type;
   // What accesses are counted by.
-  using input_type = typename widest_in<typename widest_in<u8, inputs>::type, outputs>::type;
+  using input_type = typename widest_in<typename widest_in<u8, inputs>::type, typename Own::beside_inputs>::type;
   using output_type = input_type;
   using own_state = typename own_operator::value_type;
   using segments_type = Segments;

@@ -528,6 +528,12 @@ impl Definition {
         Ok(())
     }
 
+    /// The outputs whose widths bound accesses, as those of the inputs do: all, but where each element that is kept is stored by
+    /// itself, and its state is no more than a count.
+    fn beside_inputs(&self) -> &[Array] {
+        if matches!(self.combining, Combining::Count) { &[] } else { &self.outputs }
+    }
+
     /// The arrays that are stored.
     fn stored(&self) -> impl Iterator<Item = &Array> {
         let are_apart = self.selection.as_ref().is_some_and(|selection| selection.others == Others::AreApart);
@@ -595,9 +601,10 @@ impl Definition {
         let (loaded, given) = (parameters(inputs, ""), from(inputs, "items"));
         let _ = write!(
             text,
-            "struct text {{\n  using inputs = {};\n  using outputs = {};\n",
+            "struct text {{\n  using inputs = {};\n  using outputs = {};\n  using beside_inputs = {};\n",
             types(inputs),
             types(outputs),
+            types(self.beside_inputs()),
         );
         // A function of the user's text over an element of each input.
         let mut function = |result: &str, name: &str, what: &str, body: &str| {
@@ -831,6 +838,12 @@ impl Defined {
     /// Likewise of each that is stored.
     pub(crate) fn outputs(self) -> impl Iterator<Item = (&'static str, usize)> {
         self.definition.0.stored().map(Array::element)
+    }
+
+    /// Bytes that the elements of an access are counted by, the most of what lanes load and store in vectors.
+    pub(crate) fn access_bytes(self) -> usize {
+        let beside = self.definition.0.beside_inputs().iter().map(Array::element);
+        self.inputs().chain(beside).map(|(_, bytes)| bytes).max().unwrap_or(1)
     }
 
     /// Names of the user's arrays, inputs and outputs.

@@ -262,9 +262,7 @@ impl Problem {
     pub fn access_bytes(self) -> usize {
         match self.0 {
             Kind::Numbers(numbers) => numbers.input.bytes().max(numbers.output.bytes()),
-            Kind::Defined(defined) => {
-                defined.inputs().chain(defined.outputs()).map(|(_, bytes)| bytes).max().unwrap_or(1)
-            }
+            Kind::Defined(defined) => defined.access_bytes(),
             Kind::SpineOf(defined) => defined.state_bytes(),
         }
     }
