@@ -86,17 +86,17 @@ impl Array {
 /// What becomes of elements that are not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Others {
-    AreDropped,
-    AreApart,
-    AreBehind,
+    Dropped,
+    Apart,
+    Behind,
 }
 
 impl Others {
     const fn cuda_name(self) -> &'static str {
         match self {
-            Self::AreDropped => "others_are_dropped",
-            Self::AreApart => "others_are_apart",
-            Self::AreBehind => "others_are_behind",
+            Self::Dropped => "others_are_dropped",
+            Self::Apart => "others_are_apart",
+            Self::Behind => "others_are_behind",
         }
     }
 }
@@ -267,7 +267,7 @@ impl Definition {
     /// ```
     pub fn filter(name: impl Into<String>) -> Self {
         let counted = Self::of_states(name.into(), String::from("u32"), 4);
-        let selection = Selection { keep: String::new(), begin: None, others: Others::AreDropped };
+        let selection = Selection { keep: String::new(), begin: None, others: Others::Dropped };
         Self { combining: Combining::Count, selection: Some(selection), ..counted }
     }
 
@@ -370,7 +370,7 @@ impl Definition {
     /// be. In `store` the inputs' elements are there, too, and `is_reversed`, whether the scan is. Put onto a stream by `compact`.
     #[must_use]
     pub fn groups(mut self, begin: &str, keep: &str) -> Self {
-        let selection = Selection { keep: keep.to_owned(), begin: Some(begin.to_owned()), others: Others::AreDropped };
+        let selection = Selection { keep: keep.to_owned(), begin: Some(begin.to_owned()), others: Others::Dropped };
         self.selection = Some(selection);
         self
     }
@@ -379,14 +379,14 @@ impl Definition {
     /// all of them. In groups each element has to be in one.
     #[must_use]
     pub fn others_apart(self) -> Self {
-        self.with_others(Others::AreApart)
+        self.with_others(Others::Apart)
     }
 
     /// The same into the same arrays, behind those that are kept, from the last place on: the first of them stands last, as
     /// CUB's `DevicePartition` has it.
     #[must_use]
     pub fn others_behind(self) -> Self {
-        self.with_others(Others::AreBehind)
+        self.with_others(Others::Behind)
     }
 
     fn with_others(mut self, others: Others) -> Self {
@@ -536,7 +536,7 @@ impl Definition {
 
     /// The arrays that are stored.
     fn stored(&self) -> impl Iterator<Item = &Array> {
-        let are_apart = self.selection.as_ref().is_some_and(|selection| selection.others == Others::AreApart);
+        let are_apart = self.selection.as_ref().is_some_and(|selection| selection.others == Others::Apart);
         self.outputs.iter().chain(self.outputs.iter().filter(move |_| are_apart))
     }
 
@@ -609,7 +609,7 @@ impl Definition {
         // A function of the user's text over an element of each input.
         let mut function = |result: &str, name: &str, what: &str, body: &str| {
             let body = part(what, body);
-            let _ = write!(text, "  DEVICE static {result} {name}([[maybe_unused]] u64 i{loaded}) {{{body}}}\n");
+            let _ = writeln!(text, "  DEVICE static {result} {name}([[maybe_unused]] u64 i{loaded}) {{{body}}}");
         };
         if !counts {
             function("state_type", "loaded", "loading", load);
@@ -767,7 +767,7 @@ impl Defined {
 
     /// Whether what is kept and what is not fill the arrays.
     pub(crate) fn fills_outputs(self) -> bool {
-        self.definition.0.selection.as_ref().is_some_and(|selection| selection.others == Others::AreBehind)
+        self.definition.0.selection.as_ref().is_some_and(|selection| selection.others == Others::Behind)
     }
 
     /// The type that counts what is kept.

@@ -89,6 +89,7 @@ impl Definition {
     }
 
     /// What the laboratory partitions: flags, and elements of a type that is chosen at run time.
+    #[cfg(feature = "lab")]
     pub(crate) fn flagged_first(element: ElementType) -> Self {
         Self::filter(format!("partition of {element}"))
             .input_of("flag", ElementType::U8)
