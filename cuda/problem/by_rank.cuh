@@ -7,7 +7,8 @@
 //   u64 count(value_type)                      how many are, up to and with the one whose state it is; with `has_groups`, how
 //                                              many groups began, of each of which one element is kept
 //   outputs store(u64 i, value_type, inputs)   what is stored of it
-//   others                                     what becomes of the others; in groups, each element is in one then
+//   others                                     what becomes of the others; in groups, each element is in one then, whose last
+//                                              one is kept
 //
 // Source: the compaction of Blelloch, "Prefix Sums and Their Applications" (1990), section 1.3, in the one pass of Merrill and
 // Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back" (2016), section 5.
@@ -63,6 +64,9 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   using typename placed::inputs;
   using typename placed::outputs;
   static constexpr bool is_stored_from_stage = true;
+
+  // Nobody gives a state that stands before all.
+  DEVICE static typename placed::state_type initial(const lookback_launch&) { return placed::operator_type::identity(); }
 
   template <class Tile>
   DEVICE static void store_tile(const Tile& tile, const lookback_launch& launch) {
