@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
     }
 
     /// Where the number of elements goes that a compaction keeps: one number in the device's memory, which
-    /// [`Self::count_from`] of a next run takes. It is 8 bytes long if there are 2^32 elements or more.
+    /// [`Self::count_from`] of a next run takes. It is 8 bytes long if there are 2^31 elements or more.
     pub fn count_into<T: WholeNumber>(mut self, number: &'a mut impl DevicePtrMut<T>) -> Self {
         let (address, elements) = self.lend_to_write(number);
         self.call.kept(Lent::array::<T>(address, elements));
@@ -180,11 +180,11 @@ impl<'a> Run<'a> {
     }
 
     /// Stores side by side what the definition keeps, a [`Definition::filter`](crate::element::Definition::filter) or one of
-    /// [`groups`](crate::element::Definition::groups): each output has as many elements as the inputs, or more; those behind
-    /// what is kept stay as they are. No output is an input.
+    /// [`groups`](crate::element::Definition::groups): each output has as many elements as the inputs, or more, unless the
+    /// others fill it; those behind what is kept stay as they are. No output is an input.
     ///
     /// # Errors
-    /// Segments, states before and behind, a number of less than 8 bytes where 2^32 elements may be kept, a definition that is
+    /// Segments, states before and behind, a number of less than 8 bytes where 2^31 elements may be kept, a definition that is
     /// scanned, and as [`Self::inclusive`]. Nothing was launched then.
     pub fn compact(mut self) -> Result<(), CudaError> {
         self.call.compact();
@@ -207,13 +207,14 @@ impl<'a> Run<'a> {
         self.scan(Mode::Exclusive, Scanner::enqueue)
     }
 
-    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. Returns the bytes of the stream's
+    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. A compaction has one mode, whatever is
+    /// said. Returns the bytes of the stream's
     /// workspace, 0 if there are no elements.
     ///
     /// # Errors
     /// As [`Self::inclusive`].
     pub fn warm_up(mut self, mode: Mode) -> Result<u64, CudaError> {
-        self.call.as_defined();
+        let mode = self.call.as_defined(mode);
         self.scan(mode, Scanner::warm)
     }
 

@@ -61,7 +61,7 @@ impl Array {
     /// What the kernels load.
     fn loaded_type(&self) -> String {
         let name = &self.element.name;
-        if self.is_in_runs { format!("in_run<{name}>") } else { name.clone() }
+        if self.is_in_runs { format!("::lookback::in_run<{name}>") } else { name.clone() }
     }
 
     /// As parameters of the user's text, each behind a comma.
@@ -108,6 +108,8 @@ struct Selection {
     /// Where a group begins, of which one element is kept; none where each that is kept counts for itself.
     begin: Option<String>,
     others: Others,
+    /// Whether each element is in a group, of which the last one is kept.
+    keeps_last: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -165,6 +167,8 @@ pub struct Definition {
     load: String,
     store: String,
     selection: Option<Selection>,
+    /// Where those that are not kept go, if they have arrays of their own.
+    apart: Vec<Array>,
 }
 
 /// A definition that no kernel can be made of.
@@ -244,6 +248,7 @@ impl Definition {
             load: String::new(),
             store: String::new(),
             selection: None,
+            apart: Vec::new(),
         }
     }
 
@@ -267,8 +272,7 @@ impl Definition {
     /// ```
     pub fn filter(name: impl Into<String>) -> Self {
         let counted = Self::of_states(name.into(), String::from("u32"), 4);
-        let selection = Selection { keep: String::new(), begin: None, others: Others::Dropped };
-        Self { combining: Combining::Count, selection: Some(selection), ..counted }
+        Self { combining: Combining::Count, ..counted }.keep("")
     }
 
     /// The scan of one array of numbers into another one by an operator of the table, on numbers of a third type.
@@ -284,6 +288,7 @@ impl Definition {
             load: String::from("return static_cast<state_type>(x);"),
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
             selection: None,
+            apart: Vec::new(),
         }
     }
 
@@ -299,7 +304,7 @@ impl Definition {
     /// The expression of the state that changes none it is combined with.
     #[must_use]
     pub fn identity(mut self, expression: &str) -> Self {
-        if let Combining::Text { identity, .. } = &mut self.combining {
+        if let Combining::Text { identity, .. } = self.combining_text() {
             expression.clone_into(identity);
         }
         self
@@ -308,10 +313,18 @@ impl Definition {
     /// Statements that return the combination of `left` and `right`, the states of two neighbouring stretches: associative.
     #[must_use]
     pub fn combine(mut self, text: &str) -> Self {
-        if let Combining::Text { combine, .. } = &mut self.combining {
+        if let Combining::Text { combine, .. } = self.combining_text() {
             text.clone_into(combine);
         }
         self
+    }
+
+    /// A filter that is given an operator counts no more; then it lacks groups, and is refused.
+    fn combining_text(&mut self) -> &mut Combining {
+        if matches!(self.combining, Combining::Count) {
+            self.combining = Combining::Text { identity: String::new(), combine: String::new(), is_commutative: false };
+        }
+        &mut self.combining
     }
 
     /// Says that `left` and `right` may be exchanged, which is faster. It is believed.
@@ -331,7 +344,8 @@ impl Definition {
     }
 
     /// The same of an array of runs of equal neighbours: the text has, beside the element `x`, `x_begins` and `x_ends`, which
-    /// say whether it is the first or the last one of its run. Elements are compared by `!=`, in which a NaN differs from all.
+    /// say whether it is the first or the last one of its run. Elements are compared by `!=`, in which a NaN differs from all; of
+    /// a type of your own, declare `DEVICE bool operator!=`.
     /// For [`Self::filter`] and [`Self::groups`].
     #[must_use]
     pub fn input_in_runs<T: ArrayElement>(mut self, name: &str) -> Self {
@@ -355,13 +369,16 @@ impl Definition {
     }
 
     /// Statements that return whether an element is kept, of a [`Self::filter`]: of the inputs' elements by their names, and the
-    /// place `i`.
+    /// place `i`. They are run twice, and have to give the same both times.
     #[must_use]
     pub fn keep(mut self, text: &str) -> Self {
-        if let Some(selection) = &mut self.selection {
-            text.clone_into(&mut selection.keep);
-        }
+        text.clone_into(&mut self.selection().keep);
         self
+    }
+
+    fn selection(&mut self) -> &mut Selection {
+        let none = || Selection { keep: String::new(), begin: None, others: Others::Dropped, keeps_last: false };
+        self.selection.get_or_insert_with(none)
     }
 
     /// Stores one element of each group instead of one of each place: `begin`, statements as those of [`Self::load`] and of
@@ -370,13 +387,25 @@ impl Definition {
     /// be. In `store` the inputs' elements are there, too, and `is_reversed`, whether the scan is. Put onto a stream by `compact`.
     #[must_use]
     pub fn groups(mut self, begin: &str, keep: &str) -> Self {
-        let selection = Selection { keep: keep.to_owned(), begin: Some(begin.to_owned()), others: Others::Dropped };
-        self.selection = Some(selection);
+        let selection = self.selection();
+        keep.clone_into(&mut selection.keep);
+        selection.begin = Some(begin.to_owned());
         self
     }
 
-    /// Stores the elements that are not kept as well, in their order, into arrays of their own: one more of each output, behind
-    /// all of them. In groups each element has to be in one.
+    /// The groups are runs of the input of that name, of each of which the last element is kept; the others are stored behind.
+    #[must_use]
+    pub(super) fn runs(mut self, name: &str, others_are_behind: bool) -> Self {
+        self = self.groups(&format!("return {name}_begins;"), &format!("return {name}_ends;"));
+        let selection = self.selection();
+        selection.keeps_last = true;
+        selection.others = if others_are_behind { Others::Behind } else { Others::Dropped };
+        self
+    }
+
+    /// Stores the elements that a [`Self::filter`] does not keep as well, in their order, into arrays of their own: one more of
+    /// each output, behind all of them, so that there may be two outputs. They are as many as there are elements, less the number
+    /// of those that are kept.
     #[must_use]
     pub fn others_apart(self) -> Self {
         self.with_others(Others::Apart)
@@ -390,9 +419,7 @@ impl Definition {
     }
 
     fn with_others(mut self, others: Others) -> Self {
-        if let Some(selection) = &mut self.selection {
-            selection.others = others;
-        }
+        self.selection().others = others;
         self
     }
 
@@ -436,7 +463,11 @@ impl Definition {
     ///
     /// # Errors
     /// When a part is missing, a name is none, or there are more arrays or bytes than kernels take.
-    pub fn define(self) -> Result<Defined, DefinitionError> {
+    pub fn define(mut self) -> Result<Defined, DefinitionError> {
+        if self.selection.as_ref().is_some_and(|selection| selection.others == Others::Apart) {
+            let other = |array: &Array| Array { name: format!("others of {}", array.name), ..array.clone() };
+            self.apart = self.outputs.iter().map(other).collect();
+        }
         self.check()?;
         static KNOWN: Mutex<Option<HashSet<&'static Definition>>> = Mutex::new(None);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -475,13 +506,17 @@ impl Definition {
             return Err(DefinitionError::Selection { definition: definition(), what });
         }
         let (mut text_of_inputs, mut part, mut call) = (&self.load, "state of an element", "load");
-        if let Some(Selection { keep, begin, .. }) = &self.selection {
+        if let Some(Selection { keep, begin, others, keeps_last }) = &self.selection {
             if keep.trim().is_empty() || begin.as_ref().is_some_and(|begin| begin.trim().is_empty()) {
                 return missing("text that says what is kept", if begin.is_some() { "groups" } else { "keep" });
             }
             let counts = matches!(self.combining, Combining::Count);
-            if counts == begin.is_some() {
+            if counts == begin.is_some() || counts && !self.load.is_empty() {
                 let what = "counts what is kept and combines states, too: begin with `filter` and `keep`, or with a state and `groups`";
+                return Err(DefinitionError::Selection { definition: definition(), what });
+            }
+            if begin.is_some() && *others != Others::Dropped && !keeps_last {
+                let what = "has groups, of which one element each is stored: leave out what becomes of the others";
                 return Err(DefinitionError::Selection { definition: definition(), what });
             }
             if counts {
@@ -536,13 +571,12 @@ impl Definition {
 
     /// The arrays that are stored.
     fn stored(&self) -> impl Iterator<Item = &Array> {
-        let are_apart = self.selection.as_ref().is_some_and(|selection| selection.others == Others::Apart);
-        self.outputs.iter().chain(self.outputs.iter().filter(move |_| are_apart))
+        self.outputs.iter().chain(&self.apart)
     }
 
     /// The text that is compiled in front of a kernel's entry point, with counts of the type `count`.
     fn text(&self, count: ElementType, is_reversed: bool) -> String {
-        let Self { name, declarations, state, combining, inputs, outputs, load, store, selection } = self;
+        let Self { name, declarations, state, combining, inputs, outputs, load, store, selection, .. } = self;
         let title = name.replace(['"', '\\', '\n', '\r'], "'");
         // Each part on lines of its own, from 1, so that the compiler's messages speak of the user's lines.
         let part =
@@ -598,59 +632,57 @@ impl Definition {
             let item = |number| format!("{tuple}.{}first", "rest.".repeat(number));
             arrays.iter().enumerate().map(|(number, array)| array.arguments(&item(number))).collect()
         };
-        let (loaded, given) = (parameters(inputs, ""), from(inputs, "items"));
-        let _ = write!(
-            text,
+        let arrays = format!(
             "struct text {{\n  using inputs = {};\n  using outputs = {};\n  using beside_inputs = {};\n",
             types(inputs),
             types(outputs),
             types(self.beside_inputs()),
         );
-        // A function of the user's text over an element of each input.
-        let mut function = |result: &str, name: &str, what: &str, body: &str| {
+        let (loaded, given) = (parameters(inputs, ""), from(inputs, "items"));
+        let (stored, out) = (parameters(outputs, "&"), from(outputs, "result"));
+        // The user's own functions, in a struct where no other names stand before those that he has declared.
+        text.push_str("struct user_text {\n");
+        let mut function = |head: &str, parameters: &str, what: &str, body: &str| {
             let body = part(what, body);
-            let _ = writeln!(text, "  DEVICE static {result} {name}([[maybe_unused]] u64 i{loaded}) {{{body}}}");
+            let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}) {{{body}}}");
         };
         if !counts {
-            function("state_type", "loaded", "loading", load);
+            function("state_type user_load", &loaded, "loading", load);
         }
-        if let Some(Selection { keep, begin, .. }) = selection {
-            function("bool", "kept", "keeping", keep);
-            if let Some(begin) = begin {
-                function("bool", "begun", "beginning", begin);
-            }
-        }
-        let (stored, out) = (parameters(outputs, "&"), from(outputs, "result"));
-        let storing = part("storing", store);
-        let Some(Selection { begin, others, .. }) = selection else {
+        let state_parameter = if counts { "" } else { ", [[maybe_unused]] state_type state" };
+        let Some(Selection { keep, begin, others, .. }) = selection else {
+            function("void user_store", &format!("{state_parameter}{stored}"), "storing", store);
             let _ = write!(
                 text,
-                "  using operator_type = combining;\n  DEVICE static state_type load(u64 place, inputs items) {{ return \
-                 loaded(place{given}); }}\n  DEVICE static void stored([[maybe_unused]] u64 i, [[maybe_unused]] state_type \
-                 state{stored}) {{{storing}}}\n  DEVICE static outputs store(u64 place, state_type state) {{\n    outputs \
-                 result;\n    stored(place, state{out});\n    return result;\n  }}\n}};\n}}  // namespace own\n",
+                "}};\n{arrays}  using operator_type = combining;\n  DEVICE static state_type load(u64 place, inputs items) {{ return \
+                 user_text::user_load(place{given}); }}\n  DEVICE static outputs store(u64 place, state_type state) {{\n    outputs \
+                 result;\n    user_text::user_store(place, state{out});\n    return result;\n  }}\n}};\n}}  // namespace own\n",
             );
             return text;
         };
-        let (operator, loaded_state, counted, own_state, state_parameter) = match begin {
+        function("bool user_keep", &loaded, "keeping", keep);
+        if let Some(begin) = begin {
+            function("bool user_begin", &loaded, "beginning", begin);
+        }
+        function("void user_store", &format!("{state_parameter}{loaded}{stored}"), "storing", store);
+        let (operator, loaded_state, counted, own_state) = match begin {
             Some(_) => (
-                format!("in_groups<combining, {}>", count.cuda_type()),
-                format!("{{loaded(place{given}), begun(place{given}) ? 1u : 0u}}"),
+                format!("::lookback::in_groups<combining, {}>", count.cuda_type()),
+                format!("{{user_text::user_load(place{given}), user_text::user_begin(place{given}) ? 1u : 0u}}"),
                 "state.groups",
                 ", state.value",
-                ", [[maybe_unused]] state_type state",
             ),
-            None => (String::from("combining"), format!("kept(place{given}) ? 1u : 0u"), "state", "", ""),
+            None => (String::from("combining"), format!("user_text::user_keep(place{given}) ? 1u : 0u"), "state", ""),
         };
         let _ = write!(
             text,
-            "  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static constexpr \
-             bool is_reversed = {is_reversed};\n  static constexpr bool has_groups = {};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \
-             value_type load(u64 place, inputs items) {{ return {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, inputs \
-             items) {{ return kept(place{given}); }}\n  DEVICE static u64 count(value_type state) {{ return {counted}; }}\n  \
-             DEVICE static void stored([[maybe_unused]] u64 i{state_parameter}{loaded}{stored}) {{{storing}}}\n  DEVICE static \
-             outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) {{\n    outputs result;\n    \
-             stored(place{own_state}{given}{out});\n    return result;\n  }}\n}};\n}}  // namespace own\n",
+            "  static constexpr bool is_reversed = {is_reversed};\n}};\n{arrays}  using operator_type = {operator};\n  using \
+             value_type = typename operator_type::value_type;\n  static constexpr bool has_groups = {};\n  static constexpr \
+             ::lookback::others others = ::lookback::{};\n  DEVICE static value_type load(u64 place, inputs items) {{ return \
+             {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, inputs items) {{ return \
+             user_text::user_keep(place{given}); }}\n  DEVICE static u64 count(value_type state) {{ return {counted}; }}\n  \
+             DEVICE static outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) {{\n    outputs result;\n    \
+             user_text::user_store(place{own_state}{given}{out});\n    return result;\n  }}\n}};\n}}  // namespace own\n",
             begin.is_some(),
             others.cuda_name(),
         );
@@ -775,10 +807,9 @@ impl Defined {
         if self.is_long { ElementType::U64 } else { ElementType::U32 }
     }
 
-    /// Bytes of the count that stands behind each state, if groups are counted.
-    fn count_bytes(self) -> Option<usize> {
-        let selection = self.definition.0.selection.as_ref();
-        selection.and_then(|selection| selection.begin.as_ref()).map(|_| self.count_type().bytes())
+    /// Whether one element of each group is stored.
+    pub(crate) fn has_groups(self) -> bool {
+        self.definition.0.selection.as_ref().is_some_and(|selection| selection.begin.is_some())
     }
 
     /// Whether its partial results are combined in an order that follows from indices alone.
@@ -864,7 +895,10 @@ impl Defined {
     /// Bytes of what stands behind the user's state in what is scanned: the mark of a segment, or a count of groups
     /// (`marked` in `cuda/problem/defined.cuh`, `counted` in `cuda/problem/by_rank.cuh`).
     fn bytes_behind(self) -> Option<usize> {
-        self.count_bytes().or_else(|| self.segments.mark_states().then_some(4))
+        if self.has_groups() {
+            return Some(self.count_type().bytes());
+        }
+        self.segments.mark_states().then_some(4)
     }
 
     /// Bytes of what is scanned.
@@ -981,6 +1015,42 @@ mod tests {
         assert!(matches!(many.define(), Err(DefinitionError::TooManyArrays { count: 5, most: 4, .. })));
         let wide = Definition { state: CudaType { name: String::from("wide"), bytes: 33 }, ..whole() };
         assert!(matches!(wide.define(), Err(DefinitionError::Bytes { bytes: 33, .. })));
+    }
+
+    #[test]
+    fn what_is_no_compaction_is_refused() {
+        let filter = || {
+            let filter = Definition::filter("filter").input_in_runs::<u32>("x").keep("return x_begins;");
+            filter.output::<u32>("y").store("y = x;")
+        };
+        let runs = || Definition::non_trivial_runs::<u32>().unwrap();
+        assert!(filter().define().is_ok() && filter().others_apart().define().is_ok() && runs().define().is_ok());
+        let names = filter().others_apart().define().unwrap().names();
+        assert_eq!(names[1], ["y", "others of y"]);
+        let scan = || Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).unwrap();
+        for refused in [
+            runs().others_apart(),
+            runs().others_behind(),
+            scan().others_behind().groups("return true;", "return true;"),
+            scan().keep("return true;"),
+            scan().input_in_runs::<u32>("key"),
+            filter().load("return 1;"),
+            filter().identity("0").combine("return left;"),
+            filter().groups("return x_begins;", "return x_ends;"),
+        ] {
+            assert!(matches!(refused.define(), Err(DefinitionError::Selection { .. })));
+        }
+        assert!(matches!(filter().keep(" ").define(), Err(DefinitionError::Missing { call: "keep", .. })));
+        assert!(matches!(
+            scan().groups("", "return true;").define(),
+            Err(DefinitionError::Missing { call: "groups", .. })
+        ));
+        assert!(matches!(scan().others_apart().define(), Err(DefinitionError::Missing { call: "keep", .. })));
+        let hidden = filter().input::<u8>("x_ends").define();
+        assert!(matches!(hidden, Err(DefinitionError::Name { name, .. }) if name == "x_ends"));
+        let many = ["a", "b"].into_iter().fold(filter(), |filter, name| filter.output::<u8>(name));
+        assert!(many.clone().define().is_ok());
+        assert!(matches!(many.others_apart().define(), Err(DefinitionError::TooManyArrays { count: 6, .. })));
     }
 
     #[test]

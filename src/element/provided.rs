@@ -179,7 +179,8 @@ impl Definition {
         Self::totals_by_key(K::ELEMENT, operator, input, output, true)
     }
 
-    /// The same of keys whose type is chosen at run time, which are stored or not.
+    /// The same of keys whose type is chosen at run time. Where these are not stored, the results that lead to the totals are,
+    /// behind them.
     pub(crate) fn totals_by_key(
         key: ElementType,
         operator: Operator,
@@ -190,9 +191,8 @@ impl Definition {
         if !key.is_number() {
             return Err(NoSuchProblem::NotANumber(key));
         }
-        let totals = Self::of_numbers(operator, input, output)?
-            .first_input_in_runs_of("key", key)
-            .groups("return key_begins;", "return key_ends;");
+        let totals =
+            Self::of_numbers(operator, input, output)?.first_input_in_runs_of("key", key).runs("key", !stores_keys);
         Ok(if stores_keys { totals.first_output_of("unique", key, "unique = key;") } else { totals })
     }
 

@@ -288,7 +288,7 @@ impl<'a> HostRun<'a> {
         self
     }
 
-    /// Where the number of elements goes that a compaction keeps. It is 8 bytes long if there are 2^32 elements or more.
+    /// Where the number of elements goes that a compaction keeps. It is 8 bytes long if there are 2^31 elements or more.
     pub fn count_into<T: WholeNumber>(mut self, number: &'a mut T) -> Self {
         let lent = self.lend_to_write(std::slice::from_mut(number), false);
         self.call.kept(lent);
@@ -296,11 +296,11 @@ impl<'a> HostRun<'a> {
     }
 
     /// Stores side by side what the definition keeps, a [`Definition::filter`](crate::element::Definition::filter) or one of
-    /// [`groups`](crate::element::Definition::groups): each output has as many elements as the inputs, or more; those behind
-    /// what is kept stay as they are. No output is an input.
+    /// [`groups`](crate::element::Definition::groups): each output has as many elements as the inputs, or more, unless the
+    /// others fill it; those behind what is kept stay as they are. No output is an input.
     ///
     /// # Errors
-    /// Segments, states before and behind, a number of less than 8 bytes where 2^32 elements may be kept, a definition that is
+    /// Segments, states before and behind, a number of less than 8 bytes where 2^31 elements may be kept, a definition that is
     /// scanned, and as [`Self::inclusive`].
     pub fn compact(mut self) -> Result<(), DeviceError> {
         self.call.compact();

@@ -346,7 +346,7 @@ impl Workload {
             }
             Combined::AsRecurrence => Definition::linear_recurrence_of(element)?,
             Combined::ByFlags => Definition::flagged_first(element),
-            Combined::TotalsFirst => Definition::totals_by_key(KEY, operator, input, element, false)?.others_behind(),
+            Combined::TotalsFirst => Definition::totals_by_key(KEY, operator, input, element, false)?,
         };
         let is_plain = combined == Combined::ByOperator && segments == Segments::One && !is_reversed;
         let problem = if is_plain {

@@ -181,10 +181,11 @@ impl Call {
         self.kept = Some(number);
     }
 
-    /// Asks for whatever is defined.
+    /// Asks for whatever is defined; a compaction has one mode.
     #[cfg(feature = "cuda")]
-    pub fn as_defined(&mut self) {
+    pub fn as_defined(&mut self, mode: Mode) -> Mode {
         self.is_compaction = self.defined.is_by_rank();
+        if self.is_compaction { Mode::Inclusive } else { mode }
     }
 
     /// The address and bytes of that number, where there are no elements, so that no kernel stores it.
@@ -396,7 +397,7 @@ impl Call {
         if elements != 1 {
             return Err(CallError::States { scan: scan(), array, elements, expected: 1 });
         }
-        if bytes < 8 && n > u64::from(u32::MAX) {
+        if bytes < 8 && n > i32::MAX as u64 {
             return Err(CallError::NarrowCount { scan: scan(), n });
         }
         if !address.is_multiple_of(bytes) {

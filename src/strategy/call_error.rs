@@ -61,8 +61,8 @@ pub enum CallError {
     },
     /// What is stored would be loaded or stored again.
     #[error(
-        "{scan}: the arrays '{first}' and '{second}' overlap; an output may be one of the user's inputs of the same type, whole, \
-         and is apart from all other arrays"
+        "{scan}: the arrays '{first}' and '{second}' overlap; of a scan an output may be one of the user's inputs of the same \
+         type, whole, and is apart from all other arrays; of a compaction it is apart from all"
     )]
     Overlap {
         /// The scan.
@@ -187,7 +187,7 @@ pub enum CallError {
     )]
     OfScansAlone(String),
     /// A number that may be too large for its type.
-    #[error("{scan}: of {n} elements more may be kept than 4 bytes count: let `count_into` have a number of 8")]
+    #[error("{scan}: of {n} elements more may be kept than an `i32` counts: let `count_into` have a number of 8 bytes")]
     NarrowCount {
         /// What is defined.
         scan: String,

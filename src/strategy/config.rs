@@ -107,8 +107,8 @@ pub enum ConfigError {
     TakesNoColumns { strategy: &'static str, problem: String },
     /// The strategy keeps totals in an array, and they are no elements of one.
     #[error(
-        "the strategy '{strategy}' keeps totals of 1, 2, 4, 8 or 16 bytes, and those of {problem} have {state_bytes}, the mark \
-         of segments included; choose 'auto', 'lookback' or 'lookahead'"
+        "the strategy '{strategy}' keeps totals of 1, 2, 4, 8 or 16 bytes, and those of {problem} have {state_bytes}, with the mark \
+         of segments or the count of groups; choose 'auto', 'lookback' or 'lookahead'"
     )]
     SpineOfStates { strategy: &'static str, problem: String, state_bytes: usize },
     /// No strategy scans columns so.

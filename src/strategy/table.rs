@@ -451,7 +451,8 @@ impl ScanConfig {
 
     /// VT and threads of look-ahead over the arrays of what a user has defined.
     pub fn of_arrays(problem: Problem, defined: Defined) -> Self {
-        let inputs = defined.inputs().count();
+        // What stores groups loads them once more, and has their states meanwhile: as if there were one more.
+        let inputs = defined.inputs().count() + usize::from(defined.has_groups());
         let marks = defined.has_segments().then(|| problem.state_bytes());
         let (vt, block_threads) = suggestion::look_ahead_over_arrays(problem.access_bytes() as u32, inputs, marks);
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }

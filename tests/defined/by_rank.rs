@@ -352,3 +352,54 @@ fn calls_that_no_compaction_is_made_of_are_refused() {
     let long = scanner.run(behind).input(&x).output(&mut longer).compact();
     assert!(matches!(refused(long), CallError::Length { elements: 9, n: 8, .. }));
 }
+
+/// With a count behind it a state of 32 bytes is no longer one that a launch has room for.
+#[test]
+fn the_largest_states_have_a_count_behind_them() {
+    let declared = "struct four { u64 a; u64 b; u64 c; u64 d; };";
+    let sums = Definition::new::<[u64; 4]>("sums of four by key", "four")
+        .declare(declared)
+        .identity("{0, 0, 0, 0}")
+        .combine("return {left.a + right.a, left.b + right.b, left.c + right.c, left.d + right.d};")
+        .input_in_runs::<u8>("key")
+        .input::<u32>("x")
+        .load("return {x, 2 * x, 3 * x, 4 * x};")
+        .groups("return key_begins;", "return key_ends;")
+        .output::<u64>("total")
+        .store("total = state.a + state.d;");
+    let sums = definition(sums);
+    let (keys, x): (Vec<u8>, Vec<u32>) = (0..2000_u32).map(|i| ((i / 7 % 5) as u8, i)).unzip();
+    let runs = runs(&keys, &(0..2000).collect::<Vec<_>>());
+    for strategy in [Strategy::Lookahead, Strategy::Lookback] {
+        let (mut totals, mut number) = (vec![0_u64; 2000], 0_u64);
+        let mut scanner = scanner(strategy, 4);
+        let run = scanner.run(sums).input(&keys).input(&x).output(&mut totals).count_into(&mut number);
+        if !is_made(run.compact()) {
+            return;
+        }
+        assert_eq!(number, runs.len() as u64);
+        let total = |run: &Vec<usize>| run.iter().map(|&place| 5 * u64::from(x[place])).sum::<u64>();
+        assert_stored(&totals, 0, &runs.iter().map(total).collect::<Vec<_>>(), 0);
+    }
+}
+
+/// What the user declares is what his text means, whatever the crate calls its own.
+#[test]
+fn names_of_the_users_are_not_hidden() {
+    let declared = "DEVICE u32 count(u32 bits) { u32 ones = 0; for (; bits != 0; bits /= 2) ones += bits % 2; return ones; }
+                    constexpr u32 others = 3; constexpr bool has_groups = true; struct in_groups {}; struct in_run {};
+                    DEVICE bool keeps(u32 x) { return x == others; } DEVICE bool kept(u32 x) { return has_groups && x == 5; }";
+    let filter = Definition::filter("bits")
+        .declare(declared)
+        .input_in_runs::<u32>("x")
+        .keep("return count(x) > 2 || keeps(x) || kept(x);")
+        .output::<u32>("kept")
+        .store("kept = x;");
+    let x: Vec<u32> = (0..16).collect();
+    let (mut kept, mut number) = (vec![0_u32; 16], 0_u32);
+    let mut scanner = scanner(Strategy::Lookback, 4);
+    let run = scanner.run(definition(filter)).input(&x).output(&mut kept).count_into(&mut number);
+    if is_made(run.compact()) {
+        assert_eq!(kept[..number as usize], [3, 5, 7, 11, 13, 14, 15]);
+    }
+}
