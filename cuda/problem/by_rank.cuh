@@ -10,8 +10,8 @@
 //   others                                     what becomes of the others; in groups, each element is in one then, whose last
 //                                              one is kept
 //
-// Source: the compaction of Blelloch, "Prefix Sums and Their Applications" (1990), section 1.3, in the one pass of Merrill and
-// Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back" (2016), section 5.
+// Source: ranks by a scan, as in the split of Blelloch, "Prefix Sums and Their Applications" (1990), in the one pass of Merrill
+// and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back" (2016).
 #pragma once
 
 #include "defined.cuh"
