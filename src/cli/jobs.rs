@@ -337,12 +337,7 @@ impl Builder<'_> {
             if workload.has_mode(mode) {
                 modes.push(mode);
             } else if !is_all(&arguments.modes) {
-                let why = match workload.kind() {
-                    _ if workload.is_by_rank() => "what is stored by rank goes by inclusive counts",
-                    ProblemKind::Flat => "it exists for integer sums only",
-                    _ => "it exists for integer sums from the first element to the last only",
-                };
-                self.skip(format!("{mode} of {workload}"), why.to_owned());
+                self.skip(format!("{mode} of {workload}"), workload.lacks_mode().to_owned());
             }
         }
         modes

@@ -207,8 +207,8 @@ impl<'a> Run<'a> {
         self.scan(Mode::Exclusive, Scanner::enqueue)
     }
 
-    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. A compaction has one mode, whatever is
-    /// said. Returns the bytes of the stream's
+    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. A compaction has one mode, and does not
+    /// look at `mode`. Returns the bytes of the stream's
     /// workspace, 0 if there are no elements.
     ///
     /// # Errors

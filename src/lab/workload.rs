@@ -422,6 +422,15 @@ impl Workload {
         }
     }
 
+    /// Why there is none of a mode that it does not have, in words.
+    pub(crate) fn lacks_mode(self) -> &'static str {
+        match self.kind {
+            _ if self.is_by_rank() => "what is stored by rank goes by inclusive counts",
+            ProblemKind::Flat => "it exists for integer sums only",
+            _ => "it exists for integer sums from the first element to the last only",
+        }
+    }
+
     /// Whether what is stored stands at a rank and not at its own place.
     pub const fn is_by_rank(self) -> bool {
         self.kind.row().combined.is_by_rank()

@@ -239,8 +239,7 @@ impl Call {
         if n == 0 {
             return Ok(None);
         }
-        let has_states = self.initial.is_some() || self.initial_state.is_some() || self.final_state.is_some();
-        if self.defined.has_rows() && has_states {
+        if self.defined.has_rows() && self.has_states() {
             self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
         let problem = Problem::from(self.defined);
@@ -298,6 +297,11 @@ impl Call {
 
     fn scan(&self) -> String {
         self.defined.to_string()
+    }
+
+    /// Whether a state stands before the first element or is asked for behind the last one.
+    fn has_states(&self) -> bool {
+        self.initial.is_some() || self.initial_state.is_some() || self.final_state.is_some()
     }
 
     /// Rows or columns, of `self.columns` elements each.
@@ -388,8 +392,7 @@ impl Call {
         if !self.is_compaction {
             return self.kept.map_or(Ok(()), |_| Err(CallError::NothingKept(scan())));
         }
-        let has_states = self.initial.is_some() || self.initial_state.is_some() || self.final_state.is_some();
-        if has_states || self.defined.has_segments() || self.axis.is_some() {
+        if self.has_states() || self.defined.has_segments() || self.axis.is_some() {
             return Err(CallError::OfScansAlone(scan()));
         }
         let Some(Lent { address, elements, element_bytes: bytes, .. }) = self.kept else { return Ok(()) };

@@ -70,11 +70,7 @@ impl SweepFile {
                     add(Subject::Copy16);
                     for &mode in &group.modes {
                         if !workload.has_mode(mode) {
-                            let why = match workload.is_by_rank() {
-                                true => "what is stored by rank goes by inclusive counts",
-                                false => "it exists for integer sums only",
-                            };
-                            skip(format!("{mode} of {workload}"), why);
+                            skip(format!("{mode} of {workload}"), workload.lacks_mode());
                             continue;
                         }
                         for &choice in &group.strategies {
