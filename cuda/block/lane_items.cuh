@@ -6,6 +6,7 @@
 #include "../packed.cuh"
 #include "../problem/marked_items.cuh"
 #include "../problem/problem.cuh"
+#include "../problem/ranked_items.cuh"
 
 namespace lookback {
 
@@ -75,10 +76,11 @@ struct lane_items<Problem, capacity, true> {
 
 // Those of a thread for a problem and a configuration.
 template <class Problem, class Config>
-using items_of =
-    typename choice<are_marked<Problem>(), marked_items<Problem, Config::maximum_vt>,
+using items_of = typename choice<
+    are_marked<Problem>(), marked_items<Problem, Config::maximum_vt>,
+    typename choice<is_by_rank<Problem>(), ranked_items<Problem, Config::maximum_vt>,
                     lane_items<Problem, Config::maximum_vt,
                                packed<typename Problem::operator_type>::exists && !Problem::has_arrays &&
-                                   Config::maximum_vt * sizeof(typename Problem::state_type) % sizeof(u32) == 0>>::type;
+                                   Config::maximum_vt * sizeof(typename Problem::state_type) % sizeof(u32) == 0>>::type>::type;
 
 }  // namespace lookback

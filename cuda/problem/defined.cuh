@@ -745,6 +745,12 @@ struct global_arrays : source_of_tile<Problem> {
 template <class Problem>
 struct array_stages;
 
+// What is done with an element that is loaded, where its state is all that matters.
+struct nothing_noted {
+  template <class... Anything>
+  DEVICE void operator()(const Anything&...) const {}
+};
+
 template <class Own, class Segments, bool is_reversed, bool is_counted_ = false, bool is_reproducible_ = false>
 struct defined {
   using stages_type = array_stages<defined>;
@@ -808,9 +814,9 @@ struct defined {
     load_items(tile, global_arrays<defined>(launch, tile.first, tile_elements, tile.readable(launch)));
   }
 
-  // All items of a tile, from the arrays or from a stage.
-  template <class Tile, class Source>
-  DEVICE static void load_items(Tile& tile, const Source& source) {
+  // All items of a tile, from the arrays or from a stage; `note` is told of each element, its item and its place.
+  template <class Tile, class Source, class Note = nothing_noted>
+  DEVICE static void load_items(Tile& tile, const Source& source, Note note = {}) {
     with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       const auto load_rows = [&](auto is_simple) {
@@ -820,7 +826,8 @@ struct defined {
         for (u32 row = 0; row < tile.config.vt / width; ++row) {
           own_state values[width];
           const int offset = first_offset + static_cast<int>(row) * row_elements;
-          const u32 begins = load_values<(decltype(is_simple)::value != 0)>(source, offset, values);
+          const u32 begins = load_values<(decltype(is_simple)::value != 0)>(
+              source, offset, values, [&](u32 j, u64 place, const inputs& loaded) { note(row * width + j, place, loaded); });
           if constexpr (are_marked<defined>()) {
             tile.items.set_each(row * width, values, begins);
           } else {
@@ -846,17 +853,17 @@ struct defined {
 
   // The user's states of a vector of a tile, from `offset` on: the identity where there is no element. A bit for each that
   // begins a segment.
-  template <bool is_simple, class Source, u32 width>
-  DEVICE static u32 load_values(const Source& source, int offset, own_state (&values)[width]) {
+  template <bool is_simple, class Source, u32 width, class Note = nothing_noted>
+  DEVICE static u32 load_values(const Source& source, int offset, own_state (&values)[width], Note note = {}) {
     if constexpr (is_simple) {
-      return load_run<width>(source, offset, 0, values);
+      return load_run<width>(source, offset, 0, values, note);
     } else {
       u32 begins = 0;
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) {
         const int at = offset + static_cast<int>(j);
         values[j] = own_operator::identity();
-        if (source.has(at)) begins |= load_run<1>(source, at, j, values);
+        if (source.has(at)) begins |= load_run<1>(source, at, j, values, note);
       }
       return begins;
     }
@@ -899,8 +906,8 @@ struct defined {
     });
   }
 
-  // Whether what is stored has to be loaded once more.
-  static constexpr bool is_stored_from_stage = false;
+  // Whether what is stored stands at ranks, and not each element at its own place.
+  static constexpr bool is_stored_by_rank = false;
   // Whether the outputs of a tile have room in its stage, each where the user's input of the same number was.
   static constexpr bool has_room_in_stage = fit_into<outputs, typename Own::inputs>::value;
 
@@ -979,8 +986,8 @@ struct defined {
   DEVICE static u64 own_place(u64 n, i64 index) { return static_cast<u64>(place_of<is_reversed>(n, index, 1)); }
 
   // `count` elements that are there become `values[to]` and those behind it.
-  template <u32 count, class Source, u32 width>
-  DEVICE static u32 load_run(const Source& source, int offset, u32 to, own_state (&values)[width]) {
+  template <u32 count, class Source, u32 width, class Note>
+  DEVICE static u32 load_run(const Source& source, int offset, u32 to, own_state (&values)[width], Note note) {
     typename vectors_of<count, inputs>::type loaded;
     loaded.load(source, offset);
     const u32 begins = Segments::template begins<count>(source.segments, offset, loaded);
@@ -993,6 +1000,7 @@ struct defined {
         if (is_begin) value = combine<own_operator>(given_state(source.launch, row_at(source.launch, place)), value);
       }
       values[to + j] = value;
+      note(to + j, place, loaded.get(j));
     }
     return begins << to;
   }
@@ -1099,6 +1107,9 @@ struct staged_arrays : source_of_tile<Problem> {
   DEVICE_CONSTEXPR static u32 bytes_before(u32 tile_elements) {
     return bytes_before<number>(tile_elements, static_cast<typename Problem::inputs*>(nullptr));
   }
+
+  // Of a stage.
+  DEVICE_CONSTEXPR static u32 bytes(u32 tile_elements) { return bytes_before<LOOKBACK_MAXIMUM_ARRAYS + 1>(tile_elements); }
 
   DEVICE staged_arrays operator+(int further) const {
     staged_arrays moved = *this;
@@ -1232,20 +1243,16 @@ struct array_stages {
   template <class Config>
   DEVICE static array_stages make(Config config, const lookback_launch& launch) {
     const u32 tile_elements = config.block_threads * config.vt;
-    return {launch, dynamic_shared(config.stages * stage_bytes(tile_elements)), tile_elements, config.mode};
+    return {launch, dynamic_shared(config.stages * staged_arrays<Problem>::bytes(tile_elements)), tile_elements, config.mode};
   }
 
   // The same stages to another problem of the same arrays.
   template <class Other>
   DEVICE array_stages<Other> as() const { return {launch, first, tile_elements, mode}; }
 
-  DEVICE_CONSTEXPR static u32 stage_bytes(u32 tile_elements) {
-    return staged_arrays<Problem>::template bytes_before<LOOKBACK_MAXIMUM_ARRAYS + 1>(tile_elements);
-  }
-
   DEVICE staged_arrays<Problem> at(u32 stage, u64 tile) const {
     const i64 tile_first = static_cast<i64>(tile * tile_elements) - static_cast<i64>(launch.lead);
-    u8* const begin = first + static_cast<u64>(stage) * stage_bytes(tile_elements);
+    u8* const begin = first + static_cast<u64>(stage) * staged_arrays<Problem>::bytes(tile_elements);
     return staged_arrays<Problem>(launch, begin, tile_elements, tile_first, mode);
   }
 };

@@ -527,11 +527,11 @@ DEVICE typename Problem::state_type left_of_warp(Config config, const lookahead_
 }
 
 // Whether the warps that scan store by way of the stage: a run lies in one lane, and neighbours had better store side by side;
-// or what is stored has to be loaded once more.
+// or what is stored stands at ranks.
 template <class Problem, class Config>
 DEVICE_CONSTEXPR bool stores_through_stage() {
   if constexpr (Problem::has_arrays) {
-    return Problem::is_stored_from_stage || (Problem::has_room_in_stage && has_runs<access_type<Problem>, Config>());
+    return is_by_rank<Problem>() || (Problem::has_room_in_stage && has_runs<access_type<Problem>, Config>());
   }
   return false;
 }
@@ -545,8 +545,13 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
   ring_position at = {0, 0};
   // The rest of what a warp does with its part of a tile, which it holds.
   const auto scan = [&](auto& mine, const auto& stage, T skipped, auto finish) {
+    if constexpr (is_by_rank<Problem>()) {
+      warp_barrier();  // all lanes have read the stage
+      if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
+    }
     mine.template reduce_team<true>();
-    // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there.
+    // Pairs with the arrivals of the first reducer and of the finder: all prefixes are there. By rank, with those of the other
+    // warps that scan, too: the stage may be overwritten anywhere.
     barrier_wait(ring.ready[at.stage], at.parity);
     const T tile_prefix = memory::shared_load(ring.tile_prefix[at.stage]);
     T warp_prefix = left_of_warp<Problem>(config, ring, at.stage);
@@ -626,7 +631,8 @@ DEVICE void scan_ahead(const lookback_launch& launch, Config config) {
       barrier_initialize(ring.drawn[stage], 1);   // the producer
       barrier_initialize(ring.landed[stage], 2);  // the producer, with the copy and behind what it writes itself
       barrier_initialize(ring.reduced[stage], reducing_warps<Problem>() - 1);
-      barrier_initialize(ring.ready[stage], 2);  // the first reducer and the finder
+      // The first reducer and the finder; by rank, those that scan.
+      barrier_initialize(ring.ready[stage], 2 + (is_by_rank<Problem>() ? scanning_warps : 0));
       barrier_initialize(ring.drained[stage], scanning_warps);
     }
     barriers_initialized();
