@@ -35,6 +35,7 @@
 //   u32  add_lower_bytes(word, sum)            `sum` and the 2 lower bytes of a word
 //   u32  select_bytes(low, high, selector)     the byte of each of the selector's 4 digits, from 0 for the lowest of
 //                                              `low` to 7 for the highest of `high`, the lowest first
+//   u32  count_bits(word)                      those that are set
 //   u32  leading_zeros(word)                   of a word that is not 0, those above its highest bit
 //   u64  multiply_high(a, b)                   the upper 64 of the 128 bits of a product
 //   SHARED(Type, name)                         uninitialised storage of the block, named `name`

@@ -275,8 +275,13 @@ struct tile {
     with_run_elements<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
-        LOOKBACK_UNROLL
-        for (u32 i = 0; i < config.vt; ++i) items.set(i, combine<Operator>(prefix, items.get(i)));
+        if constexpr (is_by_rank<Problem>()) {
+          LOOKBACK_UNROLL
+          for (u32 row = 0; row < config.vt / width; ++row) items.template propagate<Operator, width>(row, prefix);
+        } else {
+          LOOKBACK_UNROLL
+          for (u32 i = 0; i < config.vt; ++i) items.set(i, combine<Operator>(prefix, items.get(i)));
+        }
       } else {
         LOOKBACK_UNROLL
         for (u32 row = 0; row < config.vt / width; ++row) {
@@ -345,6 +350,8 @@ struct tile {
   DEVICE T combine_row(u32 row) const {
     if constexpr (is_packed<width>()) {
       return combine_packed<Operator>(items.words + row * vector_words);
+    } else if constexpr (is_by_rank<Problem>()) {
+      return items.template combined<Operator, width>(row);
     } else if constexpr (are_marked<Problem>()) {
       if (splits_runs) return items.template combined<Operator, width, true>(row * width);
       return items.template combined<Operator, width, false>(row * width);
@@ -364,6 +371,16 @@ struct tile {
       if (config.mode == LOOKBACK_MODE_INCLUSIVE) return scan_packed<Operator, true>(words, running);
       if (config.mode == LOOKBACK_MODE_EXCLUSIVE) return scan_packed<Operator, false>(words, running);
     }
+    if constexpr (is_by_rank<Problem>()) {
+      items.template scan<Operator, width>(row, running);
+    } else {
+      scan_items_of_row<width>(row, running);
+    }
+  }
+
+  // The same where each item is held.
+  template <u32 width>
+  DEVICE void scan_items_of_row(u32 row, T running) {
     const auto scan = [&](auto is_split) {
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) {

@@ -267,6 +267,7 @@ DEVICE u32 add_lower_bytes(u32 word, u32 sum) { return __dp4a(word, 0x00000101u,
 DEVICE u32 add_halves(u32 word, u32 sum) { return __dp2a_lo(word, 0x00000101u, sum); }
 DEVICE u32 select_bytes(u32 low, u32 high, u32 selector) { return __byte_perm(low, high, selector); }
 
+DEVICE u32 count_bits(u32 word) { return static_cast<u32>(__popc(static_cast<int>(word))); }
 DEVICE u32 leading_zeros(u32 word) { return static_cast<u32>(__clz(static_cast<int>(word))); }
 DEVICE u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
 

@@ -345,6 +345,7 @@ DEVICE u32 select_bytes(u32 low, u32 high, u32 selector) {
   return result;
 }
 
+DEVICE u32 count_bits(u32 word) { return static_cast<u32>(__builtin_popcount(word)); }
 DEVICE u32 leading_zeros(u32 word) { return static_cast<u32>(__builtin_clz(word)); }
 DEVICE u64 multiply_high(u64 a, u64 b) {
   __extension__ using wide = unsigned __int128;

@@ -89,10 +89,11 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   using typename placed::input_type;
   using typename placed::inputs;
   using typename placed::outputs;
+  using typename placed::state_type;
   static constexpr bool is_stored_by_rank = true;
 
   // Nobody gives a state that stands before all.
-  DEVICE static typename placed::state_type initial(const lookback_launch&) { return placed::operator_type::identity(); }
+  DEVICE static state_type initial(const lookback_launch&) { return placed::operator_type::identity(); }
 
   template <class Tile>
   DEVICE static void load_tile(Tile& tile, const lookback_launch& launch) {
@@ -110,14 +111,15 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   // Each element by itself.
   template <class Tile>
   DEVICE static void store_tile(const Tile& tile, const lookback_launch& launch) {
-    each_item(tile, [&](u32 item, i64 index) {
+    each_item(tile, [&](u32 item, i64 index, state_type state) {
       if (index < 0 || static_cast<u64>(index) >= launch.n) return;
-      if (tile.items.is_kept(item)) {
-        store_elements<0>(launch, rank_of_kept(tile, item), stored_of(tile, launch, item, index));
+      const u64 count = Own::count(state);
+      if (tile.items.kept.get(item)) {
+        store_elements<0>(launch, rank_of_kept(count, index), stored_of(tile, launch, item, index, state));
       } else if constexpr (Own::others == others_are_apart) {
-        store_elements<count_of<outputs>::value>(launch, rank_of_other(tile, item, index), stored_of(tile, launch, item, index));
+        store_elements<count_of<outputs>::value>(launch, rank_of_other(count, index), stored_of(tile, launch, item, index, state));
       } else if constexpr (Own::others == others_are_behind) {
-        store_elements<0>(launch, launch.n - 1 - rank_of_other(tile, item, index), stored_of(tile, launch, item, index));
+        store_elements<0>(launch, launch.n - 1 - rank_of_other(count, index), stored_of(tile, launch, item, index, state));
       }
     });
     store_count(tile, launch);
@@ -129,18 +131,16 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     const u32 warps = tile.config.block_threads / LOOKBACK_WARP_LANES;
     const u32 lines = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES;
     const room_of_warp room = {stage.stage + warp_index() * lines * LOOKBACK_VECTOR_BYTES, lines};
-    const auto is_kept = [&](u32 item, i64) { return tile.items.is_kept(item); };
-    const auto rank = [&](u32 item, i64) { return rank_of_kept(tile, item); };
-    const stretch kept = stretch_of(tile, launch, is_kept, rank);
-    store_arrays<0, false>(tile, launch, room, kept, is_kept, rank);
+    store_arrays<0, false>(tile, launch, room, tile.items.kept, [](u64 count, i64 index) { return rank_of_kept(count, index); });
     if constexpr (Own::others != others_are_dropped) {
       constexpr bool are_behind = Own::others == others_are_behind;
-      const auto is_other = [&](u32 item, i64 index) {
-        return index >= 0 && static_cast<u64>(index) < launch.n && !tile.items.is_kept(item);
-      };
-      const auto rank_behind = [&](u32 item, i64 index) { return rank_of_other(tile, item, index); };
-      const stretch others = stretch_of(tile, launch, is_other, rank_behind);
-      store_arrays<are_behind ? 0 : count_of<outputs>::value, are_behind>(tile, launch, room, others, is_other, rank_behind);
+      decltype(tile.items.kept) others;
+      each_item(tile, [&](u32 item, i64 index, state_type) {
+        const bool exists = index >= 0 && static_cast<u64>(index) < launch.n;
+        others.set_if(item, exists && !tile.items.kept.get(item));
+      });
+      store_arrays<are_behind ? 0 : count_of<outputs>::value, are_behind>(
+          tile, launch, room, others, [](u64 count, i64 index) { return rank_of_other(count, index); });
     }
     store_count(tile, launch);
     return true;
@@ -153,29 +153,29 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     u32 lines;
   };
 
-  // How many were kept before a kept item.
-  template <class Tile>
-  DEVICE static u64 rank_of_kept(const Tile& tile, u32 item) { return Own::count(tile.items.get(item)) - 1; }
-  // How many were not before one that is not. A group that has begun has one element that is kept, and that is a later one.
-  template <class Tile>
-  DEVICE static u64 rank_of_other(const Tile& tile, u32 item, i64 index) {
-    return static_cast<u64>(index) - (Own::count(tile.items.get(item)) - (Own::has_groups ? 1 : 0));
+  // How many are kept before an element that is, from how many are counted up to it.
+  DEVICE static u64 rank_of_kept(u64 count, i64) { return count - 1; }
+  // How many are not before one that is not. A group that has begun has one element that is kept, and that is a later one.
+  DEVICE static u64 rank_of_other(u64 count, i64 index) {
+    return static_cast<u64>(index) - (count - (Own::has_groups ? 1 : 0));
   }
 
   template <class Tile>
-  DEVICE static outputs stored_of(const Tile& tile, const lookback_launch& launch, u32 item, i64 index) {
-    const u64 place = static_cast<u64>(place_of<is_reversed>(launch.n, index, 1));
-    return Own::store(place, tile.items.get(item), tile.items.loaded[item]);
+  DEVICE static outputs stored_of(const Tile& tile, const lookback_launch& launch, u32 item, i64 index, state_type state) {
+    return Own::store(static_cast<u64>(place_of<is_reversed>(launch.n, index, 1)), state, tile.items.loaded[item]);
   }
 
-  // Calls `body` with each item of the lane and its index, also where there is no element.
+  // Calls `body` with each item of the lane, its index and its state, also where there is no element.
   template <class Tile, class Body>
   DEVICE static void each_item(const Tile& tile, Body body) {
     with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       LOOKBACK_UNROLL
-      for (u32 item = 0; item < tile.config.vt; ++item) {
-        body(item, tile.first + static_cast<i64>(tile.template row_offset<width>(item / width) + item % width));
+      for (u32 row = 0; row < tile.config.vt / width; ++row) {
+        const i64 first_index = tile.first + tile.template row_offset<width>(row);
+        tile.items.template each_of_row<width>(row, [&](u32 j, state_type state) {
+          body(row * width + j, first_index + static_cast<int>(j), state);
+        });
       }
     });
   }
@@ -195,77 +195,85 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
       return;
     }
     if (tile.lies_within(launch.n - 1)) return;
-    each_item(tile, [&](u32 item, i64 index) {
-      if (static_cast<u64>(index) + 1 == launch.n) store(Own::count(tile.items.get(item)));
+    each_item(tile, [&](u32, i64 index, state_type state) {
+      if (static_cast<u64>(index) + 1 == launch.n) store(Own::count(state));
     });
   }
 
-  // Where the items of a warp belong of which `is_stored` is true: by `rank_of`, which follow each other.
-  template <class Tile, class IsStored, class Rank>
-  DEVICE static stretch stretch_of(const Tile& tile, const lookback_launch& launch, IsStored is_stored, Rank rank_of) {
-    if constexpr (!Own::has_groups) {
-      // A rank says how many are stored up to an item, whether it is itself or not.
-      u64 before = 0;
-      u64 through = 0;
-      each_item(tile, [&](u32 item, i64 index) {
-        const i64 within = index < 0 ? -1 : static_cast<u64>(index) < launch.n ? index : static_cast<i64>(launch.n) - 1;
-        through = rank_of(item, within) + 1;
-        if (item == 0) before = through - (is_stored(item, index) ? 1 : 0);
-      });
-      before = shuffle_index(before, 0);
-      return {before, static_cast<u32>(shuffle_index(through, LOOKBACK_WARP_LANES - 1) - before)};
-    }
-    // Counted from there, because no item has a lower rank than the warp's first one but by 1.
-    u64 begin = 0;
-    u32 ends[2] = {~0u, ~0u};
-    each_item(tile, [&](u32 item, i64 index) {
-      const u64 rank = rank_of(item, index);
-      if (item == 0) begin = shuffle_index(rank, 0) - 1;
-      if (!is_stored(item, index)) return;
-      const u32 further = static_cast<u32>(rank - begin);
-      ends[0] = further < ends[0] ? further : ends[0];
-      ends[1] = ~further;
+  // Where the items of a warp belong that have a bit in `stored`: by their ranks, which follow each other.
+  template <class Tile, class Bits, class Rank>
+  DEVICE static stretch stretch_of(const Tile& tile, const lookback_launch& launch, const Bits& stored, Rank rank_of) {
+    stretch found;
+    with_run_elements<input_type>(tile.config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      const u32 last_row = tile.config.vt / width - 1;
+      const auto rank_at = [&](u32 row, u32 j) {
+        i64 index = tile.first + static_cast<i64>(tile.template row_offset<width>(row) + j);
+        if (index < 0) index = -1;
+        if (index >= static_cast<i64>(launch.n)) index = static_cast<i64>(launch.n) - 1;
+        return rank_of(static_cast<u64>(tile.items.template count<width>(row, j)), index);
+      };
+      if constexpr (!Own::has_groups) {
+        // A rank and 1 say how many are stored up to an item, whether it is itself or not.
+        const u64 before = shuffle_index(rank_at(0, 0) + 1 - (stored.get(0) ? 1 : 0), 0);
+        const u64 through = shuffle_index(rank_at(last_row, width - 1) + 1, LOOKBACK_WARP_LANES - 1);
+        found = {before, static_cast<u32>(through - before)};
+      } else {
+        // Counted from there, because no item has a lower rank than the warp's first one but by 1.
+        const u64 begin = shuffle_index(rank_at(0, 0), 0) - 1;
+        u32 ends[2] = {~0u, ~0u};
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row <= last_row; ++row) {
+          const u32 bits = stored.template of_row<width>(row * width);
+          if (bits == 0) continue;
+          const u32 first = static_cast<u32>(rank_at(row, lowest_set_bit(bits)) - begin);
+          const u32 last = static_cast<u32>(rank_at(row, 31 - leading_zeros(bits)) - begin);
+          ends[0] = first < ends[0] ? first : ends[0];
+          ends[1] = ~last;
+        }
+        warp_reduce_each<operators::minimum<u32>>(ends, 2);
+        const u32 first = shuffle_index(ends[0], 0);
+        found = {begin + first, first == ~0u ? 0 : ~shuffle_index(ends[1], 0) - first + 1};
+      }
     });
-    warp_reduce_each<operators::minimum<u32>>(ends, 2);
-    const u32 first = shuffle_index(ends[0], 0);
-    return {begin + first, first == ~0u ? 0 : ~shuffle_index(ends[1], 0) - first + 1};
+    return found;
   }
 
   // Outputs from `number` on of those items. `is_backward`: from the array's end on.
-  template <u32 number, bool is_backward, class Tile, class IsStored, class Rank>
-  DEVICE static void store_arrays(const Tile& tile, const lookback_launch& launch, room_of_warp room, stretch stored, IsStored is_stored,
-                                  Rank rank_of) {
-    const u64 first = is_backward ? launch.n - stored.first - stored.count : stored.first;
-    const auto slot_of = [&](u32 item, i64 index) {
-      const u32 slot = static_cast<u32>(rank_of(item, index) - stored.first);
-      return is_backward ? stored.count - 1 - slot : slot;
+  template <u32 number, bool is_backward, class Tile, class Bits, class Rank>
+  DEVICE static void store_arrays(const Tile& tile, const lookback_launch& launch, room_of_warp room, const Bits& stored, Rank rank_of) {
+    const stretch ranks = stretch_of(tile, launch, stored, rank_of);
+    const u64 first = is_backward ? launch.n - ranks.first - ranks.count : ranks.first;
+    const auto slot_of = [&](i64 index, state_type state) {
+      const u32 slot = static_cast<u32>(rank_of(Own::count(state), index) - ranks.first);
+      return is_backward ? ranks.count - 1 - slot : slot;
     };
-    const auto item_of = [&](u32 item, i64 index) { return stored_of(tile, launch, item, index); };
-    store_each<number>(static_cast<outputs*>(nullptr), tile, launch, room, {first, stored.count}, is_stored, slot_of, item_of);
+    const auto item_of = [&](u32 item, i64 index, state_type state) { return stored_of(tile, launch, item, index, state); };
+    store_each<number>(static_cast<outputs*>(nullptr), tile, launch, room, {first, ranks.count}, stored, slot_of, item_of);
   }
 
   template <u32 number, class... Anything>
   DEVICE static void store_each(elements<>*, const Anything&...) {}
-  template <u32 number, class First, class... Rest, class Tile, class IsStored, class Slot, class Item>
+  template <u32 number, class First, class... Rest, class Tile, class Bits, class Slot, class Item>
   DEVICE static void store_each(elements<First, Rest...>*, const Tile& tile, const lookback_launch& launch, room_of_warp room,
-                                stretch stored, IsStored is_stored, Slot slot_of, Item item_of) {
+                                stretch filled, const Bits& stored, Slot slot_of, Item item_of) {
     constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(First);
     // There they lie as in lines of the array, so that one line less has room.
-    First* const to = static_cast<First*>(launch.outputs[number]) + stored.first;
+    First* const to = static_cast<First*>(launch.outputs[number]) + filled.first;
     First* const staged = reinterpret_cast<First*>(room.first) + reinterpret_cast<u64>(to) % LOOKBACK_VECTOR_BYTES / sizeof(First);
     const u32 together = (room.lines - 1) * line;
-    for (u32 from = 0; from < stored.count; from += together) {
-      each_item(tile, [&](u32 item, i64 index) {
-        const u32 slot = slot_of(item, index) - from;
-        if (is_stored(item, index) && slot < together) memory::shared_store(staged[slot], item_of(item, index).first);
+    for (u32 from = 0; from < filled.count; from += together) {
+      each_item(tile, [&](u32 item, i64 index, state_type state) {
+        const u32 slot = slot_of(index, state) - from;
+        if (stored.get(item) && slot < together) memory::shared_store(staged[slot], item_of(item, index, state).first);
       });
       warp_barrier();  // all lanes have written theirs
-      const u32 left = stored.count - from;
+      const u32 left = filled.count - from;
       store_stretch(to + from, staged, left < together ? left : together);
       warp_barrier();  // all lanes have read what others have written
     }
-    const auto rest_of = [&](u32 item, i64 index) { return item_of(item, index).rest; };
-    store_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), tile, launch, room, stored, is_stored, slot_of, rest_of);
+    const auto rest_of = [&](u32 item, i64 index, state_type state) { return item_of(item, index, state).rest; };
+    store_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), tile, launch, room, filled, stored, slot_of, rest_of);
   }
 };
 

@@ -1,4 +1,7 @@
-// The states that a thread holds of a compaction.
+// The elements that a thread holds of a compaction, with what ranks them: nothing is loaded twice.
+//
+// Which items are kept, and which begin a group, are bits. A count is held once a row, before its first item: that of an item
+// follows from the bits.
 #pragma once
 
 #include "../operators.cuh"
@@ -6,31 +9,144 @@
 
 namespace lookback {
 
-// States by which elements are ranked, the elements themselves, and a bit for each that is kept: nothing is loaded twice.
-template <class Problem, u32 capacity>
-struct ranked_items {
-  using T = typename Problem::state_type;
-  static constexpr bool are_words = false;
-
-  T values[capacity];
-  typename Problem::inputs loaded[capacity];
-  u32 kept[(capacity + 31) / 32] = {};
-
-  DEVICE T get(u32 i) const { return values[i]; }
-  DEVICE void set(u32 i, T state) { values[i] = state; }
-
-  DEVICE bool is_kept(u32 i) const { return (kept[i / 32] >> i % 32 & 1) != 0; }
-  DEVICE void note(u32 i, const typename Problem::inputs& element, bool is_kept) {
-    loaded[i] = element;
-    set_bit_if(kept[i / 32], i % 32, is_kept);
-  }
-};
-
 // Whether what a problem stores stands at ranks.
 template <class Problem>
 DEVICE_CONSTEXPR bool is_by_rank() {
   if constexpr (Problem::has_arrays) return Problem::is_stored_by_rank;
   return false;
 }
+
+// And whether those are of groups.
+template <class Problem>
+DEVICE_CONSTEXPR bool has_groups() {
+  if constexpr (is_by_rank<Problem>()) return Problem::own_type::has_groups;
+  return false;
+}
+
+// A bit for each of several items, which may stand in several words.
+template <u32 capacity>
+struct item_bits {
+  u32 words[(capacity + 31) / 32] = {};
+
+  DEVICE bool get(u32 i) const { return (words[i / 32] >> i % 32 & 1) != 0; }
+  DEVICE void set_if(u32 i, bool is_set) { set_bit_if(words[i / 32], i % 32, is_set); }
+
+  // Those of `width` items from `first` on, no more than a word has.
+  template <u32 width>
+  DEVICE u32 of_row(u32 first) const {
+    u32 bits = words[first / 32] >> first % 32;
+    if (first % 32 + width > 32) bits |= words[first / 32 + 1] << (32 - first % 32);
+    return width < 32 ? bits & ((1u << width % 32) - 1) : bits;
+  }
+};
+
+// Of a row's bits those up to an item.
+DEVICE u32 bits_up_to(u32 bits, u32 item) { return bits & (2u << item) - 1; }
+
+// Kept elements count for themselves.
+template <class Problem, u32 capacity, bool has_groups>
+struct ranked_items {
+  using T = typename Problem::state_type;
+  static constexpr bool are_words = false;
+
+  T before[capacity];  // of each row, up to its first item
+  typename Problem::inputs loaded[capacity];
+  item_bits<capacity> kept;
+
+  DEVICE void set(u32, T) {}
+  DEVICE void note(u32 i, const typename Problem::inputs& element, bool is_kept) {
+    loaded[i] = element;
+    kept.set_if(i, is_kept);
+  }
+
+  template <class Operator, u32 width>
+  DEVICE T combined(u32 row) const {
+    return static_cast<T>(count_bits(kept.template of_row<width>(row * width)));
+  }
+  template <class Operator, u32 width>
+  DEVICE void scan(u32 row, T running) { before[row] = running; }
+  template <class Operator, u32 width>
+  DEVICE void propagate(u32 row, T prefix) { before[row] = combine<Operator>(prefix, before[row]); }
+
+  // How many of a row are counted up to an item.
+  template <u32 width>
+  DEVICE T count(u32 row, u32 item) const {
+    return before[row] + static_cast<T>(count_bits(bits_up_to(kept.template of_row<width>(row * width), item)));
+  }
+
+  // Calls `body` with each item of a row and its state.
+  template <u32 width, class Body>
+  DEVICE void each_of_row(u32 row, Body body) const {
+    T count = before[row];
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      count += kept.get(row * width + j) ? 1 : 0;
+      body(j, count);
+    }
+  }
+};
+
+// Groups count, of each of which one element is kept.
+template <class Problem, u32 capacity>
+struct ranked_items<Problem, capacity, true> {
+  using T = typename Problem::state_type;
+  using Count = decltype(T::groups);
+  static constexpr bool are_words = false;
+
+  decltype(T::value) values[capacity];
+  Count before[capacity];
+  typename Problem::inputs loaded[capacity];
+  item_bits<capacity> kept;
+  item_bits<capacity> begins;
+
+  DEVICE void set(u32 i, T state) {
+    values[i] = state.value;
+    begins.set_if(i, state.groups != 0);
+  }
+  DEVICE void note(u32 i, const typename Problem::inputs& element, bool is_kept) {
+    loaded[i] = element;
+    kept.set_if(i, is_kept);
+  }
+
+  template <class Operator, u32 width>
+  DEVICE T combined(u32 row) const {
+    T value = get(row * width);
+    LOOKBACK_UNROLL
+    for (u32 j = 1; j < width; ++j) value = combine<Operator>(value, get(row * width + j));
+    return value;
+  }
+  template <class Operator, u32 width>
+  DEVICE void scan(u32 row, T running) {
+    before[row] = running.groups;
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      running = combine<Operator>(running, get(row * width + j));
+      values[row * width + j] = running.value;
+    }
+  }
+  template <class Operator, u32 width>
+  DEVICE void propagate(u32 row, T prefix) {
+    each_of_row<width>(row, [&](u32 j, T state) { values[row * width + j] = combine<Operator>(prefix, state).value; });
+    before[row] += prefix.groups;
+  }
+
+  template <u32 width>
+  DEVICE Count count(u32 row, u32 item) const {
+    return before[row] + static_cast<Count>(count_bits(bits_up_to(begins.template of_row<width>(row * width), item)));
+  }
+
+  template <u32 width, class Body>
+  DEVICE void each_of_row(u32 row, Body body) const {
+    Count count = before[row];
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      count += begins.get(row * width + j) ? 1 : 0;
+      body(j, T{values[row * width + j], count});
+    }
+  }
+
+ private:
+  DEVICE T get(u32 i) const { return {values[i], begins.get(i) ? 1u : 0u}; }
+};
 
 }  // namespace lookback
