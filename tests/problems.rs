@@ -39,7 +39,10 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::Offsets => (Operator::Sum, I32, I32),
         ProblemKind::RecurrenceColumns => (Operator::Sum, F64, F64),
         ProblemKind::Partition => (Operator::Sum, U16, U16),
-        ProblemKind::ReduceByKey => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
+        ProblemKind::ReduceByKey => (Operator::Sum, F32, F32),
+        ProblemKind::TotalsFirst => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
+        ProblemKind::Select => (Operator::Sum, U8, U8),
+        ProblemKind::Unique => (Operator::Sum, I64, I64),
     };
     // Recurrences have rows now and then.
     let has_segment = kind.needs_shape() || kind.has_runs() || kind.takes_shape() && segment.is_multiple_of(2);

@@ -80,8 +80,8 @@ pub struct CompareArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["sizes", "sweep"],
         help_heading = "What to run")]
     pub shape: Option<Vec<Shape>>,
-    /// Elements of a run of equal keys, from flag to flag or from offset to offset,
-    /// on average [default: 64]
+    /// Elements of a run of equal keys, from flag to flag or from offset to offset, or
+    /// of which one is kept, on average [default: 64]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_run,
         conflicts_with = "sweep", help_heading = "What to run")]
     pub run_length: Option<Vec<u64>>,

@@ -98,6 +98,7 @@ pub fn compare(
         keeps_output: arguments.save_output.is_some(),
     };
     let mut output = None;
+    let mut stored_bytes = 0;
     let mut input = None;
     let mut is_loaded = false;
     let mut fatal = None;
@@ -110,7 +111,10 @@ pub fn compare(
         console.show_progress(format!("{choice} {}", format_size(request.n)));
         if input.replace((*workload, request.n)) != Some((*workload, request.n)) {
             let dataset = dataset(*workload, request.n, file.as_ref(), arguments).map_err(Consequence::Impossible);
-            let loaded = dataset.and_then(|dataset| device.load(&dataset).map_err(Consequence::of));
+            let loaded = dataset.and_then(|dataset| {
+                stored_bytes = dataset.stored() as usize * workload.element().bytes();
+                device.load(&dataset).map_err(Consequence::of)
+            });
             is_loaded = loaded.is_ok();
             match loaded {
                 Ok(()) => {}
@@ -177,7 +181,9 @@ pub fn compare(
     printer.end(&record, console)?;
     if let Some(path) = &arguments.save_output {
         match (output, record.rows.first()) {
-            (Some(bytes), Some(row)) => {
+            (Some(mut bytes), Some(row)) => {
+                // Behind it nothing was stored.
+                bytes.truncate(stored_bytes);
                 write_anew(path, &npy_file(&Array { element: row.element, bytes }))?;
                 console.remark(&format!("the scanned array: {}", path.display()));
             }

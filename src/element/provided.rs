@@ -88,16 +88,33 @@ impl Definition {
             .store("kept = x;")
     }
 
-    /// What the laboratory partitions: flags, and elements of a type that is chosen at run time.
+    /// The same of a type that is chosen at run time, as the laboratory has it: the flags are the first array.
     #[cfg(feature = "lab")]
-    pub(crate) fn flagged_first(element: ElementType) -> Self {
-        Self::filter(format!("partition of {element}"))
+    pub(crate) fn flagged_of(element: ElementType) -> Self {
+        Self::filter(format!("flagged {element}"))
             .input_of("flag", ElementType::U8)
             .input_of("x", element)
             .keep("return flag != 0;")
-            .output_of("y", element)
-            .store("y = x;")
-            .others_behind()
+            .output_of("kept", element)
+            .store("kept = x;")
+    }
+
+    /// What the laboratory selects: numbers below the middle of their type's range, which is 0 but for unsigned ones.
+    ///
+    /// # Errors
+    /// When it is not a type of numbers.
+    #[cfg(feature = "lab")]
+    pub(crate) fn below_middle(element: ElementType) -> Result<Self, NoSuchProblem> {
+        let number = number(element)?.scanned_in().cuda_type();
+        let middle = match element.is_signed() || element.is_float() {
+            true => String::from("0"),
+            false => format!("static_cast<{number}>(1) << {}", 8 * element.bytes() - 1),
+        };
+        Ok(Self::filter(format!("{element} below the middle"))
+            .input_of("x", element)
+            .keep(&format!("return static_cast<{number}>(x) < ({middle});"))
+            .output_of("kept", element)
+            .store("kept = x;"))
     }
 
     /// As [`Self::select`], and the others in their order into a second output: C++'s `stable_partition`, in two arrays. With
@@ -124,10 +141,15 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers.
     pub fn unique<T: Element>() -> Result<Self, NoSuchProblem> {
-        Ok(Self::filter(format!("{} that differ from the one before", number_of::<T>()?))
-            .input_in_runs::<T>("x")
+        Self::unique_of(T::ELEMENT)
+    }
+
+    /// The same of a type that is chosen at run time.
+    pub(crate) fn unique_of(element: ElementType) -> Result<Self, NoSuchProblem> {
+        Ok(Self::filter(format!("{} that differ from the one before", number(element)?))
+            .first_input_in_runs_of("x", element)
             .keep("return x_begins;")
-            .output::<T>("unique")
+            .output_of("unique", element)
             .store("unique = x;"))
     }
 
@@ -176,24 +198,19 @@ impl Definition {
         input: ElementType,
         output: ElementType,
     ) -> Result<Self, NoSuchProblem> {
-        Self::totals_by_key(K::ELEMENT, operator, input, output, true)
+        let totals = Self::totals_by_key(K::ELEMENT, operator, input, output)?;
+        Ok(totals.first_output_of("unique", K::ELEMENT, "unique = key;"))
     }
 
-    /// The same of keys whose type is chosen at run time. Where these are not stored, the results that lead to the totals are,
-    /// behind them.
+    /// The totals alone, of keys whose type is chosen at run time.
     pub(crate) fn totals_by_key(
         key: ElementType,
         operator: Operator,
         input: ElementType,
         output: ElementType,
-        stores_keys: bool,
     ) -> Result<Self, NoSuchProblem> {
-        if !key.is_number() {
-            return Err(NoSuchProblem::NotANumber(key));
-        }
-        let totals =
-            Self::of_numbers(operator, input, output)?.first_input_in_runs_of("key", key).runs("key", !stores_keys);
-        Ok(if stores_keys { totals.first_output_of("unique", key, "unique = key;") } else { totals })
+        let key = number(key)?;
+        Ok(Self::of_numbers(operator, input, output)?.first_input_in_runs_of("key", key).runs("key", false))
     }
 
     fn arg_extreme<T: Element>(name: &str, is_before: &str) -> Result<Self, NoSuchProblem> {
@@ -221,6 +238,11 @@ impl Definition {
 }
 
 /// The type, if it is one of numbers.
+fn number(element: ElementType) -> Result<ElementType, NoSuchProblem> {
+    if element.is_number() { Ok(element) } else { Err(NoSuchProblem::NotANumber(element)) }
+}
+
+/// The same of a type of Rust.
 fn number_of<T: Element>() -> Result<ElementType, NoSuchProblem> {
-    if T::ELEMENT.is_number() { Ok(T::ELEMENT) } else { Err(NoSuchProblem::NotANumber(T::ELEMENT)) }
+    number(T::ELEMENT)
 }

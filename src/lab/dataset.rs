@@ -10,7 +10,7 @@ use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Distribution, ElementType, Instance, Operator};
 use crate::lab::order::Order;
 use crate::lab::workers;
-use crate::lab::workload::{ProblemKind, Telling, Workload};
+use crate::lab::workload::{Kept, ProblemKind, Telling, Workload};
 use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent};
 use crate::strategy::plan::ScanRequest;
@@ -36,9 +36,7 @@ pub struct Dataset {
     pub telling: Vec<u8>,
     /// By offsets, a byte of each element, other than 0 where a segment begins; else empty.
     borders: Vec<u8>,
-    /// By rank, the place of the element that stands at each index of the output; else empty.
-    places: Vec<u64>,
-    /// The inclusive scan, at the places of the elements.
+    /// The inclusive scan, at the places of the elements; by rank, at those of the output, of what is stored alone.
     pub reference: Reference,
     /// Where the input comes from: "random, seed 42" or a file.
     pub source: String,
@@ -118,10 +116,12 @@ impl Dataset {
             false => bytes,
         };
         let border_bytes = u64::from(workload.telling() == Some(Telling::Offsets));
-        let beside = n.saturating_mul(reference_bytes + border_bytes);
+        // What is stored by rank has a reference at the places of the elements first, and the ranks beside it.
+        let rank_bytes = if workload.is_by_rank() { 8 + reference_bytes } else { 0 };
+        let beside = n.saturating_mul(reference_bytes + border_bytes + rank_bytes);
         // Columns are transposed, and what comes of them is turned back.
         let copies = if workload.side_by_side(n) > 1 { 2 } else { 1 };
-        let once = workload.bytes(n).saturating_sub(n.saturating_mul(bytes)).saturating_add(beside);
+        let once = workload.array_bytes(n).saturating_sub(n.saturating_mul(bytes)).saturating_add(beside);
         let needed_bytes = once.saturating_mul(copies);
         let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
         if needed_bytes <= available_bytes {
@@ -142,7 +142,8 @@ impl Dataset {
     /// Of a recurrence the factors are drawn as those of a product, so that what is carried on neither dies away nor
     /// overflows, and the addends as those of a sum. Runs have from 1 to twice their average of elements, less one; keys are
     /// few, so that a later run has the key of an earlier one. Segments between offsets are mostly shorter than their average,
-    /// a few much longer, and more than one in eight is empty.
+    /// a few much longer, and more than one in eight is empty. Where values say what is kept, elements below the middle are as
+    /// far apart as runs begin, and runs of equal elements are those of keys.
     pub fn random(workload: impl Into<Workload>, n: u64, seed: u64) -> Self {
         Self::drawn(workload.into(), n, seed, false)
     }
@@ -176,7 +177,7 @@ impl Dataset {
             array_of(element, &|array| fill(element, operator, is_in_runs, seed, array))
         };
         let whole = |part: Part| array_of(element, &|array| fill_whole(element, part, seed, array));
-        let (input, addends) = match (workload.has_addends(), is_whole) {
+        let (mut input, addends) = match (workload.has_addends(), is_whole) {
             (false, false) => (drawn(workload.operator().unwrap_or(Operator::Sum), seed), Vec::new()),
             (false, true) => (whole(Part::Summand), Vec::new()),
             // A seed of its own, so that one is not the other's image.
@@ -184,12 +185,21 @@ impl Dataset {
             (true, true) => (whole(Part::Factor), whole(Part::Addend)),
         };
         // Of its own, so that segments do not begin where values are special.
-        let random = Pcg64Mcg::seed_from_u64(seed.rotate_left(32) ^ 0x5275_6e73);
+        let random = || Pcg64Mcg::seed_from_u64(seed.rotate_left(32) ^ 0x5275_6e73);
         let telling = match (workload.telling(), workload.segment_elements(), workload.inputs(n).next()) {
-            (Some(Telling::Offsets), _, Some(offsets)) => draw_offsets(offsets, n, random),
-            (Some(telling), Some(run), _) => runs(telling == Telling::Keys, n as usize, run, random),
+            (Some(Telling::Offsets), _, Some(offsets)) => draw_offsets(offsets, n, random()),
+            (Some(telling), Some(run), _) => runs(telling == Telling::Keys, n as usize, run, random()),
             _ => Vec::new(),
         };
+        match (workload.kept(), workload.segment_elements()) {
+            (Some(Kept::BelowMiddle), Some(run)) => {
+                put_below_middle(element, &runs(false, n as usize, run, random()), &mut input);
+            }
+            (Some(Kept::RunBegins), Some(run)) => {
+                input = converted(&runs(true, n as usize, run, random()), ElementType::U32, element).into_owned();
+            }
+            _ => {}
+        }
         let numbers = if is_whole { "random whole numbers" } else { "random" };
         Self::with_reference_of(workload, [input, addends, telling], format!("{numbers}, seed {seed}"), is_whole)
     }
@@ -250,27 +260,19 @@ impl Dataset {
         };
         let order = order_of(workload, n, &telling, &borders);
         let reference = Reference::of(workload, [&input, &addends], order, is_whole);
-        let places = places_by_rank(workload, order, &telling);
-        Self { workload, instance: workload.instance(), n, input, addends, telling, borders, places, reference, source }
+        let reference = match workload.kept() {
+            Some(kept) => reference.at(&ranked(workload, kept, order, [&input, &telling]), workload.element().bytes()),
+            None => reference,
+        };
+        Self { workload, instance: workload.instance(), n, input, addends, telling, borders, reference, source }
     }
 
-    /// At which index of an output the element of a place stands.
-    pub(crate) fn index_of(&self, place: u64) -> u64 {
-        self.places.iter().position(|&found| found == place).map_or(place, |index| index as u64)
-    }
-
-    /// Every element of an output at the place that it is compared at: its own, also where it is stored by rank.
-    pub(crate) fn in_places<'a>(&self, output: &'a [u8]) -> Cow<'a, [u8]> {
-        let bytes = self.workload.element().bytes();
-        if self.places.is_empty() || output.len() != self.places.len() * bytes {
-            return Cow::Borrowed(output);
+    /// How many elements are stored, from the first place of the output on: all, unless the problem drops others.
+    pub fn stored(&self) -> u64 {
+        match &self.reference {
+            Reference::Exact(prefixes) => (prefixes.len() / self.workload.element().bytes()) as u64,
+            Reference::Rounded { high, .. } => high.len() as u64,
         }
-        let mut placed = vec![0; output.len()];
-        for (element, &place) in output.chunks_exact(bytes).zip(&self.places) {
-            let at = place as usize * bytes;
-            placed[at..at + bytes].copy_from_slice(element);
-        }
-        Cow::Owned(placed)
     }
 
     /// In which order its elements are scanned, and where anew.
@@ -315,26 +317,26 @@ impl Dataset {
     }
 
     /// Element `index` of the right output in `mode`, as bytes; `None` for rounded sums, which have a
-    /// bound instead.
+    /// bound instead, and behind what is stored.
     pub fn expected_exactly(&self, mode: Mode, index: u64) -> Option<Vec<u8>> {
         let Reference::Exact(prefixes) = &self.reference else { return None };
         let bytes = self.instance.element().bytes();
-        if index >= self.n {
+        if index >= self.stored() {
             return None;
         }
-        let index = self.places.get(index as usize).copied().unwrap_or(index);
         let Some(at) = self.order().source(mode.lag(), index as usize) else {
             return Some(self.instance.identity_bytes());
         };
         prefixes.get(at * bytes..(at + 1) * bytes).map(<[u8]>::to_vec)
     }
 
-    /// The right output in `mode` for exact types, `None` for rounded sums. Allocates a whole array; for
+    /// What is stored in `mode` for exact types, `None` for rounded sums. Allocates a whole array; for
     /// tests and small n.
     pub fn expected_output(&self, mode: Mode) -> Option<Vec<u8>> {
         let Reference::Exact(prefixes) = &self.reference else { return None };
         let order = self.order();
-        if order.is_flat() && self.places.is_empty() {
+        // What is stored by rank, in inclusive mode alone, is there as it is stored.
+        if order.is_flat() || self.workload.is_by_rank() {
             let mut shifted = self.instance.identity_bytes().repeat(mode.lag() as usize);
             shifted.extend_from_slice(prefixes);
             shifted.truncate(prefixes.len());
@@ -397,6 +399,24 @@ impl Reference {
         match scanned {
             Self::Exact(prefixes) => {
                 Self::Exact(transposed(prefixes, columns, workload.element().bytes()).into_owned())
+            }
+            Self::Rounded { high, low, magnitude } => {
+                Self::Rounded { high: numbers(high), low: numbers(low), magnitude: numbers(magnitude) }
+            }
+        }
+    }
+
+    /// What is at these places, of so many bytes each.
+    fn at(self, places: &[u64], bytes: usize) -> Self {
+        let numbers = |values: Vec<f64>| match values.is_empty() {
+            true => values,
+            false => places.iter().map(|&place| values[place as usize]).collect(),
+        };
+        match self {
+            Self::Exact(all) => {
+                let mut found = Vec::with_capacity(places.len() * bytes);
+                places.iter().for_each(|&place| found.extend_from_slice(&all[place as usize * bytes..][..bytes]));
+                Self::Exact(found)
             }
             Self::Rounded { high, low, magnitude } => {
                 Self::Rounded { high: numbers(high), low: numbers(low), magnitude: numbers(magnitude) }
@@ -611,20 +631,54 @@ fn order_of<'a>(workload: Workload, n: u64, telling: &'a [u8], borders: &'a [u8]
     Order::new(workload, n, if workload.telling() == Some(Telling::Offsets) { borders } else { telling })
 }
 
-/// By rank, the place of the element that stands at each index: kept ones in front, the others from the last index on. Kept is
-/// what has a flag, or ends a run.
-fn places_by_rank(workload: Workload, order: Order<'_>, telling: &[u8]) -> Vec<u64> {
-    if !workload.is_by_rank() {
-        return Vec::new();
-    }
+/// The place of the element that stands at each index of the output: kept ones in front, and the others, unless they are
+/// dropped, from the last index on.
+fn ranked(workload: Workload, kept: Kept, order: Order<'_>, [input, telling]: [&[u8]; 2]) -> Vec<u64> {
     let n = order.elements();
-    let is_kept = |&place: &u64| match workload.is_copied() {
-        true => telling[place as usize] != 0,
-        false => place as usize + 1 == n || order.begins(place as usize + 1),
+    let (element, bytes) = (workload.input(), workload.input().bytes());
+    let of = |place: usize| &input[place * bytes..(place + 1) * bytes];
+    let is_kept = |&place: &u64| {
+        let place = place as usize;
+        match kept {
+            Kept::Flagged => telling[place] != 0,
+            Kept::BelowMiddle => is_below_middle(element, of(place)),
+            // Drawn elements are equal where their bytes are.
+            Kept::RunBegins => place == 0 || of(place) != of(place - 1),
+            Kept::RunEnds => place + 1 == n || order.begins(place + 1),
+        }
     };
+    if workload.drops_others() {
+        return (0..n as u64).filter(is_kept).collect();
+    }
     let (mut places, others): (Vec<u64>, Vec<u64>) = (0..n as u64).partition(is_kept);
     places.extend(others.into_iter().rev());
     places
+}
+
+/// Whether a drawn number is below the middle of its type's range: by its highest bit, as no NaN and no negative zero is drawn.
+fn is_below_middle(element: ElementType, bytes: &[u8]) -> bool {
+    let is_high = bytes.last().is_some_and(|&byte| byte >= 0x80);
+    is_high == has_sign(element)
+}
+
+/// Whether the highest bit is a sign, and not the upper half of the range.
+fn has_sign(element: ElementType) -> bool {
+    element.is_signed() || element.is_float()
+}
+
+/// Puts the numbers with a flag below the middle of their type's range, and the others above.
+fn put_below_middle(element: ElementType, flags: &[u8], array: &mut [u8]) {
+    for (number, &flag) in array.chunks_exact_mut(element.bytes()).zip(flags) {
+        let is_below = flag != 0;
+        if let (Some(float), true) = (element.float(), is_below) {
+            // Zero with a sign is not below zero.
+            if (float.read)(number) == 0.0 {
+                (float.write)(1.0, number);
+            }
+        }
+        let highest = &mut number[element.bytes() - 1];
+        *highest = *highest & 0x7f | if is_below == has_sign(element) { 0x80 } else { 0 };
+    }
 }
 
 /// Marks the elements, of `n`, at which a segment between offsets begins; an empty one marks where the next one does.
@@ -1024,9 +1078,12 @@ mod tests {
                 (float.write)(value, &mut bytes);
                 (float.read)(&bytes)
             };
-            // Nothing is rounded where nothing is combined.
-            for &kind in ProblemKind::ALL.iter().filter(|&&kind| kind != ProblemKind::Partition) {
-                let workload = Workload::with_halves(kind, Operator::Sum, element, element, segment(kind)).unwrap();
+            let mut all = 0;
+            for &kind in ProblemKind::ALL {
+                let workload = Workload::with_halves(kind, Operator::Sum, element, element, segment(kind));
+                // Nothing is rounded where nothing is combined, and totals are some of the results by key.
+                let Some(workload) = workload.ok().filter(|workload| !workload.is_by_rank()) else { continue };
+                all += 1;
                 let dataset = Dataset::whole_numbers(workload, 6100, 3);
                 let Reference::Rounded { high, low, magnitude } = &dataset.reference else { panic!("{workload}") };
                 assert!(low.is_empty() && magnitude.is_empty());
@@ -1058,6 +1115,7 @@ mod tests {
                 }
                 assert!(distinct.len() > 60, "{workload}: {}", distinct.len());
             }
+            assert_eq!(all, ProblemKind::ALL.len() - 5, "{element}");
         }
         // No other scans have such.
         for (input, element) in [(ElementType::I32, ElementType::I32), (ElementType::U8, ElementType::F32)] {
@@ -1120,6 +1178,75 @@ mod tests {
         let keys = Dataset::random(of(ProblemKind::ByKey), 1000, 3).telling;
         let distinct: std::collections::BTreeSet<&[u8]> = keys.chunks(4).collect();
         assert_eq!(distinct.len(), 4);
+    }
+
+    /// Beside a definition in numbers, of drawn ones and of whole ones: what is kept, and how much of it.
+    #[test]
+    fn values_say_what_is_kept_and_as_often_as_asked() {
+        let n = 6100;
+        let of = |kind, element, run| Workload::new(kind, Operator::Sum, element, element, Some(run)).unwrap();
+        for &element in ElementType::NUMBERS {
+            let bytes = element.bytes();
+            let read = |array: &[u8]| -> Vec<f64> { array.chunks_exact(bytes).map(reader(element)).collect() };
+            let middle = if has_sign(element) { 0.0 } else { 2f64.powi(8 * bytes as i32 - 1) };
+            for run in [1, 2, 61, 100_000] {
+                // A run of 61 has from 1 to 121 elements: of 100 of them the average is within a fifth, almost surely.
+                let is_as_asked = |kept: usize| match run {
+                    1 => kept == n as usize,
+                    100_000 => (1..=3).contains(&kept),
+                    run => (kept as f64 * run as f64 / n as f64 - 1.0).abs() < 0.25,
+                };
+                let made: [fn(Workload, u64, u64) -> Dataset; 2] = [Dataset::random, Dataset::whole_numbers];
+                for make in made {
+                    let selected = make(of(ProblemKind::Select, element, run), n, 3);
+                    let (input, stored) =
+                        (read(&selected.input), read(&selected.expected_output(Mode::Inclusive).unwrap()));
+                    assert!(input.iter().filter(|&&x| x < middle).eq(&stored), "{element} {run}");
+                    assert!(input.iter().all(|&x| x.is_finite() && (x != 0.0 || x.is_sign_positive())), "{element}");
+                    assert!(is_as_asked(stored.len()), "{element} {run}: {}", stored.len());
+                    assert_eq!(selected.stored(), stored.len() as u64);
+                    assert_eq!(selected.expected_exactly(Mode::Inclusive, selected.stored()), None);
+                    let distinct: std::collections::BTreeSet<&[u8]> = selected.input.chunks_exact(bytes).collect();
+                    assert!(distinct.len() > 60, "{element} {run}: {}", distinct.len());
+
+                    let unique = make(of(ProblemKind::Unique, element, run), n, 3);
+                    let (mut input, stored) =
+                        (read(&unique.input), read(&unique.expected_output(Mode::Inclusive).unwrap()));
+                    input.dedup();
+                    assert!(input == stored, "{element} {run}");
+                    assert!(is_as_asked(stored.len()), "{element} {run}: {}", stored.len());
+                }
+            }
+        }
+        let seeds = [3, 4].map(|seed| Dataset::random(of(ProblemKind::Unique, ElementType::U8, 61), n, seed).input);
+        assert_ne!(seeds[0], seeds[1]);
+        for kind in [ProblemKind::Select, ProblemKind::Unique] {
+            let refused = Dataset::from_bytes(of(kind, ElementType::U8, 2), vec![1; 24], String::new());
+            assert!(matches!(refused, Err(NoScan::SeveralArrays(_))), "{kind}");
+        }
+    }
+
+    #[test]
+    fn totals_are_the_results_at_the_ends_of_runs_alone_or_with_the_others_behind() {
+        for element in [ElementType::I32, ElementType::F32] {
+            let of = |kind| Workload::new(kind, Operator::Sum, element, element, Some(7)).unwrap();
+            let [each, alone, first] = [ProblemKind::ByKey, ProblemKind::ReduceByKey, ProblemKind::TotalsFirst]
+                .map(|kind| Dataset::whole_numbers(of(kind), 610, 3));
+            let ends: Vec<usize> = (0..610).filter(|&place| place == 609 || each.order().begins(place + 1)).collect();
+            let numbers = |dataset: &Dataset| -> Vec<f64> {
+                match &dataset.reference {
+                    Reference::Exact(all) => all.chunks_exact(4).map(reader(element)).collect(),
+                    Reference::Rounded { high, .. } => high.clone(),
+                }
+            };
+            let results = numbers(&each);
+            let totals: Vec<f64> = ends.iter().map(|&place| results[place]).collect();
+            let others: Vec<f64> =
+                (0..610).rev().filter(|place| !ends.contains(place)).map(|place| results[place]).collect();
+            assert!(ends.len() > 50 && others.len() > 300);
+            assert_eq!((numbers(&alone), numbers(&first)), (totals.clone(), [totals, others].concat()), "{element}");
+            assert_eq!([each.stored(), alone.stored(), first.stored()], [610, ends.len() as u64, 610]);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Float, Instance};
+use crate::lab::arrays::FILLING;
 use crate::lab::dataset::{Dataset, Reference, two_sum};
 use crate::lab::order::Order;
 use crate::lab::workers;
@@ -78,11 +79,11 @@ impl Verification {
 }
 
 /// Compares every element of `output` with what `request` must give on `dataset`. Elements that
-/// `output` lacks, or has too many, count as mismatches.
+/// `output` lacks, or has too many, count as mismatches. Where the problem drops elements, the output behind what is stored must
+/// hold what it held before the run: bytes of 0xA5.
 pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verification {
     let element_bytes = dataset.instance.element().bytes();
-    let n = dataset.n as usize;
-    let output = &*dataset.in_places(output);
+    let (n, stored) = (dataset.n as usize, dataset.stored() as usize);
     let found = output.len() / element_bytes;
     let mut verification = Verification { compared: n as u64, ..Verification::default() };
     let order = dataset.order();
@@ -99,7 +100,7 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
             let instance = dataset.instance;
             let read = float(instance).read;
             let factor = error_factor_of(request, instance);
-            verification.count_in_parts(found.min(n), |place, verification| {
+            verification.count_in_parts(found.min(stored), |place, verification| {
                 let bytes = &output[place * element_bytes..(place + 1) * element_bytes];
                 let sum = order.source(lag, place).map_or(Sum::ZERO, |at| Sum::of([high, low, magnitude], at, factor));
                 let verdict = if sum.is_near(read(bytes)) { Verdict::Right } else { Verdict::Wrong };
@@ -107,7 +108,15 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
             });
         }
     }
-    verification.first_mismatch = verification.first_mismatch.map(|place| dataset.index_of(place));
+    let untouched = output.get(stored * element_bytes..found.min(n) * element_bytes).unwrap_or_default();
+    if untouched.iter().any(|&byte| byte != FILLING) {
+        for (behind, bytes) in untouched.chunks_exact(element_bytes).enumerate() {
+            let is_written = bytes.iter().any(|&byte| byte != FILLING);
+            let verdict = if is_written { Verdict::Wrong } else { Verdict::Right };
+            let nothing = || (String::from("nothing behind what is kept"), dataset.instance.text(bytes));
+            verification.count(stored + behind, verdict, nothing);
+        }
+    }
     verification.count_missing(n, found, !output.len().is_multiple_of(element_bytes));
     verification
 }
@@ -155,8 +164,8 @@ fn judge_by_inputs(request: &ScanRequest, dataset: &Dataset, output: &[u8], veri
 /// Whether sums of these inputs may pass the largest number, so that [`verify`] has to look at every input.
 pub(crate) fn may_overflow(dataset: &Dataset) -> bool {
     match (&dataset.reference, dataset.instance.element().float()) {
-        // The numbers of a recurrence are drawn, and far from it.
-        (Reference::Rounded { magnitude, .. }, Some(float)) if dataset.addends.is_empty() => {
+        // What is no file is drawn, and far from it.
+        (Reference::Rounded { magnitude, .. }, Some(float)) if dataset.workload.kind().has_one_input() => {
             let passes = |part: &[f64]| part.iter().any(|&magnitude| !is_below_overflow(magnitude, float.largest));
             let parts = magnitude.chunks(workers::part_elements(magnitude.len())).collect();
             workers::each(parts, passes).contains(&true)
@@ -435,7 +444,7 @@ impl InstanceVisitor for CompareExactly<'_> {
         }
         let read =
             |array: &[u8], at: usize| bytemuck::pod_read_unaligned::<M::Value>(&array[at * bytes..(at + 1) * bytes]);
-        verification.count_in_parts(order.elements().min(output.len() / bytes), |place, verification| {
+        verification.count_in_parts(prefixes.len().min(output.len()) / bytes, |place, verification| {
             let expected = order.source(lag, place).map_or(M::IDENTITY, |at| read(prefixes, at));
             let found = read(output, place);
             let verdict = if M::same(&expected, &found) { Verdict::Right } else { Verdict::Wrong };
@@ -718,14 +727,23 @@ mod tests {
                 None => made.copy_from_slice(&stored.1.to_le_bytes()[..bytes]),
             }
         }
+        let loaded = |place: usize| &dataset.input[place * bytes..(place + 1) * bytes];
         let is_kept = |&place: &usize| match dataset.workload.kind() {
             ProblemKind::Partition => dataset.telling[place] != 0,
+            ProblemKind::Select => match element {
+                ElementType::U16 => u16::from_le_bytes(loaded(place).try_into().unwrap()) < 1 << 15,
+                ElementType::I64 => i64::from_le_bytes(loaded(place).try_into().unwrap()) < 0,
+                _ => (element.float().unwrap().read)(loaded(place)) < 0.0,
+            },
+            ProblemKind::Unique => place == 0 || loaded(place) != loaded(place - 1),
             _ => segment_of.get(place + 1) != Some(&segment_of[place]),
         };
         if dataset.workload.is_by_rank() {
             let (kept, others): (Vec<usize>, Vec<usize>) = (0..n).partition(is_kept);
+            let others = if dataset.workload.drops_others() { Vec::new() } else { others };
             let places = kept.into_iter().chain(others.into_iter().rev());
-            return places.flat_map(|place| &output[place * bytes..(place + 1) * bytes]).copied().collect();
+            let stored = places.flat_map(|place| &output[place * bytes..(place + 1) * bytes]).copied();
+            return stored.chain(std::iter::repeat(FILLING)).take(n * bytes).collect();
         }
         output
     }
@@ -733,7 +751,8 @@ mod tests {
     /// To which segment each element belongs, counted from the front.
     fn segments(dataset: &Dataset) -> Vec<u64> {
         use ProblemKind::{
-            ByKey, Columns, HeadFlags, Offsets, Partition, RecurrenceColumns, ReduceByKey, ReverseColumns,
+            ByKey, Columns, HeadFlags, Offsets, Partition, RecurrenceColumns, ReduceByKey, ReverseColumns, Select,
+            TotalsFirst, Unique,
         };
         let Dataset { workload, n, telling, .. } = dataset;
         let word = |place: usize| u32::from_le_bytes(telling[4 * place..4 * place + 4].try_into().unwrap());
@@ -744,9 +763,9 @@ mod tests {
         }
         let is_begin = |place: usize| match (workload.kind(), workload.line_elements()) {
             (_, Some(columns)) => (place as u64).is_multiple_of(columns),
-            (ByKey | ReduceByKey, _) => word(place) != word(place - 1),
+            (ByKey | ReduceByKey | TotalsFirst, _) => word(place) != word(place - 1),
             // Nothing is combined.
-            (Partition, _) => true,
+            (Partition | Select | Unique, _) => true,
             (HeadFlags, _) => telling[place] != 0,
             (Offsets, _) => (0..telling.len() / 4).any(|offset| word(offset) as usize == place),
             _ => false,
@@ -771,6 +790,34 @@ mod tests {
     fn request_of(workload: Workload, mode: Mode, n: u64) -> ScanRequest {
         let request = request(sum_of(ElementType::U32), mode, n);
         ScanRequest { problem: workload.problem(n), ..request }
+    }
+
+    #[test]
+    fn what_is_written_behind_what_is_kept_is_wrong() {
+        let u16s = ElementType::U16;
+        let of = |kind| Workload::new(kind, Operator::Sum, u16s, u16s, Some(3)).unwrap();
+        for kind in [ProblemKind::Select, ProblemKind::Unique, ProblemKind::ReduceByKey] {
+            let dataset = Dataset::random(of(kind), 100, 7);
+            let (stored, request) = (dataset.stored(), request_of(of(kind), Mode::Inclusive, 100));
+            let mut output = dataset.expected_output(Mode::Inclusive).unwrap();
+            assert!((20..50).contains(&stored) && output.len() == 2 * stored as usize, "{kind}: {stored}");
+            output.resize(200, FILLING);
+            assert_eq!(verify(&request, &dataset, &output), Verification::right(100), "{kind}");
+            // A half of an element is enough.
+            output[2 * stored as usize + 1] ^= 1;
+            let found = verify(&request, &dataset, &output);
+            assert_eq!((found.mismatches, found.first_mismatch), (1, Some(stored)), "{kind}");
+            let complaint = found.complaint().unwrap();
+            assert!(complaint.contains("expected nothing behind what is kept, got 42149"), "{complaint}");
+            // One too few is one that was not written.
+            let mut fewer = output;
+            fewer[2 * stored as usize - 2..].fill(FILLING);
+            let found = verify(&request, &dataset, &fewer);
+            assert_eq!((found.mismatches, found.first_mismatch), (1, Some(stored - 1)), "{kind}");
+            // A part of the output is no output.
+            let found = verify(&request, &dataset, &fewer[..2 * stored as usize]);
+            assert!(found.mismatches > 100 - stored, "{kind}: {found:?}");
+        }
     }
 
     #[test]
@@ -805,7 +852,11 @@ mod tests {
                     let output = by_definition(&dataset, mode, &segments(&dataset));
                     let verdict = verify(&request_of(workload, mode, n), &dataset, &output);
                     assert!(verdict.passed(), "{workload} {mode} {n}: {verdict:?}");
-                    assert!(dataset.expected_output(mode).is_none_or(|expected| expected == output), "{workload}");
+                    let stored = dataset.stored() as usize * workload.element().bytes();
+                    assert!(workload.drops_others() || dataset.stored() == n, "{workload}");
+                    assert_eq!(verdict.compared, n, "{workload}");
+                    let expected = dataset.expected_output(mode);
+                    assert!(expected.is_none_or(|expected| expected == output[..stored]), "{workload}");
                 }
             }
         }

@@ -19,17 +19,32 @@ enum Combined {
     InOrder,
     /// `h[t] = a[t] · h[t−1] + b[t]`, of two arrays.
     AsRecurrence,
-    /// Nothing: those with a flag are stored in front, and the others behind them from the last place on.
-    ByFlags,
-    /// As by the operator, but that the results at the ends of runs are stored in front, and the others behind them likewise.
-    TotalsFirst,
+    /// Nothing: what is stored is what was loaded.
+    Nothing,
 }
 
-impl Combined {
-    /// Whether what is stored stands at a rank and not at its own place.
-    const fn is_by_rank(self) -> bool {
-        matches!(self, Self::ByFlags | Self::TotalsFirst)
-    }
+/// Which elements are stored, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    /// Each at its own place.
+    All,
+    /// These in front, in their order, and the others behind them from the last place on.
+    First(Kept),
+    /// These alone, in their order, which fill a part of the output.
+    Only(Kept),
+}
+
+/// Which elements are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Those with a flag.
+    Flagged,
+    /// Those below the middle of their type's range.
+    BelowMiddle,
+    /// The first of each run of equal neighbours.
+    RunBegins,
+    /// The last of each run of equal keys.
+    RunEnds,
 }
 
 /// Where the scan begins anew.
@@ -43,6 +58,8 @@ enum Anew {
     EachRowIfShaped,
     /// Wherever an array tells.
     ToldBy(Telling),
+    /// Nowhere; but it is chosen how far apart, on average, elements lie that the array's own values say are kept.
+    ByValues,
 }
 
 /// A row or a column of a matrix.
@@ -66,6 +83,7 @@ impl Line {
 struct Row {
     combined: Combined,
     anew: Anew,
+    stored: Stored,
     is_reversed: bool,
 }
 
@@ -75,15 +93,15 @@ impl Row {
         match self.anew {
             Anew::Each(line) => Some(line),
             Anew::EachRowIfShaped => Some(Line::Row),
-            Anew::Never | Anew::ToldBy(_) => None,
+            Anew::Never | Anew::ToldBy(_) | Anew::ByValues => None,
         }
     }
 }
 
-/// The table: name on the command line, what is combined, where it begins anew, and whether from the last element on. A
-/// problem more is a line more.
+/// The table: name on the command line, what is combined, where it begins anew, what is stored, and whether from the last
+/// element on. A problem more is a line more.
 macro_rules! problems {
-    ($($(#[$meta:meta])* $name:ident = $text:literal: $combined:ident, $anew:expr, reversed: $reversed:literal;)+) => {
+    ($($(#[$meta:meta])* $name:ident = $text:literal: $combined:ident, $anew:expr, $stored:expr, reversed: $reversed:literal;)+) => {
         named! {
             /// A problem of the laboratory.
             #[derive(Default)]
@@ -91,11 +109,13 @@ macro_rules! problems {
         }
         impl ProblemKind {
             const fn row(self) -> Row {
-                use Anew::{Each, EachRowIfShaped, Never, ToldBy};
+                use Anew::{ByValues, Each, EachRowIfShaped, Never, ToldBy};
+                use Stored::{All, First, Only};
                 match self {
                     $(Self::$name => Row {
                         combined: Combined::$combined,
                         anew: $anew,
+                        stored: $stored,
                         is_reversed: $reversed,
                     },)+
                 }
@@ -106,41 +126,47 @@ macro_rules! problems {
 problems! {
     /// One array of numbers, from the first to the last.
     #[default]
-    Flat = "flat": ByOperator, Never, reversed: false;
+    Flat = "flat": ByOperator, Never, All, reversed: false;
     /// From the last to the first.
-    Reverse = "reverse": ByOperator, Never, reversed: true;
+    Reverse = "reverse": ByOperator, Never, All, reversed: true;
     /// Reproducibly: partial results in an order that follows from indices alone, whatever the operator.
-    Reproducible = "reproducible": InOrder, Never, reversed: false;
+    Reproducible = "reproducible": InOrder, Never, All, reversed: false;
     /// Each row of a matrix by itself.
-    Rows = "rows": ByOperator, Each(Line::Row), reversed: false;
+    Rows = "rows": ByOperator, Each(Line::Row), All, reversed: false;
     /// Each row by itself, from its last element to its first.
-    ReverseRows = "reverse-rows": ByOperator, Each(Line::Row), reversed: true;
+    ReverseRows = "reverse-rows": ByOperator, Each(Line::Row), All, reversed: true;
     /// Each column of a matrix by itself.
-    Columns = "columns": ByOperator, Each(Line::Column), reversed: false;
+    Columns = "columns": ByOperator, Each(Line::Column), All, reversed: false;
     /// Each column by itself, from its last element to its first.
-    ReverseColumns = "reverse-columns": ByOperator, Each(Line::Column), reversed: true;
+    ReverseColumns = "reverse-columns": ByOperator, Each(Line::Column), All, reversed: true;
     /// Each run of equal neighbouring keys by itself.
-    ByKey = "by-key": ByOperator, ToldBy(Telling::Keys), reversed: false;
+    ByKey = "by-key": ByOperator, ToldBy(Telling::Keys), All, reversed: false;
     /// Anew from each element that has a flag.
-    HeadFlags = "head-flags": ByOperator, ToldBy(Telling::Flags), reversed: false;
+    HeadFlags = "head-flags": ByOperator, ToldBy(Telling::Flags), All, reversed: false;
     /// Each segment between neighbouring offsets by itself.
-    Offsets = "offsets": ByOperator, ToldBy(Telling::Offsets), reversed: false;
+    Offsets = "offsets": ByOperator, ToldBy(Telling::Offsets), All, reversed: false;
     /// `h[t] = a[t] · h[t−1] + b[t]`, of one sequence or, with a shape, of one a row.
-    Recurrence = "recurrence": AsRecurrence, EachRowIfShaped, reversed: false;
+    Recurrence = "recurrence": AsRecurrence, EachRowIfShaped, All, reversed: false;
     /// `h[t] = a[t] · h[t+1] + b[t]`, likewise.
-    ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, reversed: true;
+    ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, All, reversed: true;
     /// `h[t] = a[t] · h[t−1] + b[t]` down each column of a matrix.
-    RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(Line::Column), reversed: false;
+    RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(Line::Column), All, reversed: false;
     /// Elements with a flag in front, in their order, and the others behind them from the last place on.
-    Partition = "partition": ByFlags, ToldBy(Telling::Flags), reversed: false;
-    /// The totals of runs of equal neighbouring keys in front, in their order, and what leads to them behind likewise.
-    ReduceByKey = "reduce-by-key": TotalsFirst, ToldBy(Telling::Keys), reversed: false;
+    Partition = "partition": Nothing, ToldBy(Telling::Flags), First(Kept::Flagged), reversed: false;
+    /// The totals of runs of equal neighbouring keys, in their order.
+    ReduceByKey = "reduce-by-key": ByOperator, ToldBy(Telling::Keys), Only(Kept::RunEnds), reversed: false;
+    /// The same in front, and what leads to the totals behind them from the last place on.
+    TotalsFirst = "totals-first": ByOperator, ToldBy(Telling::Keys), First(Kept::RunEnds), reversed: false;
+    /// The elements below the middle of their type's range, in their order.
+    Select = "select": Nothing, ByValues, Only(Kept::BelowMiddle), reversed: false;
+    /// The first of each run of equal neighbours.
+    Unique = "unique": Nothing, ByValues, Only(Kept::RunBegins), reversed: false;
 }
 
 impl ProblemKind {
     /// Elements of a row or column where nobody says how many: as many as the smallest default comparison has.
     pub const DEFAULT_LINE: u64 = 256;
-    /// Elements of a run or of a segment between offsets, on average, where nobody says how many.
+    /// Elements of a run or of a segment between offsets, or of which one is kept, on average, where nobody says how many.
     pub const DEFAULT_RUN: u64 = 64;
 
     /// Whether it is the one that nobody names. serde passes a reference.
@@ -167,17 +193,17 @@ impl ProblemKind {
         matches!(self.row().anew, Anew::Each(_))
     }
 
-    /// Whether there are runs, or segments between offsets, whose length is chosen.
+    /// Whether there are runs, segments between offsets, or elements of which one is kept, whose average number is chosen.
     pub const fn has_runs(self) -> bool {
-        matches!(self.row().anew, Anew::ToldBy(_))
+        matches!(self.row().anew, Anew::ToldBy(_) | Anew::ByValues)
     }
 
     /// Whether an operator of the table is scanned.
     pub const fn has_operator(self) -> bool {
-        matches!(self.row().combined, Combined::ByOperator | Combined::InOrder | Combined::TotalsFirst)
+        matches!(self.row().combined, Combined::ByOperator | Combined::InOrder)
     }
 
-    /// Whether there is one input alone, so that a file can be it.
+    /// Whether there is one input alone, whatever it holds, so that a file can be it.
     pub const fn has_one_input(self) -> bool {
         self.has_operator() && !self.has_runs()
     }
@@ -258,7 +284,7 @@ pub enum NoSuchWorkload {
     /// What the laboratory itself defines is not a definition: an error of this program.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// A recurrence or a partition of two types.
+    /// Two types of a problem without an operator.
     #[error(
         "the problem '{kind}' loads and stores one type, not {input} and {element}; leave the type of the input out"
     )]
@@ -291,8 +317,9 @@ pub enum NoSuchWorkload {
 const KEY: ElementType = ElementType::U32;
 
 impl Workload {
-    /// The scan of `input` in the type of `element` by an operator, which a recurrence does not look at. `segment_elements` are
-    /// those of a row or column, or of a run or of a segment between offsets on average.
+    /// The scan of `input` in the type of `element` by an operator, which a problem without one does not look at.
+    /// `segment_elements` are those of a row or column; or, on average, of a run, of a segment between offsets, or of those of
+    /// which one is kept.
     ///
     /// # Errors
     /// When there is no such scan, or it has no such segments.
@@ -320,7 +347,10 @@ impl Workload {
         segment_elements: Option<u64>,
     ) -> Result<Self, NoSuchWorkload> {
         let operator = if kind.has_operator() { operator } else { Operator::Sum };
-        Self::of(kind, Instance::of_stored(element, operator).map_err(NoSuchProblem::from)?, input, segment_elements)
+        // What is copied is no sum, and is compared as the numbers that there are operators on.
+        let is_sum = kind.row().combined != Combined::Nothing;
+        let instance = if is_sum { Instance::of_stored(element, operator) } else { Instance::new(element, operator) };
+        Self::of(kind, instance.map_err(NoSuchProblem::from)?, input, segment_elements)
     }
 
     fn of(
@@ -330,25 +360,26 @@ impl Workload {
         segment_elements: Option<u64>,
     ) -> Result<Self, NoSuchWorkload> {
         let (element, operator) = (instance.element(), instance.operator());
-        let Row { combined, anew, is_reversed } = kind.row();
+        let Row { combined, anew, stored, is_reversed } = kind.row();
         let segment_elements = segment_elements.filter(|&elements| elements > 0);
         let segments = match (anew, segment_elements) {
             (Anew::Never | Anew::EachRowIfShaped, None) => Segments::One,
             (Anew::Each(_) | Anew::EachRowIfShaped, Some(_)) => Segments::Rows { have_states: false },
-            (Anew::ToldBy(_), Some(_)) if combined.is_by_rank() => Segments::One,
-            (Anew::ToldBy(telling), Some(_)) => telling.segments(),
+            (Anew::ToldBy(telling), Some(_)) if stored == Stored::All => telling.segments(),
+            (Anew::ToldBy(_) | Anew::ByValues, Some(_)) => Segments::One,
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
-        let definition = match combined {
-            Combined::ByOperator | Combined::InOrder => Definition::of_numbers(operator, input, element)?,
-            Combined::AsRecurrence | Combined::ByFlags if input != element => {
-                return Err(NoSuchWorkload::TwoTypes { kind, input, element });
-            }
-            Combined::AsRecurrence => Definition::linear_recurrence_of(element)?,
-            Combined::ByFlags => Definition::flagged_first(element),
-            Combined::TotalsFirst => Definition::totals_by_key(KEY, operator, input, element, false)?,
+        if !kind.has_operator() && input != element {
+            return Err(NoSuchWorkload::TwoTypes { kind, input, element });
+        }
+        let definition = match (stored, combined) {
+            (Stored::All, Combined::AsRecurrence) => Definition::linear_recurrence_of(element)?,
+            (Stored::All, _) => Definition::of_numbers(operator, input, element)?,
+            (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
+            (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
         };
-        let is_plain = combined == Combined::ByOperator && segments == Segments::One && !is_reversed;
+        let is_plain =
+            combined == Combined::ByOperator && stored == Stored::All && segments == Segments::One && !is_reversed;
         let problem = if is_plain {
             Problem::accumulating(operator, input, element)?
         } else {
@@ -391,7 +422,8 @@ impl Workload {
         self.input
     }
 
-    /// Elements of a row or column, or of a run or of a segment between offsets on average, if there are such.
+    /// Elements of a row or column; or, on average, of a run, of a segment between offsets, or of those of which one is kept;
+    /// if there are such.
     pub const fn segment_elements(self) -> Option<u64> {
         self.segment_elements
     }
@@ -433,12 +465,25 @@ impl Workload {
 
     /// Whether what is stored stands at a rank and not at its own place.
     pub const fn is_by_rank(self) -> bool {
-        self.kind.row().combined.is_by_rank()
+        self.kept().is_some()
+    }
+
+    /// Which elements are kept, where what is stored stands at a rank.
+    pub(crate) const fn kept(self) -> Option<Kept> {
+        match self.kind.row().stored {
+            Stored::All => None,
+            Stored::First(kept) | Stored::Only(kept) => Some(kept),
+        }
+    }
+
+    /// Whether the elements that are not kept are not stored, so that the output has room for more than is stored.
+    pub const fn drops_others(self) -> bool {
+        matches!(self.kind.row().stored, Stored::Only(_))
     }
 
     /// Whether it is stored as it was loaded.
     pub(crate) fn is_copied(self) -> bool {
-        self.kind.row().combined == Combined::ByFlags
+        self.kind.row().combined == Combined::Nothing
     }
 
     /// Whether there is an array of addends beside that of factors.
@@ -509,7 +554,7 @@ impl Workload {
     pub(crate) const fn telling(self) -> Option<Telling> {
         match self.kind.row().anew {
             Anew::ToldBy(telling) => Some(telling),
-            Anew::Never | Anew::Each(_) | Anew::EachRowIfShaped => None,
+            Anew::Never | Anew::Each(_) | Anew::EachRowIfShaped | Anew::ByValues => None,
         }
     }
 
@@ -529,9 +574,21 @@ impl Workload {
         told.into_iter().chain(std::iter::repeat_n((self.input, n), own))
     }
 
-    /// Bytes by definition of a scan of `n` elements: every array that is loaded once and the one that is stored once.
+    /// Bytes by definition of a scan of `n` elements: every array that is loaded once and the one that is stored once. Where
+    /// others are dropped, of the latter as many elements count as are kept on average: n by [`Self::segment_elements`], rounded
+    /// up, whatever is drawn.
     pub fn bytes(self, n: u64) -> u64 {
-        let arrays = self.inputs(n).chain([(self.element(), n)]);
+        let apart = self.segment_elements.filter(|_| self.drops_others()).unwrap_or(1);
+        self.bytes_storing(n, n.div_ceil(apart))
+    }
+
+    /// The same with a whole output: bytes of all of its arrays.
+    pub(crate) fn array_bytes(self, n: u64) -> u64 {
+        self.bytes_storing(n, n)
+    }
+
+    fn bytes_storing(self, n: u64, stored: u64) -> u64 {
+        let arrays = self.inputs(n).chain([(self.element(), stored)]);
         arrays.fold(0, |sum: u64, (element, count)| sum.saturating_add(count.saturating_mul(element.bytes() as u64)))
     }
 
@@ -568,6 +625,18 @@ impl Telling {
     }
 }
 
+impl Kept {
+    /// What stores those that are kept, and no others.
+    fn alone(self, operator: Operator, input: ElementType, element: ElementType) -> Result<Definition, NoSuchProblem> {
+        match self {
+            Self::Flagged => Ok(Definition::flagged_of(element)),
+            Self::BelowMiddle => Definition::below_middle(element),
+            Self::RunBegins => Definition::unique_of(element),
+            Self::RunEnds => Definition::totals_by_key(KEY, operator, input, element),
+        }
+    }
+}
+
 /// The flat scan of an operator's own values.
 impl From<Instance> for Workload {
     fn from(instance: Instance) -> Self {
@@ -576,7 +645,7 @@ impl From<Instance> for Workload {
     }
 }
 
-/// "reverse u32 sum of u8", "f32 sum, columns of 512", "i32 recurrence".
+/// "reverse u32 sum of u8", "f32 sum, columns of 512", "i32 recurrence", "u8 select, one of 2".
 impl fmt::Display for Workload {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, instance, input, segment_elements, .. } = *self;
@@ -588,8 +657,13 @@ impl fmt::Display for Workload {
         let scan = match kind.row().combined {
             Combined::ByOperator | Combined::InOrder => instance.to_string(),
             Combined::AsRecurrence => format!("{} recurrence", self.element()),
-            Combined::ByFlags => format!("{} partition", self.element()),
-            Combined::TotalsFirst => format!("{instance}, totals first"),
+            // The problem's own name.
+            Combined::Nothing => format!("{} {kind}", self.element()),
+        };
+        let totals = match kind.row().stored {
+            Stored::Only(Kept::RunEnds) => ", totals",
+            Stored::First(Kept::RunEnds) => ", totals first",
+            _ => "",
         };
         let of = if input == self.element() { String::new() } else { format!(" of {input}") };
         let segments = match (kind.row().anew, segment_elements) {
@@ -600,8 +674,9 @@ impl fmt::Display for Workload {
             (Anew::ToldBy(Telling::Flags), Some(run)) if self.is_by_rank() => format!(", by flags {run} apart"),
             (Anew::ToldBy(Telling::Flags), Some(run)) => format!(", by head flags {run} apart"),
             (Anew::ToldBy(Telling::Offsets), Some(run)) => format!(", by offsets in segments of {run}"),
+            (Anew::ByValues, Some(run)) => format!(", one of {run}"),
         };
-        formatter.pad(&format!("{how}{scan}{of}{segments}"))
+        formatter.pad(&format!("{how}{scan}{totals}{of}{segments}"))
     }
 }
 
@@ -648,6 +723,48 @@ mod tests {
         let by_key =
             Workload::new(ProblemKind::ByKey, Operator::Sum, ElementType::I32, ElementType::I32, Some(7)).unwrap();
         assert_eq!(by_key.bytes(100), 1200);
+    }
+
+    #[test]
+    fn what_is_dropped_is_no_byte_of_the_output_and_what_is_behind_is() {
+        let of = |kind, run| Workload::new(kind, Operator::Sum, ElementType::I64, ElementType::I64, Some(run)).unwrap();
+        for (kind, loaded, drops) in [
+            (ProblemKind::Partition, 9, false),
+            (ProblemKind::TotalsFirst, 12, false),
+            (ProblemKind::ReduceByKey, 12, true),
+            (ProblemKind::Select, 8, true),
+            (ProblemKind::Unique, 8, true),
+        ] {
+            for (run, kept) in [(1, 100), (3, 34), (1000, 1)] {
+                let (workload, stored) = (of(kind, run), if drops { kept } else { 100 });
+                assert_eq!(
+                    (workload.bytes(100), workload.drops_others()),
+                    (100 * loaded + 8 * stored, drops),
+                    "{workload}"
+                );
+                assert_eq!(workload.array_bytes(100), 100 * (loaded + 8), "{workload}");
+                assert_eq!(workload.problem(100).is_by_rank(), workload.is_by_rank(), "{workload}");
+            }
+        }
+        let said = [ProblemKind::Select, ProblemKind::Unique, ProblemKind::ReduceByKey, ProblemKind::TotalsFirst];
+        assert_eq!(
+            said.map(|kind| of(kind, 7).to_string()),
+            [
+                "i64 select, one of 7",
+                "i64 unique, one of 7",
+                "i64 sum, totals, by key in runs of 7",
+                "i64 sum, totals first, by key in runs of 7",
+            ]
+        );
+        // Halves are stored where they are sums.
+        for &kind in ProblemKind::ALL {
+            let segment = (kind.needs_shape() || kind.has_runs()).then_some(7);
+            let of_halves = Workload::with_halves(kind, Operator::Sum, ElementType::F16, ElementType::F16, segment);
+            let is_copied = [ProblemKind::Partition, ProblemKind::Select, ProblemKind::Unique].contains(&kind);
+            assert_eq!(of_halves.is_err(), is_copied, "{kind}: {of_halves:?}");
+        }
+        // What lies in the values themselves is drawn: a file would say nothing of how much is kept.
+        assert!([ProblemKind::Select, ProblemKind::Unique].iter().all(|kind| !kind.has_one_input() && kind.has_runs()));
     }
 
     #[test]

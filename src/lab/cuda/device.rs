@@ -134,7 +134,7 @@ impl CudaDevice {
         };
         // Every array, and a master of each input; a plan's temporary arrays come on top where a strategy has some.
         let masters: u64 = dataset.inputs().map(|(_, contents)| contents.len() as u64).sum();
-        let array_bytes = dataset.workload.bytes(dataset.n) + masters;
+        let array_bytes = dataset.workload.array_bytes(dataset.n) + masters;
         let needed_bytes = array_bytes + GpuHarness::ROOM_BESIDE_ARRAYS + reference_bytes;
         let available_bytes = self.gpu.memory.free_bytes()?;
         if needed_bytes > available_bytes {

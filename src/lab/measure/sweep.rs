@@ -14,7 +14,7 @@
 //! modes = ["inclusive", "exclusive"]  # default: inclusive
 //! problems = ["rows", "by-key"]       # default: flat
 //! inputs = ["u8"]                     # types of what is loaded, with each of `types`; default: what is stored
-//! segments = ["32", "2^10"]           # elements of a row or column, or of a run or segment on average
+//! segments = ["32", "2^10"]           # of a row or column; on average of a run or segment, or of those of which one is kept
 //! sizes = ["2^20", "10^8", "2^16+1"]  # elements; "1MiB" and "1MiB-1": bytes of the input, and one element less
 //! offsets = [[0, 0], [1, 3]]          # input and output, elements above a 16-byte boundary; default: [[0, 0]]
 //! strategies = ["auto", "lookback", "reduce-then-scan"]
