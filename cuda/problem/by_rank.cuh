@@ -162,7 +162,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
 
   template <class Tile>
   DEVICE static outputs stored_of(const Tile& tile, const lookback_launch& launch, u32 item, i64 index, state_type state) {
-    return Own::store(static_cast<u64>(place_of<is_reversed>(launch.n, index, 1)), state, tile.items.loaded[item]);
+    return Own::store(static_cast<u64>(place_of<is_reversed>(launch.n, index, 1)), state, tile.items.loaded.get(item));
   }
 
   // Calls `body` with each item of the lane, its index and its state, also where there is no element.

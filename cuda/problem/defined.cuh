@@ -20,36 +20,13 @@
 #include "../async_copy.cuh"
 #include "../config.cuh"
 #include "../halves.cuh"
+#include "elements.cuh"
 #include "marked_items.cuh"
 #include "problem.cuh"
 
 namespace lookback {
 
 using i64 = long long;
-
-// An element of each of several arrays.
-template <class... Types>
-struct elements {};
-template <class First, class... Rest>
-struct elements<First, Rest...> {
-  First first;
-  elements<Rest...> rest;
-};
-
-// An element, and the one before it.
-template <class T>
-struct with_previous {
-  T previous;
-  T own;
-};
-
-// An element of a run of equal neighbours, in the order of the scan, and whether it is the first or the last one of it.
-template <class T>
-struct in_run {
-  T own;
-  bool begins;
-  bool ends;
-};
 
 // Whether a segment begins at an element. Such an array has a bit for each, in the order of the scan, in words of 32.
 struct begin_bit {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "../operators.cuh"
+#include "elements.cuh"
 #include "problem.cuh"
 
 namespace lookback {
@@ -40,6 +41,63 @@ struct item_bits {
   }
 };
 
+// Elements of an array that a thread keeps until they are stored. Narrow ones are kept in words: one by one each would take a
+// register.
+template <class T, u32 capacity, bool is_narrow = (sizeof(T) < sizeof(u32))>
+struct held {
+  T items[capacity];
+  DEVICE T get(u32 i) const { return items[i]; }
+  DEVICE void set(u32 i, T item) { items[i] = item; }
+};
+template <class T, u32 capacity>
+struct held<T, capacity, true> {
+  static constexpr u32 in_word = sizeof(u32) / sizeof(T);
+  static constexpr u32 bits = 8 * sizeof(T);
+  using number = typename choice<sizeof(T) == 1, u8, u16>::type;
+  u32 words[(capacity + in_word - 1) / in_word] = {};
+  DEVICE T get(u32 i) const {
+    const number low = static_cast<number>(words[i / in_word] >> i % in_word * bits);
+    T item;
+    memcpy(&item, &low, sizeof(T));
+    return item;
+  }
+  // Of each item once.
+  DEVICE void set(u32 i, T item) {
+    number low;
+    memcpy(&low, &item, sizeof(T));
+    words[i / in_word] |= static_cast<u32>(low) << i % in_word * bits;
+  }
+};
+template <class T, u32 capacity, bool is_narrow>
+struct held<in_run<T>, capacity, is_narrow> {
+  held<T, capacity> own;
+  item_bits<capacity> begins;
+  item_bits<capacity> ends;
+  DEVICE in_run<T> get(u32 i) const { return {own.get(i), begins.get(i), ends.get(i)}; }
+  DEVICE void set(u32 i, in_run<T> item) {
+    own.set(i, item.own);
+    begins.set_if(i, item.begins);
+    ends.set_if(i, item.ends);
+  }
+};
+
+// Those of several arrays.
+template <u32 capacity, class Elements>
+struct held_of_each {
+  DEVICE elements<> get(u32) const { return {}; }
+  DEVICE void set(u32, elements<>) {}
+};
+template <u32 capacity, class First, class... Rest>
+struct held_of_each<capacity, elements<First, Rest...>> {
+  held<First, capacity> first;
+  held_of_each<capacity, elements<Rest...>> rest;
+  DEVICE elements<First, Rest...> get(u32 i) const { return {first.get(i), rest.get(i)}; }
+  DEVICE void set(u32 i, const elements<First, Rest...>& element) {
+    first.set(i, element.first);
+    rest.set(i, element.rest);
+  }
+};
+
 // Of a row's bits those up to an item.
 DEVICE u32 bits_up_to(u32 bits, u32 item) { return bits & (2u << item) - 1; }
 
@@ -50,12 +108,12 @@ struct ranked_items {
   static constexpr bool are_words = false;
 
   T before[capacity];  // of each row, up to its first item
-  typename Problem::inputs loaded[capacity];
+  held_of_each<capacity, typename Problem::inputs> loaded;
   item_bits<capacity> kept;
 
   DEVICE void set(u32, T) {}
   DEVICE void note(u32 i, const typename Problem::inputs& element, bool is_kept) {
-    loaded[i] = element;
+    loaded.set(i, element);
     kept.set_if(i, is_kept);
   }
 
@@ -95,7 +153,7 @@ struct ranked_items<Problem, capacity, true> {
 
   decltype(T::value) values[capacity];
   Count before[capacity];
-  typename Problem::inputs loaded[capacity];
+  held_of_each<capacity, typename Problem::inputs> loaded;
   item_bits<capacity> kept;
   item_bits<capacity> begins;
 
@@ -104,7 +162,7 @@ struct ranked_items<Problem, capacity, true> {
     begins.set_if(i, state.groups != 0);
   }
   DEVICE void note(u32 i, const typename Problem::inputs& element, bool is_kept) {
-    loaded[i] = element;
+    loaded.set(i, element);
     kept.set_if(i, is_kept);
   }
 

@@ -64,6 +64,18 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
     }
 }
 
+/// Look-ahead that stores by rank, of the same arrays, measured on an H100: what a warp does once a tile, to find where it stores
+/// and to hand elements on through the stage, is shared by more of them.
+pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize) -> (u32, u32) {
+    match (element_bytes, inputs) {
+        (1 | 2, _) => (32, 512),
+        (4, 1) => (20, 512),
+        (4, _) => (20, 320),
+        (8, _) => (12, 256),
+        _ => (7, 384),
+    }
+}
+
 /// Tiles of whole rows: the first that there is, in the order in which they were measured to be fast on an H100. `None` where
 /// there are none, and where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a
 /// multiple of that ends within.

@@ -451,10 +451,12 @@ impl ScanConfig {
 
     /// VT and threads of look-ahead over the arrays of what a user has defined.
     pub fn of_arrays(problem: Problem, defined: Defined) -> Self {
-        // What stores groups loads them once more, and has their states meanwhile: as if there were one more.
-        let inputs = defined.inputs().count() + usize::from(defined.has_groups());
+        let (element_bytes, inputs) = (problem.access_bytes() as u32, defined.inputs().count());
         let marks = defined.has_segments().then(|| problem.state_bytes());
-        let (vt, block_threads) = suggestion::look_ahead_over_arrays(problem.access_bytes() as u32, inputs, marks);
+        let (vt, block_threads) = match defined.is_by_rank() {
+            true => suggestion::look_ahead_by_rank(element_bytes, inputs),
+            false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks),
+        };
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 

@@ -1,0 +1,32 @@
+// What is loaded and stored of the arrays of a problem.
+#pragma once
+
+#include "../platform.cuh"
+
+namespace lookback {
+
+// An element of each of several arrays.
+template <class... Types>
+struct elements {};
+template <class First, class... Rest>
+struct elements<First, Rest...> {
+  First first;
+  elements<Rest...> rest;
+};
+
+// An element, and the one before it.
+template <class T>
+struct with_previous {
+  T previous;
+  T own;
+};
+
+// An element of a run of equal neighbours, in the order of the scan, and whether it is the first or the last one of it.
+template <class T>
+struct in_run {
+  T own;
+  bool begins;
+  bool ends;
+};
+
+}  // namespace lookback
