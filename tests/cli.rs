@@ -276,7 +276,7 @@ fn shapes_and_runs_without_a_problem_that_has_them_are_refused() {
     refused(&["--problem", "rows", "--shape", "4y4"], "ROWSxCOLUMNS");
     refused(&["--problem", "rows", "--run-length", "4"], "none of the problems has runs");
     refused(&["--problem", "by-key", "--run-length", "0"], "at least 1 element");
-    refused(&["--problem", "recurrence", "--operators", "max"], "multiplies and adds");
+    refused(&["--problem", "recurrence", "--operators", "max"], "none of the problems has an operator");
     refused(&["--problem", "sideways"], "reverse-recurrence");
     refused(&["--problem", "rows", "--sizes", "1000"], "no whole rows of 256");
     refused(&["--problem", "rows", "--shape", "2x2", "--sizes", "4"], "cannot be used with");

@@ -77,7 +77,7 @@ mod with_peers {
 
     /// What a peer of this name has to scan; a copy nothing.
     fn expected_scans(name: &str) -> HashSet<PeerScan> {
-        use ElementType::{F16, F32, F64, I32, I64, U8, U32};
+        use ElementType::{F16, F32, F64, I32, I64, U8, U16, U32};
         type Row = (ProblemKind, ElementType, ElementType, Option<Operator>);
         let of = |problem, elements: &[ElementType], operator| -> Vec<Row> {
             elements.iter().map(|&element| (problem, element, element, operator)).collect()
@@ -91,6 +91,10 @@ mod with_peers {
             of(ProblemKind::ByKey, &[I32, F32], sum),
             of(ProblemKind::Recurrence, &[F32], None),
             of(ProblemKind::ReverseRecurrence, &[F32], None),
+            of(ProblemKind::Select, &[U8, U16, I32, I64], None),
+            of(ProblemKind::Partition, &[U8, U16, I32, I64], None),
+            of(ProblemKind::Unique, &[U8, U16, I32, I64], None),
+            of(ProblemKind::ReduceByKey, &[I32, F32], sum),
             of_narrow.clone(),
         ];
         let (library, rest) = name.split_once('-').unwrap_or((name, ""));
@@ -109,7 +113,9 @@ mod with_peers {
         };
         let modes = if library == "thrust" { &BOTH[1..] } else { &BOTH };
         let scan = |(problem, input, element, operator): Row| {
-            modes.iter().map(move |&mode| PeerScan { problem, input, element, operator, mode })
+            let scans = modes.iter().map(move |&mode| PeerScan { problem, input, element, operator, mode });
+            // What is stored by rank has one mode.
+            scans.filter(|scan| scan.workload(1).expect("a workload").has_mode(scan.mode))
         };
         rows.into_iter().flat_map(scan).collect()
     }
@@ -132,7 +138,9 @@ mod with_peers {
         let has = |kind| newest().any(|peer| peer.scans().any(|scan| scan.problem == kind));
         let found: Vec<ProblemKind> = ProblemKind::ALL.iter().copied().filter(|&kind| has(kind)).collect();
         let names: Vec<&str> = found.iter().map(|kind| kind.name()).collect();
-        assert_eq!(names, ["flat", "reverse", "rows", "by-key", "offsets", "recurrence", "reverse-recurrence"]);
+        let of_scans = ["flat", "reverse", "rows", "by-key", "offsets", "recurrence", "reverse-recurrence"];
+        let by_rank = ["partition", "reduce-by-key", "select", "unique"];
+        assert_eq!(names, [&of_scans[..], &by_rank].concat());
     }
 
     #[test]
@@ -171,6 +179,14 @@ mod with_peers {
         assert!(peer("cub-3.5.0").supports(recurrence(None), Mode::Inclusive, 10));
         assert!(!peer("cub-3.5.0").supports(recurrence(Some(5)), Mode::Inclusive, 10), "one sequence, not one a row");
         assert!(!peer("memcpy").supports(recurrence(None), Mode::Inclusive, 10), "two arrays");
+        let of_i32s =
+            |kind| Workload::new(kind, Operator::Sum, ElementType::I32, ElementType::I32, Some(5)).expect("a workload");
+        for name in ["cub-3.0.1", "cub-3.5.0"] {
+            assert!(peer(name).supports(of_i32s(ProblemKind::Select), Mode::Inclusive, 10), "{name}");
+            assert!(!peer(name).supports(of_i32s(ProblemKind::Select), Mode::Exclusive, 10), "{name}");
+            assert!(!peer(name).supports(of_i32s(ProblemKind::TotalsFirst), Mode::Inclusive, 10), "{name}");
+        }
+        assert!(!peer("memcpy").supports(of_i32s(ProblemKind::Unique), Mode::Inclusive, 10), "less than all is stored");
     }
 
     /// What a peer stores of these inputs, which it does not change.
@@ -296,7 +312,7 @@ mod with_peers {
         let mut verdicts: BTreeMap<String, Option<String>> = BTreeMap::new();
         for n in [1, 31, 4099, 2_000_003] {
             for (workload, n) in workloads(n, [1, 8, 61, 100_000]) {
-                if workload.is_plain() {
+                if workload.is_plain() || workload.is_by_rank() {
                     continue;
                 }
                 let numbers = small_numbers(workload.input(), n);
@@ -343,10 +359,73 @@ mod with_peers {
         let mut expected: Vec<String> = Vec::new();
         for peer in peers::all() {
             let others = peer.scans().filter(|scan| scan.problem != ProblemKind::Flat || scan.input != scan.element);
+            let others = others.filter(|scan| !scan.workload(1).expect("a workload").is_by_rank());
             expected.extend(others.map(|scan| format!("{}: {scan}", peer.name())));
         }
         expected.sort_unstable();
         assert_eq!(verdicts.into_keys().collect::<Vec<_>>(), expected);
+    }
+
+    /// What is stored by rank, of numbers on both sides of the middle of their type's range. `told` are keys.
+    fn loop_by_rank(workload: Workload, flags: &[u8], told: &[u32], numbers: &[i64], middle: i64) -> Vec<i64> {
+        let (mut kept, mut others, mut total) = (Vec::new(), Vec::new(), 0);
+        for (place, &number) in numbers.iter().enumerate() {
+            match workload.kind() {
+                ProblemKind::Select if number < middle => kept.push(number),
+                ProblemKind::Partition if flags[place] != 0 => kept.push(number),
+                ProblemKind::Partition => others.push(number),
+                ProblemKind::Unique if place == 0 || numbers[place - 1] != number => kept.push(number),
+                ProblemKind::ReduceByKey => {
+                    total += number;
+                    if told.get(place + 1) != Some(&told[place]) {
+                        kept.push(std::mem::take(&mut total));
+                    }
+                }
+                _ => {}
+            }
+        }
+        others.reverse();
+        [kept, others].concat()
+    }
+
+    #[test]
+    fn peers_that_store_by_rank_agree_with_a_loop() {
+        let Some(stream) = stream("peers_that_store_by_rank_agree_with_a_loop") else { return };
+        let mut runs = 0;
+        for n in [1, 31, 4099, 2_000_003] {
+            for (workload, n) in workloads(n, [3, 3, 3, 3]).into_iter().filter(|(workload, _)| workload.is_by_rank()) {
+                let element = workload.element();
+                let is_signed = element.is_signed() || element.is_float();
+                let middle: i64 = if is_signed { 0 } else { 1 << (8 * element.bytes() - 1) };
+                // One random number for three neighbours or fewer, so that there are runs.
+                let mixed = |place: u64| (place - place % 3 % 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+                let numbers: Vec<i64> = (0..n).map(|place| middle + (mixed(place) % 5) as i64 - 2).collect();
+                let flags: Vec<u8> = (0..n).map(|place| [0, 1, 255, 0, 0][(mixed(place + 7) % 5) as usize]).collect();
+                let told: Vec<u32> = (0..n).map(|place| (mixed(place + 11) % 3) as u32).collect();
+                let bytes = |&number: &i64| match element {
+                    ElementType::F32 => (number as f32).to_le_bytes().to_vec(),
+                    _ => number.to_le_bytes()[..element.bytes()].to_vec(),
+                };
+                let array: Vec<u8> = numbers.iter().flat_map(bytes).collect();
+                let telling: Vec<u8> = match workload.kind() {
+                    ProblemKind::Partition => flags.clone(),
+                    _ => told.iter().flat_map(|key| key.to_le_bytes()).collect(),
+                };
+                let is_told = workload.inputs(n).count() == 2;
+                let inputs: Vec<&[u8]> = if is_told { vec![&telling, &array] } else { vec![&array] };
+                let expected = loop_by_rank(workload, &flags, &told, &numbers, middle);
+                let mut expected: Vec<u8> = expected.iter().flat_map(bytes).collect();
+                // What nobody writes is what it was.
+                expected.resize(array.len(), 0xA5);
+                for (peer, mode) in peers_of(workload, n).filter(|(peer, _)| peer.is_scan()) {
+                    let found = run(peer, &stream, workload, mode, n, &inputs);
+                    assert!(found == expected, "{}, {workload}, {n} elements", peer.name());
+                    runs += 1;
+                }
+            }
+        }
+        // Of two versions, in so many types.
+        assert_eq!(runs, 4 * 2 * (3 * 4 + 2));
     }
 
     #[test]
@@ -395,7 +474,7 @@ mod with_peers {
         let to = output.device_ptr_mut(stream).0;
         // SAFETY: the dataset's arrays, which live until the wait below; the context is current.
         unsafe { prepared.launch_addresses(&from, to) }.expect(&what);
-        stream.memset_zeros(&mut output).expect(&what);
+        stream.memcpy_htod(&vec![0xA5_u8; bytes], &mut output).expect(&what);
         stream.synchronize().expect(&what);
         stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect(&what);
         // SAFETY: as above; the graph is dropped before the arrays and the peer.

@@ -5,11 +5,18 @@
 // documentation widens, and ("-wide-sum") over the array itself with an operator of the wide type, from which CUB takes the
 // type that it adds up in. Rows are there by DeviceSegmentedScan ("-segmented"), which is younger than version 3.0.1 and
 // gives each segment a block, and ("-computed-keys") by the sum by key over keys that are computed and not loaded.
+//
+// What is stored by rank is there in inclusive mode alone, as everywhere. The calls store the number of elements that they
+// keep, too, for which there is room in front of their temporary memory.
 #include "peers.h"
 
+#include <cub/device/device_partition.cuh>
+#include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
 #include <cub/version.cuh>
 #include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/discard_iterator.h>
 #include <thrust/iterator/reverse_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/iterator/transform_output_iterator.h>
@@ -55,7 +62,11 @@ constexpr const char *NAME_OF = nullptr;
 template <>
 constexpr const char *NAME_OF<std::uint8_t> = "u8";
 template <>
+constexpr const char *NAME_OF<std::uint16_t> = "u16";
+template <>
 constexpr const char *NAME_OF<std::int32_t> = "i32";
+template <>
+constexpr const char *NAME_OF<std::int64_t> = "i64";
 template <>
 constexpr const char *NAME_OF<std::uint32_t> = "u32";
 template <>
@@ -239,6 +250,91 @@ struct RowsByKey {
   }
 };
 
+// Makes a call that is given temporary memory, its bytes, and where the number of what is kept goes: to the begin of the run's.
+template <typename Call>
+cudaError_t keep(const Run &run, Call call) {
+  // What the allocations of CUDA are aligned to, so that what is behind it is, too.
+  constexpr std::size_t COUNT_BYTES = 256;
+  if (run.temporary == nullptr) {
+    const cudaError_t error = call(nullptr, run.bytes, static_cast<Count *>(nullptr));
+    run.bytes += COUNT_BYTES;
+    return error;
+  }
+  std::size_t bytes = run.bytes - COUNT_BYTES;
+  return call(static_cast<char *>(run.temporary) + COUNT_BYTES, bytes, static_cast<Count *>(run.temporary));
+}
+
+template <typename Number>
+struct Select {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "select", *OPERATION = nullptr;
+  using Input = Number;
+  using Element = Number;
+
+  // Below the middle of the type's range, as the lab selects.
+  struct BelowMiddle {
+    static constexpr Number MIDDLE =
+      std::numeric_limits<Number>::is_signed ? Number{0} : static_cast<Number>(std::numeric_limits<Number>::max() / 2 + 1);
+    __host__ __device__ bool operator()(Number number) const { return number < MIDDLE; }
+  };
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    return keep(run, [&](void *temporary, std::size_t &bytes, Count *kept) {
+      return CUB_NS_QUALIFIER::DeviceSelect::If(temporary, bytes, run.input<Number>(0), run.stored<Number>(), kept,
+                                                run.count(), BelowMiddle{}, run.stream);
+    });
+  }
+};
+
+// The others stand behind in reverse order, as in the lab.
+template <typename Number>
+struct Partition {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "partition", *OPERATION = nullptr;
+  using Input = Number;
+  using Element = Number;
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    return keep(run, [&](void *temporary, std::size_t &bytes, Count *kept) {
+      return CUB_NS_QUALIFIER::DevicePartition::Flagged(temporary, bytes, run.input<Number>(1),
+                                                        run.input<std::uint8_t>(0), run.stored<Number>(), kept,
+                                                        run.count(), run.stream);
+    });
+  }
+};
+
+template <typename Number>
+struct Unique {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "unique", *OPERATION = nullptr;
+  using Input = Number;
+  using Element = Number;
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    return keep(run, [&](void *temporary, std::size_t &bytes, Count *kept) {
+      return CUB_NS_QUALIFIER::DeviceSelect::Unique(temporary, bytes, run.input<Number>(0), run.stored<Number>(), kept,
+                                                    run.count(), run.stream);
+    });
+  }
+};
+
+// The lab stores the totals alone: the keys of the runs go nowhere.
+template <typename Number>
+struct ReduceByKey {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "reduce-by-key", *OPERATION = "sum";
+  using Input = Number;
+  using Element = Number;
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    return keep(run, [&](void *temporary, std::size_t &bytes, Count *kept) {
+      return CUB_NS_QUALIFIER::DeviceReduce::ReduceByKey(
+        temporary, bytes, run.input<Key>(0), thrust::make_discard_iterator(), run.input<Number>(1),
+        run.stored<Number>(), kept, ::cuda::std::plus<Number>{}, run.count(), run.stream);
+    });
+  }
+};
+
 #if LOOKBACK_HAS_SEGMENTED_SCAN
 constexpr const char *SEGMENTED = "cub-" LOOKBACK_CUB_VERSION_TEXT "-segmented";
 
@@ -316,19 +412,31 @@ struct Entry {
                                            launch};
 };
 
-// Every scan in both modes.
 template <typename... Scans>
-struct Table {
-  static constexpr lookback_peer_entry ENTRIES[] = {Entry<Scans, INCLUSIVE>::ROW..., Entry<Scans, EXCLUSIVE>::ROW...};
+struct InBothModes {};
+template <typename... Scans>
+struct InclusiveAlone {};
+
+template <typename Both, typename Inclusive>
+struct Table;
+template <typename... Both, typename... Inclusive>
+struct Table<InBothModes<Both...>, InclusiveAlone<Inclusive...>> {
+  static constexpr lookback_peer_entry ENTRIES[] = {Entry<Both, INCLUSIVE>::ROW..., Entry<Both, EXCLUSIVE>::ROW...,
+                                                    Entry<Inclusive, INCLUSIVE>::ROW...};
 };
 
 using Peers = Table<
+  InBothModes<
 #if LOOKBACK_HAS_SEGMENTED_SCAN
-  Rows<float>, Offsets<float>,
+    Rows<float>, Offsets<float>,
 #endif
-  RowsByKey<float>, ByKey<std::int32_t>, ByKey<float>, Reverse<std::int32_t>, Reverse<std::uint32_t>, Reverse<float>,
-  Converted<std::uint8_t, std::uint32_t>, Converted<__half, float>, WideSum<std::uint8_t, std::uint32_t>,
-  WideSum<__half, float>, Recurrence<float, false>, Recurrence<float, true>>;
+    RowsByKey<float>, ByKey<std::int32_t>, ByKey<float>, Reverse<std::int32_t>, Reverse<std::uint32_t>, Reverse<float>,
+    Converted<std::uint8_t, std::uint32_t>, Converted<__half, float>, WideSum<std::uint8_t, std::uint32_t>,
+    WideSum<__half, float>, Recurrence<float, false>, Recurrence<float, true>>,
+  InclusiveAlone<Select<std::uint8_t>, Select<std::uint16_t>, Select<std::int32_t>, Select<std::int64_t>,
+                 Partition<std::uint8_t>, Partition<std::uint16_t>, Partition<std::int32_t>, Partition<std::int64_t>,
+                 Unique<std::uint8_t>, Unique<std::uint16_t>, Unique<std::int32_t>, Unique<std::int64_t>,
+                 ReduceByKey<std::int32_t>, ReduceByKey<float>>>;
 
 } // namespace
 

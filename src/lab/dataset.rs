@@ -75,7 +75,7 @@ pub enum NoScan {
         element_bytes: usize,
     },
     /// A problem that scans several arrays, or one that is drawn.
-    #[error("'{0}' scans several arrays, and one is given; leave --input out, and they are drawn")]
+    #[error("'{0}' takes several arrays, or one that has to be drawn; leave --input out, and they are")]
     SeveralArrays(ProblemKind),
     /// Rows that do not fill the array.
     #[error("{0}")]
