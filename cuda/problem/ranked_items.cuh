@@ -41,9 +41,18 @@ struct item_bits {
   }
 };
 
+template <class T>
+struct is_narrow {
+  enum : bool { value = sizeof(T) < sizeof(u32) };
+};
+template <class T>
+struct is_narrow<in_run<T>> {
+  enum : bool { value = false };
+};
+
 // Elements of an array that a thread keeps until they are stored. Narrow ones are kept in words: one by one each would take a
 // register.
-template <class T, u32 capacity, bool is_narrow = (sizeof(T) < sizeof(u32))>
+template <class T, u32 capacity, bool in_words = is_narrow<T>::value>
 struct held {
   T items[capacity];
   DEVICE T get(u32 i) const { return items[i]; }
@@ -68,8 +77,8 @@ struct held<T, capacity, true> {
     words[i / in_word] |= static_cast<u32>(low) << i % in_word * bits;
   }
 };
-template <class T, u32 capacity, bool is_narrow>
-struct held<in_run<T>, capacity, is_narrow> {
+template <class T, u32 capacity>
+struct held<in_run<T>, capacity, false> {
   held<T, capacity> own;
   item_bits<capacity> begins;
   item_bits<capacity> ends;
