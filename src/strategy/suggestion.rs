@@ -68,7 +68,7 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
 /// and to hand elements on through the stage, is shared by more of them.
 pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize) -> (u32, u32) {
     match (element_bytes, inputs) {
-        (1 | 2, 1) => (32, 384),
+        (2, 1) => (32, 512),
         (1 | 2, _) => (32, 320),
         (4, 1) => (20, 512),
         (4, _) => (20, 320),
