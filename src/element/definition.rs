@@ -1,11 +1,13 @@
 //! Scans that a user writes down: several arrays, a state of one's own, and the text of CUDA C++ that leads from one to the
 //! next (`cuda/problem/defined.cuh`).
 
+mod text;
+
 use super::{Axis, Element, ElementType, Instance};
 use crate::abi;
 use bytemuck::Pod;
 use std::collections::HashSet;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
@@ -57,30 +59,6 @@ impl Array {
     fn element(&self) -> (&str, usize) {
         (&self.element.name, self.element.bytes)
     }
-
-    /// What the kernels load.
-    fn loaded_type(&self) -> String {
-        let name = &self.element.name;
-        if self.is_in_runs { format!("::lookback::in_run<{name}>") } else { name.clone() }
-    }
-
-    /// As parameters of the user's text, each behind a comma.
-    fn parameters(&self, by: &str) -> String {
-        let Self { name, element, is_in_runs } = self;
-        let own = format!(", [[maybe_unused]] {} {by}{name}", element.name);
-        if !is_in_runs {
-            return own;
-        }
-        format!("{own}, [[maybe_unused]] bool {name}_begins, [[maybe_unused]] bool {name}_ends")
-    }
-
-    /// What is given for them, of an element that is called so.
-    fn arguments(&self, item: &str) -> String {
-        if !self.is_in_runs {
-            return format!(", {item}");
-        }
-        ["own", "begins", "ends"].map(|part| format!(", {item}.{part}")).concat()
-    }
 }
 
 /// What becomes of elements that are not kept.
@@ -89,16 +67,6 @@ enum Others {
     Dropped,
     Apart,
     Behind,
-}
-
-impl Others {
-    const fn cuda_name(self) -> &'static str {
-        match self {
-            Self::Dropped => "others_are_dropped",
-            Self::Apart => "others_are_apart",
-            Self::Behind => "others_are_behind",
-        }
-    }
 }
 
 /// Which elements are stored, side by side, where it is not each at its own place.
@@ -393,13 +361,11 @@ impl Definition {
         self
     }
 
-    /// The groups are runs of the input of that name, of each of which the last element is kept; the others are stored behind.
+    /// The groups are runs of the input of that name, of each of which the last element is kept.
     #[must_use]
-    pub(super) fn runs(mut self, name: &str, others_are_behind: bool) -> Self {
+    pub(super) fn runs(mut self, name: &str) -> Self {
         self = self.groups(&format!("return {name}_begins;"), &format!("return {name}_ends;"));
-        let selection = self.selection();
-        selection.keeps_last = true;
-        selection.others = if others_are_behind { Others::Behind } else { Others::Dropped };
+        self.selection().keeps_last = true;
         self
     }
 
@@ -572,121 +538,6 @@ impl Definition {
     /// The arrays that are stored.
     fn stored(&self) -> impl Iterator<Item = &Array> {
         self.outputs.iter().chain(&self.apart)
-    }
-
-    /// The text that is compiled in front of a kernel's entry point, with counts of the type `count`.
-    fn text(&self, count: ElementType, is_reversed: bool) -> String {
-        let Self { name, declarations, state, combining, inputs, outputs, load, store, selection, .. } = self;
-        let title = name.replace(['"', '\\', '\n', '\r'], "'");
-        // Each part on lines of its own, from 1, so that the compiler's messages speak of the user's lines.
-        let part =
-            |what: &str, text: &str| format!("\n#line 1 \"the {what} of '{title}'\"\n{text}\n#line 1 \"'{title}'\"\n");
-        let types = |arrays: &[Array]| {
-            let names: Vec<_> = arrays.iter().map(Array::loaded_type).collect();
-            format!("elements<{}>", names.join(", "))
-        };
-        let counts = matches!(combining, Combining::Count);
-        let state = if counts { &CudaType::number(count) } else { state };
-        let mut text = format!(
-            // Where the user's text forgets to return something, this compiler would only warn.
-            "#include \"problem/{}.cuh\"\n#ifdef __CUDACC__\n#pragma nv_diag_error 940\n#endif\nnamespace own {{\n\
-             using namespace lookback;\n{}using state_type = {};\n",
-            if selection.is_some() { "by_rank" } else { "defined" },
-            part("declarations", declarations),
-            state.name
-        );
-        match combining {
-            Combining::Table(operator) => {
-                let _ = writeln!(text, "using combining = {};", operator.cuda_type());
-            }
-            Combining::Count => {
-                let _ = writeln!(text, "using combining = ::lookback::operators::sum<state_type>;");
-            }
-            Combining::Text { identity, combine, is_commutative } => {
-                let _ = write!(
-                    text,
-                    "struct combining {{\n  using value_type = state_type;\n  static constexpr bool is_commutative = \
-                     {is_commutative};\n  static constexpr bool is_exactly_undone = false;\n  DEVICE static state_type \
-                     identity() {{{}}}\n  DEVICE static state_type combine(state_type left, state_type right) {{{}}}\n  \
-                     DEVICE static state_type without(state_type total, state_type) {{ return total; }}\n}};\n",
-                    part("identity", &format!("return {identity}\n;")),
-                    part("combining", combine),
-                );
-            }
-        }
-        // Memory is laid out by the sizes that Rust knows.
-        let is_as_large = |name: &str, bytes: usize| {
-            format!("static_assert(sizeof({name}) == {bytes}, \"'{name}' of '{title}' has {bytes} bytes in Rust\");\n")
-        };
-        text.push_str(&is_as_large("state_type", state.bytes));
-        let _ = writeln!(
-            text,
-            "static_assert(alignof(state_type) <= 16, \"'state_type' of '{title}' is aligned to more than 16 bytes\");"
-        );
-        for Array { element, .. } in inputs.iter().chain(outputs) {
-            text.push_str(&is_as_large(&element.name, element.bytes));
-        }
-        let parameters =
-            |arrays: &[Array], by: &str| -> String { arrays.iter().map(|array| array.parameters(by)).collect() };
-        let from = |arrays: &[Array], tuple: &str| -> String {
-            let item = |number| format!("{tuple}.{}first", "rest.".repeat(number));
-            arrays.iter().enumerate().map(|(number, array)| array.arguments(&item(number))).collect()
-        };
-        let arrays = format!(
-            "struct text {{\n  using inputs = {};\n  using outputs = {};\n  using beside_inputs = {};\n",
-            types(inputs),
-            types(outputs),
-            types(self.beside_inputs()),
-        );
-        let (loaded, given) = (parameters(inputs, ""), from(inputs, "items"));
-        let (stored, out) = (parameters(outputs, "&"), from(outputs, "result"));
-        // The user's own functions, in a struct where no other names stand before those that he has declared.
-        text.push_str("struct user_text {\n");
-        let mut function = |head: &str, parameters: &str, what: &str, body: &str| {
-            let body = part(what, body);
-            let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}) {{{body}}}");
-        };
-        if !counts {
-            function("state_type user_load", &loaded, "loading", load);
-        }
-        let state_parameter = if counts { "" } else { ", [[maybe_unused]] state_type state" };
-        let Some(Selection { keep, begin, others, .. }) = selection else {
-            function("void user_store", &format!("{state_parameter}{stored}"), "storing", store);
-            let _ = write!(
-                text,
-                "}};\n{arrays}  using operator_type = combining;\n  DEVICE static state_type load(u64 place, inputs items) {{ return \
-                 user_text::user_load(place{given}); }}\n  DEVICE static outputs store(u64 place, state_type state) {{\n    outputs \
-                 result;\n    user_text::user_store(place, state{out});\n    return result;\n  }}\n}};\n}}  // namespace own\n",
-            );
-            return text;
-        };
-        function("bool user_keep", &loaded, "keeping", keep);
-        if let Some(begin) = begin {
-            function("bool user_begin", &loaded, "beginning", begin);
-        }
-        function("void user_store", &format!("{state_parameter}{loaded}{stored}"), "storing", store);
-        let (operator, loaded_state, counted, own_state) = match begin {
-            Some(_) => (
-                format!("::lookback::in_groups<combining, {}>", count.cuda_type()),
-                format!("{{user_text::user_load(place{given}), user_text::user_begin(place{given}) ? 1u : 0u}}"),
-                "state.groups",
-                ", state.value",
-            ),
-            None => (String::from("combining"), format!("user_text::user_keep(place{given}) ? 1u : 0u"), "state", ""),
-        };
-        let _ = write!(
-            text,
-            "  static constexpr bool is_reversed = {is_reversed};\n}};\n{arrays}  using operator_type = {operator};\n  using \
-             value_type = typename operator_type::value_type;\n  static constexpr bool has_groups = {};\n  static constexpr \
-             ::lookback::others others = ::lookback::{};\n  DEVICE static value_type load(u64 place, inputs items) {{ return \
-             {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, inputs items) {{ return \
-             user_text::user_keep(place{given}); }}\n  DEVICE static u64 count(value_type state) {{ return {counted}; }}\n  \
-             DEVICE static outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) {{\n    outputs result;\n    \
-             user_text::user_store(place{own_state}{given}{out});\n    return result;\n  }}\n}};\n}}  // namespace own\n",
-            begin.is_some(),
-            others.cuda_name(),
-        );
-        text
     }
 }
 

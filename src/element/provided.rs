@@ -210,7 +210,7 @@ impl Definition {
         output: ElementType,
     ) -> Result<Self, NoSuchProblem> {
         let key = number(key)?;
-        Ok(Self::of_numbers(operator, input, output)?.first_input_in_runs_of("key", key).runs("key", false))
+        Ok(Self::of_numbers(operator, input, output)?.first_input_in_runs_of("key", key).runs("key"))
     }
 
     fn arg_extreme<T: Element>(name: &str, is_before: &str) -> Result<Self, NoSuchProblem> {

@@ -1,0 +1,189 @@
+//! What a definition becomes in CUDA C++: the struct `Own` of `cuda/problem/defined.cuh` or `by_rank.cuh`, compiled in front of a
+//! kernel's entry point.
+
+use super::{Array, Combining, CudaType, Definition, Others, Selection};
+use crate::element::ElementType;
+use std::fmt::Write as _;
+
+impl Array {
+    /// What the kernels load.
+    fn loaded_type(&self) -> String {
+        let name = &self.element.name;
+        if self.is_in_runs { format!("::lookback::in_run<{name}>") } else { name.clone() }
+    }
+
+    /// As parameters of the user's text, each behind a comma.
+    fn parameters(&self, by: &str) -> String {
+        let Self { name, element, is_in_runs } = self;
+        let own = format!(", [[maybe_unused]] {} {by}{name}", element.name);
+        if !is_in_runs {
+            return own;
+        }
+        format!("{own}, [[maybe_unused]] bool {name}_begins, [[maybe_unused]] bool {name}_ends")
+    }
+
+    /// What is given for them, of an element that is called so.
+    fn arguments(&self, item: &str) -> String {
+        if !self.is_in_runs {
+            return format!(", {item}");
+        }
+        ["own", "begins", "ends"].map(|part| format!(", {item}.{part}")).concat()
+    }
+}
+
+impl Others {
+    const fn cuda_name(self) -> &'static str {
+        match self {
+            Self::Dropped => "others_are_dropped",
+            Self::Apart => "others_are_apart",
+            Self::Behind => "others_are_behind",
+        }
+    }
+}
+
+fn parameters(arrays: &[Array], by: &str) -> String {
+    arrays.iter().map(|array| array.parameters(by)).collect()
+}
+
+/// What is given for arrays, of their elements in a tuple of that name.
+fn arguments(arrays: &[Array], tuple: &str) -> String {
+    let item = |number| format!("{tuple}.{}first", "rest.".repeat(number));
+    arrays.iter().enumerate().map(|(number, array)| array.arguments(&item(number))).collect()
+}
+
+fn elements(arrays: &[Array]) -> String {
+    let names: Vec<_> = arrays.iter().map(Array::loaded_type).collect();
+    format!("elements<{}>", names.join(", "))
+}
+
+/// Text of the user's on lines of its own, from 1, so that the compiler's messages speak of his lines.
+fn lines_of(what: &str, title: &str, text: &str) -> String {
+    format!("\n#line 1 \"the {what} of '{title}'\"\n{text}\n#line 1 \"'{title}'\"\n")
+}
+
+impl Definition {
+    /// All of it, with counts of the type `count`.
+    pub(super) fn text(&self, count: ElementType, is_reversed: bool) -> String {
+        let title = self.name.replace(['"', '\\', '\n', '\r'], "'");
+        let counts = matches!(self.combining, Combining::Count);
+        let state = if counts { &CudaType::number(count) } else { &self.state };
+        let (file, own) = match &self.selection {
+            Some(selection) => ("by_rank", self.ranked_text(selection, count)),
+            None => ("defined", self.placed_text()),
+        };
+        // Where the user's text forgets to return something, this compiler would only warn.
+        format!(
+            "#include \"problem/{file}.cuh\"\n#ifdef __CUDACC__\n#pragma nv_diag_error 940\n#endif\nnamespace own {{\n\
+             using namespace lookback;\n{}using state_type = {};\n{}{}{}{own}}}  // namespace own\n",
+            lines_of("declarations", &title, &self.declarations),
+            state.name,
+            self.operator_text(&title),
+            self.checks_of_sizes(state, &title),
+            self.user_functions(is_reversed, &title),
+        )
+    }
+
+    /// The operator.
+    fn operator_text(&self, title: &str) -> String {
+        match &self.combining {
+            Combining::Table(operator) => format!("using combining = {};\n", operator.cuda_type()),
+            Combining::Count => String::from("using combining = ::lookback::operators::sum<state_type>;\n"),
+            Combining::Text { identity, combine, is_commutative } => format!(
+                "struct combining {{\n  using value_type = state_type;\n  static constexpr bool is_commutative = \
+                 {is_commutative};\n  static constexpr bool is_exactly_undone = false;\n  DEVICE static state_type \
+                 identity() {{{}}}\n  DEVICE static state_type combine(state_type left, state_type right) {{{}}}\n  \
+                 DEVICE static state_type without(state_type total, state_type) {{ return total; }}\n}};\n",
+                lines_of("identity", title, &format!("return {identity}\n;")),
+                lines_of("combining", title, combine),
+            ),
+        }
+    }
+
+    /// Memory is laid out by the sizes that Rust knows.
+    fn checks_of_sizes(&self, state: &CudaType, title: &str) -> String {
+        let is_as_large = |name: &str, bytes: usize| {
+            format!("static_assert(sizeof({name}) == {bytes}, \"'{name}' of '{title}' has {bytes} bytes in Rust\");\n")
+        };
+        let mut text = is_as_large("state_type", state.bytes);
+        let _ = writeln!(
+            text,
+            "static_assert(alignof(state_type) <= 16, \"'state_type' of '{title}' is aligned to more than 16 bytes\");"
+        );
+        for Array { element, .. } in self.inputs.iter().chain(&self.outputs) {
+            text.push_str(&is_as_large(&element.name, element.bytes));
+        }
+        text
+    }
+
+    /// The user's own functions, in a struct where no other names stand before those that he has declared.
+    fn user_functions(&self, is_reversed: bool, title: &str) -> String {
+        let (loaded, stored) = (parameters(&self.inputs, ""), parameters(&self.outputs, "&"));
+        let mut text = String::from("struct user_text {\n");
+        let mut function = |head: &str, parameters: &str, what: &str, body: &str| {
+            let body = lines_of(what, title, body);
+            let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}) {{{body}}}");
+        };
+        let counts = matches!(self.combining, Combining::Count);
+        if !counts {
+            function("state_type user_load", &loaded, "loading", &self.load);
+        }
+        let state = if counts { "" } else { ", [[maybe_unused]] state_type state" };
+        let Some(Selection { keep, begin, .. }) = &self.selection else {
+            function("void user_store", &format!("{state}{stored}"), "storing", &self.store);
+            return text + "};\n";
+        };
+        function("bool user_keep", &loaded, "keeping", keep);
+        if let Some(begin) = begin {
+            function("bool user_begin", &loaded, "beginning", begin);
+        }
+        function("void user_store", &format!("{state}{loaded}{stored}"), "storing", &self.store);
+        let _ = writeln!(text, "  static constexpr bool is_reversed = {is_reversed};\n}};");
+        text
+    }
+
+    /// The begin of `Own`.
+    fn arrays_text(&self) -> String {
+        format!(
+            "struct text {{\n  using inputs = {};\n  using outputs = {};\n  using beside_inputs = {};\n",
+            elements(&self.inputs),
+            elements(&self.outputs),
+            elements(self.beside_inputs()),
+        )
+    }
+
+    /// `Own` of what is stored at its place.
+    fn placed_text(&self) -> String {
+        let (arrays, given, out) =
+            (self.arrays_text(), arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
+        format!(
+            "{arrays}  using operator_type = combining;\n  DEVICE static state_type load(u64 place, inputs items) {{ return \
+             user_text::user_load(place{given}); }}\n  DEVICE static outputs store(u64 place, state_type state) {{\n    outputs \
+             result;\n    user_text::user_store(place, state{out});\n    return result;\n  }}\n}};\n",
+        )
+    }
+
+    /// `Own` of what is stored by rank.
+    fn ranked_text(&self, Selection { begin, others, .. }: &Selection, count: ElementType) -> String {
+        let (arrays, given, out) =
+            (self.arrays_text(), arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
+        let (operator, loaded_state, counted, own_state) = match begin {
+            Some(_) => (
+                format!("::lookback::in_groups<combining, {}>", count.cuda_type()),
+                format!("{{user_text::user_load(place{given}), user_text::user_begin(place{given}) ? 1u : 0u}}"),
+                "state.groups",
+                ", state.value",
+            ),
+            None => (String::from("combining"), format!("user_text::user_keep(place{given}) ? 1u : 0u"), "state", ""),
+        };
+        format!(
+            "{arrays}  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static \
+             constexpr bool has_groups = {};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \
+             value_type load(u64 place, inputs items) {{ return {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, \
+             inputs items) {{ return user_text::user_keep(place{given}); }}\n  DEVICE static u64 count(value_type state) {{ \
+             return {counted}; }}\n  DEVICE static outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) \
+             {{\n    outputs result;\n    user_text::user_store(place{own_state}{given}{out});\n    return result;\n  }}\n}};\n",
+            begin.is_some(),
+            others.cuda_name(),
+        )
+    }
+}
