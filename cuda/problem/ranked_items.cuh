@@ -108,7 +108,7 @@ struct held_of_each<capacity, elements<First, Rest...>> {
 };
 
 // Of a row's bits those up to an item.
-DEVICE u32 bits_up_to(u32 bits, u32 item) { return bits & (2u << item) - 1; }
+DEVICE u32 bits_up_to(u32 bits, u32 item) { return bits & ((2u << item) - 1); }
 
 // Kept elements count for themselves.
 template <class Problem, u32 capacity, bool has_groups>

@@ -47,7 +47,7 @@ use table::{Fixed, LARGE, configured};
 use crate::element::{ElementType, Instance, Operator, Problem};
 use crate::gpu::Architecture;
 use crate::strategy::plan::{KernelKey, Plan, ScanRequest, Step};
-use crate::strategy::{Blocks, Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::strategy::{Blocks, Composition, Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::strategy::{columns, suggestion};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
@@ -194,6 +194,7 @@ impl Tuning {
             }
             StrategyChoice::Auto => {
                 let found = self.resolve(problem.tuned_as(), n);
+                let found = self.stored_by_rank(problem, found, n).unwrap_or(found);
                 let is_ahead = found.strategy == Strategy::Lookahead;
                 // Numbers that are scanned in wider ones than both arrays have: halves.
                 let is_narrow = problem.access_bytes() < problem.state_bytes();
@@ -213,6 +214,24 @@ impl Tuning {
             }
             StrategyChoice::Named(strategy) => Self::suggested(strategy, problem, n),
         }
+    }
+
+    /// What takes the place of `found` for a compaction, on GPUs whose large arrays are scanned by look-ahead: measurements of its
+    /// own, because scans that store each element at its place are those of the table.
+    fn stored_by_rank(&self, problem: Problem, found: Resolved, n: u64) -> Option<Resolved> {
+        let defined = problem.defined().filter(|defined| defined.is_by_rank() && !problem.is_reproducible())?;
+        let is_ahead = self.resolve(problem.tuned_as(), LARGE).strategy == Strategy::Lookahead;
+        if !is_ahead || found.strategy == Strategy::SingleBlock {
+            return None;
+        }
+        Some(match suggestion::one_wave_by_rank(n, defined.has_groups()) {
+            Some((vt, block_threads)) => {
+                let config =
+                    ScanConfig { vt, block_threads, composition: Composition::ReduceThenScan, ..ScanConfig::default() };
+                Resolved { strategy: Strategy::OneWave, config }
+            }
+            None => Resolved { strategy: Strategy::Lookahead, ..found },
+        })
     }
 
     /// What a named strategy scans a problem of `n` elements with where nobody chooses more. No table is asked.
