@@ -76,9 +76,13 @@ pub const fn one_wave_by_rank(n: u64, has_groups: bool) -> Option<(u32, u32)> {
 }
 
 /// Look-ahead that stores by rank, of the same arrays, measured on an H100: what a warp does once a tile, to find where it stores
-/// and to hand elements on through the stage, is shared by more of them.
-pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize) -> (u32, u32) {
+/// and to hand elements on through the stage, is shared by more of them. Of few elements every multiprocessor had better have some.
+pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, n: u64) -> (u32, u32) {
+    const FEW: u64 = 1 << 21;
     match (element_bytes, inputs) {
+        (1 | 2, _) | (4, 1) if n <= FEW => (32, 256),
+        (4, _) if n <= FEW => (20, 512),
+        (8, _) if n <= FEW => (8, 512),
         (1, 1) => (32, 448),
         (2, 1) => (32, 512),
         (1 | 2, _) => (32, 320),

@@ -449,12 +449,12 @@ impl ScanConfig {
         Self { vt, block_threads, composition, ..Self::default() }
     }
 
-    /// VT and threads of look-ahead over the arrays of what a user has defined.
-    pub fn of_arrays(problem: Problem, defined: Defined) -> Self {
+    /// VT and threads of look-ahead over `n` elements of the arrays of what a user has defined.
+    pub fn of_arrays(problem: Problem, defined: Defined, n: u64) -> Self {
         let (element_bytes, inputs) = (problem.access_bytes() as u32, defined.inputs().count());
         let marks = defined.has_segments().then(|| problem.state_bytes());
         let (vt, block_threads) = match defined.is_by_rank() {
-            true => suggestion::look_ahead_by_rank(element_bytes, inputs),
+            true => suggestion::look_ahead_by_rank(element_bytes, inputs, n),
             false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks),
         };
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }

@@ -200,7 +200,7 @@ impl Tuning {
                 let is_narrow = problem.access_bytes() < problem.state_bytes();
                 let config = match problem.defined() {
                     Some(_) if problem.is_reproducible() => ScanConfig::reproducible(problem),
-                    Some(defined) if is_ahead => ScanConfig::of_arrays(problem, defined),
+                    Some(defined) if is_ahead => ScanConfig::of_arrays(problem, defined, n),
                     Some(_) => found.config,
                     None if is_ahead && is_narrow => ScanConfig::of_halves(),
                     None => return found,
