@@ -317,28 +317,34 @@ fn columns_are_scanned_without_spills_on_the_oldest_architecture_and_on_hopper()
 #[ignore = "half a minute; .ci/run asks for it"]
 fn compactions_are_compiled_without_spills_on_every_architecture() {
     let Some(compiler) = compiler("compactions_are_compiled_without_spills") else { return };
-    const N: u64 = 1 << 26;
     let mut jobs = Vec::new();
     let sums = Definition::reduce_by_key::<u32>(Operator::Sum, ElementType::F32, ElementType::F32);
+    let maps = Definition::reduce_by_key::<u64>(Operator::Affine, ElementType::AffineMap, ElementType::AffineMap);
     for definition in [
         Definition::select::<u32>("return x < 1000;"),
         Definition::select_flagged::<u8>(),
+        Definition::select_flagged::<u32>(),
         Definition::partition::<u64>("return x < 1000;"),
         Definition::nonzero::<u8>().expect("numbers"),
         Definition::unique::<u16>().expect("numbers"),
         Definition::run_length_encode::<u32>().expect("numbers"),
         Definition::run_length_encode::<u8>().expect("numbers"),
         sums.expect("numbers"),
+        maps.expect("maps"),
     ] {
         let problem = Problem::from(definition.define().expect("a definition"));
         let hopper = Tuning::committed(Gpu { architecture: HOPPER, multiprocessors: 132 });
-        let ahead = hopper.choose(StrategyChoice::Auto, problem, N, None);
-        assert_eq!(ahead.strategy, Strategy::Lookahead, "{problem}");
-        let back = Tuning::suggested(Strategy::Lookback, problem, N);
-        for (Resolved { strategy, config }, architectures) in
-            [(back, &Architecture::CHECKED[..]), (ahead, &[HOPPER][..])]
-        {
-            let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, N);
+        let large = 1 << 26;
+        let back = (Tuning::suggested(Strategy::Lookback, problem, large), large, &Architecture::CHECKED[..]);
+        // Below and above each limit of one wave and of small tiles.
+        let chosen = [17, 18, 20, 21, 26].map(|power| {
+            let n = 1 << power;
+            (hopper.choose(StrategyChoice::Auto, problem, n, None), n, &[HOPPER][..])
+        });
+        assert_eq!(chosen[0].0.strategy, Strategy::OneWave, "{problem}");
+        assert_eq!(chosen[4].0.strategy, Strategy::Lookahead, "{problem}");
+        for (Resolved { strategy, config }, n, architectures) in chosen.into_iter().chain([back]) {
+            let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
             let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
             let Step { kernel, problem, config, .. } = plan.steps[0];
             jobs.extend(architectures.iter().map(|&architecture| Job { kernel, problem, config, architecture }));

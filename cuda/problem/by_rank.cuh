@@ -14,7 +14,9 @@
 // and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back" (2016).
 #pragma once
 
+#include "../warp/shuffle.cuh"
 #include "defined.cuh"
+#include "ranked_items.cuh"
 
 namespace lookback {
 
@@ -57,7 +59,7 @@ DEVICE void store_elements(const lookback_launch& launch, u64 index, elements<Fi
   store_elements<number + 1>(launch, index, items.rest);
 }
 
-// Elements of a warp that are stored side by side: so many from an index of the output on. Or towards its begin, from there.
+// What a warp stores side by side: so many ranks, or indices of the output, from one on.
 struct stretch {
   u64 first;
   u32 count;
@@ -68,6 +70,7 @@ struct stretch {
 template <class T>
 DEVICE void store_stretch(T* to, const T* from, u32 size) {
   constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(T);
+  static_assert(line * sizeof(T) == LOOKBACK_VECTOR_BYTES, "lines are whole elements");
   const u32 lane = lane_index();
   const u32 misaligned = static_cast<u32>(reinterpret_cast<u64>(to) % LOOKBACK_VECTOR_BYTES / sizeof(T));
   const u32 up_to_line = (line - misaligned) % line;
@@ -261,15 +264,15 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     // There they lie as in lines of the array, so that one line less has room.
     First* const to = static_cast<First*>(launch.outputs[number]) + filled.first;
     First* const staged = reinterpret_cast<First*>(room.first) + reinterpret_cast<u64>(to) % LOOKBACK_VECTOR_BYTES / sizeof(First);
-    const u32 together = (room.lines - 1) * line;
-    for (u32 from = 0; from < filled.count; from += together) {
+    const u32 window = (room.lines - 1) * line;
+    for (u32 from = 0; from < filled.count; from += window) {
       each_item(tile, [&](u32 item, i64 index, state_type state) {
         const u32 slot = slot_of(index, state) - from;
-        if (stored.get(item) && slot < together) memory::shared_store(staged[slot], item_of(item, index, state).first);
+        if (stored.get(item) && slot < window) memory::shared_store(staged[slot], item_of(item, index, state).first);
       });
       warp_barrier();  // all lanes have written theirs
       const u32 left = filled.count - from;
-      store_stretch(to + from, staged, left < together ? left : together);
+      store_stretch(to + from, staged, left < window ? left : window);
       warp_barrier();  // all lanes have read what others have written
     }
     const auto rest_of = [&](u32 item, i64 index, state_type state) { return item_of(item, index, state).rest; };

@@ -120,6 +120,7 @@ struct ranked_items {
   held_of_each<capacity, typename Problem::inputs> loaded;
   item_bits<capacity> kept;
 
+  // The bit is all that there is of a state.
   DEVICE void set(u32, T) {}
   DEVICE void note(u32 i, const typename Problem::inputs& element, bool is_kept) {
     loaded.set(i, element);

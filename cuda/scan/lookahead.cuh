@@ -57,7 +57,7 @@ struct lookahead_ring {
   copy_barrier drawn[Config::maximum_stages];            // the index is there
   copy_barrier landed[Config::maximum_stages];           // index and elements are there
   copy_barrier reduced[Config::maximum_stages];          // the totals of all shares but the first are there
-  copy_barrier ready[Config::maximum_stages];            // and all prefixes
+  copy_barrier ready[Config::maximum_stages];            // and all prefixes; by rank, those that scan have loaded
   copy_barrier drained[Config::maximum_stages];          // the scanning warps are done with it
 };
 

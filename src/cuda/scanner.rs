@@ -198,7 +198,8 @@ impl Scanner {
     }
 
     /// Takes what another tuning table says for the scans from here on, for example one that `lookback tune` made on
-    /// this GPU. It counts where the strategy is `auto`.
+    /// this GPU. It counts where the strategy is `auto`, but for compactions where it has `lookahead`: these were measured by
+    /// themselves.
     ///
     /// # Errors
     /// When a block of this GPU cannot hold the tile of one of its rows; the error names the row.

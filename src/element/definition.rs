@@ -337,7 +337,7 @@ impl Definition {
     }
 
     /// Statements that return whether an element is kept, of a [`Self::filter`]: of the inputs' elements by their names, and the
-    /// place `i`. They are run twice, and have to give the same both times.
+    /// place `i`. They are run more than once, and have to give the same each time.
     #[must_use]
     pub fn keep(mut self, text: &str) -> Self {
         text.clone_into(&mut self.selection().keep);
@@ -351,8 +351,8 @@ impl Definition {
 
     /// Stores one element of each group instead of one of each place: `begin`, statements as those of [`Self::load`] and of
     /// their inputs, return whether a group begins with an element, whose state is combined with none before it, and `keep`
-    /// whether it is the one that is stored of its group. No element may be kept before the first group, and one of each is to
-    /// be. In `store` the inputs' elements are there, too, and `is_reversed`, whether the scan is. Put onto a stream by `compact`.
+    /// whether it is the one that is stored of its group. No element may be kept before the first group, which would be stored in
+    /// front of the outputs, and one of each group is to be; of a group without one anything is stored. In `store` the inputs' elements are there, too, and `is_reversed`, whether the scan is. Put onto a stream by `compact`.
     #[must_use]
     pub fn groups(mut self, begin: &str, keep: &str) -> Self {
         let selection = self.selection();
@@ -529,8 +529,8 @@ impl Definition {
         Ok(())
     }
 
-    /// The outputs whose widths bound accesses, as those of the inputs do: all, but where each element that is kept is stored by
-    /// itself, and its state is no more than a count.
+    /// The outputs whose widths bound accesses, as those of the inputs do: all, but where what is kept is stored by rank and its
+    /// state is no more than a count.
     fn beside_inputs(&self) -> &[Array] {
         if matches!(self.combining, Combining::Count) { &[] } else { &self.outputs }
     }

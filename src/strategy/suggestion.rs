@@ -64,15 +64,17 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
     }
 }
 
-/// One wave that stores by rank: a tile a multiprocessor, as far as it was measured to be faster than look-ahead on an H100. Each
-/// lane stores what it keeps by itself, so that look-ahead is soon faster where that is not the last element of a group.
-pub const fn one_wave_by_rank(n: u64, has_groups: bool) -> Option<(u32, u32)> {
-    match n {
-        ..=0x1_0000 => Some((8, 128)),
-        ..=0x4_0000 => Some((16, 128)),
-        ..=0x10_0000 if has_groups => Some((32, 128)),
-        _ => None,
-    }
+/// One wave that stores by rank, as far as it was measured to be faster than look-ahead on an H100, with elements and states of up
+/// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster where that is not the last element
+/// of a group. The longest thread has 128 bytes, more of which would spill.
+pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool) -> Option<(u32, u32)> {
+    let vt = match n {
+        ..=0x1_0000 => 8,
+        ..=0x4_0000 => 16,
+        ..=0x10_0000 if has_groups => 32,
+        _ => return None,
+    };
+    Some((vt.min(128 / bytes.next_power_of_two()), 128))
 }
 
 /// Look-ahead that stores by rank, of the same arrays, measured on an H100: what a warp does once a tile, to find where it stores
@@ -81,7 +83,7 @@ pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, n: u64) -> (u32, u3
     const FEW: u64 = 1 << 21;
     match (element_bytes, inputs) {
         (1 | 2, _) | (4, 1) if n <= FEW => (32, 256),
-        (4, _) if n <= FEW => (20, 512),
+        (4, _) if n <= FEW => (20, 256),
         (8, _) if n <= FEW => (8, 512),
         (1, 1) => (32, 448),
         (2, 1) => (32, 512),
@@ -89,7 +91,7 @@ pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, n: u64) -> (u32, u3
         (4, 1) => (20, 512),
         (4, _) => (20, 320),
         (8, _) => (12, 256),
-        _ => (7, 384),
+        _ => (7, 256),
     }
 }
 

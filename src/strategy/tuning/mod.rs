@@ -216,15 +216,16 @@ impl Tuning {
         }
     }
 
-    /// What takes the place of `found` for a compaction, on GPUs whose large arrays are scanned by look-ahead: measurements of its
-    /// own, because scans that store each element at its place are those of the table.
+    /// What takes the place of `found` for a compaction, where the table has look-ahead for large arrays: measurements of its own,
+    /// because those of a table are of scans that store each element at its place.
     fn stored_by_rank(&self, problem: Problem, found: Resolved, n: u64) -> Option<Resolved> {
         let defined = problem.defined().filter(|defined| defined.is_by_rank() && !problem.is_reproducible())?;
         let is_ahead = self.resolve(problem.tuned_as(), LARGE).strategy == Strategy::Lookahead;
         if !is_ahead || found.strategy == Strategy::SingleBlock {
             return None;
         }
-        Some(match suggestion::one_wave_by_rank(n, defined.has_groups()) {
+        let bytes = problem.access_bytes().max(defined.own_state_bytes());
+        Some(match suggestion::one_wave_by_rank(n, bytes as u32, defined.has_groups()) {
             Some((vt, block_threads)) => {
                 let config =
                     ScanConfig { vt, block_threads, composition: Composition::ReduceThenScan, ..ScanConfig::default() };
@@ -241,7 +242,7 @@ impl Tuning {
             None if problem.is_reproducible() => ScanConfig::reproducible(problem),
             None => {
                 let bytes = problem.tuned_as().element().bytes();
-                // What is loaded once more to be stored by rank takes registers, as the longest threads have none left.
+                // Elements that wait to be stored by rank take registers, and the longest threads have none left.
                 let most = if problem.is_by_rank() { suggestion::MIDDLE_BYTES / bytes as u64 } else { n };
                 ScanConfig::suggested(strategy, bytes, n.min(most))
             }
