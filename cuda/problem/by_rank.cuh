@@ -261,18 +261,21 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   DEVICE static void store_each(elements<First, Rest...>*, const Tile& tile, const lookback_launch& launch, room_of_warp room,
                                 stretch filled, const Bits& stored, Slot slot_of, Item item_of) {
     constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(First);
-    // There they lie as in lines of the array, so that one line less has room.
+    // There they lie as in lines of the array, the first one behind `skew` places, so that one line less has room.
     First* const to = static_cast<First*>(launch.outputs[number]) + filled.first;
-    First* const staged = reinterpret_cast<First*>(room.first) + reinterpret_cast<u64>(to) % LOOKBACK_VECTOR_BYTES / sizeof(First);
-    const u32 window = (room.lines - 1) * line;
+    First* const staged = reinterpret_cast<First*>(room.first);
+    const u32 skew = static_cast<u32>(reinterpret_cast<u64>(to) % LOOKBACK_VECTOR_BYTES / sizeof(First));
+    const u32 places = room.lines * line;
+    const u32 window = places - line;
     for (u32 from = 0; from < filled.count; from += window) {
       each_item(tile, [&](u32 item, i64 index, state_type state) {
-        const u32 slot = slot_of(index, state) - from;
-        if (stored.get(item) && slot < window) memory::shared_store(staged[slot], item_of(item, index, state).first);
+        // Into places beside the window may fall what is before or behind it, which nobody copies from there.
+        const u32 at = slot_of(index, state) + skew - from;
+        if (stored.get(item) && at < places) memory::shared_store(staged[at], item_of(item, index, state).first);
       });
       warp_barrier();  // all lanes have written theirs
       const u32 left = filled.count - from;
-      store_stretch(to + from, staged, left < window ? left : window);
+      store_stretch(to + from, staged + skew, left < window ? left : window);
       warp_barrier();  // all lanes have read what others have written
     }
     const auto rest_of = [&](u32 item, i64 index, state_type state) { return item_of(item, index, state).rest; };

@@ -1097,9 +1097,9 @@ struct staged_arrays : source_of_tile<Problem> {
   template <class Tile>
   DEVICE void load_into(Tile& tile) const { Problem::load_items(tile, *this); }
 
-  // The combination of a vector, of which counts what stands at offset `counted` and behind it.
-  template <u32 width>
-  DEVICE typename Problem::state_type combined(int counted = 0) const {
+  // The combination of a vector; of one that is cut counts what stands at offset `counted` and behind it.
+  template <u32 width, bool is_cut = false>
+  DEVICE typename Problem::state_type combined([[maybe_unused]] int counted = 0) const {
     using Operator = typename Problem::operator_type;
     typename Problem::own_state values[width];
     const u32 begins = Problem::template is_simple<width>(*this) ? Problem::template load_values<true>(*this, shift, values)
@@ -1107,7 +1107,9 @@ struct staged_arrays : source_of_tile<Problem> {
     auto value = Operator::identity();
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
-      if (shift + static_cast<int>(j) < counted) continue;
+      if constexpr (is_cut) {
+        if (shift + static_cast<int>(j) < counted) continue;
+      }
       const auto state = Problem::state_of(values[j], begins >> j & 1);
       value = j == 0 ? state : combine<Operator>(value, state);
     }

@@ -42,7 +42,7 @@ DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages
           const u32 row = part + (from + i) * row_elements;
           if (row + row_elements <= counted) continue;
           const int offset = static_cast<int>(row + lane_index() * width);
-          totals[i] = (elements + offset).template combined<width>(static_cast<int>(counted));
+          totals[i] = (elements + offset).template combined<width, true>(static_cast<int>(counted));
         }
         // Lanes of one row are neighbours, those of two rows are not.
         if constexpr (!Operator::is_commutative) warp_reduce_each<Operator>(totals, count);
