@@ -69,9 +69,9 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
 /// of a group. The longest thread has 128 bytes, more of which would spill.
 pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool) -> Option<(u32, u32)> {
     let vt = match n {
-        ..=0x1_0000 => 8,
-        ..=0x4_0000 => 16,
-        ..=0x10_0000 if has_groups => 32,
+        0..=0x1_0000 => 8,
+        0x1_0001..=0x4_0000 => 16,
+        0x4_0001..=0x10_0000 if has_groups => 32,
         _ => return None,
     };
     Some((vt.min(128 / bytes.next_power_of_two()), 128))
