@@ -110,22 +110,47 @@ struct held_of_each<capacity, elements<First, Rest...>> {
 // Of a row's bits those up to an item.
 DEVICE u32 bits_up_to(u32 bits, u32 item) { return bits & ((2u << item) - 1); }
 
-// Kept elements count for themselves.
-template <class Problem, u32 capacity, bool has_groups>
-struct ranked_items {
-  using T = typename Problem::state_type;
+// Elements that wait to be stored, which of them are kept, and a count a row.
+template <class Problem, class Count, u32 capacity>
+struct ranked_elements {
   static constexpr bool are_words = false;
 
-  T before[capacity];  // of each row, up to its first item
+  Count before[capacity];  // of each row, up to its first item
   held_of_each<capacity, typename Problem::inputs> loaded;
   item_bits<capacity> kept;
 
-  // The bit is all that there is of a state.
-  DEVICE void set(u32, T) {}
   DEVICE void note(u32 i, const typename Problem::inputs& element, bool is_kept) {
     loaded.set(i, element);
     kept.set_if(i, is_kept);
   }
+
+  // The count of an item, where those count that have a bit.
+  template <u32 width>
+  DEVICE Count count_by(const item_bits<capacity>& counting, u32 row, u32 item) const {
+    return before[row] + static_cast<Count>(count_bits(bits_up_to(counting.template of_row<width>(row * width), item)));
+  }
+
+  // Calls `body` with each item of a row and its count.
+  template <u32 width, class Body>
+  DEVICE void each_count_by(const item_bits<capacity>& counting, u32 row, Body body) const {
+    Count count = before[row];
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      count += counting.get(row * width + j) ? 1 : 0;
+      body(j, count);
+    }
+  }
+};
+
+// Kept elements count for themselves: a count is a state.
+template <class Problem, u32 capacity, bool has_groups>
+struct ranked_items : ranked_elements<Problem, typename Problem::state_type, capacity> {
+  using T = typename Problem::state_type;
+  using ranked_elements<Problem, T, capacity>::before;
+  using ranked_elements<Problem, T, capacity>::kept;
+
+  // The bit is all that there is of a state.
+  DEVICE void set(u32, T) {}
 
   template <class Operator, u32 width>
   DEVICE T combined(u32 row) const {
@@ -136,44 +161,27 @@ struct ranked_items {
   template <class Operator, u32 width>
   DEVICE void propagate(u32 row, T prefix) { before[row] = combine<Operator>(prefix, before[row]); }
 
-  // How many of a row are counted up to an item.
   template <u32 width>
-  DEVICE T count(u32 row, u32 item) const {
-    return before[row] + static_cast<T>(count_bits(bits_up_to(kept.template of_row<width>(row * width), item)));
-  }
+  DEVICE T count(u32 row, u32 item) const { return this->template count_by<width>(kept, row, item); }
 
   // Calls `body` with each item of a row and its state.
   template <u32 width, class Body>
-  DEVICE void each_of_row(u32 row, Body body) const {
-    T count = before[row];
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      count += kept.get(row * width + j) ? 1 : 0;
-      body(j, count);
-    }
-  }
+  DEVICE void each_of_row(u32 row, Body body) const { this->template each_count_by<width>(kept, row, body); }
 };
 
 // Groups count, of each of which one element is kept.
 template <class Problem, u32 capacity>
-struct ranked_items<Problem, capacity, true> {
+struct ranked_items<Problem, capacity, true> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity> {
   using T = typename Problem::state_type;
   using Count = decltype(T::groups);
-  static constexpr bool are_words = false;
+  using ranked_elements<Problem, Count, capacity>::before;
 
   decltype(T::value) values[capacity];
-  Count before[capacity];
-  held_of_each<capacity, typename Problem::inputs> loaded;
-  item_bits<capacity> kept;
   item_bits<capacity> begins;
 
   DEVICE void set(u32 i, T state) {
     values[i] = state.value;
     begins.set_if(i, state.groups != 0);
-  }
-  DEVICE void note(u32 i, const typename Problem::inputs& element, bool is_kept) {
-    loaded.set(i, element);
-    kept.set_if(i, is_kept);
   }
 
   template <class Operator, u32 width>
@@ -199,18 +207,11 @@ struct ranked_items<Problem, capacity, true> {
   }
 
   template <u32 width>
-  DEVICE Count count(u32 row, u32 item) const {
-    return before[row] + static_cast<Count>(count_bits(bits_up_to(begins.template of_row<width>(row * width), item)));
-  }
+  DEVICE Count count(u32 row, u32 item) const { return this->template count_by<width>(begins, row, item); }
 
   template <u32 width, class Body>
   DEVICE void each_of_row(u32 row, Body body) const {
-    Count count = before[row];
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      count += begins.get(row * width + j) ? 1 : 0;
-      body(j, T{values[row * width + j], count});
-    }
+    this->template each_count_by<width>(begins, row, [&](u32 j, Count count) { body(j, T{values[row * width + j], count}); });
   }
 
  private:
