@@ -323,7 +323,7 @@ fn waits_and_arrivals_that_are_missing_are_races() {
     let is_copy = |access: &AccessSite| access.site.as_deref().is_some_and(|site| line_of(site).contains("copy_"));
     assert!(is_copy(&race.access) || is_copy(&race.earlier), "{race}");
     // A stage's index is written before its elements are copied, so that the race for it is the one that is seen.
-    let job = look_ahead(64, Job::INSTANCES[0]).with_mutant("scan_tiles_ahead_warp_barrier_1_dropped");
+    let job = look_ahead(64, Job::INSTANCES[0]).with_mutant("scan_tiles_ahead_warp_barrier_2_dropped");
     let Ending::Race(race) = detector.run(&job).expect("a verdict") else { panic!("no race") };
     let is_index = |access: &AccessSite| access.site.as_deref().is_some_and(|site| line_of(site).contains("ring.tile"));
     assert!(is_index(&race.access) && is_index(&race.earlier), "{race}");
