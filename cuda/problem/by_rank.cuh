@@ -222,8 +222,9 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
         const u64 through = shuffle_index(rank_at(last_row, width - 1) + 1, LOOKBACK_WARP_LANES - 1);
         found = {before, static_cast<u32>(through - before)};
       } else {
-        // Counted from there, because no item has a lower rank than the warp's first one but by 1.
+        // 32 bits hold how far a rank is from here, which is below all.
         const u64 begin = shuffle_index(rank_at(0, 0), 0) - 1;
+        // The lowest, and the highest with its bits turned: the minimum finds both.
         u32 ends[2] = {~0u, ~0u};
         LOOKBACK_UNROLL
         for (u32 row = 0; row <= last_row; ++row) {
@@ -269,7 +270,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     const u32 window = places - line;
     for (u32 from = 0; from < filled.count; from += window) {
       each_item(tile, [&](u32 item, i64 index, state_type state) {
-        // Into places beside the window may fall what is before or behind it, which nobody copies from there.
+        // What is right before or behind the window falls into places beside it, which are not copied.
         const u32 at = slot_of(index, state) + skew - from;
         if (stored.get(item) && at < places) memory::shared_store(staged[at], item_of(item, index, state).first);
       });

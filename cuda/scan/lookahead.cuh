@@ -547,6 +547,7 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
   const auto scan = [&](auto& mine, const auto& stage, T skipped, auto finish) {
     if constexpr (is_by_rank<Problem>()) {
       warp_barrier();  // all lanes have read the stage
+      // Pairs with the wait below of the other warps, which overwrite the stage behind it.
       if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
     }
     mine.template reduce_team<true>();

@@ -69,16 +69,17 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
 /// of a group. The longest thread has 128 bytes, more of which would spill.
 pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool) -> Option<(u32, u32)> {
     let vt = match n {
-        0..=0x1_0000 => 8,
-        0x1_0001..=0x4_0000 => 16,
-        0x4_0001..=0x10_0000 if has_groups => 32,
+        _ if n <= 1 << 16 => 8,
+        _ if n <= 1 << 18 => 16,
+        _ if n <= 1 << 20 && has_groups => 32,
         _ => return None,
     };
     Some((vt.min(128 / bytes.next_power_of_two()), 128))
 }
 
-/// Look-ahead that stores by rank, of the same arrays, measured on an H100: what a warp does once a tile, to find where it stores
-/// and to hand elements on through the stage, is shared by more of them. Of few elements every multiprocessor had better have some.
+/// Look-ahead that stores by rank, of the same arrays, measured on an H100 and an H200. Tiles are large, because what a warp does
+/// once a tile, to find where it stores and to hand elements on through the stage, is then shared by more elements; of few elements
+/// they are small, so that every multiprocessor has some.
 pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, n: u64) -> (u32, u32) {
     const FEW: u64 = 1 << 21;
     match (element_bytes, inputs) {
