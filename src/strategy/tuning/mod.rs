@@ -552,6 +552,33 @@ mod tests {
         assert_eq!((strategy(40), strategy(108)), (Strategy::Lookback, Strategy::OneWave));
     }
 
+    #[test]
+    fn compactions_go_by_measurements_of_their_own_where_large_arrays_have_look_ahead() {
+        let select: Problem = Definition::select::<u32>("return x < 7;").define().expect("a definition").into();
+        let wide = Definition::reduce_by_key::<u64>(Operator::Affine, ElementType::AffineMap, ElementType::AffineMap);
+        let totals: Problem = wide.expect("maps").define().expect("a definition").into();
+        let choose = |tuning: &Tuning, problem, n| {
+            let Resolved { strategy, config } = tuning.choose(StrategyChoice::Auto, problem, n, None);
+            (strategy, config.vt, config.block_threads)
+        };
+        let hopper = Tuning::committed(Gpu::H100);
+        for (problem, n, expected) in [
+            (select, 1 << 16, (Strategy::OneWave, 8, 128)),
+            (select, 1 << 18, (Strategy::OneWave, 16, 128)),
+            (select, (1 << 18) + 1, (Strategy::Lookahead, 32, 256)),
+            (select, (1 << 21) + 1, (Strategy::Lookahead, 20, 512)),
+            // A thread has no more than 128 bytes of 16 each.
+            (totals, 1 << 20, (Strategy::OneWave, 8, 128)),
+            (totals, (1 << 20) + 1, (Strategy::Lookahead, 7, 256)),
+        ] {
+            assert_eq!(choose(&hopper, problem, n), expected, "{problem}, {n}");
+        }
+        assert_eq!(choose(&hopper, select, 100).0, Strategy::SingleBlock);
+        // No look-ahead in the table, none for compactions.
+        let of_table = Tuning::with_table(&table(&[row("u32", "strategy = \"lookback\"")]), Gpu::H100).unwrap();
+        assert_eq!(choose(&of_table, select, 1 << 20).0, Strategy::Lookback);
+    }
+
     /// Every plain one, and all that convert numbers for a sum.
     fn problems() -> Vec<Problem> {
         let numbers = || ElementType::NUMBERS.iter().copied();
