@@ -17,6 +17,7 @@
 //   T    shared_load(const T& where)           void shared_store(T& where, T value)
 //   void shared_load_vector<W>(const T* p, T (&items)[W])   void shared_store_vector<W>(T* p, const T (&items)[W])
 //   void shared_store_words(T* p, words)       a vector of 16 bytes that is held as words; p aligned to 16
+//   void shared_add(u32& where, u32 value)     by any threads at one time: a relaxed atomic addition of block scope
 //
 // The protocol between blocks. `site` names the line, and each call site names its partner.
 //   u32  load_relaxed(const u32* p, site)      u64 load_relaxed(const u64* p, site)

@@ -461,10 +461,10 @@ mod litmus {
 
         fn shared(&mut self, kind: AccessKind, thread: u32) -> Result<(), String> {
             let access = Access::new(kind, (&raw mut *self.shared).addr(), 4, 0, thread);
-            if kind == AccessKind::SharedLoad {
-                self.memory.load(&access, &mut [0; 4])
-            } else {
-                self.memory.store(&access, &[0; 4])
+            match kind {
+                AccessKind::SharedLoad => self.memory.load(&access, &mut [0; 4]),
+                AccessKind::SharedAdd => self.memory.fetch_add(&access, 1).map(drop),
+                _ => self.memory.store(&access, &[0; 4]),
             }
         }
     }
@@ -502,6 +502,47 @@ mod litmus {
         machine.shared(SharedStore, 5).expect("all have read");
         machine.tell(Synchronization::BlockEnd { block: 0 });
         assert!(machine.shared(SharedLoad, 5).is_err(), "the memory went with the block");
+    }
+
+    /// With each other they need no order, with whatever else is read or written there they do, whoever added last.
+    #[test]
+    fn additions_in_shared_memory_are_ordered_with_plain_accesses_alone() {
+        use AccessKind::{SharedAdd, SharedLoad, SharedStore};
+        let barrier = Synchronization::BlockBarrier { block: 0 };
+        let mut machine = Machine::new();
+        assert!(machine.shared(SharedAdd, 0).is_err_and(|error| error.contains("nobody has written")));
+        machine.shared(SharedStore, 0).expect("the first access");
+        assert!(machine.shared(SharedAdd, 1).is_err(), "the store may come later");
+        machine.tell(barrier);
+        for thread in (0..64).chain([3, 40]) {
+            machine.shared(SharedAdd, thread).expect("additions commute");
+        }
+        assert_eq!(*machine.shared, 66);
+        for thread in [3, 40, 63] {
+            let race = machine.shared(SharedLoad, thread).expect_err("others may still add");
+            assert!(race.contains("load from shared memory") && race.contains("addition in shared memory"), "{race}");
+            assert!(machine.shared(SharedStore, thread).is_err());
+        }
+        machine.tell(Synchronization::Warp {
+            block: 0,
+            warp: 0,
+            mask: u32::MAX,
+            collective: lookback::cpu::Collective::WarpBarrier,
+        });
+        assert!(machine.shared(SharedLoad, 3).is_err(), "the other warp has not met");
+        machine.tell(barrier);
+        for thread in 0..64 {
+            machine.shared(SharedLoad, thread).expect("all threads met");
+        }
+        assert!(machine.shared(SharedAdd, 7).is_err(), "others may still read");
+        // Of its own loads and additions a thread knows; those of others are not forgotten for them.
+        machine.tell(barrier);
+        machine.shared(SharedAdd, 7).expect("all have read");
+        machine.shared(SharedLoad, 7).expect("its own");
+        assert!(machine.shared(SharedLoad, 8).is_err() && machine.shared(SharedAdd, 8).is_err());
+        machine.tell(barrier);
+        machine.shared(SharedStore, 8).expect("all have met");
+        assert!(machine.shared(SharedAdd, 7).is_err(), "the store may come later");
     }
 
     #[test]

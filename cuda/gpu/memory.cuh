@@ -136,6 +136,11 @@ DEVICE void shared_store_words(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / 
   *reinterpret_cast<uint4*>(p) = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
+DEVICE void shared_add(u32& where, u32 value) {
+  SHARED_DELAY_POINT(&where);
+  atomicAdd_block(&where, value);
+}
+
 // The protocol between blocks. `volatile` keeps the instruction, the memory clobber keeps the compiler
 // from moving plain accesses across it; what the hardware may move is in the instruction's semantics.
 DEVICE u32 load_relaxed(const u32* p, call_site = {}) {

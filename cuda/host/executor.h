@@ -28,7 +28,8 @@ enum lookback_access {
   LOOKBACK_ACCESS_RELAXED_FETCH_ADD = 12,
   LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD = 13,
   LOOKBACK_ACCESS_FENCE = 14,
-  LOOKBACK_ACCESS_CLUSTER_STORE = 15
+  LOOKBACK_ACCESS_CLUSTER_STORE = 15,
+  LOOKBACK_ACCESS_SHARED_ADD = 16
 };
 
 // Added to the kind of an access: of block (.cta) scope instead of gpu scope; two accesses of half the

@@ -299,6 +299,15 @@ DEVICE void shared_store_words(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / 
   shared_store_vector(p, host::vector_of_words<T>(words).items, where);
 }
 
+DEVICE void shared_add(u32& place, u32 value, call_site where = {}) {
+  lookback_thread* thread = host::current();
+  if (host::announce(thread, LOOKBACK_ACCESS_SHARED_ADD, &place, sizeof(u32), where)) {
+    __atomic_fetch_add(&place, value, __ATOMIC_RELAXED);
+  } else {
+    thread->backend->fetch_add(thread, LOOKBACK_ACCESS_SHARED_ADD, &place, value, where.file, where.line);
+  }
+}
+
 DEVICE u32 load_relaxed(const u32* p, call_site where = {}) {
   return host::protocol_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, __ATOMIC_RELAXED, where);
 }

@@ -23,6 +23,7 @@ numbered! {
     AcquireReleaseFetchAdd = 13 "acquire-release fetch-and-add",
     Fence = 14 "fence",
     ClusterStore = 15 "store to shared memory of the cluster",
+    SharedAdd = 16 "addition in shared memory",
 }
 
 /// How far an access of the protocol reaches.
@@ -37,7 +38,7 @@ pub enum Scope {
 impl AccessKind {
     /// Whether threads of different blocks communicate by it; payloads do, ordered by their tag.
     pub const fn is_protocol(self) -> bool {
-        self as u32 >= Self::RelaxedLoad as u32 && !matches!(self, Self::ClusterStore)
+        self as u32 >= Self::RelaxedLoad as u32 && !matches!(self, Self::ClusterStore | Self::SharedAdd)
     }
 
     /// Whether the access changes memory.
@@ -48,6 +49,7 @@ impl AccessKind {
                 | Self::SpineStore
                 | Self::SharedStore
                 | Self::ClusterStore
+                | Self::SharedAdd
                 | Self::RelaxedStore
                 | Self::ReleaseStore
                 | Self::PayloadStore

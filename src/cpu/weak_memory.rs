@@ -98,6 +98,9 @@ impl MemoryBackend for WeakMemory {
     }
 
     fn fetch_add(&mut self, access: &Access, value: u32) -> Result<u32, String> {
+        if access.kind == AccessKind::SharedAdd {
+            return self.add_to_shared(access, value);
+        }
         self.protocol_fetch_add(access, value)
     }
 

@@ -30,7 +30,7 @@ impl BoundsCheck {
         let end = access.address.wrapping_add(access.bytes as usize);
         let within = |address: usize, bytes: usize| address <= access.address && end <= address + bytes;
         let allowed = match access.kind {
-            AccessKind::SharedLoad | AccessKind::SharedStore => {
+            AccessKind::SharedLoad | AccessKind::SharedStore | AccessKind::SharedAdd => {
                 self.shared.iter().any(|&(block, address, bytes)| block == access.block && within(address, bytes))
             }
             AccessKind::ClusterStore => self.shared.iter().any(|&(_, address, bytes)| within(address, bytes)),
@@ -65,7 +65,7 @@ impl MemoryBackend for BoundsCheck {
     fn fetch_add(&mut self, access: &Access, value: u32) -> Result<u32, String> {
         self.check(access)?;
         let word = access.address as *mut u32;
-        // SAFETY: as in `store`; counters are 4-byte words of the control block.
+        // SAFETY: as in `store`; counters are 4-byte words of the control block or of shared memory.
         unsafe {
             let before = word.read();
             word.write(before.wrapping_add(value));

@@ -8,9 +8,9 @@ use crate::abi::*;
 use std::cell::{Cell, UnsafeCell};
 
 
-pub const LOOKBACK_EXCHANGE_BYTES: _bindgen_ty_16 = 96;
-pub const LOOKBACK_FULL_WARP: _bindgen_ty_16 = 4294967295;
-pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
+pub const LOOKBACK_EXCHANGE_BYTES: _bindgen_ty_17 = 96;
+pub const LOOKBACK_FULL_WARP: _bindgen_ty_17 = 4294967295;
+pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
 pub const LOOKBACK_ACCESS_ELEMENT_LOAD: lookback_access = 0;
 pub const LOOKBACK_ACCESS_ELEMENT_STORE: lookback_access = 1;
 pub const LOOKBACK_ACCESS_SPINE_LOAD: lookback_access = 2;
@@ -27,19 +27,20 @@ pub const LOOKBACK_ACCESS_RELAXED_FETCH_ADD: lookback_access = 12;
 pub const LOOKBACK_ACCESS_ACQUIRE_RELEASE_FETCH_ADD: lookback_access = 13;
 pub const LOOKBACK_ACCESS_FENCE: lookback_access = 14;
 pub const LOOKBACK_ACCESS_CLUSTER_STORE: lookback_access = 15;
+pub const LOOKBACK_ACCESS_SHARED_ADD: lookback_access = 16;
 pub type lookback_access = ::std::os::raw::c_uint;
-pub const LOOKBACK_ACCESS_BLOCK_SCOPE: _bindgen_ty_17 = 256;
-pub const LOOKBACK_ACCESS_VECTOR: _bindgen_ty_17 = 512;
-pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
+pub const LOOKBACK_ACCESS_BLOCK_SCOPE: _bindgen_ty_18 = 256;
+pub const LOOKBACK_ACCESS_VECTOR: _bindgen_ty_18 = 512;
+pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
 pub const LOOKBACK_COLLECTIVE_WARP_BARRIER: lookback_collective = 0;
 pub const LOOKBACK_COLLECTIVE_SHUFFLE_UP: lookback_collective = 1;
 pub const LOOKBACK_COLLECTIVE_SHUFFLE_DOWN: lookback_collective = 2;
 pub const LOOKBACK_COLLECTIVE_SHUFFLE_INDEX: lookback_collective = 3;
 pub const LOOKBACK_COLLECTIVE_BALLOT: lookback_collective = 4;
 pub type lookback_collective = ::std::os::raw::c_uint;
-pub const LOOKBACK_INTERCEPT_BACKEND: _bindgen_ty_18 = 1;
-pub const LOOKBACK_INTERCEPT_PLAIN_POINTS: _bindgen_ty_18 = 2;
-pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
+pub const LOOKBACK_INTERCEPT_BACKEND: _bindgen_ty_19 = 1;
+pub const LOOKBACK_INTERCEPT_PLAIN_POINTS: _bindgen_ty_19 = 2;
+pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
 #[repr(C)]
 pub struct lookback_warp {
     pub parity: Cell<lookback_u32>,

@@ -87,7 +87,7 @@ pub(super) unsafe extern "C" fn access_point(
     let launch = thread.launch();
     // Scope and vector width are the back end's business.
     let access = access & 0xff;
-    if access < FIRST_PROTOCOL_ACCESS || access == FENCE {
+    if !(FIRST_PROTOCOL_ACCESS..FENCE).contains(&access) {
         return;
     }
 

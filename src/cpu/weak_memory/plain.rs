@@ -33,6 +33,19 @@ impl WeakMemory {
         Ok(Some((at, offset)))
     }
 
+    /// An atomic addition in shared memory, which orders nothing. Returns what was there before.
+    pub(super) fn add_to_shared(&mut self, access: &Access, value: u32) -> Result<u32, String> {
+        self.shared_access(access)?;
+        let word = access.address as *mut u32;
+        // SAFETY: the word lies inside shared memory of the block; launches run on one OS thread, and no Rust reference into it
+        // is alive meanwhile.
+        unsafe {
+            let before = word.read();
+            word.write(before.wrapping_add(value));
+            Ok(before)
+        }
+    }
+
     fn shared_access(&mut self, access: &Access) -> Result<(), String> {
         let me = self.number(access);
         let site = self.sites.number(access);
@@ -45,10 +58,10 @@ impl WeakMemory {
                 access.kind
             ));
         };
-        let result = if access.kind.is_store() {
-            region.shadow.store(offset, bytes, observer, site, &mut self.lists)
-        } else {
-            region.shadow.load(offset, bytes, observer, site, true, &mut self.lists)
+        let result = match access.kind {
+            AccessKind::SharedAdd => region.shadow.add(offset, bytes, observer, site, &mut self.lists),
+            AccessKind::SharedStore => region.shadow.store(offset, bytes, observer, site, &mut self.lists),
+            _ => region.shadow.load(offset, bytes, observer, site, true, &mut self.lists),
         };
         self.shared_granule_bytes = region.shadow.granule_bytes().min(self.shared_granule_bytes);
         result.map_err(|fault| match fault {

@@ -1,6 +1,7 @@
 //! Who touched memory last: for every granule of an array the last plain store and the plain loads since,
 //! as in FastTrack (Flanagan & Freund, PLDI 2009). Two accesses of one granule, one of them a store, must
-//! be ordered by happens-before.
+//! be ordered by happens-before. An atomic addition is remembered beside the loads: it must be ordered with plain accesses, and
+//! not with other additions.
 
 use super::knowledge::{Knowledge, NOBODY, ThreadState};
 
@@ -34,6 +35,12 @@ impl<'a> Observer<'a> {
         1 << (self.thread % 32)
     }
 
+    /// Additions of which this thread knows nothing, or loads.
+    fn find_unknown_of(&self, is_add: bool, reads: &[Reads]) -> Option<Conflict> {
+        let mut unknown = reads.iter().filter(|reads| reads.is_add == is_add);
+        unknown.find_map(|&reads| self.unknown_lane(reads).map(|thread| Conflict { thread, site: reads.site }))
+    }
+
     /// A lane of `reads` that this thread knows nothing of.
     #[inline]
     fn unknown_lane(&self, reads: Reads) -> Option<u32> {
@@ -50,13 +57,17 @@ impl<'a> Observer<'a> {
         reads.iter().find_map(|&reads| self.unknown_lane(reads).map(|thread| Conflict { thread, site: reads.site }))
     }
 
-    fn reads(&self, site: u32) -> Reads {
-        Reads { warp: self.thread / 32, time: self.time, lanes: self.lane_bit(), site }
+    fn reads(&self, site: u32, is_add: bool) -> Reads {
+        Reads { warp: self.thread / 32, time: self.time, lanes: self.lane_bit(), site, is_add }
     }
 
     /// Adds a load of this thread to `list`; its earlier ones need not be remembered.
     pub fn add_to(&self, list: &mut Vec<Reads>, site: u32) {
-        let new = self.reads(site);
+        self.put_into(list, self.reads(site, false));
+    }
+
+    /// The same of a load or an addition. Earlier additions are remembered beside a load.
+    fn put_into(&self, list: &mut Vec<Reads>, new: Reads) {
         let mut is_there = false;
         let mut at = 0;
         while at < list.len() {
@@ -65,7 +76,7 @@ impl<'a> Observer<'a> {
                 if reads.time == new.time && reads.site == new.site {
                     reads.lanes |= new.lanes;
                     is_there = true;
-                } else {
+                } else if new.is_add || !reads.is_add {
                     reads.lanes &= !new.lanes;
                     if reads.lanes == 0 {
                         list.swap_remove(at);
@@ -89,10 +100,12 @@ pub(super) struct Reads {
     /// One bit each; none, if nobody has read.
     lanes: u32,
     pub site: u32,
+    /// Whether they are additions.
+    is_add: bool,
 }
 
 impl Reads {
-    const NONE: Self = Self { warp: 0, time: 0, lanes: 0, site: 0 };
+    const NONE: Self = Self { warp: 0, time: 0, lanes: 0, site: 0, is_add: false };
 
     /// The lowest lane.
     pub fn thread(&self) -> u32 {
@@ -114,6 +127,32 @@ struct Cell {
 
 impl Cell {
     const UNTOUCHED: Self = Self { writer: NOBODY, written: 0, write_site: 0, reads: Reads::NONE, list: 0 };
+
+    /// The loads and additions since the last store.
+    #[inline]
+    fn remembered<'a>(&'a self, lists: &'a ReadLists) -> &'a [Reads] {
+        if self.list != 0 { lists.lists[self.list as usize].as_slice() } else { std::slice::from_ref(&self.reads) }
+    }
+
+    #[inline]
+    fn remember(&mut self, me: Observer<'_>, new: Reads, lists: &mut ReadLists) {
+        let old = self.reads;
+        if self.list != 0 {
+            me.put_into(&mut lists.lists[self.list as usize], new);
+        } else if old.lanes == 0 {
+            self.reads = new;
+        } else if old.warp == new.warp && old.time == new.time && old.site == new.site {
+            self.reads.lanes |= new.lanes;
+        } else if old.is_add == new.is_add && me.unknown_lane(old).is_none() {
+            // Those happen before this one, so whatever happens after it happens after them too.
+            self.reads = new;
+        } else {
+            self.list = lists.allocate();
+            let list = &mut lists.lists[self.list as usize];
+            list.push(old);
+            me.put_into(list, new);
+        }
+    }
 }
 
 /// Loads of granules that more than one warp reads. Number 0 stays empty.
@@ -156,6 +195,8 @@ pub(super) struct Shadow {
     granule_log2: u32,
     /// One bit for every `PAGE` cells: set where they are not all untouched.
     touched: Vec<u64>,
+    /// Whether anything was added atomically.
+    has_adds: bool,
 }
 
 /// Cells that are cleared together.
@@ -180,6 +221,7 @@ impl Shadow {
 
     /// Forgets all accesses.
     pub fn reset(&mut self, lists: &mut ReadLists) {
+        self.has_adds = false;
         for (word, touched) in self.touched.iter_mut().enumerate() {
             while *touched != 0 {
                 let first = (word * 64 + touched.trailing_zeros() as usize) * PAGE;
@@ -213,6 +255,7 @@ impl Shadow {
         let parts = 1 << (self.granule_log2 - granule_log2);
         let mut finer = Self::default();
         finer.prepare(self.cells.len() << self.granule_log2, 1 << granule_log2);
+        finer.has_adds = self.has_adds;
         for (at, cell) in self.cells.iter().enumerate() {
             for part in 0..parts {
                 let mut copy = *cell;
@@ -267,23 +310,40 @@ impl Shadow {
                     return Err(PlainFault::Race(Conflict { thread: cell.writer, site: cell.write_site }));
                 }
             }
-            let new = me.reads(site);
-            let old = cell.reads;
-            if cell.list != 0 {
-                me.add_to(&mut lists.lists[cell.list as usize], site);
-            } else if old.lanes == 0 {
-                cell.reads = new;
-            } else if old.warp == new.warp && old.time == new.time && old.site == new.site {
-                cell.reads.lanes |= new.lanes;
-            } else if me.unknown_lane(old).is_none() {
-                // Those happen before this load, so whatever happens after it happens after them too.
-                cell.reads = new;
-            } else {
-                cell.list = lists.allocate();
-                let list = &mut lists.lists[cell.list as usize];
-                list.push(old);
-                me.add_to(list, site);
+            if self.has_adds
+                && let Some(conflict) = me.find_unknown_of(true, cell.remembered(lists))
+            {
+                return Err(PlainFault::Race(conflict));
             }
+            cell.remember(me, me.reads(site, false), lists);
+        }
+        Ok(())
+    }
+
+    /// An atomic addition to what somebody has written; `bytes` is not 0.
+    pub fn add(
+        &mut self,
+        offset: usize,
+        bytes: usize,
+        me: Observer<'_>,
+        site: u32,
+        lists: &mut ReadLists,
+    ) -> Result<(), PlainFault> {
+        self.fit(offset, bytes, lists);
+        self.has_adds = true;
+        let range = self.range(offset, bytes);
+        self.touch(&range);
+        for cell in &mut self.cells[range] {
+            if cell.writer == NOBODY {
+                return Err(PlainFault::Unwritten);
+            }
+            if !me.knows(cell.writer, cell.written) {
+                return Err(PlainFault::Race(Conflict { thread: cell.writer, site: cell.write_site }));
+            }
+            if let Some(conflict) = me.find_unknown_of(false, cell.remembered(lists)) {
+                return Err(PlainFault::Race(conflict));
+            }
+            cell.remember(me, me.reads(site, true), lists);
         }
         Ok(())
     }
@@ -332,7 +392,5 @@ fn check_cell(cell: &Cell, me: Observer<'_>, is_store: bool, lists: &ReadLists) 
     if !is_store {
         return Ok(());
     }
-    let reads =
-        if cell.list != 0 { lists.lists[cell.list as usize].as_slice() } else { std::slice::from_ref(&cell.reads) };
-    me.find_unknown(reads).map_or(Ok(()), Err)
+    me.find_unknown(cell.remembered(lists)).map_or(Ok(()), Err)
 }

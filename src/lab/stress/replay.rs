@@ -178,7 +178,7 @@ impl Observer for Narrator {
             AccessKind::RelaxedFetchAdd => "adds relaxed to",
             AccessKind::AcquireReleaseFetchAdd => "adds acq_rel to",
             AccessKind::Fence => "fence          ",
-            AccessKind::SharedLoad | AccessKind::SharedStore => {
+            AccessKind::SharedLoad | AccessKind::SharedStore | AccessKind::SharedAdd => {
                 self.flush_repeats();
                 self.shared.add(access, value, &mut self.told);
                 return;

@@ -133,6 +133,7 @@ impl SharedAccesses {
         let verb = match access.kind {
             AccessKind::SharedLoad => "loads ",
             AccessKind::SharedStore => "stores",
+            AccessKind::SharedAdd => "adds to",
             _ => return,
         };
         let Some(place) = self.place(access.block, access) else { return };
