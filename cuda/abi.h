@@ -42,6 +42,8 @@ enum { LOOKBACK_SECTOR_BYTES = 32, LOOKBACK_CACHE_LINE_BYTES = 128 };
 enum { LOOKBACK_LEADING_BITS = 128 };
 // Arrays that a problem which a user has defined loads, and those that it stores. Bytes of its state.
 enum { LOOKBACK_MAXIMUM_ARRAYS = 5, LOOKBACK_MAXIMUM_STATE_BYTES = 32 };
+// Bits of a digit of a radix sort, the values that it has, and digits of the widest keys.
+enum { LOOKBACK_DIGIT_BITS = 8, LOOKBACK_DIGITS = 256, LOOKBACK_MAXIMUM_PASSES = 8 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
 enum { LOOKBACK_TREE_LEVELS = 64 };
 
@@ -134,6 +136,12 @@ struct lookback_axis {
   lookback_u32 block_tiles;    // tiles of a block: 1, or one of each warp where a warp has rows enough for a column
 };
 
+// The bits of keys that are sorted by, those below the end (`problem/sorted.cuh`).
+struct lookback_key_bits {
+  lookback_u32 first;
+  lookback_u32 end;
+};
+
 // What one kernel launch is given, by value. Each kernel says which fields it reads.
 struct lookback_launch {
   const void* input;    // n elements (n - 1 suffice for an exclusive scan)
@@ -167,6 +175,7 @@ struct lookback_launch {
   lookback_u64 kept_bytes;       // of it, 4 or 8
   lookback_u64 initial[LOOKBACK_MAXIMUM_STATE_BYTES / 8];
   struct lookback_axis axis;     // of a scan down columns
+  struct lookback_key_bits key_bits;  // of a sort
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

@@ -42,15 +42,19 @@ pub type _bindgen_ty_12 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MAXIMUM_ARRAYS: _bindgen_ty_13 = 5;
 pub const LOOKBACK_MAXIMUM_STATE_BYTES: _bindgen_ty_13 = 32;
 pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
-pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_14 = 64;
+pub const LOOKBACK_DIGIT_BITS: _bindgen_ty_14 = 8;
+pub const LOOKBACK_DIGITS: _bindgen_ty_14 = 256;
+pub const LOOKBACK_MAXIMUM_PASSES: _bindgen_ty_14 = 8;
 pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
+pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_15 = 64;
+pub type _bindgen_ty_15 = ::std::os::raw::c_uint;
 pub const LOOKBACK_STATUS_INVALID: lookback_status = 0;
 pub const LOOKBACK_STATUS_AGGREGATE: lookback_status = 1;
 pub const LOOKBACK_STATUS_PREFIX: lookback_status = 2;
 pub type lookback_status = ::std::os::raw::c_uint;
-pub const LOOKBACK_STATUS_BITS: _bindgen_ty_15 = 2;
-pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_15 = 1073741823;
-pub type _bindgen_ty_15 = ::std::os::raw::c_uint;
+pub const LOOKBACK_STATUS_BITS: _bindgen_ty_16 = 2;
+pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_16 = 1073741823;
+pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MODE_INCLUSIVE: lookback_mode = 0;
 pub const LOOKBACK_MODE_EXCLUSIVE: lookback_mode = 1;
 pub const LOOKBACK_MODE_INCLUSIVE_MINUS_INPUT: lookback_mode = 2;
@@ -158,6 +162,19 @@ const _: () = {
     ["Offset of field: lookback_axis::block_tiles"][::std::mem::offset_of!(lookback_axis, block_tiles) - 44usize];
 };
 #[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct lookback_key_bits {
+    pub first: lookback_u32,
+    pub end: lookback_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_key_bits"][::std::mem::size_of::<lookback_key_bits>() - 8usize];
+    ["Alignment of lookback_key_bits"][::std::mem::align_of::<lookback_key_bits>() - 4usize];
+    ["Offset of field: lookback_key_bits::first"][::std::mem::offset_of!(lookback_key_bits, first) - 0usize];
+    ["Offset of field: lookback_key_bits::end"][::std::mem::offset_of!(lookback_key_bits, end) - 4usize];
+};
+#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct lookback_launch {
     pub input: *const ::std::os::raw::c_void,
@@ -189,10 +206,11 @@ pub struct lookback_launch {
     pub kept_bytes: lookback_u64,
     pub initial: [lookback_u64; 4usize],
     pub axis: lookback_axis,
+    pub key_bits: lookback_key_bits,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 336usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 344usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
     ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];
@@ -223,6 +241,7 @@ const _: () = {
     ["Offset of field: lookback_launch::kept_bytes"][::std::mem::offset_of!(lookback_launch, kept_bytes) - 248usize];
     ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 256usize];
     ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 288usize];
+    ["Offset of field: lookback_launch::key_bits"][::std::mem::offset_of!(lookback_launch, key_bits) - 336usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

@@ -154,7 +154,7 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
         if shared_bytes > KernelResources::SHARED_BYTES_LIMIT {
             failures.push(format!("{}: {shared_bytes} bytes of shared memory", job.describe()));
         }
-        if job.kernel.is_persistent() {
+        if job.kernel.has_ring() {
             let ring = job.ring().bytes(job.stages());
             if u64::from(shared_bytes) + ring > job.architecture.shared_bytes() {
                 failures.push(format!("{}: {ring} bytes of tiles do not fit beside {shared_bytes}", job.describe()));
@@ -193,6 +193,14 @@ fn report(failures: &[String]) {
     assert!(failures.is_empty(), "{} failure(s):\n{}", failures.len(), failures.join("\n"));
 }
 
+/// Whether no plan of a plain scan has it. `copy` is a kernel of plans for single elements and in-place preparation only.
+fn is_elsewhere(kernel: Kernel) -> bool {
+    kernel == Kernel::Copy
+        || kernel.scans_columns()
+        || Kernel::MARKING.contains(&kernel)
+        || Kernel::SORTING.contains(&kernel)
+}
+
 fn u32_sum() -> Instance {
     Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum")
 }
@@ -217,10 +225,8 @@ fn every_kernel_compiles_for_the_oldest_architecture_and_for_hopper_by_default()
             if kernel.is_cluster() && !architecture.has_clusters() {
                 continue;
             }
-            // `copy` is a kernel of plans for single elements and in-place preparation only.
             let planned = jobs.iter().any(|job| (job.kernel, job.architecture) == (kernel, architecture));
-            let is_elsewhere = kernel == Kernel::Copy || kernel.scans_columns() || Kernel::MARKING.contains(&kernel);
-            assert!(planned || is_elsewhere, "no plan uses {}", kernel.name());
+            assert!(planned || is_elsewhere(kernel), "no plan uses {}", kernel.name());
         }
     }
     assert_no_fast_kernel_spills(&compiler, &jobs);
@@ -353,6 +359,38 @@ fn compactions_are_compiled_without_spills_on_every_architecture() {
     assert_no_fast_kernel_spills(&compiler, &jobs);
 }
 
+/// As `auto` takes them, of keys alone and of keys with what goes with them.
+#[test]
+#[ignore = "half a minute; .ci/run asks for it"]
+fn sorts_are_compiled_without_spills_on_every_architecture() {
+    let Some(compiler) = compiler("sorts_are_compiled_without_spills") else { return };
+    let mut jobs = Vec::new();
+    let long = 1 << 33;
+    for (sort, n) in [
+        (Definition::sort::<u8>(), 1 << 26),
+        (Definition::sort::<i16>(), 1 << 26),
+        (Definition::sort::<f32>(), 1 << 26),
+        (Definition::sort::<u32>().map(|sort| sort.with::<u32>("value")), long),
+        (Definition::sort::<u64>(), 1 << 26),
+        (Definition::sort::<i64>().map(|sort| sort.with::<u32>("a").with::<f64>("b").descending()), long),
+    ] {
+        let defined = sort.expect("numbers").define().expect("a sort");
+        let problem = Problem::from(defined.of_length(n));
+        let Resolved { strategy, config } = Tuning::suggested(Strategy::Lookback, problem, n);
+        let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
+        let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
+        for architecture in Architecture::CHECKED {
+            assert!(plan.fits(architecture), "{problem} on {architecture}");
+            for Step { kernel, problem, config, .. } in plan.steps.iter().take(3).cloned() {
+                jobs.push(Job { kernel, problem, config, architecture });
+            }
+        }
+    }
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    failures.extend(spills(&listed, |_| true));
+    report(&failures);
+}
+
 /// As `auto` takes them.
 #[test]
 #[ignore = "minutes; .ci/run asks for it"]
@@ -419,7 +457,9 @@ fn every_kernel_of_every_type_that_small_and_middle_arrays_suggest_does_not_spil
         {
             for n in powers.map(|power| (1_u64 << power) / bytes as u64) {
                 let config = ScanConfig::suggested(strategy, bytes, n);
-                for architecture in Architecture::CHECKED {
+                // Those with the fewest and the most of what a block may take, and the one for which they were made.
+                let [oldest, .., newest] = Architecture::CHECKED;
+                for architecture in [oldest, HOPPER, newest] {
                     kernels_of_strategies(&[strategy], instance, Mode::Inclusive, config, architecture, &mut jobs);
                 }
             }
@@ -492,11 +532,14 @@ fn every_kernel_of_every_type_compiles_for_every_architecture() {
     let Some(compiler) = compiler("every_kernel_of_every_type_compiles_for_every_architecture") else { return };
     let mut jobs = Vec::new();
     for architecture in Architecture::CHECKED {
-        // One operator a type: the other operators of a type differ in an instruction or two.
-        let mut types = Vec::new();
+        // One operator a type: the other operators of a type differ in an instruction or two. And one type a size, but where
+        // architectures differ most.
+        let has_all = [Architecture::CHECKED[0], HOPPER].contains(&architecture);
+        let mut known = BTreeSet::new();
         for instance in instances() {
-            if !types.contains(&instance.element()) {
-                types.push(instance.element());
+            let element = instance.element();
+            let (name, bytes) = (element.name(), element.bytes());
+            if known.insert(if has_all { name.to_owned() } else { bytes.to_string() }) {
                 large_kernels_of(instance, architecture, &mut jobs);
             }
         }
@@ -944,8 +987,6 @@ fn what_only_a_gpu_does_is_in_the_ptx() {
     let Some(compiler) = compiler("what_only_a_gpu_does_is_in_the_ptx") else { return };
     let mut jobs = Vec::new();
     default_kernels_of(u32_sum(), Mode::Inclusive, HOPPER, &mut jobs);
-    let is_elsewhere =
-        |kernel: Kernel| kernel == Kernel::Copy || kernel.scans_columns() || Kernel::MARKING.contains(&kernel);
     for &kernel in Kernel::ALL.iter().filter(|&&kernel| !is_elsewhere(kernel)) {
         let job = jobs.iter().find(|job| job.kernel == kernel).expect("a plan uses it");
         let ptx = compiler.ptx(kernel, job.problem, &job.config, HOPPER, Variant::default());

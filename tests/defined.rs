@@ -7,10 +7,14 @@
 mod by_rank;
 #[path = "defined/columns.rs"]
 mod columns;
+#[path = "defined/histogram.rs"]
+mod histogram;
 #[path = "common/index_order.rs"]
 mod index_order;
 #[path = "defined/reproducible.rs"]
 mod reproducible;
+#[path = "defined/sorted.rs"]
+mod sorted;
 
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};

@@ -43,6 +43,8 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::TotalsFirst => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
         ProblemKind::Select => (Operator::Sum, U8, U8),
         ProblemKind::Unique => (Operator::Sum, I64, I64),
+        ProblemKind::Sort => (Operator::Sum, F32, F32),
+        ProblemKind::SortByHalf => (Operator::Sum, U16, U16),
     };
     // Recurrences have rows now and then.
     let has_segment = kind.needs_shape() || kind.has_runs() || kind.takes_shape() && segment.is_multiple_of(2);
@@ -114,6 +116,10 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
     let request = match Plan::new(&request) {
         Err(ConfigError::TakesNoColumns { .. }) => {
             prop_assert!(workload.to_string().contains("columns") && strategy != Strategy::Lookback);
+            ScanRequest { strategy: Strategy::Lookback, ..request }
+        }
+        Err(ConfigError::ScansAlone { .. }) => {
+            prop_assert!(workload.to_string().contains("sort") && strategy != Strategy::Lookback);
             ScanRequest { strategy: Strategy::Lookback, ..request }
         }
         Err(ConfigError::NotReproducible { .. }) => {

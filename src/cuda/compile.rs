@@ -606,7 +606,7 @@ pub(crate) fn stages(
     config: &KernelConfig,
     architecture: Architecture,
 ) -> Result<u32, CudaError> {
-    if !kernel.is_persistent() {
+    if !kernel.has_ring() {
         return Ok(0);
     }
     let shared_bytes = architecture.shared_bytes();

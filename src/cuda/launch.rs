@@ -184,6 +184,9 @@ pub(crate) fn launch_limits(
     function
         .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
         .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;
+    if !kernel.is_persistent() {
+        return Ok(LaunchLimits { shared_bytes: bytes, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
+    }
     let threads = kernel.block_threads(config.block_threads, config.composition, problem);
     let resident = function
         .occupancy_max_active_blocks_per_multiprocessor(threads, bytes as usize, None)

@@ -2,7 +2,7 @@
 
 use super::error::{Context as _, CudaError};
 use super::scanner::{Deed, Scanner};
-use crate::element::{ArrayElement, Defined, Element, WholeNumber};
+use crate::element::{ArrayElement, Defined, Element, Verb, WholeNumber};
 use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent};
 use bytemuck::Pod;
@@ -10,7 +10,7 @@ use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop, result};
 use std::sync::Arc;
 
 /// A run of a defined scan that is being put together: arrays are named one after the other, and [`Run::inclusive`],
-/// [`Run::exclusive`] or [`Run::compact`] puts it onto the stream. Made by [`Scanner::run`].
+/// [`Run::exclusive`], [`Run::compact`], [`Run::sort`] or [`Run::histogram`] puts it onto the stream. Made by [`Scanner::run`].
 ///
 /// ```no_run
 /// # use bytemuck::{Pod, Zeroable};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing runs before `inclusive`, `exclusive` or `compact` is called"]
+#[must_use = "nothing runs before `inclusive`, `exclusive`, `compact`, `sort` or `histogram` is called"]
 pub struct Run<'a> {
     scanner: &'a Scanner,
     stream: &'a Arc<CudaStream>,
@@ -187,15 +187,40 @@ impl<'a> Run<'a> {
     /// Segments, states before and behind, a number of less than 8 bytes where 2^31 elements may be kept, a definition that is
     /// scanned, and as [`Self::inclusive`]. Nothing was launched then.
     pub fn compact(mut self) -> Result<(), CudaError> {
-        self.call.compact();
-        let of_nothing = self.call.kept_of_nothing();
+        self.call.ask_for(Verb::Compact);
+        self.scan_and_count_nothing()
+    }
+
+    /// Counts what falls into the bins of a [`Definition::binned`](crate::element::Definition::binned), into one output of as many
+    /// elements as there are bins.
+    ///
+    /// # Errors
+    /// What a scan alone has, a definition that counts nothing, and as [`Self::inclusive`]. Nothing was launched then.
+    pub fn histogram(mut self) -> Result<(), CudaError> {
+        self.call.ask_for(Verb::Histogram);
+        self.scan_and_count_nothing()
+    }
+
+    /// What is counted of no elements, for which nothing is launched, is 0 all the same.
+    fn scan_and_count_nothing(self) -> Result<(), CudaError> {
+        let of_nothing = self.call.counts_of_nothing();
         self.scan_then(Mode::Inclusive, Scanner::enqueue, |stream| {
             let Some((address, bytes)) = of_nothing else { return Ok(()) };
-            // SAFETY: the number was lent to this run, whose guards are still held: its memory lives, and nobody else uses it
+            // SAFETY: the counts were lent to this run, whose guards are still held: their memory lives, and nobody else uses it
             // before the stream has come here. It is of the stream's context, which is current.
             unsafe { result::memset_d8_async(address, 0, bytes as usize, stream.cu_stream()) }
                 .during(|| String::from("counting no elements"))
         })
+    }
+
+    /// Sorts, as a [`Definition::sort`](crate::element::Definition::sort) says, into arrays that are no inputs and have as many
+    /// elements. Equal keys stay in their order.
+    ///
+    /// # Errors
+    /// What a scan alone has, a definition that sorts nothing, and as [`Self::inclusive`]. Nothing was launched then.
+    pub fn sort(mut self) -> Result<(), CudaError> {
+        self.call.ask_for(Verb::Sort);
+        self.scan(Mode::Inclusive, Scanner::enqueue)
     }
 
     /// Each has the state that ends before the input's. Inputs of a scan that is neither reversed nor in segments may
@@ -207,8 +232,8 @@ impl<'a> Run<'a> {
         self.scan(Mode::Exclusive, Scanner::enqueue)
     }
 
-    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. A compaction has one mode, and does not
-    /// look at `mode`. Returns the bytes of the stream's
+    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. What is no scan has one mode, and does
+    /// not look at `mode`. Returns the bytes of the stream's
     /// workspace, 0 if there are no elements.
     ///
     /// # Errors

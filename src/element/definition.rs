@@ -3,7 +3,8 @@
 
 mod text;
 
-use super::{Axis, Element, ElementType, Instance};
+use super::provided::number;
+use super::{Axis, Element, ElementType, Instance, NoSuchProblem, WholeNumber};
 use crate::abi;
 use bytemuck::Pod;
 use std::collections::HashSet;
@@ -80,6 +81,52 @@ struct Selection {
     keeps_last: bool,
 }
 
+/// The keys, of the first array, by which elements are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Sorting {
+    key: ElementType,
+    is_descending: bool,
+    bits: KeyBits,
+}
+
+/// The bits of keys that are sorted by, from the lowest, those below the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyBits {
+    /// The lowest.
+    pub first: u32,
+    /// One above the highest.
+    pub end: u32,
+}
+
+impl KeyBits {
+    /// Digits that they are sorted by, one after the other.
+    pub const fn passes(self) -> u32 {
+        (self.end - self.first).div_ceil(abi::LOOKBACK_DIGIT_BITS)
+    }
+
+    /// Those of a digit, the lowest one of number 0.
+    pub fn of_pass(self, pass: u32) -> Self {
+        let first = self.first + pass * abi::LOOKBACK_DIGIT_BITS;
+        Self { first, end: self.end.min(first + abi::LOOKBACK_DIGIT_BITS) }
+    }
+}
+
+/// Into which bin an element falls, and what becomes of the counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Binning {
+    bin: String,
+    histogram: Histogram,
+}
+
+/// The bins of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Histogram {
+    /// How many there are.
+    pub bins: u32,
+    /// Whether each count has those of the bins before it, too.
+    pub is_cumulated: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Combining {
     /// An operator of the table.
@@ -135,6 +182,8 @@ pub struct Definition {
     load: String,
     store: String,
     selection: Option<Selection>,
+    sorting: Option<Sorting>,
+    binning: Option<Binning>,
     /// Where those that are not kept go, if they have arrays of their own.
     apart: Vec<Array>,
 }
@@ -170,6 +219,22 @@ pub enum DefinitionError {
         /// What is wrong, and what to call.
         what: &'static str,
     },
+    /// A sort that has something else, too, or by bits that keys do not have.
+    #[error("the definition of '{definition}' {what}")]
+    Sorting {
+        /// The definition.
+        definition: String,
+        /// What is wrong, and what to call.
+        what: &'static str,
+    },
+    /// A histogram that is something else, too, or of more bins than blocks have room for.
+    #[error("the definition of '{definition}' {what}")]
+    Binning {
+        /// The definition.
+        definition: String,
+        /// What is wrong, and what to call.
+        what: &'static str,
+    },
     /// More arrays than a kernel is given.
     #[error("the definition of '{definition}' has {count} arrays on one side; there are at most {most}")]
     TooManyArrays {
@@ -196,6 +261,8 @@ pub enum DefinitionError {
 
 /// Arrays of one side: one less of the inputs is the user's, for the one that tells where segments begin.
 const MOST_ARRAYS: usize = abi::LOOKBACK_MAXIMUM_ARRAYS as usize;
+/// What shared memory has room for, in counts of 4 bytes.
+const MOST_BINS: u32 = 1 << 13;
 const MOST_STATE_BYTES: usize = abi::LOOKBACK_MAXIMUM_STATE_BYTES as usize;
 
 impl Definition {
@@ -216,6 +283,8 @@ impl Definition {
             load: String::new(),
             store: String::new(),
             selection: None,
+            sorting: None,
+            binning: None,
             apart: Vec::new(),
         }
     }
@@ -243,6 +312,85 @@ impl Definition {
         Self { combining: Combining::Count, ..counted }.keep("")
     }
 
+    /// No scan, but the sort of an array of keys of a type of numbers into another one.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(crate) fn sort_of(key: ElementType) -> Result<Self, NoSuchProblem> {
+        let key = number(key)?;
+        let counted = Self::of_states(format!("sort of {key}"), String::from("u32"), 4);
+        let bits = KeyBits { first: 0, end: 8 * key.bytes() as u32 };
+        let sorting = Some(Sorting { key, is_descending: false, bits });
+        let sort = Self { combining: Combining::Count, sorting, ..counted };
+        Ok(sort.input_of("key", key).output_of("sorted", key))
+    }
+
+    /// No scan, but how many elements of the inputs fall into each of `bins` bins, from 1 to 8192: statements of CUDA C++ return
+    /// the number of the bin, of the inputs' elements by their names, and the place `i`. What falls into bin `bins` or a later one is not
+    /// counted. Into one output of as many elements as there are bins, `counts`, of 4 or 8 bytes each. Put onto a stream by
+    /// `histogram`.
+    ///
+    /// ```
+    /// use lookback::element::Definition;
+    ///
+    /// let levels = Definition::binned::<u32>("levels of grey", 256, "return (red + green + blue) / 3;")
+    ///     .input::<u8>("red")
+    ///     .input::<u8>("green")
+    ///     .input::<u8>("blue")
+    ///     .cumulated()
+    ///     .define()?;
+    /// # Ok::<(), lookback::element::DefinitionError>(())
+    /// ```
+    pub fn binned<C: WholeNumber>(name: impl Into<String>, bins: u32, bin: &str) -> Self {
+        let counted = Self::of_states(name.into(), String::from("u32"), 4);
+        let binning = Some(Binning { bin: bin.to_owned(), histogram: Histogram { bins, is_cumulated: false } });
+        Self { combining: Combining::Count, binning, ..counted }.output::<C>("counts")
+    }
+
+    /// Of a [`Self::binned`]: each count has those of the bins before it, too.
+    #[must_use]
+    pub fn cumulated(mut self) -> Self {
+        let none = Binning { bin: String::new(), histogram: Histogram { bins: 0, is_cumulated: false } };
+        self.binning.get_or_insert(none).histogram.is_cumulated = true;
+        self
+    }
+
+    /// An array more whose elements go with the keys of a [`Self::sort`], into one more output.
+    ///
+    /// ```
+    /// use lookback::element::Definition;
+    ///
+    /// let by_weight = Definition::sort::<f32>()?.with::<u64>("owner").descending().define()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with<T: ArrayElement>(mut self, name: &str) -> Self {
+        self.inputs.push(Array::of::<T>(name));
+        self.outputs.push(Array::of::<T>(&format!("sorted_{name}")));
+        self
+    }
+
+    /// Sorts from the largest key to the smallest. Equal keys stay in their order all the same.
+    #[must_use]
+    pub fn descending(mut self) -> Self {
+        self.change_sorting(|sorting| sorting.is_descending = true);
+        self
+    }
+
+    /// Sorts by these bits of the keys alone, counted from the lowest. They are the bits of a number that is ordered as the keys
+    /// are: of integers with a sign the highest bit is turned, and of floats all bits of those below 0.
+    #[must_use]
+    pub fn bits(mut self, bits: std::ops::Range<u32>) -> Self {
+        self.change_sorting(|sorting| sorting.bits = KeyBits { first: bits.start, end: bits.end });
+        self
+    }
+
+    /// Of what sorts nothing it makes something that is refused.
+    fn change_sorting(&mut self, change: impl FnOnce(&mut Sorting)) {
+        let none = Sorting { key: ElementType::U32, is_descending: false, bits: KeyBits { first: 0, end: 0 } };
+        change(self.sorting.get_or_insert(none));
+    }
+
     /// The scan of one array of numbers into another one by an operator of the table, on numbers of a third type.
     pub(super) fn of_types(name: String, operator: Instance, types: [ElementType; 3]) -> Self {
         let [input, state, output] = types;
@@ -256,6 +404,8 @@ impl Definition {
             load: String::from("return static_cast<state_type>(x);"),
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
             selection: None,
+            sorting: None,
+            binning: None,
             apart: Vec::new(),
         }
     }
@@ -452,11 +602,19 @@ impl Definition {
             is_reversed: false,
             is_counted: false,
             is_reproducible: false,
-            is_long: false,
+            is_long: definition.binning.is_some() && definition.outputs[0].element.bytes == 8,
         })
     }
 
     fn check(&self) -> Result<(), DefinitionError> {
+        if let Some(sorting) = &self.sorting {
+            self.check_sorting(sorting)?;
+            return self.check_arrays();
+        }
+        if let Some(binning) = &self.binning {
+            self.check_binning(binning)?;
+            return self.check_arrays();
+        }
         let definition = || self.name.clone();
         let missing = |part, call| Err(DefinitionError::Missing { definition: definition(), part, call });
         if let Combining::Text { identity, combine, .. } = &self.combining {
@@ -500,6 +658,57 @@ impl Definition {
                 return missing(parts[1], calls[1]);
             }
         }
+        self.check_arrays()
+    }
+
+    /// Keys and what goes with them, and nothing else.
+    fn check_sorting(
+        &self,
+        Sorting { key, bits: KeyBits { first, end }, .. }: &Sorting,
+    ) -> Result<(), DefinitionError> {
+        let elements = |arrays: &[Array]| arrays.iter().map(|array| array.element.clone()).collect::<Vec<_>>();
+        let is_plain = self.inputs.first().is_some_and(|keys| keys.element == CudaType::number(*key))
+            && elements(&self.inputs) == elements(&self.outputs)
+            && self.selection.is_none()
+            && self.binning.is_none()
+            && matches!(self.combining, Combining::Count)
+            && [&self.load, &self.store, &self.declarations].iter().all(|text| text.is_empty());
+        let what = if !is_plain {
+            "sorts, and is a scan or a compaction, too: begin with `sort`, and name arrays that go with the keys by `with`"
+        } else if first >= end || *end as usize > 8 * key.bytes() {
+            "sorts by bits that its keys do not have, or by none: `bits` takes a range of at least one, from 0 for the lowest"
+        } else {
+            return Ok(());
+        };
+        Err(DefinitionError::Sorting { definition: self.name.clone(), what })
+    }
+
+    /// Inputs, the text, and one array of counts.
+    fn check_binning(&self, Binning { bin, histogram }: &Binning) -> Result<(), DefinitionError> {
+        let missing = |part, call| Err(DefinitionError::Missing { definition: self.name.clone(), part, call });
+        let is_plain = matches!(&self.outputs[..], [counts] if matches!(counts.element.bytes, 4 | 8))
+            && self.selection.is_none()
+            && matches!(self.combining, Combining::Count)
+            && self.load.is_empty()
+            && self.store.is_empty()
+            && self.inputs.iter().all(|array| !array.is_in_runs);
+        let what = if !is_plain {
+            "counts what falls into bins, and is a scan or a compaction, too: begin with `binned`, and add inputs alone"
+        } else if !(1..=MOST_BINS).contains(&histogram.bins) {
+            "counts what falls into bins: there are from 1 to 8192"
+        } else if self.inputs.is_empty() {
+            return missing("array to load", "input");
+        } else if bin.trim().is_empty() {
+            return missing("text that gives the bin", "binned");
+        } else {
+            return Ok(());
+        };
+        Err(DefinitionError::Binning { definition: self.name.clone(), what })
+    }
+
+    /// Their number, names and bytes.
+    fn check_arrays(&self) -> Result<(), DefinitionError> {
+        let definition = || self.name.clone();
         for (count, most) in [(self.inputs.len(), MOST_ARRAYS - 1), (self.stored().count(), MOST_ARRAYS)] {
             if count > most {
                 return Err(DefinitionError::TooManyArrays { definition: definition(), count, most });
@@ -585,6 +794,27 @@ impl Segments {
     }
 }
 
+/// What puts a definition onto a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Scan,
+    Compact,
+    Sort,
+    Histogram,
+}
+
+impl Verb {
+    /// The functions that do.
+    pub const fn calls(self) -> &'static str {
+        match self {
+            Self::Scan => "`inclusive` or `exclusive`",
+            Self::Compact => "`compact`",
+            Self::Sort => "`sort`",
+            Self::Histogram => "`histogram`",
+        }
+    }
+}
+
 /// A definition that is kept, the same as another one where it is that very one.
 #[derive(Debug, Clone, Copy)]
 struct Kept(&'static Definition);
@@ -609,7 +839,7 @@ pub struct Defined {
     is_reversed: bool,
     is_counted: bool,
     is_reproducible: bool,
-    /// Whether what is kept may be more than a `u32` counts.
+    /// Whether what is kept, sorted or counted may be more than a `u32` counts.
     is_long: bool,
 }
 
@@ -637,15 +867,36 @@ impl Defined {
         Self { is_reproducible: true, ..self }
     }
 
-    /// The scan of arrays of so many elements.
+    /// The same of arrays of so many elements, of which what is kept or sorted may be more than a `u32` counts.
     #[must_use]
-    pub(crate) fn of_length(self, n: u64) -> Self {
-        Self { is_long: self.is_by_rank() && n > u64::from(u32::MAX), ..self }
+    pub fn of_length(self, n: u64) -> Self {
+        let counts = self.is_by_rank() || self.key_bits().is_some();
+        Self { is_long: if counts { n > u64::from(u32::MAX) } else { self.is_long }, ..self }
+    }
+
+    /// The bins of a histogram, if it is no scan but one.
+    pub(crate) fn histogram(self) -> Option<Histogram> {
+        self.definition.0.binning.as_ref().map(|binning| binning.histogram)
+    }
+
+    /// The bits of keys that are sorted by, if it is no scan but a sort.
+    pub(crate) fn key_bits(self) -> Option<KeyBits> {
+        self.definition.0.sorting.map(|sorting| sorting.bits)
     }
 
     /// Whether what is kept is stored side by side, and not each element at its place.
     pub fn is_by_rank(self) -> bool {
         self.definition.0.selection.is_some()
+    }
+
+    /// What puts it onto a stream.
+    pub(crate) fn verb(self) -> Verb {
+        match self.definition.0 {
+            Definition { sorting: Some(_), .. } => Verb::Sort,
+            Definition { binning: Some(_), .. } => Verb::Histogram,
+            Definition { selection: Some(_), .. } => Verb::Compact,
+            _ => Verb::Scan,
+        }
     }
 
     /// Whether what is kept and what is not fill the arrays.
@@ -786,13 +1037,27 @@ impl Defined {
     /// Its problem in CUDA, or that of its spine.
     pub(crate) fn cuda_type(self, is_spine: bool) -> String {
         let Self { is_reversed, is_counted, is_reproducible, .. } = self;
-        let problem = if self.is_by_rank() {
+        let problem = if let Some(Sorting { key, is_descending, .. }) = self.definition.0.sorting {
+            let (key, count) = (key_type(key), self.count_type().cuda_type());
+            format!("::lookback::sorted<::own::text, ::lookback::{key}, {is_descending}, {count}, {is_counted}>")
+        } else if self.definition.0.binning.is_some() {
+            format!("::lookback::binned<::own::text, {}, {is_counted}>", self.count_type().cuda_type())
+        } else if self.is_by_rank() {
             format!("::lookback::by_rank<::own::text, {is_reversed}, {is_counted}, {is_reproducible}>")
         } else {
             let segments = self.segments.cuda_type();
             format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>")
         };
         if is_spine { format!("::lookback::plain<typename {problem}::operator_type>") } else { problem }
+    }
+}
+
+/// What the kernels call the order of such keys (`cuda/problem/sorted.cuh`).
+const fn key_type(key: ElementType) -> &'static str {
+    match (key.is_float(), key.is_signed()) {
+        (true, _) => "keys_are_floats",
+        (false, true) => "keys_are_signed",
+        (false, false) => "keys_are_unsigned",
     }
 }
 

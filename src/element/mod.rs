@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 pub(crate) use axis::Axis;
-pub(crate) use definition::Segments;
-pub use definition::{ArrayElement, Defined, Definition, DefinitionError};
+pub use definition::{ArrayElement, Defined, Definition, DefinitionError, Histogram, KeyBits};
+pub(crate) use definition::{Segments, Verb};
 pub use problem::{NoSuchProblem, Problem};
 
 /// A Rust type whose arrays are scanned, `half::f16` and `half::bf16` among them. Sealed: kernels are compiled for the types of the table.
@@ -329,6 +329,7 @@ pub struct Instance {
 impl Instance {
     /// For what is of no instance.
     pub(crate) const SUM_OF_WORDS: Self = Self { element: ElementType::U32, operator: Operator::Sum };
+    pub(crate) const SUM_OF_LONG_WORDS: Self = Self { element: ElementType::U64, operator: Operator::Sum };
 
     /// # Errors
     /// When the operator is not defined on the element type: bitwise operators on floats, the operators

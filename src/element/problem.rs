@@ -1,6 +1,6 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
-use super::{Axis, Defined, ElementType, Float, Instance, NoSuchInstance, Operator};
+use super::{Axis, Defined, ElementType, Float, Histogram, Instance, KeyBits, NoSuchInstance, Operator};
 use crate::abi;
 use std::fmt;
 
@@ -45,6 +45,17 @@ pub enum NoSuchProblem {
     /// Numbers alone are converted.
     #[error("{0} is not a type of numbers: choose one, or give input, output and what is scanned one type")]
     NotANumber(ElementType),
+    /// There are too many bins for the values of a type.
+    #[error("{0} has more values than a histogram of bytes: take one of levels, such as `even_histogram`")]
+    NoByte(ElementType),
+    /// Levels between which there are no bins.
+    #[error("levels of {element} {what}")]
+    Levels {
+        /// Their type.
+        element: ElementType,
+        /// What is wrong with them, and what to do.
+        what: &'static str,
+    },
     /// What an integer makes of a large float is not defined.
     #[error("{from} may be too large for {to}: keep floats in floats once they are loaded")]
     FloatToInteger {
@@ -195,6 +206,21 @@ impl Problem {
     /// Whether what is kept is stored side by side, and not each element at its place.
     pub(crate) fn is_by_rank(self) -> bool {
         matches!(self.0, Kind::Defined(defined) if defined.is_by_rank())
+    }
+
+    /// The bits of keys that are sorted by, if it is no scan but a sort.
+    pub(crate) fn key_bits(self) -> Option<KeyBits> {
+        self.defined().and_then(Defined::key_bits)
+    }
+
+    /// The bins of a histogram, if it is one.
+    pub(crate) fn histogram(self) -> Option<Histogram> {
+        self.defined().and_then(Defined::histogram)
+    }
+
+    /// Whether strategies scan it, and neither sort nor count.
+    pub(crate) fn is_scan(self) -> bool {
+        self.key_bits().is_none() && self.histogram().is_none()
     }
 
     /// The axis that it runs along, if it scans columns.

@@ -1,6 +1,6 @@
 //! Definitions that the crate provides.
 
-use super::{ArrayElement, Definition, Element, ElementType, NoSuchProblem, Operator, Problem};
+use super::{ArrayElement, Definition, Element, ElementType, NoSuchProblem, Operator, Problem, WholeNumber};
 
 impl Definition {
     /// The scan of one array of numbers into another one by an operator of the table, in the types of
@@ -213,6 +213,89 @@ impl Definition {
         Ok(Self::of_numbers(operator, input, output)?.first_input_in_runs_of("key", key).runs("key"))
     }
 
+    /// The sort of an array of numbers, `key`, into another one, `sorted`: CUB's `DeviceRadixSort::SortKeys`, NumPy's
+    /// `sort(kind="stable")`. With arrays that go with the keys ([`Self::with`]) `SortPairs`, and equal keys keep their order.
+    /// Floats are in the total order of IEEE 754: negative NaNs, numbers with −0 before +0, positive NaNs. Put onto a stream by
+    /// `sort`.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers.
+    pub fn sort<T: Element>() -> Result<Self, NoSuchProblem> {
+        Self::sort_of(T::ELEMENT)
+    }
+
+    /// How often an array of bytes has each of their 256 values, from 0, or of `i8` from −128 on: CUB's `DeviceHistogram` of 256
+    /// levels, NumPy's `bincount`.
+    ///
+    /// # Errors
+    /// When `T` has more than one byte.
+    pub fn byte_histogram<T: Element, C: WholeNumber>() -> Result<Self, NoSuchProblem> {
+        let element = number_of::<T>()?;
+        if element.bytes() > 1 {
+            return Err(NoSuchProblem::NoByte(element));
+        }
+        let turned = if element.is_signed() { " ^ 0x80" } else { "" };
+        let bin = format!("return static_cast<u8>(x){turned};");
+        Ok(Self::binned::<C>(format!("histogram of {element}"), 256, &bin).input::<T>("x"))
+    }
+
+    /// How many numbers of an array lie in each of `bins` bins of the same width, from `lower` to below `upper`; those outside, and
+    /// NaNs, are not counted: CUB's `HistogramEven`, NumPy's `histogram`, but that the upper end is outside. Of integers the number
+    /// of the bin is exact, (x − lower) · bins / (upper − lower), cut; of floats it is that quotient times `bins`, in `f32` or `f64`.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers, `lower` is not less than `upper`, or integers reach over more than 2^51.
+    pub fn even_histogram<T: Element, C: WholeNumber>(bins: u32, lower: T, upper: T) -> Result<Self, NoSuchProblem> {
+        let element = number_of::<T>()?;
+        check_levels(&[lower, upper])?;
+        let [low, high] = [lower, upper].map(literal);
+        let number = element.scanned_in().cuda_type();
+        let bin = if element.is_float() {
+            format!(
+                "const {number} number = static_cast<{number}>(x);\n\
+                 if (!(number >= {low} && number < {high})) return {bins};\n\
+                 const u32 bin = static_cast<u32>((number - {low}) / ({high} - {low}) * {bins});\n\
+                 return bin < {bins} ? bin : {bins} - 1;"
+            )
+        } else {
+            let reach = whole(upper).wrapping_sub(whole(lower)).cast_unsigned();
+            if reach > 1 << 51 {
+                return Err(NoSuchProblem::Levels { element, what: "reach over more than 2^51: give each level" });
+            }
+            format!(
+                "const {number} number = static_cast<{number}>(x);\n\
+                 if (number < {low} || number >= {high}) return {bins};\n\
+                 return static_cast<u32>((static_cast<u64>(number) - static_cast<u64>({low})) * {bins} / {reach}ull);"
+            )
+        };
+        Ok(Self::binned::<C>(format!("even histogram of {element}"), bins, &bin).input::<T>("x"))
+    }
+
+    /// How many numbers of an array lie between neighbouring levels, from each to below the next one; those outside, and NaNs, are
+    /// not counted: CUB's `HistogramRange`. The levels are part of the kernel, which is compiled for them.
+    ///
+    /// # Errors
+    /// When `T` is not a type of numbers, or there are less than two levels, or they do not rise.
+    pub fn histogram_between<T: Element, C: WholeNumber>(levels: &[T]) -> Result<Self, NoSuchProblem> {
+        let element = number_of::<T>()?;
+        check_levels(levels)?;
+        let number = element.scanned_in().cuda_type();
+        let bins = levels.len() - 1;
+        let texts: Vec<_> = levels.iter().copied().map(literal).collect();
+        let bin = format!(
+            "constexpr {number} levels[] = {{{}}};\n\
+             const {number} number = static_cast<{number}>(x);\n\
+             if (!(number >= levels[0] && number < levels[{bins}])) return {bins};\n\
+             u32 bin = 0;\n\
+             u32 end = {bins};\n\
+             while (end - bin > 1) {{\n  const u32 middle = (bin + end) / 2;\n  if (number < levels[middle]) end = middle; else \
+             bin = middle;\n}}\nreturn bin;",
+            texts.join(", ")
+        );
+        let bins = u32::try_from(bins).unwrap_or(u32::MAX);
+        Ok(Self::binned::<C>(format!("histogram of {element} between levels"), bins, &bin).input::<T>("x"))
+    }
+
     fn arg_extreme<T: Element>(name: &str, is_before: &str) -> Result<Self, NoSuchProblem> {
         let element = number_of::<T>()?;
         let number = element.scanned_in().cuda_type();
@@ -237,8 +320,46 @@ impl Definition {
     }
 }
 
+/// The bits of an integer, with its sign in all of those above.
+fn whole<T: Element>(number: T) -> i64 {
+    let mut bytes = [0; 8];
+    let own = bytemuck::bytes_of(&number);
+    bytes[..own.len()].copy_from_slice(own);
+    let above = 64 - 8 * own.len() as u32;
+    let bits = i64::from_le_bytes(bytes);
+    if T::ELEMENT.is_signed() { bits << above >> above } else { bits }
+}
+
+/// A number in CUDA C++, exactly, of the type that it is compared in.
+fn literal<T: Element>(number: T) -> String {
+    let cuda_type = T::ELEMENT.scanned_in().cuda_type();
+    match T::ELEMENT.float() {
+        Some(float) => format!("static_cast<{cuda_type}>({:?})", (float.read)(bytemuck::bytes_of(&number))),
+        None => format!("static_cast<{cuda_type}>({}ull)", whole(number).cast_unsigned()),
+    }
+}
+
+/// Whether there are bins between levels.
+fn check_levels<T: Element>(levels: &[T]) -> Result<(), NoSuchProblem> {
+    let element = number_of::<T>()?;
+    let rises = |pair: &[T]| match (element.float(), element.is_signed()) {
+        (Some(float), _) => {
+            let [low, high] = [pair[0], pair[1]].map(|level| (float.read)(bytemuck::bytes_of(&level)));
+            low.is_finite() && high.is_finite() && low < high
+        }
+        (None, true) => whole(pair[0]) < whole(pair[1]),
+        (None, false) => whole(pair[0]).cast_unsigned() < whole(pair[1]).cast_unsigned(),
+    };
+    let what = match levels.len() {
+        0 | 1 => "are less than two: give one where each bin begins, and one where the last ends",
+        _ if !levels.windows(2).all(rises) => "do not rise from one to the next, or are no finite numbers",
+        _ => return Ok(()),
+    };
+    Err(NoSuchProblem::Levels { element, what })
+}
+
 /// The type, if it is one of numbers.
-fn number(element: ElementType) -> Result<ElementType, NoSuchProblem> {
+pub(super) fn number(element: ElementType) -> Result<ElementType, NoSuchProblem> {
     if element.is_number() { Ok(element) } else { Err(NoSuchProblem::NotANumber(element)) }
 }
 

@@ -542,14 +542,15 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
         let grid_blocks = step.grid_blocks.min(CLUSTER_BLOCKS[(seed % 4) as usize]).min(room);
         return (step.config.to_abi(0), LaunchSettings { grid_blocks, is_cluster: true, ..settings });
     }
-    if !step.kernel.is_persistent() {
+    if !step.kernel.has_ring() {
         return (step.config.to_abi(0), settings);
     }
     // A ring as short as can be now and then: whoever gives a stage back too soon meets the next tile there.
-    let stages = 1 + (seed % 4) as u32;
+    let (stages, most_blocks) =
+        if step.kernel.is_persistent() { (1 + (seed % 4) as u32, BLOCKS_THAT_TAKE_TILES) } else { (1, u64::MAX) };
     let ring_bytes = Ring::of(step.key()).bytes(stages) as u32;
     let settings = LaunchSettings {
-        grid_blocks: step.grid_blocks.min(BLOCKS_THAT_TAKE_TILES),
+        grid_blocks: step.grid_blocks.min(most_blocks),
         shared_limit_bytes: settings.shared_limit_bytes + ring_bytes.next_multiple_of(128),
         dynamic_shared_bytes: ring_bytes,
         ..settings
@@ -558,7 +559,7 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
 }
 
 /// Resident blocks whose stacks a process may map, where a few launches run side by side.
-fn most_resident_blocks(block_threads: u32) -> u32 {
+pub(crate) fn most_resident_blocks(block_threads: u32) -> u32 {
     const LAUNCHES_AT_ONCE: usize = 4;
     let blocks = most_stacks(LAUNCHES_AT_ONCE) / LAUNCHES_AT_ONCE / block_threads as usize;
     u32::try_from(blocks).unwrap_or(u32::MAX).max(1)

@@ -17,7 +17,7 @@
 //!
 //! It is an executor of kernels and not a fast scan: a million elements take about a second.
 
-use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Problem, WholeNumber};
+use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Problem, Verb, WholeNumber};
 use crate::gpu::Gpu;
 use crate::lab::cpu_device::{CpuDevice, CpuSettings, HostArray};
 use crate::lab::device::DeviceError;
@@ -165,7 +165,7 @@ impl HostScanner {
 }
 
 /// A run of a defined scan that is being put together, as [`Run`](crate::cuda::Run) over slices.
-#[must_use = "nothing runs before `inclusive`, `exclusive` or `compact` is called"]
+#[must_use = "nothing runs before `inclusive`, `exclusive`, `compact`, `sort` or `histogram` is called"]
 pub struct HostRun<'a> {
     scanner: &'a mut HostScanner,
     call: Call,
@@ -303,7 +303,27 @@ impl<'a> HostRun<'a> {
     /// Segments, states before and behind, a number of less than 8 bytes where 2^31 elements may be kept, a definition that is
     /// scanned, and as [`Self::inclusive`].
     pub fn compact(mut self) -> Result<(), DeviceError> {
-        self.call.compact();
+        self.call.ask_for(Verb::Compact);
+        self.scan(Mode::Inclusive)
+    }
+
+    /// Sorts, as a [`Definition::sort`](crate::element::Definition::sort) says, into arrays that are no inputs and have as many
+    /// elements. Equal keys stay in their order.
+    ///
+    /// # Errors
+    /// What a scan alone has, a definition that sorts nothing, and as [`Self::inclusive`].
+    pub fn sort(mut self) -> Result<(), DeviceError> {
+        self.call.ask_for(Verb::Sort);
+        self.scan(Mode::Inclusive)
+    }
+
+    /// Counts what falls into the bins of a [`Definition::binned`](crate::element::Definition::binned), into one output of as many
+    /// elements as there are bins.
+    ///
+    /// # Errors
+    /// What a scan alone has, a definition that counts nothing, and as [`Self::inclusive`].
+    pub fn histogram(mut self) -> Result<(), DeviceError> {
+        self.call.ask_for(Verb::Histogram);
         self.scan(Mode::Inclusive)
     }
 
@@ -354,7 +374,7 @@ impl<'a> HostRun<'a> {
                 arrays[*place].hold(output);
             }
         }
-        let of_nothing = call.kept_of_nothing();
+        let of_nothing = call.counts_of_nothing();
         let Some(prepared) = call.prepare(mode, *strategy, *config, tuning)? else {
             for (place, output) in outputs {
                 if of_nothing.is_some_and(|(address, _)| address == arrays[place].address()) {

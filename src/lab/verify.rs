@@ -738,6 +738,27 @@ mod tests {
             ProblemKind::Unique => place == 0 || loaded(place) != loaded(place - 1),
             _ => segment_of.get(place + 1) != Some(&segment_of[place]),
         };
+        if let ProblemKind::Sort | ProblemKind::SortByHalf = dataset.workload.kind() {
+            let half = if dataset.workload.kind() == ProblemKind::Sort { 0 } else { 4 * bytes };
+            // The bits of a float without its sign are ordered as its size is.
+            let signed = |is_negative: bool, size: u64| if is_negative { -1 - size as i64 } else { size as i64 };
+            // A whole number that stands at the same place among all of its type.
+            let rank = |place: usize| match element {
+                ElementType::U16 => i64::from(u16::from_le_bytes(loaded(place).try_into().unwrap())),
+                ElementType::I64 => i64::from_le_bytes(loaded(place).try_into().unwrap()),
+                ElementType::F32 => {
+                    let number = f32::from_le_bytes(loaded(place).try_into().unwrap());
+                    signed(number.is_sign_negative(), u64::from(number.abs().to_bits()))
+                }
+                _ => {
+                    let number = f64::from_le_bytes(loaded(place).try_into().unwrap());
+                    signed(number.is_sign_negative(), number.abs().to_bits())
+                }
+            };
+            let mut places: Vec<usize> = (0..n).collect();
+            places.sort_by_key(|&place| rank(place) >> half);
+            return places.into_iter().flat_map(loaded).copied().collect();
+        }
         if dataset.workload.is_by_rank() {
             let (kept, others): (Vec<usize>, Vec<usize>) = (0..n).partition(is_kept);
             let others = if dataset.workload.drops_others() { Vec::new() } else { others };
@@ -752,7 +773,7 @@ mod tests {
     fn segments(dataset: &Dataset) -> Vec<u64> {
         use ProblemKind::{
             ByKey, Columns, HeadFlags, Offsets, Partition, RecurrenceColumns, ReduceByKey, ReverseColumns, Select,
-            TotalsFirst, Unique,
+            Sort, SortByHalf, TotalsFirst, Unique,
         };
         let Dataset { workload, n, telling, .. } = dataset;
         let word = |place: usize| u32::from_le_bytes(telling[4 * place..4 * place + 4].try_into().unwrap());
@@ -765,7 +786,7 @@ mod tests {
             (_, Some(columns)) => (place as u64).is_multiple_of(columns),
             (ByKey | ReduceByKey | TotalsFirst, _) => word(place) != word(place - 1),
             // Nothing is combined.
-            (Partition | Select | Unique, _) => true,
+            (Partition | Select | Sort | SortByHalf | Unique, _) => true,
             (HeadFlags, _) => telling[place] != 0,
             (Offsets, _) => (0..telling.len() / 4).any(|offset| word(offset) as usize == place),
             _ => false,

@@ -32,6 +32,23 @@ enum Stored {
     First(Kept),
     /// These alone, in their order, which fill a part of the output.
     Only(Kept),
+    /// All in the order of this part of their bits, and where it is equal in the order in which they stand.
+    Sorted(Bits),
+}
+
+/// The bits of an element that it is sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bits {
+    All,
+    /// The others show whether elements that are equal in these keep their order.
+    UpperHalf,
+}
+
+/// What says where an element is stored, if that is not at its own place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ranks {
+    Kept(Kept),
+    Sorted(Bits),
 }
 
 /// Which elements are kept.
@@ -110,7 +127,7 @@ macro_rules! problems {
         impl ProblemKind {
             const fn row(self) -> Row {
                 use Anew::{ByValues, Each, EachRowIfShaped, Never, ToldBy};
-                use Stored::{All, First, Only};
+                use Stored::{All, First, Only, Sorted};
                 match self {
                     $(Self::$name => Row {
                         combined: Combined::$combined,
@@ -161,6 +178,10 @@ problems! {
     Select = "select": Nothing, ByValues, Only(Kept::BelowMiddle), reversed: false;
     /// The first of each run of equal neighbours.
     Unique = "unique": Nothing, ByValues, Only(Kept::RunBegins), reversed: false;
+    /// All in order.
+    Sort = "sort": Nothing, Never, Sorted(Bits::All), reversed: false;
+    /// All in the order of the upper half of their bits, and where that is equal in the order in which they stand.
+    SortByHalf = "sort-by-half": Nothing, Never, Sorted(Bits::UpperHalf), reversed: false;
 }
 
 impl ProblemKind {
@@ -377,6 +398,7 @@ impl Workload {
             (Stored::All, _) => Definition::of_numbers(operator, input, element)?,
             (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
             (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
+            (Stored::Sorted(bits), _) => bits.sort(element)?,
         };
         let is_plain =
             combined == Combined::ByOperator && stored == Stored::All && segments == Segments::One && !is_reversed;
@@ -465,14 +487,15 @@ impl Workload {
 
     /// Whether what is stored stands at a rank and not at its own place.
     pub const fn is_by_rank(self) -> bool {
-        self.kept().is_some()
+        self.ranks().is_some()
     }
 
-    /// Which elements are kept, where what is stored stands at a rank.
-    pub(crate) const fn kept(self) -> Option<Kept> {
+    /// What says which rank that is.
+    pub(crate) const fn ranks(self) -> Option<Ranks> {
         match self.kind.row().stored {
             Stored::All => None,
-            Stored::First(kept) | Stored::Only(kept) => Some(kept),
+            Stored::First(kept) | Stored::Only(kept) => Some(Ranks::Kept(kept)),
+            Stored::Sorted(bits) => Some(Ranks::Sorted(bits)),
         }
     }
 
@@ -625,6 +648,18 @@ impl Telling {
     }
 }
 
+impl Bits {
+    /// What sorts by them.
+    fn sort(self, element: ElementType) -> Result<Definition, NoSuchProblem> {
+        let bits = 8 * element.bytes() as u32;
+        let sort = Definition::sort_of(element)?;
+        Ok(match self {
+            Self::All => sort,
+            Self::UpperHalf => sort.bits(bits / 2..bits),
+        })
+    }
+}
+
 impl Kept {
     /// What stores those that are kept, and no others.
     fn alone(self, operator: Operator, input: ElementType, element: ElementType) -> Result<Definition, NoSuchProblem> {
@@ -760,7 +795,8 @@ mod tests {
         for &kind in ProblemKind::ALL {
             let segment = (kind.needs_shape() || kind.has_runs()).then_some(7);
             let of_halves = Workload::with_halves(kind, Operator::Sum, ElementType::F16, ElementType::F16, segment);
-            let is_copied = [ProblemKind::Partition, ProblemKind::Select, ProblemKind::Unique].contains(&kind);
+            use ProblemKind::{Partition, Select, Sort, SortByHalf, Unique};
+            let is_copied = matches!(kind, Partition | Select | Sort | SortByHalf | Unique);
             assert_eq!(of_halves.is_err(), is_copied, "{kind}: {of_halves:?}");
         }
         // What lies in the values themselves is drawn: a file would say nothing of how much is kept.

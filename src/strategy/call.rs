@@ -6,7 +6,7 @@ use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, StrategyChoice};
 use crate::abi;
-use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments};
+use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments, Verb};
 use bytemuck::Pod;
 
 /// An array that is lent for a run.
@@ -82,7 +82,7 @@ pub(crate) struct Call {
     count: Option<Lent>,
     /// Where the number of elements goes that are kept.
     kept: Option<Lent>,
-    is_compaction: bool,
+    verb: Verb,
     is_told_twice: bool,
     unfit_key: Option<ElementType>,
 }
@@ -109,7 +109,7 @@ impl Call {
             offsets: None,
             count: None,
             kept: None,
-            is_compaction: false,
+            verb: Verb::Scan,
             is_told_twice: false,
             unfit_key: None,
         }
@@ -121,8 +121,8 @@ impl Call {
         let mut inputs = inputs.into_iter();
         let offsets = if defined.has_bits() { inputs.next() } else { None };
         let telling = defined.segments().array().and_then(|_| inputs.next());
-        let is_compaction = defined.is_by_rank();
-        Self { columns, telling, offsets, inputs: inputs.collect(), outputs, is_compaction, ..Self::new(defined) }
+        let verb = defined.verb();
+        Self { columns, telling, offsets, inputs: inputs.collect(), outputs, verb, ..Self::new(defined) }
     }
 
     pub fn input(&mut self, array: Lent) {
@@ -171,9 +171,9 @@ impl Call {
         self.count = Some(number);
     }
 
-    /// Asks for a compaction, and not for a scan.
-    pub fn compact(&mut self) {
-        self.is_compaction = true;
+    /// Asks for a compaction or a sort, and not for a scan.
+    pub fn ask_for(&mut self, verb: Verb) {
+        self.verb = verb;
     }
 
     /// Where the number of elements goes that are kept.
@@ -181,23 +181,25 @@ impl Call {
         self.kept = Some(number);
     }
 
-    /// Asks for whatever is defined; a compaction has one mode.
+    /// Asks for whatever is defined; what is no scan has one mode.
     #[cfg(feature = "cuda")]
     pub fn as_defined(&mut self, mode: Mode) -> Mode {
-        self.is_compaction = self.defined.is_by_rank();
-        if self.is_compaction { Mode::Inclusive } else { mode }
+        self.verb = self.defined.verb();
+        if self.verb == Verb::Scan { mode } else { Mode::Inclusive }
     }
 
-    /// The address and bytes of that number, where there are no elements, so that no kernel stores it.
-    pub fn kept_of_nothing(&self) -> Option<(u64, u64)> {
+    /// The address and bytes of what counts elements, where there are none, so that no kernel stores it: how many are kept, or the
+    /// bins of a histogram.
+    pub fn counts_of_nothing(&self) -> Option<(u64, u64)> {
         let is_empty = self.inputs.first().is_none_or(|array| array.elements == 0);
-        self.kept.filter(|_| is_empty).map(|Lent { address, element_bytes, .. }| (address, element_bytes))
+        let counts = if self.defined.histogram().is_some() { self.outputs.first().copied() } else { self.kept };
+        counts.filter(|_| is_empty).map(|lent| (lent.address, lent.elements * lent.element_bytes))
     }
 
     /// Whether the device's memory says how many elements are stored.
     #[cfg(all(feature = "cpu", feature = "lab"))]
     pub fn stores_a_part(&self) -> bool {
-        self.count.is_some() || self.defined.is_by_rank()
+        self.count.is_some() && self.defined.histogram().is_none() || self.defined.is_by_rank()
     }
 
     fn tell(&mut self, segments: Segments, array: Option<Lent>) {
@@ -227,9 +229,9 @@ impl Call {
         tuning: &Tuning,
     ) -> Result<Option<Prepared>, CallError> {
         let (inputs, outputs) = self.named()?;
-        let is_by_rank = self.defined.is_by_rank();
-        let n = if is_by_rank { &self.inputs } else { &self.outputs }.first().map_or(0, |array| array.elements);
-        self.check_compaction(n)?;
+        let lengths = if self.defined.verb() == Verb::Scan { &self.outputs } else { &self.inputs };
+        let n = lengths.first().map_or(0, |array| array.elements);
+        self.check_verb(n)?;
         self.defined = self.defined.of_length(n);
         self.resolve_axis(n)?;
         self.check_arrays(&inputs, &outputs, n, mode)?;
@@ -349,7 +351,10 @@ impl Call {
         let is_whole = self.defined.is_reversed() || self.defined.segments() != Segments::One;
         let may_lack_last = mode == Mode::Exclusive && !is_whole;
         let may_have_more = self.defined.is_by_rank() && !self.defined.fills_outputs();
-        let expected = if may_have_more {
+        let bins = self.defined.histogram().map(|histogram| u64::from(histogram.bins));
+        let expected = if bins.is_some() {
+            "inputs have as many elements as each other, the output as many as there are bins"
+        } else if may_have_more {
             "inputs have as many elements as each other, outputs as many or more"
         } else if may_lack_last {
             "outputs have as many elements as each other, inputs as many or one less"
@@ -368,7 +373,8 @@ impl Call {
             }
             let is_one_shorter = may_lack_last && index < inputs.len() && lent.elements + 1 == n;
             let is_longer = may_have_more && index >= inputs.len() && lent.elements > n;
-            if lent.elements != n && !is_one_shorter && !is_longer {
+            let needed = bins.filter(|_| index >= inputs.len()).unwrap_or(n);
+            if lent.elements != needed && !is_one_shorter && !is_longer {
                 return Err(CallError::Length { scan: self.scan(), array, elements: lent.elements, n, expected });
             }
             if !lent.address.is_multiple_of(bytes) {
@@ -382,18 +388,22 @@ impl Call {
         Ok(())
     }
 
-    /// What is asked for is what is defined: of a compaction nothing that a scan alone has.
-    fn check_compaction(&self, n: u64) -> Result<(), CallError> {
+    /// What is asked for is what is defined: of a compaction and of a sort nothing that a scan alone has.
+    fn check_verb(&self, n: u64) -> Result<(), CallError> {
         let scan = || self.scan();
-        if self.is_compaction != self.defined.is_by_rank() {
-            let call = if self.is_compaction { "`inclusive` or `exclusive`" } else { "`compact`" };
-            return Err(CallError::Verb { scan: scan(), call });
+        let verb = self.defined.verb();
+        if self.verb != verb {
+            return Err(CallError::Verb { scan: scan(), call: verb.calls() });
         }
-        if !self.is_compaction {
-            return self.kept.map_or(Ok(()), |_| Err(CallError::NothingKept(scan())));
+        if verb != Verb::Compact && self.kept.is_some() {
+            return Err(CallError::NothingKept(scan()));
         }
-        if self.has_states() || self.defined.has_segments() || self.axis.is_some() {
+        if verb != Verb::Scan && (self.has_states() || self.defined.has_segments() || self.axis.is_some()) {
             return Err(CallError::OfScansAlone(scan()));
+        }
+        let has_one_result = matches!(verb, Verb::Sort | Verb::Histogram);
+        if has_one_result && (self.defined.is_reversed() || self.defined.is_reproducible()) {
+            return Err(CallError::OneResult(scan()));
         }
         let Some(Lent { address, elements, element_bytes: bytes, .. }) = self.kept else { return Ok(()) };
         let array = String::from("number of what is kept");
@@ -483,11 +493,11 @@ impl Call {
                 second: other.to_owned(),
             };
             for (other, &(other_name, array)) in inputs.iter().chain(&initials).enumerate() {
-                // What is kept stands elsewhere than where it stood.
+                // What is kept or sorted stands elsewhere than where it stood.
                 let is_own = other >= usize::from(self.telling.is_some())
                     && other < inputs.len()
                     && position < outputs.len()
-                    && !self.is_compaction;
+                    && self.verb == Verb::Scan;
                 let is_same = is_own && array.address == output.address && array.cuda_type == output.cuda_type;
                 in_place |= is_same;
                 if !is_same && output.overlaps(array) {

@@ -169,7 +169,7 @@ pub enum CallError {
         /// What its memory said.
         count: u64,
     },
-    /// A scan that is to be compacted, or a compaction that is to be scanned.
+    /// A scan that is to be compacted, a compaction that is to be scanned, and the like.
     #[error("{scan}: this is put onto a stream by {call}")]
     Verb {
         /// What is defined.
@@ -177,15 +177,20 @@ pub enum CallError {
         /// What puts it onto a stream.
         call: &'static str,
     },
-    /// A scan that keeps every element.
-    #[error("{0}: a scan stores every element: leave `count_into` out")]
+    /// What keeps every element.
+    #[error("{0}: this stores every element: leave `count_into` out")]
     NothingKept(String),
     /// What has no meaning where elements are stored side by side.
     #[error(
-        "{0}: what is kept is stored side by side, from one array: leave out rows, columns, keys, flags and offsets, and states \
+        "{0}: this is no scan, and moves elements of whole arrays: leave out rows, columns, keys, flags and offsets, and states \
          before and behind"
     )]
     OfScansAlone(String),
+    /// A sort or a histogram from the other end.
+    #[error(
+        "{0}: this has one result: leave out `reversed` and `reproducible`; the definition of a sort may say `descending`"
+    )]
+    OneResult(String),
     /// A number that may be too large for its type.
     #[error("{scan}: of {n} elements more may be kept than an `i32` counts: let `count_into` have a number of 8 bytes")]
     NarrowCount {

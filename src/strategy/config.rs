@@ -84,9 +84,9 @@ pub enum ConfigError {
     /// 'inclusive minus input' needs an inverse.
     #[error("the mode 'inclusive-minus-input' exists for integer sums only, not for {0}; choose 'exclusive'")]
     NoInverse(String),
-    /// A compaction that is to store something else, or elsewhere, than it can.
-    #[error("{0} is a compaction: it goes by inclusive counts, into other arrays than those that it loads")]
-    Compaction(String),
+    /// A compaction or a sort that is to store something else, or elsewhere, than it can.
+    #[error("{0} moves elements: it goes by inclusive counts, into other arrays than those that it loads")]
+    Moved(String),
     /// An output of another type does not fit where the input was.
     #[error("a scan in place cannot load {input} and store {output}; give it an output of its own")]
     InPlace { input: ElementType, output: ElementType },
@@ -105,6 +105,9 @@ pub enum ConfigError {
         "the strategy '{strategy}' scans along rows, and {problem} down columns; choose 'auto', 'lookback' or 'lookahead'"
     )]
     TakesNoColumns { strategy: &'static str, problem: String },
+    /// The strategy has no kernels that sort and count.
+    #[error("the strategy '{strategy}' scans and does nothing else; for the {problem} choose 'auto' or 'lookback'")]
+    ScansAlone { strategy: &'static str, problem: String },
     /// The strategy keeps totals in an array, and they are no elements of one.
     #[error(
         "the strategy '{strategy}' keeps totals of 1, 2, 4, 8 or 16 bytes, and those of {problem} have {state_bytes}, with the mark \
@@ -167,6 +170,7 @@ impl ConfigError {
             self,
             Self::TakesNoArrays { .. }
                 | Self::TakesNoColumns { .. }
+                | Self::ScansAlone { .. }
                 | Self::WorksInOutput { .. }
                 | Self::SpineOfStates { .. }
                 | Self::NotReproducible { .. }

@@ -1,10 +1,11 @@
 //! From a step of a plan to a launch: the arguments of its kernel, and what it asks of a GPU.
 
 use crate::abi;
-use crate::element::Defined;
+use crate::element::{Defined, KeyBits};
 use crate::gpu::Architecture;
 use crate::strategy::columns::Columns;
 use crate::strategy::plan::{Place, Plan, Step};
+use crate::strategy::planner::scratch_bytes;
 use crate::strategy::ring::Ring;
 
 /// Where a scan's arrays and its workspace lie in the memory of the device: addresses in bytes, 0 for none. Those of the
@@ -106,6 +107,9 @@ impl Step {
             spine: pointer(addresses.of(self.spine)),
             control: pointer(used(addresses.control)),
             descriptors: pointer(used(addresses.descriptors)),
+            key_bits: self
+                .key_bits
+                .map_or_else(Default::default, |KeyBits { first, end }| abi::lookback_key_bits { first, end }),
             n: self.n,
             tiles: self.tiles,
             stride: self.stride,
@@ -131,10 +135,14 @@ impl Step {
 
     /// The arguments that tell of the user's arrays.
     fn arrays(&self, addresses: &Addresses) -> abi::lookback_launch {
-        if self.problem.defined().is_none() {
-            return abi::lookback_launch::default();
-        }
-        let Arrays { mut inputs, outputs, columns, initial, initial_state, final_state, .. } = addresses.arrays;
+        let Some(defined) = self.problem.defined() else { return abi::lookback_launch::default() };
+        let Arrays { inputs, outputs, columns, initial, initial_state, final_state, .. } = addresses.arrays;
+        let at = |place, own| match place {
+            Place::Scratch(offset) => scratch_arrays(addresses.scratch + offset, self.n, defined),
+            Place::Output => outputs,
+            Place::Input | Place::None => own,
+        };
+        let (mut inputs, outputs) = (at(self.input, inputs), at(self.output, outputs));
         // In front of the user's own, for which a place was left free.
         if self.bits != Place::None {
             inputs[0] = addresses.of(self.bits);
@@ -160,6 +168,16 @@ impl Step {
     }
 }
 
+/// Arrays of `n` elements like those that are stored, one behind the other, as the planner has made room for them.
+fn scratch_arrays(mut address: u64, n: u64, defined: Defined) -> [u64; abi::LOOKBACK_MAXIMUM_ARRAYS as usize] {
+    let mut addresses = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];
+    for (place, (_, bytes)) in addresses.iter_mut().zip(defined.outputs()) {
+        *place = address;
+        address += scratch_bytes(n, bytes);
+    }
+    addresses
+}
+
 impl Plan {
     /// Whether the blocks of the architecture can form the cluster that the plan asks for, if it does.
     pub fn has_its_clusters(&self, architecture: Architecture) -> bool {
@@ -169,7 +187,7 @@ impl Plan {
     /// Whether a block of the architecture can hold the tiles of every kernel that keeps them in shared memory.
     pub fn fits(&self, architecture: Architecture) -> bool {
         let holds = |step: &Step| Ring::of(step.key()).most_stages(architecture.shared_bytes()) > 0;
-        self.steps.iter().all(|step| !step.kernel.is_persistent() || holds(step))
+        self.steps.iter().all(|step| !step.kernel.has_ring() || holds(step))
     }
 }
 

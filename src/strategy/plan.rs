@@ -83,9 +83,12 @@ impl Plan {
         let access_bytes = if has_vectors { access_width(planner.config.vt, bytes) } else { 1 } * bytes as u32;
         if request.n > 0 {
             planner.mark_segments();
-            match planner.shape.kernel_of_columns.filter(|_| request.problem.axis().is_some()) {
-                Some(kernel) => planner.down_columns(kernel),
-                None => (request.strategy.row().plan)(&mut planner),
+            let kernel_of_columns = planner.shape.kernel_of_columns.filter(|_| request.problem.axis().is_some());
+            match (kernel_of_columns, request.problem.key_bits(), request.problem.histogram()) {
+                (Some(kernel), ..) => planner.down_columns(kernel),
+                (None, Some(bits), _) => planner.sort(bits),
+                (None, None, Some(histogram)) => planner.histogram(histogram),
+                (None, None, None) => (request.strategy.row().plan)(&mut planner),
             }
         }
         let block_threads = planner.config.block_threads;
@@ -125,8 +128,9 @@ impl Plan {
         {
             return Err(ConfigError::InPlace { input, output });
         }
-        if problem.is_by_rank() && (request.in_place || request.mode != Mode::Inclusive) {
-            return Err(ConfigError::Compaction(problem.to_string()));
+        let moves = problem.is_by_rank() || !problem.is_scan();
+        if moves && (request.in_place || request.mode != Mode::Inclusive) {
+            return Err(ConfigError::Moved(problem.to_string()));
         }
         let shape = request.strategy.row().shape;
         if shape.blocks == Blocks::Persistent && shape.has_descriptors && tile_order == TileOrder::Static {
@@ -138,6 +142,9 @@ impl Plan {
         }
         if problem.axis().is_some() && shape.kernel_of_columns.is_none() {
             return Err(ConfigError::TakesNoColumns { strategy, problem: problem.to_string() });
+        }
+        if !problem.is_scan() && !shape.sorts {
+            return Err(ConfigError::ScansAlone { strategy, problem: problem.to_string() });
         }
         let is_reproducible = problem.is_reproducible();
         if is_reproducible {

@@ -1,9 +1,9 @@
 //! Lays out the launches of a scan: which kernels, in which order, on which buffers.
 
 use super::shape::{Blocks, Shape, Tiling};
-use super::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder};
+use super::{Composition, Descriptor, Kernel, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
-use crate::element::{Defined, Instance, Problem};
+use crate::element::{Defined, Histogram, Instance, KeyBits, Problem};
 
 /// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
 /// byte is aligned to 256.
@@ -51,6 +51,8 @@ pub struct Step {
     pub descriptors: u64,
     /// Threads of a block beside those that hold values.
     pub helper_threads: u32,
+    /// Which bits of keys a sort goes by, or this step of it.
+    pub key_bits: Option<KeyBits>,
     /// 0 for the user's array, 1 and more for the spine and the spine of the spine: their traffic is
     /// counted apart.
     pub level: u32,
@@ -142,6 +144,11 @@ pub(super) const fn access_width(vt: u32, element_bytes: usize) -> u32 {
 /// Scratch arrays start at multiples of this, which is more than any access needs.
 const SCRATCH_ALIGNMENT: u64 = 256;
 
+/// What an array of scratch takes.
+pub(super) const fn scratch_bytes(count: u64, bytes: usize) -> u64 {
+    (count * bytes as u64).next_multiple_of(SCRATCH_ALIGNMENT)
+}
+
 /// The array, the kernels, and the launches so far.
 pub(super) struct Planner {
     pub shape: Shape,
@@ -205,7 +212,7 @@ impl Planner {
     /// Scratch for `count` values of so many bytes.
     fn scratch(&mut self, count: u64, bytes: usize) -> Place {
         let offset = self.scratch_bytes;
-        self.scratch_bytes += (count * bytes as u64).next_multiple_of(SCRATCH_ALIGNMENT);
+        self.scratch_bytes += scratch_bytes(count, bytes);
         Place::Scratch(offset)
     }
 
@@ -233,8 +240,80 @@ impl Planner {
             lead: 0,
             descriptors: 0,
             helper_threads: 0,
+            key_bits: None,
             level: 0,
         }
+    }
+
+    /// How many elements fall into each of so many bins: each block leaves a row of counts, and what all have counted goes
+    /// `into` a place. Of a sort the bins are those of all digits of these bits.
+    fn count(&mut self, bins: u64, bits: Option<KeyBits>, into: Place) {
+        // Blocks that count more elements than a tile has leave fewer counts to add up.
+        const MOST_BLOCKS: u64 = 512;
+        const LANES: u64 = abi::LOOKBACK_WARP_LANES as u64;
+        let blocks = self.blocks_of_elements().min(MOST_BLOCKS);
+        let rows = self.scratch(blocks * bins.next_multiple_of(LANES), self.problem.published_bytes());
+        let mut count = self.step(Kernel::CountBins, self.config.untiled(), Place::Input, rows, blocks);
+        count.key_bits = bits;
+        let config = KernelConfig { vt: 1, block_threads: 512, ..self.config.untiled() };
+        let (problem, n, stride, level) = (self.sum_of_counts(), bins, blocks, 1);
+        let reduce = self.step(Kernel::ReduceColumns, config, rows, into, bins.div_ceil(LANES));
+        self.steps.extend([count, Step { problem, n, stride, level, ..reduce }]);
+    }
+
+    /// What counts are added up by.
+    fn sum_of_counts(&self) -> Problem {
+        let is_long = self.problem.published_bytes() == 8;
+        Problem::plain(if is_long { Instance::SUM_OF_LONG_WORDS } else { Instance::SUM_OF_WORDS })
+    }
+
+    /// The launches of a histogram: its counts, and where it is cumulated their sums by one block.
+    pub(super) fn histogram(&mut self, Histogram { bins, is_cumulated }: Histogram) {
+        let n = u64::from(bins);
+        if !is_cumulated {
+            return self.count(n, None, Place::Output);
+        }
+        let bytes = self.problem.published_bytes();
+        let counts = self.scratch(n, bytes);
+        self.count(n, None, counts);
+        let ScanConfig { vt, block_threads, composition, .. } = ScanConfig::suggested(Strategy::SingleBlock, bytes, n);
+        let config = KernelConfig { vt, block_threads, composition, ..self.config.untiled() };
+        let (problem, tiles) = (self.sum_of_counts(), n.div_ceil(u64::from(vt * block_threads)));
+        let sums = self.step(Kernel::SingleBlock, config, counts, Place::Output, 1);
+        self.steps.push(Step { problem, n, tiles, level: 1, ..sums });
+    }
+
+    /// The launches of a sort by these bits: how often each digit occurs, and then a pass a digit, between the output and as many
+    /// arrays of scratch, so that the last one ends in the output.
+    pub(super) fn sort(&mut self, bits: KeyBits) {
+        const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
+        let KernelConfig { descriptor, tile_order, .. } = self.config;
+        let config = KernelConfig { descriptor, tile_order, ..self.config.untiled() };
+        let (tiles, passes) = (self.blocks_of_elements(), bits.passes());
+        let count_bytes = self.problem.published_bytes() as u64;
+        let first_count = self.scratch_bytes;
+        let counts = self.scratch(u64::from(passes) * DIGITS, count_bytes as usize);
+        self.count(u64::from(passes) * DIGITS, Some(bits), counts);
+        let other = if passes == 1 { Place::None } else { self.scratch_arrays() };
+        let mut from = Place::Input;
+        for pass in 0..passes {
+            let to = if (passes - 1 - pass).is_multiple_of(2) { Place::Output } else { other };
+            let mut step = self.step(Kernel::SortByDigit, config, from, to, tiles);
+            step.key_bits = Some(bits.of_pass(pass));
+            step.spine = Place::Scratch(first_count + u64::from(pass) * DIGITS * count_bytes);
+            (step.tiles, step.descriptors) = (tiles, tiles * DIGITS);
+            self.steps.push(step);
+            from = to;
+        }
+    }
+
+    /// Scratch for arrays like those that are stored, one behind the other.
+    fn scratch_arrays(&mut self) -> Place {
+        let first = Place::Scratch(self.scratch_bytes);
+        for (_, bytes) in self.problem.defined().into_iter().flat_map(Defined::outputs) {
+            let _ = self.scratch(self.n, bytes);
+        }
+        first
     }
 
     /// The launches that make bits of offsets, where segments are told by them, before those of any strategy.

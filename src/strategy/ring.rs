@@ -1,5 +1,6 @@
 //! The ring of tiles that a block which stays has in shared memory.
 
+use super::Kernel;
 use super::columns::staged_columns_of_thread;
 use super::planner::KernelKey;
 use crate::abi;
@@ -18,12 +19,32 @@ pub struct Ring {
     slack_bytes: u64,
     /// What the warps tell each other in shared memory that the kernel declares: of a stage, and once.
     told_bytes: [u64; 2],
+    /// The most stages.
+    most: u32,
 }
 
 impl Ring {
-    /// That of a kernel whose blocks stay ([`Kernel::is_persistent`](crate::strategy::Kernel::is_persistent)).
+    /// That of a kernel which has one ([`Kernel::has_ring`](crate::strategy::Kernel::has_ring)).
     pub fn of(key: KernelKey) -> Self {
-        if key.0.scans_columns() { Self::of_columns(key) } else { Self::of_tiles(key) }
+        match key.0 {
+            Kernel::SortByDigit => Self::of_sort(key),
+            kernel if kernel.scans_columns() => Self::of_columns(key),
+            _ => Self::of_tiles(key),
+        }
+    }
+
+    /// `sort_by_digit` in `cuda/scan/radix_sort.cuh`: its one tile, of which the counts of the warps or the widest elements lie
+    /// there, and a table of the digits.
+    fn of_sort((_, problem, config): KernelKey) -> Self {
+        const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
+        let warps = u64::from(config.block_threads / abi::LOOKBACK_WARP_LANES);
+        let elements = u64::from(config.vt) * u64::from(config.block_threads) * problem.access_bytes() as u64;
+        Self {
+            stage_bytes: (warps * DIGITS * 4).max(elements),
+            slack_bytes: 0,
+            told_bytes: [0, DIGITS * (8 + 2 * problem.state_bytes() as u64) + INDEX_BYTES + 8],
+            most: 1,
+        }
     }
 
     /// `lookahead_ring` and `make_stages` in `cuda/scan/lookahead.cuh`: stages lie as tiles do in lines of the L2 cache.
@@ -40,6 +61,7 @@ impl Ring {
             stage_bytes: problem.stage_bytes(u64::from(config.vt) * u64::from(config.block_threads)),
             slack_bytes: u64::from(abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES),
             told_bytes: [values + INDEX_BYTES + BARRIERS * BARRIER_BYTES, 512 + warps * (ROW_BYTES + VALUE_BYTES)],
+            most: abi::LOOKBACK_MAXIMUM_STAGES,
         }
     }
 
@@ -57,6 +79,7 @@ impl Ring {
             stage_bytes: parts + states.next_multiple_of(LINE),
             slack_bytes: 0,
             told_bytes: [INDEX_BYTES + BARRIERS * BARRIER_BYTES, 512],
+            most: abi::LOOKBACK_MAXIMUM_STAGES,
         }
     }
 
@@ -66,11 +89,11 @@ impl Ring {
     }
 
     /// Tiles that a block holds at one time: as many as fit into `shared_bytes` beside what its warps tell each other, at most
-    /// 12; 0 if not even one does.
+    /// 12, and of a sort one; 0 if not even one does.
     pub fn most_stages(&self, shared_bytes: u64) -> u32 {
         let [of_stage, once] = self.told_bytes;
         let fit = shared_bytes.saturating_sub(once + self.slack_bytes) / (self.stage_bytes + of_stage);
-        if fit < u64::from(abi::LOOKBACK_MAXIMUM_STAGES) { fit as u32 } else { abi::LOOKBACK_MAXIMUM_STAGES }
+        fit.min(u64::from(self.most)) as u32
     }
 }
 
@@ -80,7 +103,7 @@ mod tests {
     use crate::element::{ElementType, Instance, Operator};
     use crate::gpu::Architecture;
     use crate::strategy::planner::KernelConfig;
-    use crate::strategy::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder};
+    use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
 
     #[test]
     fn as_many_tiles_are_held_as_fit() {

@@ -116,6 +116,17 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
     tiles.find(|&(vt, threads)| u64::from(vt * threads).is_multiple_of(row))
 }
 
+/// The tiles of sorts, by bytes of the widest element. Of 16 to 32 KB, so that several blocks share a multiprocessor and the items
+/// of a digit that lie side by side fill lines of the cache; not yet measured.
+pub fn sort(element_bytes: u32) -> (u32, u32) {
+    match element_bytes {
+        1 | 2 => (24, 384),
+        4 => (20, 384),
+        8 => (12, 320),
+        _ => (8, 256),
+    }
+}
+
 /// The tiles of reproducible scans, by bytes of the widest element. They are a part of what such a scan gives: others round
 /// elsewhere. Of 8 to 24 KB, so that a ring of them fits, of two arrays, too, and nothing is spilled.
 pub fn reproducible(element_bytes: u32) -> (u32, u32) {

@@ -268,8 +268,15 @@ strategies! {
     Lookback = "lookback" {
         summary: "Merrill & Garland 2016",
         shape: Shape {
-            kernels: &[Kernel::Lookback, Kernel::Columns],
+            kernels: &[
+                Kernel::Lookback,
+                Kernel::Columns,
+                Kernel::CountBins,
+                Kernel::ReduceColumns,
+                Kernel::SortByDigit,
+            ],
             kernel_of_columns: Some(Kernel::Columns),
+            sorts: true,
             knows_whole_rows: true,
             ..Shape::SINGLE_PASS
         },
@@ -467,6 +474,12 @@ impl ScanConfig {
         Some(Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() })
     }
 
+    /// That of a sort, whatever its strategy.
+    pub fn sorting(problem: Problem) -> Self {
+        let (vt, block_threads) = suggestion::sort(problem.access_bytes() as u32);
+        Self { vt, block_threads, ..Self::default() }
+    }
+
     /// The one of reproducible scans of such a problem, whatever the strategy.
     pub fn reproducible(problem: Problem) -> Self {
         let (vt, block_threads) = suggestion::reproducible(problem.access_bytes() as u32);
@@ -489,6 +502,8 @@ impl ScanConfig {
 impl Kernel {
     /// Those that make bits of offsets, before the ones of any strategy.
     pub const MARKING: &'static [Self] = &[Self::ClearMarks, Self::MarkSegments];
+    /// Those of sorts and histograms.
+    pub const SORTING: &'static [Self] = &[Self::CountBins, Self::ReduceColumns, Self::SortByDigit];
 
     /// The strategy whose row speaks for the kernel: the first that has it.
     pub fn strategy(self) -> Strategy {
@@ -525,6 +540,11 @@ impl Kernel {
         let shape = self.strategy().row().shape;
         let holds_columns = self.scans_columns() && !self.is_persistent();
         if holds_columns { Some((THREADS_OF_COLUMNS / threads).clamp(1, MOST)) } else { shape.resident_blocks }
+    }
+
+    /// Whether its blocks have tiles in dynamic shared memory, as [`Ring`](super::ring::Ring) says.
+    pub fn has_ring(self) -> bool {
+        self.is_persistent() || self == Self::SortByDigit
     }
 
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).

@@ -334,6 +334,26 @@ fn reduce_by_key(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     expect(&stream.clone_dtoh(&total)?, &[3, 12, 6, 0, 0, 0])
 }
 
+/// By their weights, the heaviest first.
+fn sort(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let by_weight = Definition::sort::<f32>()?.with::<u32>("owner").descending().define()?;
+    let (weights, owners) = (stream.clone_htod(&[0.5_f32, -1.0, 7.0, 0.5])?, stream.clone_htod(&[0_u32, 1, 2, 3])?);
+    let (mut sorted, mut of) = (stream.alloc_zeros::<f32>(4)?, stream.alloc_zeros::<u32>(4)?);
+    scanner.run(stream, by_weight).input(&weights).input(&owners).output(&mut sorted).output(&mut of).sort()?;
+    expect(&stream.clone_dtoh(&sorted)?, &[7.0, 0.5, 0.5, -1.0])?;
+    expect(&stream.clone_dtoh(&of)?, &[2, 0, 3, 1])
+}
+
+/// How many bytes have at most each value.
+fn cumulated_histogram(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let histogram = Definition::byte_histogram::<u8, u32>()?.cumulated().define()?;
+    let pixels = stream.clone_htod(&[3_u8, 1, 255, 3])?;
+    let mut counts = stream.alloc_zeros::<u32>(256)?;
+    scanner.run(stream, histogram).input(&pixels).output(&mut counts).histogram()?;
+    let counts = stream.clone_dtoh(&counts)?;
+    expect(&[counts[0], counts[1], counts[2], counts[3], counts[254], counts[255]], &[0, 1, 1, 3, 3, 4])
+}
+
 /// What one run keeps is what the next one scans: the host need not know how much it is.
 fn count_of_one_run_is_the_next_ones(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     let even = Definition::select::<u32>("return x % 2 == 0;").define()?;

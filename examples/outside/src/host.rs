@@ -318,6 +318,24 @@ fn reduce_by_key(scanner: &mut HostScanner) -> Outcome {
     expect(&total, &[3, 12, 6, 0, 0, 0])
 }
 
+/// By their weights, the heaviest first.
+fn sort(scanner: &mut HostScanner) -> Outcome {
+    let by_weight = Definition::sort::<f32>()?.with::<u32>("owner").descending().define()?;
+    let (weights, owners) = ([0.5_f32, -1.0, 7.0, 0.5], [0_u32, 1, 2, 3]);
+    let (mut sorted, mut of) = ([0.0_f32; 4], [0_u32; 4]);
+    scanner.run(by_weight).input(&weights).input(&owners).output(&mut sorted).output(&mut of).sort()?;
+    expect(&sorted, &[7.0, 0.5, 0.5, -1.0])?;
+    expect(&of, &[2, 0, 3, 1])
+}
+
+/// How many bytes have at most each value.
+fn cumulated_histogram(scanner: &mut HostScanner) -> Outcome {
+    let histogram = Definition::byte_histogram::<u8, u32>()?.cumulated().define()?;
+    let mut counts = [0_u32; 256];
+    scanner.run(histogram).input(&[3_u8, 1, 255, 3]).output(&mut counts).histogram()?;
+    expect(&[counts[0], counts[1], counts[2], counts[3], counts[254], counts[255]], &[0, 1, 1, 3, 3, 4])
+}
+
 /// What one run keeps is what the next one scans: the host need not know how much it is.
 fn count_of_one_run_is_the_next_ones(scanner: &mut HostScanner) -> Outcome {
     let even = Definition::select::<u32>("return x % 2 == 0;").define()?;

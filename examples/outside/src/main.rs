@@ -50,6 +50,8 @@ macro_rules! calls {
             unique,
             run_length_encode,
             reduce_by_key,
+            sort,
+            cumulated_histogram,
             count_of_one_run_is_the_next_ones,
             $($more,)*
         ]

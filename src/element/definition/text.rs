@@ -1,7 +1,7 @@
 //! What a definition becomes in CUDA C++: the struct `Own` of `cuda/problem/defined.cuh` or `by_rank.cuh`, compiled in front of a
 //! kernel's entry point.
 
-use super::{Array, Combining, CudaType, Definition, Others, Selection};
+use super::{Array, Binning, Combining, CudaType, Definition, Others, Selection};
 use crate::element::ElementType;
 use std::fmt::Write as _;
 
@@ -10,6 +10,10 @@ impl Array {
     fn loaded_type(&self) -> String {
         let name = &self.element.name;
         if self.is_in_runs { format!("::lookback::in_run<{name}>") } else { name.clone() }
+    }
+
+    fn check_of_size(&self, title: &str) -> String {
+        check_of_size(&self.element.name, self.element.bytes, title)
     }
 
     /// As parameters of the user's text, each behind a comma.
@@ -56,6 +60,14 @@ fn elements(arrays: &[Array]) -> String {
     format!("elements<{}>", names.join(", "))
 }
 
+/// Where the user's text forgets to return something, this compiler would only warn.
+const WITHOUT_RETURN: &str = "#ifdef __CUDACC__\n#pragma nv_diag_error 940\n#endif\n";
+
+/// A type is as large as Rust knows it.
+fn check_of_size(name: &str, bytes: usize, title: &str) -> String {
+    format!("static_assert(sizeof({name}) == {bytes}, \"'{name}' of '{title}' has {bytes} bytes in Rust\");\n")
+}
+
 /// Text of the user's on lines of its own, from 1, so that the compiler's messages speak of his lines.
 fn lines_of(what: &str, title: &str, text: &str) -> String {
     format!("\n#line 1 \"the {what} of '{title}'\"\n{text}\n#line 1 \"'{title}'\"\n")
@@ -65,21 +77,56 @@ impl Definition {
     /// All of it, with counts of the type `count`.
     pub(super) fn text(&self, count: ElementType, is_reversed: bool) -> String {
         let title = self.name.replace(['"', '\\', '\n', '\r'], "'");
+        if self.sorting.is_some() {
+            return self.sorted_text();
+        }
+        if let Some(binning) = &self.binning {
+            return self.binned_text(binning, &title);
+        }
         let counts = matches!(self.combining, Combining::Count);
         let state = if counts { &CudaType::number(count) } else { &self.state };
         let (file, own) = match &self.selection {
             Some(selection) => ("by_rank", self.ranked_text(selection, count)),
             None => ("defined", self.placed_text()),
         };
-        // Where the user's text forgets to return something, this compiler would only warn.
         format!(
-            "#include \"problem/{file}.cuh\"\n#ifdef __CUDACC__\n#pragma nv_diag_error 940\n#endif\nnamespace own {{\n\
+            "#include \"problem/{file}.cuh\"\n{WITHOUT_RETURN}namespace own {{\n\
              using namespace lookback;\n{}using state_type = {};\n{}{}{}{own}}}  // namespace own\n",
             lines_of("declarations", &title, &self.declarations),
             state.name,
             self.operator_text(&title),
             self.checks_of_sizes(state, &title),
             self.user_functions(is_reversed, &title),
+        )
+    }
+
+    /// Of a sort, which is the same whatever the bits of its arrays mean.
+    fn sorted_text(&self) -> String {
+        let word = |array: &Array| match array.element.bytes {
+            16 => String::from("::lookback::word128"),
+            bytes => format!("::lookback::u{}", 8 * bytes),
+        };
+        let words: Vec<_> = self.inputs.iter().map(word).collect();
+        format!(
+            "#include \"problem/sorted.cuh\"\nnamespace own {{\nstruct text {{\n  using inputs = \
+             ::lookback::elements<{}>;\n}};\n}}  // namespace own\n",
+            words.join(", ")
+        )
+    }
+
+    /// Of a histogram.
+    fn binned_text(&self, Binning { bin, histogram }: &Binning, title: &str) -> String {
+        let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
+        let sizes: String = self.inputs.iter().map(|array| array.check_of_size(title)).collect();
+        format!(
+            "#include \"problem/binned.cuh\"\n{WITHOUT_RETURN}namespace own {{\nusing namespace lookback;\n{}{sizes}struct \
+             user_text {{\n  DEVICE static u32 user_bin([[maybe_unused]] u64 i{loaded}) {{{}}}\n}};\nstruct text {{\n  using inputs \
+             = {};\n  static constexpr u32 bins = {};\n  DEVICE static u32 bin([[maybe_unused]] u64 place, inputs items) {{ return \
+             user_text::user_bin(place{given}); }}\n}};\n}}  // namespace own\n",
+            lines_of("declarations", title, &self.declarations),
+            lines_of("bin", title, bin),
+            elements(&self.inputs),
+            histogram.bins,
         )
     }
 
@@ -101,17 +148,12 @@ impl Definition {
 
     /// Memory is laid out by the sizes that Rust knows.
     fn checks_of_sizes(&self, state: &CudaType, title: &str) -> String {
-        let is_as_large = |name: &str, bytes: usize| {
-            format!("static_assert(sizeof({name}) == {bytes}, \"'{name}' of '{title}' has {bytes} bytes in Rust\");\n")
-        };
-        let mut text = is_as_large("state_type", state.bytes);
+        let mut text = check_of_size("state_type", state.bytes, title);
         let _ = writeln!(
             text,
             "static_assert(alignof(state_type) <= 16, \"'state_type' of '{title}' is aligned to more than 16 bytes\");"
         );
-        for Array { element, .. } in self.inputs.iter().chain(&self.outputs) {
-            text.push_str(&is_as_large(&element.name, element.bytes));
-        }
+        text.extend(self.inputs.iter().chain(&self.outputs).map(|array| array.check_of_size(title)));
         text
     }
 

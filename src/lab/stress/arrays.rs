@@ -76,8 +76,13 @@ impl Workspace {
         }
     }
 
-    /// Whether a launch at `epoch` left it as it must.
-    pub fn check(&self, epoch: u32) -> Result<(), Fault> {
+    /// Whether so many launches, of which the first one found `completed` epochs, left it as they must.
+    pub fn check(&self, completed: u32, launches: u32) -> Result<(), Fault> {
+        if launches == 0 {
+            return Ok(());
+        }
+        let next = |before: u32| if before == abi::LOOKBACK_MAXIMUM_EPOCH { 1 } else { before + 1 };
+        let epoch = (0..launches).fold(completed, |before, _| next(before));
         let abi::lookback_control { ticket, finished_blocks, completed_epochs, .. } = *self.control;
         let wraps = epoch == abi::LOOKBACK_MAXIMUM_EPOCH;
         let expected = if wraps { 0 } else { epoch };
@@ -129,9 +134,9 @@ impl Scan {
         Ok(Self { dataset, request, plan, laid_out, given, findings: Box::default(), final_states })
     }
 
-    /// Whether one of its launches uses the workspace.
-    pub fn asks_others(&self) -> bool {
-        self.plan.steps.iter().any(|step| step.asks_others(self.given.columns))
+    /// How many of its launches use the workspace, each at an epoch of its own.
+    pub fn epochs(&self) -> u32 {
+        self.plan.steps.iter().filter(|step| step.asks_others(self.given.columns)).count() as u32
     }
 
     /// Makes it the scan of what it leaves itself; whether there is one.

@@ -13,7 +13,7 @@ use crate::element::Problem;
 use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::Array;
-use crate::lab::cpu_device::step_settings;
+use crate::lab::cpu_device::{most_resident_blocks, step_settings};
 use crate::lab::cpu_kernels::{KernelBody, kernel_body};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Kernel, Plan, Step};
@@ -39,10 +39,16 @@ pub(super) fn stacks_of(case: &Case) -> usize {
     let stacks_of_step = |step: &Step| {
         // With this seed the clusters are the largest.
         let (_, settings) = step_settings(step, 0);
-        LaunchSettings { resident_blocks: case.resident_blocks, ..settings }.stacks()
+        LaunchSettings { resident_blocks: resident_blocks(case, step, &settings), ..settings }.stacks()
     };
     let stacks = plan.steps.iter().map(stacks_of_step).max().unwrap_or(0) * case.together as usize;
     if matches!(case.disturbance, Disturbance::Overlap { .. }) { 2 * stacks } else { stacks }
+}
+
+/// Blocks of a step that are there at one time: where none waits for another, as many as a process has stacks for will do.
+fn resident_blocks(case: &Case, step: &Step, settings: &LaunchSettings) -> u32 {
+    let most = if step.uses_descriptors() { u32::MAX } else { most_resident_blocks(settings.block_threads) };
+    case.resident_blocks.min(most)
 }
 
 /// How a launch of the whole scan went.
@@ -63,7 +69,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     let capacity = scan.plan.descriptors + draw.below(8);
     let mut workspace = Workspace::new(capacity, layout, scan.request.problem.published_bytes());
     workspace.control.completed_epochs = case.completed_epochs;
-    let (shape, launches) = ((layout, workspace.capacity), u64::from(case.launches));
+    let (shape, launches) = ((layout, workspace.capacity), u64::from(case.launches) * u64::from(scan.epochs().max(1)));
     let descriptors = workspace.descriptors.bytes_mut();
     workspace::fill(descriptors, shape, case.workspace, case.completed_epochs, launches, &mut draw);
     let host_epoch = case.completed_epochs + 1;
@@ -82,15 +88,13 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
         workspace.reserve([&scan.plan]);
         let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
         let run = OneScan { case, host_epoch, disturbance, seed: draw.word() };
-        let epoch = workspace.control.completed_epochs + 1;
+        let completed = workspace.control.completed_epochs;
         let observer = reborrow(&mut observer);
         let ended = run.execute(&mut scan, workspace.places(), observer).map_err(failed(launch))?;
         match ended {
             Ended::Whole => {
                 scan.check().map_err(failed(launch))?;
-                if scan.asks_others() {
-                    workspace.check(epoch).map_err(failed(launch))?;
-                }
+                workspace.check(completed, scan.epochs()).map_err(failed(launch))?;
                 passed.count(case, scan.request.n);
             }
             Ended::Cut => {
@@ -178,11 +182,8 @@ fn run_together(
         // In place there is one array, and the last scan has left it.
         scan.check().map_err(failed(if in_place { scans - 1 } else { launch }))?;
     }
-    let counted = (0..runs.len()).filter(|&scan| own[scan.min(own.len() - 1)].asks_others()).count();
-    if counted > 0 {
-        let epoch = |before: u32, _| if before == abi::LOOKBACK_MAXIMUM_EPOCH { 1 } else { before + 1 };
-        workspace.check((0..counted).fold(case.completed_epochs, epoch)).map_err(failed(scans - 1))?;
-    }
+    let epochs = (0..runs.len()).map(|scan| own[scan.min(own.len() - 1)].epochs()).sum();
+    workspace.check(case.completed_epochs, epochs).map_err(failed(scans - 1))?;
     let mut passed = Passed::default();
     sizes.iter().for_each(|&n| passed.count(case, n));
     Ok(passed)
@@ -238,7 +239,7 @@ impl OneScan<'_> {
         let arguments = abi::lookback_launch { host_epoch: self.host_epoch, ..step.launch(&addresses) };
         let (config, settings) = step_settings(step, seed);
         let settings = LaunchSettings {
-            resident_blocks: case.resident_blocks,
+            resident_blocks: resident_blocks(case, step, &settings),
             block_order: case.block_order,
             schedule: case
                 .preemption

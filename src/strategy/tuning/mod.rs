@@ -192,6 +192,7 @@ impl Tuning {
                 let held = ahead.filter(|&ahead| self.holds(problem, ahead, n));
                 held.unwrap_or_else(|| Self::suggested(Strategy::Lookback, problem, n))
             }
+            StrategyChoice::Auto if !problem.is_scan() => Self::suggested(Strategy::Lookback, problem, n),
             StrategyChoice::Auto => {
                 let found = self.resolve(problem.tuned_as(), n);
                 let found = self.stored_by_rank(problem, found, n).unwrap_or(found);
@@ -240,6 +241,7 @@ impl Tuning {
         let config = match problem.axis() {
             Some(axis) => columns::suggested(strategy, problem, axis, n),
             None if problem.is_reproducible() => ScanConfig::reproducible(problem),
+            None if !problem.is_scan() => ScanConfig::sorting(problem),
             None => {
                 let bytes = problem.tuned_as().element().bytes();
                 // Elements that wait to be stored by rank take registers, and the longest threads have none left.

@@ -1,0 +1,164 @@
+//! Histograms over slices on the CPU device, each against a loop.
+
+use super::{is_made, scanner};
+use half::f16;
+use lookback::element::{Defined, Definition, DefinitionError, Element, NoSuchProblem, WholeNumber};
+use lookback::lab::device::DeviceError;
+use lookback::strategy::Strategy;
+use proptest::prelude::*;
+
+/// Counts by the kernels; nothing where there is no compiler.
+fn counted<T: Element, C: WholeNumber>(defined: Defined, bins: usize, vt: u32, numbers: &[T]) -> Option<Vec<C>> {
+    let mut counts = vec![C::zeroed(); bins];
+    bytemuck::cast_slice_mut(&mut counts).fill(0xa5_u8);
+    let mut scanner = scanner(Strategy::Lookback, vt);
+    is_made(scanner.run(defined).input(numbers).output(&mut counts).histogram()).then_some(counts)
+}
+
+/// How many numbers lie between neighbouring levels.
+fn between(levels: &[f64], numbers: impl Iterator<Item = f64>) -> Vec<u32> {
+    let mut counts = vec![0; levels.len() - 1];
+    for number in numbers {
+        if let Some(bin) = levels.windows(2).position(|level| level[0] <= number && number < level[1]) {
+            counts[bin] += 1;
+        }
+    }
+    counts
+}
+
+fn words(n: usize, seed: u64) -> impl Iterator<Item = u64> {
+    (1..=n as u64).map(move |place| place.wrapping_mul(seed | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 13)
+}
+
+/// Sizes round whole tiles, of tiles of so many elements a thread.
+fn sizes() -> impl proptest::strategy::Strategy<Value = (u32, usize, u64)> {
+    use proptest::strategy::Strategy as _;
+    let vts = prop::sample::select(&[1_u32, 2, 5][..]);
+    (vts, 0_usize..4, -2_isize..3, any::<u64>())
+        .prop_map(|(vt, tiles, more, seed)| (vt, (tiles * 64 * vt as usize).saturating_add_signed(more), seed))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bytes_are_counted((vt, n, seed) in sizes()) {
+        let bytes: Vec<i8> = words(n, seed).map(|word| (word % 11 * (word & 1)) as i8 - 5).collect();
+        let histogram = Definition::byte_histogram::<i8, u32>().unwrap();
+        let mut expected = vec![0_u32; 256];
+        bytes.iter().for_each(|&byte| expected[(i16::from(byte) + 128) as usize] += 1);
+        if let Some(counts) = counted::<_, u32>(histogram.clone().define().unwrap(), 256, vt, &bytes) {
+            prop_assert_eq!(&counts, &expected);
+            let sums = counted::<_, u32>(histogram.cumulated().define().unwrap(), 256, vt, &bytes).unwrap();
+            let through = expected.iter().scan(0, |sum, count| { *sum += count; Some(*sum) });
+            prop_assert_eq!(sums, through.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn integers_are_counted_in_bins_of_the_same_width((vt, n, seed) in sizes()) {
+        let numbers: Vec<i32> = words(n, seed).map(|word| (word % 400) as i32 - 200).collect();
+        let histogram = Definition::even_histogram::<i32, u64>(7, -101, 102).unwrap().define().unwrap();
+        let mut expected = vec![0_u64; 7];
+        for &number in numbers.iter().filter(|&&number| (-101..102).contains(&number)) {
+            expected[((number + 101) * 7 / 203) as usize] += 1;
+        }
+        if let Some(counts) = counted::<_, u64>(histogram, 7, vt, &numbers) {
+            prop_assert_eq!(counts, expected);
+        }
+    }
+
+    #[test]
+    fn floats_are_counted_between_levels((vt, n, seed) in sizes()) {
+        let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.1, 1.0];
+        let numbers: Vec<f32> = words(n, seed)
+            .map(|word| if word % 8 == 0 { special[(word >> 8) as usize % 6] } else { (word % 1000) as f32 / 400.0 - 0.5 })
+            .collect();
+        let levels = [-0.25_f32, 0.0, 0.1, 0.7, 1.0];
+        let histogram = Definition::histogram_between::<f32, u32>(&levels).unwrap().define().unwrap();
+        if let Some(counts) = counted::<_, u32>(histogram, 4, vt, &numbers) {
+            let levels = levels.map(f64::from);
+            prop_assert_eq!(counts, between(&levels, numbers.iter().map(|&number| f64::from(number))));
+        }
+        // Multiples of a power of two, so that no quotient is rounded.
+        let halves: Vec<f16> = words(n, seed).map(|word| f16::from_f32((word % 64) as f32 / 8.0 - 2.0)).collect();
+        let even = Definition::even_histogram::<f16, u32>(16, f16::from_f32(-1.0), f16::from_f32(3.0)).unwrap();
+        if let Some(counts) = counted::<_, u32>(even.define().unwrap(), 16, vt, &halves) {
+            let levels: Vec<f64> = (0..=16).map(|level| f64::from(level) / 4.0 - 1.0).collect();
+            prop_assert_eq!(counts, between(&levels, halves.iter().map(|number| number.to_f64())));
+        }
+    }
+}
+
+#[test]
+fn several_arrays_and_places_say_the_bin_and_a_number_of_the_device_how_many() {
+    let grey = Definition::binned::<u32>("grey", 40, "return i < 7 ? 39 : (red + green) / 20;")
+        .input::<u8>("red")
+        .input::<u16>("green")
+        .define()
+        .expect("a histogram");
+    let red: Vec<u8> = (0..300_u32).map(|place| (place * 37 % 251) as u8).collect();
+    let green: Vec<u16> = (0..300).map(|place| place * 53 % 509).collect();
+    for count in [0_u64, 5, 290, 300] {
+        let mut expected = vec![0_u32; 40];
+        for place in 0..count as usize {
+            let bin = if place < 7 { 39 } else { (usize::from(red[place]) + usize::from(green[place])) / 20 };
+            expected.get_mut(bin).into_iter().for_each(|count| *count += 1);
+        }
+        let mut counts = vec![1; 40];
+        let mut scanner = scanner(Strategy::Lookback, 3);
+        let run = scanner.run(grey).input(&red).input(&green).output(&mut counts).count_from(&count);
+        if is_made(run.histogram()) {
+            assert_eq!(counts, expected, "{count}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_histogram_is_refused() {
+    let levels = |result: Result<Definition, NoSuchProblem>, says: &str| {
+        let text = result.expect_err("no levels").to_string();
+        assert!(text.contains(says), "{text}");
+    };
+    levels(Definition::histogram_between::<u8, u32>(&[3]), "two");
+    levels(Definition::histogram_between::<u8, u32>(&[3, 9, 9]), "rise");
+    levels(Definition::histogram_between::<i64, u32>(&[3, -9]), "rise");
+    levels(Definition::histogram_between::<f64, u32>(&[0.0, f64::NAN]), "finite");
+    levels(Definition::even_histogram::<f32, u32>(4, 1.0, 1.0), "rise");
+    levels(Definition::even_histogram::<u64, u32>(4, 0, u64::MAX), "2^51");
+    levels(Definition::byte_histogram::<u16, u32>(), "u16");
+    let bins = || Definition::binned::<u32>("bins", 16, "return x;").input::<u32>("x");
+    assert!(bins().define().is_ok());
+    for refused in [
+        Definition::binned::<u32>("bins", 0, "return x;").input::<u32>("x"),
+        Definition::binned::<u32>("bins", 8193, "return x;").input::<u32>("x"),
+        bins().load("return x;"),
+        bins().output::<u32>("y"),
+        bins().keep("return true;"),
+        bins().input_in_runs::<u32>("z"),
+        Definition::select::<u32>("return x > 4;").cumulated(),
+    ] {
+        let error = refused.define().expect_err("no histogram");
+        assert!(matches!(error, DefinitionError::Binning { .. }), "{error}");
+    }
+    let missing = |definition: Definition| {
+        let error = definition.define().expect_err("it lacks something");
+        assert!(matches!(error, DefinitionError::Missing { .. }), "{error}");
+    };
+    missing(Definition::binned::<u32>("bins", 16, " ").input::<u32>("x"));
+    missing(Definition::binned::<u32>("bins", 16, "return 0;"));
+
+    let defined = bins().define().expect("a histogram");
+    let x = [3_u32, 1, 2];
+    let mut counts = [0_u32; 16];
+    let refused = |result: Result<(), DeviceError>, words: &str| {
+        let text = result.expect_err("refused").to_string();
+        assert!(text.contains(words), "{text}");
+    };
+    let mut lookback = scanner(Strategy::Lookback, 2);
+    refused(lookback.run(defined).input(&x).output(&mut counts).inclusive(), "`histogram`");
+    refused(lookback.run(defined).input(&x).output(&mut counts).reversed().histogram(), "one result");
+    refused(lookback.run(defined).input(&x).output(&mut counts[..15]).histogram(), "as there are bins");
+    refused(lookback.run(defined).input(&x).output(&mut counts).rows(3).histogram(), "no scan");
+    refused(scanner(Strategy::OneWave, 2).run(defined).input(&x).output(&mut counts).histogram(), "'lookback'");
+}
