@@ -95,6 +95,8 @@ mod with_peers {
             of(ProblemKind::Partition, &[U8, U16, I32, I64], None),
             of(ProblemKind::Unique, &[U8, U16, I32, I64], None),
             of(ProblemKind::ReduceByKey, &[I32, F32], sum),
+            of(ProblemKind::Sort, &[U8, U16, U32, I64, F32], None),
+            of(ProblemKind::SortByHalf, &[I64], None),
             of_narrow.clone(),
         ];
         let (library, rest) = name.split_once('-').unwrap_or((name, ""));
@@ -368,6 +370,12 @@ mod with_peers {
 
     /// What is stored by rank, of numbers on both sides of the middle of their type's range. `told` are keys.
     fn loop_by_rank(workload: Workload, flags: &[u8], told: &[u32], numbers: &[i64], middle: i64) -> Vec<i64> {
+        if let ProblemKind::Sort | ProblemKind::SortByHalf = workload.kind() {
+            let half = if workload.kind() == ProblemKind::Sort { 0 } else { 4 * workload.element().bytes() };
+            let mut sorted = numbers.to_vec();
+            sorted.sort_by_key(|number| number >> half);
+            return sorted;
+        }
         let (mut kept, mut others, mut total) = (Vec::new(), Vec::new(), 0);
         for (place, &number) in numbers.iter().enumerate() {
             match workload.kind() {

@@ -11,6 +11,7 @@
 #include "peers.h"
 
 #include <cub/device/device_partition.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
@@ -335,6 +336,22 @@ struct ReduceByKey {
   }
 };
 
+// By the upper half of the bits or by all of them; the input stays as it is.
+template <typename Number, bool is_by_half>
+struct Sort {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = is_by_half ? "sort-by-half" : "sort", *OPERATION = nullptr;
+  using Input = Number;
+  using Element = Number;
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    constexpr int BITS = 8 * sizeof(Number);
+    return CUB_NS_QUALIFIER::DeviceRadixSort::SortKeys(run.temporary, run.bytes, run.input<Number>(0),
+                                                       run.stored<Number>(), run.count(), is_by_half ? BITS / 2 : 0, BITS,
+                                                       run.stream);
+  }
+};
+
 #if LOOKBACK_HAS_SEGMENTED_SCAN
 constexpr const char *SEGMENTED = "cub-" LOOKBACK_CUB_VERSION_TEXT "-segmented";
 
@@ -436,7 +453,8 @@ using Peers = Table<
   InclusiveAlone<Select<std::uint8_t>, Select<std::uint16_t>, Select<std::int32_t>, Select<std::int64_t>,
                  Partition<std::uint8_t>, Partition<std::uint16_t>, Partition<std::int32_t>, Partition<std::int64_t>,
                  Unique<std::uint8_t>, Unique<std::uint16_t>, Unique<std::int32_t>, Unique<std::int64_t>,
-                 ReduceByKey<std::int32_t>, ReduceByKey<float>>>;
+                 ReduceByKey<std::int32_t>, ReduceByKey<float>, Sort<std::uint8_t, false>, Sort<std::uint16_t, false>,
+                 Sort<std::uint32_t, false>, Sort<std::int64_t, false>, Sort<float, false>, Sort<std::int64_t, true>>>;
 
 } // namespace
 
