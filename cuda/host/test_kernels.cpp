@@ -224,6 +224,7 @@ KERNEL(lookback_test_every_access) {
   memory::shared_store_vector<4>(shared.values, items);
   memory::shared_load_vector<4>(shared.values, items);
   memory::shared_store(shared.values[0], memory::shared_load(shared.values[1]));
+  memory::shared_add(shared.values[2], 7);
   u32* words = static_cast<u32*>(launch->descriptors);
   memory::store_relaxed(words, memory::load_relaxed(words) + 1);
   memory::store_release(words + 1, memory::load_acquire(words + 1) + 1);

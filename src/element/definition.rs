@@ -3,8 +3,7 @@
 
 mod text;
 
-use super::provided::number;
-use super::{Axis, Element, ElementType, Instance, NoSuchProblem, WholeNumber};
+use super::{Axis, Element, ElementType, Instance, WholeNumber};
 use crate::abi;
 use bytemuck::Pod;
 use std::collections::HashSet;
@@ -313,16 +312,11 @@ impl Definition {
     }
 
     /// No scan, but the sort of an array of keys of a type of numbers into another one.
-    ///
-    /// # Errors
-    /// When it is none.
-    pub(crate) fn sort_of(key: ElementType) -> Result<Self, NoSuchProblem> {
-        let key = number(key)?;
+    pub(super) fn sort_of(key: ElementType) -> Self {
         let counted = Self::of_states(format!("sort of {key}"), String::from("u32"), 4);
         let bits = KeyBits { first: 0, end: 8 * key.bytes() as u32 };
         let sorting = Some(Sorting { key, is_descending: false, bits });
-        let sort = Self { combining: Combining::Count, sorting, ..counted };
-        Ok(sort.input_of("key", key).output_of("sorted", key))
+        Self { combining: Combining::Count, sorting, ..counted }.input_of("key", key).output_of("sorted", key)
     }
 
     /// No scan, but how many elements of the inputs fall into each of `bins` bins, from 1 to 8192: statements of CUDA C++ return

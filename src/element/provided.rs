@@ -221,7 +221,12 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers.
     pub fn sort<T: Element>() -> Result<Self, NoSuchProblem> {
-        Self::sort_of(T::ELEMENT)
+        Self::sort_by(T::ELEMENT)
+    }
+
+    /// The same of a type that is chosen at run time.
+    pub(crate) fn sort_by(key: ElementType) -> Result<Self, NoSuchProblem> {
+        Ok(Self::sort_of(number(key)?))
     }
 
     /// How often an array of bytes has each of their 256 values, from 0, or of `i8` from −128 on: CUB's `DeviceHistogram` of 256
@@ -334,7 +339,8 @@ fn whole<T: Element>(number: T) -> i64 {
 fn literal<T: Element>(number: T) -> String {
     let cuda_type = T::ELEMENT.scanned_in().cuda_type();
     match T::ELEMENT.float() {
-        Some(float) => format!("static_cast<{cuda_type}>({:?})", (float.read)(bytemuck::bytes_of(&number))),
+        // With as many digits as tell it from its neighbours.
+        Some(float) => format!("static_cast<{cuda_type}>({:e})", (float.read)(bytemuck::bytes_of(&number))),
         None => format!("static_cast<{cuda_type}>({}ull)", whole(number).cast_unsigned()),
     }
 }
@@ -359,7 +365,7 @@ fn check_levels<T: Element>(levels: &[T]) -> Result<(), NoSuchProblem> {
 }
 
 /// The type, if it is one of numbers.
-pub(super) fn number(element: ElementType) -> Result<ElementType, NoSuchProblem> {
+fn number(element: ElementType) -> Result<ElementType, NoSuchProblem> {
     if element.is_number() { Ok(element) } else { Err(NoSuchProblem::NotANumber(element)) }
 }
 

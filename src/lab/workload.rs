@@ -652,7 +652,7 @@ impl Bits {
     /// What sorts by them.
     fn sort(self, element: ElementType) -> Result<Definition, NoSuchProblem> {
         let bits = 8 * element.bytes() as u32;
-        let sort = Definition::sort_of(element)?;
+        let sort = Definition::sort_by(element)?;
         Ok(match self {
             Self::All => sort,
             Self::UpperHalf => sort.bits(bits / 2..bits),

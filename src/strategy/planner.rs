@@ -1,7 +1,7 @@
 //! Lays out the launches of a scan: which kernels, in which order, on which buffers.
 
 use super::shape::{Blocks, Shape, Tiling};
-use super::{Composition, Descriptor, Kernel, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use super::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
 use crate::abi;
 use crate::element::{Defined, Histogram, Instance, KeyBits, Problem};
 
@@ -276,8 +276,8 @@ impl Planner {
         let bytes = self.problem.published_bytes();
         let counts = self.scratch(n, bytes);
         self.count(n, None, counts);
-        let ScanConfig { vt, block_threads, composition, .. } = ScanConfig::suggested(Strategy::SingleBlock, bytes, n);
-        let config = KernelConfig { vt, block_threads, composition, ..self.config.untiled() };
+        let (vt, block_threads) = suggestion::single_block(bytes as u32, n * bytes as u64);
+        let config = KernelConfig { vt, block_threads, ..self.config.untiled() };
         let (problem, tiles) = (self.sum_of_counts(), n.div_ceil(u64::from(vt * block_threads)));
         let sums = self.step(Kernel::SingleBlock, config, counts, Place::Output, 1);
         self.steps.push(Step { problem, n, tiles, level: 1, ..sums });
