@@ -362,7 +362,7 @@ fn compactions_are_compiled_without_spills_on_every_architecture() {
 /// As `auto` takes them, of keys alone and of keys with what goes with them.
 #[test]
 #[ignore = "half a minute; .ci/run asks for it"]
-fn sorts_are_compiled_without_spills_on_every_architecture() {
+fn sorts_are_compiled_without_spills_on_every_architecture_and_so_are_histograms() {
     let Some(compiler) = compiler("sorts_are_compiled_without_spills") else { return };
     let mut jobs = Vec::new();
     let long = 1 << 33;
@@ -386,8 +386,26 @@ fn sorts_are_compiled_without_spills_on_every_architecture() {
             }
         }
     }
+    // Of a histogram the counting alone is its own; of the largest table of levels no thread has a copy.
+    let levels: Vec<f64> = (0..8193).map(f64::from).collect();
+    for histogram in [
+        Definition::byte_histogram::<i8, u32>(),
+        Definition::even_histogram::<half::f16, u64>(7, half::f16::ZERO, half::f16::ONE),
+        Definition::even_histogram::<i64, u32>(7, -3, 1 << 50),
+        Definition::histogram_between::<f64, u32>(&levels),
+        Ok(Definition::binned::<u64>("of two", 8192, "return a * b;").input::<u8>("a").input::<u32>("b").cumulated()),
+    ] {
+        let problem = Problem::from(histogram.expect("levels").define().expect("a histogram"));
+        let Resolved { strategy, config } = Tuning::suggested(Strategy::Lookback, problem, 1 << 26);
+        let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, 1 << 26);
+        let Step { kernel, problem, config, .. } =
+            Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered").steps[0];
+        jobs.extend(Architecture::CHECKED.map(|architecture| Job { kernel, problem, config, architecture }));
+    }
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     failures.extend(spills(&listed, |_| true));
+    let has_stack = |(_, resources): &&(Job, KernelResources)| resources.stack_bytes > 0;
+    failures.extend(listed.iter().filter(has_stack).map(|(job, found)| format!("{}: {found:?}", job.describe())));
     report(&failures);
 }
 

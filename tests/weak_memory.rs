@@ -541,6 +541,11 @@ mod litmus {
         machine.shared(SharedLoad, 7).expect("its own");
         assert!(machine.shared(SharedLoad, 8).is_err() && machine.shared(SharedAdd, 8).is_err());
         machine.tell(barrier);
+        machine.shared(SharedLoad, 7).expect("all have met");
+        machine.shared(SharedAdd, 7).expect("it has read itself");
+        let race = machine.shared(SharedAdd, 8).expect_err("the other may still read");
+        assert!(race.contains("load from shared memory"), "{race}");
+        machine.tell(barrier);
         machine.shared(SharedStore, 8).expect("all have met");
         assert!(machine.shared(SharedAdd, 7).is_err(), "the store may come later");
     }

@@ -100,7 +100,7 @@ pub struct KeyBits {
 impl KeyBits {
     /// Digits that they are sorted by, one after the other.
     pub const fn passes(self) -> u32 {
-        (self.end - self.first).div_ceil(abi::LOOKBACK_DIGIT_BITS)
+        self.end.saturating_sub(self.first).div_ceil(abi::LOOKBACK_DIGIT_BITS)
     }
 
     /// Those of a digit, the lowest one of number 0.
@@ -666,6 +666,7 @@ impl Definition {
             && self.selection.is_none()
             && self.binning.is_none()
             && matches!(self.combining, Combining::Count)
+            && self.inputs.iter().all(|array| !array.is_in_runs)
             && [&self.load, &self.store, &self.declarations].iter().all(|text| text.is_empty());
         let what = if !is_plain {
             "sorts, and is a scan or a compaction, too: begin with `sort`, and name arrays that go with the keys by `with`"

@@ -215,7 +215,8 @@ impl Definition {
 
     /// The sort of an array of numbers, `key`, into another one, `sorted`: CUB's `DeviceRadixSort::SortKeys`, NumPy's
     /// `sort(kind="stable")`. With arrays that go with the keys ([`Self::with`]) `SortPairs`, and equal keys keep their order.
-    /// Floats are in the total order of IEEE 754: negative NaNs, numbers with −0 before +0, positive NaNs. Put onto a stream by
+    /// Floats are in the total order of IEEE 754: negative NaNs, numbers with −0 before +0, positive NaNs; CUB and NumPy take both
+    /// zeros for equal, and NumPy puts every NaN last. Put onto a stream by
     /// `sort`.
     ///
     /// # Errors
@@ -245,14 +246,22 @@ impl Definition {
     }
 
     /// How many numbers of an array lie in each of `bins` bins of the same width, from `lower` to below `upper`; those outside, and
-    /// NaNs, are not counted: CUB's `HistogramEven`, NumPy's `histogram`, but that the upper end is outside. Of integers the number
+    /// NaNs, are not counted, and so the largest number of a type never is: CUB's `HistogramEven` for levels of that type, NumPy's
+    /// `histogram`, but that the upper end is outside. The numbers are part of the kernel, which is compiled for them. Of integers the number
     /// of the bin is exact, (x − lower) · bins / (upper − lower), cut; of floats it is that quotient times `bins`, in `f32` or `f64`.
     ///
     /// # Errors
-    /// When `T` is not a type of numbers, `lower` is not less than `upper`, or integers reach over more than 2^51.
+    /// When `T` is not a type of numbers, `lower` is not less than `upper`, floats are further apart than the
+    /// largest of them, or integers than 2^51.
     pub fn even_histogram<T: Element, C: WholeNumber>(bins: u32, lower: T, upper: T) -> Result<Self, NoSuchProblem> {
         let element = number_of::<T>()?;
         check_levels(&[lower, upper])?;
+        if !reach_is_finite(lower, upper) {
+            return Err(NoSuchProblem::Levels {
+                element,
+                what: "are further apart than its largest number: give each level",
+            });
+        }
         let [low, high] = [lower, upper].map(literal);
         let number = element.scanned_in().cuda_type();
         let bin = if element.is_float() {
@@ -277,7 +286,7 @@ impl Definition {
     }
 
     /// How many numbers of an array lie between neighbouring levels, from each to below the next one; those outside, and NaNs, are
-    /// not counted: CUB's `HistogramRange`. The levels are part of the kernel, which is compiled for them.
+    /// not counted, and so the largest number of a type never is: CUB's `HistogramRange` for levels of that type. The levels are part of the kernel, which is compiled for them.
     ///
     /// # Errors
     /// When `T` is not a type of numbers, or there are less than two levels, or they do not rise.
@@ -288,7 +297,7 @@ impl Definition {
         let bins = levels.len() - 1;
         let texts: Vec<_> = levels.iter().copied().map(literal).collect();
         let bin = format!(
-            "constexpr {number} levels[] = {{{}}};\n\
+            "static constexpr {number} levels[] = {{{}}};\n\
              const {number} number = static_cast<{number}>(x);\n\
              if (!(number >= levels[0] && number < levels[{bins}])) return {bins};\n\
              u32 bin = 0;\n\
@@ -343,6 +352,13 @@ fn literal<T: Element>(number: T) -> String {
         Some(float) => format!("static_cast<{cuda_type}>({:e})", (float.read)(bytemuck::bytes_of(&number))),
         None => format!("static_cast<{cuda_type}>({}ull)", whole(number).cast_unsigned()),
     }
+}
+
+/// Whether the difference of two floats is one in the type that it is computed in.
+fn reach_is_finite<T: Element>(lower: T, upper: T) -> bool {
+    let Some(float) = T::ELEMENT.float() else { return true };
+    let [low, high] = [lower, upper].map(|level| (float.read)(bytemuck::bytes_of(&level)));
+    if T::ELEMENT == ElementType::F64 { (high - low).is_finite() } else { (high as f32 - low as f32).is_finite() }
 }
 
 /// Whether there are bins between levels.

@@ -405,13 +405,14 @@ impl Call {
         if has_one_result && (self.defined.is_reversed() || self.defined.is_reproducible()) {
             return Err(CallError::OneResult(scan()));
         }
+        let counts = if verb == Verb::Histogram { self.outputs.first().copied() } else { self.kept };
+        if counts.is_some_and(|counts| counts.element_bytes < 8) && n > i32::MAX as u64 {
+            return Err(CallError::NarrowCount { scan: scan(), n });
+        }
         let Some(Lent { address, elements, element_bytes: bytes, .. }) = self.kept else { return Ok(()) };
         let array = String::from("number of what is kept");
         if elements != 1 {
             return Err(CallError::States { scan: scan(), array, elements, expected: 1 });
-        }
-        if bytes < 8 && n > i32::MAX as u64 {
-            return Err(CallError::NarrowCount { scan: scan(), n });
         }
         if !address.is_multiple_of(bytes) {
             return Err(CallError::Misaligned { scan: scan(), array, address, bytes });

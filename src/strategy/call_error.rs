@@ -182,7 +182,7 @@ pub enum CallError {
     NothingKept(String),
     /// What has no meaning where elements are stored side by side.
     #[error(
-        "{0}: this is no scan, and moves elements of whole arrays: leave out rows, columns, keys, flags and offsets, and states \
+        "{0}: this is no scan, and takes whole arrays: leave out rows, columns, keys, flags and offsets, and states \
          before and behind"
     )]
     OfScansAlone(String),
@@ -192,7 +192,7 @@ pub enum CallError {
     )]
     OneResult(String),
     /// A number that may be too large for its type.
-    #[error("{scan}: of {n} elements more may be kept than an `i32` counts: let `count_into` have a number of 8 bytes")]
+    #[error("{scan}: of {n} elements more may be counted than an `i32` holds: give it counts of 8 bytes")]
     NarrowCount {
         /// What is defined.
         scan: String,

@@ -85,7 +85,7 @@ pub enum ConfigError {
     #[error("the mode 'inclusive-minus-input' exists for integer sums only, not for {0}; choose 'exclusive'")]
     NoInverse(String),
     /// A compaction or a sort that is to store something else, or elsewhere, than it can.
-    #[error("{0} moves elements: it goes by inclusive counts, into other arrays than those that it loads")]
+    #[error("{0} is no scan: it goes by inclusive counts, into other arrays than those that it loads")]
     Moved(String),
     /// An output of another type does not fit where the input was.
     #[error("a scan in place cannot load {input} and store {output}; give it an output of its own")]

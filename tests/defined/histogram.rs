@@ -126,6 +126,8 @@ fn what_is_no_histogram_is_refused() {
     levels(Definition::histogram_between::<f64, u32>(&[0.0, f64::NAN]), "finite");
     levels(Definition::even_histogram::<f32, u32>(4, 1.0, 1.0), "rise");
     levels(Definition::even_histogram::<u64, u32>(4, 0, u64::MAX), "2^51");
+    levels(Definition::even_histogram::<f32, u32>(4, -3e38, 3e38), "apart");
+    levels(Definition::even_histogram::<f64, u32>(4, -1e308, 1e308), "apart");
     levels(Definition::byte_histogram::<u16, u32>(), "u16");
     let bins = || Definition::binned::<u32>("bins", 16, "return x;").input::<u32>("x");
     assert!(bins().define().is_ok());

@@ -241,6 +241,7 @@ fn what_is_no_sort_is_refused() {
         sort().keep("return true;"),
         sort().input::<u32>("x"),
         sort().output::<u32>("y"),
+        sort().input_in_runs::<u32>("x").output::<u32>("y"),
         sort().identity("0").combine("return left;"),
         Definition::filter("filter")
             .input::<u32>("x")

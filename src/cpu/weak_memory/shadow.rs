@@ -66,7 +66,7 @@ impl<'a> Observer<'a> {
         self.put_into(list, self.reads(site, false));
     }
 
-    /// The same of a load or an addition. Earlier additions are remembered beside a load.
+    /// The same of a load or an addition: what it is not is remembered beside it.
     fn put_into(&self, list: &mut Vec<Reads>, new: Reads) {
         let mut is_there = false;
         let mut at = 0;
@@ -76,7 +76,7 @@ impl<'a> Observer<'a> {
                 if reads.time == new.time && reads.site == new.site {
                     reads.lanes |= new.lanes;
                     is_there = true;
-                } else if new.is_add || !reads.is_add {
+                } else if reads.is_add == new.is_add {
                     reads.lanes &= !new.lanes;
                     if reads.lanes == 0 {
                         list.swap_remove(at);
