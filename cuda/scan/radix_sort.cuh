@@ -1,8 +1,8 @@
 // Radix sort from the lowest digit of the keys to the highest, each digit in a single pass with decoupled look-back (Adinets &
 // Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022). How often each digit has each of its 256 values
-// is counted ahead (`count_bins.cuh`, `reduce_columns.cuh`). Then a launch a digit moves every
-// element: a tile ranks its items among those of the same digit, publishes how many it has of each, looks back for how many the
-// tiles before have, each digit by itself, and stores its items by way of shared memory, where those of a digit lie side by side.
+// is counted ahead (`count_bins.cuh`, `reduce_columns.cuh`). Then a launch a digit moves every element: a tile ranks its items among
+// those of the same digit, publishes how many it has of each, looks back for how many the tiles before have, each digit by itself, and
+// stores its items by way of shared memory, where those of a digit lie side by side.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -71,8 +71,8 @@ DEVICE Count count_before(Descriptors descriptors, tile_start start, u32 digit) 
 // What the threads of a block tell each other of the digits.
 template <class Count>
 struct digit_table {
-  u32 counts[LOOKBACK_DIGITS];  // items of the tile
-  u32 begins[LOOKBACK_DIGITS];  // where those of a digit begin, once the tile is in order
+  u32 counts[LOOKBACK_DIGITS];    // items of the tile
+  u32 begins[LOOKBACK_DIGITS];    // where those of a digit begin, once the tile is in order
   Count before[LOOKBACK_DIGITS];  // items of the tiles before
   Count moves[LOOKBACK_DIGITS];   // elements of the digits below; then how far items move from their place in the tile in order
 };
