@@ -319,10 +319,10 @@ impl Definition {
         Self { combining: Combining::Count, sorting, ..counted }.input_of("key", key).output_of("sorted", key)
     }
 
-    /// No scan, but how many elements of the inputs fall into each of `bins` bins, from 1 to 8192: statements of CUDA C++ return
-    /// the number of the bin, of the inputs' elements by their names, and the place `i`. What falls into bin `bins` or a later one is not
-    /// counted. Into one output of as many elements as there are bins, `counts`, of 4 or 8 bytes each. Put onto a stream by
-    /// `histogram`.
+    /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there are 1 to 8192.
+    /// Statements of CUDA C++ return the number of the bin; they have the inputs' elements by their names, and the place `i`. A
+    /// number of `bins` or more is not counted. There is one output, `counts`, with an element of 4 or 8 bytes for each bin. Put
+    /// onto a stream by `histogram`.
     ///
     /// ```
     /// use lookback::element::Definition;

@@ -45,7 +45,7 @@ pub enum NoSuchProblem {
     /// Numbers alone are converted.
     #[error("{0} is not a type of numbers: choose one, or give input, output and what is scanned one type")]
     NotANumber(ElementType),
-    /// There are too many bins for the values of a type.
+    /// A type has too many values to give each a bin.
     #[error("{0} has more values than a histogram of bytes: take one of levels, such as `even_histogram`")]
     NoByte(ElementType),
     /// Levels between which there are no bins.

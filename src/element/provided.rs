@@ -216,8 +216,7 @@ impl Definition {
     /// The sort of an array of numbers, `key`, into another one, `sorted`: CUB's `DeviceRadixSort::SortKeys`, NumPy's
     /// `sort(kind="stable")`. With arrays that go with the keys ([`Self::with`]) `SortPairs`, and equal keys keep their order.
     /// Floats are in the total order of IEEE 754: negative NaNs, numbers with −0 before +0, positive NaNs; CUB and NumPy take both
-    /// zeros for equal, and NumPy puts every NaN last. Put onto a stream by
-    /// `sort`.
+    /// zeros for equal, and NumPy puts every NaN last. Put onto a stream by `sort`.
     ///
     /// # Errors
     /// When `T` is not a type of numbers.
@@ -245,10 +244,11 @@ impl Definition {
         Ok(Self::binned::<C>(format!("histogram of {element}"), 256, &bin).input::<T>("x"))
     }
 
-    /// How many numbers of an array lie in each of `bins` bins of the same width, from `lower` to below `upper`; those outside, and
-    /// NaNs, are not counted, and so the largest number of a type never is: CUB's `HistogramEven` for levels of that type, NumPy's
-    /// `histogram`, but that the upper end is outside. The numbers are part of the kernel, which is compiled for them. Of integers the number
-    /// of the bin is exact, (x − lower) · bins / (upper − lower), cut; of floats it is that quotient times `bins`, in `f32` or `f64`.
+    /// How many numbers of an array lie in each of `bins` bins of the same width, from `lower` to below `upper`: CUB's
+    /// `HistogramEven` for levels of that type, NumPy's `histogram`, but that the upper end is outside. Numbers outside and NaNs are not
+    /// counted, so the largest number of a type never is. The kernel is compiled for these bins and ends. The bin of an integer is
+    /// exactly (x − lower) · bins / (upper − lower), cut; that of a float is (x − lower) / (upper − lower) · bins, each step rounded
+    /// in `f32` or `f64`.
     ///
     /// # Errors
     /// When `T` is not a type of numbers, `lower` is not less than `upper`, floats are further apart than the
@@ -285,8 +285,9 @@ impl Definition {
         Ok(Self::binned::<C>(format!("even histogram of {element}"), bins, &bin).input::<T>("x"))
     }
 
-    /// How many numbers of an array lie between neighbouring levels, from each to below the next one; those outside, and NaNs, are
-    /// not counted, and so the largest number of a type never is: CUB's `HistogramRange` for levels of that type. The levels are part of the kernel, which is compiled for them.
+    /// How many numbers of an array lie between neighbouring levels, from each to below the next one: CUB's `HistogramRange` for
+    /// levels of that type. Numbers outside and NaNs are not counted, so the largest number of a type never is. The kernel is
+    /// compiled for these levels.
     ///
     /// # Errors
     /// When `T` is not a type of numbers, or there are less than two levels, or they do not rise.

@@ -42,7 +42,8 @@ impl Ring {
         Self {
             stage_bytes: (warps * DIGITS * 4).max(elements),
             slack_bytes: 0,
-            told_bytes: [0, DIGITS * (8 + 2 * problem.state_bytes() as u64) + INDEX_BYTES + 8],
+            // Of each digit two numbers of 4 bytes and two counts; which tile it is, and at which epoch.
+            told_bytes: [0, DIGITS * (2 * 4 + 2 * problem.state_bytes() as u64) + 2 * INDEX_BYTES],
             most: 1,
         }
     }

@@ -337,9 +337,7 @@ impl Shadow {
             if cell.writer == NOBODY {
                 return Err(PlainFault::Unwritten);
             }
-            if !me.knows(cell.writer, cell.written) {
-                return Err(PlainFault::Race(Conflict { thread: cell.writer, site: cell.write_site }));
-            }
+            check_cell(cell, me, false, lists).map_err(PlainFault::Race)?;
             if let Some(conflict) = me.find_unknown_of(false, cell.remembered(lists)) {
                 return Err(PlainFault::Race(conflict));
             }
