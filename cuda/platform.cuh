@@ -18,6 +18,7 @@
 //   void shuffle_down_each(values, count, delta, site)   likewise
 //   void add_over_warp_each(values, count, site)         the sum of all lanes' for each of the first `count`: u32 or u64
 //   u32  ballot(predicate, site)               one bit a lane
+//   u32  lanes_with_byte(byte, site)           those that have the same byte, a bit a lane; no higher bit of it is set
 //   void spin_pause(site)                      inside every loop that waits for another block
 //   u32  cluster_rank()  cluster_blocks()      this block's place in its thread block cluster, and how many it has. The
 //                                              grid is one cluster; from compute capability 9.0 on

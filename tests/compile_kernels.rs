@@ -376,10 +376,11 @@ fn sorts_are_compiled_without_spills_on_every_architecture_and_so_are_histograms
     ] {
         let defined = sort.expect("numbers").define().expect("a sort");
         let problem = Problem::from(defined.of_length(n));
-        let Resolved { strategy, config } = Tuning::suggested(Strategy::Lookback, problem, n);
-        let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
-        let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
         for architecture in Architecture::CHECKED {
+            // As `auto` takes it.
+            let config = ScanConfig::sorting(problem, architecture);
+            let aligned = ScanRequest::aligned(problem.tuned_as(), Strategy::Lookback, Mode::Inclusive, config, n);
+            let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
             assert!(plan.fits(architecture), "{problem} on {architecture}");
             for Step { kernel, problem, config, .. } in plan.steps.iter().take(3).cloned() {
                 jobs.push(Job { kernel, problem, config, architecture });

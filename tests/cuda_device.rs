@@ -9,18 +9,19 @@ mod index_order;
 use bytemuck::Pod;
 use common::instance;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits};
 use half::{bf16, f16};
 use index_order::{Order, bits, floats};
 use lookback::abi;
 use lookback::cuda::{Compiler, CudaError, Run, Scanner};
-use lookback::element::{Defined, Definition, ElementType, Instance, Operator};
+use lookback::element::{Defined, Definition, Element, ElementType, Instance, Operator};
 use lookback::lab::cuda::CudaDevice;
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, RunSettings};
 use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::tuning::TuningTable;
 use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -850,6 +851,115 @@ fn a_thousand_replays_over_other_contents_of_another_length_are_right() {
             }
             scanner.check(&stream).expect("nothing is wrong");
             drop(graph);
+        }
+    }
+}
+
+/// Keys with two arrays that go with them, of several tiles, against a stable sort.
+fn check_sort<K: Pod + DeviceRepr + ValidAsZeroBits + Element>(
+    name: &str,
+    (scanner, stream): (&Scanner, &Arc<CudaStream>),
+    is_descending: bool,
+    key_of: impl Fn(u32) -> K,
+    order: impl Fn(&K, &K) -> Ordering,
+) {
+    for n in [1, 4097, 300_007, 2_000_003] {
+        let keys: Vec<K> = numbers(n, 3).into_iter().map(&key_of).collect();
+        let (places, wide): (Vec<u32>, Vec<u64>) = (0..n as u32).map(|place| (place, u64::from(place) << 31)).unzip();
+        let sort = Definition::sort::<K>().expect("a key").with::<u32>("place").with::<u64>("wide");
+        let sort = if is_descending { sort.descending() } else { sort };
+        let (on_gpu, places, wide) = (stream.clone_htod(&keys), stream.clone_htod(&places), stream.clone_htod(&wide));
+        let (on_gpu, places, wide) = (on_gpu.expect("memory"), places.expect("memory"), wide.expect("memory"));
+        let mut sorted = stream.alloc_zeros::<K>(n).expect("memory");
+        let mut sorted_places = stream.alloc_zeros::<u32>(n).expect("memory");
+        let mut sorted_wide = stream.alloc_zeros::<u64>(n).expect("memory");
+        let run = scanner.run(stream, sort.define().expect("a sort")).input(&on_gpu).input(&places).input(&wide);
+        run.output(&mut sorted).output(&mut sorted_places).output(&mut sorted_wide).sort().expect("it is launched");
+        let mut expected: Vec<u32> = (0..n as u32).collect();
+        expected.sort_by(|&a, &b| {
+            let order = order(&keys[a as usize], &keys[b as usize]);
+            if is_descending { order.reverse() } else { order }
+        });
+        let expected_keys: Vec<K> = expected.iter().map(|&place| keys[place as usize]).collect();
+        let found = stream.clone_dtoh(&sorted).expect("memory");
+        let bytes = |keys: &[K]| bytemuck::cast_slice::<K, u8>(keys).to_vec();
+        assert!(bytes(&found) == bytes(&expected_keys), "{name}, {n}: keys");
+        assert!(stream.clone_dtoh(&sorted_places).expect("memory") == expected, "{name}, {n}: stability");
+        let found = stream.clone_dtoh(&sorted_wide).expect("memory");
+        assert!(
+            found.iter().zip(&expected).all(|(&wide, &place)| wide == u64::from(place) << 31),
+            "{name}, {n}: values"
+        );
+    }
+}
+
+#[test]
+fn sorts_of_keys_with_others_are_stable_and_right() {
+    let _turn = turn();
+    let Some((scanner, _, stream)) = scanner("sorts_of_keys_with_others") else { return };
+    let with = (&scanner, &stream);
+    check_sort("u8", with, false, |bits| bits as u8, u8::cmp);
+    check_sort("i16 descending", with, true, |bits| bits as i16, i16::cmp);
+    check_sort("u32", with, false, |bits| bits, u32::cmp);
+    check_sort("u32 of three values", with, false, |bits| bits % 3 * 0x5555_5555, u32::cmp);
+    check_sort("f32", with, false, f32::from_bits, f32::total_cmp);
+    check_sort("i64 descending", with, true, |bits| i64::from(bits as i32) << 20, i64::cmp);
+}
+
+/// The graph is made once; keys and their number are others at each replay.
+#[test]
+fn a_captured_sort_replays_rightly_over_other_keys_of_another_number() {
+    const N: usize = 60_000;
+    let _turn = turn();
+    let Some((scanner, context, stream)) = scanner("a_captured_sort") else { return };
+    // SAFETY: one stream for all arrays, which is waited for before they go.
+    unsafe { context.disable_event_tracking() };
+    let sort = Definition::sort::<u32>().expect("a key").define().expect("a sort");
+    let all = numbers(2 * N, 11);
+    let mut x = stream.alloc_zeros::<u32>(N).expect("memory");
+    let mut y = stream.alloc_zeros::<u32>(N).expect("memory");
+    let mut count = stream.alloc_zeros::<u64>(1).expect("memory");
+    let run = scanner.run(&stream, sort).input(&x).output(&mut y).count_from(&count);
+    run.warm_up(Mode::Inclusive).expect("it is warm");
+    stream.synchronize().expect("the stream");
+    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
+    scanner.run(&stream, sort).input(&x).output(&mut y).count_from(&count).sort().expect("it is captured");
+    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    let graph = stream.end_capture(flags).expect("a graph").expect("a sort in it");
+    for replay in 0..300 {
+        let n = (replay * 7919 + replay / 3) % (N + 1);
+        let contents = &all[replay % N..][..N];
+        stream.memcpy_htod(contents, &mut x).expect("memory");
+        stream.memcpy_htod(&[n as u64], &mut count).expect("memory");
+        stream.memset_zeros(&mut y).expect("memory");
+        graph.launch().expect("replay");
+        let found = stream.clone_dtoh(&y).expect("memory");
+        let mut expected = contents[..n].to_vec();
+        expected.sort_unstable();
+        assert!(found[..n] == expected, "replay {replay} of {n} keys");
+        assert!(found[n..].iter().all(|&y| y == 0), "replay {replay}: written behind what counts");
+    }
+}
+
+#[test]
+fn histograms_of_bytes_are_right_whatever_they_are() {
+    let _turn = turn();
+    let Some((scanner, _, stream)) = scanner("histograms") else { return };
+    for n in [1, 5000, 1_000_003, 50_000_000] {
+        for is_skewed in [false, true] {
+            let bytes: Vec<u8> = numbers(n, 5).into_iter().map(|bits| if is_skewed { 7 } else { bits as u8 }).collect();
+            let mut counts = vec![0_u32; 256];
+            bytes.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+            let on_gpu = stream.clone_htod(&bytes).expect("memory");
+            for is_cumulated in [false, true] {
+                let histogram = Definition::byte_histogram::<u8, u32>().expect("bytes");
+                let histogram = if is_cumulated { histogram.cumulated() } else { histogram };
+                let mut found = stream.alloc_zeros::<u32>(256).expect("memory");
+                let run = scanner.run(&stream, histogram.define().expect("a histogram")).input(&on_gpu);
+                run.output(&mut found).histogram().expect("it is launched");
+                let expected = if is_cumulated { inclusive(&counts) } else { counts.clone() };
+                assert!(stream.clone_dtoh(&found).expect("memory") == expected, "{n}, {is_skewed}, {is_cumulated}");
+            }
         }
     }
 }

@@ -161,6 +161,25 @@ DEVICE void add_over_warp_each(T (&values)[capacity], u32 count, call_site = {})
 
 DEVICE u32 ballot(bool predicate, call_site = {}) { return __ballot_sync(full_warp, predicate); }
 
+// A vote on each bit, four of them at a time. Written as `lanes &= is_set ? votes : ~votes` each took twice the instructions; of eight
+// at a time ptxas 13.0 tests all bits by one instruction (R2P) and may then have no predicate left for anything else, and fails.
+DEVICE u32 lanes_with_byte(u32 byte, call_site = {}) {
+  const auto lanes_with_half = [](u32 half) {
+    u32 lanes;
+    asm volatile(
+        "{ .reg .pred is_set; .reg .b32 bit, a, b, c, d;"
+        " and.b32 bit, %1, 1; setp.ne.u32 is_set, bit, 0; vote.sync.ballot.b32 a, is_set, 0xffffffff; @!is_set not.b32 a, a;"
+        " and.b32 bit, %1, 2; setp.ne.u32 is_set, bit, 0; vote.sync.ballot.b32 b, is_set, 0xffffffff; @!is_set not.b32 b, b;"
+        " and.b32 bit, %1, 4; setp.ne.u32 is_set, bit, 0; vote.sync.ballot.b32 c, is_set, 0xffffffff; @!is_set not.b32 c, c;"
+        " and.b32 bit, %1, 8; setp.ne.u32 is_set, bit, 0; vote.sync.ballot.b32 d, is_set, 0xffffffff; @!is_set not.b32 d, d;"
+        " lop3.b32 a, a, b, c, 0x80; and.b32 %0, a, d; }"
+        : "=r"(lanes)
+        : "r"(half));
+    return lanes;
+  };
+  return lanes_with_half(byte) & lanes_with_half(byte >> 4);
+}
+
 // The loops that wait re-read a descriptor; nothing makes that read come back sooner.
 DEVICE void spin_pause(call_site = {}) {}
 

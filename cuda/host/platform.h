@@ -244,6 +244,13 @@ DEVICE u32 ballot(bool predicate, call_site where = {}) {
   return warp->ballots[parity];
 }
 
+DEVICE u32 lanes_with_byte(u32 byte, call_site where = {}) {
+  const auto slots = host::meet(host::current(), byte, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
+  u32 lanes = 0;
+  for (u32 lane = 0; lane < LOOKBACK_WARP_LANES; ++lane) lanes |= static_cast<u32>(host::take<u32>(slots, lane) == byte) << lane;
+  return lanes;
+}
+
 // The same among the lanes in `mask`, which must name the calling lane and only lanes that make the call.
 DEVICE void warp_barrier_masked(u32 mask, call_site where = {}) {
   lookback_thread* thread = host::current();

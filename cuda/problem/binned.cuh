@@ -14,15 +14,6 @@
 
 namespace lookback {
 
-// An element of each of several arrays, the first one of number `number`.
-template <u32 number>
-DEVICE void load_elements(const lookback_launch&, u64, elements<>&) {}
-template <u32 number, class First, class... Rest>
-DEVICE void load_elements(const lookback_launch& launch, u64 index, elements<First, Rest...>& items) {
-  items.first = memory::load(static_cast<const First*>(launch.inputs[number]) + index);
-  load_elements<number + 1>(launch, index, items.rest);
-}
-
 template <class Own, class Count, bool is_counted_>
 struct binned : plain<operators::sum<Count>> {
   using binned_type = typename Own::inputs;

@@ -1,7 +1,8 @@
 // What is loaded and stored of the arrays of a problem.
 #pragma once
 
-#include "../platform.cuh"
+#include "../halves.cuh"
+#include "../memory.cuh"
 
 namespace lookback {
 
@@ -13,6 +14,15 @@ struct elements<First, Rest...> {
   First first;
   elements<Rest...> rest;
 };
+
+// An element of each of several arrays, the first one of number `number`.
+template <u32 number>
+DEVICE void load_elements(const lookback_launch&, u64, elements<>&) {}
+template <u32 number, class First, class... Rest>
+DEVICE void load_elements(const lookback_launch& launch, u64 index, elements<First, Rest...>& items) {
+  items.first = memory::load(static_cast<const First*>(launch.inputs[number]) + index);
+  load_elements<number + 1>(launch, index, items.rest);
+}
 
 // An element, and the one before it.
 template <class T>

@@ -34,12 +34,6 @@ DEVICE u32 passes_of(lookback_key_bits bits) {
   return (bits.end - bits.first + LOOKBACK_DIGIT_BITS - 1) / LOOKBACK_DIGIT_BITS;
 }
 
-// The bits of a digit, the lowest one of number 0.
-DEVICE lookback_key_bits digit_bits(lookback_key_bits bits, u32 pass) {
-  const u32 first = bits.first + pass * LOOKBACK_DIGIT_BITS;
-  return {first, first + LOOKBACK_DIGIT_BITS < bits.end ? first + LOOKBACK_DIGIT_BITS : bits.end};
-}
-
 // What is scanned are counts, for each digit by itself.
 template <class Own, key_type type, bool is_descending, class Count, bool is_counted_>
 struct sorted : plain<operators::sum<Count>> {
@@ -48,9 +42,10 @@ struct sorted : plain<operators::sum<Count>> {
   static constexpr bool has_arrays = true;
   static constexpr bool is_counted = is_counted_;
 
-  // How often each digit has each of its values, pass after pass.
+  // How often each digit has each of its values, pass after pass. Those behind the last pass are counted and not asked for: without
+  // branches a digit takes the fewest instructions.
   using binned_type = key_word;
-  static constexpr u32 maximum_bins = LOOKBACK_MAXIMUM_PASSES * LOOKBACK_DIGITS;
+  static constexpr u32 maximum_bins = sizeof(key_word) * LOOKBACK_DIGITS;
 
   DEVICE static u32 bins(const lookback_launch& launch) { return passes_of(launch.key_bits) * LOOKBACK_DIGITS; }
 
@@ -60,14 +55,24 @@ struct sorted : plain<operators::sum<Count>> {
 
   template <class Body>
   DEVICE static void each_bin(const lookback_launch& launch, u64, key_word key, Body body) {
-    const u32 passes = passes_of(launch.key_bits);
-    for (u32 pass = 0; pass < passes; ++pass) body(pass * LOOKBACK_DIGITS + digit(key, digit_bits(launch.key_bits, pass)));
+    const key_word bits = bits_of(key, launch.key_bits);
+    LOOKBACK_UNROLL
+    for (u32 pass = 0; pass < sizeof(key_word); ++pass) {
+      body(pass * LOOKBACK_DIGITS + static_cast<u32>(bits >> pass * LOOKBACK_DIGIT_BITS) % LOOKBACK_DIGITS);
+    }
   }
 
   // At most 8 bits of a key.
-  DEVICE static u32 digit(key_word key, lookback_key_bits bits) {
-    const key_word low = static_cast<key_word>(ordered_bits<type, is_descending>(key) >> bits.first);
-    return static_cast<u32>(low) & ((1u << (bits.end - bits.first)) - 1);
+  DEVICE static u32 digit(key_word key, lookback_key_bits bits) { return static_cast<u32>(bits_of(key, bits)); }
+
+  // The key of one byte that has such a digit: what turns an integer turns it back.
+  DEVICE static key_word key_of(u32 digit) { return ordered_bits<type, is_descending>(static_cast<key_word>(digit)); }
+
+  // The lowest of the result.
+  DEVICE static key_word bits_of(key_word key, lookback_key_bits bits) {
+    const u32 above = 8 * sizeof(key_word) - (bits.end - bits.first);
+    const key_word mask = static_cast<key_word>(static_cast<key_word>(~static_cast<key_word>(0)) >> above);
+    return static_cast<key_word>(ordered_bits<type, is_descending>(key) >> bits.first) & mask;
   }
 };
 

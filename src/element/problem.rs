@@ -293,6 +293,15 @@ impl Problem {
         }
     }
 
+    /// Bytes of the elements of all loaded arrays at one place.
+    pub fn bytes_of_all_inputs(self) -> usize {
+        match self.0 {
+            Kind::Numbers(numbers) => numbers.input.bytes(),
+            Kind::Defined(defined) => defined.inputs().map(|(_, bytes)| bytes).sum(),
+            Kind::SpineOf(defined) => defined.state_bytes(),
+        }
+    }
+
     /// Bytes of a stage of look-ahead that holds so many elements (`ring_stages` and `staged_arrays` in CUDA): values of 4
     /// bytes go on for a vector, and each of several arrays has lines around it.
     pub fn stage_bytes(self, elements: u64) -> u64 {

@@ -90,6 +90,7 @@ const CALLS: &[(&str, &str, Change, &str)] = {
         ("store_relaxed", "narrowed", Becomes("store_relaxed_block"), "ordering"),
         ("fetch_add_relaxed", "narrowed", Becomes("fetch_add_relaxed_block"), "ordering"),
         ("ballot", "without_a_lane", Result("0x7fffffffu"), "algorithm"),
+        ("lanes_with_byte", "without_a_lane", Result("0x7fffffffu"), "algorithm"),
         ("add_over_warp_each", "without_a_lane", Behind(LOSE_LAST_LANE), "algorithm"),
         ("add_bytes", "without_a_byte", FirstArgument("0x00ffffffu"), "algorithm"),
         ("add_lower_bytes", "without_a_byte", FirstArgument("0x000000ffu"), "algorithm"),

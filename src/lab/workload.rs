@@ -224,6 +224,11 @@ impl ProblemKind {
         matches!(self.row().combined, Combined::ByOperator | Combined::InOrder)
     }
 
+    /// Whether elements are stored in the order of their keys.
+    pub const fn sorts(self) -> bool {
+        matches!(self.row().stored, Stored::Sorted(_))
+    }
+
     /// Whether there is one input alone, whatever it holds, so that a file can be it.
     pub const fn has_one_input(self) -> bool {
         self.has_operator() && !self.has_runs()

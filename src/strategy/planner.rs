@@ -284,7 +284,7 @@ impl Planner {
     }
 
     /// The launches of a sort by these bits: how often each digit occurs, and then a pass a digit, between the output and as many
-    /// arrays of scratch, so that the last one ends in the output.
+    /// arrays of scratch, so that the last one ends in the output. Keys of one byte, all of it and alone, are what was counted.
     pub(super) fn sort(&mut self, bits: KeyBits) {
         const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
         let KernelConfig { descriptor, tile_order, .. } = self.config;
@@ -294,6 +294,9 @@ impl Planner {
         let first_count = self.scratch_bytes;
         let counts = self.scratch(u64::from(passes) * DIGITS, count_bytes as usize);
         self.count(u64::from(passes) * DIGITS, Some(bits), counts);
+        if self.problem.bytes_of_all_inputs() == 1 && bits == (KeyBits { first: 0, end: 8 }) {
+            return self.expand(counts);
+        }
         let other = if passes == 1 { Place::None } else { self.scratch_arrays() };
         let mut from = Place::Input;
         for pass in 0..passes {
@@ -305,6 +308,19 @@ impl Planner {
             self.steps.push(step);
             from = to;
         }
+    }
+
+    /// The launch that stores each key as often as it was counted.
+    fn expand(&mut self, counts: Place) {
+        // Vectors of a thread: enough that few blocks look at the counts, and few enough that small arrays have several blocks.
+        const MOST_VECTORS: u32 = 8;
+        const VECTOR: u64 = abi::LOOKBACK_VECTOR_BYTES as u64;
+        let config = KernelConfig { vt: self.config.vt.min(MOST_VECTORS), ..self.config.untiled() };
+        // Of an output at a boundary and of others.
+        let vectors = self.n.div_ceil(VECTOR) + 1;
+        let blocks = vectors.div_ceil(u64::from(config.vt) * u64::from(config.block_threads));
+        let expand = self.step(Kernel::ExpandCounts, config, Place::None, Place::Output, blocks);
+        self.steps.push(Step { spine: counts, ..expand });
     }
 
     /// Scratch for arrays like those that are stored, one behind the other.

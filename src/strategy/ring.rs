@@ -33,17 +33,17 @@ impl Ring {
         }
     }
 
-    /// `sort_by_digit` in `cuda/scan/radix_sort.cuh`: its one tile, of which the counts of the warps or the widest elements lie
-    /// there, and a table of the digits.
+    /// `sort_by_digit` in `cuda/scan/radix_sort.cuh`: its one tile, of which the counts of the warps and all elements lie there, and a
+    /// table of the digits.
     fn of_sort((_, problem, config): KernelKey) -> Self {
         const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
         let warps = u64::from(config.block_threads / abi::LOOKBACK_WARP_LANES);
-        let elements = u64::from(config.vt) * u64::from(config.block_threads) * problem.access_bytes() as u64;
+        let elements = u64::from(config.vt) * u64::from(config.block_threads) * problem.bytes_of_all_inputs() as u64;
         Self {
-            stage_bytes: (warps * DIGITS * 4).max(elements),
+            stage_bytes: warps * DIGITS * 4 + elements,
             slack_bytes: 0,
-            // Of each digit two numbers of 4 bytes and two counts; which tile it is, and at which epoch.
-            told_bytes: [0, DIGITS * (2 * 4 + 2 * problem.state_bytes() as u64) + 2 * INDEX_BYTES],
+            // Of each digit two numbers of 4 bytes and a count; which tile it is, and at which epoch.
+            told_bytes: [0, DIGITS * (2 * 4 + problem.state_bytes() as u64) + 2 * INDEX_BYTES],
             most: 1,
         }
     }

@@ -116,9 +116,26 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
     tiles.find(|&(vt, threads)| u64::from(vt * threads).is_multiple_of(row))
 }
 
-/// The tiles of sorts, by bytes of the widest element. Of 16 to 32 KB, so that several blocks share a multiprocessor and the items
-/// of a digit that lie side by side fill lines of the cache; not yet measured.
-pub fn sort(element_bytes: u32) -> (u32, u32) {
+/// The tiles of sorts, by bytes of all arrays' elements at one place, where a block may have so much shared memory. Of 40 to 64 KB
+/// on an H100 (docs/experiments.md); elsewhere half of it, until two blocks share a multiprocessor.
+pub fn sort(element_bytes: u32, shared_bytes: u64) -> (u32, u32) {
+    const THREADS: u32 = 512;
+    const BYTES_OF_COUNTS: u64 = 20 << 10;
+    let mut vt = match element_bytes {
+        1 => 40,
+        2 => 48,
+        3 | 4 => 24,
+        bytes => (128 / bytes).max(1),
+    };
+    let bytes_of_block = |vt: u32| u64::from(vt * THREADS * element_bytes) + BYTES_OF_COUNTS;
+    while vt > 1 && 2 * bytes_of_block(vt) > shared_bytes {
+        vt /= 2;
+    }
+    (vt, THREADS)
+}
+
+/// The tiles of histograms, by bytes of the widest element: their blocks count one after the other.
+pub fn histogram(element_bytes: u32) -> (u32, u32) {
     match element_bytes {
         1 | 2 => (24, 384),
         4 => (20, 384),

@@ -7,6 +7,7 @@ use super::shape::{Blocks, HelperWarps, Shape, Tiling};
 use super::{Composition, Kernel, ScanConfig, named, suggestion};
 use crate::abi;
 use crate::element::{Defined, Problem};
+use crate::gpu::Architecture;
 
 /// What is known of a strategy.
 #[derive(Debug)]
@@ -274,6 +275,7 @@ strategies! {
                 Kernel::CountBins,
                 Kernel::ReduceColumns,
                 Kernel::SortByDigit,
+                Kernel::ExpandCounts,
             ],
             kernel_of_columns: Some(Kernel::Columns),
             sorts: true,
@@ -474,9 +476,12 @@ impl ScanConfig {
         Some(Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() })
     }
 
-    /// That of a sort, whatever its strategy.
-    pub fn sorting(problem: Problem) -> Self {
-        let (vt, block_threads) = suggestion::sort(problem.access_bytes() as u32);
+    /// That of a sort or a histogram, whatever the strategy.
+    pub fn sorting(problem: Problem, architecture: Architecture) -> Self {
+        let (vt, block_threads) = match problem.key_bits() {
+            Some(_) => suggestion::sort(problem.bytes_of_all_inputs() as u32, architecture.shared_bytes()),
+            None => suggestion::histogram(problem.access_bytes() as u32),
+        };
         Self { vt, block_threads, ..Self::default() }
     }
 
@@ -503,7 +508,7 @@ impl Kernel {
     /// Those that make bits of offsets, before the ones of any strategy.
     pub const MARKING: &'static [Self] = &[Self::ClearMarks, Self::MarkSegments];
     /// Those of sorts and histograms.
-    pub const SORTING: &'static [Self] = &[Self::CountBins, Self::ReduceColumns, Self::SortByDigit];
+    pub const SORTING: &'static [Self] = &[Self::CountBins, Self::ReduceColumns, Self::SortByDigit, Self::ExpandCounts];
 
     /// The strategy whose row speaks for the kernel: the first that has it.
     pub fn strategy(self) -> Strategy {
@@ -532,14 +537,20 @@ impl Kernel {
     }
 
     /// Blocks of so many threads that the registers of a multiprocessor have to leave room for, where the assembler needs to be
-    /// told. Of a scan down columns, whose blocks wait for others while they hold their tiles, 768 threads.
+    /// told. Of a scan down columns, whose blocks wait for others while they hold their tiles, 768 threads; of a sort, whose threads
+    /// keep nothing from one phase to the next, twice as many.
     pub fn resident_blocks(self, threads: u32) -> Option<u32> {
         const THREADS_OF_COLUMNS: u32 = 768;
         // As many blocks as any multiprocessor takes.
         const MOST: u32 = 16;
         let shape = self.strategy().row().shape;
         let holds_columns = self.scans_columns() && !self.is_persistent();
-        if holds_columns { Some((THREADS_OF_COLUMNS / threads).clamp(1, MOST)) } else { shape.resident_blocks }
+        let blocks_of = |resident: u32| Some((resident / threads).clamp(1, MOST));
+        match self {
+            Self::SortByDigit => blocks_of(2 * THREADS_OF_COLUMNS),
+            _ if holds_columns => blocks_of(THREADS_OF_COLUMNS),
+            _ => shape.resident_blocks,
+        }
     }
 
     /// Whether its blocks have tiles in dynamic shared memory, as [`Ring`](super::ring::Ring) says.

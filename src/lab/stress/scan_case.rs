@@ -70,11 +70,21 @@ const SCANS: &[(Operator, ElementType, ElementType)] = &[
 /// Types of the recurrences, likewise: states of 8 and 16 bytes.
 const RECURRENCES: &[(Operator, ElementType, ElementType)] =
     &[(Operator::Sum, ElementType::U32, ElementType::U32), (Operator::Sum, ElementType::F64, ElementType::F64)];
+/// Types of keys, likewise: floats, and bytes, which alone are stored by their counts.
+const KEYS: &[(Operator, ElementType, ElementType)] = &[
+    (Operator::Sum, ElementType::U32, ElementType::U32),
+    (Operator::Sum, ElementType::F64, ElementType::F64),
+    (Operator::Sum, ElementType::U8, ElementType::U8),
+];
 
 /// What cases of a problem are drawn of, in segments whose length is still to be drawn.
 pub(super) fn workloads(kind: ProblemKind) -> Vec<Workload> {
     let segment = (kind.needs_shape() || kind.has_runs()).then_some(SEGMENT);
-    let scans = if kind.has_operator() { SCANS } else { RECURRENCES };
+    let scans = match (kind.has_operator(), kind.sorts()) {
+        (true, _) => SCANS,
+        (false, true) => KEYS,
+        (false, false) => RECURRENCES,
+    };
     let workload = |&(operator, input, element)| Workload::new(kind, operator, input, element, segment).ok();
     scans.iter().filter_map(workload).collect()
 }

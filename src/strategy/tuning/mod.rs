@@ -192,7 +192,10 @@ impl Tuning {
                 let held = ahead.filter(|&ahead| self.holds(problem, ahead, n));
                 held.unwrap_or_else(|| Self::suggested(Strategy::Lookback, problem, n))
             }
-            StrategyChoice::Auto if !problem.is_scan() => Self::suggested(Strategy::Lookback, problem, n),
+            StrategyChoice::Auto if !problem.is_scan() => {
+                let config = ScanConfig::sorting(problem, self.architecture);
+                Resolved { strategy: Strategy::Lookback, config }
+            }
             StrategyChoice::Auto => {
                 let found = self.resolve(problem.tuned_as(), n);
                 let found = self.stored_by_rank(problem, found, n).unwrap_or(found);
@@ -241,7 +244,8 @@ impl Tuning {
         let config = match problem.axis() {
             Some(axis) => columns::suggested(strategy, problem, axis, n),
             None if problem.is_reproducible() => ScanConfig::reproducible(problem),
-            None if !problem.is_scan() => ScanConfig::sorting(problem),
+            // A tile that fits everywhere.
+            None if !problem.is_scan() => ScanConfig::sorting(problem, Architecture::CHECKED[0]),
             None => {
                 let bytes = problem.tuned_as().element().bytes();
                 // Elements that wait to be stored by rank take registers, and the longest threads have none left.
