@@ -378,7 +378,7 @@ fn sorts_are_compiled_without_spills_on_every_architecture_and_so_are_histograms
         let problem = Problem::from(defined.of_length(n));
         for architecture in Architecture::CHECKED {
             // As `auto` takes it.
-            let config = ScanConfig::sorting(problem, architecture);
+            let config = ScanConfig::sorting(problem, n, architecture);
             let aligned = ScanRequest::aligned(problem.tuned_as(), Strategy::Lookback, Mode::Inclusive, config, n);
             let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
             assert!(plan.fits(architecture), "{problem} on {architecture}");

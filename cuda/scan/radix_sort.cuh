@@ -19,21 +19,35 @@ DEVICE void each_digit(Config config, Body body) {
   for (u32 digit = thread_index(); digit < LOOKBACK_DIGITS; digit += config.block_threads) body(digit);
 }
 
-// Where items of one digit go that a tile has, by one thread: it goes back tile by tile to one that knows its prefix.
+// Where items of one digit go that a tile has, by one thread: it goes back to a tile that knows its prefix. Where all tiles are on the
+// GPU at one time none knows it at first, and some are asked at once, because each look takes a trip to the L2 cache; of more tiles
+// most would be asked in vain.
 template <class Count, class Descriptors>
 DEVICE Count count_before(Descriptors descriptors, tile_start start, u32 digit) {
+  constexpr u32 tiles_at_one_time = 512;
+  constexpr u32 most = 4;
+  const u32 at_once = grid_blocks() > tiles_at_one_time ? 1 : most;
   Count count = 0;
   u64 end = start.tile;
   const waiting wait;
   while (end > 0) {
-    const descriptor_view<Count> view = descriptors.read((end - 1) * LOOKBACK_DIGITS + digit, start.epoch);
-    if (view.status == LOOKBACK_STATUS_INVALID) {
-      if (wait.gives_up(start.tile, end - 1)) break;
-      continue;
+    const u32 asked = end < at_once ? static_cast<u32>(end) : at_once;
+    descriptor_view<Count> views[most];
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < most; ++i) {
+      if (i < asked) views[i] = descriptors.read((end - 1 - i) * LOOKBACK_DIGITS + digit, start.epoch);
     }
-    count = combine<operators::sum<Count>>(view.value, count);
-    if (view.status == LOOKBACK_STATUS_PREFIX) break;
-    --end;
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < most; ++i) {
+      if (i == asked) break;
+      if (views[i].status == LOOKBACK_STATUS_INVALID) {
+        if (wait.gives_up(start.tile, end - 1)) return count;
+        break;
+      }
+      count = combine<operators::sum<Count>>(views[i].value, count);
+      if (views[i].status == LOOKBACK_STATUS_PREFIX) return count;
+      --end;
+    }
   }
   return count;
 }

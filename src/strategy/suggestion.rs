@@ -117,16 +117,21 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
 }
 
 /// The tiles of sorts, by bytes of all arrays' elements at one place, where a block may have so much shared memory. Of 40 to 64 KB
-/// on an H100 (docs/experiments.md); elsewhere half of it, until two blocks share a multiprocessor.
-pub fn sort(element_bytes: u32, shared_bytes: u64) -> (u32, u32) {
+/// on an H100, and of smaller arrays as large as makes no more of them than it has at once (docs/experiments.md); elsewhere half of
+/// it, until two blocks share a multiprocessor.
+pub fn sort(element_bytes: u32, n: u64, shared_bytes: u64) -> (u32, u32) {
     const THREADS: u32 = 512;
+    const TILES_AT_ONCE: u64 = 350;
     const BYTES_OF_COUNTS: u64 = 20 << 10;
-    let mut vt = match element_bytes {
+    let largest = match element_bytes {
         1 => 40,
         2 => 48,
         3 | 4 => 24,
         bytes => (128 / bytes).max(1),
     };
+    let is_enough = |vt: u32| n.div_ceil(u64::from(vt * THREADS)) <= TILES_AT_ONCE;
+    let small = [4, 8, 16, 24, 32].into_iter().find(|&vt| is_enough(vt));
+    let mut vt = small.map_or(largest, |vt| vt.min(largest));
     let bytes_of_block = |vt: u32| u64::from(vt * THREADS * element_bytes) + BYTES_OF_COUNTS;
     while vt > 1 && 2 * bytes_of_block(vt) > shared_bytes {
         vt /= 2;

@@ -477,9 +477,9 @@ impl ScanConfig {
     }
 
     /// That of a sort or a histogram, whatever the strategy.
-    pub fn sorting(problem: Problem, architecture: Architecture) -> Self {
+    pub fn sorting(problem: Problem, n: u64, architecture: Architecture) -> Self {
         let (vt, block_threads) = match problem.key_bits() {
-            Some(_) => suggestion::sort(problem.bytes_of_all_inputs() as u32, architecture.shared_bytes()),
+            Some(_) => suggestion::sort(problem.bytes_of_all_inputs() as u32, n, architecture.shared_bytes()),
             None => suggestion::histogram(problem.access_bytes() as u32),
         };
         Self { vt, block_threads, ..Self::default() }

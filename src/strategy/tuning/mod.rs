@@ -193,7 +193,7 @@ impl Tuning {
                 held.unwrap_or_else(|| Self::suggested(Strategy::Lookback, problem, n))
             }
             StrategyChoice::Auto if !problem.is_scan() => {
-                let config = ScanConfig::sorting(problem, self.architecture);
+                let config = ScanConfig::sorting(problem, n, self.architecture);
                 Resolved { strategy: Strategy::Lookback, config }
             }
             StrategyChoice::Auto => {
@@ -245,7 +245,7 @@ impl Tuning {
             Some(axis) => columns::suggested(strategy, problem, axis, n),
             None if problem.is_reproducible() => ScanConfig::reproducible(problem),
             // A tile that fits everywhere.
-            None if !problem.is_scan() => ScanConfig::sorting(problem, Architecture::CHECKED[0]),
+            None if !problem.is_scan() => ScanConfig::sorting(problem, n, Architecture::CHECKED[0]),
             None => {
                 let bytes = problem.tuned_as().element().bytes();
                 // Elements that wait to be stored by rank take registers, and the longest threads have none left.
