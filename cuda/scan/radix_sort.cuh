@@ -19,27 +19,22 @@ DEVICE void each_digit(Config config, Body body) {
   for (u32 digit = thread_index(); digit < LOOKBACK_DIGITS; digit += config.block_threads) body(digit);
 }
 
-// Where items of one digit go that a tile has, by one thread: it goes back to a tile that knows its prefix. Where all tiles are on the
-// GPU at one time none knows it at first, and some are asked at once, because each look takes a trip to the L2 cache; of more tiles
-// most would be asked in vain.
-template <class Count, class Descriptors>
+// Where items of one digit go that a tile has, by one thread: it goes back to a tile that knows its prefix, and looks at so many at
+// once.
+template <class Count, u32 at_once, class Descriptors>
 DEVICE Count count_before(Descriptors descriptors, tile_start start, u32 digit) {
-  constexpr u32 tiles_at_one_time = 512;
-  constexpr u32 most = 4;
-  const u32 at_once = grid_blocks() > tiles_at_one_time ? 1 : most;
   Count count = 0;
   u64 end = start.tile;
   const waiting wait;
   while (end > 0) {
     const u32 asked = end < at_once ? static_cast<u32>(end) : at_once;
-    descriptor_view<Count> views[most];
+    descriptor_view<Count> views[at_once];
     LOOKBACK_UNROLL
-    for (u32 i = 0; i < most; ++i) {
-      if (i < asked) views[i] = descriptors.read((end - 1 - i) * LOOKBACK_DIGITS + digit, start.epoch);
+    for (u32 i = 0; i < at_once && i < asked; ++i) {
+      views[i] = descriptors.read((end - 1 - i) * LOOKBACK_DIGITS + digit, start.epoch);
     }
     LOOKBACK_UNROLL
-    for (u32 i = 0; i < most; ++i) {
-      if (i == asked) break;
+    for (u32 i = 0; i < at_once && i < asked; ++i) {
       if (views[i].status == LOOKBACK_STATUS_INVALID) {
         if (wait.gives_up(start.tile, end - 1)) return count;
         break;
@@ -50,6 +45,15 @@ DEVICE Count count_before(Descriptors descriptors, tile_start start, u32 digit) 
     }
   }
   return count;
+}
+
+// Where all tiles are on the GPU at one time none knows its prefix at first, and each look takes a trip to the L2 cache: some are asked
+// at once. Of more tiles most would be asked in vain.
+template <class Count, class Descriptors>
+DEVICE Count place_of_digit(Descriptors descriptors, tile_start start, u32 digit) {
+  constexpr u64 tiles_at_one_time = 512;
+  if (grid_blocks() > tiles_at_one_time) return count_before<Count, 1>(descriptors, start, digit);
+  return count_before<Count, 4>(descriptors, start, digit);
 }
 
 // Items that a thread loads at once: as many as hide the latency, and divide VT.
@@ -230,7 +234,7 @@ DEVICE void sort_by_digit(Config config, const lookback_launch& launch) {
       mine.put_in_order();
       each_digit(config, [&](u32 digit) {
         // Before the first tile stand the elements of the digits below.
-        const Count before = start.tile == 0 ? memory::shared_load(table.moves[digit]) : count_before<Count>(descriptors, start, digit);
+        const Count before = start.tile == 0 ? memory::shared_load(table.moves[digit]) : place_of_digit<Count>(descriptors, start, digit);
         const Count through = before + memory::shared_load(table.counts[digit]);
         descriptors.publish(start.tile * LOOKBACK_DIGITS + digit, start.epoch, LOOKBACK_STATUS_PREFIX, through);
         memory::shared_store(table.moves[digit], static_cast<Count>(before - memory::shared_load(table.begins[digit])));
