@@ -30,11 +30,12 @@ DEVICE Count count_before(Descriptors descriptors, tile_start start, u32 digit) 
     const u32 asked = end < at_once ? static_cast<u32>(end) : at_once;
     descriptor_view<Count> views[at_once];
     LOOKBACK_UNROLL
-    for (u32 i = 0; i < at_once && i < asked; ++i) {
-      views[i] = descriptors.read((end - 1 - i) * LOOKBACK_DIGITS + digit, start.epoch);
+    for (u32 i = 0; i < at_once; ++i) {
+      if (i < asked) views[i] = descriptors.read((end - 1 - i) * LOOKBACK_DIGITS + digit, start.epoch);
     }
     LOOKBACK_UNROLL
-    for (u32 i = 0; i < at_once && i < asked; ++i) {
+    for (u32 i = 0; i < at_once; ++i) {
+      if (i == asked) break;
       if (views[i].status == LOOKBACK_STATUS_INVALID) {
         if (wait.gives_up(start.tile, end - 1)) return count;
         break;
