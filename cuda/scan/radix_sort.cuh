@@ -48,16 +48,16 @@ DEVICE Count count_before(Descriptors descriptors, tile_start start, u32 digit) 
   return count;
 }
 
-// Where all tiles are on the GPU at one time none knows its prefix at first, and each look takes a trip to the L2 cache: some are asked
-// at once. Of more tiles most would be asked in vain.
+// Of about as many tiles as a GPU has at one time most begin together, and none knows its prefix at first: some are asked at once,
+// because each look takes a trip to the L2 cache. Of more tiles most would be asked in vain.
 template <class Count, class Descriptors>
 DEVICE Count place_of_digit(Descriptors descriptors, tile_start start, u32 digit) {
-  constexpr u64 tiles_at_one_time = 512;
-  if (grid_blocks() > tiles_at_one_time) return count_before<Count, 1>(descriptors, start, digit);
+  constexpr u64 few_tiles = 512;
+  if (grid_blocks() > few_tiles) return count_before<Count, 1>(descriptors, start, digit);
   return count_before<Count, 4>(descriptors, start, digit);
 }
 
-// Items that a thread loads at once: as many as hide the latency, and divide VT.
+// Items that a thread loads at once: as many as hide the latency, and divide VT. An item counts the padding behind its arrays.
 template <class Item, class Config>
 DEVICE_CONSTEXPR u32 loads_at_once() {
   if (!Config::is_fixed) return 1;
@@ -74,7 +74,7 @@ struct digit_table {
   Count moves[LOOKBACK_DIGITS];  // how far items move from their place in the tile in order
 };
 
-// The items of a tile: a warp has neighbours, of which each lane has every 32nd. They are loaded twice, to be counted and to be put in
+// The items of a tile: a warp has neighbours, of which each lane has every 32nd. Keys are loaded twice, to be counted and to be put in
 // order, so that no thread keeps any: more threads fit, and the second time the L2 cache has them.
 template <class Problem, class Config>
 struct digit_tile {

@@ -116,9 +116,9 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
     tiles.find(|&(vt, threads)| u64::from(vt * threads).is_multiple_of(row))
 }
 
-/// The tiles of sorts, by bytes of all arrays' elements at one place, where a block may have so much shared memory. Of 40 to 64 KB
-/// on an H100, and of smaller arrays as large as makes no more of them than it has at once (docs/experiments.md); elsewhere half of
-/// it, until two blocks share a multiprocessor.
+/// The tiles of sorts, by bytes of all arrays' elements at one place, where a block may have so much shared memory: of 48 to 64 KB
+/// on an H100, and of 20 of bytes (docs/experiments.md). Smaller arrays have tiles so small that up to 350 are made, about as many as
+/// it has at once. Elsewhere they are halved until two blocks share a multiprocessor.
 pub fn sort(element_bytes: u32, n: u64, shared_bytes: u64) -> (u32, u32) {
     const THREADS: u32 = 512;
     const TILES_AT_ONCE: u64 = 350;

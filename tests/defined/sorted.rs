@@ -287,3 +287,32 @@ fn what_no_sort_has_is_refused_before_anything_is_compiled() {
     let DeviceError::Config(ConfigError::ScansAlone { .. }) = error else { panic!("{error}") };
     assert!(error.to_string().contains("'lookback'"), "{error}");
 }
+
+/// What is stored by its counts, in vectors and at their ends.
+#[test]
+fn bytes_alone_are_stored_at_any_address() {
+    let ascending = Definition::sort::<u8>().expect("numbers").define().expect("a sort");
+    let descending = Definition::sort::<i8>().expect("numbers").descending().define().expect("a sort");
+    for n in [1, 15, 16, 17, 1000, 3001] {
+        let keys: Vec<u8> = (0..n).map(|place| (place * 7919 % 251) as u8 ^ 0x80).collect();
+        let signed: &[i8] = bytemuck::cast_slice(&keys);
+        for offset in [0, 1, 7, 15, 16] {
+            let mut scanner = scanner(Strategy::Lookback, 2);
+            let mut sorted = vec![0xaa_u8; n + 40];
+            let output = &mut sorted[offset..offset + n];
+            if !is_made(scanner.run(ascending).input(&keys).output(output).sort()) {
+                return;
+            }
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            assert!(sorted[offset..offset + n] == expected, "{n} at {offset}");
+            let around = sorted[..offset].iter().chain(&sorted[offset + n..]);
+            assert!(around.into_iter().all(|&byte| byte == 0xaa), "{n} at {offset}: written around it");
+            let mut sorted = vec![0x55_i8; n + 40];
+            assert!(is_made(scanner.run(descending).input(signed).output(&mut sorted[offset..offset + n]).sort()));
+            let mut expected = signed.to_vec();
+            expected.sort_unstable_by(|a, b| b.cmp(a));
+            assert!(sorted[offset..offset + n] == expected, "{n} at {offset}, descending");
+        }
+    }
+}
