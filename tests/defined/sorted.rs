@@ -306,8 +306,8 @@ fn bytes_alone_are_stored_at_any_address() {
             let mut expected = keys.clone();
             expected.sort_unstable();
             assert!(sorted[offset..offset + n] == expected, "{n} at {offset}");
-            let around = sorted[..offset].iter().chain(&sorted[offset + n..]);
-            assert!(around.into_iter().all(|&byte| byte == 0xaa), "{n} at {offset}: written around it");
+            let mut around = sorted[..offset].iter().chain(&sorted[offset + n..]);
+            assert!(around.all(|&byte| byte == 0xaa), "{n} at {offset}: written around it");
             let mut sorted = vec![0x55_i8; n + 40];
             assert!(is_made(scanner.run(descending).input(signed).output(&mut sorted[offset..offset + n]).sort()));
             let mut expected = signed.to_vec();
