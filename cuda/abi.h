@@ -42,8 +42,8 @@ enum { LOOKBACK_SECTOR_BYTES = 32, LOOKBACK_CACHE_LINE_BYTES = 128 };
 enum { LOOKBACK_LEADING_BITS = 128 };
 // Arrays that a problem which a user has defined loads, and those that it stores. Bytes of its state.
 enum { LOOKBACK_MAXIMUM_ARRAYS = 5, LOOKBACK_MAXIMUM_STATE_BYTES = 32 };
-// Bits of a digit of a radix sort, the values that it has, and digits of the widest keys.
-enum { LOOKBACK_DIGIT_BITS = 8, LOOKBACK_DIGITS = 256, LOOKBACK_MAXIMUM_PASSES = 8 };
+// Bits of a digit of a radix sort, and the values that it has.
+enum { LOOKBACK_DIGIT_BITS = 8, LOOKBACK_DIGITS = 256 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
 enum { LOOKBACK_TREE_LEVELS = 64 };
 

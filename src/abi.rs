@@ -44,7 +44,6 @@ pub const LOOKBACK_MAXIMUM_STATE_BYTES: _bindgen_ty_13 = 32;
 pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
 pub const LOOKBACK_DIGIT_BITS: _bindgen_ty_14 = 8;
 pub const LOOKBACK_DIGITS: _bindgen_ty_14 = 256;
-pub const LOOKBACK_MAXIMUM_PASSES: _bindgen_ty_14 = 8;
 pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
 pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_15 = 64;
 pub type _bindgen_ty_15 = ::std::os::raw::c_uint;

@@ -9,7 +9,7 @@ mod index_order;
 use bytemuck::Pod;
 use common::instance;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits};
+use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits};
 use half::{bf16, f16};
 use index_order::{Order, bits, floats};
 use lookback::abi;
@@ -257,6 +257,15 @@ fn scanner(test: &str) -> Option<(Scanner, Arc<CudaContext>, Arc<CudaStream>)> {
     Some((scanner, context, stream))
 }
 
+/// What is put onto the stream, behind all that is there, as a graph.
+fn captured(stream: &Arc<CudaStream>, enqueue: impl FnOnce()) -> CudaGraph {
+    stream.synchronize().expect("the stream");
+    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
+    enqueue();
+    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    stream.end_capture(flags).expect("a graph").expect("something in it")
+}
+
 fn numbers(n: usize, seed: u32) -> Vec<u32> {
     (0..n as u32).map(|i| i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 7).collect()
 }
@@ -409,12 +418,10 @@ fn a_captured_scan_replays_rightly_beside_launches_on_its_stream() {
     let host = numbers(n, 3);
     let mut input = stream.clone_htod(&host).expect("upload");
     let mut output = stream.alloc_zeros::<u32>(n).expect("memory");
-    stream.synchronize().expect("uploaded");
-    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
-    // The first scan of all, so that compiling, loading and the workspace happen during the capture.
-    scanner.inclusive(&stream, Operator::Sum, &input, &mut output).expect("captured");
-    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-    let graph = stream.end_capture(flags).expect("a graph").expect("one scan in it");
+    let graph = captured(&stream, || {
+        // The first scan of all, so that compiling, loading and the workspace happen during the capture.
+        scanner.inclusive(&stream, Operator::Sum, &input, &mut output).expect("captured");
+    });
     let other = context.new_stream().expect("a stream");
     let other_input = other.clone_htod(&host).expect("upload");
     let mut other_output = other.alloc_zeros::<u32>(n).expect("memory");
@@ -485,11 +492,7 @@ fn scans_in_place_follow_each_other_rightly_for_every_pair_of_strategies() {
                 check("by the stream", &data);
 
                 stream.memcpy_htod(&host, &mut data).expect("upload");
-                stream.synchronize().expect("uploaded");
-                stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
-                chain(&mut data, 2);
-                let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-                let graph = stream.end_capture(flags).expect("a graph").expect("four scans in it");
+                let graph = captured(&stream, || chain(&mut data, 2));
                 // One replay behind the other.
                 graph.launch().expect("replay");
                 graph.launch().expect("replay");
@@ -824,13 +827,11 @@ fn a_thousand_replays_over_other_contents_of_another_length_are_right() {
             let mut offsets = stream.alloc_zeros::<u32>(segments + 1).expect("memory");
             let warm = |run: Run<'_>| run.warm_up(Mode::Inclusive).map(|_| ());
             warm(scanner.run(&stream, sums_of_u32()).input(&x).output(&mut y).count_from(&count)).expect("it is warm");
-            stream.synchronize().expect("the stream");
-            stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
-            let run = scanner.run(&stream, sums_of_u32()).input(&x).output(&mut y).count_from(&count);
-            let run = if has_offsets { run.offsets(&offsets) } else { run };
-            run.inclusive().expect("it is captured");
-            let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-            let graph = stream.end_capture(flags).expect("a graph").expect("a scan in it");
+            let graph = captured(&stream, || {
+                let run = scanner.run(&stream, sums_of_u32()).input(&x).output(&mut y).count_from(&count);
+                let run = if has_offsets { run.offsets(&offsets) } else { run };
+                run.inclusive().expect("it is captured");
+            });
             for replay in 0..replays {
                 let n = (replay * 7919 + replay / 3) % (N + 1);
                 let contents = &all[replay % N..][..N];
@@ -921,11 +922,9 @@ fn a_captured_sort_replays_rightly_over_other_keys_of_another_number() {
     let mut count = stream.alloc_zeros::<u64>(1).expect("memory");
     let run = scanner.run(&stream, sort).input(&x).output(&mut y).count_from(&count);
     run.warm_up(Mode::Inclusive).expect("it is warm");
-    stream.synchronize().expect("the stream");
-    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("capture");
-    scanner.run(&stream, sort).input(&x).output(&mut y).count_from(&count).sort().expect("it is captured");
-    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-    let graph = stream.end_capture(flags).expect("a graph").expect("a sort in it");
+    let graph = captured(&stream, || {
+        scanner.run(&stream, sort).input(&x).output(&mut y).count_from(&count).sort().expect("it is captured");
+    });
     for replay in 0..300 {
         let n = (replay * 7919 + replay / 3) % (N + 1);
         let contents = &all[replay % N..][..N];
@@ -938,6 +937,30 @@ fn a_captured_sort_replays_rightly_over_other_keys_of_another_number() {
         expected.sort_unstable();
         assert!(found[..n] == expected, "replay {replay} of {n} keys");
         assert!(found[n..].iter().all(|&y| y == 0), "replay {replay}: written behind what counts");
+    }
+}
+
+/// They are stored by their counts, in vectors and at their ends.
+#[test]
+fn sorts_of_bytes_alone_are_right_at_any_address() {
+    const ROOM: usize = 32;
+    let _turn = turn();
+    let Some((scanner, _, stream)) = scanner("sorts_of_bytes_alone") else { return };
+    let sort = Definition::sort::<u8>().expect("a key").descending().define().expect("a sort");
+    for n in [1, 15, 16, 17, 300_007, 3_000_000] {
+        let keys: Vec<u8> = numbers(n, 5).into_iter().map(|bits| bits as u8).collect();
+        let on_gpu = stream.clone_htod(&keys).expect("memory");
+        for (offset, counted) in [(0, n), (1, n), (7, n / 2), (15, n), (16, n)] {
+            let count = stream.clone_htod(&[counted as u64]).expect("memory");
+            let mut sorted = stream.clone_htod(&vec![0xaa_u8; n + ROOM]).expect("memory");
+            let mut output = sorted.slice_mut(offset..offset + n);
+            let run = scanner.run(&stream, sort).input(&on_gpu).output(&mut output).count_from(&count);
+            run.sort().expect("it is launched");
+            let mut expected = vec![0xaa_u8; n + ROOM];
+            expected[offset..offset + counted].copy_from_slice(&keys[..counted]);
+            expected[offset..offset + counted].sort_unstable_by(|a, b| b.cmp(a));
+            assert!(stream.clone_dtoh(&sorted).expect("memory") == expected, "{counted} of {n} at {offset}");
+        }
     }
 }
 

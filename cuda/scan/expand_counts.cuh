@@ -39,7 +39,7 @@ DEVICE void expand_counts(Config config, const lookback_launch& launch) {
     for (u32 i = 0; i < config.vt; ++i) {
       const u64 boundary = ((block_index() * config.vt + i) * config.block_threads + thread_index()) * width;
       const u64 first = boundary > lead ? boundary - lead : 0;
-      if (boundary + width <= lead || first >= launch.n) continue;
+      if (first >= launch.n) continue;
       const u64 end = boundary + width - lead < launch.n ? boundary + width - lead : launch.n;
       u32 digit = digit_at(begins, first);
       key_word keys[width];

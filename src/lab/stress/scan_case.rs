@@ -80,11 +80,8 @@ const KEYS: &[(Operator, ElementType, ElementType)] = &[
 /// What cases of a problem are drawn of, in segments whose length is still to be drawn.
 pub(super) fn workloads(kind: ProblemKind) -> Vec<Workload> {
     let segment = (kind.needs_shape() || kind.has_runs()).then_some(SEGMENT);
-    let scans = match (kind.has_operator(), kind.sorts()) {
-        (true, _) => SCANS,
-        (false, true) => KEYS,
-        (false, false) => RECURRENCES,
-    };
+    let of_arrays = if kind.sorts() { KEYS } else { RECURRENCES };
+    let scans = if kind.has_operator() { SCANS } else { of_arrays };
     let workload = |&(operator, input, element)| Workload::new(kind, operator, input, element, segment).ok();
     scans.iter().filter_map(workload).collect()
 }

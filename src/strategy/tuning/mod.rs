@@ -192,7 +192,8 @@ impl Tuning {
                 let held = ahead.filter(|&ahead| self.holds(problem, ahead, n));
                 held.unwrap_or_else(|| Self::suggested(Strategy::Lookback, problem, n))
             }
-            StrategyChoice::Auto if !problem.is_scan() => {
+            // The one strategy that sorts, named or not.
+            StrategyChoice::Auto | StrategyChoice::Named(Strategy::Lookback) if !problem.is_scan() => {
                 let config = ScanConfig::sorting(problem, n, self.architecture);
                 Resolved { strategy: Strategy::Lookback, config }
             }
