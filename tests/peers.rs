@@ -202,7 +202,7 @@ mod with_peers {
     ) -> Vec<u8> {
         let what = format!("{}, {workload}, {mode}, {n} elements", peer.name());
         let inputs: Vec<_> = inputs.iter().map(|input| (stream.clone_htod(*input).expect("upload"), *input)).collect();
-        let poison = vec![0xA5_u8; n as usize * workload.element().bytes()];
+        let poison = vec![0xA5_u8; workload.output_elements(n) as usize * workload.element().bytes()];
         let mut output = stream.clone_htod(&poison).expect("poison");
         let mut prepared = peer.prepare(stream, workload, mode, n).expect(&what);
         {
@@ -314,7 +314,7 @@ mod with_peers {
         let mut verdicts: BTreeMap<String, Option<String>> = BTreeMap::new();
         for n in [1, 31, 4099, 2_000_003] {
             for (workload, n) in workloads(n, [1, 8, 61, 100_000]) {
-                if workload.is_plain() || workload.is_by_rank() {
+                if workload.is_plain() || !workload.stores_in_place() {
                     continue;
                 }
                 let numbers = small_numbers(workload.input(), n);
@@ -361,15 +361,25 @@ mod with_peers {
         let mut expected: Vec<String> = Vec::new();
         for peer in peers::all() {
             let others = peer.scans().filter(|scan| scan.problem != ProblemKind::Flat || scan.input != scan.element);
-            let others = others.filter(|scan| !scan.workload(1).expect("a workload").is_by_rank());
+            let others = others.filter(|scan| scan.workload(1).expect("a workload").stores_in_place());
             expected.extend(others.map(|scan| format!("{}: {scan}", peer.name())));
         }
         expected.sort_unstable();
         assert_eq!(verdicts.into_keys().collect::<Vec<_>>(), expected);
     }
 
-    /// What is stored by rank, of numbers on both sides of the middle of their type's range. `told` are keys.
-    fn loop_by_rank(workload: Workload, flags: &[u8], told: &[u32], numbers: &[i64], middle: i64) -> Vec<i64> {
+    /// What is not stored at its place, of numbers on both sides of the middle of their type's range. `told` are keys, or what
+    /// goes with the numbers.
+    fn loop_elsewhere(workload: Workload, flags: &[u8], told: &[u32], numbers: &[i64], middle: i64) -> Vec<i64> {
+        if workload.kind() == ProblemKind::Histogram {
+            return (0..256).map(|value| numbers.iter().filter(|&&number| number == value).count() as i64).collect();
+        }
+        if workload.kind() == ProblemKind::SortPairs {
+            let mut pairs: Vec<(i64, i64)> = numbers.iter().copied().zip(told.iter().copied().map(i64::from)).collect();
+            pairs.sort_by_key(|pair| pair.0);
+            let (sorted, values): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
+            return [sorted, values].concat();
+        }
         if let ProblemKind::Sort | ProblemKind::SortByHalf = workload.kind() {
             let half = if workload.kind() == ProblemKind::Sort { 0 } else { 4 * workload.element().bytes() };
             let mut sorted = numbers.to_vec();
@@ -397,12 +407,14 @@ mod with_peers {
     }
 
     #[test]
-    fn peers_that_store_by_rank_agree_with_a_loop() {
-        let Some(stream) = stream("peers_that_store_by_rank_agree_with_a_loop") else { return };
+    fn peers_that_store_elsewhere_agree_with_a_loop() {
+        let Some(stream) = stream("peers_that_store_elsewhere_agree_with_a_loop") else { return };
         let mut runs = 0;
         for n in [1, 31, 4099, 2_000_003] {
-            for (workload, n) in workloads(n, [3, 3, 3, 3]).into_iter().filter(|(workload, _)| workload.is_by_rank()) {
-                let element = workload.element();
+            for (workload, n) in
+                workloads(n, [3, 3, 3, 3]).into_iter().filter(|(workload, _)| !workload.stores_in_place())
+            {
+                let element = workload.input();
                 let is_signed = element.is_signed() || element.is_float();
                 let middle: i64 = if is_signed { 0 } else { 1 << (8 * element.bytes() - 1) };
                 // One random number for three neighbours or fewer, so that there are runs.
@@ -410,21 +422,27 @@ mod with_peers {
                 let numbers: Vec<i64> = (0..n).map(|place| middle + (mixed(place) % 5) as i64 - 2).collect();
                 let flags: Vec<u8> = (0..n).map(|place| [0, 1, 255, 0, 0][(mixed(place + 7) % 5) as usize]).collect();
                 let told: Vec<u32> = (0..n).map(|place| (mixed(place + 11) % 3) as u32).collect();
-                let bytes = |&number: &i64| match element {
-                    ElementType::F32 => (number as f32).to_le_bytes().to_vec(),
-                    _ => number.to_le_bytes()[..element.bytes()].to_vec(),
+                let array = |element: ElementType, numbers: &[i64]| -> Vec<u8> {
+                    let bytes = |&number: &i64| match element {
+                        ElementType::F32 => (number as f32).to_le_bytes().to_vec(),
+                        _ => number.to_le_bytes()[..element.bytes()].to_vec(),
+                    };
+                    numbers.iter().flat_map(bytes).collect()
                 };
-                let array: Vec<u8> = numbers.iter().flat_map(bytes).collect();
+                let input = array(element, &numbers);
                 let telling: Vec<u8> = match workload.kind() {
                     ProblemKind::Partition => flags.clone(),
                     _ => told.iter().flat_map(|key| key.to_le_bytes()).collect(),
                 };
-                let is_told = workload.inputs(n).count() == 2;
-                let inputs: Vec<&[u8]> = if is_told { vec![&telling, &array] } else { vec![&array] };
-                let expected = loop_by_rank(workload, &flags, &told, &numbers, middle);
-                let mut expected: Vec<u8> = expected.iter().flat_map(bytes).collect();
+                let inputs: Vec<&[u8]> = match (workload.inputs(n).count(), workload.kind()) {
+                    (2, ProblemKind::SortPairs) => vec![&input, &telling],
+                    (2, _) => vec![&telling, &input],
+                    _ => vec![&input],
+                };
+                let expected = loop_elsewhere(workload, &flags, &told, &numbers, middle);
+                let mut expected = array(workload.element(), &expected);
                 // What nobody writes is what it was.
-                expected.resize(array.len(), 0xA5);
+                expected.resize(workload.output_elements(n) as usize * workload.element().bytes(), 0xA5);
                 for (peer, mode) in peers_of(workload, n).filter(|(peer, _)| peer.is_scan()) {
                     let found = run(peer, &stream, workload, mode, n, &inputs);
                     assert!(found == expected, "{}, {workload}, {n} elements", peer.name());
@@ -432,20 +450,23 @@ mod with_peers {
                 }
             }
         }
-        // Of two versions, in so many types.
-        assert_eq!(runs, 4 * 2 * (3 * 4 + 2));
+        // Of two versions, in so many types: three compactions, totals, sorts, and one of pairs and of counts.
+        assert_eq!(runs, 4 * 2 * (3 * 4 + 2 + 6 + 2));
     }
 
     #[test]
     fn peers_survive_an_empty_array() {
         let Some(stream) = stream("peers_survive_an_empty_array") else { return };
+        // Those of a histogram are cleared all the same.
+        let mut counts = stream.alloc_zeros::<u32>(256).expect("counts");
+        let (counts, _written) = counts.device_ptr_mut(&stream);
         for peer in peers::all() {
             let name = peer.name();
             for scan in peer.scans() {
                 let workload = scan.workload(10).expect("a workload");
                 let mut prepared = peer.prepare(&stream, workload, scan.mode, 0).expect(name);
-                // SAFETY: no element is asked for.
-                unsafe { prepared.launch_addresses(&vec![0; workload.inputs(0).count()], 0) }.expect(name);
+                // SAFETY: no element is asked for; of what is stored there is as much as any workload stores of none.
+                unsafe { prepared.launch_addresses(&vec![0; workload.inputs(0).count()], counts) }.expect(name);
             }
         }
         stream.synchronize().expect("nothing went wrong");
@@ -475,7 +496,8 @@ mod with_peers {
     fn replay(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
         let what = format!("{}, {}, {mode}", peer.name(), dataset.workload);
         let inputs: Vec<_> = dataset.inputs().map(|(_, input)| stream.clone_htod(input).expect("upload")).collect();
-        let bytes = dataset.n as usize * dataset.workload.element().bytes();
+        let workload = dataset.workload;
+        let bytes = workload.output_elements(dataset.n) as usize * workload.element().bytes();
         let mut output = stream.clone_htod(&vec![0xA5_u8; bytes]).expect("poison");
         let mut prepared = peer.prepare(stream, dataset.workload, mode, dataset.n).expect(&what);
         let from: Vec<u64> = inputs.iter().map(|input| input.device_ptr(stream).0).collect();

@@ -23,7 +23,7 @@ const BLOCK_THREADS: u32 = 64;
 /// One workload a problem, because each takes kernels of its own: sums that are exact and that are rounded, an operator that
 /// does not commute, narrow elements, and wide ones.
 fn workload(kind: ProblemKind, segment: u64) -> Workload {
-    use ElementType::{BicyclicPair, F32, F64, I32, I64, IndexInterval, U8, U16, U32};
+    use ElementType::{BicyclicPair, F32, F64, I8, I32, I64, IndexInterval, U8, U16, U32};
     let (operator, input, element) = match kind {
         ProblemKind::Flat => (Operator::Sum, U8, U32),
         ProblemKind::Reverse => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
@@ -44,7 +44,8 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::Select => (Operator::Sum, U8, U8),
         ProblemKind::Unique => (Operator::Sum, I64, I64),
         ProblemKind::Sort => (Operator::Sum, F32, F32),
-        ProblemKind::SortByHalf => (Operator::Sum, U16, U16),
+        ProblemKind::SortByHalf | ProblemKind::SortPairs => (Operator::Sum, U16, U16),
+        ProblemKind::Histogram => (Operator::Sum, I8, U32),
     };
     // Recurrences have rows now and then.
     let has_segment = kind.needs_shape() || kind.has_runs() || kind.takes_shape() && segment.is_multiple_of(2);
@@ -103,7 +104,7 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
     let workload = workload(kind, segment);
     // What is stored by rank goes by inclusive counts, into another array.
     let mode = if workload.has_mode(drawn.mode) { drawn.mode } else { Mode::Inclusive };
-    let is_in_place = drawn.is_in_place && !workload.is_by_rank();
+    let is_in_place = drawn.is_in_place && workload.stores_in_place();
     let n = size(workload, tiles, u64::from(vt * BLOCK_THREADS), more);
     let in_place = is_in_place && workload.input() == workload.element();
     let offset = |elements: u32, element: ElementType| elements * element.bytes() as u32 % ScanRequest::OFFSETS;
@@ -119,7 +120,7 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
             ScanRequest { strategy: Strategy::Lookback, ..request }
         }
         Err(ConfigError::ScansAlone { .. }) => {
-            prop_assert!(workload.to_string().contains("sort") && strategy != Strategy::Lookback);
+            prop_assert!(!kind.is_scan() && strategy != Strategy::Lookback);
             ScanRequest { strategy: Strategy::Lookback, ..request }
         }
         Err(ConfigError::NotReproducible { .. }) => {
@@ -133,9 +134,10 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
     match device.run(&request, &RunSettings { seed, keeps_output: true, ..RunSettings::default() }) {
         Ok(outcome) => {
             prop_assert!(outcome.verification.passed(), "{}: {:?}", workload, outcome.verification);
-            prop_assert_eq!(outcome.verification.compared, n);
+            let elements = workload.output_elements(n);
+            prop_assert_eq!(outcome.verification.compared, elements);
             let bytes = outcome.output.map(|output| output.len());
-            prop_assert_eq!(bytes, Some(n as usize * workload.element().bytes()));
+            prop_assert_eq!(bytes, Some(elements as usize * workload.element().bytes()));
         }
         // Marked pairs of f64 are no elements of a spine.
         Err(DeviceError::Config(ConfigError::SpineOfStates { .. })) => {

@@ -10,6 +10,7 @@
 // keep, too, for which there is room in front of their temporary memory.
 #include "peers.h"
 
+#include <cub/device/device_histogram.cuh>
 #include <cub/device/device_partition.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
@@ -352,6 +353,36 @@ struct Sort {
   }
 };
 
+// Keys and, behind them, values.
+template <typename Number>
+struct SortPairs {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "sort-pairs", *OPERATION = nullptr;
+  using Input = Number;
+  using Element = Number;
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    Number *const sorted = run.stored<Number>();
+    return CUB_NS_QUALIFIER::DeviceRadixSort::SortPairs(run.temporary, run.bytes, run.input<Number>(0), sorted,
+                                                        run.input<Number>(1), sorted + run.size.n, run.count(), 0,
+                                                        8 * static_cast<int>(sizeof(Number)), run.stream);
+  }
+};
+
+struct Histogram {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "histogram", *OPERATION = nullptr;
+  using Input = std::uint8_t;
+  using Element = std::uint32_t;
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    constexpr int VALUES = 256;
+    return CUB_NS_QUALIFIER::DeviceHistogram::HistogramEven(run.temporary, run.bytes, run.input<Input>(0),
+                                                            run.stored<Element>(), VALUES + 1, 0, VALUES, run.count(),
+                                                            run.stream);
+  }
+};
+
 #if LOOKBACK_HAS_SEGMENTED_SCAN
 constexpr const char *SEGMENTED = "cub-" LOOKBACK_CUB_VERSION_TEXT "-segmented";
 
@@ -454,7 +485,8 @@ using Peers = Table<
                  Partition<std::uint8_t>, Partition<std::uint16_t>, Partition<std::int32_t>, Partition<std::int64_t>,
                  Unique<std::uint8_t>, Unique<std::uint16_t>, Unique<std::int32_t>, Unique<std::int64_t>,
                  ReduceByKey<std::int32_t>, ReduceByKey<float>, Sort<std::uint8_t, false>, Sort<std::uint16_t, false>,
-                 Sort<std::uint32_t, false>, Sort<std::int64_t, false>, Sort<float, false>, Sort<std::int64_t, true>>>;
+                 Sort<std::uint32_t, false>, Sort<std::int64_t, false>, Sort<float, false>, Sort<std::int64_t, true>,
+                 SortPairs<std::uint32_t>, Histogram>>;
 
 } // namespace
 

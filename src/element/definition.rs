@@ -364,6 +364,12 @@ impl Definition {
         self
     }
 
+    /// The same of numbers whose type is chosen at run time.
+    #[cfg(feature = "lab")]
+    pub(crate) fn with_array_of(self, name: &str, element: ElementType) -> Self {
+        self.input_of(name, element).output_of(&format!("sorted_{name}"), element)
+    }
+
     /// Sorts from the largest key to the smallest. Equal keys stay in their order all the same.
     #[must_use]
     pub fn descending(mut self) -> Self {

@@ -235,13 +235,17 @@ impl Definition {
     /// # Errors
     /// When `T` has more than one byte.
     pub fn byte_histogram<T: Element, C: WholeNumber>() -> Result<Self, NoSuchProblem> {
-        let element = number_of::<T>()?;
+        Self::byte_histogram_of::<C>(T::ELEMENT)
+    }
+
+    /// The same of a type that is chosen at run time.
+    pub(crate) fn byte_histogram_of<C: WholeNumber>(element: ElementType) -> Result<Self, NoSuchProblem> {
         if element.bytes() > 1 {
             return Err(NoSuchProblem::NoByte(element));
         }
         let turned = if element.is_signed() { " ^ 0x80" } else { "" };
         let bin = format!("return static_cast<u8>(x){turned};");
-        Ok(Self::binned::<C>(format!("histogram of {element}"), 256, &bin).input::<T>("x"))
+        Ok(Self::binned::<C>(format!("histogram of {element}"), 256, &bin).input_of("x", number(element)?))
     }
 
     /// How many numbers of an array lie in each of `bins` bins of the same width, from `lower` to below `upper`: CUB's

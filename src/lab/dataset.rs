@@ -30,13 +30,14 @@ pub struct Dataset {
     pub n: u64,
     /// `n` elements as bytes; of a recurrence the factors.
     pub input: Vec<u8>,
-    /// The addends of a recurrence; else empty.
-    pub addends: Vec<u8>,
+    /// The addends of a recurrence, or what goes with the keys of a sort; else empty.
+    pub second: Vec<u8>,
     /// Keys, head flags or offsets, where an array tells segments; else empty.
     pub telling: Vec<u8>,
     /// By offsets, a byte of each element, other than 0 where a segment begins; else empty.
     borders: Vec<u8>,
-    /// The inclusive scan, at the places of the elements; by rank, at those of the output, of what is stored alone.
+    /// The inclusive scan, at the places of the elements; of what is stored elsewhere, at those of the outputs, which lie one
+    /// behind the other.
     pub reference: Reference,
     /// Where the input comes from: "random, seed 42" or a file.
     pub source: String,
@@ -116,12 +117,19 @@ impl Dataset {
             false => bytes,
         };
         let border_bytes = u64::from(workload.telling() == Some(Telling::Offsets));
-        // What is stored by rank has a reference at the places of the elements first, and the ranks beside it.
-        let rank_bytes = if workload.is_by_rank() { 8 + reference_bytes } else { 0 };
-        let beside = n.saturating_mul(reference_bytes + border_bytes + rank_bytes);
+        // What is stored by rank has a reference at the places of the elements first, and the ranks beside it, those of a sort
+        // with its keys.
+        let rank_bytes = match workload.ranks() {
+            None => 0,
+            Some(Ranks::Kept(_)) => 8 + reference_bytes,
+            Some(Ranks::Sorted(_)) => 16 + workload.outputs(n).count() as u64 * (8 + reference_bytes),
+        };
+        let reference = workload.output_elements(n).saturating_mul(reference_bytes);
+        let beside = n.saturating_mul(border_bytes + rank_bytes).saturating_add(reference);
         // Columns are transposed, and what comes of them is turned back.
         let copies = if workload.side_by_side(n) > 1 { 2 } else { 1 };
-        let once = workload.array_bytes(n).saturating_sub(n.saturating_mul(bytes)).saturating_add(beside);
+        let outputs = workload.output_elements(n).saturating_mul(bytes);
+        let once = workload.array_bytes(n).saturating_sub(outputs).saturating_add(beside);
         let needed_bytes = once.saturating_mul(copies);
         let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
         if needed_bytes <= available_bytes {
@@ -177,10 +185,12 @@ impl Dataset {
             array_of(element, &|array| fill(element, operator, is_in_runs, seed, array))
         };
         let whole = |part: Part| array_of(element, &|array| fill_whole(element, part, seed, array));
-        let (mut input, addends) = match (workload.has_addends(), is_whole) {
-            (false, false) => (drawn(workload.operator().unwrap_or(Operator::Sum), seed), Vec::new()),
-            (false, true) => (whole(Part::Summand), Vec::new()),
+        let of_own = |seed| drawn(workload.operator().unwrap_or(Operator::Sum), seed);
+        let (mut input, second) = match (workload.has_addends(), is_whole) {
             // A seed of its own, so that one is not the other's image.
+            (false, false) if workload.has_second_input() => (of_own(seed), of_own(!seed)),
+            (false, false) => (of_own(seed), Vec::new()),
+            (false, true) => (whole(Part::Summand), Vec::new()),
             (true, false) => (drawn(Operator::Product, seed), drawn(Operator::Sum, !seed)),
             (true, true) => (whole(Part::Factor), whole(Part::Addend)),
         };
@@ -201,7 +211,7 @@ impl Dataset {
             _ => {}
         }
         let numbers = if is_whole { "random whole numbers" } else { "random" };
-        Self::with_reference_of(workload, [input, addends, telling], format!("{numbers}, seed {seed}"), is_whole)
+        Self::with_reference_of(workload, [input, second, telling], format!("{numbers}, seed {seed}"), is_whole)
     }
 
     /// An array that is there already; `source` says where it comes from.
@@ -231,9 +241,9 @@ impl Dataset {
     #[cfg(feature = "cpu")]
     pub(crate) fn scanned_in_place(&self, mode: Mode) -> Option<Self> {
         let input = self.expected_output(mode)?;
-        let (addends, telling) = (self.addends.clone(), self.telling.clone());
+        let (second, telling) = (self.second.clone(), self.telling.clone());
         let has_scan = self.workload.input() == self.workload.element() && ambiguity(self.workload, &input).is_none();
-        has_scan.then(|| Self::with_reference(self.workload, input, addends, telling, "the scan before".to_owned()))
+        has_scan.then(|| Self::with_reference(self.workload, input, second, telling, "the scan before".to_owned()))
     }
 
     /// The flat scan of an array of which every order of putting it together gives one result.
@@ -242,14 +252,14 @@ impl Dataset {
         Self::with_reference(instance.into(), input, Vec::new(), Vec::new(), source)
     }
 
-    fn with_reference(workload: Workload, input: Vec<u8>, addends: Vec<u8>, telling: Vec<u8>, source: String) -> Self {
-        Self::with_reference_of(workload, [input, addends, telling], source, false)
+    fn with_reference(workload: Workload, input: Vec<u8>, second: Vec<u8>, telling: Vec<u8>, source: String) -> Self {
+        Self::with_reference_of(workload, [input, second, telling], source, false)
     }
 
     /// `is_whole` says that nothing is rounded in any order.
     fn with_reference_of(
         workload: Workload,
-        [input, addends, telling]: [Vec<u8>; 3],
+        [input, second, telling]: [Vec<u8>; 3],
         source: String,
         is_whole: bool,
     ) -> Self {
@@ -259,17 +269,17 @@ impl Dataset {
             _ => Vec::new(),
         };
         let order = order_of(workload, n, &telling, &borders);
-        let reference = Reference::of(workload, [&input, &addends], order, is_whole);
+        let reference = Reference::of(workload, [&input, &second], order, is_whole);
         let places = match workload.ranks() {
             None => None,
             Some(Ranks::Kept(kept)) => Some(ranked(workload, kept, order, [&input, &telling])),
-            Some(Ranks::Sorted(bits)) => Some(sorted(workload.input(), bits, &input)),
+            Some(Ranks::Sorted(bits)) => Some(sorted(workload, bits, &input)),
         };
         let reference = match places {
             Some(places) => reference.at(&places, workload.element().bytes()),
             None => reference,
         };
-        Self { workload, instance: workload.instance(), n, input, addends, telling, borders, reference, source }
+        Self { workload, instance: workload.instance(), n, input, second, telling, borders, reference, source }
     }
 
     /// How many elements are stored, from the first place of the output on: all, unless the problem drops others.
@@ -293,8 +303,8 @@ impl Dataset {
 
     /// The arrays in the kernels' order, each with its element type: what tells segments, and the user's own.
     pub fn inputs(&self) -> impl Iterator<Item = (ElementType, &[u8])> {
-        let arrays = [&self.telling, &self.input, &self.addends].map(Vec::as_slice);
-        let is_there = [self.workload.telling().is_some(), true, self.workload.has_addends()];
+        let arrays = [&self.telling, &self.input, &self.second].map(Vec::as_slice);
+        let is_there = [self.workload.telling().is_some(), true, self.workload.has_second_input()];
         let arrays = arrays.into_iter().zip(is_there).filter(|(_, is_there)| *is_there);
         self.workload.inputs(self.n).zip(arrays).map(|((element, _), (array, _))| (element, array))
     }
@@ -309,7 +319,11 @@ impl Dataset {
     pub(crate) fn call(&self, inputs: &[u64], output: u64) -> Option<Call> {
         let inputs = self.workload.inputs(self.n).zip(inputs);
         let inputs = inputs.map(|((element, elements), &address)| Lent::of(element, address, elements)).collect();
-        let outputs = vec![Lent::of(self.workload.element(), output, self.n)];
+        let element = self.workload.element();
+        let lent = |(array, elements): (usize, u64)| {
+            Lent::of(element, output + array as u64 * elements * element.bytes() as u64, elements)
+        };
+        let outputs = self.workload.outputs(self.n).enumerate().map(lent).collect();
         let line = self.workload.line_elements().unwrap_or(0);
         self.workload.problem(self.n).defined().map(|defined| Call::over(defined, line, inputs, outputs))
     }
@@ -340,8 +354,8 @@ impl Dataset {
     pub fn expected_output(&self, mode: Mode) -> Option<Vec<u8>> {
         let Reference::Exact(prefixes) = &self.reference else { return None };
         let order = self.order();
-        // What is stored by rank, in inclusive mode alone, is there as it is stored.
-        if order.is_flat() || self.workload.is_by_rank() {
+        // What is not stored at its place, in inclusive mode alone, is there as it is stored.
+        if order.is_flat() || !self.workload.stores_in_place() {
             let mut shifted = self.instance.identity_bytes().repeat(mode.lag() as usize);
             shifted.extend_from_slice(prefixes);
             shifted.truncate(prefixes.len());
@@ -377,7 +391,8 @@ impl Reference {
         Self::of(instance.into(), [input, &[]], Order::new(instance.into(), n, &[]), false)
     }
 
-    /// The inclusive scan of the input and, of a recurrence, the addends, which begins anew wherever the order says.
+    /// The inclusive scan of the input and, of a recurrence, the addends, which begins anew wherever the order says; or what is
+    /// copied, one array behind the other, or counted.
     fn of(workload: Workload, arrays: [&[u8]; 2], order: Order<'_>, is_whole: bool) -> Self {
         // Columns are scanned as the rows of the transposed matrix: each core has its own, and all of each is one behind the
         // other in memory.
@@ -387,7 +402,9 @@ impl Reference {
         let arrays = arrays.each_ref().map(|array| &**array);
         let order = order.one_behind_the_other();
         let scanned = if workload.is_copied() {
-            Self::Exact(arrays[0].to_vec())
+            Self::Exact(arrays.concat())
+        } else if workload.is_counted() {
+            Self::Exact(counted(workload.input(), arrays[0]))
         } else if workload.has_addends() {
             Self::of_recurrence(workload, arrays, order, is_whole)
         } else {
@@ -660,31 +677,41 @@ fn ranked(workload: Workload, kept: Kept, order: Order<'_>, [input, telling]: [&
     places
 }
 
-/// The place of the element that stands at each index once they are in order.
-fn sorted(element: ElementType, bits: Bits, input: &[u8]) -> Vec<u64> {
+/// The place of the element that stands at each index once they are in order. Where there are several arrays, they and their
+/// indices are one behind the other.
+fn sorted(workload: Workload, bits: Bits, input: &[u8]) -> Vec<u64> {
+    let element = workload.input();
     let width = 8 * element.bytes() as u32;
     let shift = match bits {
         Bits::All => 0,
         Bits::UpperHalf => width / 2,
     };
     let sign = 1 << (width - 1);
-    let keys: Vec<u64> = input
-        .chunks_exact(element.bytes())
-        .map(|bytes| {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            let number = u64::from_le_bytes(word);
-            let turned = match (element.is_float(), has_sign(element)) {
-                (true, _) if number & sign != 0 => u64::MAX >> (64 - width),
-                (true, _) | (false, true) => sign,
-                (false, false) => 0,
-            };
-            (number ^ turned) >> shift
-        })
-        .collect();
+    let key = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let number = u64::from_le_bytes(word);
+        let turned = match (element.is_float(), has_sign(element)) {
+            (true, _) if number & sign != 0 => u64::MAX >> (64 - width),
+            (true, _) | (false, true) => sign,
+            (false, false) => 0,
+        };
+        (number ^ turned) >> shift
+    };
+    let keys: Vec<u64> = input.chunks_exact(element.bytes()).map(key).collect();
     let mut places: Vec<u64> = (0..keys.len() as u64).collect();
     places.sort_by_key(|&place| keys[place as usize]);
-    places
+    let n = places.len() as u64;
+    let arrays = workload.outputs(n).count() as u64;
+    (0..arrays).flat_map(|array| places.iter().map(move |place| array * n + place)).collect()
+}
+
+/// How often there is each number of a byte, from the lowest.
+fn counted(element: ElementType, input: &[u8]) -> Vec<u8> {
+    let mut counts = [0_u32; 256];
+    let turned = if element.is_signed() { 0x80 } else { 0 };
+    input.iter().for_each(|byte| counts[usize::from(byte ^ turned)] += 1);
+    bytemuck::bytes_of(&counts).to_vec()
 }
 
 /// Whether a drawn number is below the middle of its type's range: by its highest bit, as no NaN and no negative zero is drawn.
@@ -1124,7 +1151,7 @@ mod tests {
                 let has_factors = workload.has_addends();
                 // [factor, addend] of an element.
                 let map = |place| match has_factors {
-                    true => [read(&dataset.input, place), read(&dataset.addends, place)],
+                    true => [read(&dataset.input, place), read(&dataset.second, place)],
                     false => [1.0, read(&dataset.input, place)],
                 };
                 let order = dataset.order();
@@ -1190,7 +1217,7 @@ mod tests {
                 let before = order.before(place).map_or(0, |at| word(found, at));
                 let (one, other) = match dataset.workload.operator() {
                     Some(_) => (before, word(&dataset.input, place)),
-                    None => (before.wrapping_mul(word(&dataset.input, place)), word(&dataset.addends, place)),
+                    None => (before.wrapping_mul(word(&dataset.input, place)), word(&dataset.second, place)),
                 };
                 assert_eq!(word(found, place), one.wrapping_add(other), "{kind} at {place}");
             }

@@ -83,7 +83,8 @@ impl Verification {
 /// hold what it held before the run: bytes of 0xA5.
 pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verification {
     let element_bytes = dataset.instance.element().bytes();
-    let (n, stored) = (dataset.n as usize, dataset.stored() as usize);
+    let n = dataset.workload.output_elements(dataset.n) as usize;
+    let stored = dataset.stored() as usize;
     let found = output.len() / element_bytes;
     let mut verification = Verification { compared: n as u64, ..Verification::default() };
     let order = dataset.order();
@@ -715,7 +716,7 @@ mod tests {
             let after = match dataset.workload.has_addends() {
                 false => (float + of(&dataset.input).0, whole.wrapping_add(of(&dataset.input).1)),
                 true => {
-                    let (a, b) = (of(&dataset.input), of(&dataset.addends));
+                    let (a, b) = (of(&dataset.input), of(&dataset.second));
                     (a.0 * float + b.0, a.1.wrapping_mul(whole).wrapping_add(b.1))
                 }
             };

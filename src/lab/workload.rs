@@ -34,6 +34,10 @@ enum Stored {
     Only(Kept),
     /// All in the order of this part of their bits, and where it is equal in the order in which they stand.
     Sorted(Bits),
+    /// All in order, and behind them the elements of a second array that go with them.
+    SortedPairs,
+    /// None, but how often there is each of the 256 values of a byte.
+    Counted,
 }
 
 /// The bits of an element that it is sorted by.
@@ -127,7 +131,7 @@ macro_rules! problems {
         impl ProblemKind {
             const fn row(self) -> Row {
                 use Anew::{ByValues, Each, EachRowIfShaped, Never, ToldBy};
-                use Stored::{All, First, Only, Sorted};
+                use Stored::{All, Counted, First, Only, Sorted, SortedPairs};
                 match self {
                     $(Self::$name => Row {
                         combined: Combined::$combined,
@@ -182,6 +186,10 @@ problems! {
     Sort = "sort": Nothing, Never, Sorted(Bits::All), reversed: false;
     /// All in the order of the upper half of their bits, and where that is equal in the order in which they stand.
     SortByHalf = "sort-by-half": Nothing, Never, Sorted(Bits::UpperHalf), reversed: false;
+    /// All in order, each with an element of a second array.
+    SortPairs = "sort-pairs": Nothing, Never, SortedPairs, reversed: false;
+    /// How often there is each value of a byte, in numbers of 4 bytes.
+    Histogram = "histogram": Nothing, Never, Counted, reversed: false;
 }
 
 impl ProblemKind {
@@ -224,9 +232,22 @@ impl ProblemKind {
         matches!(self.row().combined, Combined::ByOperator | Combined::InOrder)
     }
 
-    /// Whether elements are stored in the order of their keys.
-    pub const fn sorts(self) -> bool {
-        matches!(self.row().stored, Stored::Sorted(_))
+    /// Whether it is a scan, and neither a sort nor a histogram.
+    pub const fn is_scan(self) -> bool {
+        !matches!(self.row().stored, Stored::Sorted(_) | Stored::SortedPairs | Stored::Counted)
+    }
+
+    /// What is stored of elements of a type, or of those whose counts have it.
+    const fn stored(self, element: ElementType) -> ElementType {
+        if matches!(self.row().stored, Stored::Counted) { COUNT } else { element }
+    }
+
+    /// Whether types are such that it has: one, where there is no operator that converts.
+    fn check_types(self, input: ElementType, element: ElementType) -> Result<(), NoSuchWorkload> {
+        if self.has_operator() || input == element || self.stored(input) == element {
+            return Ok(());
+        }
+        Err(NoSuchWorkload::TwoTypes { kind: self, input, element })
     }
 
     /// Whether there is one input alone, whatever it holds, so that a file can be it.
@@ -341,9 +362,14 @@ pub enum NoSuchWorkload {
 
 /// The keys' type: that of most identifiers.
 const KEY: ElementType = ElementType::U32;
+/// What a histogram counts in.
+const COUNT: ElementType = ElementType::U32;
+/// The values of a byte, each of which has its count.
+const BYTE_VALUES: u64 = 256;
 
 impl Workload {
-    /// The scan of `input` in the type of `element` by an operator, which a problem without one does not look at.
+    /// The scan of `input` in the type of `element` by an operator, which a problem without one does not look at. A histogram of
+    /// `input` counts in `u32`, whether `element` is that or the type of the input.
     /// `segment_elements` are those of a row or column; or, on average, of a run, of a segment between offsets, or of those of
     /// which one is kept.
     ///
@@ -357,7 +383,13 @@ impl Workload {
         segment_elements: Option<u64>,
     ) -> Result<Self, NoSuchWorkload> {
         let operator = if kind.has_operator() { operator } else { Operator::Sum };
-        Self::of(kind, Instance::new(element, operator).map_err(NoSuchProblem::from)?, input, segment_elements)
+        kind.check_types(input, element)?;
+        Self::of(
+            kind,
+            Instance::new(kind.stored(element), operator).map_err(NoSuchProblem::from)?,
+            input,
+            segment_elements,
+        )
     }
 
     /// The same, with sums that are stored in halves, of which [`Dataset::whole_numbers`](super::dataset::Dataset) makes arrays
@@ -375,6 +407,8 @@ impl Workload {
         let operator = if kind.has_operator() { operator } else { Operator::Sum };
         // What is copied is no sum, and is compared as the numbers that there are operators on.
         let is_sum = kind.row().combined != Combined::Nothing;
+        kind.check_types(input, element)?;
+        let element = kind.stored(element);
         let instance = if is_sum { Instance::of_stored(element, operator) } else { Instance::new(element, operator) };
         Self::of(kind, instance.map_err(NoSuchProblem::from)?, input, segment_elements)
     }
@@ -395,15 +429,14 @@ impl Workload {
             (Anew::ToldBy(_) | Anew::ByValues, Some(_)) => Segments::One,
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
-        if !kind.has_operator() && input != element {
-            return Err(NoSuchWorkload::TwoTypes { kind, input, element });
-        }
         let definition = match (stored, combined) {
             (Stored::All, Combined::AsRecurrence) => Definition::linear_recurrence_of(element)?,
             (Stored::All, _) => Definition::of_numbers(operator, input, element)?,
             (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
             (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
             (Stored::Sorted(bits), _) => bits.sort(element)?,
+            (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_array_of("value", element),
+            (Stored::Counted, _) => Definition::byte_histogram_of::<u32>(input)?,
         };
         let is_plain =
             combined == Combined::ByOperator && stored == Stored::All && segments == Segments::One && !is_reversed;
@@ -476,7 +509,7 @@ impl Workload {
     pub fn has_mode(self, mode: Mode) -> bool {
         match mode {
             Mode::Inclusive => true,
-            Mode::Exclusive => !self.is_by_rank(),
+            Mode::Exclusive => self.stores_in_place(),
             Mode::InclusiveMinusInput => self.problem.instance().is_some_and(Instance::has_inverse),
         }
     }
@@ -484,10 +517,16 @@ impl Workload {
     /// Why there is none of a mode that it does not have, in words.
     pub(crate) fn lacks_mode(self) -> &'static str {
         match self.kind {
+            kind if !kind.is_scan() => "there is one order and one count of all elements",
             _ if self.is_by_rank() => "what is stored by rank goes by inclusive counts",
             ProblemKind::Flat => "it exists for integer sums only",
             _ => "it exists for integer sums from the first element to the last only",
         }
+    }
+
+    /// Whether what is stored of an element stands at its own place.
+    pub const fn stores_in_place(self) -> bool {
+        matches!(self.kind.row().stored, Stored::All)
     }
 
     /// Whether what is stored stands at a rank and not at its own place.
@@ -498,9 +537,10 @@ impl Workload {
     /// What says which rank that is.
     pub(crate) const fn ranks(self) -> Option<Ranks> {
         match self.kind.row().stored {
-            Stored::All => None,
+            Stored::All | Stored::Counted => None,
             Stored::First(kept) | Stored::Only(kept) => Some(Ranks::Kept(kept)),
             Stored::Sorted(bits) => Some(Ranks::Sorted(bits)),
+            Stored::SortedPairs => Some(Ranks::Sorted(Bits::All)),
         }
     }
 
@@ -509,14 +549,24 @@ impl Workload {
         matches!(self.kind.row().stored, Stored::Only(_))
     }
 
+    /// Whether elements are counted and not stored.
+    pub(crate) fn is_counted(self) -> bool {
+        self.kind.row().stored == Stored::Counted
+    }
+
     /// Whether it is stored as it was loaded.
     pub(crate) fn is_copied(self) -> bool {
-        self.kind.row().combined == Combined::Nothing
+        self.kind.row().combined == Combined::Nothing && !self.is_counted()
     }
 
     /// Whether there is an array of addends beside that of factors.
     pub(crate) fn has_addends(self) -> bool {
         self.kind.row().combined == Combined::AsRecurrence
+    }
+
+    /// Whether the user's arrays are two: factors and addends, or keys and what goes with them.
+    pub(crate) fn has_second_input(self) -> bool {
+        self.has_addends() || self.kind.row().stored == Stored::SortedPairs
     }
 
     /// Whether it begins at the last element.
@@ -594,7 +644,7 @@ impl Workload {
     /// The arrays that are loaded of a scan of `n` elements, with the elements of each: what tells segments, and then the
     /// user's own in the kernels' order.
     pub fn inputs(self, n: u64) -> impl Iterator<Item = (ElementType, u64)> {
-        let own = if self.has_addends() { 2 } else { 1 };
+        let own = if self.has_second_input() { 2 } else { 1 };
         let told = self.telling().map(|telling| match telling.segments().array() {
             Some(element) => (element, n),
             None => (offset_type(n), self.segments(n).unwrap_or(0).saturating_add(1)),
@@ -602,17 +652,32 @@ impl Workload {
         told.into_iter().chain(std::iter::repeat_n((self.input, n), own))
     }
 
-    /// Bytes by definition of a scan of `n` elements: every array that is loaded once and the one that is stored once. Where
+    /// How many elements each array has that is stored of `n`; they lie one behind the other, and all have one type.
+    pub fn outputs(self, n: u64) -> impl Iterator<Item = u64> {
+        let (elements, arrays) = match self.kind.row().stored {
+            Stored::Counted => (BYTE_VALUES, 1),
+            Stored::SortedPairs => (n, 2),
+            _ => (n, 1),
+        };
+        std::iter::repeat_n(elements, arrays)
+    }
+
+    /// How many elements they have together.
+    pub fn output_elements(self, n: u64) -> u64 {
+        self.outputs(n).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes by definition of a scan of `n` elements: every array that is loaded once and those that are stored once. Where
     /// others are dropped, of the latter as many elements count as are kept on average: n by [`Self::segment_elements`], rounded
     /// up, whatever is drawn.
     pub fn bytes(self, n: u64) -> u64 {
         let apart = self.segment_elements.filter(|_| self.drops_others()).unwrap_or(1);
-        self.bytes_storing(n, n.div_ceil(apart))
+        self.bytes_storing(n, self.output_elements(n).div_ceil(apart))
     }
 
-    /// The same with a whole output: bytes of all of its arrays.
+    /// The same with whole outputs: bytes of all of its arrays.
     pub(crate) fn array_bytes(self, n: u64) -> u64 {
-        self.bytes_storing(n, n)
+        self.bytes_storing(n, self.output_elements(n))
     }
 
     fn bytes_storing(self, n: u64, stored: u64) -> u64 {
@@ -698,14 +763,15 @@ impl fmt::Display for Workload {
             Combined::ByOperator | Combined::InOrder => instance.to_string(),
             Combined::AsRecurrence => format!("{} recurrence", self.element()),
             // The problem's own name.
-            Combined::Nothing => format!("{} {kind}", self.element()),
+            Combined::Nothing => format!("{input} {kind}"),
         };
         let totals = match kind.row().stored {
             Stored::Only(Kept::RunEnds) => ", totals",
             Stored::First(Kept::RunEnds) => ", totals first",
             _ => "",
         };
-        let of = if input == self.element() { String::new() } else { format!(" of {input}") };
+        let is_one = input == self.element() || self.is_counted();
+        let of = if is_one { String::new() } else { format!(" of {input}") };
         let segments = match (kind.row().anew, segment_elements) {
             (Anew::Never, _) | (_, None) => String::new(),
             (Anew::Each(line), Some(elements)) => format!(", {} of {elements}", line.plural()),
@@ -741,7 +807,9 @@ mod tests {
         for &kind in ProblemKind::ALL {
             let segment = (kind.needs_shape() || kind.has_runs()).then_some(61);
             let of = |input, segment| Workload::new(kind, Operator::Sum, input, ElementType::U32, segment);
-            let workload = of(ElementType::U32, segment).unwrap();
+            // Counts are of bytes, and words.
+            let is_counted = kind == ProblemKind::Histogram;
+            let workload = of(if is_counted { ElementType::U8 } else { ElementType::U32 }, segment).unwrap();
             assert_eq!(workload.is_plain(), kind == ProblemKind::Flat);
             assert_eq!(workload.to_string().contains("61"), segment.is_some(), "{workload}");
             assert_eq!(workload.kind(), kind);
@@ -753,8 +821,9 @@ mod tests {
             }
             // Segments are neither forgotten nor made up.
             let other = if segment.is_none() && !kind.takes_shape() { Some(2) } else { Some(0) };
-            assert!(matches!(of(ElementType::U32, other), Err(NoSuchWorkload::Segments { .. })) || kind.takes_shape());
-            assert_eq!(of(ElementType::U8, segment).is_ok(), kind.has_operator(), "{workload}");
+            let misled = of(workload.input(), other);
+            assert!(matches!(misled, Err(NoSuchWorkload::Segments { .. })) || kind.takes_shape());
+            assert_eq!(of(ElementType::U8, segment).is_ok(), kind.has_operator() || is_counted, "{workload}");
         }
         let of_rows =
             Workload::new(ProblemKind::Rows, Operator::Sum, ElementType::U8, ElementType::U32, Some(512)).unwrap();
@@ -800,12 +869,25 @@ mod tests {
         for &kind in ProblemKind::ALL {
             let segment = (kind.needs_shape() || kind.has_runs()).then_some(7);
             let of_halves = Workload::with_halves(kind, Operator::Sum, ElementType::F16, ElementType::F16, segment);
-            use ProblemKind::{Partition, Select, Sort, SortByHalf, Unique};
-            let is_copied = matches!(kind, Partition | Select | Sort | SortByHalf | Unique);
-            assert_eq!(of_halves.is_err(), is_copied, "{kind}: {of_halves:?}");
+            use ProblemKind::{Histogram, Partition, Select, Sort, SortByHalf, SortPairs, Unique};
+            let is_no_sum = matches!(kind, Histogram | Partition | Select | Sort | SortByHalf | SortPairs | Unique);
+            assert_eq!(of_halves.is_err(), is_no_sum, "{kind}: {of_halves:?}");
         }
         // What lies in the values themselves is drawn: a file would say nothing of how much is kept.
         assert!([ProblemKind::Select, ProblemKind::Unique].iter().all(|kind| !kind.has_one_input() && kind.has_runs()));
+    }
+
+    #[test]
+    fn outputs_that_are_not_one_of_n_elements_count_as_they_are() {
+        let of = |kind, input, element| Workload::new(kind, Operator::Sum, input, element, None).unwrap();
+        let pairs = of(ProblemKind::SortPairs, ElementType::U16, ElementType::U16);
+        assert_eq!((pairs.outputs(7).collect::<Vec<_>>(), pairs.output_elements(7)), (vec![7, 7], 14));
+        assert_eq!((pairs.bytes(7), pairs.array_bytes(7)), (56, 56));
+        let counts = of(ProblemKind::Histogram, ElementType::I8, ElementType::U32);
+        assert_eq!((counts.output_elements(0), counts.bytes(100)), (256, 1124));
+        assert_eq!(counts, of(ProblemKind::Histogram, ElementType::I8, ElementType::I8));
+        assert_eq!([pairs.to_string(), counts.to_string()], ["u16 sort-pairs", "i8 histogram"]);
+        assert!([pairs, counts].iter().all(|workload| !workload.has_mode(Mode::Exclusive)));
     }
 
     #[test]

@@ -173,9 +173,11 @@ impl CudaDevice {
             });
         }
         gpu.bind()?;
-        let bytes = |element: ElementType| request.n * element.bytes() as u64;
-        let output = (bytes(loaded.workload.element()), u64::from(request.output_offset));
-        let input = (bytes(loaded.workload.input()), u64::from(request.input_offset));
+        let workload = loaded.workload;
+        let bytes = |element: ElementType, elements: u64| elements * element.bytes() as u64;
+        let output = bytes(workload.element(), workload.output_elements(request.n));
+        let output = (output, u64::from(request.output_offset));
+        let input = (bytes(workload.input(), request.n), u64::from(request.input_offset));
         gpu.make_room(input, (!request.in_place).then_some(output))?;
         let output = if request.in_place { &gpu.input } else { &gpu.output };
         let (mut scan, places) = match loaded.arrays(request, gpu.input.address(), output.address())? {
@@ -398,7 +400,8 @@ impl Run<'_> {
     fn output(&self) -> Result<Vec<u8>, CudaError> {
         let request = &self.scan.request;
         let array = if request.in_place { &self.gpu.input } else { &self.gpu.output };
-        let mut bytes = vec![0; request.n as usize * self.loaded.workload.element().bytes()];
+        let workload = self.loaded.workload;
+        let mut bytes = vec![0; workload.output_elements(request.n) as usize * workload.element().bytes()];
         array.download(0, &mut bytes, &self.gpu.stream)?;
         Ok(bytes)
     }

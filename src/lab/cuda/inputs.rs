@@ -1,4 +1,5 @@
-//! The inputs of a dataset on the device beside the user's first: what tells segments, and the addends of a recurrence.
+//! The inputs of a dataset on the device beside the user's first: what tells segments, and the addends of a recurrence or
+//! what goes with the keys of a sort.
 
 use super::harness::{GpuHarness, Slot};
 use crate::cuda::error::CudaError;

@@ -396,15 +396,21 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     const MADE_NS: f64 = 5.0;
     /// Ranking those that are stored by rank, by one processor.
     const RANKED_NS: f64 = 12.0;
+    /// Sorting them there.
+    const SORTED_NS: f64 = 300.0;
     /// Comparing an output there, an element, with the way from the device.
     const COMPARED_NS: f64 = 1.0;
     // What cannot be launched takes no time.
     let entries: Vec<&Entry> = point.entries.iter().filter(|entry| point.refusal(entry).is_none()).collect();
     let bytes = point.workload.bytes(point.n) as f64;
     let on_host_ns = if point.workload.is_plain() { 0.0 } else { point.n as f64 };
-    let made_ns = MADE_NS + if point.workload.is_by_rank() { RANKED_NS } else { 0.0 };
+    let ranked_ns = match (point.workload.is_by_rank(), point.workload.kind().is_scan()) {
+        (true, true) => RANKED_NS,
+        (true, false) => SORTED_NS,
+        (false, _) => 0.0,
+    };
     let copy_ns = bytes / COPY_BYTES_PER_NS;
-    let mut expected_ns = copy_ns * 4.0 + 1e6 + on_host_ns * made_ns;
+    let mut expected_ns = copy_ns * 4.0 + 1e6 + on_host_ns * (MADE_NS + ranked_ns);
     let mut at_most_ns = 0.0;
     for &figure in Figure::ALL {
         let mut figure_ns = 0.0;

@@ -139,12 +139,12 @@ impl PreparedPeer {
                 return Err(PeerError::ElementMismatch { array, found, expected });
             }
         }
-        for (array, found, context) in [
-            ("input", input.len() as u64, input.stream().context()),
-            ("output", output.len() as u64, output.stream().context()),
+        for (array, found, expected, context) in [
+            ("input", input.len() as u64, self.n, input.stream().context()),
+            ("output", output.len() as u64, self.workload.output_elements(self.n), output.stream().context()),
         ] {
-            if found != self.n {
-                return Err(PeerError::LengthMismatch { array, found, expected: self.n });
+            if found != expected {
+                return Err(PeerError::LengthMismatch { array, found, expected });
             }
             if context != self.stream.context() {
                 return Err(PeerError::WrongContext { array });
@@ -154,7 +154,7 @@ impl PreparedPeer {
         let stream = Arc::clone(&self.stream);
         let (input, _read) = input.device_ptr(&stream);
         let (output, _written) = output.device_ptr_mut(&stream);
-        // SAFETY: n elements each, by the checks above; they are borrowed, one for writing, so they do not overlap;
+        // SAFETY: as many elements as the workload has, by the checks above; they are borrowed, one for writing, so they do not overlap;
         // the guards order later uses of the arrays behind this run. The context was made current.
         unsafe { self.launch_addresses(&[input], output) }
     }
@@ -164,7 +164,7 @@ impl PreparedPeer {
     ///
     /// # Safety
     /// `inputs` and `output` are device addresses in the stream's context: of the arrays that [`Workload::inputs`] lists, in
-    /// its order and of its lengths, and of [`Self::n`] elements of the workload's element. They are aligned to their element
+    /// its order and of its lengths, and of as many of the workload's element as [`Workload::output_elements`] says. They are aligned to their element
     /// types, no input overlaps the output, offsets rise from 0 to n, all live until the stream has done the work, and
     /// that context is current on this thread.
     ///

@@ -70,7 +70,7 @@ const SCANS: &[(Operator, ElementType, ElementType)] = &[
 /// Types of the recurrences, likewise: states of 8 and 16 bytes.
 const RECURRENCES: &[(Operator, ElementType, ElementType)] =
     &[(Operator::Sum, ElementType::U32, ElementType::U32), (Operator::Sum, ElementType::F64, ElementType::F64)];
-/// Types of keys, likewise: floats, and bytes, which alone are stored by their counts.
+/// Types of keys and of what is counted, likewise: floats, and bytes, which alone are stored by their counts.
 const KEYS: &[(Operator, ElementType, ElementType)] = &[
     (Operator::Sum, ElementType::U32, ElementType::U32),
     (Operator::Sum, ElementType::F64, ElementType::F64),
@@ -80,7 +80,7 @@ const KEYS: &[(Operator, ElementType, ElementType)] = &[
 /// What cases of a problem are drawn of, in segments whose length is still to be drawn.
 pub(super) fn workloads(kind: ProblemKind) -> Vec<Workload> {
     let segment = (kind.needs_shape() || kind.has_runs()).then_some(SEGMENT);
-    let of_arrays = if kind.sorts() { KEYS } else { RECURRENCES };
+    let of_arrays = if kind.is_scan() { RECURRENCES } else { KEYS };
     let scans = if kind.has_operator() { SCANS } else { of_arrays };
     let workload = |&(operator, input, element)| Workload::new(kind, operator, input, element, segment).ok();
     scans.iter().filter_map(workload).collect()

@@ -110,7 +110,8 @@ impl Uploaded {
         gpu: &GpuHarness,
         request: &ScanRequest,
     ) -> Result<Verification, CudaError> {
-        let bytes = self.dataset.n as usize * self.dataset.workload.element().bytes();
+        let workload = self.dataset.workload;
+        let bytes = workload.output_elements(self.dataset.n) as usize * workload.element().bytes();
         if self.output.len() != bytes {
             self.output = vec![0; bytes];
         }
