@@ -23,12 +23,6 @@ struct binned : plain<operators::sum<Count>> {
 
   DEVICE static u32 bins(const lookback_launch&) { return Own::bins; }
 
-  DEVICE static binned_type load_binned(const lookback_launch& launch, u64 index) {
-    binned_type items;
-    load_elements<0>(launch, index, items);
-    return items;
-  }
-
   template <class Body>
   DEVICE static void each_bin(const lookback_launch&, u64 index, const binned_type& items, Body body) {
     const u32 bin = Own::bin(index, items);

@@ -139,10 +139,11 @@ pub fn sort(element_bytes: u32, n: u64, shared_bytes: u64) -> (u32, u32) {
     (vt, THREADS)
 }
 
-/// The tiles of histograms, by bytes of the widest element: their blocks count one after the other.
+/// The tiles of histograms, by bytes of the widest element: their blocks count one after the other. Those of narrow ones are whole
+/// vectors a thread.
 pub fn histogram(element_bytes: u32) -> (u32, u32) {
     match element_bytes {
-        1 | 2 => (24, 384),
+        1 | 2 => (32, 512),
         4 => (20, 384),
         8 => (12, 320),
         _ => (8, 256),
