@@ -26,7 +26,8 @@ impl Packages {
     fn read(path: &Path) -> Result<Self, Box<dyn Error>> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-        let file: toml::Table = text.parse().map_err(|error| format!("{shown}: {error}"))?;
+        let file: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| format!("{shown}: {}", error.message()))?;
         let packages = file.get("package").and_then(toml::Value::as_array);
         let packages = packages.filter(|packages| !packages.is_empty());
         let packages = packages.ok_or_else(|| format!("{shown} has no packages: name a Cargo.lock"))?;
@@ -136,7 +137,7 @@ fn chart(names: &[String], needs: &SparseRows, needed: &SparseRows) -> Vec<u8> {
 }
 
 fn main() -> Outcome {
-    let (folder, path) = arguments(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock"));
+    let (folder, path) = arguments(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock"))?;
     let Packages { names, needs } = Packages::read(&path)?;
     let scanner = &mut HostScanner::default();
 

@@ -32,7 +32,7 @@ impl Picture {
         self.grey.len() / self.width
     }
 
-    /// Reads a PNG. Of a coloured one the grey is the mean of red, green and blue; what is transparent is not.
+    /// Reads a PNG. Of a coloured one the grey is the mean of red, green and blue; what is transparent is taken for opaque.
     fn read(path: &Path) -> Result<Self, Box<dyn Error>> {
         let refused = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
         let file = File::open(path).map_err(|error| refused(&error))?;
@@ -86,8 +86,8 @@ fn counted(picture: &Picture) -> Vec<u32> {
     counts
 }
 
-/// The level that equalises: as far from black to white as the pixels that are as dark or darker are from those of the darkest level
-/// to all of them.
+/// The level that equalises: 0 for the darkest pixels, and for each other one by how many there are up to its level, as far as 255
+/// for all.
 fn equalising(cumulated: &[u32]) -> impl Fn(u8) -> u8 {
     let darkest = cumulated.iter().copied().find(|&count| count > 0).unwrap_or(0);
     let others = u64::from(cumulated[255] - darkest).max(1);
@@ -95,6 +95,13 @@ fn equalising(cumulated: &[u32]) -> impl Fn(u8) -> u8 {
         let below = u64::from(cumulated[usize::from(level)].saturating_sub(darkest));
         ((below * 255 + others / 2) / others) as u8
     }
+}
+
+/// How far a cumulated histogram is from a straight line where it is furthest, in percent of the pixels.
+fn bend(cumulated: &[u32]) -> f64 {
+    let off =
+        |(level, &count): (usize, &u32)| (f64::from(count) / f64::from(cumulated[255]) - level as f64 / 255.0).abs();
+    100.0 * cumulated.iter().enumerate().map(off).fold(0.0, f64::max)
 }
 
 /// The sum of all pixels left of each one and above it, itself included.
@@ -120,7 +127,7 @@ impl SummedArea {
         (sum / ((right - left) * (bottom - top)) as u32) as u8
     }
 
-    /// The picture at half its width and height: means of four pixels.
+    /// The picture at half its width and height, as it is kept: means of four pixels.
     fn halved(&self) -> Picture {
         let (width, height) = (self.width, self.sums.len() / self.width);
         let half = |place| (2 * place, 2 * place + 2);
@@ -170,20 +177,23 @@ fn side_by_side(pictures: &[&Picture]) -> Result<Vec<u8>, Box<dyn Error>> {
 
 /// Both histograms, and both cumulated.
 fn chart(before: &[u32], after: &[u32]) -> Vec<u8> {
-    let title = "Equalised, every part of the greys has as many pixels: the cumulated histogram is a straight line";
-    let mut drawing = Drawing::new(760, 330, title);
+    let [bend_before, bend_after] = [before, after].map(bend);
+    let title = format!(
+        "Equalised, the cumulated histogram is {bend_after:.1} % off a straight line, before it was {bend_before:.1} %"
+    );
+    let mut drawing = Drawing::new(760, 330, &title);
     let (width, height, top) = (320.0, 220.0, 64.0);
     for (left, name, cumulated) in [(56.0, "the photograph", before), (424.0, "equalised", after)] {
-        let pixels = f64::from(cumulated[255].max(1));
+        let pixels = f64::from(cumulated[255]);
         let counts: Vec<f64> = cumulated
             .iter()
             .scan(0, |sum, &count| Some(f64::from(count - std::mem::replace(sum, count)) / pixels))
             .collect();
         let most = counts.iter().copied().fold(0.0, f64::max);
-        for tenths in [0, 25, 50, 75, 100] {
-            let y = top + height * (1.0 - f64::from(tenths) / 100.0);
+        for percent in [0, 25, 50, 75, 100] {
+            let y = top + height * (1.0 - f64::from(percent) / 100.0);
             drawing.grid((left, y), (left + width, y));
-            drawing.text((left - 6.0, y + 4.0), "end", "", &format!("{tenths} %"));
+            drawing.text((left - 6.0, y + 4.0), "end", "", &format!("{percent} %"));
         }
         for level in [0, 64, 128, 192, 255] {
             let x = left + width * f64::from(level) / 255.0;
@@ -207,7 +217,7 @@ fn chart(before: &[u32], after: &[u32]) -> Vec<u8> {
 }
 
 fn main() -> Outcome {
-    let (folder, path) = arguments(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/photograph.png"));
+    let (folder, path) = arguments(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/photograph.png"))?;
     let folder = folder.as_deref();
     let photograph = Picture::read(&path)?;
     let (width, height) = (photograph.width, photograph.height());
@@ -219,13 +229,7 @@ fn main() -> Outcome {
 
     let equalised = photograph.with(photograph.grey.iter().copied().map(equalising(&before)));
     let after = cumulated_histogram(scanner, &equalised)?;
-    let [furthest, furthest_before] = [&after, &before].map(|cumulated| {
-        let line = |level: usize| f64::from(cumulated[255]) * level as f64 / 255.0;
-        (0..256).map(|level| (f64::from(cumulated[level]) - line(level)).abs()).fold(0.0, f64::max)
-    });
-    let percent = |count: f64| 100.0 * count / f64::from(before[255]);
-    let (furthest, furthest_before) = (percent(furthest), percent(furthest_before));
-    let found = format!("up to {furthest:.1} % of all from a straight line, before {furthest_before:.1} %");
+    let found = format!("{:.1} % off a straight line, before {:.1} %", bend(&after), bend(&before));
     checked("of the equalised one", after == counted(&equalised), &found)?;
 
     let table = SummedArea::of(scanner, &photograph)?;
@@ -251,8 +255,7 @@ fn main() -> Outcome {
     let drawn = photograph.with(drawn);
 
     let mut halved = |picture: &Picture| Ok::<_, Box<dyn Error>>(SummedArea::of(scanner, picture)?.halved());
-    let [photograph, equalised, means, drawn] =
-        [halved(&photograph)?, halved(&equalised)?, halved(&means)?, halved(&drawn)?];
+    let [photograph, equalised, means, drawn] = [table.halved(), halved(&equalised)?, halved(&means)?, halved(&drawn)?];
     keep(folder, "photograph-equalised.png", &side_by_side(&[&photograph, &equalised])?)?;
     keep(folder, "photograph-histograms.svg", &chart(&before, &after))?;
     keep(folder, "photograph-neighbourhoods.png", &side_by_side(&[&photograph, &means, &drawn])?)

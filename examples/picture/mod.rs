@@ -15,9 +15,14 @@ pub fn checked(name: &str, is_right: bool, found: &str) -> Outcome {
 }
 
 /// The folder for pictures, if one is named, and the file to read, which has a default.
-pub fn arguments(default: &str) -> (Option<PathBuf>, PathBuf) {
-    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    (arguments.next(), arguments.next().unwrap_or_else(|| default.into()))
+pub fn arguments(default: &str) -> Result<(Option<PathBuf>, PathBuf), Box<dyn Error>> {
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let is_option = |argument: &PathBuf| argument.as_os_str().as_encoded_bytes().starts_with(b"-");
+    if arguments.len() > 2 || arguments.iter().any(is_option) {
+        return Err(format!("name a folder for pictures, or none, and behind it a file in place of {default}").into());
+    }
+    let mut arguments = arguments.into_iter();
+    Ok((arguments.next(), arguments.next().unwrap_or_else(|| default.into())))
 }
 
 /// Keeps a picture in the folder, if there is one. The same one may be there; another one is not overwritten.
