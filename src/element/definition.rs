@@ -885,6 +885,11 @@ impl Defined {
         self.definition.0.sorting.map(|sorting| sorting.bits)
     }
 
+    /// What its keys are, if it is no scan but a sort.
+    pub(crate) fn sort_key(self) -> Option<ElementType> {
+        self.definition.0.sorting.map(|sorting| sorting.key)
+    }
+
     /// Whether what is kept is stored side by side, and not each element at its place.
     pub fn is_by_rank(self) -> bool {
         self.definition.0.selection.is_some()

@@ -213,6 +213,11 @@ impl Problem {
         self.defined().and_then(Defined::key_bits)
     }
 
+    /// What its keys are, if it is no scan but a sort.
+    pub(crate) fn sort_key(self) -> Option<ElementType> {
+        self.defined().and_then(Defined::sort_key)
+    }
+
     /// The bins of a histogram, if it is one.
     pub(crate) fn histogram(self) -> Option<Histogram> {
         self.defined().and_then(Defined::histogram)

@@ -1174,7 +1174,7 @@ mod tests {
                 }
                 assert!(distinct.len() > 60, "{workload}: {}", distinct.len());
             }
-            assert_eq!(all, ProblemKind::ALL.len() - 7, "{element}");
+            assert_eq!(all, ProblemKind::ALL.len() - 9, "{element}");
         }
         // No other scans have such.
         for (input, element) in [(ElementType::I32, ElementType::I32), (ElementType::U8, ElementType::F32)] {

@@ -478,8 +478,8 @@ impl ScanConfig {
 
     /// That of a sort or a histogram, whatever the strategy.
     pub fn sorting(problem: Problem, n: u64, architecture: Architecture) -> Self {
-        let (vt, block_threads) = match problem.key_bits() {
-            Some(_) => suggestion::sort(problem.bytes_of_all_inputs() as u32, n, architecture.shared_bytes()),
+        let (vt, block_threads) = match problem.sort_key() {
+            Some(key) => suggestion::sort(key, problem.bytes_of_all_inputs() as u32, n, architecture.shared_bytes()),
             None => suggestion::histogram(problem.access_bytes() as u32),
         };
         Self { vt, block_threads, ..Self::default() }

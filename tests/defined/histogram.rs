@@ -30,62 +30,63 @@ fn words(n: usize, seed: u64) -> impl Iterator<Item = u64> {
     (1..=n as u64).map(move |place| place.wrapping_mul(seed | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 13)
 }
 
-/// Sizes round whole tiles, of tiles of so many elements a thread.
-fn sizes() -> impl proptest::strategy::Strategy<Value = (u32, usize, u64)> {
+/// Sizes round whole tiles, of tiles of so many elements a thread, and so many before them that are not asked for.
+fn sizes() -> impl proptest::strategy::Strategy<Value = (u32, (usize, usize), u64)> {
     use proptest::strategy::Strategy as _;
-    let vts = prop::sample::select(&[1_u32, 2, 5][..]);
-    (vts, 0_usize..4, -2_isize..3, any::<u64>())
-        .prop_map(|(vt, tiles, more, seed)| (vt, (tiles * 64 * vt as usize).saturating_add_signed(more), seed))
+    let vts = prop::sample::select(&[1_u32, 2, 5, 16, 24][..]);
+    (vts, 0_usize..4, -20_isize..21, 0_usize..17, any::<u64>()).prop_map(|(vt, tiles, more, before, seed)| {
+        (vt, (before, (tiles * 64 * vt as usize).saturating_add_signed(more)), seed)
+    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn bytes_are_counted((vt, n, seed) in sizes()) {
-        let bytes: Vec<i8> = words(n, seed).map(|word| (word % 11 * (word & 1)) as i8 - 5).collect();
+    fn bytes_are_counted((vt, (before, n), seed) in sizes()) {
+        let bytes: Vec<i8> = words(before + n, seed).map(|word| (word % 11 * (word & 1)) as i8 - 5).collect();
         let histogram = Definition::byte_histogram::<i8, u32>().unwrap();
         let mut expected = vec![0_u32; 256];
-        bytes.iter().for_each(|&byte| expected[(i16::from(byte) + 128) as usize] += 1);
-        if let Some(counts) = counted::<_, u32>(histogram.clone().define().unwrap(), 256, vt, &bytes) {
+        bytes[before..].iter().for_each(|&byte| expected[(i16::from(byte) + 128) as usize] += 1);
+        if let Some(counts) = counted::<_, u32>(histogram.clone().define().unwrap(), 256, vt, &bytes[before..]) {
             prop_assert_eq!(&counts, &expected);
-            let sums = counted::<_, u32>(histogram.cumulated().define().unwrap(), 256, vt, &bytes).unwrap();
+            let sums = counted::<_, u32>(histogram.cumulated().define().unwrap(), 256, vt, &bytes[before..]).unwrap();
             let through = expected.iter().scan(0, |sum, count| { *sum += count; Some(*sum) });
             prop_assert_eq!(sums, through.collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn integers_are_counted_in_bins_of_the_same_width((vt, n, seed) in sizes()) {
-        let numbers: Vec<i32> = words(n, seed).map(|word| (word % 400) as i32 - 200).collect();
+    fn integers_are_counted_in_bins_of_the_same_width((vt, (before, n), seed) in sizes()) {
+        let numbers: Vec<i32> = words(before + n, seed).map(|word| (word % 400) as i32 - 200).collect();
         let histogram = Definition::even_histogram::<i32, u64>(7, -101, 102).unwrap().define().unwrap();
         let mut expected = vec![0_u64; 7];
-        for &number in numbers.iter().filter(|&&number| (-101..102).contains(&number)) {
+        for &number in numbers[before..].iter().filter(|&&number| (-101..102).contains(&number)) {
             expected[((number + 101) * 7 / 203) as usize] += 1;
         }
-        if let Some(counts) = counted::<_, u64>(histogram, 7, vt, &numbers) {
+        if let Some(counts) = counted::<_, u64>(histogram, 7, vt, &numbers[before..]) {
             prop_assert_eq!(counts, expected);
         }
     }
 
     #[test]
-    fn floats_are_counted_between_levels((vt, n, seed) in sizes()) {
+    fn floats_are_counted_between_levels((vt, (before, n), seed) in sizes()) {
         let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.1, 1.0];
-        let numbers: Vec<f32> = words(n, seed)
+        let numbers: Vec<f32> = words(before + n, seed)
             .map(|word| if word % 8 == 0 { special[(word >> 8) as usize % 6] } else { (word % 1000) as f32 / 400.0 - 0.5 })
             .collect();
         let levels = [-0.25_f32, 0.0, 0.1, 0.7, 1.0];
         let histogram = Definition::histogram_between::<f32, u32>(&levels).unwrap().define().unwrap();
-        if let Some(counts) = counted::<_, u32>(histogram, 4, vt, &numbers) {
+        if let Some(counts) = counted::<_, u32>(histogram, 4, vt, &numbers[before..]) {
             let levels = levels.map(f64::from);
-            prop_assert_eq!(counts, between(&levels, numbers.iter().map(|&number| f64::from(number))));
+            prop_assert_eq!(counts, between(&levels, numbers[before..].iter().map(|&number| f64::from(number))));
         }
         // Multiples of a power of two, so that no quotient is rounded.
-        let halves: Vec<f16> = words(n, seed).map(|word| f16::from_f32((word % 64) as f32 / 8.0 - 2.0)).collect();
+        let halves: Vec<f16> = words(before + n, seed).map(|word| f16::from_f32((word % 64) as f32 / 8.0 - 2.0)).collect();
         let even = Definition::even_histogram::<f16, u32>(16, f16::from_f32(-1.0), f16::from_f32(3.0)).unwrap();
-        if let Some(counts) = counted::<_, u32>(even.define().unwrap(), 16, vt, &halves) {
+        if let Some(counts) = counted::<_, u32>(even.define().unwrap(), 16, vt, &halves[before..]) {
             let levels: Vec<f64> = (0..=16).map(|level| f64::from(level) / 4.0 - 1.0).collect();
-            prop_assert_eq!(counts, between(&levels, halves.iter().map(|number| number.to_f64())));
+            prop_assert_eq!(counts, between(&levels, halves[before..].iter().map(|number| number.to_f64())));
         }
     }
 }
@@ -99,17 +100,21 @@ fn several_arrays_and_places_say_the_bin_and_a_number_of_the_device_how_many() {
         .expect("a histogram");
     let red: Vec<u8> = (0..300_u32).map(|place| (place * 37 % 251) as u8).collect();
     let green: Vec<u16> = (0..300).map(|place| place * 53 % 509).collect();
-    for count in [0_u64, 5, 290, 300] {
-        let mut expected = vec![0_u32; 40];
-        for place in 0..count as usize {
-            let bin = if place < 7 { 39 } else { (usize::from(red[place]) + usize::from(green[place])) / 20 };
-            expected.get_mut(bin).into_iter().for_each(|count| *count += 1);
-        }
-        let mut counts = vec![1; 40];
-        let mut scanner = scanner(Strategy::Lookback, 3);
-        let run = scanner.run(grey).input(&red).input(&green).output(&mut counts).count_from(&count);
-        if is_made(run.histogram()) {
-            assert_eq!(counts, expected, "{count}");
+    // Vectors of both begin at the same places, or not.
+    for (vt, offsets) in [(3, [0, 0]), (8, [0, 0]), (2, [1, 3]), (2, [1, 2]), (8, [5, 5]), (8, [0, 1])] {
+        let (red, green) = (&red[offsets[0]..][..294], &green[offsets[1]..][..294]);
+        for count in [0_u64, 5, 290, 294] {
+            let mut expected = vec![0_u32; 40];
+            for place in 0..count as usize {
+                let bin = if place < 7 { 39 } else { (usize::from(red[place]) + usize::from(green[place])) / 20 };
+                expected.get_mut(bin).into_iter().for_each(|count| *count += 1);
+            }
+            let mut counts = vec![1; 40];
+            let mut scanner = scanner(Strategy::Lookback, vt);
+            let run = scanner.run(grey).input(red).input(green).output(&mut counts).count_from(&count);
+            if is_made(run.histogram()) {
+                assert_eq!(counts, expected, "{count} of {vt} a thread, {offsets:?}");
+            }
         }
     }
 }
