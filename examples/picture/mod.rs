@@ -15,14 +15,26 @@ pub fn checked(name: &str, is_right: bool, found: &str) -> Outcome {
 }
 
 /// The folder for pictures, if one is named, and the file to read, which has a default.
+#[allow(dead_code, reason = "not every example reads a file")]
 pub fn arguments(default: &str) -> Result<(Option<PathBuf>, PathBuf), Box<dyn Error>> {
+    let mut arguments = paths(2, &format!(", and behind it a file in place of {default}"))?;
+    Ok((arguments.next(), arguments.next().unwrap_or_else(|| default.into())))
+}
+
+/// The folder for pictures, if one is named, of an example that reads nothing.
+#[allow(dead_code, reason = "most examples read a file")]
+pub fn folder() -> Result<Option<PathBuf>, Box<dyn Error>> {
+    Ok(paths(1, "")?.next())
+}
+
+/// The program's arguments, of which there are so many at most.
+fn paths(most: usize, others: &str) -> Result<std::vec::IntoIter<PathBuf>, String> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let is_option = |argument: &PathBuf| argument.as_os_str().as_encoded_bytes().starts_with(b"-");
-    if arguments.len() > 2 || arguments.iter().any(is_option) {
-        return Err(format!("name a folder for pictures, or none, and behind it a file in place of {default}").into());
+    if arguments.len() > most || arguments.iter().any(is_option) {
+        return Err(format!("name a folder for pictures, or none{others}"));
     }
-    let mut arguments = arguments.into_iter();
-    Ok((arguments.next(), arguments.next().unwrap_or_else(|| default.into())))
+    Ok(arguments.into_iter())
 }
 
 /// Keeps a picture in the folder, if there is one. The same one may be there; another one is not overwritten.
@@ -98,6 +110,14 @@ impl Drawing {
             .map(|[x, y, width, height]| format!("M{x:.1} {y:.1}h{width:.2}v{height:.1}h-{width:.2}z"))
             .collect();
         self.add(format_args!("<path class=\"area\" d=\"{path}\"/>"));
+    }
+
+    /// The same of whole pixels, in a colour so far from that of the paper: 0 is the paper's, 1 the whole one.
+    #[allow(dead_code, reason = "not every example has shades")]
+    pub fn shaded(&mut self, class: &str, opacity: f64, rectangles: impl Iterator<Item = [u32; 4]>) {
+        let path: String =
+            rectangles.map(|[x, y, width, height]| format!("M{x} {y}h{width}v{height}h-{width}z")).collect();
+        self.add(format_args!("<path class=\"{class}\" fill-opacity=\"{opacity:.3}\" d=\"{path}\"/>"));
     }
 
     /// The file.
