@@ -18,7 +18,7 @@ enum lookback_peer_kind {
 
 // How large a run is.
 struct lookback_peer_size {
-  // Elements that are stored.
+  // Elements of the user's first input; of a copy bytes.
   uint64_t n;
   // Rows, all of one length, or segments between offsets, of which there is one more. 0 where there are neither.
   uint64_t segments;

@@ -8,8 +8,8 @@
 namespace lookback {
 namespace scan {
 
-// The counts of a block. For the values of a byte each lane has a copy of its own, in a bank of shared memory of its own, so that
-// no lane waits for another one. Of more bins there is no room for so many.
+// The counts of a block. Up to 256 bins have a copy for each lane of a warp, in a bank of shared memory of its own, so that no lane
+// waits for another one of its warp. More bins have no room for so many.
 template <u32 bins>
 struct bin_counts {
   static constexpr u32 copies = bins <= LOOKBACK_DIGITS ? LOOKBACK_WARP_LANES : 1;

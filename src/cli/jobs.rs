@@ -288,7 +288,7 @@ impl Builder<'_> {
             (None, None) => scale.sizes.to_vec(),
             (None, Some(sizes)) => sizes
                 .iter()
-                .map(|size| size.elements(workload.element().bytes()))
+                .map(|size| size.elements(workload.sized().bytes()))
                 .collect::<Result<_, _>>()
                 .map_err(|error| CliError::Usage(format!("--sizes of {workload}: {error}")))?,
         };

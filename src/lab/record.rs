@@ -361,7 +361,7 @@ impl Row {
         };
         let input = self.input_element.unwrap_or(self.element);
         let workload = Workload::new(self.problem, operator, input, self.element, self.segment_elements);
-        let workload = workload.map_err(|error| error.to_string())?;
+        let workload = workload.map_err(|error| error.to_string())?.storing(self.element)?;
         match workload.misfit(self.n) {
             Some(misfit) => Err(misfit),
             None => Ok(workload),

@@ -482,6 +482,11 @@ impl Workload {
         self.input
     }
 
+    /// What a size in bytes is a number of: what is stored, and of a histogram what is counted.
+    pub(crate) fn sized(self) -> ElementType {
+        if self.is_counted() { self.input } else { self.element() }
+    }
+
     /// Elements of a row or column; or, on average, of a run, of a segment between offsets, or of those of which one is kept;
     /// if there are such.
     pub const fn segment_elements(self) -> Option<u64> {
@@ -683,6 +688,16 @@ impl Workload {
     fn bytes_storing(self, n: u64, stored: u64) -> u64 {
         let arrays = self.inputs(n).chain([(self.element(), stored)]);
         arrays.fold(0, |sum: u64, (element, count)| sum.saturating_add(count.saturating_mul(element.bytes() as u64)))
+    }
+
+    /// The same, if it stores the type that a record says.
+    ///
+    /// # Errors
+    /// When it is the type of what is counted.
+    pub(crate) fn storing(self, element: ElementType) -> Result<Self, String> {
+        let stored = self.element();
+        let text = || format!("it says that '{}' stores {element}, which stores {stored}", self.kind);
+        if stored == element { Ok(self) } else { Err(text()) }
     }
 
     /// Why arrays of `n` elements are none of its own, if so.

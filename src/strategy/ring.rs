@@ -4,6 +4,7 @@ use super::Kernel;
 use super::columns::staged_columns_of_thread;
 use super::planner::KernelKey;
 use crate::abi;
+use crate::element::Problem;
 
 const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
 /// A tile's index, and a barrier of two words and a count, where the architecture has none.
@@ -27,7 +28,7 @@ impl Ring {
     /// That of a kernel which has one ([`Kernel::has_ring`](crate::strategy::Kernel::has_ring)).
     pub fn of(key: KernelKey) -> Self {
         match key.0 {
-            Kernel::SortByDigit => Self::of_sort(key),
+            Kernel::SortByDigit => Self::of_sort(key.1, (key.2.vt, key.2.block_threads)),
             kernel if kernel.scans_columns() => Self::of_columns(key),
             _ => Self::of_tiles(key),
         }
@@ -35,10 +36,10 @@ impl Ring {
 
     /// `sort_by_digit` in `cuda/scan/radix_sort.cuh`: its one tile, of which the counts of the warps and all elements lie there, and a
     /// table of the digits.
-    fn of_sort((_, problem, config): KernelKey) -> Self {
+    fn of_sort(problem: Problem, (vt, block_threads): (u32, u32)) -> Self {
         const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
-        let warps = u64::from(config.block_threads / abi::LOOKBACK_WARP_LANES);
-        let elements = u64::from(config.vt) * u64::from(config.block_threads) * problem.bytes_of_all_inputs() as u64;
+        let warps = u64::from(block_threads / abi::LOOKBACK_WARP_LANES);
+        let elements = u64::from(vt) * u64::from(block_threads) * problem.bytes_of_all_inputs() as u64;
         Self {
             stage_bytes: warps * DIGITS * 4 + elements,
             slack_bytes: 0,
@@ -46,6 +47,24 @@ impl Ring {
             told_bytes: [0, DIGITS * (2 * 4 + problem.state_bytes() as u64) + 2 * INDEX_BYTES],
             most: 1,
         }
+    }
+
+    /// The largest tile of a sort of at most so many values a thread and threads of which as many blocks fit as make 1024 threads,
+    /// or one, where a multiprocessor has so much shared memory: halved until they do.
+    pub(super) fn largest_of_sort(problem: Problem, wanted: (u32, u32), shared_bytes: u64) -> (u32, u32) {
+        const THREADS: u32 = 1024;
+        let (mut vt, mut block_threads) = wanted;
+        let share = shared_bytes / u64::from((THREADS / block_threads).max(1));
+        while block_threads > abi::LOOKBACK_WARP_LANES
+            && Self::of_sort(problem, (vt, block_threads)).most_stages(share) == 0
+        {
+            if vt > 1 {
+                vt /= 2;
+            } else {
+                block_threads /= 2;
+            }
+        }
+        (vt, block_threads)
     }
 
     /// `lookahead_ring` and `make_stages` in `cuda/scan/lookahead.cuh`: stages lie as tiles do in lines of the L2 cache.
@@ -101,7 +120,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::{ElementType, Instance, Operator};
+    use crate::element::{Definition, ElementType, Instance, Operator};
     use crate::gpu::Architecture;
     use crate::strategy::planner::KernelConfig;
     use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
@@ -130,5 +149,45 @@ mod tests {
         assert_eq!(held, [3, 9, 5, 5, 12, 12, 5]);
         assert_eq!(of(9, 0, 24, 256), 9);
         assert_eq!(of(9, 0, 64, 928), 0);
+    }
+
+    #[test]
+    fn every_sort_has_a_tile_that_fits_wherever_kernels_are_checked() {
+        use crate::strategy::ScanConfig;
+
+        #[repr(C)]
+        #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+        struct Wide([u64; 2]);
+
+        impl crate::element::ArrayElement for Wide {
+            const CUDA_TYPE: &'static str = "wide";
+        }
+
+        let widths = |sort: Definition, arrays: &[usize]| {
+            arrays.iter().enumerate().fold(sort, |sort, (place, bytes)| match bytes {
+                1 => sort.with::<u8>(&format!("a{place}")),
+                2 => sort.with::<u16>(&format!("a{place}")),
+                8 => sort.with::<f64>(&format!("a{place}")),
+                _ => sort.with::<Wide>(&format!("a{place}")),
+            })
+        };
+        let sorts = [
+            widths(Definition::sort::<u8>().unwrap(), &[]),
+            widths(Definition::sort::<f64>().unwrap(), &[]),
+            widths(Definition::sort::<u8>().unwrap(), &[2]),
+            widths(Definition::sort::<u8>().unwrap(), &[8]),
+            widths(Definition::sort::<u64>().unwrap(), &[8, 8, 8]),
+            widths(Definition::sort::<u64>().unwrap(), &[16, 16, 16]),
+        ];
+        for defined in sorts.map(|sort| sort.define().unwrap()) {
+            for n in [1_000, 1 << 20, 1 << 26, 1 << 33] {
+                let problem = Problem::from(defined.of_length(n));
+                for architecture in Architecture::CHECKED {
+                    let ScanConfig { vt, block_threads, .. } = ScanConfig::sorting(problem, n, architecture);
+                    let ring = Ring::of_sort(problem, (vt, block_threads));
+                    assert_eq!(ring.most_stages(architecture.shared_bytes()), 1, "{problem} of {n} on {architecture}");
+                }
+            }
+        }
     }
 }

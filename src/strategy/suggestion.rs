@@ -117,14 +117,13 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
     tiles.find(|&(vt, threads)| u64::from(vt * threads).is_multiple_of(row))
 }
 
-/// The tiles of sorts of such keys, by bytes of all arrays' elements at one place, where a block may have so much shared memory
-/// (measured on an H100: docs/experiments.md). Of keys alone several blocks share a multiprocessor. With what goes with them one block
-/// has it all, because the more items it has of a digit, the longer are the runs that it stores. Smaller arrays have tiles so small
-/// that up to 350 are made, about as many as there are at once. Elsewhere all are halved until they fit.
-pub fn sort(key: ElementType, element_bytes: u32, n: u64, shared_bytes: u64) -> (u32, u32) {
+/// The tiles of sorts of such keys, by bytes of all arrays' elements at one place (measured on an H100: docs/experiments.md). Of keys
+/// alone several blocks share a multiprocessor. With what goes with them one block has it to itself, because the more items it has of
+/// a digit, the longer are the runs that it stores. Smaller arrays have tiles so small that up to 350 are made, about as many as there
+/// are at once.
+pub fn sort(key: ElementType, element_bytes: u32, n: u64) -> (u32, u32) {
     const THREADS: u32 = 512;
     const TILES_AT_ONCE: u64 = 350;
-    const BYTES_OF_TABLE: u64 = 4 << 10;
     let are_alone = key.bytes() as u32 == element_bytes;
     let largest = match element_bytes {
         bytes if !are_alone => ((128 / bytes).max(1), 2 * THREADS),
@@ -134,16 +133,9 @@ pub fn sort(key: ElementType, element_bytes: u32, n: u64, shared_bytes: u64) -> 
         4 => (24, THREADS),
         _ => (12, THREADS),
     };
-    let is_enough = |vt: u32| n.div_ceil(u64::from(vt * THREADS)) <= TILES_AT_ONCE;
-    let small = [4, 8, 16, 24, 32].into_iter().find(|&vt| is_enough(vt));
-    let (mut vt, threads) = small.map_or(largest, |vt| (vt.min(largest.0), THREADS));
-    let blocks = u64::from((2 * THREADS / threads).max(1));
-    // A warp has a count of 4 bytes of each digit: 32 bytes a thread.
-    let bytes_of_block = |vt: u32| u64::from(threads * (vt * element_bytes + 32)) + BYTES_OF_TABLE;
-    while vt > 1 && blocks * bytes_of_block(vt) > shared_bytes {
-        vt /= 2;
-    }
-    (vt, threads)
+    let is_enough = |vt: &u32| n.div_ceil(u64::from(vt * THREADS)) <= TILES_AT_ONCE;
+    let small = [4, 8, 16, 24, 32].into_iter().filter(|&vt| vt <= largest.0).find(is_enough);
+    small.map_or(largest, |vt| (vt, THREADS))
 }
 
 /// The tiles of histograms, by bytes of the widest element: their blocks count one after the other. Those of narrow ones are whole

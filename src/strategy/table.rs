@@ -3,6 +3,7 @@
 
 use super::look::{self, Look};
 use super::planner::Planner;
+use super::ring::Ring;
 use super::shape::{Blocks, HelperWarps, Shape, Tiling};
 use super::{Composition, Kernel, ScanConfig, named, suggestion};
 use crate::abi;
@@ -479,7 +480,10 @@ impl ScanConfig {
     /// That of a sort or a histogram, whatever the strategy.
     pub fn sorting(problem: Problem, n: u64, architecture: Architecture) -> Self {
         let (vt, block_threads) = match problem.sort_key() {
-            Some(key) => suggestion::sort(key, problem.bytes_of_all_inputs() as u32, n, architecture.shared_bytes()),
+            Some(key) => {
+                let wanted = suggestion::sort(key, problem.bytes_of_all_inputs() as u32, n);
+                Ring::largest_of_sort(problem, wanted, architecture.shared_bytes())
+            }
             None => suggestion::histogram(problem.access_bytes() as u32),
         };
         Self { vt, block_threads, ..Self::default() }

@@ -214,7 +214,7 @@ impl PointKey {
         }
         let input = input_element.unwrap_or(element);
         let workload = Workload::with_halves(problem, operator, input, element, segment_elements);
-        let workload = workload.map_err(|error| error.to_string())?;
+        let workload = workload.map_err(|error| error.to_string())?.storing(element)?;
         workload.misfit(n).map_or(Ok(workload), Err)
     }
 

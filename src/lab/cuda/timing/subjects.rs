@@ -103,7 +103,7 @@ impl PreparedSubject {
             // SAFETY: bound to the buffers of the open point, which live until the next one is opened, and that waits
             // first; stream, workspace, kernels and context are the laboratory's.
             Work::Scan { scan, .. } => unsafe { scan.launch(&gpu.stream) },
-            // SAFETY: the inputs are those of the workload, as long as it says, and the output has n elements; they lie apart, at
+            // SAFETY: the inputs are those of the workload, as long as it says, and so is the output; they lie apart, at
             // multiples of their elements' sizes; they live until the stream was waited for; the context was made current by
             // the caller.
             Work::Peer { peer, inputs } => {
