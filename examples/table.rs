@@ -133,7 +133,7 @@ fn sorted(scanner: &mut HostScanner, column: &[f64], row: &[u64]) -> Result<(Vec
 fn chart(slowdowns: &[f64]) -> Vec<u8> {
     let at = |percent: usize| slowdowns[(slowdowns.len() * percent / 100).min(slowdowns.len() - 1)];
     let title = format!(
-        "Half of the candidate tiles take {:.2} times as long as the best one or more, a tenth {:.2} times",
+        "Half of the candidates take {:.2} times as long as the best of their scan or more, a tenth {:.2}",
         at(50),
         at(90)
     );
