@@ -557,7 +557,7 @@ impl Kernel {
         }
     }
 
-    /// Whether its blocks have tiles in dynamic shared memory, as [`Ring`](super::ring::Ring) says.
+    /// Whether its blocks have tiles in dynamic shared memory, as [`Ring`] says.
     pub fn has_ring(self) -> bool {
         self.is_persistent() || self == Self::SortByDigit
     }
