@@ -706,8 +706,11 @@ fn sorted(workload: Workload, bits: Bits, input: &[u8]) -> Vec<u64> {
     (0..arrays).flat_map(|array| places.iter().map(move |place| array * n + place)).collect()
 }
 
-/// How often there is each number of a byte, from the lowest.
+/// How often there is each number of a byte, from the lowest; nothing of no elements.
 fn counted(element: ElementType, input: &[u8]) -> Vec<u8> {
+    if input.is_empty() {
+        return Vec::new();
+    }
     let mut counts = [0_u32; 256];
     let turned = if element.is_signed() { 0x80 } else { 0 };
     input.iter().for_each(|byte| counts[usize::from(byte ^ turned)] += 1);

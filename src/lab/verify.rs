@@ -705,7 +705,7 @@ mod tests {
         let element = dataset.workload.element();
         let bytes = element.bytes();
         let n = dataset.n as usize;
-        if dataset.workload.kind() == ProblemKind::Histogram {
+        if n > 0 && dataset.workload.kind() == ProblemKind::Histogram {
             let lowest = if dataset.workload.input() == ElementType::I8 { i16::from(i8::MIN) } else { 0 };
             let number = |&byte: &u8| if lowest < 0 { i16::from(byte.cast_signed()) } else { i16::from(byte) };
             let count = |value: i16| dataset.input.iter().filter(|byte| number(byte) == value).count() as u32;

@@ -657,10 +657,11 @@ impl Workload {
         told.into_iter().chain(std::iter::repeat_n((self.input, n), own))
     }
 
-    /// How many elements each array has that is stored of `n`; they lie one behind the other, and all have one type.
+    /// How many elements each array has that is stored of `n`; they lie one behind the other, and all have one type. Of no elements
+    /// nothing is launched, and no kernel stores a count.
     pub fn outputs(self, n: u64) -> impl Iterator<Item = u64> {
         let (elements, arrays) = match self.kind.row().stored {
-            Stored::Counted => (BYTE_VALUES, 1),
+            Stored::Counted => (if n > 0 { BYTE_VALUES } else { 0 }, 1),
             Stored::SortedPairs => (n, 2),
             _ => (n, 1),
         };
@@ -899,7 +900,8 @@ mod tests {
         assert_eq!((pairs.outputs(7).collect::<Vec<_>>(), pairs.output_elements(7)), (vec![7, 7], 14));
         assert_eq!((pairs.bytes(7), pairs.array_bytes(7)), (56, 56));
         let counts = of(ProblemKind::Histogram, ElementType::I8, ElementType::U32);
-        assert_eq!((counts.output_elements(0), counts.bytes(100)), (256, 1124));
+        assert_eq!([0, 1, 100].map(|n| counts.output_elements(n)), [0, 256, 256]);
+        assert_eq!(counts.bytes(100), 1124);
         assert_eq!(counts, of(ProblemKind::Histogram, ElementType::I8, ElementType::I8));
         assert_eq!([pairs.to_string(), counts.to_string()], ["u16 sort-pairs", "i8 histogram"]);
         assert!([pairs, counts].iter().all(|workload| !workload.has_mode(Mode::Exclusive)));
