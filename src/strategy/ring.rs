@@ -1,10 +1,11 @@
 //! The ring of tiles that a block which stays has in shared memory.
 
-use super::Kernel;
 use super::columns::staged_columns_of_thread;
 use super::planner::KernelKey;
+use super::{Kernel, ScanConfig, suggestion};
 use crate::abi;
 use crate::element::Problem;
+use crate::gpu::Architecture;
 
 const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
 /// A tile's index, and a barrier of two words and a count, where the architecture has none.
@@ -51,7 +52,7 @@ impl Ring {
 
     /// The largest tile of a sort of at most so many values a thread and threads of which as many blocks fit as make 1024 threads,
     /// or one, where a multiprocessor has so much shared memory: halved until they do.
-    pub(super) fn largest_of_sort(problem: Problem, wanted: (u32, u32), shared_bytes: u64) -> (u32, u32) {
+    fn largest_of_sort(problem: Problem, wanted: (u32, u32), shared_bytes: u64) -> (u32, u32) {
         const THREADS: u32 = 1024;
         let (mut vt, mut block_threads) = wanted;
         let share = shared_bytes / u64::from((THREADS / block_threads).max(1));
@@ -117,11 +118,24 @@ impl Ring {
     }
 }
 
+impl ScanConfig {
+    /// That of a sort or a histogram, whatever the strategy.
+    pub fn sorting(problem: Problem, n: u64, architecture: Architecture) -> Self {
+        let (vt, block_threads) = match problem.sort_key() {
+            Some(key) => {
+                let wanted = suggestion::sort(key, problem.bytes_of_all_inputs() as u32, n);
+                Ring::largest_of_sort(problem, wanted, architecture.shared_bytes())
+            }
+            None => suggestion::histogram(problem.access_bytes() as u32),
+        };
+        Self { vt, block_threads, ..Self::default() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::element::{Definition, ElementType, Instance, Operator};
-    use crate::gpu::Architecture;
     use crate::strategy::planner::KernelConfig;
     use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
 
@@ -153,8 +167,6 @@ mod tests {
 
     #[test]
     fn every_sort_has_a_tile_that_fits_wherever_kernels_are_checked() {
-        use crate::strategy::ScanConfig;
-
         #[repr(C)]
         #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
         struct Wide([u64; 2]);

@@ -3,12 +3,10 @@
 
 use super::look::{self, Look};
 use super::planner::Planner;
-use super::ring::Ring;
 use super::shape::{Blocks, HelperWarps, Shape, Tiling};
 use super::{Composition, Kernel, ScanConfig, named, suggestion};
 use crate::abi;
 use crate::element::{Defined, Problem};
-use crate::gpu::Architecture;
 
 /// What is known of a strategy.
 #[derive(Debug)]
@@ -477,18 +475,6 @@ impl ScanConfig {
         Some(Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() })
     }
 
-    /// That of a sort or a histogram, whatever the strategy.
-    pub fn sorting(problem: Problem, n: u64, architecture: Architecture) -> Self {
-        let (vt, block_threads) = match problem.sort_key() {
-            Some(key) => {
-                let wanted = suggestion::sort(key, problem.bytes_of_all_inputs() as u32, n);
-                Ring::largest_of_sort(problem, wanted, architecture.shared_bytes())
-            }
-            None => suggestion::histogram(problem.access_bytes() as u32),
-        };
-        Self { vt, block_threads, ..Self::default() }
-    }
-
     /// The one of reproducible scans of such a problem, whatever the strategy.
     pub fn reproducible(problem: Problem) -> Self {
         let (vt, block_threads) = suggestion::reproducible(problem.access_bytes() as u32);
@@ -557,7 +543,7 @@ impl Kernel {
         }
     }
 
-    /// Whether its blocks have tiles in dynamic shared memory, as [`Ring`] says.
+    /// Whether its blocks have tiles in dynamic shared memory, as [`Ring`](super::ring::Ring) says.
     pub fn has_ring(self) -> bool {
         self.is_persistent() || self == Self::SortByDigit
     }
