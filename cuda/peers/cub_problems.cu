@@ -266,11 +266,17 @@ cudaError_t keep(const Run &run, Call call) {
   return call(static_cast<char *>(run.temporary) + COUNT_BYTES, bytes, static_cast<Count *>(run.temporary));
 }
 
+// What moves numbers, and combines none.
 template <typename Number>
-struct Select {
-  static constexpr const char *PEER = PLAIN, *PROBLEM = "select", *OPERATION = nullptr;
+struct WithoutOperator {
+  static constexpr const char *PEER = PLAIN, *OPERATION = nullptr;
   using Input = Number;
   using Element = Number;
+};
+
+template <typename Number>
+struct Select : WithoutOperator<Number> {
+  static constexpr const char *PROBLEM = "select";
 
   // Below the middle of the type's range, as the lab selects.
   struct BelowMiddle {
@@ -290,10 +296,8 @@ struct Select {
 
 // The others stand behind in reverse order, as in the lab.
 template <typename Number>
-struct Partition {
-  static constexpr const char *PEER = PLAIN, *PROBLEM = "partition", *OPERATION = nullptr;
-  using Input = Number;
-  using Element = Number;
+struct Partition : WithoutOperator<Number> {
+  static constexpr const char *PROBLEM = "partition";
 
   template <Mode>
   static cudaError_t call(const Run &run) {
@@ -306,10 +310,8 @@ struct Partition {
 };
 
 template <typename Number>
-struct Unique {
-  static constexpr const char *PEER = PLAIN, *PROBLEM = "unique", *OPERATION = nullptr;
-  using Input = Number;
-  using Element = Number;
+struct Unique : WithoutOperator<Number> {
+  static constexpr const char *PROBLEM = "unique";
 
   template <Mode>
   static cudaError_t call(const Run &run) {
@@ -339,10 +341,8 @@ struct ReduceByKey {
 
 // By the upper half of the bits or by all of them; the input stays as it is.
 template <typename Number, bool is_by_half>
-struct Sort {
-  static constexpr const char *PEER = PLAIN, *PROBLEM = is_by_half ? "sort-by-half" : "sort", *OPERATION = nullptr;
-  using Input = Number;
-  using Element = Number;
+struct Sort : WithoutOperator<Number> {
+  static constexpr const char *PROBLEM = is_by_half ? "sort-by-half" : "sort";
 
   template <Mode>
   static cudaError_t call(const Run &run) {
@@ -355,10 +355,8 @@ struct Sort {
 
 // Keys and, behind them, values.
 template <typename Number>
-struct SortPairs {
-  static constexpr const char *PEER = PLAIN, *PROBLEM = "sort-pairs", *OPERATION = nullptr;
-  using Input = Number;
-  using Element = Number;
+struct SortPairs : WithoutOperator<Number> {
+  static constexpr const char *PROBLEM = "sort-pairs";
 
   template <Mode>
   static cudaError_t call(const Run &run) {

@@ -32,18 +32,20 @@ struct bin_counts {
   }
 };
 
-// Calls `body` with the elements of an access, as a constant: vectors of those narrower than a word, because a load each would take
-// as long as counting them. Of several arrays vectors have to begin at the same places.
+// Calls `body` with the elements of an access, as a constant, and how many elements lie between a boundary of one and the first. An
+// access is a vector of elements narrower than a word, because a load each would take as long as counting them; but where several
+// arrays have no boundaries at the same places, it is one element.
 template <class Items, class Config, class Body>
 DEVICE void with_loaded_elements(Config config, const lookback_launch& launch, Body body) {
   const auto if_common = [&](auto access) {
     constexpr u32 width = decltype(access)::value;
-    if (common_lead<width, 0>(launch, 0, static_cast<Items*>(nullptr)) < width) return body(access);
-    body(constant<1>());
+    const u32 lead = common_lead<width, 0>(launch, 0, static_cast<Items*>(nullptr));
+    if (lead < width) return body(access, lead);
+    body(constant<1>(), 0u);
   };
   if constexpr (Items::widest_bytes == sizeof(u8)) return with_run_elements<u8>(config, if_common);
   if constexpr (Items::widest_bytes == sizeof(u16)) return with_run_elements<u16>(config, if_common);
-  body(constant<1>());
+  body(constant<1>(), 0u);
 }
 
 // Reads: output (written: a row of counts a block, of whole warps' widths), n, and what the problem loads. Any number of blocks.
@@ -61,9 +63,8 @@ DEVICE void count_bins(Config config, const lookback_launch& launch) {
     const auto count = [&](u64 index, const items_type& items) {
       Problem::each_bin(launch, index, items, [&](u32 bin) { shared.count(bin); });
     };
-    with_loaded_elements<items_type>(config, launch, [&](auto access) {
+    with_loaded_elements<items_type>(config, launch, [&](auto access, u32 lead) {
       constexpr u32 width = decltype(access)::value;
-      const u32 lead = common_lead<width, 0>(launch, 0, static_cast<items_type*>(nullptr));
       const u64 head = (width - lead) % width;  // elements before the first vector
       if (width > 1 && block_index() == 0 && thread_index() < head && thread_index() < launch.n) {
         items_type items;

@@ -358,16 +358,20 @@ impl Definition {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn with<T: ArrayElement>(mut self, name: &str) -> Self {
-        self.inputs.push(Array::of::<T>(name));
-        self.outputs.push(Array::of::<T>(&format!("sorted_{name}")));
-        self
+    pub fn with<T: ArrayElement>(self, name: &str) -> Self {
+        self.beside_keys(name, Array::of::<T>)
     }
 
     /// The same of numbers whose type is chosen at run time.
     #[cfg(feature = "lab")]
-    pub(crate) fn with_array_of(self, name: &str, element: ElementType) -> Self {
-        self.input_of(name, element).output_of(&format!("sorted_{name}"), element)
+    pub(crate) fn with_numbers(self, name: &str, element: ElementType) -> Self {
+        self.beside_keys(name, |name| Array::number(name, element))
+    }
+
+    fn beside_keys(mut self, name: &str, array: impl Fn(&str) -> Array) -> Self {
+        self.inputs.push(array(name));
+        self.outputs.push(array(&format!("sorted_{name}")));
+        self
     }
 
     /// Sorts from the largest key to the smallest. Equal keys stay in their order all the same.

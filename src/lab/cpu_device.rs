@@ -414,7 +414,7 @@ impl LaidOut {
         let output = if request.in_place {
             own
         } else {
-            let bytes = dataset.workload.output_elements(dataset.n) as usize * dataset.workload.element().bytes();
+            let bytes = dataset.workload.output_bytes(dataset.n) as usize;
             arrays.push(HostArray { memory: GuardedArray::new(bytes, request.output_offset), before: None });
             arrays.len() - 1
         };

@@ -128,8 +128,7 @@ impl Dataset {
         let beside = n.saturating_mul(border_bytes + rank_bytes).saturating_add(reference);
         // Columns are transposed, and what comes of them is turned back.
         let copies = if workload.side_by_side(n) > 1 { 2 } else { 1 };
-        let outputs = workload.output_elements(n).saturating_mul(bytes);
-        let once = workload.array_bytes(n).saturating_sub(outputs).saturating_add(beside);
+        let once = workload.array_bytes(n).saturating_sub(workload.output_bytes(n)).saturating_add(beside);
         let needed_bytes = once.saturating_mul(copies);
         let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
         if needed_bytes <= available_bytes {

@@ -237,12 +237,12 @@ impl ProblemKind {
         !matches!(self.row().stored, Stored::Sorted(_) | Stored::SortedPairs | Stored::Counted)
     }
 
-    /// What is stored of elements of a type, or of those whose counts have it.
+    /// The type of what is stored where this one is asked for: a histogram stores counts.
     const fn stored(self, element: ElementType) -> ElementType {
         if matches!(self.row().stored, Stored::Counted) { COUNT } else { element }
     }
 
-    /// Whether types are such that it has: one, where there is no operator that converts.
+    /// Refuses types that it does not have: without an operator nothing is converted, so that there is one.
     fn check_types(self, input: ElementType, element: ElementType) -> Result<(), NoSuchWorkload> {
         if self.has_operator() || input == element || self.stored(input) == element {
             return Ok(());
@@ -384,12 +384,8 @@ impl Workload {
     ) -> Result<Self, NoSuchWorkload> {
         let operator = if kind.has_operator() { operator } else { Operator::Sum };
         kind.check_types(input, element)?;
-        Self::of(
-            kind,
-            Instance::new(kind.stored(element), operator).map_err(NoSuchProblem::from)?,
-            input,
-            segment_elements,
-        )
+        let instance = Instance::new(kind.stored(element), operator).map_err(NoSuchProblem::from)?;
+        Self::of(kind, instance, input, segment_elements)
     }
 
     /// The same, with sums that are stored in halves, of which [`Dataset::whole_numbers`](super::dataset::Dataset) makes arrays
@@ -435,7 +431,7 @@ impl Workload {
             (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
             (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
             (Stored::Sorted(bits), _) => bits.sort(element)?,
-            (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_array_of("value", element),
+            (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_numbers("value", element),
             (Stored::Counted, _) => Definition::byte_histogram_of::<u32>(input)?,
         };
         let is_plain =
@@ -522,7 +518,7 @@ impl Workload {
     /// Why there is none of a mode that it does not have, in words.
     pub(crate) fn lacks_mode(self) -> &'static str {
         match self.kind {
-            kind if !kind.is_scan() => "there is one order and one count of all elements",
+            kind if !kind.is_scan() => "sorts and histograms have one result",
             _ if self.is_by_rank() => "what is stored by rank goes by inclusive counts",
             ProblemKind::Flat => "it exists for integer sums only",
             _ => "it exists for integer sums from the first element to the last only",
@@ -673,6 +669,11 @@ impl Workload {
         self.outputs(n).fold(0, u64::saturating_add)
     }
 
+    /// Bytes of these.
+    pub fn output_bytes(self, n: u64) -> u64 {
+        self.output_elements(n).saturating_mul(self.element().bytes() as u64)
+    }
+
     /// Bytes by definition of a scan of `n` elements: every array that is loaded once and those that are stored once. Where
     /// others are dropped, of the latter as many elements count as are kept on average: n by [`Self::segment_elements`], rounded
     /// up, whatever is drawn.
@@ -691,10 +692,10 @@ impl Workload {
         arrays.fold(0, |sum: u64, (element, count)| sum.saturating_add(count.saturating_mul(element.bytes() as u64)))
     }
 
-    /// The same, if it stores the type that a record says.
+    /// This workload, if it stores the type that a record says.
     ///
     /// # Errors
-    /// When it is the type of what is counted.
+    /// When it stores another one: a histogram does not store what it counts.
     pub(crate) fn storing(self, element: ElementType) -> Result<Self, String> {
         let stored = self.element();
         let text = || format!("it says that '{}' stores {element}, which stores {stored}", self.kind);

@@ -50,8 +50,8 @@ impl Ring {
         }
     }
 
-    /// The largest tile of a sort of at most so many values a thread and threads of which as many blocks fit as make 1024 threads,
-    /// or one, where a multiprocessor has so much shared memory: halved until they do.
+    /// The tile of a sort where a multiprocessor has so much shared memory: as is wanted, values a thread and threads, or halved
+    /// until it fits. As many blocks have to fit together as have 1024 threads, or one of more.
     fn largest_of_sort(problem: Problem, wanted: (u32, u32), shared_bytes: u64) -> (u32, u32) {
         const THREADS: u32 = 1024;
         let (mut vt, mut block_threads) = wanted;

@@ -14,7 +14,7 @@ use crate::cuda::compile::Compiler;
 use crate::cuda::error::CudaError;
 use crate::cuda::launch::PreparedScan;
 use crate::cuda::memory::Buffer;
-use crate::element::{ElementType, Problem};
+use crate::element::Problem;
 use crate::gpu::{Architecture, Gpu};
 use crate::lab::dataset::{Dataset, Reference};
 use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing};
@@ -173,11 +173,9 @@ impl CudaDevice {
             });
         }
         gpu.bind()?;
-        let workload = loaded.workload;
-        let bytes = |element: ElementType, elements: u64| elements * element.bytes() as u64;
-        let output = bytes(workload.element(), workload.output_elements(request.n));
-        let output = (output, u64::from(request.output_offset));
-        let input = (bytes(workload.input(), request.n), u64::from(request.input_offset));
+        let output = (loaded.workload.output_bytes(request.n), u64::from(request.output_offset));
+        let input_bytes = request.n * loaded.workload.input().bytes() as u64;
+        let input = (input_bytes, u64::from(request.input_offset));
         gpu.make_room(input, (!request.in_place).then_some(output))?;
         let output = if request.in_place { &gpu.input } else { &gpu.output };
         let (mut scan, places) = match loaded.arrays(request, gpu.input.address(), output.address())? {
@@ -400,8 +398,7 @@ impl Run<'_> {
     fn output(&self) -> Result<Vec<u8>, CudaError> {
         let request = &self.scan.request;
         let array = if request.in_place { &self.gpu.input } else { &self.gpu.output };
-        let workload = self.loaded.workload;
-        let mut bytes = vec![0; workload.output_elements(request.n) as usize * workload.element().bytes()];
+        let mut bytes = vec![0; self.loaded.workload.output_bytes(request.n) as usize];
         array.download(0, &mut bytes, &self.gpu.stream)?;
         Ok(bytes)
     }

@@ -131,7 +131,7 @@ impl GpuLaboratory {
     fn arrays(&mut self, point: &Point, seed: u64) -> Result<Result<Arrays, String>, CudaError> {
         let gpu = &mut self.timer.gpu;
         let [input_offset, output_offset] = offset_bytes(point);
-        let output_bytes = point.workload.output_elements(point.n) * point.workload.element().bytes() as u64;
+        let output_bytes = point.workload.output_bytes(point.n);
         let room = gpu.make_room((point.input_bytes(), input_offset), Some((output_bytes, output_offset)));
         let arrays = room.and_then(|()| {
             if point.workload.is_plain() {

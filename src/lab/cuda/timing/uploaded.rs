@@ -110,8 +110,7 @@ impl Uploaded {
         gpu: &GpuHarness,
         request: &ScanRequest,
     ) -> Result<Verification, CudaError> {
-        let workload = self.dataset.workload;
-        let bytes = workload.output_elements(self.dataset.n) as usize * workload.element().bytes();
+        let bytes = self.dataset.workload.output_bytes(self.dataset.n) as usize;
         if self.output.len() != bytes {
             self.output = vec![0; bytes];
         }
