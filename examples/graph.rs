@@ -9,11 +9,13 @@
 //!
 //! On a GPU the same definitions run by `Scanner::run` over cudarc's slices: the calls have the same names.
 
+mod check;
 mod picture;
 
+use check::{Outcome, checked};
 use lookback::element::{Definition, Operator};
 use lookback::lab::host_scanner::HostScanner;
-use picture::{Drawing, Outcome, arguments, checked, keep};
+use picture::{Drawing, arguments, keep};
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;

@@ -5,22 +5,17 @@
 //! On a GPU the same definitions run by `Scanner::run` over cudarc's slices: the calls have the same names. The first run of
 //! each takes the seconds of a compiler; what it makes is kept.
 
+mod check;
+
 use bytemuck::{Pod, Zeroable};
+use check::{Outcome, checked};
 use lookback::element::{Definition, ElementType, Operator};
 use lookback::lab::host_scanner::HostScanner;
-use std::error::Error;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 const N: usize = 5000;
 
 fn is_near(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e-5 * expected.abs().max(1.0)
-}
-
-fn checked(name: &str, is_right: bool) -> Outcome {
-    println!("{name:44} {}", if is_right { "right" } else { "WRONG" });
-    if is_right { Ok(()) } else { Err(format!("{name} is wrong").into()) }
 }
 
 /// Wavy numbers between -1 and 1.
@@ -39,7 +34,7 @@ fn linear_recurrence(scanner: &mut HostScanner) -> Outcome {
         state = a[t] * state + b[t];
         is_near(h[t].into(), state.into())
     });
-    checked("linear recurrence", is_right)
+    checked("linear recurrence", is_right, "")
 }
 
 /// Discounted returns `g[t] = r[t] + 0.99 · g[t+1]` of episodes of 100 steps: the same from the other end, by rows.
@@ -53,7 +48,7 @@ fn discounted_returns(scanner: &mut HostScanner) -> Outcome {
         state = if t % 100 == 99 { rewards[t] } else { rewards[t] + 0.99 * state };
         is_near(returns[t].into(), state.into())
     });
-    checked("discounted returns of episodes", is_right)
+    checked("discounted returns of episodes", is_right, "")
 }
 
 /// Sums of runs of equal keys.
@@ -68,7 +63,7 @@ fn sums_by_key(scanner: &mut HostScanner) -> Outcome {
         state = if i > 0 && keys[i] == keys[i - 1] { state + values[i] } else { values[i] };
         sums[i] == state
     });
-    checked("sums by key", is_right)
+    checked("sums by key", is_right, "")
 }
 
 /// Sums of f32 in two f32, the second one what the first has lost (Knuth's two-sum).
@@ -98,7 +93,7 @@ fn double_double_sum(scanner: &mut HostScanner) -> Outcome {
         state += f64::from(x[i]);
         (f64::from(high[i]) + f64::from(low[i]) - state).abs() <= 1e-12 * state
     });
-    checked("sums of f32 with what was lost", is_right)
+    checked("sums of f32 with what was lost", is_right, "")
 }
 
 /// Products of complex numbers on the unit circle.
@@ -121,7 +116,7 @@ fn complex_products(scanner: &mut HostScanner) -> Outcome {
     let mut sines = vec![0.0_f32; N];
     scanner.run(product).input(&real).input(&imaginary).output(&mut sines).inclusive()?;
     let is_right = (0..N).all(|i| (f64::from(sines[i]) - (0.001 * (i + 1) as f64).sin()).abs() < 1e-3);
-    checked("products of complex numbers", is_right)
+    checked("products of complex numbers", is_right, "")
 }
 
 /// A matrix of two rows, aligned as CUDA has it.
@@ -154,7 +149,7 @@ fn fibonacci(scanner: &mut HostScanner) -> Outcome {
         state = (state.1, state.0.wrapping_add(state.1));
         number == state.0
     });
-    checked("Fibonacci numbers by matrices", is_right)
+    checked("Fibonacci numbers by matrices", is_right, "")
 }
 
 /// A polynomial at 1/2, by all its first coefficients: of each stretch its value and the power of 1/2 that it is long.
@@ -177,7 +172,7 @@ fn polynomial(scanner: &mut HostScanner) -> Outcome {
         power /= 2.0;
         is_near(values[i], state)
     });
-    checked("values of a polynomial", is_right)
+    checked("values of a polynomial", is_right, "")
 }
 
 /// Mean and variance of all numbers so far (Chan, Golub & LeVeque's way to join two stretches).
@@ -208,7 +203,7 @@ fn running_variance(scanner: &mut HostScanner) -> Outcome {
         let expected = squares / count - (sum / count).powi(2);
         (f64::from(mean[i]) - sum / count).abs() < 1e-4 && (f64::from(variance[i]) - expected).abs() < 1e-4
     });
-    checked("running mean and variance", is_right)
+    checked("running mean and variance", is_right, "")
 }
 
 /// The largest number so far and the sum of the exponentials below it: what a softmax needs in one pass.
@@ -237,7 +232,7 @@ fn online_softmax(scanner: &mut HostScanner) -> Outcome {
         total += f64::from(x[i]).exp();
         is_near(f64::from(sum[i]) * f64::from(largest[i]).exp() / total, 1.0)
     });
-    checked("softmax's largest number and sum", is_right)
+    checked("softmax's largest number and sum", is_right, "")
 }
 
 fn main() -> Outcome {

@@ -10,11 +10,13 @@
 //! here, the choice of pivots and the moving, would be kernels there. This is to learn from; `Definition::sort` has as many
 //! passes as keys have bytes, whatever their order.
 
+mod check;
 mod picture;
 
+use check::{Outcome, checked};
 use lookback::element::{Defined, Definition, DefinitionError, ElementType, Operator};
 use lookback::lab::host_scanner::{HostRun, HostScanner};
-use picture::{Drawing, Outcome, checked, folder, keep};
+use picture::{Drawing, folder, keep};
 use std::error::Error;
 
 /// How many numbers are sorted.

@@ -7,12 +7,14 @@
 //!
 //! On a GPU the same definitions run by `Scanner::run` over cudarc's slices: the calls have the same names.
 
+mod check;
 mod picture;
 
+use check::{Outcome, checked};
 use flate2::read::GzDecoder;
 use lookback::element::{Definition, ElementType, Operator};
 use lookback::lab::host_scanner::HostScanner;
-use picture::{Drawing, Outcome, arguments, checked, keep};
+use picture::{Drawing, arguments, keep};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -5,17 +5,15 @@
 //!
 //! On a GPU the same definitions run by `Scanner::run` over cudarc's slices: the calls have the same names.
 
+mod check;
+
+use check::{Outcome, checked};
 use lookback::element::{Definition, Operator};
 use lookback::lab::host_scanner::HostScanner;
 use std::error::Error;
 
 /// As many characters of a word are compared at one time.
 const CHUNK: usize = 8;
-
-fn checked(name: &str, is_right: bool, found: &str) -> Result<(), Box<dyn Error>> {
-    println!("{name:31} {}  {found}", if is_right { "right" } else { "WRONG" });
-    if is_right { Ok(()) } else { Err(format!("{name} is wrong").into()) }
-}
 
 /// The place at which two texts of one length first differ: the least of all places where they do, a minimum-scan whose last state
 /// is asked for. What it stores says of each place whether they are the same up to it.
@@ -74,7 +72,7 @@ fn sparse_rows(
     Ok((offsets, columns))
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Outcome {
     let path = std::env::args().nth(1).unwrap_or_else(|| String::from("README.md"));
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
     let words: Vec<&str> =

@@ -202,7 +202,7 @@ mod with_peers {
     ) -> Vec<u8> {
         let what = format!("{}, {workload}, {mode}, {n} elements", peer.name());
         let inputs: Vec<_> = inputs.iter().map(|input| (stream.clone_htod(*input).expect("upload"), *input)).collect();
-        let poison = vec![0xA5_u8; workload.output_elements(n) as usize * workload.element().bytes()];
+        let poison = vec![0xA5_u8; workload.output_bytes(n) as usize];
         let mut output = stream.clone_htod(&poison).expect("poison");
         let mut prepared = peer.prepare(stream, workload, mode, n).expect(&what);
         {
@@ -442,7 +442,7 @@ mod with_peers {
                 let expected = loop_elsewhere(workload, &flags, &told, &numbers, middle);
                 let mut expected = array(workload.element(), &expected);
                 // What nobody writes is what it was.
-                expected.resize(workload.output_elements(n) as usize * workload.element().bytes(), 0xA5);
+                expected.resize(workload.output_bytes(n) as usize, 0xA5);
                 for (peer, mode) in peers_of(workload, n).filter(|(peer, _)| peer.is_scan()) {
                     let found = run(peer, &stream, workload, mode, n, &inputs);
                     assert!(found == expected, "{}, {workload}, {n} elements", peer.name());
@@ -493,8 +493,7 @@ mod with_peers {
     fn replay(peer: &'static Peer, stream: &Arc<CudaStream>, dataset: &Dataset, mode: Mode) {
         let what = format!("{}, {}, {mode}", peer.name(), dataset.workload);
         let inputs: Vec<_> = dataset.inputs().map(|(_, input)| stream.clone_htod(input).expect("upload")).collect();
-        let workload = dataset.workload;
-        let bytes = workload.output_elements(dataset.n) as usize * workload.element().bytes();
+        let bytes = dataset.workload.output_bytes(dataset.n) as usize;
         let mut output = stream.clone_htod(&vec![0xA5_u8; bytes]).expect("poison");
         let mut prepared = peer.prepare(stream, dataset.workload, mode, dataset.n).expect(&what);
         let from: Vec<u64> = inputs.iter().map(|input| input.device_ptr(stream).0).collect();

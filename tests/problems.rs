@@ -134,10 +134,9 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
     match device.run(&request, &RunSettings { seed, keeps_output: true, ..RunSettings::default() }) {
         Ok(outcome) => {
             prop_assert!(outcome.verification.passed(), "{}: {:?}", workload, outcome.verification);
-            let elements = workload.output_elements(n);
-            prop_assert_eq!(outcome.verification.compared, elements);
+            prop_assert_eq!(outcome.verification.compared, workload.output_elements(n));
             let bytes = outcome.output.map(|output| output.len());
-            prop_assert_eq!(bytes, Some(elements as usize * workload.element().bytes()));
+            prop_assert_eq!(bytes, Some(workload.output_bytes(n) as usize));
         }
         // Marked pairs of f64 are no elements of a spine.
         Err(DeviceError::Config(ConfigError::SpineOfStates { .. })) => {

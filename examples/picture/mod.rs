@@ -1,18 +1,11 @@
-//! What the examples that draw have in common: where pictures go, how a step is checked, and a drawing in SVG that a light page and a
-//! dark one can show.
+//! What the examples that draw have in common: where pictures go, and a drawing in SVG that a light page and a dark one can show.
 
+use crate::check::Outcome;
 use std::error::Error;
 use std::fmt::{Display, Write as _};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-
-pub type Outcome = Result<(), Box<dyn Error>>;
-
-pub fn checked(name: &str, is_right: bool, found: &str) -> Outcome {
-    println!("{name:31} {}  {found}", if is_right { "right" } else { "WRONG" });
-    if is_right { Ok(()) } else { Err(format!("{name} is wrong").into()) }
-}
 
 /// The folder for pictures, if one is named, and the file to read, which has a default.
 #[allow(dead_code, reason = "not every example reads a file")]
