@@ -176,6 +176,7 @@ struct lookback_launch {
   lookback_u64 initial[LOOKBACK_MAXIMUM_STATE_BYTES / 8];
   struct lookback_axis axis;     // of a scan down columns
   struct lookback_key_bits key_bits;  // of a sort
+  lookback_u64 places;           // that the outputs of a scatter have
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

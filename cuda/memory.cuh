@@ -4,7 +4,8 @@
 // check or hand over to another thread (`host/memory.h`).
 //
 // Elements: input, output and temporary arrays of a scan. Plain accesses: no two threads of one launch
-// touch one element without a barrier between, and launches are ordered by their stream.
+// touch one element without a barrier between, and launches are ordered by their stream. Only what a user scatters may go to one
+// element twice: no kernel reads there what it has stored.
 //   T    load(const T* p)                      void store(T* p, T value)
 //   void load_vector<W>(const T* p, T (&items)[W])      p aligned to W * sizeof(T) <= 16
 //   void store_vector<W>(T* p, const T (&items)[W])     likewise

@@ -206,10 +206,11 @@ pub struct lookback_launch {
     pub initial: [lookback_u64; 4usize],
     pub axis: lookback_axis,
     pub key_bits: lookback_key_bits,
+    pub places: lookback_u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 344usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 352usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
     ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];
@@ -241,6 +242,7 @@ const _: () = {
     ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 256usize];
     ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 288usize];
     ["Offset of field: lookback_launch::key_bits"][::std::mem::offset_of!(lookback_launch, key_bits) - 336usize];
+    ["Offset of field: lookback_launch::places"][::std::mem::offset_of!(lookback_launch, places) - 344usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

@@ -198,7 +198,7 @@ fn is_elsewhere(kernel: Kernel) -> bool {
     kernel == Kernel::Copy
         || kernel.scans_columns()
         || Kernel::MARKING.contains(&kernel)
-        || Kernel::SORTING.contains(&kernel)
+        || Kernel::OF_NO_SCAN.contains(&kernel)
 }
 
 fn u32_sum() -> Instance {
@@ -359,26 +359,38 @@ fn compactions_are_compiled_without_spills_on_every_architecture() {
     assert_no_fast_kernel_spills(&compiler, &jobs);
 }
 
-/// As `auto` takes them, of keys alone and of keys with what goes with them.
+/// As `auto` takes them: sorts of keys alone and of keys with what goes with them, histograms, of which the largest table of levels
+/// has no copy in a thread, expansions and scatters.
 #[test]
 #[ignore = "half a minute; .ci/run asks for it"]
-fn sorts_are_compiled_without_spills_on_every_architecture_and_so_are_histograms() {
-    let Some(compiler) = compiler("sorts_are_compiled_without_spills") else { return };
+fn what_is_no_scan_is_compiled_without_spills_on_every_architecture() {
+    let Some(compiler) = compiler("what_is_no_scan_is_compiled_without_spills") else { return };
     let mut jobs = Vec::new();
-    let long = 1 << 33;
-    for (sort, n) in [
-        (Definition::sort::<u8>(), 1 << 26),
-        (Definition::sort::<i16>(), 1 << 26),
-        (Definition::sort::<f32>(), 1 << 26),
+    let (large, long) = (1 << 26, 1 << 33);
+    let levels: Vec<f64> = (0..8193).map(f64::from).collect();
+    let of_two = Definition::binned::<u64>("of two", 8192, "return a * b;").input::<u8>("a").input::<u32>("b");
+    let shared = Definition::expansion("places").input::<u8>("x").output::<u8>("y").output::<u64>("z");
+    let moved = Definition::scattered("moved", "return i ^ a;").input::<u8>("a").input::<u64>("b").output::<u64>("c");
+    for (defined, n) in [
+        (Definition::sort::<u8>(), large),
+        (Definition::sort::<i16>(), large),
+        (Definition::sort::<f32>(), large),
         (Definition::sort::<u32>().map(|sort| sort.with::<u32>("value")), long),
-        (Definition::sort::<u64>(), 1 << 26),
+        (Definition::sort::<u64>(), large),
         (Definition::sort::<i64>().map(|sort| sort.with::<u32>("a").with::<f64>("b").descending()), long),
+        (Definition::byte_histogram::<i8, u32>(), large),
+        (Definition::even_histogram::<half::f16, u64>(7, half::f16::ZERO, half::f16::ONE), large),
+        (Definition::even_histogram::<i64, u32>(7, -3, 1 << 50), large),
+        (Definition::histogram_between::<f64, u32>(&levels), large),
+        (Ok(of_two.cumulated()), large),
+        (Ok(Definition::owners::<u32>()), large),
+        (Ok(shared.store("y = x; z = i * rank;")), large),
+        (Ok(moved.store("c = b;")), large),
     ] {
-        let defined = sort.expect("numbers").define().expect("a sort");
+        let defined = defined.expect("numbers").define().expect("it is whole");
         let problem = Problem::from(defined.of_length(n));
         for architecture in Architecture::CHECKED {
-            // As `auto` takes it.
-            let config = ScanConfig::sorting(problem, n, architecture);
+            let config = ScanConfig::of_no_scan(problem, n, architecture);
             let aligned = ScanRequest::aligned(problem.tuned_as(), Strategy::Lookback, Mode::Inclusive, config, n);
             let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
             assert!(plan.fits(architecture), "{problem} on {architecture}");
@@ -387,22 +399,9 @@ fn sorts_are_compiled_without_spills_on_every_architecture_and_so_are_histograms
             }
         }
     }
-    // Of a histogram the counting alone is its own; of the largest table of levels no thread has a copy.
-    let levels: Vec<f64> = (0..8193).map(f64::from).collect();
-    for histogram in [
-        Definition::byte_histogram::<i8, u32>(),
-        Definition::even_histogram::<half::f16, u64>(7, half::f16::ZERO, half::f16::ONE),
-        Definition::even_histogram::<i64, u32>(7, -3, 1 << 50),
-        Definition::histogram_between::<f64, u32>(&levels),
-        Ok(Definition::binned::<u64>("of two", 8192, "return a * b;").input::<u8>("a").input::<u32>("b").cumulated()),
-    ] {
-        let problem = Problem::from(histogram.expect("levels").define().expect("a histogram"));
-        let Resolved { strategy, config } = Tuning::suggested(Strategy::Lookback, problem, 1 << 26);
-        let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, 1 << 26);
-        let Step { kernel, problem, config, .. } =
-            Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered").steps[0];
-        jobs.extend(Architecture::CHECKED.map(|architecture| Job { kernel, problem, config, architecture }));
-    }
+    // What others share is compiled once.
+    jobs.sort_unstable_by_key(Job::describe);
+    jobs.dedup_by_key(|job| job.describe());
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     failures.extend(spills(&listed, |_| true));
     let has_stack = |(_, resources): &&(Job, KernelResources)| resources.stack_bytes > 0;

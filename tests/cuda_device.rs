@@ -2,9 +2,13 @@
 //! The test binary runs alone on another machine: the kernels are embedded, NVRTC is looked for there.
 #![cfg(all(feature = "cuda", feature = "lab"))]
 
+#[path = "cuda_device/adversarial.rs"]
+mod adversarial;
 mod common;
 #[path = "common/index_order.rs"]
 mod index_order;
+#[path = "common/unkind.rs"]
+mod unkind;
 
 use bytemuck::Pod;
 use common::instance;

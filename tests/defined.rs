@@ -11,10 +11,16 @@ mod columns;
 mod histogram;
 #[path = "common/index_order.rs"]
 mod index_order;
+#[path = "defined/moved.rs"]
+mod moved;
 #[path = "defined/reproducible.rs"]
 mod reproducible;
 #[path = "defined/sorted.rs"]
 mod sorted;
+#[path = "common/unkind.rs"]
+mod unkind;
+#[path = "defined/unkind_arrays.rs"]
+mod unkind_arrays;
 
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};

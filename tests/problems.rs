@@ -46,6 +46,8 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::Sort => (Operator::Sum, F32, F32),
         ProblemKind::SortByHalf | ProblemKind::SortPairs => (Operator::Sum, U16, U16),
         ProblemKind::Histogram => (Operator::Sum, I8, U32),
+        ProblemKind::Expand => (Operator::Sum, U16, U16),
+        ProblemKind::Scatter => (Operator::Sum, I64, I64),
     };
     // Recurrences have rows now and then.
     let has_segment = kind.needs_shape() || kind.has_runs() || kind.takes_shape() && segment.is_multiple_of(2);

@@ -50,15 +50,6 @@ struct in_groups {
   DEVICE static value_type without(value_type total, value_type) { return total; }
 };
 
-// Stores an element of each of several arrays, the first one of number `number`, at an index of its own.
-template <u32 number>
-DEVICE void store_elements(const lookback_launch&, u64, elements<>) {}
-template <u32 number, class First, class... Rest>
-DEVICE void store_elements(const lookback_launch& launch, u64 index, elements<First, Rest...> items) {
-  memory::store(static_cast<First*>(launch.outputs[number]) + index, items.first);
-  store_elements<number + 1>(launch, index, items.rest);
-}
-
 // What a warp stores side by side: so many ranks, or indices of the output, from one on.
 struct stretch {
   u64 first;

@@ -29,6 +29,15 @@ DEVICE void load_elements(const lookback_launch& launch, u64 index, elements<Fir
   load_elements<number + 1>(launch, index, items.rest);
 }
 
+// Stores an element of each of several arrays, the first one of number `number`.
+template <u32 number>
+DEVICE void store_elements(const lookback_launch&, u64, elements<>) {}
+template <u32 number, class First, class... Rest>
+DEVICE void store_elements(const lookback_launch& launch, u64 index, elements<First, Rest...> items) {
+  memory::store(static_cast<First*>(launch.outputs[number]) + index, items.first);
+  store_elements<number + 1>(launch, index, items.rest);
+}
+
 // Of several arrays `width` neighbours each, from an index at which vectors of all arrays begin. `at(j)` is where those of the j-th
 // go.
 template <u32 width, u32 number, class At>

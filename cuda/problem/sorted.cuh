@@ -34,6 +34,13 @@ DEVICE u32 passes_of(lookback_key_bits bits) {
   return (bits.end - bits.first + LOOKBACK_DIGIT_BITS - 1) / LOOKBACK_DIGIT_BITS;
 }
 
+// Those of one of the digits, the lowest of number 0.
+DEVICE lookback_key_bits bits_of_pass(lookback_key_bits bits, u32 pass) {
+  const u32 first = bits.first + pass * LOOKBACK_DIGIT_BITS;
+  const u32 end = first + LOOKBACK_DIGIT_BITS;
+  return {first, end < bits.end ? end : bits.end};
+}
+
 // What is scanned are counts, for each digit by itself.
 template <class Own, key_type type, bool is_descending, class Count, bool is_counted_>
 struct sorted : plain<operators::sum<Count>> {

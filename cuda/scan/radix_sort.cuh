@@ -57,15 +57,6 @@ DEVICE Count place_of_digit(Descriptors descriptors, tile_start start, u32 digit
   return count_before<Count, 4>(descriptors, start, digit);
 }
 
-// Items that a thread loads at once: as many as hide the latency, and divide VT. An item counts the padding behind its arrays.
-template <class Item, class Config>
-DEVICE_CONSTEXPR u32 loads_at_once() {
-  if (!Config::is_fixed) return 1;
-  u32 count = 8;
-  while (count > 1 && (count * sizeof(Item) > 64 || Config::maximum_vt % count != 0)) --count;
-  return count;
-}
-
 // What the threads of a block tell each other of the digits.
 template <class Count>
 struct digit_table {
@@ -74,8 +65,20 @@ struct digit_table {
   Count moves[LOOKBACK_DIGITS];  // how far items move from their place in the tile in order
 };
 
-// The items of a tile: a warp has neighbours, of which each lane has every 32nd. Keys are loaded twice, to be counted and to be put in
-// order, so that no thread keeps any: more threads fit, and the second time the L2 cache has them.
+// Small numbers side by side in words, so that a thread keeps them in few registers.
+template <u32 bits, u32 count>
+struct packed_numbers {
+  static constexpr u32 in_word = 32 / bits;
+
+  u32 words[(count + in_word - 1) / in_word] = {};
+
+  // Once for each.
+  DEVICE void set(u32 index, u32 number) { words[index / in_word] |= number << index % in_word * bits; }
+  DEVICE u32 get(u32 index) const { return words[index / in_word] >> index % in_word * bits & ((1u << bits) - 1); }
+};
+
+// The items of a tile: a warp has neighbours, of which each lane has every 32nd. Keys are loaded at once, and kept until they are in
+// order. What goes with them follows array after array on the same stage, each on its way while the one before is stored.
 template <class Problem, class Config>
 struct digit_tile {
   using inputs = typename Problem::inputs;
@@ -88,15 +91,26 @@ struct digit_tile {
   u32 size;          // items that there are
   u32 first_item;    // of the thread
   u32* warp_counts;  // of each warp how often it has each digit; then where its next item of that digit goes in order
-  u8* stage;         // the items in order, array behind array
+  u8* stage;         // an array in order
+  const lookback_key_bits* bits;  // of the digit
+  key_word keys[Config::maximum_vt];
+  packed_numbers<16, Config::maximum_vt> slots;  // where the thread's items go in order
+  packed_numbers<8, Config::maximum_vt> digits;  // of the items in order that the thread stores
 
   DEVICE digit_tile(Config config_, const lookback_launch& launch_, u64 index, u8* shared)
-      : config(config_), launch(launch_), warp_counts(reinterpret_cast<u32*>(shared)) {
+      : config(config_), launch(launch_), warp_counts(reinterpret_cast<u32*>(shared)), bits(&launch_.key_bits) {
     first = index * elements_of_tile();
     const u64 left = launch.n > first ? launch.n - first : 0;
     size = static_cast<u32>(left < elements_of_tile() ? left : elements_of_tile());
     first_item = warp_index() * config.vt * LOOKBACK_WARP_LANES + lane_index();
     stage = shared + config.block_threads / LOOKBACK_WARP_LANES * LOOKBACK_DIGITS * sizeof(u32);
+    load<0>(keys);
+  }
+
+  DEVICE void clear_counts() {
+    for (u32 i = 0; i < LOOKBACK_DIGITS / LOOKBACK_WARP_LANES; ++i) {
+      memory::shared_store(warp_counts[i * config.block_threads + thread_index()], 0u);
+    }
   }
 
   DEVICE u32 elements_of_tile() const { return config.block_threads * config.vt; }
@@ -108,32 +122,34 @@ struct digit_tile {
     body(constant<false>());
   }
 
-  // Calls `body` with each item of the thread and its digit. What is no element stands behind all others, and has the largest digit.
-  template <class Item, class Body>
-  DEVICE void each_item(Body body) const {
-    constexpr u32 at_once = loads_at_once<Item, Config>();
+  template <u32 number, class T>
+  DEVICE void load(T (&items)[Config::maximum_vt]) const {
     with_fullness([&](auto is_full) {
-      LOOKBACK_NOUNROLL
-      for (u64 i = 0; i < config.vt; i += at_once) {
-        Item items[at_once];
-        LOOKBACK_UNROLL
-        for (u64 j = 0; j < at_once; ++j) {
-          const u64 item = first_item + (i + j) * LOOKBACK_WARP_LANES;
-          items[j] = Item();
-          if (is_full.value || item < size) load_elements<0>(launch, first + item, items[j]);
-        }
-        LOOKBACK_UNROLL
-        for (u64 j = 0; j < at_once; ++j) {
-          const bool exists = is_full.value || first_item + (i + j) * LOOKBACK_WARP_LANES < size;
-          body(items[j], exists ? Problem::digit(items[j].first, launch.key_bits) : LOOKBACK_DIGITS - 1);
-        }
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < config.vt; ++i) {
+        const u32 item = first_item + i * LOOKBACK_WARP_LANES;
+        items[i] = T();
+        if (is_full.value || item < size) items[i] = memory::load(static_cast<const T*>(launch.inputs[number]) + first + item);
+      }
+    });
+  }
+
+  // Calls `body` with the number of each item of the thread, and its digit. What is no element stands behind all others, and has the
+  // largest digit.
+  template <class Body>
+  DEVICE void each_item(Body body) const {
+    with_fullness([&](auto is_full) {
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < config.vt; ++i) {
+        const bool exists = is_full.value || first_item + i * LOOKBACK_WARP_LANES < size;
+        body(i, exists ? Problem::digit(keys[i], *bits) : LOOKBACK_DIGITS - 1);
       }
     });
   }
 
   DEVICE void count() {
     u32* const counts = warp_counts + warp_index() * LOOKBACK_DIGITS;
-    each_item<elements<key_word>>([&](const elements<key_word>&, u32 digit) { memory::shared_add(counts[digit], 1u); });
+    each_item([&](u32, u32 digit) { memory::shared_add(counts[digit], 1u); });
   }
 
   // Calls `body` with what each warp has counted of a digit.
@@ -144,54 +160,98 @@ struct digit_tile {
     }
   }
 
-  DEVICE void put_in_order() {
+  DEVICE void put_keys_in_order() {
     u32* const next = warp_counts + warp_index() * LOOKBACK_DIGITS;
-    each_item<inputs>([&](const inputs& items, u32 digit) {
+    slots = {};
+    each_item([&](u32 i, u32 digit) {
       const u32 lanes = lanes_with_byte(digit);
       const u32 lanes_before = count_bits(lanes & ((1u << lane_index()) - 1));
       const u32 begin = memory::shared_load(next[digit]);
       warp_barrier();  // all lanes have read
       if (lanes_before == 0) memory::shared_store(next[digit], begin + count_bits(lanes));
       warp_barrier();  // the first lane of each digit has counted
-      put(stage, begin + lanes_before, items);
+      memory::shared_store(reinterpret_cast<key_word*>(stage)[begin + lanes_before], keys[i]);
+      slots.set(i, begin + lanes_before);
     });
   }
 
-  DEVICE void put(u8*, u32, const elements<>&) const {}
-  template <class First, class... Rest>
-  DEVICE void put(u8* array, u32 slot, const elements<First, Rest...>& items) const {
-    memory::shared_store(reinterpret_cast<First*>(array)[slot], items.first);
-    put(array + elements_of_tile() * sizeof(First), slot, items.rest);
+  // The thread's share of what is in order.
+  template <class T>
+  DEVICE void take(T (&items)[Config::maximum_vt]) const {
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < config.vt; ++i) {
+      items[i] = memory::shared_load(reinterpret_cast<const T*>(stage)[first_item + i * LOOKBACK_WARP_LANES]);
+    }
+  }
+
+  template <class T>
+  DEVICE void put_in_order(const T (&items)[Config::maximum_vt]) const {
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < config.vt; ++i) memory::shared_store(reinterpret_cast<T*>(stage)[slots.get(i)], items[i]);
+  }
+
+  // Stores the array on the stage, and then those behind it.
+  DEVICE void store(const digit_table<Count>& table) { store_arrays<0>(table, static_cast<inputs*>(nullptr)); }
+
+  template <u32 number, class T>
+  DEVICE void store_arrays(const digit_table<Count>& table, elements<T>*) { store_array<number, T>(table); }
+  template <u32 number, class T, class Next, class... Rest>
+  DEVICE void store_arrays(const digit_table<Count>& table, elements<T, Next, Rest...>*) {
+    Next next[Config::maximum_vt];
+    load<number + 1>(next);
+    store_array<number, T>(table);
+    block_barrier();  // all of the array is stored
+    put_in_order(next);
+    block_barrier();  // the next one is in order
+    store_arrays<number + 1>(table, static_cast<elements<Next, Rest...>*>(nullptr));
   }
 
   // Neighbours in order are stored by neighbouring threads.
-  DEVICE void store(const digit_table<Count>& table) const {
+  template <u32 number, class T>
+  DEVICE void store_array(const digit_table<Count>& table) {
     with_fullness([&](auto is_full) {
       LOOKBACK_UNROLL
       for (u32 i = 0; i < config.vt; ++i) {
         const u32 slot = i * config.block_threads + thread_index();
         if (!is_full.value && slot >= size) continue;
-        const key_word key = memory::shared_load(reinterpret_cast<const key_word*>(stage)[slot]);
-        const Count place = slot + memory::shared_load(table.moves[Problem::digit(key, launch.key_bits)]);
-        memory::store(static_cast<key_word*>(launch.outputs[0]) + place, key);
-        using values = decltype(inputs::rest);
-        store_values<1>(stage + elements_of_tile() * sizeof(key_word), slot, place, static_cast<values*>(nullptr));
+        const T item = memory::shared_load(reinterpret_cast<const T*>(stage)[slot]);
+        if constexpr (number == 0) digits.set(i, Problem::digit(item, *bits));
+        const Count place = slot + memory::shared_load(table.moves[digits.get(i)]);
+        memory::store(static_cast<T*>(launch.outputs[number]) + place, item);
       }
     });
   }
-
-  template <u32 number>
-  DEVICE void store_values(const u8*, u32, Count, elements<>*) const {}
-  template <u32 number, class First, class... Rest>
-  DEVICE void store_values(const u8* array, u32 slot, Count place, elements<First, Rest...>*) const {
-    const First value = memory::shared_load(reinterpret_cast<const First*>(array)[slot]);
-    memory::store(static_cast<First*>(launch.outputs[number]) + place, value);
-    store_values<number + 1>(array + elements_of_tile() * sizeof(First), slot, place, static_cast<elements<Rest...>*>(nullptr));
-  }
 };
 
+// Puts the keys of a tile in the order of its digit; no warp has counted anything yet. Calls `tell` with each digit and how many items
+// the tile has of it, as soon as that is known.
+template <class Tile, class Table, class Tell>
+DEVICE void put_in_order_of_digit(Tile& mine, Table& table, Tell tell) {
+  mine.count();
+  block_barrier();  // all warps have counted
+  each_digit(mine.config, [&](u32 digit) {
+    u32 count = 0;
+    mine.each_count(digit, [&](const u32& of_warp) { count += memory::shared_load(of_warp); });
+    memory::shared_store(table.counts[digit], count);
+    tell(digit, count);
+  });
+  block_barrier();  // the counts of the tile are written
+  if (warp_index() == 0) add_up_digits(table.begins, [&](u32 digit) { return memory::shared_load(table.counts[digit]); });
+  block_barrier();  // where digits begin is written
+  each_digit(mine.config, [&](u32 digit) {
+    u32 next = memory::shared_load(table.begins[digit]);
+    mine.each_count(digit, [&](u32& of_warp) {
+      const u32 count = memory::shared_load(of_warp);
+      memory::shared_store(of_warp, next);
+      next += count;
+    });
+  });
+  block_barrier();  // where items of each warp go is written
+  mine.put_keys_in_order();
+}
+
 // Reads: inputs, outputs, spine (how many elements have each digit), control, descriptors (one for each digit of each tile), n,
-// capacity, key_bits (of one digit); as dynamic shared memory the counts of the warps and the items of a tile. A block a tile.
+// capacity, key_bits (of one digit); as dynamic shared memory the counts of the warps and an array of a tile. A block a tile.
 template <class Problem, class Config>
 DEVICE void sort_by_digit(Config config, const lookback_launch& launch) {
   if constexpr (Problem::has_arrays) {
@@ -205,36 +265,17 @@ DEVICE void sort_by_digit(Config config, const lookback_launch& launch) {
     }
     const tile_start start = start_tile(config, launch, shared_start);  // nothing is counted yet
     digit_tile<Problem, Config> mine(config, launch, start.tile, shared);
-    mine.count();
-    block_barrier();  // all warps have counted
-
+    if (start.tile == 0 && warp_index() == 0) {
+      // Before the first tile stand the elements of the digits below.
+      const Count* const totals = static_cast<const Count*>(launch.spine);
+      add_up_digits(table.moves, [&](u32 digit) { return memory::load_spine(totals + digit); });
+    }
     with_descriptors<Problem>(config, launch, [&](auto descriptors) {
-      each_digit(config, [&](u32 digit) {
-        u32 count = 0;
-        mine.each_count(digit, [&](const u32& of_warp) { count += memory::shared_load(of_warp); });
-        memory::shared_store(table.counts[digit], count);
+      put_in_order_of_digit(mine, table, [&](u32 digit, u32 count) {
         if (start.tile == 0) return;
         descriptors.publish(start.tile * LOOKBACK_DIGITS + digit, start.epoch, LOOKBACK_STATUS_AGGREGATE, count);
       });
-      block_barrier();  // the counts of the tile are written
-      if (warp_index() == 0) {
-        add_up_digits(table.begins, [&](u32 digit) { return memory::shared_load(table.counts[digit]); });
-        const Count* const totals = static_cast<const Count*>(launch.spine);
-        if (start.tile == 0) add_up_digits(table.moves, [&](u32 digit) { return memory::load_spine(totals + digit); });
-      }
-      block_barrier();  // where digits begin is written
       each_digit(config, [&](u32 digit) {
-        u32 next = memory::shared_load(table.begins[digit]);
-        mine.each_count(digit, [&](u32& of_warp) {
-          const u32 count = memory::shared_load(of_warp);
-          memory::shared_store(of_warp, next);
-          next += count;
-        });
-      });
-      block_barrier();  // where items of each warp go is written
-      mine.put_in_order();
-      each_digit(config, [&](u32 digit) {
-        // Before the first tile stand the elements of the digits below.
         const Count before = start.tile == 0 ? memory::shared_load(table.moves[digit]) : place_of_digit<Count>(descriptors, start, digit);
         const Count through = before + memory::shared_load(table.counts[digit]);
         descriptors.publish(start.tile * LOOKBACK_DIGITS + digit, start.epoch, LOOKBACK_STATUS_PREFIX, through);
@@ -244,6 +285,44 @@ DEVICE void sort_by_digit(Config config, const lookback_launch& launch) {
       if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
     });
     mine.store(table);
+  }
+}
+
+// All digits of keys that are no more than a tile, by one block and in shared memory. What goes with them is moved once, at the end.
+//
+// Reads: inputs, outputs, n, key_bits; dynamic shared memory as in `sort_by_digit`, which has room for two bytes an item at least.
+template <class Problem, class Config>
+DEVICE void sort_in_block(Config config, const lookback_launch& launch) {
+  if constexpr (Problem::has_arrays) {
+    using table_type = digit_table<typename Problem::state_type>;
+    SHARED(table_type, table);
+    digit_tile<Problem, Config> mine(config, launch, 0, dynamic_shared(0));
+    u16 sources[Config::maximum_vt];  // where the items stood
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < config.vt; ++i) sources[i] = static_cast<u16>(mine.first_item + i * LOOKBACK_WARP_LANES);
+    for (u32 pass = 0; pass < passes_of(launch.key_bits); ++pass) {
+      const lookback_key_bits of_pass = bits_of_pass(launch.key_bits, pass);
+      mine.bits = &of_pass;
+      mine.clear_counts();
+      block_barrier();  // nothing is counted yet
+      put_in_order_of_digit(mine, table, [](u32, u32) {});
+      block_barrier();  // the keys are in order
+      mine.take(mine.keys);
+      block_barrier();  // all keys are taken
+      mine.put_in_order(sources);
+      block_barrier();  // the sources are in order
+      mine.take(sources);
+      block_barrier();  // all sources are taken
+    }
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < config.vt; ++i) {
+      const u32 item = mine.first_item + i * LOOKBACK_WARP_LANES;
+      if (item >= mine.size) continue;
+      typename Problem::inputs items;
+      items.first = mine.keys[i];
+      load_elements<1>(launch, sources[i], items.rest);
+      store_elements<0>(launch, item, items);
+    }
   }
 }
 

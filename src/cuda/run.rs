@@ -10,7 +10,8 @@ use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop, result};
 use std::sync::Arc;
 
 /// A run of a defined scan that is being put together: arrays are named one after the other, and [`Run::inclusive`],
-/// [`Run::exclusive`], [`Run::compact`], [`Run::sort`] or [`Run::histogram`] puts it onto the stream. Made by [`Scanner::run`].
+/// [`Run::exclusive`] or the function that is named by what is defined puts it onto the stream: [`Run::compact`], [`Run::sort`],
+/// [`Run::histogram`], [`Run::expand`], [`Run::scatter`]. Made by [`Scanner::run`].
 ///
 /// ```no_run
 /// # use bytemuck::{Pod, Zeroable};
@@ -29,7 +30,7 @@ use std::sync::Arc;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing runs before `inclusive`, `exclusive`, `compact`, `sort` or `histogram` is called"]
+#[must_use = "nothing runs before `inclusive`, `exclusive`, or what is named by the definition is called"]
 pub struct Run<'a> {
     scanner: &'a Scanner,
     stream: &'a Arc<CudaStream>,
@@ -123,7 +124,8 @@ impl<'a> Run<'a> {
     }
 
     /// Scans each segment between neighbouring offsets by itself: s + 1 offsets of s segments, the first one 0, none less than
-    /// the one before, the last one the number of elements. Segments may be empty. What is wrong with them the device finds
+    /// the one before, the last one the number of elements. Segments may be empty. Of an expansion they are items, and outputs may have
+    /// more elements than the last one says. What is wrong with them the device finds
     /// out: [`Scanner::check`] says so; nothing is written beside the arrays then.
     pub fn offsets<T: WholeNumber>(mut self, offsets: &'a impl DevicePtr<T>) -> Self {
         let (address, elements) = self.lend(offsets);
@@ -220,6 +222,27 @@ impl<'a> Run<'a> {
     /// What a scan alone has, a definition that sorts nothing, and as [`Self::inclusive`]. Nothing was launched then.
     pub fn sort(mut self) -> Result<(), CudaError> {
         self.call.ask_for(Verb::Sort);
+        self.scan(Mode::Inclusive, Scanner::enqueue)
+    }
+
+    /// Stores what offsets share out, as a [`Definition::expansion`](crate::element::Definition::expansion) says: `offsets` names one
+    /// more than there are items, rising from 0 to the number of places. Outputs have as many elements or more, and those behind stay as
+    /// they are; inputs have one for each item.
+    ///
+    /// # Errors
+    /// No offsets, what a scan alone has, a definition that shares nothing out, and as [`Self::inclusive`]. Nothing was launched then.
+    pub fn expand(mut self) -> Result<(), CudaError> {
+        self.call.ask_for(Verb::Expand);
+        self.scan(Mode::Inclusive, Scanner::enqueue)
+    }
+
+    /// Moves elements where a [`Definition::scattered`](crate::element::Definition::scattered) says. Outputs are no inputs, and may have any
+    /// length.
+    ///
+    /// # Errors
+    /// What a scan alone has, a definition that moves nothing so, and as [`Self::inclusive`]. Nothing was launched then.
+    pub fn scatter(mut self) -> Result<(), CudaError> {
+        self.call.ask_for(Verb::Scatter);
         self.scan(Mode::Inclusive, Scanner::enqueue)
     }
 

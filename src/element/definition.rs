@@ -126,6 +126,35 @@ pub struct Histogram {
     pub is_cumulated: bool,
 }
 
+/// What is done with the elements.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Kind {
+    /// They are scanned, and what is stored stands where they stood.
+    Placed,
+    Selection(Selection),
+    Sorting(Sorting),
+    Binning(Binning),
+    /// Each is an item that has as many places as offsets say.
+    Expansion,
+    Scatter {
+        /// Where each goes.
+        place: String,
+    },
+    /// Several of these at once, which is refused.
+    Mixed,
+}
+
+impl Kind {
+    /// Names that the text has beside those of the arrays.
+    const fn told_names(&self) -> &'static [&'static str] {
+        match self {
+            Self::Expansion => &["i", "item", "rank"],
+            Self::Binning(_) | Self::Scatter { .. } => &["i"],
+            _ => &["i", "state"],
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Combining {
     /// An operator of the table.
@@ -180,9 +209,7 @@ pub struct Definition {
     outputs: Vec<Array>,
     load: String,
     store: String,
-    selection: Option<Selection>,
-    sorting: Option<Sorting>,
-    binning: Option<Binning>,
+    kind: Kind,
     /// Where those that are not kept go, if they have arrays of their own.
     apart: Vec<Array>,
 }
@@ -210,25 +237,10 @@ pub enum DefinitionError {
         /// What adds it.
         call: &'static str,
     },
-    /// Elements are kept twice over, or none is.
+    /// What is two things at once, or a thing that there is not: elements that are kept twice over, a sort by bits that keys do not
+    /// have, a histogram of more bins than blocks have room for.
     #[error("the definition of '{definition}' {what}")]
-    Selection {
-        /// The definition.
-        definition: String,
-        /// What is wrong, and what to call.
-        what: &'static str,
-    },
-    /// A sort that has something else, too, or by bits that keys do not have.
-    #[error("the definition of '{definition}' {what}")]
-    Sorting {
-        /// The definition.
-        definition: String,
-        /// What is wrong, and what to call.
-        what: &'static str,
-    },
-    /// A histogram that is something else, too, or of more bins than blocks have room for.
-    #[error("the definition of '{definition}' {what}")]
-    Binning {
+    Kind {
         /// The definition.
         definition: String,
         /// What is wrong, and what to call.
@@ -258,6 +270,13 @@ pub enum DefinitionError {
     },
 }
 
+/// What a side of a definition may lack, its arrays and their text, each with what adds it.
+const INPUTS: [&str; 4] = ["array to load", "input", "state of an element", "load"];
+const OUTPUTS: [&str; 4] = ["array to store", "output", "text that stores", "store"];
+const MIXED: &str = "is two things at once: a scan has a state, `load` and `store`, a `filter` says what to `keep`, a `sort` has \
+                     arrays `with` its keys and nothing else, what is `binned` has inputs and no other output, an `expansion` and \
+                     what is `scattered` have `store` and no state";
+
 /// Arrays of one side: one less of the inputs is the user's, for the one that tells where segments begin.
 const MOST_ARRAYS: usize = abi::LOOKBACK_MAXIMUM_ARRAYS as usize;
 /// What shared memory has room for, in counts of 4 bytes.
@@ -281,9 +300,7 @@ impl Definition {
             outputs: Vec::new(),
             load: String::new(),
             store: String::new(),
-            selection: None,
-            sorting: None,
-            binning: None,
+            kind: Kind::Placed,
             apart: Vec::new(),
         }
     }
@@ -315,8 +332,8 @@ impl Definition {
     pub(super) fn sort_of(key: ElementType) -> Self {
         let counted = Self::of_states(format!("sort of {key}"), String::from("u32"), 4);
         let bits = KeyBits { first: 0, end: 8 * key.bytes() as u32 };
-        let sorting = Some(Sorting { key, is_descending: false, bits });
-        Self { combining: Combining::Count, sorting, ..counted }.input_of("key", key).output_of("sorted", key)
+        let kind = Kind::Sorting(Sorting { key, is_descending: false, bits });
+        Self { combining: Combining::Count, kind, ..counted }.input_of("key", key).output_of("sorted", key)
     }
 
     /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there are 1 to 8192.
@@ -337,16 +354,64 @@ impl Definition {
     /// ```
     pub fn binned<C: WholeNumber>(name: impl Into<String>, bins: u32, bin: &str) -> Self {
         let counted = Self::of_states(name.into(), String::from("u32"), 4);
-        let binning = Some(Binning { bin: bin.to_owned(), histogram: Histogram { bins, is_cumulated: false } });
-        Self { combining: Combining::Count, binning, ..counted }.output::<C>("counts")
+        let kind = Kind::Binning(Binning { bin: bin.to_owned(), histogram: Histogram { bins, is_cumulated: false } });
+        Self { combining: Combining::Count, kind, ..counted }.output::<C>("counts")
     }
 
     /// Of a [`Self::binned`]: each count has those of the bins before it, too.
     #[must_use]
     pub fn cumulated(mut self) -> Self {
-        let none = Binning { bin: String::new(), histogram: Histogram { bins: 0, is_cumulated: false } };
-        self.binning.get_or_insert(none).histogram.is_cumulated = true;
+        match &mut self.kind {
+            Kind::Binning(binning) => binning.histogram.is_cumulated = true,
+            other => *other = Kind::Mixed,
+        }
         self
+    }
+
+    /// No scan, but what offsets share out: each of several items has places, from its offset to the next item's, and each place
+    /// is given what [`Self::store`] says. Its statements have the place, `i`, the item that it belongs to, `item`, the how
+    /// manieth of the item's it is, `rank`, from 0 (all `u64`), and the item's elements of the inputs, of which there may be none.
+    /// Items may have no places. The offsets are those of [`offsets`](crate::cuda::Run::offsets); outputs have as many elements as
+    /// the last one says, or more, which stay as they are. Put onto a stream by `expand`.
+    ///
+    /// ```
+    /// use lookback::element::Definition;
+    ///
+    /// // The edges of a graph in sparse rows, each with both of its ends.
+    /// let edges = Definition::expansion("edges")
+    ///     .input::<u32>("vertex")
+    ///     .output::<u32>("from")
+    ///     .output::<u32>("number")
+    ///     .store("from = vertex; number = static_cast<u32>(rank);")
+    ///     .define()?;
+    /// # Ok::<(), lookback::element::DefinitionError>(())
+    /// ```
+    pub fn expansion(name: impl Into<String>) -> Self {
+        let counted = Self::of_states(name.into(), String::from("u32"), 4);
+        Self { combining: Combining::Count, kind: Kind::Expansion, ..counted }
+    }
+
+    /// No scan, but elements that go where they say: statements of CUDA C++ return the place (`u64`) in the outputs, of the inputs'
+    /// elements by their names and the place `i` where they stood; [`Self::store`] has the same. What goes to a place that the
+    /// outputs do not have is not stored, and other places stay as they are. Of several elements that go to one place any one is stored
+    /// in each output, or of elements of 16 bytes halves of two. Put onto a stream by `scatter`.
+    ///
+    /// ```
+    /// use lookback::element::Definition;
+    ///
+    /// // Elements with a flag, to the places that an exclusive sum of the flags gave them.
+    /// let flagged = Definition::scattered("flagged", "return flag != 0 ? place : ~0ull;")
+    ///     .input::<f32>("x")
+    ///     .input::<u8>("flag")
+    ///     .input::<u32>("place")
+    ///     .output::<f32>("y")
+    ///     .store("y = x;")
+    ///     .define()?;
+    /// # Ok::<(), lookback::element::DefinitionError>(())
+    /// ```
+    pub fn scattered(name: impl Into<String>, place: &str) -> Self {
+        let counted = Self::of_states(name.into(), String::from("u32"), 4);
+        Self { combining: Combining::Count, kind: Kind::Scatter { place: place.to_owned() }, ..counted }
     }
 
     /// An array more whose elements go with the keys of a [`Self::sort`], into one more output.
@@ -389,10 +454,11 @@ impl Definition {
         self
     }
 
-    /// Of what sorts nothing it makes something that is refused.
     fn change_sorting(&mut self, change: impl FnOnce(&mut Sorting)) {
-        let none = Sorting { key: ElementType::U32, is_descending: false, bits: KeyBits { first: 0, end: 0 } };
-        change(self.sorting.get_or_insert(none));
+        match &mut self.kind {
+            Kind::Sorting(sorting) => change(sorting),
+            other => *other = Kind::Mixed,
+        }
     }
 
     /// The scan of one array of numbers into another one by an operator of the table, on numbers of a third type.
@@ -407,9 +473,7 @@ impl Definition {
             outputs: vec![Array::number("y", output)],
             load: String::from("return static_cast<state_type>(x);"),
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
-            selection: None,
-            sorting: None,
-            binning: None,
+            kind: Kind::Placed,
             apart: Vec::new(),
         }
     }
@@ -494,13 +558,20 @@ impl Definition {
     /// place `i`. They are run more than once, and have to give the same each time.
     #[must_use]
     pub fn keep(mut self, text: &str) -> Self {
-        text.clone_into(&mut self.selection().keep);
+        self.change_selection(|selection| text.clone_into(&mut selection.keep));
         self
     }
 
-    fn selection(&mut self) -> &mut Selection {
-        let none = || Selection { keep: String::new(), begin: None, others: Others::Dropped, keeps_last: false };
-        self.selection.get_or_insert_with(none)
+    /// What is scanned becomes a selection.
+    fn change_selection(&mut self, change: impl FnOnce(&mut Selection)) {
+        if self.kind == Kind::Placed {
+            let (keep, begin) = (String::new(), None);
+            self.kind = Kind::Selection(Selection { keep, begin, others: Others::Dropped, keeps_last: false });
+        }
+        match &mut self.kind {
+            Kind::Selection(selection) => change(selection),
+            other => *other = Kind::Mixed,
+        }
     }
 
     /// Stores one element of each group instead of one of each place: `begin`, statements as those of [`Self::load`] and of
@@ -509,9 +580,10 @@ impl Definition {
     /// front of the outputs, and one of each group is to be; of a group without one anything is stored. In `store` the inputs' elements are there, too, and `is_reversed`, whether the scan is. Put onto a stream by `compact`.
     #[must_use]
     pub fn groups(mut self, begin: &str, keep: &str) -> Self {
-        let selection = self.selection();
-        keep.clone_into(&mut selection.keep);
-        selection.begin = Some(begin.to_owned());
+        self.change_selection(|selection| {
+            keep.clone_into(&mut selection.keep);
+            selection.begin = Some(begin.to_owned());
+        });
         self
     }
 
@@ -519,7 +591,7 @@ impl Definition {
     #[must_use]
     pub(super) fn runs(mut self, name: &str) -> Self {
         self = self.groups(&format!("return {name}_begins;"), &format!("return {name}_ends;"));
-        self.selection().keeps_last = true;
+        self.change_selection(|selection| selection.keeps_last = true);
         self
     }
 
@@ -539,7 +611,7 @@ impl Definition {
     }
 
     fn with_others(mut self, others: Others) -> Self {
-        self.selection().others = others;
+        self.change_selection(|selection| selection.others = others);
         self
     }
 
@@ -584,7 +656,7 @@ impl Definition {
     /// # Errors
     /// When a part is missing, a name is none, or there are more arrays or bytes than kernels take.
     pub fn define(mut self) -> Result<Defined, DefinitionError> {
-        if self.selection.as_ref().is_some_and(|selection| selection.others == Others::Apart) {
+        if matches!(self.kind, Kind::Selection(Selection { others: Others::Apart, .. })) {
             let other = |array: &Array| Array { name: format!("others of {}", array.name), ..array.clone() };
             self.apart = self.outputs.iter().map(other).collect();
         }
@@ -606,63 +678,89 @@ impl Definition {
             is_reversed: false,
             is_counted: false,
             is_reproducible: false,
-            is_long: definition.binning.is_some() && definition.outputs[0].element.bytes == 8,
+            is_long: matches!(definition.kind, Kind::Binning(_)) && definition.outputs[0].element.bytes == 8,
         })
     }
 
     fn check(&self) -> Result<(), DefinitionError> {
-        if let Some(sorting) = &self.sorting {
-            self.check_sorting(sorting)?;
-            return self.check_arrays();
+        if !matches!(self.kind, Kind::Selection(_)) && self.inputs.iter().any(|array| array.is_in_runs) {
+            return self.refused(
+                "asks where runs begin and end, and stores each element at its own place: call `groups`, or `filter` it",
+            );
         }
-        if let Some(binning) = &self.binning {
-            self.check_binning(binning)?;
-            return self.check_arrays();
-        }
-        let definition = || self.name.clone();
-        let missing = |part, call| Err(DefinitionError::Missing { definition: definition(), part, call });
-        if let Combining::Text { identity, combine, .. } = &self.combining {
-            if identity.trim().is_empty() {
-                return missing("identity", "identity");
+        let is_no_scan = matches!(self.combining, Combining::Count) && self.load.is_empty();
+        match &self.kind {
+            Kind::Placed => {
+                self.check_combining()?;
+                self.check_side(&self.inputs, &self.load, INPUTS)?;
+                self.check_side(&self.outputs, &self.store, OUTPUTS)?;
             }
-            if combine.trim().is_empty() {
-                return missing("way to combine two states", "combine");
-            }
-        }
-        if self.inputs.iter().any(|array| array.is_in_runs) && self.selection.is_none() {
-            let what = "asks where runs begin and end, and stores each element at its own place: call `groups`, or `filter` it";
-            return Err(DefinitionError::Selection { definition: definition(), what });
-        }
-        let (mut text_of_inputs, mut part, mut call) = (&self.load, "state of an element", "load");
-        if let Some(Selection { keep, begin, others, keeps_last }) = &self.selection {
-            if keep.trim().is_empty() || begin.as_ref().is_some_and(|begin| begin.trim().is_empty()) {
-                return missing("text that says what is kept", if begin.is_some() { "groups" } else { "keep" });
-            }
-            let counts = matches!(self.combining, Combining::Count);
-            if counts == begin.is_some() || counts && !self.load.is_empty() {
-                let what = "counts what is kept and combines states, too: begin with `filter` and `keep`, or with a state and `groups`";
-                return Err(DefinitionError::Selection { definition: definition(), what });
-            }
-            if begin.is_some() && *others != Others::Dropped && !keeps_last {
-                let what = "has groups, of which one element each is stored: leave out what becomes of the others";
-                return Err(DefinitionError::Selection { definition: definition(), what });
-            }
-            if counts {
-                (text_of_inputs, part, call) = (keep, "text that says what is kept", "keep");
-            }
-        }
-        for (arrays, text, parts, calls) in [
-            (&self.inputs, text_of_inputs, ["array to load", part], ["input", call]),
-            (&self.outputs, &self.store, ["array to store", "text that stores"], ["output", "store"]),
-        ] {
-            if arrays.is_empty() {
-                return missing(parts[0], calls[0]);
-            }
-            if text.trim().is_empty() {
-                return missing(parts[1], calls[1]);
+            Kind::Selection(selection) => self.check_selection(selection)?,
+            Kind::Mixed => return self.refused(MIXED),
+            _ if !is_no_scan => return self.refused(MIXED),
+            Kind::Sorting(sorting) => self.check_sorting(sorting)?,
+            Kind::Binning(binning) => self.check_binning(binning)?,
+            Kind::Expansion => self.check_side(&self.outputs, &self.store, OUTPUTS)?,
+            Kind::Scatter { place } => {
+                self.check_side(
+                    &self.inputs,
+                    place,
+                    ["array to load", "input", "text that gives the place", "scattered"],
+                )?;
+                self.check_side(&self.outputs, &self.store, OUTPUTS)?;
             }
         }
         self.check_arrays()
+    }
+
+    fn refused(&self, what: &'static str) -> Result<(), DefinitionError> {
+        Err(DefinitionError::Kind { definition: self.name.clone(), what })
+    }
+
+    fn missing(&self, part: &'static str, call: &'static str) -> Result<(), DefinitionError> {
+        Err(DefinitionError::Missing { definition: self.name.clone(), part, call })
+    }
+
+    /// Arrays of one side and the text that goes with them; `lacks`: what both are called, each with what adds it.
+    fn check_side(&self, arrays: &[Array], text: &str, lacks: [&'static str; 4]) -> Result<(), DefinitionError> {
+        let [array, adds_array, part, adds_part] = lacks;
+        if arrays.is_empty() {
+            return self.missing(array, adds_array);
+        }
+        if text.trim().is_empty() { self.missing(part, adds_part) } else { Ok(()) }
+    }
+
+    fn check_combining(&self) -> Result<(), DefinitionError> {
+        let Combining::Text { identity, combine, .. } = &self.combining else { return Ok(()) };
+        if identity.trim().is_empty() {
+            return self.missing("identity", "identity");
+        }
+        if combine.trim().is_empty() { self.missing("way to combine two states", "combine") } else { Ok(()) }
+    }
+
+    fn check_selection(
+        &self,
+        Selection { keep, begin, others, keeps_last }: &Selection,
+    ) -> Result<(), DefinitionError> {
+        self.check_combining()?;
+        if keep.trim().is_empty() || begin.as_ref().is_some_and(|begin| begin.trim().is_empty()) {
+            return self.missing("text that says what is kept", if begin.is_some() { "groups" } else { "keep" });
+        }
+        let counts = matches!(self.combining, Combining::Count);
+        if counts == begin.is_some() || counts && !self.load.is_empty() {
+            return self.refused(
+                "counts what is kept and combines states, too: begin with `filter` and `keep`, or with a state and `groups`",
+            );
+        }
+        if begin.is_some() && *others != Others::Dropped && !keeps_last {
+            return self
+                .refused("has groups, of which one element each is stored: leave out what becomes of the others");
+        }
+        let [array, adds_array, ..] = INPUTS;
+        let kept = [array, adds_array, "text that says what is kept", "keep"];
+        let (text, lacks) = if counts { (keep, kept) } else { (&self.load, INPUTS) };
+        self.check_side(&self.inputs, text, lacks)?;
+        self.check_side(&self.outputs, &self.store, OUTPUTS)
     }
 
     /// Keys and what goes with them, and nothing else.
@@ -673,42 +771,28 @@ impl Definition {
         let elements = |arrays: &[Array]| arrays.iter().map(|array| array.element.clone()).collect::<Vec<_>>();
         let is_plain = self.inputs.first().is_some_and(|keys| keys.element == CudaType::number(*key))
             && elements(&self.inputs) == elements(&self.outputs)
-            && self.selection.is_none()
-            && self.binning.is_none()
-            && matches!(self.combining, Combining::Count)
-            && self.inputs.iter().all(|array| !array.is_in_runs)
-            && [&self.load, &self.store, &self.declarations].iter().all(|text| text.is_empty());
-        let what = if !is_plain {
-            "sorts, and is a scan or a compaction, too: begin with `sort`, and name arrays that go with the keys by `with`"
-        } else if first >= end || *end as usize > 8 * key.bytes() {
-            "sorts by bits that its keys do not have, or by none: `bits` takes a range of at least one, from 0 for the lowest"
-        } else {
-            return Ok(());
-        };
-        Err(DefinitionError::Sorting { definition: self.name.clone(), what })
+            && [&self.store, &self.declarations].iter().all(|text| text.is_empty());
+        if !is_plain {
+            return self.refused(MIXED);
+        }
+        if first >= end || *end as usize > 8 * key.bytes() {
+            return self.refused(
+                "sorts by bits that its keys do not have, or by none: `bits` takes a range of at least one, from 0 for the lowest",
+            );
+        }
+        Ok(())
     }
 
     /// Inputs, the text, and one array of counts.
     fn check_binning(&self, Binning { bin, histogram }: &Binning) -> Result<(), DefinitionError> {
-        let missing = |part, call| Err(DefinitionError::Missing { definition: self.name.clone(), part, call });
-        let is_plain = matches!(&self.outputs[..], [counts] if matches!(counts.element.bytes, 4 | 8))
-            && self.selection.is_none()
-            && matches!(self.combining, Combining::Count)
-            && self.load.is_empty()
-            && self.store.is_empty()
-            && self.inputs.iter().all(|array| !array.is_in_runs);
-        let what = if !is_plain {
-            "counts what falls into bins, and is a scan or a compaction, too: begin with `binned`, and add inputs alone"
-        } else if !(1..=MOST_BINS).contains(&histogram.bins) {
-            "counts what falls into bins: there are from 1 to 8192"
-        } else if self.inputs.is_empty() {
-            return missing("array to load", "input");
-        } else if bin.trim().is_empty() {
-            return missing("text that gives the bin", "binned");
-        } else {
-            return Ok(());
-        };
-        Err(DefinitionError::Binning { definition: self.name.clone(), what })
+        let has_counts = matches!(&self.outputs[..], [counts] if matches!(counts.element.bytes, 4 | 8));
+        if !has_counts || !self.store.is_empty() {
+            return self.refused(MIXED);
+        }
+        if !(1..=MOST_BINS).contains(&histogram.bins) {
+            return self.refused("counts what falls into bins: there are from 1 to 8192");
+        }
+        self.check_side(&self.inputs, bin, ["array to load", "input", "text that gives the bin", "binned"])
     }
 
     /// Their number, names and bytes.
@@ -722,7 +806,7 @@ impl Definition {
         let told = |name: &str| ["begins", "ends"].map(|end| format!("{name}_{end}"));
         let told: Vec<_> =
             self.inputs.iter().filter(|array| array.is_in_runs).flat_map(|array| told(&array.name)).collect();
-        let mut names = HashSet::from(["i", "state"]);
+        let mut names: HashSet<_> = self.kind.told_names().iter().copied().collect();
         names.extend(told.iter().map(String::as_str));
         for Array { name, element, .. } in self.inputs.iter().chain(&self.outputs) {
             let is_word = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
@@ -806,6 +890,8 @@ pub(crate) enum Verb {
     Compact,
     Sort,
     Histogram,
+    Expand,
+    Scatter,
 }
 
 impl Verb {
@@ -816,6 +902,8 @@ impl Verb {
             Self::Compact => "`compact`",
             Self::Sort => "`sort`",
             Self::Histogram => "`histogram`",
+            Self::Expand => "`expand`",
+            Self::Scatter => "`scatter`",
         }
     }
 }
@@ -881,37 +969,58 @@ impl Defined {
 
     /// The bins of a histogram, if it is no scan but one.
     pub(crate) fn histogram(self) -> Option<Histogram> {
-        self.definition.0.binning.as_ref().map(|binning| binning.histogram)
+        match &self.definition.0.kind {
+            Kind::Binning(binning) => Some(binning.histogram),
+            _ => None,
+        }
+    }
+
+    /// How it sorts, if it does.
+    fn sorting(self) -> Option<Sorting> {
+        match self.definition.0.kind {
+            Kind::Sorting(sorting) => Some(sorting),
+            _ => None,
+        }
+    }
+
+    /// What it keeps, if it keeps some elements.
+    fn selection(self) -> Option<&'static Selection> {
+        match &self.definition.0.kind {
+            Kind::Selection(selection) => Some(selection),
+            _ => None,
+        }
     }
 
     /// The bits of keys that are sorted by, if it is no scan but a sort.
     pub(crate) fn key_bits(self) -> Option<KeyBits> {
-        self.definition.0.sorting.map(|sorting| sorting.bits)
+        self.sorting().map(|sorting| sorting.bits)
     }
 
     /// What its keys are, if it is no scan but a sort.
     pub(crate) fn sort_key(self) -> Option<ElementType> {
-        self.definition.0.sorting.map(|sorting| sorting.key)
+        self.sorting().map(|sorting| sorting.key)
     }
 
     /// Whether what is kept is stored side by side, and not each element at its place.
     pub fn is_by_rank(self) -> bool {
-        self.definition.0.selection.is_some()
+        self.selection().is_some()
     }
 
     /// What puts it onto a stream.
     pub(crate) fn verb(self) -> Verb {
-        match self.definition.0 {
-            Definition { sorting: Some(_), .. } => Verb::Sort,
-            Definition { binning: Some(_), .. } => Verb::Histogram,
-            Definition { selection: Some(_), .. } => Verb::Compact,
-            _ => Verb::Scan,
+        match self.definition.0.kind {
+            Kind::Placed | Kind::Mixed => Verb::Scan,
+            Kind::Selection(_) => Verb::Compact,
+            Kind::Sorting(_) => Verb::Sort,
+            Kind::Binning(_) => Verb::Histogram,
+            Kind::Expansion => Verb::Expand,
+            Kind::Scatter { .. } => Verb::Scatter,
         }
     }
 
     /// Whether what is kept and what is not fill the arrays.
     pub(crate) fn fills_outputs(self) -> bool {
-        self.definition.0.selection.as_ref().is_some_and(|selection| selection.others == Others::Behind)
+        self.selection().is_some_and(|selection| selection.others == Others::Behind)
     }
 
     /// The type that counts what is kept.
@@ -921,7 +1030,7 @@ impl Defined {
 
     /// Whether one element of each group is stored.
     pub(crate) fn has_groups(self) -> bool {
-        self.definition.0.selection.as_ref().is_some_and(|selection| selection.begin.is_some())
+        self.selection().is_some_and(|selection| selection.begin.is_some())
     }
 
     /// Whether its partial results are combined in an order that follows from indices alone.
@@ -1047,16 +1156,21 @@ impl Defined {
     /// Its problem in CUDA, or that of its spine.
     pub(crate) fn cuda_type(self, is_spine: bool) -> String {
         let Self { is_reversed, is_counted, is_reproducible, .. } = self;
-        let problem = if let Some(Sorting { key, is_descending, .. }) = self.definition.0.sorting {
-            let (key, count) = (key_type(key), self.count_type().cuda_type());
-            format!("::lookback::sorted<::own::text, ::lookback::{key}, {is_descending}, {count}, {is_counted}>")
-        } else if self.definition.0.binning.is_some() {
-            format!("::lookback::binned<::own::text, {}, {is_counted}>", self.count_type().cuda_type())
-        } else if self.is_by_rank() {
-            format!("::lookback::by_rank<::own::text, {is_reversed}, {is_counted}, {is_reproducible}>")
-        } else {
-            let segments = self.segments.cuda_type();
-            format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>")
+        let count = self.count_type().cuda_type();
+        let problem = match self.definition.0.kind {
+            Kind::Sorting(Sorting { key, is_descending, .. }) => {
+                let key = key_type(key);
+                format!("::lookback::sorted<::own::text, ::lookback::{key}, {is_descending}, {count}, {is_counted}>")
+            }
+            Kind::Binning(_) => format!("::lookback::binned<::own::text, {count}, {is_counted}>"),
+            Kind::Expansion | Kind::Scatter { .. } => format!("::lookback::moved<::own::text, {is_counted}>"),
+            Kind::Selection(_) => {
+                format!("::lookback::by_rank<::own::text, {is_reversed}, {is_counted}, {is_reproducible}>")
+            }
+            Kind::Placed | Kind::Mixed => {
+                let segments = self.segments.cuda_type();
+                format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>")
+            }
         };
         if is_spine { format!("::lookback::plain<typename {problem}::operator_type>") } else { problem }
     }
@@ -1164,7 +1278,7 @@ mod tests {
             filter().identity("0").combine("return left;"),
             filter().groups("return x_begins;", "return x_ends;"),
         ] {
-            assert!(matches!(refused.define(), Err(DefinitionError::Selection { .. })));
+            assert!(matches!(refused.define(), Err(DefinitionError::Kind { .. })));
         }
         assert!(matches!(filter().keep(" ").define(), Err(DefinitionError::Missing { call: "keep", .. })));
         assert!(matches!(

@@ -1,6 +1,6 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
-use super::{Axis, Defined, ElementType, Float, Histogram, Instance, KeyBits, NoSuchInstance, Operator};
+use super::{Axis, Defined, ElementType, Float, Histogram, Instance, KeyBits, NoSuchInstance, Operator, Verb};
 use crate::abi;
 use std::fmt;
 
@@ -223,9 +223,14 @@ impl Problem {
         self.defined().and_then(Defined::histogram)
     }
 
-    /// Whether strategies scan it, and neither sort nor count.
+    /// What puts it onto a stream.
+    pub(crate) fn verb(self) -> Verb {
+        self.defined().map_or(Verb::Scan, Defined::verb)
+    }
+
+    /// Whether strategies scan it, and do nothing else.
     pub(crate) fn is_scan(self) -> bool {
-        self.key_bits().is_none() && self.histogram().is_none()
+        matches!(self.verb(), Verb::Scan | Verb::Compact)
     }
 
     /// The axis that it runs along, if it scans columns.
@@ -362,7 +367,8 @@ impl Problem {
     /// Whether kernels may find numbers wrong that the device alone knows.
     #[cfg(feature = "cuda")]
     pub(crate) fn has_findings(self) -> bool {
-        matches!(self.0, Kind::Defined(defined) if defined.has_bits() || defined.is_counted())
+        let is_told = |defined: Defined| defined.has_bits() || defined.is_counted() || defined.verb() == Verb::Expand;
+        matches!(self.0, Kind::Defined(defined) if is_told(defined))
     }
 
     /// Whether its type is declared in [`Self::declarations`].

@@ -229,6 +229,43 @@ impl Definition {
         Ok(Self::sort_of(number(key)?))
     }
 
+    /// For each of many places the item that it belongs to, where offsets share them out: load-balancing search. It has no inputs and one
+    /// output, `owner`. Put onto a stream by `expand`.
+    pub fn owners<O: WholeNumber>() -> Self {
+        let owner = O::CUDA_TYPE;
+        Self::expansion(format!("owners as {}", O::ELEMENT))
+            .output::<O>("owner")
+            .store(&format!("owner = static_cast<{owner}>(item);"))
+    }
+
+    /// Each element as often as the offsets say: NumPy's `repeat`, PyTorch's `repeat_interleave`, the inverse of
+    /// [`Self::run_length_encode`] once its lengths are summed. Of an array `x` into `repeated`. Put onto a stream by `expand`.
+    pub fn repeated<T: ArrayElement>() -> Self {
+        Self::expansion(format!("repeated {}", T::CUDA_TYPE))
+            .input::<T>("x")
+            .output::<T>("repeated")
+            .store("repeated = x;")
+    }
+
+    /// The same of a type that is chosen at run time.
+    #[cfg(feature = "lab")]
+    pub(crate) fn repeated_of(element: ElementType) -> Self {
+        Self::expansion(format!("repeated {element}"))
+            .input_of("x", element)
+            .output_of("repeated", element)
+            .store("repeated = x;")
+    }
+
+    /// What the laboratory scatters: each element to its place in an array of places.
+    #[cfg(feature = "lab")]
+    pub(crate) fn scattered_by(place: ElementType, element: ElementType) -> Self {
+        Self::scattered(format!("scattered {element}"), "return place;")
+            .input_of("place", place)
+            .input_of("x", element)
+            .output_of("scattered", element)
+            .store("scattered = x;")
+    }
+
     /// How often an array of bytes has each of their 256 values, from 0, or of `i8` from −128 on: CUB's `DeviceHistogram` of 256
     /// levels, NumPy's `bincount`.
     ///

@@ -16,6 +16,7 @@ use crate::strategy::call::{Call, Lent};
 use crate::strategy::plan::ScanRequest;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -122,6 +123,7 @@ impl Dataset {
         let rank_bytes = match workload.ranks() {
             None => 0,
             Some(Ranks::Kept(_)) => 8 + reference_bytes,
+            Some(Ranks::Told(_)) => 8 + reference_bytes,
             Some(Ranks::Sorted(_)) => 16 + workload.outputs(n).count() as u64 * (8 + reference_bytes),
         };
         let reference = workload.output_elements(n).saturating_mul(reference_bytes);
@@ -197,6 +199,7 @@ impl Dataset {
         let random = || Pcg64Mcg::seed_from_u64(seed.rotate_left(32) ^ 0x5275_6e73);
         let telling = match (workload.telling(), workload.segment_elements(), workload.inputs(n).next()) {
             (Some(Telling::Offsets), _, Some(offsets)) => draw_offsets(offsets, n, random()),
+            (Some(Telling::Places), ..) => draw_places(n, random()),
             (Some(telling), Some(run), _) => runs(telling == Telling::Keys, n as usize, run, random()),
             _ => Vec::new(),
         };
@@ -209,8 +212,10 @@ impl Dataset {
             }
             _ => {}
         }
+        input.truncate(workload.own_elements(n) as usize * element.bytes());
         let numbers = if is_whole { "random whole numbers" } else { "random" };
-        Self::with_reference_of(workload, [input, second, telling], format!("{numbers}, seed {seed}"), is_whole)
+        let source = format!("{numbers}, seed {seed}");
+        Self::with_reference_of(workload, n, [input, second, telling], source, is_whole)
     }
 
     /// An array that is there already; `source` says where it comes from.
@@ -252,19 +257,22 @@ impl Dataset {
     }
 
     fn with_reference(workload: Workload, input: Vec<u8>, second: Vec<u8>, telling: Vec<u8>, source: String) -> Self {
-        Self::with_reference_of(workload, [input, second, telling], source, false)
+        let n = (input.len() / workload.input().bytes()) as u64;
+        Self::with_reference_of(workload, n, [input, second, telling], source, false)
     }
 
     /// `is_whole` says that nothing is rounded in any order.
     fn with_reference_of(
         workload: Workload,
+        n: u64,
         [input, second, telling]: [Vec<u8>; 3],
         source: String,
         is_whole: bool,
     ) -> Self {
-        let n = (input.len() / workload.input().bytes()) as u64;
-        let borders = match (workload.telling(), workload.inputs(n).next()) {
-            (Some(Telling::Offsets), Some((element, _))) => borders(&telling, element, n as usize),
+        // Of what tells something, if anything does.
+        let told_type = workload.inputs(n).next().map_or(workload.input(), |(element, _)| element);
+        let borders = match workload.telling() {
+            Some(Telling::Offsets) => borders(&telling, told_type, n as usize),
             _ => Vec::new(),
         };
         let order = order_of(workload, n, &telling, &borders);
@@ -273,6 +281,7 @@ impl Dataset {
             None => None,
             Some(Ranks::Kept(kept)) => Some(ranked(workload, kept, order, [&input, &telling])),
             Some(Ranks::Sorted(bits)) => Some(sorted(workload, bits, &input)),
+            Some(Ranks::Told(told)) => Some(sources(told, told_type, &telling)),
         };
         let reference = match places {
             Some(places) => reference.at(&places, workload.element().bytes()),
@@ -697,12 +706,36 @@ fn sorted(workload: Workload, bits: Bits, input: &[u8]) -> Vec<u64> {
         };
         (number ^ turned) >> shift
     };
-    let keys: Vec<u64> = input.chunks_exact(element.bytes()).map(key).collect();
-    let mut places: Vec<u64> = (0..keys.len() as u64).collect();
-    places.sort_by_key(|&place| keys[place as usize]);
+    let elements = input.par_chunks_exact(element.bytes()).enumerate();
+    let mut places: Vec<_> = elements.map(|(place, bytes)| (key(bytes), place as u64)).collect();
+    // Equal keys stand in the order of their places.
+    places.par_sort_unstable();
     let n = places.len() as u64;
     let arrays = workload.outputs(n).count() as u64;
-    (0..arrays).flat_map(|array| places.iter().map(move |place| array * n + place)).collect()
+    (0..arrays).flat_map(|array| places.iter().map(move |(_, place)| array * n + place)).collect()
+}
+
+/// The place of the element that is stored at each place: that of the segment which has it, or of the one that goes there.
+fn sources(told: Telling, element: ElementType, telling: &[u8]) -> Vec<u64> {
+    let numbers: Vec<u64> =
+        telling.chunks_exact(element.bytes()).map(|number| integer(element, number) as u64).collect();
+    if told == Telling::Places {
+        let mut sources = vec![0; numbers.len()];
+        numbers.iter().zip(0..).for_each(|(&place, source)| sources[place as usize] = source);
+        return sources;
+    }
+    numbers.windows(2).zip(0..).flat_map(|(ends, segment)| (ends[0]..ends[1]).map(move |_| segment)).collect()
+}
+
+/// All places below `n`, each once.
+fn draw_places(n: u64, mut random: Pcg64Mcg) -> Vec<u8> {
+    let mut places: Vec<u64> = (0..n).collect();
+    // Fisher and Yates.
+    for last in (1..n).rev() {
+        let other = ((u128::from(random.next_u64()) * u128::from(last + 1)) >> 64) as usize;
+        places.swap(last as usize, other);
+    }
+    bytemuck::cast_slice(&places).to_vec()
 }
 
 /// How often there is each number of a byte, from the lowest; nothing of no elements.

@@ -117,7 +117,7 @@ impl HostScanner {
     }
 
     /// A scan that was defined, over slices that are named one after the other; ended by [`HostRun::inclusive`],
-    /// [`HostRun::exclusive`] or [`HostRun::compact`]. The first run of a definition takes the seconds of a C++ compiler.
+    /// [`HostRun::exclusive`] or the function that is named by what is defined. The first run of a definition takes the seconds of a C++ compiler.
     pub fn run<'a>(&'a mut self, defined: Defined) -> HostRun<'a> {
         HostRun { scanner: self, call: Call::new(defined), arrays: Vec::new(), outputs: Vec::new() }
     }
@@ -165,7 +165,7 @@ impl HostScanner {
 }
 
 /// A run of a defined scan that is being put together, as [`Run`](crate::cuda::Run) over slices.
-#[must_use = "nothing runs before `inclusive`, `exclusive`, `compact`, `sort` or `histogram` is called"]
+#[must_use = "nothing runs before `inclusive`, `exclusive`, or what is named by the definition is called"]
 pub struct HostRun<'a> {
     scanner: &'a mut HostScanner,
     call: Call,
@@ -249,7 +249,8 @@ impl<'a> HostRun<'a> {
     }
 
     /// Scans each segment between neighbouring offsets by itself: s + 1 offsets of s segments, the first one 0, none less than
-    /// the one before, the last one the number of elements. Segments may be empty.
+    /// the one before, the last one the number of elements. Segments may be empty. Of an expansion they are items, and outputs may have
+    /// more elements than the last one says.
     pub fn offsets<T: WholeNumber>(mut self, offsets: &[T]) -> Self {
         let lent = self.lend(offsets);
         self.call.offsets(lent);
@@ -334,6 +335,27 @@ impl<'a> HostRun<'a> {
     /// fall, a count of more elements than there are, text that does not compile, a definition that is compacted, and as
     /// [`HostScanner::inclusive`].
     pub fn inclusive(self) -> Result<(), DeviceError> {
+        self.scan(Mode::Inclusive)
+    }
+
+    /// Stores what offsets share out, as a [`Definition::expansion`](crate::element::Definition::expansion) says: `offsets` names one
+    /// more than there are items, rising from 0 to the number of places. Outputs have as many elements or more, and those behind stay as
+    /// they are; inputs have one for each item.
+    ///
+    /// # Errors
+    /// No offsets, what a scan alone has, a definition that shares nothing out, and as [`Self::inclusive`].
+    pub fn expand(mut self) -> Result<(), DeviceError> {
+        self.call.ask_for(Verb::Expand);
+        self.scan(Mode::Inclusive)
+    }
+
+    /// Moves elements where a [`Definition::scattered`](crate::element::Definition::scattered) says. Outputs are no inputs, and may have any
+    /// length.
+    ///
+    /// # Errors
+    /// What a scan alone has, a definition that moves nothing so, and as [`Self::inclusive`].
+    pub fn scatter(mut self) -> Result<(), DeviceError> {
+        self.call.ask_for(Verb::Scatter);
         self.scan(Mode::Inclusive)
     }
 

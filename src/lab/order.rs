@@ -36,6 +36,7 @@ impl<'a> Order<'a> {
             (Some(Telling::Keys), _) => Anew::Keys(telling),
             (Some(Telling::Flags), _) => Anew::Flags(telling),
             (Some(Telling::Offsets), _) => Anew::Borders(telling),
+            (Some(Telling::Places), _) => Anew::Never,
             (None, Some(elements)) if side_by_side == 1 => Anew::Every(usize::try_from(elements).unwrap_or(usize::MAX)),
             // Columns end where the array does.
             (None, _) => Anew::Never,

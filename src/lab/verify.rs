@@ -711,6 +711,20 @@ mod tests {
             let count = |value: i16| dataset.input.iter().filter(|byte| number(byte) == value).count() as u32;
             return (lowest..lowest + 256).flat_map(|value| count(value).to_le_bytes()).collect();
         }
+        if let ProblemKind::Expand | ProblemKind::Scatter = dataset.workload.kind() {
+            let told = |at: usize, bytes: usize| {
+                dataset.telling[at * bytes..][..bytes]
+                    .iter()
+                    .rev()
+                    .fold(0, |number, &byte| number << 8 | usize::from(byte))
+            };
+            let is_source = |source: usize, place: usize| match dataset.workload.kind() {
+                ProblemKind::Expand => (told(source, 4)..told(source + 1, 4)).contains(&place),
+                _ => told(source, 8) == place,
+            };
+            let source = |place: usize| (0..n).find(|&source| is_source(source, place)).unwrap();
+            return (0..n).flat_map(|place| &dataset.input[source(place) * bytes..][..bytes]).copied().collect();
+        }
         let mut output = vec![0; n * bytes];
         let mut carried: HashMap<u64, (f64, u64)> = HashMap::new();
         for step in 0..n {

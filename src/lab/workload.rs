@@ -38,6 +38,10 @@ enum Stored {
     SortedPairs,
     /// None, but how often there is each of the 256 values of a byte.
     Counted,
+    /// Each as often as offsets say, which are of as many elements as there are segments between them.
+    Repeated,
+    /// Each where an array says.
+    Scattered,
 }
 
 /// The bits of an element that it is sorted by.
@@ -53,6 +57,8 @@ pub(crate) enum Bits {
 pub(crate) enum Ranks {
     Kept(Kept),
     Sorted(Bits),
+    /// What tells where elements go tells it of every one.
+    Told(Telling),
 }
 
 /// Which elements are kept.
@@ -131,7 +137,7 @@ macro_rules! problems {
         impl ProblemKind {
             const fn row(self) -> Row {
                 use Anew::{ByValues, Each, EachRowIfShaped, Never, ToldBy};
-                use Stored::{All, Counted, First, Only, Sorted, SortedPairs};
+                use Stored::{All, Counted, First, Only, Repeated, Scattered, Sorted, SortedPairs};
                 match self {
                     $(Self::$name => Row {
                         combined: Combined::$combined,
@@ -190,6 +196,10 @@ problems! {
     SortPairs = "sort-pairs": Nothing, Never, SortedPairs, reversed: false;
     /// How often there is each value of a byte, in numbers of 4 bytes.
     Histogram = "histogram": Nothing, Never, Counted, reversed: false;
+    /// Each of a few elements as often as offsets say.
+    Expand = "expand": Nothing, ToldBy(Telling::Offsets), Repeated, reversed: false;
+    /// Each element where an array of places says, which are in random order.
+    Scatter = "scatter": Nothing, ToldBy(Telling::Places), Scattered, reversed: false;
 }
 
 impl ProblemKind {
@@ -224,7 +234,11 @@ impl ProblemKind {
 
     /// Whether there are runs, segments between offsets, or elements of which one is kept, whose average number is chosen.
     pub const fn has_runs(self) -> bool {
-        matches!(self.row().anew, Anew::ToldBy(_) | Anew::ByValues)
+        match self.row().anew {
+            Anew::ToldBy(telling) => !matches!(telling, Telling::Places),
+            Anew::ByValues => true,
+            Anew::Never | Anew::Each(_) | Anew::EachRowIfShaped => false,
+        }
     }
 
     /// Whether an operator of the table is scanned.
@@ -232,9 +246,9 @@ impl ProblemKind {
         matches!(self.row().combined, Combined::ByOperator | Combined::InOrder)
     }
 
-    /// Whether it is a scan, and neither a sort nor a histogram.
+    /// Whether it is a scan, and nothing else that scans are for.
     pub const fn is_scan(self) -> bool {
-        !matches!(self.row().stored, Stored::Sorted(_) | Stored::SortedPairs | Stored::Counted)
+        matches!(self.row().stored, Stored::All | Stored::First(_) | Stored::Only(_))
     }
 
     /// The type of what is stored where this one is asked for: a histogram stores counts.
@@ -362,6 +376,8 @@ pub enum NoSuchWorkload {
 
 /// The keys' type: that of most identifiers.
 const KEY: ElementType = ElementType::U32;
+/// The type of places.
+pub(crate) const PLACE: ElementType = ElementType::U64;
 /// What a histogram counts in.
 const COUNT: ElementType = ElementType::U32;
 /// The values of a byte, each of which has its count.
@@ -419,10 +435,12 @@ impl Workload {
         let Row { combined, anew, stored, is_reversed } = kind.row();
         let segment_elements = segment_elements.filter(|&elements| elements > 0);
         let segments = match (anew, segment_elements) {
-            (Anew::Never | Anew::EachRowIfShaped, None) => Segments::One,
+            (Anew::Never | Anew::EachRowIfShaped | Anew::ToldBy(Telling::Places), None) => Segments::One,
             (Anew::Each(_) | Anew::EachRowIfShaped, Some(_)) => Segments::Rows { have_states: false },
             (Anew::ToldBy(telling), Some(_)) if stored == Stored::All => telling.segments(),
-            (Anew::ToldBy(_) | Anew::ByValues, Some(_)) => Segments::One,
+            (Anew::ToldBy(Telling::Keys | Telling::Flags | Telling::Offsets) | Anew::ByValues, Some(_)) => {
+                Segments::One
+            }
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
         let definition = match (stored, combined) {
@@ -433,6 +451,8 @@ impl Workload {
             (Stored::Sorted(bits), _) => bits.sort(element)?,
             (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_numbers("value", element),
             (Stored::Counted, _) => Definition::byte_histogram_of::<u32>(input)?,
+            (Stored::Repeated, _) => Definition::repeated_of(element),
+            (Stored::Scattered, _) => Definition::scattered_by(PLACE, element),
         };
         let is_plain =
             combined == Combined::ByOperator && stored == Stored::All && segments == Segments::One && !is_reversed;
@@ -518,7 +538,7 @@ impl Workload {
     /// Why there is none of a mode that it does not have, in words.
     pub(crate) fn lacks_mode(self) -> &'static str {
         match self.kind {
-            kind if !kind.is_scan() => "sorts and histograms have one result",
+            kind if !kind.is_scan() => "what is no scan has one result",
             _ if self.is_by_rank() => "what is stored by rank goes by inclusive counts",
             ProblemKind::Flat => "it exists for integer sums only",
             _ => "it exists for integer sums from the first element to the last only",
@@ -542,6 +562,10 @@ impl Workload {
             Stored::First(kept) | Stored::Only(kept) => Some(Ranks::Kept(kept)),
             Stored::Sorted(bits) => Some(Ranks::Sorted(bits)),
             Stored::SortedPairs => Some(Ranks::Sorted(Bits::All)),
+            Stored::Repeated | Stored::Scattered => match self.telling() {
+                Some(telling) => Some(Ranks::Told(telling)),
+                None => None,
+            },
         }
     }
 
@@ -646,11 +670,19 @@ impl Workload {
     /// user's own in the kernels' order.
     pub fn inputs(self, n: u64) -> impl Iterator<Item = (ElementType, u64)> {
         let own = if self.has_second_input() { 2 } else { 1 };
-        let told = self.telling().map(|telling| match telling.segments().array() {
-            Some(element) => (element, n),
-            None => (offset_type(n), self.segments(n).unwrap_or(0).saturating_add(1)),
+        let told = self.telling().map(|telling| match telling {
+            Telling::Keys => (KEY, n),
+            Telling::Flags => (ElementType::U8, n),
+            Telling::Offsets => (offset_type(n), self.segments(n).unwrap_or(0).saturating_add(1)),
+            Telling::Places => (PLACE, n),
         });
-        told.into_iter().chain(std::iter::repeat_n((self.input, n), own))
+        told.into_iter().chain(std::iter::repeat_n((self.input, self.own_elements(n)), own))
+    }
+
+    /// How many elements each of the user's own arrays has that is loaded: n, but of what is repeated one for each segment.
+    pub(crate) fn own_elements(self, n: u64) -> u64 {
+        let segments = self.segments(n).filter(|_| self.kind.row().stored == Stored::Repeated);
+        segments.unwrap_or(n)
     }
 
     /// How many elements each array has that is stored of `n`; they lie one behind the other, and all have one type. Of no elements
@@ -723,14 +755,18 @@ pub(crate) enum Telling {
     Flags,
     /// An array of offsets, shorter than the others.
     Offsets,
+    /// An array of the places that elements go to: all that there are, each once.
+    Places,
 }
 
 impl Telling {
+    /// What begins anew, where it tells that.
     const fn segments(self) -> Segments {
         match self {
             Self::Keys => Segments::Keys(KEY),
             Self::Flags => Segments::HeadFlags,
             Self::Offsets => Segments::Offsets,
+            Self::Places => Segments::One,
         }
     }
 }
@@ -796,7 +832,9 @@ impl fmt::Display for Workload {
             (Anew::ToldBy(Telling::Keys), Some(run)) => format!(", by key in runs of {run}"),
             (Anew::ToldBy(Telling::Flags), Some(run)) if self.is_by_rank() => format!(", by flags {run} apart"),
             (Anew::ToldBy(Telling::Flags), Some(run)) => format!(", by head flags {run} apart"),
-            (Anew::ToldBy(Telling::Offsets), Some(run)) => format!(", by offsets in segments of {run}"),
+            (Anew::ToldBy(Telling::Offsets | Telling::Places), Some(run)) => {
+                format!(", by offsets in segments of {run}")
+            }
             (Anew::ByValues, Some(run)) => format!(", one of {run}"),
         };
         formatter.pad(&format!("{how}{scan}{totals}{of}{segments}"))

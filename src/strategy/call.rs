@@ -119,9 +119,9 @@ impl Call {
     #[cfg(feature = "lab")]
     pub fn over(defined: Defined, columns: u64, inputs: Vec<Lent>, outputs: Vec<Lent>) -> Self {
         let mut inputs = inputs.into_iter();
-        let offsets = if defined.has_bits() { inputs.next() } else { None };
-        let telling = defined.segments().array().and_then(|_| inputs.next());
         let verb = defined.verb();
+        let offsets = if defined.has_bits() || verb == Verb::Expand { inputs.next() } else { None };
+        let telling = defined.segments().array().and_then(|_| inputs.next());
         Self { columns, telling, offsets, inputs: inputs.collect(), outputs, verb, ..Self::new(defined) }
     }
 
@@ -162,7 +162,10 @@ impl Call {
     }
 
     pub fn offsets(&mut self, array: Lent) {
-        self.tell(Segments::Offsets, None);
+        match self.defined.verb() {
+            Verb::Expand => self.is_told_twice |= self.offsets.is_some(),
+            _ => self.tell(Segments::Offsets, None),
+        }
         self.offsets = Some(array);
     }
 
@@ -171,7 +174,7 @@ impl Call {
         self.count = Some(number);
     }
 
-    /// Asks for a compaction or a sort, and not for a scan.
+    /// Asks for this, and not for a scan.
     pub fn ask_for(&mut self, verb: Verb) {
         self.verb = verb;
     }
@@ -199,7 +202,11 @@ impl Call {
     /// Whether the device's memory says how many elements are stored.
     #[cfg(all(feature = "cpu", feature = "lab"))]
     pub fn stores_a_part(&self) -> bool {
-        self.count.is_some() && self.defined.histogram().is_none() || self.defined.is_by_rank()
+        match self.defined.verb() {
+            Verb::Compact | Verb::Expand | Verb::Scatter => true,
+            Verb::Scan | Verb::Sort => self.count.is_some(),
+            Verb::Histogram => false,
+        }
     }
 
     fn tell(&mut self, segments: Segments, array: Option<Lent>) {
@@ -229,7 +236,8 @@ impl Call {
         tuning: &Tuning,
     ) -> Result<Option<Prepared>, CallError> {
         let (inputs, outputs) = self.named()?;
-        let lengths = if self.defined.verb() == Verb::Scan { &self.outputs } else { &self.inputs };
+        let is_by_outputs = matches!(self.defined.verb(), Verb::Scan | Verb::Expand);
+        let lengths = if is_by_outputs { &self.outputs } else { &self.inputs };
         let n = lengths.first().map_or(0, |array| array.elements);
         self.check_verb(n)?;
         self.defined = self.defined.of_length(n);
@@ -256,6 +264,7 @@ impl Call {
         let (input_offset, output_offset) = (offset(inputs.first()), offset(outputs.first()));
         // Where the array begins within a vector, so does every row of whole vectors.
         let has_known_rows = self.defined.has_rows() && input_offset == 0;
+        let places = self.places();
         let Resolved { strategy, config: chosen } =
             tuning.choose(strategy, problem, n, has_known_rows.then_some(self.columns));
         let request = ScanRequest {
@@ -283,7 +292,7 @@ impl Call {
         let address = |state: Option<Lent>| state.map_or(0, |state| state.address);
         let arrays = Arrays {
             // The bits of offsets stand in front.
-            inputs: addresses(usize::from(self.offsets.is_some()), &inputs),
+            inputs: addresses(usize::from(self.defined.has_bits()), &inputs),
             outputs: addresses(0, &outputs),
             columns: self.columns,
             initial,
@@ -293,8 +302,19 @@ impl Call {
             count: whole_numbers(self.count),
             kept: whole_numbers(self.kept),
             is_reversed: self.defined.is_reversed(),
+            places,
         };
         Ok(Some(Prepared { request, arrays }))
+    }
+
+    /// Segments, or items, between the offsets.
+    fn segments(&self) -> u64 {
+        self.offsets.map_or(0, |offsets| offsets.elements.saturating_sub(1))
+    }
+
+    /// Elements of what is stored.
+    fn places(&self) -> u64 {
+        self.outputs.first().map_or(0, |output| output.elements)
     }
 
     fn scan(&self) -> String {
@@ -352,8 +372,23 @@ impl Call {
         let may_lack_last = mode == Mode::Exclusive && !is_whole;
         let may_have_more = self.defined.is_by_rank() && !self.defined.fills_outputs();
         let bins = self.defined.histogram().map(|histogram| u64::from(histogram.bins));
-        let expected = if bins.is_some() {
-            "inputs have as many elements as each other, the output as many as there are bins"
+        let of_verb = match (self.verb, bins) {
+            (Verb::Histogram, Some(bins)) => {
+                Some((n, bins, "inputs have as many elements as each other, the output as many as there are bins"))
+            }
+            (Verb::Expand, _) => Some((
+                self.segments(),
+                n,
+                "inputs have an element for each item, one less than there are offsets, and outputs as many as each other",
+            )),
+            (Verb::Scatter, _) => {
+                Some((n, self.places(), "inputs have as many elements as each other, and so have outputs"))
+            }
+            _ => None,
+        };
+        let (of_inputs, of_outputs) = of_verb.map_or((n, n), |(inputs, outputs, _)| (inputs, outputs));
+        let expected = if let Some((.., expected)) = of_verb {
+            expected
         } else if may_have_more {
             "inputs have as many elements as each other, outputs as many or more"
         } else if may_lack_last {
@@ -373,9 +408,15 @@ impl Call {
             }
             let is_one_shorter = may_lack_last && index < inputs.len() && lent.elements + 1 == n;
             let is_longer = may_have_more && index >= inputs.len() && lent.elements > n;
-            let needed = bins.filter(|_| index >= inputs.len()).unwrap_or(n);
+            let needed = if index < inputs.len() { of_inputs } else { of_outputs };
             if lent.elements != needed && !is_one_shorter && !is_longer {
-                return Err(CallError::Length { scan: self.scan(), array, elements: lent.elements, n, expected });
+                return Err(CallError::Length {
+                    scan: self.scan(),
+                    array,
+                    elements: lent.elements,
+                    n: needed,
+                    expected,
+                });
             }
             if !lent.address.is_multiple_of(bytes) {
                 return Err(CallError::Misaligned { scan: self.scan(), array, address: lent.address, bytes });
@@ -388,12 +429,15 @@ impl Call {
         Ok(())
     }
 
-    /// What is asked for is what is defined: of a compaction and of a sort nothing that a scan alone has.
+    /// What is asked for is what is defined, without what a scan alone has where it is none.
     fn check_verb(&self, n: u64) -> Result<(), CallError> {
         let scan = || self.scan();
         let verb = self.defined.verb();
         if self.verb != verb {
             return Err(CallError::Verb { scan: scan(), call: verb.calls() });
+        }
+        if verb == Verb::Expand && self.offsets.is_none() {
+            return Err(CallError::NoOffsets(scan()));
         }
         if verb != Verb::Compact && self.kept.is_some() {
             return Err(CallError::NothingKept(scan()));
@@ -401,7 +445,7 @@ impl Call {
         if verb != Verb::Scan && (self.has_states() || self.defined.has_segments() || self.axis.is_some()) {
             return Err(CallError::OfScansAlone(scan()));
         }
-        let has_one_result = matches!(verb, Verb::Sort | Verb::Histogram);
+        let has_one_result = !matches!(verb, Verb::Scan | Verb::Compact);
         if has_one_result && (self.defined.is_reversed() || self.defined.is_reproducible()) {
             return Err(CallError::OneResult(scan()));
         }
@@ -458,11 +502,13 @@ impl Call {
 
     /// What is known here of numbers that the device alone knows.
     fn check_numbers(&self, n: u64) -> Result<(), CallError> {
-        if self.offsets.is_some_and(|offsets| offsets.elements < if n == 0 { 1 } else { 2 }) {
+        // Of no items there are offsets, too.
+        let fewest = if n == 0 || self.verb == Verb::Expand { 1 } else { 2 };
+        if self.offsets.is_some_and(|offsets| offsets.elements < fewest) {
             return Err(CallError::NoOffsets(self.scan()));
         }
-        if self.count.is_some() && self.defined.axis().is_some() {
-            return Err(CallError::CountedColumns(self.scan()));
+        if self.count.is_some() && (self.defined.axis().is_some() || self.verb == Verb::Expand) {
+            return Err(CallError::CountedElsewhere(self.scan()));
         }
         for (name, lent) in [("offsets", self.offsets), ("count", self.count)] {
             let Some(Lent { address, elements, element_bytes: bytes, .. }) = lent else { continue };

@@ -32,7 +32,7 @@ pub enum CallError {
         given: String,
     },
     /// Arrays of several lengths.
-    #[error("{scan}: the array '{array}' has {elements} elements and the output {n}; {expected}")]
+    #[error("{scan}: the array '{array}' has {elements} elements, for {n}; {expected}")]
     Length {
         /// The scan.
         scan: String,
@@ -40,7 +40,7 @@ pub enum CallError {
         array: String,
         /// Its elements.
         elements: u64,
-        /// Elements of the first output.
+        /// As many are expected.
         n: u64,
         /// What is possible.
         expected: &'static str,
@@ -145,16 +145,20 @@ pub enum CallError {
     },
     /// Fewer than two offsets.
     #[error(
-        "{0}: offsets say where each segment begins and where the last one ends: give one more than there are segments"
+        "{0}: offsets say where each segment begins and where the last one ends: give one more than there are segments, of an \
+         expansion items"
     )]
     NoOffsets(String),
-    /// A count where it is not known how many columns are meant.
-    #[error("{0}: how many elements there are the host says, where columns are scanned: leave `count_from` out")]
-    CountedColumns(String),
+    /// A count where it is not known how many columns are meant, or where the last offset counts.
+    #[error(
+        "{0}: how many elements there are the host says, where columns are scanned, and of an expansion the last offset: leave \
+         `count_from` out"
+    )]
+    CountedElsewhere(String),
     /// Offsets that the device has found wrong.
     #[error(
-        "offsets of segment {segment} fall, or do not lead from 0 to the number of elements; nothing was written beside the \
-         arrays, and what was written is wrong"
+        "offsets of segment {segment} fall, or do not lead from 0 to the number of elements, of an expansion at most; nothing was \
+         written beside the arrays, and what was written is wrong"
     )]
     Offsets {
         /// One of the segments between whose offsets it is.
@@ -182,11 +186,11 @@ pub enum CallError {
     NothingKept(String),
     /// What has no meaning where elements are stored side by side.
     #[error(
-        "{0}: this is no scan, and takes whole arrays: leave out rows, columns, keys, flags and offsets, and states \
-         before and behind"
+        "{0}: this is no scan, and takes whole arrays: leave out rows, columns, keys, flags, but for an expansion offsets, and \
+         states before and behind"
     )]
     OfScansAlone(String),
-    /// A sort or a histogram from the other end.
+    /// What is no scan, from the other end.
     #[error(
         "{0}: this has one result: leave out `reversed` and `reproducible`; the definition of a sort may say `descending`"
     )]

@@ -54,6 +54,8 @@ pub struct Arrays {
     pub kept: WholeNumbers,
     /// Whether the scan begins at the last element.
     pub is_reversed: bool,
+    /// Elements of each array that is stored.
+    pub places: u64,
 }
 
 /// An array of whole numbers in the device's memory.
@@ -90,7 +92,7 @@ fn pointer<T>(address: u64) -> *mut T {
 impl Step {
     /// The arguments of the kernel, with host epoch 0: the kernels count epochs themselves.
     pub fn launch(&self, addresses: &Addresses) -> abi::lookback_launch {
-        let Arrays { columns, offsets, count, kept, is_reversed, .. } = addresses.arrays;
+        let Arrays { columns, offsets, count, kept, is_reversed, places, .. } = addresses.arrays;
         let used = |value| if self.asks_others(columns) { value } else { 0 };
         abi::lookback_launch {
             offsets: pointer(offsets.address),
@@ -101,6 +103,7 @@ impl Step {
             kept: pointer(kept.address),
             kept_bytes: u64::from(kept.bytes),
             is_reversed: u32::from(is_reversed),
+            places,
             findings: pointer(addresses.findings),
             input: pointer(addresses.of(self.input)),
             output: pointer(addresses.of(self.output)),

@@ -5,7 +5,7 @@ use super::planner::{Planner, access_width};
 use super::shape::Tiling;
 use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
-use crate::element::{Instance, Problem};
+use crate::element::{Instance, Problem, Verb};
 
 pub use super::kernel::Kernel;
 pub use super::planner::{KernelConfig, KernelKey, Place, Step};
@@ -84,11 +84,13 @@ impl Plan {
         if request.n > 0 {
             planner.mark_segments();
             let kernel_of_columns = planner.shape.kernel_of_columns.filter(|_| request.problem.axis().is_some());
-            match (kernel_of_columns, request.problem.key_bits(), request.problem.histogram()) {
-                (Some(kernel), ..) => planner.down_columns(kernel),
-                (None, Some(bits), _) => planner.sort(bits),
-                (None, None, Some(histogram)) => planner.histogram(histogram),
-                (None, None, None) => (request.strategy.row().plan)(&mut planner),
+            match request.problem.verb() {
+                _ if let Some(kernel) = kernel_of_columns => planner.down_columns(kernel),
+                Verb::Sort if let Some(bits) = request.problem.key_bits() => planner.sort(bits),
+                Verb::Histogram if let Some(histogram) = request.problem.histogram() => planner.histogram(histogram),
+                Verb::Expand => planner.expand(),
+                Verb::Scatter => planner.scatter(),
+                _ => (request.strategy.row().plan)(&mut planner),
             }
         }
         let block_threads = planner.config.block_threads;
@@ -143,7 +145,7 @@ impl Plan {
         if problem.axis().is_some() && shape.kernel_of_columns.is_none() {
             return Err(ConfigError::TakesNoColumns { strategy, problem: problem.to_string() });
         }
-        if !problem.is_scan() && !shape.sorts {
+        if !problem.is_scan() && !shape.does_more {
             return Err(ConfigError::ScansAlone { strategy, problem: problem.to_string() });
         }
         let is_reproducible = problem.is_reproducible();

@@ -284,18 +284,24 @@ impl Planner {
     }
 
     /// The launches of a sort by these bits: how often each digit occurs, and then a pass a digit, between the output and as many
-    /// arrays of scratch, so that the last one ends in the output. Keys of one byte, all of it and alone, are what was counted.
+    /// arrays of scratch, so that the last one ends in the output. Keys of one byte, all of it and alone, are what was counted; what is
+    /// one tile is sorted by one launch.
     pub(super) fn sort(&mut self, bits: KeyBits) {
         const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
         let KernelConfig { descriptor, tile_order, .. } = self.config;
         let config = KernelConfig { descriptor, tile_order, ..self.config.untiled() };
         let (tiles, passes) = (self.blocks_of_elements(), bits.passes());
+        if tiles == 1 {
+            let sort = self.step(Kernel::SortInBlock, config.untiled(), Place::Input, Place::Output, 1);
+            self.steps.push(Step { key_bits: Some(bits), ..sort });
+            return;
+        }
         let count_bytes = self.problem.published_bytes() as u64;
         let first_count = self.scratch_bytes;
         let counts = self.scratch(u64::from(passes) * DIGITS, count_bytes as usize);
         self.count(u64::from(passes) * DIGITS, Some(bits), counts);
         if self.problem.bytes_of_all_inputs() == 1 && bits == (KeyBits { first: 0, end: 8 }) {
-            return self.expand(counts);
+            return self.expand_counts(counts);
         }
         let other = if passes == 1 { Place::None } else { self.scratch_arrays() };
         let mut from = Place::Input;
@@ -311,7 +317,7 @@ impl Planner {
     }
 
     /// The launch that stores each key as often as it was counted.
-    fn expand(&mut self, counts: Place) {
+    fn expand_counts(&mut self, counts: Place) {
         // Vectors of a thread: enough that few blocks look at the counts, and few enough that small arrays have several blocks.
         const MOST_VECTORS: u32 = 8;
         const VECTOR: u64 = abi::LOOKBACK_VECTOR_BYTES as u64;
@@ -321,6 +327,21 @@ impl Planner {
         let blocks = vectors.div_ceil(u64::from(config.vt) * u64::from(config.block_threads));
         let expand = self.step(Kernel::ExpandCounts, config, Place::None, Place::Output, blocks);
         self.steps.push(Step { spine: counts, ..expand });
+    }
+
+    /// The launch that moves elements where they say, a tile a block.
+    pub(super) fn scatter(&mut self) {
+        self.moves(Kernel::Scatter, self.blocks_of_elements());
+    }
+
+    /// The launch that goes from offsets back to owners. Blocks take tiles in turn: there may be many more items than places.
+    pub(super) fn expand(&mut self) {
+        const LEAST_BLOCKS: u64 = 128;
+        self.moves(Kernel::Expand, self.blocks_of_elements().max(LEAST_BLOCKS));
+    }
+
+    fn moves(&mut self, kernel: Kernel, blocks: u64) {
+        self.steps.push(self.step(kernel, self.config.untiled(), Place::Input, Place::Output, blocks));
     }
 
     /// Scratch for arrays like those that are stored, one behind the other.

@@ -1,10 +1,10 @@
 //! The ring of tiles that a block which stays has in shared memory.
 
 use super::columns::staged_columns_of_thread;
-use super::planner::KernelKey;
+use super::planner::{KernelConfig, KernelKey};
 use super::{Kernel, ScanConfig, suggestion};
 use crate::abi;
-use crate::element::Problem;
+use crate::element::{Problem, Verb};
 use crate::gpu::Architecture;
 
 const LINE: u64 = abi::LOOKBACK_CACHE_LINE_BYTES as u64;
@@ -29,18 +29,19 @@ impl Ring {
     /// That of a kernel which has one ([`Kernel::has_ring`](crate::strategy::Kernel::has_ring)).
     pub fn of(key: KernelKey) -> Self {
         match key.0 {
-            Kernel::SortByDigit => Self::of_sort(key.1, (key.2.vt, key.2.block_threads)),
+            Kernel::SortByDigit | Kernel::SortInBlock => Self::of_sort(key.1, (key.2.vt, key.2.block_threads)),
+            Kernel::Expand => Self::of_expansion(key.2),
             kernel if kernel.scans_columns() => Self::of_columns(key),
             _ => Self::of_tiles(key),
         }
     }
 
-    /// `sort_by_digit` in `cuda/scan/radix_sort.cuh`: its one tile, of which the counts of the warps and all elements lie there, and a
-    /// table of the digits.
+    /// Kernels of `cuda/scan/radix_sort.cuh`: their one tile, of which the counts of the warps and one array at a time lie there,
+    /// and a table of the digits.
     fn of_sort(problem: Problem, (vt, block_threads): (u32, u32)) -> Self {
         const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
         let warps = u64::from(block_threads / abi::LOOKBACK_WARP_LANES);
-        let elements = u64::from(vt) * u64::from(block_threads) * problem.bytes_of_all_inputs() as u64;
+        let elements = u64::from(vt) * u64::from(block_threads) * problem.access_bytes().max(2) as u64;
         Self {
             stage_bytes: warps * DIGITS * 4 + elements,
             slack_bytes: 0,
@@ -48,6 +49,14 @@ impl Ring {
             told_bytes: [0, DIGITS * (2 * 4 + problem.state_bytes() as u64) + 2 * INDEX_BYTES],
             most: 1,
         }
+    }
+
+    /// `expand` in `cuda/scan/expand.cuh`: a mark for each step of its one tile, one of each warp, and where the tile begins and ends.
+    fn of_expansion(KernelConfig { vt, block_threads, .. }: KernelConfig) -> Self {
+        const WARPS: u32 = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS / abi::LOOKBACK_WARP_LANES;
+        let (stage_bytes, told_bytes) =
+            (u64::from(vt) * u64::from(block_threads) * 4, [0, u64::from(WARPS) * 4 + 2 * 8]);
+        Self { stage_bytes, slack_bytes: 0, told_bytes, most: 1 }
     }
 
     /// The tile of a sort where a multiprocessor has so much shared memory: as is wanted, values a thread and threads, or halved
@@ -119,14 +128,17 @@ impl Ring {
 }
 
 impl ScanConfig {
-    /// That of a sort or a histogram, whatever the strategy.
-    pub fn sorting(problem: Problem, n: u64, architecture: Architecture) -> Self {
-        let (vt, block_threads) = match problem.sort_key() {
-            Some(key) => {
-                let wanted = suggestion::sort(key, problem.bytes_of_all_inputs() as u32, n);
+    /// That of what is no scan, whatever the strategy.
+    pub fn of_no_scan(problem: Problem, n: u64, architecture: Architecture) -> Self {
+        let (vt, block_threads) = match problem.verb() {
+            Verb::Sort if let Some(key) = problem.sort_key() => {
+                let is_alone = problem.bytes_of_all_inputs() == key.bytes();
+                let wanted = suggestion::sort(key, problem.access_bytes() as u32, is_alone, n);
                 Ring::largest_of_sort(problem, wanted, architecture.shared_bytes())
             }
-            None => suggestion::histogram(problem.access_bytes() as u32),
+            Verb::Expand => suggestion::EXPANSION,
+            Verb::Scatter => suggestion::SCATTER,
+            _ => suggestion::histogram(problem.access_bytes() as u32),
         };
         Self { vt, block_threads, ..Self::default() }
     }
@@ -136,7 +148,6 @@ impl ScanConfig {
 mod tests {
     use super::*;
     use crate::element::{Definition, ElementType, Instance, Operator};
-    use crate::strategy::planner::KernelConfig;
     use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
 
     #[test]
@@ -195,7 +206,7 @@ mod tests {
             for n in [1_000, 1 << 20, 1 << 26, 1 << 33] {
                 let problem = Problem::from(defined.of_length(n));
                 for architecture in Architecture::CHECKED {
-                    let ScanConfig { vt, block_threads, .. } = ScanConfig::sorting(problem, n, architecture);
+                    let ScanConfig { vt, block_threads, .. } = ScanConfig::of_no_scan(problem, n, architecture);
                     let ring = Ring::of_sort(problem, (vt, block_threads));
                     assert_eq!(ring.most_stages(architecture.shared_bytes()), 1, "{problem} of {n} on {architecture}");
                 }

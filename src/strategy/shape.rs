@@ -13,8 +13,8 @@ pub struct Shape {
     pub kernel_of_columns: Option<Kernel>,
     /// Warps of its blocks beside those that hold values.
     pub helper_warps_of_columns: u32,
-    /// Whether there are kernels among them that sort and make histograms.
-    pub sorts: bool,
+    /// Whether there are kernels among them for what is no scan.
+    pub does_more: bool,
     /// How the array is cut.
     pub tiling: Tiling,
     /// Who works on the tiles.
@@ -39,7 +39,7 @@ impl Shape {
         kernels: &[],
         kernel_of_columns: None,
         helper_warps_of_columns: 0,
-        sorts: false,
+        does_more: false,
         tiling: Tiling::Untiled,
         blocks: Blocks::PerTile,
         has_descriptors: false,

@@ -117,24 +117,24 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
     tiles.find(|&(vt, threads)| u64::from(vt * threads).is_multiple_of(row))
 }
 
-/// The tiles of sorts of such keys, by bytes of all arrays' elements at one place (measured on an H100: docs/experiments.md). Of keys
-/// alone several blocks share a multiprocessor. With what goes with them one block has it to itself, because the more items it has of
-/// a digit, the longer are the runs that it stores. Smaller arrays have tiles so small that up to 350 are made, about as many as there
-/// are at once.
-pub fn sort(key: ElementType, element_bytes: u32, n: u64) -> (u32, u32) {
+/// The tiles of sorts of such keys, alone or with what goes with them, by bytes of the widest element (measured on an H200:
+/// docs/experiments.md). The more items a tile has of a digit, the longer are the runs that it stores, and two or three blocks share a
+/// multiprocessor: as many items as registers hold. Of smaller arrays tiles are smaller and fewer, because one takes longer the more
+/// items it has, and looks back longer the more of them there are: both grow with the root of n. Up to 2^13 items are one tile, if it is no larger than the largest.
+pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32, u32) {
     const THREADS: u32 = 512;
-    const TILES_AT_ONCE: u64 = 350;
-    let are_alone = key.bytes() as u32 == element_bytes;
-    let largest = match element_bytes {
-        bytes if !are_alone => ((128 / bytes).max(1), 2 * THREADS),
+    const ONE_TILE: u64 = 1 << 13;
+    let largest = match widest_bytes {
+        bytes if !is_alone => ((96 / bytes).min(24), THREADS),
         1 => (32, THREADS),
-        2 => (48, THREADS),
-        4 if key.is_float() => (24, 384),
-        4 => (24, THREADS),
-        _ => (12, THREADS),
+        2 => (36, 384),
+        4 if key.is_float() => (30, 384),
+        4 => (32, 384),
+        _ => (16, 384),
     };
-    let is_enough = |vt: &u32| n.div_ceil(u64::from(vt * THREADS)) <= TILES_AT_ONCE;
-    let small = [4, 8, 16, 24, 32].into_iter().filter(|&vt| vt <= largest.0).find(is_enough);
+    let most_tiles = if n <= ONE_TILE { 1 } else { (n / 32).isqrt() };
+    let is_enough = |vt: &u32| n.div_ceil(u64::from(vt * THREADS)) <= most_tiles;
+    let small = [4, 8, 16, 32].into_iter().filter(|&vt| vt <= largest.0).find(is_enough);
     small.map_or(largest, |vt| (vt, THREADS))
 }
 
@@ -148,6 +148,12 @@ pub fn histogram(element_bytes: u32) -> (u32, u32) {
         _ => (8, 256),
     }
 }
+
+/// The tiles of expansions: 4096 steps past items and places (`cuda/scan/expand.cuh`).
+pub const EXPANSION: (u32, u32) = (16, 256);
+
+/// What blocks move of elements that say where they go.
+pub const SCATTER: (u32, u32) = (8, 256);
 
 /// The tiles of reproducible scans, by bytes of the widest element. They are a part of what such a scan gives: others round
 /// elsewhere. Of 8 to 24 KB, so that a ring of them fits, of two arrays, too, and nothing is spilled.

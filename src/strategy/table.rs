@@ -274,10 +274,13 @@ strategies! {
                 Kernel::CountBins,
                 Kernel::ReduceColumns,
                 Kernel::SortByDigit,
+                Kernel::SortInBlock,
                 Kernel::ExpandCounts,
+                Kernel::Expand,
+                Kernel::Scatter,
             ],
             kernel_of_columns: Some(Kernel::Columns),
-            sorts: true,
+            does_more: true,
             knows_whole_rows: true,
             ..Shape::SINGLE_PASS
         },
@@ -497,8 +500,16 @@ impl ScanConfig {
 impl Kernel {
     /// Those that make bits of offsets, before the ones of any strategy.
     pub const MARKING: &'static [Self] = &[Self::ClearMarks, Self::MarkSegments];
-    /// Those of sorts and histograms.
-    pub const SORTING: &'static [Self] = &[Self::CountBins, Self::ReduceColumns, Self::SortByDigit, Self::ExpandCounts];
+    /// Those of what is no scan.
+    pub const OF_NO_SCAN: &'static [Self] = &[
+        Self::CountBins,
+        Self::ReduceColumns,
+        Self::SortByDigit,
+        Self::SortInBlock,
+        Self::ExpandCounts,
+        Self::Expand,
+        Self::Scatter,
+    ];
 
     /// The strategy whose row speaks for the kernel: the first that has it.
     pub fn strategy(self) -> Strategy {
@@ -528,7 +539,7 @@ impl Kernel {
 
     /// Blocks of so many threads that the registers of a multiprocessor have to leave room for, where the assembler needs to be
     /// told. Of a scan down columns, whose blocks wait for others while they hold their tiles, 768 threads; of a sort, whose threads
-    /// keep nothing from one phase to the next, twice as many.
+    /// keep keys, half as many more.
     pub fn resident_blocks(self, threads: u32) -> Option<u32> {
         const THREADS_OF_COLUMNS: u32 = 768;
         // As many blocks as any multiprocessor takes.
@@ -537,7 +548,7 @@ impl Kernel {
         let holds_columns = self.scans_columns() && !self.is_persistent();
         let blocks_of = |resident: u32| Some((resident / threads).clamp(1, MOST));
         match self {
-            Self::SortByDigit => blocks_of(2 * THREADS_OF_COLUMNS),
+            Self::SortByDigit | Self::SortInBlock => blocks_of(THREADS_OF_COLUMNS + THREADS_OF_COLUMNS / 2),
             _ if holds_columns => blocks_of(THREADS_OF_COLUMNS),
             _ => shape.resident_blocks,
         }
@@ -545,7 +556,7 @@ impl Kernel {
 
     /// Whether its blocks have tiles in dynamic shared memory, as [`Ring`](super::ring::Ring) says.
     pub fn has_ring(self) -> bool {
-        self.is_persistent() || self == Self::SortByDigit
+        self.is_persistent() || matches!(self, Self::SortByDigit | Self::SortInBlock | Self::Expand)
     }
 
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).

@@ -146,7 +146,7 @@ fn what_is_no_histogram_is_refused() {
         Definition::select::<u32>("return x > 4;").cumulated(),
     ] {
         let error = refused.define().expect_err("no histogram");
-        assert!(matches!(error, DefinitionError::Binning { .. }), "{error}");
+        assert!(matches!(error, DefinitionError::Kind { .. }), "{error}");
     }
     let missing = |definition: Definition| {
         let error = definition.define().expect_err("it lacks something");

@@ -252,7 +252,7 @@ fn what_is_no_sort_is_refused() {
         Definition::select::<u32>("return x > 4;").bits(0..8),
     ] {
         let error = refused.define().expect_err("no sort");
-        assert!(matches!(error, DefinitionError::Sorting { .. }), "{error}");
+        assert!(matches!(error, DefinitionError::Kind { .. }), "{error}");
     }
     let twice = sort().with::<u8>("key").define();
     assert!(matches!(&twice, Err(DefinitionError::Name { name, .. }) if name == "key"), "{twice:?}");

@@ -354,6 +354,34 @@ fn cumulated_histogram(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     expect(&[counts[0], counts[1], counts[2], counts[3], counts[254], counts[255]], &[0, 1, 1, 3, 3, 4])
 }
 
+/// Which item each of six units of work belongs to, of which the second item has none.
+fn owners(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let owners = Definition::owners::<u32>().define()?;
+    let offsets = stream.clone_htod(&[0_u32, 2, 2, 6])?;
+    let mut owner = stream.alloc_zeros::<u32>(6)?;
+    scanner.run(stream, owners).offsets(&offsets).output(&mut owner).expand()?;
+    expect(&stream.clone_dtoh(&owner)?, &[0, 0, 2, 2, 2, 2])
+}
+
+fn repeated(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let repeated = Definition::repeated::<f32>().define()?;
+    let (offsets, x) = (stream.clone_htod(&[0_u64, 3, 4, 5])?, stream.clone_htod(&[0.5_f32, 1.5, 2.5])?);
+    let mut y = stream.alloc_zeros::<f32>(5)?;
+    scanner.run(stream, repeated).offsets(&offsets).input(&x).output(&mut y).expand()?;
+    expect(&stream.clone_dtoh(&y)?, &[0.5, 0.5, 0.5, 1.5, 2.5])
+}
+
+/// Those with a flag go to the places that an exclusive sum of the flags gave them.
+fn scatter(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let scatter = Definition::scattered("flagged", "return flag != 0 ? place : ~0ull;");
+    let scatter = scatter.input::<u32>("x").input::<u8>("flag").input::<u32>("place");
+    let scatter = scatter.output::<u32>("y").store("y = x;").define()?;
+    let (x, flags) = (stream.clone_htod(&[3_u32, 4, 1, 6])?, stream.clone_htod(&[0_u8, 1, 0, 1])?);
+    let (places, mut y) = (stream.clone_htod(&[0_u32, 0, 1, 1])?, stream.alloc_zeros::<u32>(2)?);
+    scanner.run(stream, scatter).input(&x).input(&flags).input(&places).output(&mut y).scatter()?;
+    expect(&stream.clone_dtoh(&y)?, &[4, 6])
+}
+
 /// What one run keeps is what the next one scans: the host need not know how much it is.
 fn count_of_one_run_is_the_next_ones(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     let even = Definition::select::<u32>("return x % 2 == 0;").define()?;

@@ -336,6 +336,31 @@ fn cumulated_histogram(scanner: &mut HostScanner) -> Outcome {
     expect(&[counts[0], counts[1], counts[2], counts[3], counts[254], counts[255]], &[0, 1, 1, 3, 3, 4])
 }
 
+/// Which item each of six units of work belongs to, of which the second item has none.
+fn owners(scanner: &mut HostScanner) -> Outcome {
+    let owners = Definition::owners::<u32>().define()?;
+    let mut owner = [0_u32; 6];
+    scanner.run(owners).offsets(&[0_u32, 2, 2, 6]).output(&mut owner).expand()?;
+    expect(&owner, &[0, 0, 2, 2, 2, 2])
+}
+
+fn repeated(scanner: &mut HostScanner) -> Outcome {
+    let repeated = Definition::repeated::<f32>().define()?;
+    let mut y = [0.0_f32; 5];
+    scanner.run(repeated).offsets(&[0_u64, 3, 4, 5]).input(&[0.5_f32, 1.5, 2.5]).output(&mut y).expand()?;
+    expect(&y, &[0.5, 0.5, 0.5, 1.5, 2.5])
+}
+
+/// Those with a flag go to the places that an exclusive sum of the flags gave them.
+fn scatter(scanner: &mut HostScanner) -> Outcome {
+    let scatter = Definition::scattered("flagged", "return flag != 0 ? place : ~0ull;");
+    let scatter = scatter.input::<u32>("x").input::<u8>("flag").input::<u32>("place");
+    let scatter = scatter.output::<u32>("y").store("y = x;").define()?;
+    let (x, flags, places, mut y) = ([3_u32, 4, 1, 6], [0_u8, 1, 0, 1], [0_u32, 0, 1, 1], [0_u32; 2]);
+    scanner.run(scatter).input(&x).input(&flags).input(&places).output(&mut y).scatter()?;
+    expect(&y, &[4, 6])
+}
+
 /// What one run keeps is what the next one scans: the host need not know how much it is.
 fn count_of_one_run_is_the_next_ones(scanner: &mut HostScanner) -> Outcome {
     let even = Definition::select::<u32>("return x % 2 == 0;").define()?;

@@ -52,6 +52,9 @@ macro_rules! calls {
             reduce_by_key,
             sort,
             cumulated_histogram,
+            owners,
+            repeated,
+            scatter,
             count_of_one_run_is_the_next_ones,
             $($more,)*
         ]

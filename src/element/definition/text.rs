@@ -1,7 +1,6 @@
-//! What a definition becomes in CUDA C++: the struct `Own` of `cuda/problem/defined.cuh` or `by_rank.cuh`, compiled in front of a
-//! kernel's entry point.
+//! What a definition becomes in CUDA C++: the struct `Own` of a file in `cuda/problem`, compiled in front of a kernel's entry point.
 
-use super::{Array, Binning, Combining, CudaType, Definition, Others, Selection};
+use super::{Array, Binning, Combining, CudaType, Definition, Kind, Others, Selection};
 use crate::element::ElementType;
 use std::fmt::Write as _;
 
@@ -77,18 +76,16 @@ impl Definition {
     /// All of it, with counts of the type `count`.
     pub(super) fn text(&self, count: ElementType, is_reversed: bool) -> String {
         let title = self.name.replace(['"', '\\', '\n', '\r'], "'");
-        if self.sorting.is_some() {
-            return self.sorted_text();
-        }
-        if let Some(binning) = &self.binning {
-            return self.binned_text(binning, &title);
-        }
+        let (file, own) = match &self.kind {
+            Kind::Sorting(_) => return self.sorted_text(),
+            Kind::Binning(binning) => return self.binned_text(binning, &title),
+            Kind::Expansion => return self.expanded_text(&title),
+            Kind::Scatter { place } => return self.scattered_text(place, &title),
+            Kind::Selection(selection) => ("by_rank", self.ranked_text(selection, count)),
+            Kind::Placed | Kind::Mixed => ("defined", self.placed_text()),
+        };
         let counts = matches!(self.combining, Combining::Count);
         let state = if counts { &CudaType::number(count) } else { &self.state };
-        let (file, own) = match &self.selection {
-            Some(selection) => ("by_rank", self.ranked_text(selection, count)),
-            None => ("defined", self.placed_text()),
-        };
         format!(
             "#include \"problem/{file}.cuh\"\n{WITHOUT_RETURN}namespace own {{\n\
              using namespace lookback;\n{}using state_type = {};\n{}{}{}{own}}}  // namespace own\n",
@@ -117,16 +114,64 @@ impl Definition {
     /// Of a histogram.
     fn binned_text(&self, Binning { bin, histogram }: &Binning, title: &str) -> String {
         let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
-        let sizes: String = self.inputs.iter().map(|array| array.check_of_size(title)).collect();
-        format!(
-            "#include \"problem/binned.cuh\"\n{WITHOUT_RETURN}namespace own {{\nusing namespace lookback;\n{}{sizes}struct \
-             user_text {{\n  DEVICE static u32 user_bin([[maybe_unused]] u64 i{loaded}) {{{}}}\n}};\nstruct text {{\n  using inputs \
-             = {};\n  static constexpr u32 bins = {};\n  DEVICE static u32 bin([[maybe_unused]] u64 place, inputs items) {{ return \
-             user_text::user_bin(place{given}); }}\n}};\n}}  // namespace own\n",
-            lines_of("declarations", title, &self.declarations),
-            lines_of("bin", title, bin),
-            elements(&self.inputs),
+        let function = format!("u32 user_bin([[maybe_unused]] u64 i{loaded}) {{{}}}", lines_of("bin", title, bin));
+        let own = format!(
+            "  static constexpr u32 bins = {};\n  DEVICE static u32 bin([[maybe_unused]] u64 place, inputs items) {{ return \
+             user_text::user_bin(place{given}); }}\n",
             histogram.bins,
+        );
+        self.unscanned_text("binned", &[function], &own, title)
+    }
+
+    /// Of items that are given places.
+    fn expanded_text(&self, title: &str) -> String {
+        let own = "u64 place, u64 item, u64 rank";
+        self.moved_text(own, ["i", "item", "rank"], &[], "", title)
+    }
+
+    /// Of elements that say where they go.
+    fn scattered_text(&self, place: &str, title: &str) -> String {
+        let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
+        let function =
+            format!("u64 user_place([[maybe_unused]] u64 i{loaded}) {{{}}}", lines_of("place", title, place));
+        let own = format!(
+            "  DEVICE static u64 place([[maybe_unused]] u64 index, inputs items) {{ return user_text::user_place(index{given}); }}\n"
+        );
+        self.moved_text("u64 place", ["i"], &[function], &own, title)
+    }
+
+    /// Of what is stored elsewhere than it stood: `told` are the numbers that the text has, under these names.
+    fn moved_text<const COUNT: usize>(
+        &self,
+        told: &str,
+        names: [&str; COUNT],
+        functions: &[String],
+        own: &str,
+        title: &str,
+    ) -> String {
+        let numbers = names.map(|name| format!("[[maybe_unused]] u64 {name}")).join(", ");
+        let (loaded, stored) = (parameters(&self.inputs, ""), parameters(&self.outputs, "&"));
+        let (given, out) = (arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
+        let body = lines_of("storing", title, &self.store);
+        let function = format!("void user_store({numbers}{loaded}{stored}) {{{body}}}");
+        let passed = told.replace("u64 ", "");
+        let own = format!(
+            "{own}  using outputs = {};\n  DEVICE static outputs store({told}, [[maybe_unused]] inputs items) {{\n    outputs \
+             result;\n    user_text::user_store({passed}{given}{out});\n    return result;\n  }}\n",
+            elements(&self.outputs),
+        );
+        self.unscanned_text("moved", &[functions, &[function]].concat(), &own, title)
+    }
+
+    /// Of what is no scan: the user's functions, and what `Own` has beside the inputs.
+    fn unscanned_text(&self, file: &str, functions: &[String], own: &str, title: &str) -> String {
+        let sizes: String = self.inputs.iter().chain(&self.outputs).map(|array| array.check_of_size(title)).collect();
+        let functions: String = functions.iter().map(|function| format!("  DEVICE static {function}\n")).collect();
+        format!(
+            "#include \"problem/{file}.cuh\"\n{WITHOUT_RETURN}namespace own {{\nusing namespace lookback;\n{}{sizes}struct \
+             user_text {{\n{functions}}};\nstruct text {{\n  using inputs = {};\n{own}}};\n}}  // namespace own\n",
+            lines_of("declarations", title, &self.declarations),
+            elements(&self.inputs),
         )
     }
 
@@ -170,7 +215,7 @@ impl Definition {
             function("state_type user_load", &loaded, "loading", &self.load);
         }
         let state = if counts { "" } else { ", [[maybe_unused]] state_type state" };
-        let Some(Selection { keep, begin, .. }) = &self.selection else {
+        let Kind::Selection(Selection { keep, begin, .. }) = &self.kind else {
             function("void user_store", &format!("{state}{stored}"), "storing", &self.store);
             return text + "};\n";
         };

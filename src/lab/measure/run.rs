@@ -11,6 +11,7 @@ use super::sweep::{Limits, SweepFile};
 use crate::lab::device::DeviceError;
 use crate::lab::recorder::{RecordError, Skipped};
 use crate::lab::verify::Verification;
+use crate::lab::workload::Ranks;
 use crate::strategy::tuning::TuningError;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -404,10 +405,10 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     let entries: Vec<&Entry> = point.entries.iter().filter(|entry| point.refusal(entry).is_none()).collect();
     let bytes = point.workload.bytes(point.n) as f64;
     let on_host_ns = if point.workload.is_plain() { 0.0 } else { point.n as f64 };
-    let ranked_ns = match (point.workload.is_by_rank(), point.workload.kind().is_scan()) {
-        (true, true) => RANKED_NS,
-        (true, false) => SORTED_NS,
-        (false, _) => 0.0,
+    let ranked_ns = match point.workload.ranks() {
+        Some(Ranks::Sorted(_)) => SORTED_NS,
+        Some(Ranks::Kept(_) | Ranks::Told(_)) => RANKED_NS,
+        None => 0.0,
     };
     let copy_ns = bytes / COPY_BYTES_PER_NS;
     let mut expected_ns = copy_ns * 4.0 + 1e6 + on_host_ns * (MADE_NS + ranked_ns);

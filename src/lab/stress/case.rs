@@ -661,7 +661,7 @@ mod tests {
             let is_columns = kind.needs_shape() && kind.name().contains("columns");
             let is_asked = |row: &StrategyRow| match kind {
                 ProblemKind::Reproducible => row.is_reproducible,
-                kind if !kind.is_scan() => row.shape.sorts,
+                kind if !kind.is_scan() => row.shape.does_more,
                 _ if is_columns => row.shape.kernel_of_columns.is_some(),
                 _ => row.shape.takes_arrays(),
             };

@@ -192,9 +192,9 @@ impl Tuning {
                 let held = ahead.filter(|&ahead| self.holds(problem, ahead, n));
                 held.unwrap_or_else(|| Self::suggested(Strategy::Lookback, problem, n))
             }
-            // The one strategy that sorts, named or not.
+            // The one strategy that does more than scan, named or not.
             StrategyChoice::Auto | StrategyChoice::Named(Strategy::Lookback) if !problem.is_scan() => {
-                let config = ScanConfig::sorting(problem, n, self.architecture);
+                let config = ScanConfig::of_no_scan(problem, n, self.architecture);
                 Resolved { strategy: Strategy::Lookback, config }
             }
             StrategyChoice::Auto => {
@@ -246,7 +246,7 @@ impl Tuning {
             Some(axis) => columns::suggested(strategy, problem, axis, n),
             None if problem.is_reproducible() => ScanConfig::reproducible(problem),
             // A tile that fits everywhere.
-            None if !problem.is_scan() => ScanConfig::sorting(problem, n, Architecture::CHECKED[0]),
+            None if !problem.is_scan() => ScanConfig::of_no_scan(problem, n, Architecture::CHECKED[0]),
             None => {
                 let bytes = problem.tuned_as().element().bytes();
                 // Elements that wait to be stored by rank take registers, and the longest threads have none left.
