@@ -97,6 +97,8 @@ mod with_peers {
             of(ProblemKind::ReduceByKey, &[I32, F32], sum),
             of(ProblemKind::Sort, &[U8, U16, U32, I64, F32], None),
             of(ProblemKind::SortByHalf, &[I64], None),
+            of(ProblemKind::SortPairs, &[U32], None),
+            vec![(ProblemKind::Histogram, U8, U32, None)],
             of_narrow.clone(),
         ];
         let (library, rest) = name.split_once('-').unwrap_or((name, ""));
@@ -142,7 +144,8 @@ mod with_peers {
         let names: Vec<&str> = found.iter().map(|kind| kind.name()).collect();
         let of_scans = ["flat", "reverse", "rows", "by-key", "offsets", "recurrence", "reverse-recurrence"];
         let by_rank = ["partition", "reduce-by-key", "select", "unique"];
-        assert_eq!(names, [&of_scans[..], &by_rank].concat());
+        let no_scans = ["sort", "sort-by-half", "sort-pairs", "histogram"];
+        assert_eq!(names, [&of_scans[..], &by_rank, &no_scans].concat());
     }
 
     #[test]

@@ -318,12 +318,15 @@ impl Planner {
 
     /// The launch that stores each key as often as it was counted.
     fn expand_counts(&mut self, counts: Place) {
-        // Vectors of a thread: enough that few blocks look at the counts, and few enough that small arrays have several blocks.
-        const MOST_VECTORS: u32 = 8;
         const VECTOR: u64 = abi::LOOKBACK_VECTOR_BYTES as u64;
-        let config = KernelConfig { vt: self.config.vt.min(MOST_VECTORS), ..self.config.untiled() };
+        const BLOCK_THREADS: u32 = 256;
+        // About as many as a GPU has at once.
+        const BLOCKS: u64 = 512;
         // Of an output at a boundary and of others.
         let vectors = self.n.div_ceil(VECTOR) + 1;
+        // Enough for a thread that few blocks look at the counts, and few enough that small arrays have many blocks.
+        let vt = (vectors / (BLOCKS * u64::from(BLOCK_THREADS))).clamp(1, 8) as u32;
+        let config = KernelConfig { vt, block_threads: BLOCK_THREADS, ..self.config.untiled() };
         let blocks = vectors.div_ceil(u64::from(config.vt) * u64::from(config.block_threads));
         let expand = self.step(Kernel::ExpandCounts, config, Place::None, Place::Output, blocks);
         self.steps.push(Step { spine: counts, ..expand });

@@ -138,7 +138,7 @@ impl ScanConfig {
             }
             Verb::Expand => suggestion::EXPANSION,
             Verb::Scatter => suggestion::SCATTER,
-            _ => suggestion::histogram(problem.access_bytes() as u32),
+            _ => suggestion::histogram(problem.access_bytes() as u32, n),
         };
         Self { vt, block_threads, ..Self::default() }
     }

@@ -138,11 +138,14 @@ pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32
     small.map_or(largest, |vt| (vt, THREADS))
 }
 
-/// The tiles of histograms, by bytes of the widest element: their blocks count one after the other. Those of narrow ones are whole
-/// vectors a thread.
-pub fn histogram(element_bytes: u32) -> (u32, u32) {
+/// The tiles of histograms of `n` elements, by bytes of the widest one: their blocks count one after the other. Those of narrow ones
+/// are whole vectors a thread, those of bytes by what was fastest on an H200 (docs/experiments.md).
+pub fn histogram(element_bytes: u32, n: u64) -> (u32, u32) {
+    const OF_BYTES: [(u64, (u32, u32)); 4] =
+        [(1 << 17, (16, 256)), (1 << 19, (32, 512)), (1 << 21, (8, 1024)), (1 << 23, (32, 1024))];
     match element_bytes {
-        1 | 2 => (32, 512),
+        1 => OF_BYTES.iter().find(|(most, _)| n <= *most).map_or((64, 1024), |&(_, tile)| tile),
+        2 => (32, 512),
         4 => (20, 384),
         8 => (12, 320),
         _ => (8, 256),

@@ -174,7 +174,7 @@ impl CudaDevice {
         }
         gpu.bind()?;
         let output = (loaded.workload.output_bytes(request.n), u64::from(request.output_offset));
-        let input_bytes = request.n * loaded.workload.input().bytes() as u64;
+        let input_bytes = loaded.workload.own_elements(request.n) * loaded.workload.input().bytes() as u64;
         let input = (input_bytes, u64::from(request.input_offset));
         gpu.make_room(input, (!request.in_place).then_some(output))?;
         let output = if request.in_place { &gpu.input } else { &gpu.output };
@@ -324,7 +324,8 @@ impl Run<'_> {
         if !request.in_place {
             gpu.compare_guards(&gpu.input, [Slot::BeforeInput, Slot::AfterInput])?;
             guards.push(("input", &gpu.input, Slot::BeforeInput, Slot::AfterInput));
-            let elements = (self.loaded.workload.input().bytes(), request.n);
+            let workload = self.loaded.workload;
+            let elements = (workload.input().bytes(), workload.own_elements(request.n));
             gpu.compare_with_master(gpu.input.address(), &self.loaded.master, elements, Slot::Input)?;
         }
         if let LoadedReference::OnHost(dataset) = &self.loaded.reference {

@@ -249,8 +249,8 @@ impl Point {
     }
 
     /// Bytes of the input; of several, of the user's first.
-    pub const fn input_bytes(&self) -> u64 {
-        self.n * self.workload.input().bytes() as u64
+    pub fn input_bytes(&self) -> u64 {
+        self.workload.own_elements(self.n) * self.workload.input().bytes() as u64
     }
 
     /// Bytes that the copies read, and write once more: half of what a scan must read and write, so that both move as many.

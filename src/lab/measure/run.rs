@@ -397,8 +397,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     const MADE_NS: f64 = 5.0;
     /// Ranking those that are stored by rank, by one processor.
     const RANKED_NS: f64 = 12.0;
-    /// Sorting them there.
-    const SORTED_NS: f64 = 300.0;
+    /// Sorting them there, by all processors.
+    const SORTED_NS: f64 = 100.0;
     /// Comparing an output there, an element, with the way from the device.
     const COMPARED_NS: f64 = 1.0;
     // What cannot be launched takes no time.

@@ -92,7 +92,8 @@ impl Uploaded {
     /// it wrote with what it read.
     pub(super) fn compare_arrays(&self, gpu: &GpuHarness, is_copy: bool) -> Result<Comparisons, CudaError> {
         gpu.reset_comparisons()?;
-        let elements = (self.dataset.workload.input().bytes(), self.dataset.n);
+        let workload = self.dataset.workload;
+        let elements = (workload.input().bytes(), workload.own_elements(self.dataset.n));
         gpu.compare_with_master(gpu.input.address(), &self.master, elements, Slot::Input)?;
         self.others.compare(gpu, &self.dataset, self.input_offset)?;
         gpu.compare_guards(&gpu.output, [Slot::BeforeOutput, Slot::AfterOutput])?;
