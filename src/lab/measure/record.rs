@@ -457,9 +457,11 @@ impl SweepRow {
         if self.chosen_strategy.is_some() != (self.subject == StrategyChoice::Auto.name()) {
             return Some("auto comes to a strategy, and nothing else does".to_owned());
         }
+        // Of a copy what is copied counts as the elements that it stands beside.
+        let compared = if self.kind == Kind::Copy { self.n } else { workload.output_elements(self.n) };
         match self.status {
-            Status::Measured if self.verification != Some(Verification::right(self.n)) => {
-                Some(format!("it is called measured, and not all of its {} elements were found right", self.n))
+            Status::Measured if self.verification != Some(Verification::right(compared)) => {
+                Some(format!("it is called measured, and not all of its {compared} elements were found right"))
             }
             Status::Measured if self.launches == Some(0) && self.n > 0 => {
                 Some("it is called measured, and nothing was launched".to_owned())
