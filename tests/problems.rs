@@ -168,3 +168,23 @@ proptest! {
         check(OTHERS[drawn.kind as usize % OTHERS.len()], drawn)?;
     }
 }
+
+#[test]
+fn of_no_elements_every_problem_is_nothing() {
+    for &kind in ProblemKind::ALL {
+        let (mode, composition) = (Mode::Inclusive, Composition::ReduceThenScan);
+        let of_none = Drawn {
+            kind,
+            mode,
+            vt: 4,
+            composition,
+            segment: 7,
+            tiles: 0,
+            more: 0,
+            offsets: (1, 2),
+            is_in_place: false,
+            seed: 1,
+        };
+        check(Strategy::Lookback, of_none).unwrap_or_else(|error| panic!("{kind}: {error}"));
+    }
+}

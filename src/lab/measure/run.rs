@@ -397,6 +397,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     const MADE_NS: f64 = 5.0;
     /// Ranking those that are stored by rank, by one processor.
     const RANKED_NS: f64 = 12.0;
+    /// Drawing where each goes, and finding what comes there, likewise.
+    const TOLD_NS: f64 = 40.0;
     /// Sorting them there, by all processors.
     const SORTED_NS: f64 = 100.0;
     /// Comparing an output there, an element, with the way from the device.
@@ -407,7 +409,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     let on_host_ns = if point.workload.is_plain() { 0.0 } else { point.n as f64 };
     let ranked_ns = match point.workload.ranks() {
         Some(Ranks::Sorted(_)) => SORTED_NS,
-        Some(Ranks::Kept(_) | Ranks::Told(_)) => RANKED_NS,
+        Some(Ranks::Kept(_)) => RANKED_NS,
+        Some(Ranks::Told(_)) => TOLD_NS,
         None => 0.0,
     };
     let copy_ns = bytes / COPY_BYTES_PER_NS;
