@@ -311,8 +311,8 @@ DEVICE void sort_in_block(Config config, const lookback_launch& launch) {
       block_barrier();  // all keys are taken
       mine.put_in_order(sources);
       block_barrier();  // the sources are in order
+      // What the next pass writes there it writes behind other barriers.
       mine.take(sources);
-      block_barrier();  // all sources are taken
     }
     LOOKBACK_UNROLL
     for (u32 i = 0; i < config.vt; ++i) {

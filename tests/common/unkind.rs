@@ -11,7 +11,7 @@ pub fn unkind(n: usize) -> Vec<(&'static str, Vec<u32>)> {
         ("in order", places().collect()),
         ("in the opposite order", places().rev().collect()),
         ("one outlier", places().map(|place| if place as usize == n / 3 { 0 } else { u32::MAX }).collect()),
-        ("long runs", places().map(|place| place / 1000 % 7 << 29).collect()),
+        ("long runs", places().map(|place| (place / 1000 % 7) << 29).collect()),
         ("special floats", places().map(|place| special[different(place) as usize >> 7 & 7].to_bits()).collect()),
     ]
 }

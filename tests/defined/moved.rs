@@ -93,9 +93,9 @@ proptest! {
         let (x, places): (Vec<u8>, Vec<u32>) = (0..n).map(|i| ((i * 7) as u8, place(i) as u32)).unzip();
         let count = counted.index(n + 1);
         let mut expected = vec![(9_u8, 9_u64); room];
-        for i in 0..count {
+        for (i, &x) in x.iter().enumerate().take(count) {
             if let Some(stored) = expected.get_mut(place(i)) {
-                *stored = (x[i], i as u64);
+                *stored = (x, i as u64);
             }
         }
         let scatter = Definition::scattered("places", "return place;")
