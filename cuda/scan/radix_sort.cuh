@@ -65,6 +65,14 @@ struct digit_table {
   Count moves[LOOKBACK_DIGITS];  // how far items move from their place in the tile in order
 };
 
+// What all warps count of each digit is 0 again.
+template <class Config>
+DEVICE void clear_counts(Config config, u32* warp_counts) {
+  for (u32 i = 0; i < LOOKBACK_DIGITS / LOOKBACK_WARP_LANES; ++i) {
+    memory::shared_store(warp_counts[i * config.block_threads + thread_index()], 0u);
+  }
+}
+
 // Small numbers side by side in words, so that a thread keeps them in few registers.
 template <u32 bits, u32 count>
 struct packed_numbers {
@@ -105,12 +113,6 @@ struct digit_tile {
     first_item = warp_index() * config.vt * LOOKBACK_WARP_LANES + lane_index();
     stage = shared + config.block_threads / LOOKBACK_WARP_LANES * LOOKBACK_DIGITS * sizeof(u32);
     load<0>(keys);
-  }
-
-  DEVICE void clear_counts() {
-    for (u32 i = 0; i < LOOKBACK_DIGITS / LOOKBACK_WARP_LANES; ++i) {
-      memory::shared_store(warp_counts[i * config.block_threads + thread_index()], 0u);
-    }
   }
 
   DEVICE u32 elements_of_tile() const { return config.block_threads * config.vt; }
@@ -260,9 +262,7 @@ DEVICE void sort_by_digit(Config config, const lookback_launch& launch) {
     SHARED(table_type, table);
     SHARED(tile_start, shared_start);
     u8* const shared = dynamic_shared(0);
-    for (u32 i = 0; i < LOOKBACK_DIGITS / LOOKBACK_WARP_LANES; ++i) {
-      memory::shared_store(reinterpret_cast<u32*>(shared)[i * config.block_threads + thread_index()], 0u);
-    }
+    clear_counts(config, reinterpret_cast<u32*>(shared));
     const tile_start start = start_tile(config, launch, shared_start);  // nothing is counted yet
     digit_tile<Problem, Config> mine(config, launch, start.tile, shared);
     if (start.tile == 0 && warp_index() == 0) {
@@ -303,7 +303,7 @@ DEVICE void sort_in_block(Config config, const lookback_launch& launch) {
     for (u32 pass = 0; pass < passes_of(launch.key_bits); ++pass) {
       const lookback_key_bits of_pass = bits_of_pass(launch.key_bits, pass);
       mine.bits = &of_pass;
-      mine.clear_counts();
+      clear_counts(config, mine.warp_counts);
       block_barrier();  // nothing is counted yet
       put_in_order_of_digit(mine, table, [](u32, u32) {});
       block_barrier();  // the keys are in order

@@ -122,8 +122,7 @@ impl Dataset {
         // with its keys.
         let rank_bytes = match workload.ranks() {
             None => 0,
-            Some(Ranks::Kept(_)) => 8 + reference_bytes,
-            Some(Ranks::Told(_)) => 8 + reference_bytes,
+            Some(Ranks::Kept(_) | Ranks::Told(_)) => 8 + reference_bytes,
             Some(Ranks::Sorted(_)) => 16 + workload.outputs(n).count() as u64 * (8 + reference_bytes),
         };
         let reference = workload.output_elements(n).saturating_mul(reference_bytes);

@@ -117,7 +117,8 @@ impl HostScanner {
     }
 
     /// A scan that was defined, over slices that are named one after the other; ended by [`HostRun::inclusive`],
-    /// [`HostRun::exclusive`] or the function that is named by what is defined. The first run of a definition takes the seconds of a C++ compiler.
+    /// [`HostRun::exclusive`] or the function that is named by what is defined. The first run of a definition takes the seconds of
+    /// a C++ compiler.
     pub fn run<'a>(&'a mut self, defined: Defined) -> HostRun<'a> {
         HostRun { scanner: self, call: Call::new(defined), arrays: Vec::new(), outputs: Vec::new() }
     }

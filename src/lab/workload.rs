@@ -562,10 +562,8 @@ impl Workload {
             Stored::First(kept) | Stored::Only(kept) => Some(Ranks::Kept(kept)),
             Stored::Sorted(bits) => Some(Ranks::Sorted(bits)),
             Stored::SortedPairs => Some(Ranks::Sorted(Bits::All)),
-            Stored::Repeated | Stored::Scattered => match self.telling() {
-                Some(telling) => Some(Ranks::Told(telling)),
-                None => None,
-            },
+            Stored::Repeated => Some(Ranks::Told(Telling::Offsets)),
+            Stored::Scattered => Some(Ranks::Told(Telling::Places)),
         }
     }
 
@@ -670,11 +668,10 @@ impl Workload {
     /// user's own in the kernels' order.
     pub fn inputs(self, n: u64) -> impl Iterator<Item = (ElementType, u64)> {
         let own = if self.has_second_input() { 2 } else { 1 };
-        let told = self.telling().map(|telling| match telling {
-            Telling::Keys => (KEY, n),
-            Telling::Flags => (ElementType::U8, n),
-            Telling::Offsets => (offset_type(n), self.segments(n).unwrap_or(0).saturating_add(1)),
-            Telling::Places => (PLACE, n),
+        let told = self.telling().map(|telling| match (telling, telling.segments().array()) {
+            (_, Some(element)) => (element, n),
+            (Telling::Places, None) => (PLACE, n),
+            (_, None) => (offset_type(n), self.segments(n).unwrap_or(0).saturating_add(1)),
         });
         told.into_iter().chain(std::iter::repeat_n((self.input, self.own_elements(n)), own))
     }

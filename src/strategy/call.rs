@@ -371,30 +371,20 @@ impl Call {
         let is_whole = self.defined.is_reversed() || self.defined.segments() != Segments::One;
         let may_lack_last = mode == Mode::Exclusive && !is_whole;
         let may_have_more = self.defined.is_by_rank() && !self.defined.fills_outputs();
-        let bins = self.defined.histogram().map(|histogram| u64::from(histogram.bins));
-        let of_verb = match (self.verb, bins) {
-            (Verb::Histogram, Some(bins)) => {
-                Some((n, bins, "inputs have as many elements as each other, the output as many as there are bins"))
+        let (of_inputs, of_outputs, expected) = match self.verb {
+            Verb::Histogram => {
+                let bins = self.defined.histogram().map_or(0, |histogram| u64::from(histogram.bins));
+                (n, bins, "inputs have as many elements as each other, the output as many as there are bins")
             }
-            (Verb::Expand, _) => Some((
+            Verb::Expand => (
                 self.segments(),
                 n,
                 "inputs have an element for each item, one less than there are offsets, and outputs as many as each other",
-            )),
-            (Verb::Scatter, _) => {
-                Some((n, self.places(), "inputs have as many elements as each other, and so have outputs"))
-            }
-            _ => None,
-        };
-        let (of_inputs, of_outputs) = of_verb.map_or((n, n), |(inputs, outputs, _)| (inputs, outputs));
-        let expected = if let Some((.., expected)) = of_verb {
-            expected
-        } else if may_have_more {
-            "inputs have as many elements as each other, outputs as many or more"
-        } else if may_lack_last {
-            "outputs have as many elements as each other, inputs as many or one less"
-        } else {
-            "all have as many elements"
+            ),
+            Verb::Scatter => (n, self.places(), "inputs have as many elements as each other, and so have outputs"),
+            _ if may_have_more => (n, n, "inputs have as many elements as each other, outputs as many or more"),
+            _ if may_lack_last => (n, n, "outputs have as many elements as each other, inputs as many or one less"),
+            _ => (n, n, "all have as many elements"),
         };
         let types = self.defined.inputs().chain(self.defined.outputs());
         for ((index, &(name, lent)), (cuda_type, bytes)) in inputs.iter().chain(outputs).enumerate().zip(types) {

@@ -120,7 +120,8 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
 /// The tiles of sorts of such keys, alone or with what goes with them, by bytes of the widest element (measured on an H200:
 /// docs/experiments.md). The more items a tile has of a digit, the longer are the runs that it stores, and two or three blocks share a
 /// multiprocessor: as many items as registers hold. Of smaller arrays tiles are smaller and fewer, because one takes longer the more
-/// items it has, and looks back longer the more of them there are: both grow with the root of n. Up to 2^13 items are one tile, if it is no larger than the largest.
+/// items it has, and looks back longer the more of them there are: both grow with the root of n. Up to 2^13 items are one tile, if that is
+/// no larger than the largest.
 pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32, u32) {
     const THREADS: u32 = 512;
     const ONE_TILE: u64 = 1 << 13;
@@ -152,7 +153,7 @@ pub fn histogram(element_bytes: u32, n: u64) -> (u32, u32) {
     }
 }
 
-/// The tiles of expansions: 4096 steps past items and places (`cuda/scan/expand.cuh`).
+/// The tiles of expansions: steps past items and places (`cuda/scan/expand.cuh`).
 pub const EXPANSION: (u32, u32) = (16, 256);
 
 /// What blocks move of elements that say where they go.

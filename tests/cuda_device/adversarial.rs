@@ -50,12 +50,8 @@ fn equal<T: PartialEq>(found: &[T], expected: &[T], what: &'static str) -> Resul
     if found == expected { Ok(()) } else { Err(what) }
 }
 
-fn check_partition(
-    Device { scanner, stream }: &Device<'_>,
-    x: &[u32],
-    on_gpu: &CudaSlice<u32>,
-) -> Result<(), &'static str> {
-    let device = Device { scanner, stream };
+fn check_partition(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {
+    let Device { scanner, stream } = device;
     let (mut kept, mut others, mut count) = (device.words(x.len()), device.words(x.len()), device.longs(1));
     let partition = Definition::partition::<u32>("return x < 0x60000000;").define().expect("a partition");
     let run = scanner.run(stream, partition).input(on_gpu).output(&mut kept).output(&mut others);
@@ -66,8 +62,8 @@ fn check_partition(
     equal(&device.back(&others)[..above.len()], &above, "the others")
 }
 
-fn check_runs(Device { scanner, stream }: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {
-    let device = Device { scanner, stream };
+fn check_runs(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {
+    let Device { scanner, stream } = device;
     let runs: Vec<&[u32]> = x.chunk_by(|a, b| a == b).collect();
     let (mut values, mut lengths, mut count) = (device.words(x.len()), device.longs(x.len()), device.longs(1));
     let encode = Definition::run_length_encode::<u32>().expect("numbers").define().expect("runs");
@@ -94,12 +90,8 @@ fn check_runs(Device { scanner, stream }: &Device<'_>, x: &[u32], on_gpu: &CudaS
     equal(&device.back(&again), x, "repeated values")
 }
 
-fn check_sorts(
-    Device { scanner, stream }: &Device<'_>,
-    x: &[u32],
-    on_gpu: &CudaSlice<u32>,
-) -> Result<(), &'static str> {
-    let device = Device { scanner, stream };
+fn check_sorts(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {
+    let Device { scanner, stream } = device;
     let places: Vec<u32> = (0..x.len() as u32).collect();
     let places_on_gpu = stream.clone_htod(&places).expect("memory");
     let (mut sorted, mut moved) = (device.words(x.len()), device.words(x.len()));
@@ -123,8 +115,8 @@ fn check_sorts(
     equal(&bits(&stream.clone_dtoh(&sorted).expect("memory")), &bits(&expected), "sorted floats")
 }
 
-fn check_counts(Device { scanner, stream }: &Device<'_>, x: &[u32]) -> Result<(), &'static str> {
-    let device = Device { scanner, stream };
+fn check_counts(device: &Device<'_>, x: &[u32]) -> Result<(), &'static str> {
+    let Device { scanner, stream } = device;
     let bytes: &[u8] = bytemuck::cast_slice(x);
     let mut expected = vec![0_u32; 256];
     bytes.iter().for_each(|&byte| expected[usize::from(byte)] += 1);
@@ -143,8 +135,8 @@ fn check_counts(Device { scanner, stream }: &Device<'_>, x: &[u32]) -> Result<()
 }
 
 /// Items of as many places as two bits of the numbers say, by 1000: many of none in a row, or none of none.
-fn check_places(Device { scanner, stream }: &Device<'_>, x: &[u32]) -> Result<(), &'static str> {
-    let device = Device { scanner, stream };
+fn check_places(device: &Device<'_>, x: &[u32]) -> Result<(), &'static str> {
+    let Device { scanner, stream } = device;
     let mut offsets = vec![0_u64];
     let mut expected = Vec::new();
     for (item, x) in (0..).zip(x) {
@@ -162,12 +154,8 @@ fn check_places(Device { scanner, stream }: &Device<'_>, x: &[u32]) -> Result<()
 }
 
 /// Backwards, those with their lowest bit set.
-fn check_scatter(
-    Device { scanner, stream }: &Device<'_>,
-    x: &[u32],
-    on_gpu: &CudaSlice<u32>,
-) -> Result<(), &'static str> {
-    let device = Device { scanner, stream };
+fn check_scatter(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {
+    let Device { scanner, stream } = device;
     let n = x.len();
     let text = format!("return x % 2 == 1 ? {n} - 1 - i : ~0ull;");
     let scatter = Definition::scattered("backwards", &text).input::<u32>("x").output::<u32>("y").store("y = x;");
