@@ -14,6 +14,8 @@ const KEPT_STACKS: usize = 8192;
 
 /// Mappings that Linux grants a process where nobody changed it, and where nobody says.
 const MAPPINGS_BY_DEFAULT: usize = 65_530;
+/// Address space that stacks leave to all else: an ordinary allocation that fails ends the process.
+const LEFT_BYTES: usize = 16 << 20;
 /// One for the stack, one for its guard page.
 const MAPPINGS_A_STACK: usize = 2;
 /// An OS thread's own: its stacks, its heap, and the arrays of what it runs.
@@ -51,9 +53,13 @@ pub(super) fn reuse_or_map(count: usize) -> std::io::Result<Vec<DefaultStack>> {
         let rest = kept.len().saturating_sub(count);
         kept.split_off(rest)
     };
+    let are_enough = stacks.len() >= count;
     while stacks.len() < count {
         // Those that there are go back to the system on an error: whoever tells of it needs memory, too.
         stacks.push(DefaultStack::new(STACK_BYTES)?);
+    }
+    if !are_enough {
+        Vec::<u8>::new().try_reserve_exact(LEFT_BYTES).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
     }
     Ok(stacks)
 }
