@@ -21,14 +21,14 @@ use lookback::strategy::{
 };
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 const HOPPER: Architecture = Architecture::HOPPER;
 
 /// One compilation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Job {
     kernel: Kernel,
     problem: Problem,
@@ -141,9 +141,16 @@ fn compile_each<T: Send>(
     results.into_inner().expect("no thread panicked with the lock")
 }
 
-/// The same of what each kernel takes, listed in the test's output. What does not fit is a failure too.
+/// The same of what each kernel takes, listed in the test's output. What does not fit is a failure too. What another test of this
+/// process has compiled is not compiled again.
 fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)>, Vec<String>) {
-    let (mut listed, mut failures) = compile_each(compiler, jobs, |compiled| compiled.resources);
+    static KNOWN: LazyLock<Mutex<HashMap<Job, KernelResources>>> = LazyLock::new(Mutex::default);
+    let known = |job: &Job| KNOWN.lock().expect("no thread panics with the lock").get(job).copied();
+    let mut listed: Vec<_> = jobs.iter().filter_map(|job| Some((*job, known(job)?))).collect();
+    let new: Vec<Job> = jobs.iter().filter(|job| known(job).is_none()).copied().collect();
+    let (compiled, mut failures) = compile_each(compiler, &new, |compiled| compiled.resources);
+    KNOWN.lock().expect("no thread panics with the lock").extend(compiled.iter().copied());
+    listed.extend(compiled);
     listed.sort_by_key(|(job, _)| jobs.iter().position(|other| other == job));
     for (job, resources) in &listed {
         let KernelResources { registers, spill_store_bytes, spill_load_bytes, stack_bytes, shared_bytes } = *resources;
@@ -414,27 +421,28 @@ fn what_is_no_scan_is_compiled_without_spills_on_every_architecture() {
 #[ignore = "minutes; .ci/run asks for it"]
 fn tiles_of_whole_rows_are_compiled_without_spills() {
     let Some(compiler) = compiler("tiles_of_whole_rows_are_compiled_without_spills") else { return };
-    const N: u64 = 1 << 26;
     let mut jobs = Vec::new();
-    for (kind, element, row) in [
+    let rows = [
         (ProblemKind::Rows, ElementType::U8, 4),
         (ProblemKind::Rows, ElementType::BF16, 4096),
         (ProblemKind::Rows, ElementType::F32, 32),
         (ProblemKind::Rows, ElementType::F32, 8192),
         (ProblemKind::ReverseRows, ElementType::F64, 4),
         (ProblemKind::Recurrence, ElementType::F32, 1024),
-    ] {
+    ];
+    // Of few elements, and of many.
+    for ((kind, element, row), n) in rows.into_iter().flat_map(|rows| [1 << 19, 1 << 26].map(|n| (rows, n))) {
         let workload = Workload::with_halves(kind, Operator::Sum, element, element, Some(row)).expect("rows");
-        let problem = workload.problem(N);
+        let problem = workload.problem(n);
         let gpu = Tuning::committed(Gpu { architecture: HOPPER, multiprocessors: 132 });
-        let Resolved { strategy, config } = gpu.choose(StrategyChoice::Auto, problem, N, Some(row));
+        let Resolved { strategy, config } = gpu.choose(StrategyChoice::Auto, problem, n, Some(row));
         assert_eq!(strategy, Strategy::Lookback, "{problem}");
         assert!(u64::from(config.vt * config.block_threads).is_multiple_of(row), "{problem}");
         for (mode, &architecture) in [Mode::Inclusive, Mode::Exclusive]
             .into_iter()
             .flat_map(|mode| Architecture::CHECKED.iter().map(move |gpu| (mode, gpu)))
         {
-            let aligned = ScanRequest::aligned(workload.instance(), strategy, mode, config, N);
+            let aligned = ScanRequest::aligned(workload.instance(), strategy, mode, config, n);
             let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
             let Step { kernel, problem, config, .. } = plan.steps[0];
             jobs.push(Job { kernel, problem, config, architecture });
@@ -448,8 +456,14 @@ fn tiles_of_whole_rows_are_compiled_without_spills() {
 fn every_instance_compiles_on_hopper_without_spills_by_default() {
     let Some(compiler) = compiler("every_instance_compiles_on_hopper_without_spills_by_default") else { return };
     let mut jobs = Vec::new();
+    // In all tiles for one operator a type, whose other operators differ in an instruction or two.
+    let mut known = BTreeSet::new();
     for instance in instances() {
-        default_kernels_of(instance, Mode::Inclusive, HOPPER, &mut jobs);
+        if known.insert(instance.element().name()) {
+            default_kernels_of(instance, Mode::Inclusive, HOPPER, &mut jobs);
+        } else {
+            large_kernels_of(instance, HOPPER, &mut jobs);
+        }
     }
     jobs.retain(|job| is_fast(job.kernel));
     assert_no_fast_kernel_spills(&compiler, &jobs);
@@ -475,9 +489,8 @@ fn every_kernel_of_every_type_that_small_and_middle_arrays_suggest_does_not_spil
         {
             for n in powers.map(|power| (1_u64 << power) / bytes as u64) {
                 let config = ScanConfig::suggested(strategy, bytes, n);
-                // Those with the fewest and the most of what a block may take, and the one for which they were made.
-                let [oldest, .., newest] = Architecture::CHECKED;
-                for architecture in [oldest, HOPPER, newest] {
+                // The one where a block may take the least, and the one for which they were made.
+                for architecture in [Architecture::CHECKED[0], HOPPER] {
                     kernels_of_strategies(&[strategy], instance, Mode::Inclusive, config, architecture, &mut jobs);
                 }
             }
@@ -488,17 +501,16 @@ fn every_kernel_of_every_type_that_small_and_middle_arrays_suggest_does_not_spil
 
 #[test]
 #[ignore = "minutes; .ci/run asks for it"]
-fn no_tuned_configuration_spills_on_any_checked_architecture() {
-    let Some(compiler) = compiler("no_tuned_configuration_spills_on_any_checked_architecture") else { return };
+fn no_tuned_configuration_spills_where_its_table_counts() {
+    let Some(compiler) = compiler("no_tuned_configuration_spills_where_its_table_counts") else { return };
     let tuned = tuned_configurations();
     assert!(!tuned.is_empty(), "the committed tables name something");
     let mut jobs = Vec::new();
     for architecture in Architecture::CHECKED {
         let own_table = Tuning::committed(Gpu { architecture, multiprocessors: 100 });
         for TunedConfiguration { table, instance, strategy, config } in &tuned {
-            // Inclusive everywhere, as somebody may name the table of another GPU; both where the table counts.
-            let modes = [Mode::Inclusive, Mode::Exclusive];
-            for &mode in if *table == own_table.name() { &modes[..] } else { &modes[..1] } {
+            // Where the table counts; somebody may name that of another GPU, and only the time is lost.
+            for mode in [Mode::Inclusive, Mode::Exclusive].into_iter().filter(|_| *table == own_table.name()) {
                 kernels_of_strategies(&[*strategy], *instance, mode, *config, architecture, &mut jobs);
             }
         }
