@@ -66,16 +66,23 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
 }
 
 /// One wave that stores by rank, as far as it was measured to be faster than look-ahead on an H100, with elements and states of up
-/// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster where that is not the last element
-/// of a group. The longest thread has 128 bytes, more of which would spill.
-pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool) -> Option<(u32, u32)> {
-    let vt = match n {
-        _ if n <= 1 << 16 => 8,
-        _ if n <= 1 << 18 => 16,
-        _ if n <= 1 << 20 && has_groups => 32,
+/// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster; later where one element of a group is
+/// kept, or the others are dropped, of one output. The longest thread has 128 bytes, more of which would spill.
+pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool, stores_little: bool) -> Option<(u32, u32)> {
+    let is_word = bytes == 4;
+    let (vt, block_threads) = match n {
+        _ if n <= 1 << 16 => (8, 128),
+        _ if n <= 1 << 18 => (16, 128),
+        _ if n <= 1 << 20 && stores_little && has_groups => (32, 128),
+        _ if n <= 1 << 20 && stores_little && is_word => (16, 256),
         _ => return None,
     };
-    Some((vt.min(128 / bytes.next_power_of_two()), 128))
+    Some((vt.min(128 / bytes.next_power_of_two()), block_threads))
+}
+
+/// One wave over small arrays of a user, by bytes of the widest element, measured on an H100: what a cluster is for of one array.
+pub fn one_wave_over_arrays(element_bytes: u32) -> (u32, u32) {
+    ((32 / element_bytes).max(2), 128)
 }
 
 /// Look-ahead that stores by rank, of the same arrays, measured on an H100 and an H200. Tiles are large, because what a warp does
@@ -85,8 +92,7 @@ pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, n: u64) -> (u32, u3
     const FEW: u64 = 1 << 21;
     match (element_bytes, inputs) {
         (1 | 2, _) | (4, 1) if n <= FEW => (32, 256),
-        (4, _) if n <= FEW => (20, 256),
-        (8, _) if n <= FEW => (8, 512),
+        (4, _) if n <= FEW => (16, 256),
         (1 | 2, 1) => (24, 512),
         (1 | 2, _) => (32, 320),
         (4, 1) => (20, 512),
@@ -96,13 +102,17 @@ pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, n: u64) -> (u32, u3
     }
 }
 
-/// Tiles of whole rows: the first that there is, in the order in which they were measured to be fast on an H100. `None` where
-/// there are none, and where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a
-/// multiple of that ends within.
-pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u32, u32)> {
+/// Tiles of whole rows of an array of so many bytes: the first that there is, in the order in which they were measured to be fast on an
+/// H100. `None` where there are none, and where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which
+/// no row of a multiple of that ends within.
+pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
+    /// Up to here there are few tiles for as many multiprocessors as there are, so that small ones come first.
+    const FEW_BYTES: u64 = 1 << 22;
+    let are_few = array_bytes <= FEW_BYTES;
     // Narrow elements in long threads: what a thread does once is shared by more of them.
     let (vts, most_threads): (&[u32], _) = match element_bytes {
+        1 | 2 if are_few => (&[16, 32, 24], 256),
         1 => (&[32], 256),
         2 => (&[32, 24, 16], 256),
         4 => (&[8, 12, 16, 20, 24, 28, 32], 256),
@@ -112,7 +122,8 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64) -> Option<(u
     if state_bytes > 16 {
         return None;
     }
-    let threads = [256, 128, 192, 160, 224].into_iter().filter(|&threads| threads <= most_threads);
+    let (first, second) = if are_few { (128, 256) } else { (256, 128) };
+    let threads = [first, second, 192, 160, 224].into_iter().filter(|&threads| threads <= most_threads);
     let mut tiles = vts.iter().flat_map(|&vt| threads.clone().map(move |threads| (vt, threads)));
     tiles.find(|&(vt, threads)| u64::from(vt * threads).is_multiple_of(row))
 }

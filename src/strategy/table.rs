@@ -471,9 +471,16 @@ impl ScanConfig {
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 
-    /// Look-back's tiles of whole rows of so many elements, where there are such tiles: none of them waits for another one.
-    pub fn of_whole_rows(problem: Problem, row: u64) -> Option<Self> {
-        let tile = suggestion::whole_rows(problem.access_bytes() as u32, problem.state_bytes(), row);
+    /// One wave over small arrays of what a user has defined.
+    pub fn of_one_wave(problem: Problem) -> Self {
+        let (vt, block_threads) = suggestion::one_wave_over_arrays(problem.access_bytes() as u32);
+        Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
+    }
+
+    /// Look-back's tiles of whole rows of so many of `n` elements, where there are such tiles: none of them waits for another one.
+    pub fn of_whole_rows(problem: Problem, row: u64, n: u64) -> Option<Self> {
+        let bytes = problem.access_bytes() as u64;
+        let tile = suggestion::whole_rows(bytes as u32, problem.state_bytes(), row, n.saturating_mul(bytes));
         let (vt, block_threads) = tile.filter(|_| !problem.is_reproducible())?;
         Some(Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() })
     }

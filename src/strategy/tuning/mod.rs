@@ -200,6 +200,9 @@ impl Tuning {
             StrategyChoice::Auto => {
                 let found = self.resolve(problem.tuned_as(), n);
                 let found = self.stored_by_rank(problem, found, n).unwrap_or(found);
+                let is_taken = problem.defined().is_none() || found.strategy.row().shape.takes_arrays();
+                let wave = || Resolved { strategy: Strategy::OneWave, config: ScanConfig::of_one_wave(problem) };
+                let found = if is_taken { found } else { wave() };
                 let is_ahead = found.strategy == Strategy::Lookahead;
                 // Numbers that are scanned in wider ones than both arrays have: halves.
                 let is_narrow = problem.access_bytes() < problem.state_bytes();
@@ -210,8 +213,9 @@ impl Tuning {
                     None if is_ahead && is_narrow => ScanConfig::of_halves(),
                     None => return found,
                 };
-                let alone = row.filter(|_| is_ahead).and_then(|row| ScanConfig::of_whole_rows(problem, row));
-                let wanted = match alone {
+                // What one block scans is not shared out.
+                let row = row.filter(|_| found.strategy != Strategy::SingleBlock);
+                let wanted = match row.and_then(|row| ScanConfig::of_whole_rows(problem, row, n)) {
                     Some(config) => Resolved { strategy: Strategy::Lookback, config },
                     None => Resolved { config, ..found },
                 };
@@ -230,7 +234,8 @@ impl Tuning {
             return None;
         }
         let bytes = problem.access_bytes().max(defined.own_state_bytes());
-        Some(match suggestion::one_wave_by_rank(n, bytes as u32, defined.has_groups()) {
+        let stores_little = defined.outputs().count() == 1 && !defined.fills_outputs();
+        Some(match suggestion::one_wave_by_rank(n, bytes as u32, defined.has_groups(), stores_little) {
             Some((vt, block_threads)) => {
                 let config =
                     ScanConfig { vt, block_threads, composition: Composition::ReduceThenScan, ..ScanConfig::default() };
@@ -572,11 +577,12 @@ mod tests {
         for (problem, n, expected) in [
             (select, 1 << 16, (Strategy::OneWave, 8, 128)),
             (select, 1 << 18, (Strategy::OneWave, 16, 128)),
-            (select, (1 << 18) + 1, (Strategy::Lookahead, 32, 256)),
+            (select, (1 << 18) + 1, (Strategy::OneWave, 16, 256)),
+            (select, (1 << 20) + 1, (Strategy::Lookahead, 32, 256)),
             (select, (1 << 21) + 1, (Strategy::Lookahead, 20, 512)),
             // A thread has no more than 128 bytes of 16 each.
-            (totals, 1 << 20, (Strategy::OneWave, 8, 128)),
-            (totals, (1 << 20) + 1, (Strategy::Lookahead, 7, 256)),
+            (totals, 1 << 18, (Strategy::OneWave, 8, 128)),
+            (totals, (1 << 18) + 1, (Strategy::Lookahead, 7, 256)),
         ] {
             assert_eq!(choose(&hopper, problem, n), expected, "{problem}, {n}");
         }
