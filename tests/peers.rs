@@ -77,7 +77,7 @@ mod with_peers {
 
     /// What a peer of this name has to scan; a copy nothing.
     fn expected_scans(name: &str) -> HashSet<PeerScan> {
-        use ElementType::{F16, F32, F64, I32, I64, U8, U16, U32};
+        use ElementType::{F16, F32, F64, I32, I64, U8, U16, U32, U64};
         type Row = (ProblemKind, ElementType, ElementType, Option<Operator>);
         let of = |problem, elements: &[ElementType], operator| -> Vec<Row> {
             elements.iter().map(|&element| (problem, element, element, operator)).collect()
@@ -95,6 +95,8 @@ mod with_peers {
             of(ProblemKind::Partition, &[U8, U16, I32, I64], None),
             of(ProblemKind::Unique, &[U8, U16, I32, I64], None),
             of(ProblemKind::ReduceByKey, &[I32, F32], sum),
+            of(ProblemKind::RunLengthEncode, &[U32, I32, I64], None),
+            [U8, I32].map(|input| (ProblemKind::NonZero, input, U64, None)).to_vec(),
             of(ProblemKind::Sort, &[U8, U16, U32, I64, F32], None),
             of(ProblemKind::SortByHalf, &[I64], None),
             of(ProblemKind::SortPairs, &[U32], None),
@@ -143,7 +145,7 @@ mod with_peers {
         let found: Vec<ProblemKind> = ProblemKind::ALL.iter().copied().filter(|&kind| has(kind)).collect();
         let names: Vec<&str> = found.iter().map(|kind| kind.name()).collect();
         let of_scans = ["flat", "reverse", "rows", "by-key", "offsets", "recurrence", "reverse-recurrence"];
-        let by_rank = ["partition", "reduce-by-key", "select", "unique"];
+        let by_rank = ["partition", "reduce-by-key", "select", "unique", "run-length-encode", "nonzero"];
         let no_scans = ["sort", "sort-by-half", "sort-pairs", "histogram"];
         assert_eq!(names, [&of_scans[..], &by_rank, &no_scans].concat());
     }
@@ -396,6 +398,7 @@ mod with_peers {
                 ProblemKind::Partition if flags[place] != 0 => kept.push(number),
                 ProblemKind::Partition => others.push(number),
                 ProblemKind::Unique if place == 0 || numbers[place - 1] != number => kept.push(number),
+                ProblemKind::NonZero if number != 0 => kept.push(place as i64),
                 ProblemKind::ReduceByKey => {
                     total += number;
                     if told.get(place + 1) != Some(&told[place]) {

@@ -43,6 +43,8 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::TotalsFirst => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
         ProblemKind::Select => (Operator::Sum, U8, U8),
         ProblemKind::Unique => (Operator::Sum, I64, I64),
+        ProblemKind::RunLengthEncode => (Operator::Sum, U16, U16),
+        ProblemKind::NonZero => (Operator::Sum, F32, ElementType::U64),
         ProblemKind::Sort => (Operator::Sum, F32, F32),
         ProblemKind::SortByHalf | ProblemKind::SortPairs => (Operator::Sum, U16, U16),
         ProblemKind::Histogram => (Operator::Sum, I8, U32),

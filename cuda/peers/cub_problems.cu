@@ -14,6 +14,7 @@
 #include <cub/device/device_partition.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
+#include <cub/device/device_run_length_encode.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 #include <cub/version.cuh>
@@ -71,6 +72,8 @@ template <>
 constexpr const char *NAME_OF<std::int64_t> = "i64";
 template <>
 constexpr const char *NAME_OF<std::uint32_t> = "u32";
+template <>
+constexpr const char *NAME_OF<std::uint64_t> = "u64";
 template <>
 constexpr const char *NAME_OF<float> = "f32";
 template <>
@@ -339,6 +342,43 @@ struct ReduceByKey {
   }
 };
 
+// What each run is of and, behind as many as there are elements, how long it is.
+template <typename Number>
+struct RunLengthEncode : WithoutOperator<Number> {
+  static constexpr const char *PROBLEM = "run-length-encode";
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    Number *const values = run.stored<Number>();
+    return keep(run, [&](void *temporary, std::size_t &bytes, Count *kept) {
+      return CUB_NS_QUALIFIER::DeviceRunLengthEncode::Encode(temporary, bytes, run.input<Number>(0), values,
+                                                             values + run.size.n, kept, run.count(), run.stream);
+    });
+  }
+};
+
+// Selected are places, which are counted and not loaded, by flags, which are made of the numbers.
+template <typename Number>
+struct NonZero {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "nonzero", *OPERATION = nullptr;
+  using Input = Number;
+  using Element = std::uint64_t;
+
+  struct IsNotZero {
+    __host__ __device__ bool operator()(Number number) const { return number != Number{0}; }
+  };
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    return keep(run, [&](void *temporary, std::size_t &bytes, Count *kept) {
+      return CUB_NS_QUALIFIER::DeviceSelect::Flagged(
+        temporary, bytes, thrust::make_counting_iterator(Element{0}),
+        thrust::make_transform_iterator(run.input<Number>(0), IsNotZero{}), run.stored<Element>(), kept, run.count(),
+        run.stream);
+    });
+  }
+};
+
 // By the upper half of the bits or by all of them; the input stays as it is.
 template <typename Number, bool is_by_half>
 struct Sort : WithoutOperator<Number> {
@@ -484,7 +524,9 @@ using Peers = Table<
   InclusiveAlone<Select<std::uint8_t>, Select<std::uint16_t>, Select<std::int32_t>, Select<std::int64_t>,
                  Partition<std::uint8_t>, Partition<std::uint16_t>, Partition<std::int32_t>, Partition<std::int64_t>,
                  Unique<std::uint8_t>, Unique<std::uint16_t>, Unique<std::int32_t>, Unique<std::int64_t>,
-                 ReduceByKey<std::int32_t>, ReduceByKey<float>, Sort<std::uint8_t, false>, Sort<std::uint16_t, false>,
+                 ReduceByKey<std::int32_t>, ReduceByKey<float>, RunLengthEncode<std::uint32_t>,
+                 RunLengthEncode<std::int32_t>, RunLengthEncode<std::int64_t>, NonZero<std::uint8_t>,
+                 NonZero<std::int32_t>, Sort<std::uint8_t, false>, Sort<std::uint16_t, false>,
                  Sort<std::uint32_t, false>, Sort<std::int64_t, false>, Sort<float, false>, Sort<std::int64_t, true>,
                  SortPairs<std::uint32_t>, Histogram>>;
 

@@ -128,9 +128,14 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers.
     pub fn nonzero<T: Element>() -> Result<Self, NoSuchProblem> {
-        let number = number_of::<T>()?.scanned_in().cuda_type();
-        Ok(Self::filter(format!("places of {} that are not 0", T::ELEMENT))
-            .input::<T>("x")
+        Self::nonzero_of(T::ELEMENT)
+    }
+
+    /// The same of a type that is chosen at run time.
+    pub(crate) fn nonzero_of(element: ElementType) -> Result<Self, NoSuchProblem> {
+        let number = number(element)?.scanned_in().cuda_type();
+        Ok(Self::filter(format!("places of {element} that are not 0"))
+            .input_of("x", element)
             .keep(&format!("return static_cast<{number}>(x) != 0;"))
             .output::<u64>("place")
             .store("place = i;"))
@@ -159,10 +164,23 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers.
     pub fn run_length_encode<T: Element>() -> Result<Self, NoSuchProblem> {
-        Ok(Self::runs_of::<T>("runs", "return x_begins;", "return x_ends;")?
-            .output::<T>("value")
-            .output::<u64>("length")
-            .store("value = x; length = state;"))
+        Self::run_length_encode_as::<T, u64>()
+    }
+
+    /// The same with lengths of type `L`, which in those of 4 bytes are modulo 2^32 and take less to count.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn run_length_encode_as<T: Element, L: WholeNumber>() -> Result<Self, NoSuchProblem> {
+        Self::runs_with_lengths(T::ELEMENT, L::ELEMENT)
+    }
+
+    /// The same of types of numbers that are chosen at run time.
+    pub(crate) fn runs_with_lengths(element: ElementType, length: ElementType) -> Result<Self, NoSuchProblem> {
+        Ok(Self::runs_of("runs", element, length, "return x_begins;", "return x_ends;")?
+            .output_of("value", element)
+            .output_of("length", length)
+            .store(&format!("value = x; length = static_cast<{}>(state);", length.cuda_type())))
     }
 
     /// The runs of more than one, each as the place of the lowest one, `place`, and its length, `length` (both `u64`): CUB's
@@ -172,18 +190,25 @@ impl Definition {
     /// When `T` is not a type of numbers.
     pub fn non_trivial_runs<T: Element>() -> Result<Self, NoSuchProblem> {
         let (begin, keep) = ("return x_begins && !x_ends;", "return x_ends && !x_begins;");
-        Ok(Self::runs_of::<T>("longer runs", begin, keep)?
+        Ok(Self::runs_of("longer runs", T::ELEMENT, ElementType::U64, begin, keep)?
             .output::<u64>("place")
             .output::<u64>("length")
             .store("place = is_reversed ? i : i + 1 - state; length = state;"))
     }
 
-    /// Runs, whose state is how many elements there are.
-    fn runs_of<T: Element>(name: &str, begin: &str, keep: &str) -> Result<Self, NoSuchProblem> {
-        Ok(Self::new::<u64>(format!("{name} of {}", number_of::<T>()?), "::lookback::u64")
+    /// Runs, whose state is how many elements there are, counted in as many bytes as their length has, or in 4.
+    fn runs_of(
+        name: &str,
+        element: ElementType,
+        length: ElementType,
+        begin: &str,
+        keep: &str,
+    ) -> Result<Self, NoSuchProblem> {
+        let count = if length.bytes() > 4 { ElementType::U64 } else { ElementType::U32 };
+        Ok(Self::of_states(format!("{name} of {}", number(element)?), count.cuda_type().to_owned(), count.bytes())
             .identity("0")
             .combine("return left + right;")
-            .input_in_runs::<T>("x")
+            .first_input_in_runs_of("x", element)
             .load("return 1;")
             .groups(begin, keep))
     }

@@ -8,6 +8,7 @@
 
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{Distribution, ElementType, Instance, Operator};
+use crate::lab::arrays::FILLING;
 use crate::lab::order::Order;
 use crate::lab::workers;
 use crate::lab::workload::{Bits, Kept, ProblemKind, Ranks, Telling, Workload};
@@ -122,7 +123,7 @@ impl Dataset {
         // with its keys.
         let rank_bytes = match workload.ranks() {
             None => 0,
-            Some(Ranks::Kept(_) | Ranks::Told(_)) => 8 + reference_bytes,
+            Some(Ranks::Kept(_) | Ranks::Told(_)) => workload.outputs(n).count() as u64 * (8 + reference_bytes),
             Some(Ranks::Sorted(_)) => 16 + workload.outputs(n).count() as u64 * (8 + reference_bytes),
         };
         let reference = workload.output_elements(n).saturating_mul(reference_bytes);
@@ -205,6 +206,9 @@ impl Dataset {
         match (workload.ranks(), workload.segment_elements()) {
             (Some(Ranks::Kept(Kept::BelowMiddle)), Some(run)) => {
                 put_below_middle(element, &runs(false, n as usize, run, random()), &mut input);
+            }
+            (Some(Ranks::Kept(Kept::NonZero)), Some(run)) => {
+                put_zeros(element, &runs(false, n as usize, run, random()), &mut input);
             }
             (Some(Ranks::Kept(Kept::RunBegins)), Some(run)) => {
                 input = converted(&runs(true, n as usize, run, random()), ElementType::U32, element).into_owned();
@@ -409,7 +413,12 @@ impl Reference {
         let arrays = arrays.map(|array| transposed(array, rows, workload.input().bytes()));
         let arrays = arrays.each_ref().map(|array| &**array);
         let order = order.one_behind_the_other();
-        let scanned = if workload.is_copied() {
+        let scanned = if workload.has_run_lengths() {
+            let lengths = run_lengths(arrays[0], workload.element());
+            Self::Exact([arrays[0], &lengths].concat())
+        } else if workload.stores_places() {
+            Self::Exact(bytemuck::cast_slice(&(0..order.elements() as u64).collect::<Vec<_>>()).to_vec())
+        } else if workload.is_copied() {
             Self::Exact(arrays.concat())
         } else if workload.is_counted() {
             Self::Exact(counted(workload.input(), arrays[0]))
@@ -444,8 +453,13 @@ impl Reference {
         };
         match self {
             Self::Exact(all) => {
+                let before = [FILLING; 16];
                 let mut found = Vec::with_capacity(places.len() * bytes);
-                places.iter().for_each(|&place| found.extend_from_slice(&all[place as usize * bytes..][..bytes]));
+                for &place in places {
+                    let element =
+                        if place == NOWHERE { &before[..bytes] } else { &all[place as usize * bytes..][..bytes] };
+                    found.extend_from_slice(element);
+                }
                 Self::Exact(found)
             }
             Self::Rounded { high, low, magnitude } => {
@@ -648,6 +662,9 @@ impl InstanceVisitor for ExactScan<'_> {
     }
 }
 
+/// In the place of a place: what stands there is what was there before.
+const NOWHERE: u64 = u64::MAX;
+
 /// Knuth's two-sum: `left + right` rounded, and exactly what the rounding lost.
 pub(crate) fn two_sum(left: f64, right: f64) -> (f64, f64) {
     let sum = left + right;
@@ -662,7 +679,8 @@ fn order_of<'a>(workload: Workload, n: u64, telling: &'a [u8], borders: &'a [u8]
 }
 
 /// The place of the element that stands at each index of the output: kept ones in front, and the others, unless they are
-/// dropped, from the last index on.
+/// dropped, from the last index on. Of two arrays, the second of which is behind the first here and there, those of the first with
+/// [`NOWHERE`] where nothing is stored.
 fn ranked(workload: Workload, kept: Kept, order: Order<'_>, [input, telling]: [&[u8]; 2]) -> Vec<u64> {
     let n = order.elements();
     let (element, bytes) = (workload.input(), workload.input().bytes());
@@ -675,10 +693,18 @@ fn ranked(workload: Workload, kept: Kept, order: Order<'_>, [input, telling]: [&
             // Drawn elements are equal where their bytes are.
             Kept::RunBegins => place == 0 || of(place) != of(place - 1),
             Kept::RunEnds => place + 1 == n || order.begins(place + 1),
+            Kept::NonZero => !is_zero(element, of(place)),
         }
     };
     if workload.drops_others() {
-        return (0..n as u64).filter(is_kept).collect();
+        let mut places: Vec<u64> = (0..n as u64).filter(is_kept).collect();
+        if workload.has_run_lengths() {
+            let kept = places.len();
+            places.resize(n, NOWHERE);
+            places.extend_from_within(..kept);
+            places[n..].iter_mut().for_each(|place| *place += n as u64);
+        }
+        return places;
     }
     let (mut places, others): (Vec<u64>, Vec<u64>) = (0..n as u64).partition(is_kept);
     places.extend(others.into_iter().rev());
@@ -773,6 +799,36 @@ fn put_below_middle(element: ElementType, flags: &[u8], array: &mut [u8]) {
         let highest = &mut number[element.bytes() - 1];
         *highest = *highest & 0x7f | if is_below == has_sign(element) { 0x80 } else { 0 };
     }
+}
+
+/// Leaves the numbers with a flag other than 0, and makes the others 0.
+fn put_zeros(element: ElementType, flags: &[u8], array: &mut [u8]) {
+    for (number, &flag) in array.chunks_exact_mut(element.bytes()).zip(flags) {
+        if flag == 0 {
+            number.fill(0);
+        } else if is_zero(element, number) {
+            match element.float() {
+                Some(float) => (float.write)(1.0, number),
+                None => number[0] = 1,
+            }
+        }
+    }
+}
+
+fn is_zero(element: ElementType, number: &[u8]) -> bool {
+    element.float().map_or_else(|| number.iter().all(|&byte| byte == 0), |float| (float.read)(number) == 0.0)
+}
+
+/// At the place of the first of each run of equal neighbours how many there are, in numbers of the same type.
+fn run_lengths(array: &[u8], element: ElementType) -> Vec<u8> {
+    let elements: Vec<&[u8]> = array.chunks_exact(element.bytes()).collect();
+    let mut lengths = vec![0; elements.len()];
+    let mut begin = 0;
+    for run in elements.chunk_by(|left, right| left == right) {
+        lengths[begin] = run.len() as u64;
+        begin += run.len();
+    }
+    converted(bytemuck::cast_slice(&lengths), ElementType::U64, element).into_owned()
 }
 
 /// Marks the elements, of `n`, at which a segment between offsets begins; an empty one marks where the next one does.
@@ -1209,7 +1265,7 @@ mod tests {
                 }
                 assert!(distinct.len() > 60, "{workload}: {}", distinct.len());
             }
-            assert_eq!(all, ProblemKind::ALL.len() - 11, "{element}");
+            assert_eq!(all, ProblemKind::ALL.len() - 13, "{element}");
         }
         // No other scans have such.
         for (input, element) in [(ElementType::I32, ElementType::I32), (ElementType::U8, ElementType::F32)] {
@@ -1309,6 +1365,28 @@ mod tests {
                     input.dedup();
                     assert!(input == stored, "{element} {run}");
                     assert!(is_as_asked(stored.len()), "{element} {run}: {}", stored.len());
+
+                    // The same elements: each run's value, nothing up to the second array, and there its length.
+                    let encoded = make(of(ProblemKind::RunLengthEncode, element, run), n, 3);
+                    assert_eq!(encoded.input, unique.input);
+                    let Reference::Exact(stored) = &encoded.reference else { panic!("{element} is copied") };
+                    let (runs, lengths) = stored.split_at(n as usize * bytes);
+                    let (runs, before) = runs.split_at(lengths.len());
+                    assert!(read(runs) == input && before.iter().all(|&byte| byte == FILLING), "{element} {run}");
+                    let modulus = if element.float().is_some() { u64::MAX } else { u64::MAX >> (64 - 8 * bytes) };
+                    let total: f64 = read(lengths).iter().sum();
+                    assert!(modulus < n || total == n as f64, "{element} {run}: {total}");
+
+                    let place = ElementType::U64;
+                    let of_places = Workload::new(ProblemKind::NonZero, Operator::Sum, element, place, Some(run));
+                    let nonzero = make(of_places.unwrap(), n, 3);
+                    let input = read(&nonzero.input);
+                    let places: Vec<u64> = (0..n).filter(|&place| input[place as usize] != 0.0).collect();
+                    assert_eq!(
+                        nonzero.expected_output(Mode::Inclusive).unwrap(),
+                        bytemuck::cast_slice::<_, u8>(&places)
+                    );
+                    assert!(is_as_asked(places.len()), "{element} {run}: {}", places.len());
                 }
             }
         }

@@ -725,6 +725,34 @@ mod tests {
             let source = |place: usize| (0..n).find(|&source| is_source(source, place)).unwrap();
             return (0..n).flat_map(|place| &dataset.input[source(place) * bytes..][..bytes]).copied().collect();
         }
+        if let ProblemKind::RunLengthEncode | ProblemKind::NonZero = dataset.workload.kind() {
+            let elements: Vec<&[u8]> = dataset.input.chunks_exact(dataset.workload.input().bytes()).collect();
+            let of_number = |number: u64| -> Vec<u8> {
+                let mut made = vec![0; bytes];
+                match element.float() {
+                    Some(float) => (float.write)(number as f64, &mut made),
+                    None => made.copy_from_slice(&number.to_le_bytes()[..bytes]),
+                }
+                made
+            };
+            let filled = |mut stored: Vec<u8>| {
+                stored.resize(n * bytes, FILLING);
+                stored
+            };
+            if dataset.workload.kind() == ProblemKind::NonZero {
+                let is_kept = |&place: &usize| elements[place].iter().any(|&byte| byte != 0);
+                return filled((0..n).filter(is_kept).flat_map(|place| of_number(place as u64)).collect());
+            }
+            let (mut values, mut lengths) = (Vec::new(), Vec::new());
+            for place in 0..n {
+                if place == 0 || elements[place] != elements[place - 1] {
+                    values.push(elements[place]);
+                    lengths.push(0);
+                }
+                *lengths.last_mut().unwrap() += 1;
+            }
+            return [filled(values.concat()), filled(lengths.into_iter().flat_map(of_number).collect())].concat();
+        }
         let mut output = vec![0; n * bytes];
         let mut carried: HashMap<u64, (f64, u64)> = HashMap::new();
         for step in 0..n {

@@ -21,6 +21,10 @@ enum Combined {
     AsRecurrence,
     /// Nothing: what is stored is what was loaded.
     Nothing,
+    /// Nothing: what is stored is where it was loaded from.
+    Places,
+    /// The elements of a run of equal neighbours: what they are is stored, and behind all of that how many each has.
+    RunLengths,
 }
 
 /// Which elements are stored, and where.
@@ -72,6 +76,8 @@ pub(crate) enum Kept {
     RunBegins,
     /// The last of each run of equal keys.
     RunEnds,
+    /// Those that are not 0.
+    NonZero,
 }
 
 /// Where the scan begins anew.
@@ -188,6 +194,10 @@ problems! {
     Select = "select": Nothing, ByValues, Only(Kept::BelowMiddle), reversed: false;
     /// The first of each run of equal neighbours.
     Unique = "unique": Nothing, ByValues, Only(Kept::RunBegins), reversed: false;
+    /// Each run of equal neighbours: what its elements are, and how many there are of them in numbers of the same type.
+    RunLengthEncode = "run-length-encode": RunLengths, ByValues, Only(Kept::RunBegins), reversed: false;
+    /// The places of the elements that are not 0, in numbers of 8 bytes.
+    NonZero = "nonzero": Places, ByValues, Only(Kept::NonZero), reversed: false;
     /// All in order.
     Sort = "sort": Nothing, Never, Sorted(Bits::All), reversed: false;
     /// All in the order of the upper half of their bits, and where that is equal in the order in which they stand.
@@ -251,9 +261,18 @@ impl ProblemKind {
         matches!(self.row().stored, Stored::All | Stored::First(_) | Stored::Only(_))
     }
 
-    /// The type of what is stored where this one is asked for: a histogram stores counts.
-    const fn stored(self, element: ElementType) -> ElementType {
-        if matches!(self.row().stored, Stored::Counted) { COUNT } else { element }
+    /// The type of what is stored, if it does not follow from what is asked for.
+    const fn stored_type(self) -> Option<ElementType> {
+        match self.row() {
+            Row { stored: Stored::Counted, .. } => Some(COUNT),
+            Row { combined: Combined::Places, .. } => Some(PLACE),
+            _ => None,
+        }
+    }
+
+    /// The type of what is stored where this one is asked for.
+    fn stored(self, element: ElementType) -> ElementType {
+        self.stored_type().unwrap_or(element)
     }
 
     /// Refuses types that it does not have: without an operator nothing is converted, so that there is one.
@@ -418,7 +437,7 @@ impl Workload {
     ) -> Result<Self, NoSuchWorkload> {
         let operator = if kind.has_operator() { operator } else { Operator::Sum };
         // What is copied is no sum, and is compared as the numbers that there are operators on.
-        let is_sum = kind.row().combined != Combined::Nothing;
+        let is_sum = matches!(kind.row().combined, Combined::ByOperator | Combined::InOrder | Combined::AsRecurrence);
         kind.check_types(input, element)?;
         let element = kind.stored(element);
         let instance = if is_sum { Instance::of_stored(element, operator) } else { Instance::new(element, operator) };
@@ -446,6 +465,7 @@ impl Workload {
         let definition = match (stored, combined) {
             (Stored::All, Combined::AsRecurrence) => Definition::linear_recurrence_of(element)?,
             (Stored::All, _) => Definition::of_numbers(operator, input, element)?,
+            (Stored::Only(_), Combined::RunLengths) => Definition::runs_with_lengths(element, element)?,
             (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
             (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
             (Stored::Sorted(bits), _) => bits.sort(element)?,
@@ -498,9 +518,9 @@ impl Workload {
         self.input
     }
 
-    /// What a size in bytes is a number of: what is stored, and of a histogram what is counted.
+    /// What a size in bytes is a number of: what is stored, unless the problem says what that is; then what is loaded.
     pub(crate) fn sized(self) -> ElementType {
-        if self.is_counted() { self.input } else { self.element() }
+        if self.kind.stored_type().is_some() { self.input } else { self.element() }
     }
 
     /// Elements of a row or column; or, on average, of a run, of a segment between offsets, or of those of which one is kept;
@@ -577,9 +597,19 @@ impl Workload {
         self.kind.row().stored == Stored::Counted
     }
 
+    /// Whether places are stored and not elements.
+    pub(crate) fn stores_places(self) -> bool {
+        self.kind.row().combined == Combined::Places
+    }
+
     /// Whether it is stored as it was loaded.
     pub(crate) fn is_copied(self) -> bool {
         self.kind.row().combined == Combined::Nothing && !self.is_counted()
+    }
+
+    /// Whether behind the elements that are stored the lengths are of the runs that they begin.
+    pub(crate) fn has_run_lengths(self) -> bool {
+        self.kind.row().combined == Combined::RunLengths
     }
 
     /// Whether there is an array of addends beside that of factors.
@@ -688,6 +718,7 @@ impl Workload {
         let (elements, arrays) = match self.kind.row().stored {
             Stored::Counted => (if n > 0 { BYTE_VALUES } else { 0 }, 1),
             Stored::SortedPairs => (n, 2),
+            _ if self.has_run_lengths() => (n, 2),
             _ => (n, 1),
         };
         std::iter::repeat_n(elements, arrays)
@@ -788,6 +819,7 @@ impl Kept {
             Self::BelowMiddle => Definition::below_middle(element),
             Self::RunBegins => Definition::unique_of(element),
             Self::RunEnds => Definition::totals_by_key(KEY, operator, input, element),
+            Self::NonZero => Definition::nonzero_of(input),
         }
     }
 }
@@ -813,14 +845,14 @@ impl fmt::Display for Workload {
             Combined::ByOperator | Combined::InOrder => instance.to_string(),
             Combined::AsRecurrence => format!("{} recurrence", self.element()),
             // The problem's own name.
-            Combined::Nothing => format!("{input} {kind}"),
+            Combined::Nothing | Combined::Places | Combined::RunLengths => format!("{input} {kind}"),
         };
         let totals = match kind.row().stored {
             Stored::Only(Kept::RunEnds) => ", totals",
             Stored::First(Kept::RunEnds) => ", totals first",
             _ => "",
         };
-        let is_one = input == self.element() || self.is_counted();
+        let is_one = input == self.element() || kind.stored_type().is_some();
         let of = if is_one { String::new() } else { format!(" of {input}") };
         let segments = match (kind.row().anew, segment_elements) {
             (Anew::Never, _) | (_, None) => String::new(),
@@ -858,10 +890,11 @@ mod tests {
     fn every_problem_has_a_workload_a_name_and_arrays() {
         for &kind in ProblemKind::ALL {
             let segment = (kind.needs_shape() || kind.has_runs()).then_some(61);
-            let of = |input, segment| Workload::new(kind, Operator::Sum, input, ElementType::U32, segment);
-            // Counts are of bytes, and words.
-            let is_counted = kind == ProblemKind::Histogram;
-            let workload = of(if is_counted { ElementType::U8 } else { ElementType::U32 }, segment).unwrap();
+            let stored = kind.stored_type().unwrap_or(ElementType::U32);
+            let of = |input, segment| Workload::new(kind, Operator::Sum, input, stored, segment);
+            // Counts are of bytes.
+            let has_own_type = kind.stored_type().is_some();
+            let workload = of(if has_own_type { ElementType::U8 } else { ElementType::U32 }, segment).unwrap();
             assert_eq!(workload.is_plain(), kind == ProblemKind::Flat);
             assert_eq!(workload.to_string().contains("61"), segment.is_some(), "{workload}");
             assert_eq!(workload.kind(), kind);
@@ -875,7 +908,7 @@ mod tests {
             let other = if segment.is_none() && !kind.takes_shape() { Some(2) } else { Some(0) };
             let misled = of(workload.input(), other);
             assert!(matches!(misled, Err(NoSuchWorkload::Segments { .. })) || kind.takes_shape());
-            assert_eq!(of(ElementType::U8, segment).is_ok(), kind.has_operator() || is_counted, "{workload}");
+            assert_eq!(of(ElementType::U8, segment).is_ok(), kind.has_operator() || has_own_type, "{workload}");
         }
         let of_rows =
             Workload::new(ProblemKind::Rows, Operator::Sum, ElementType::U8, ElementType::U32, Some(512)).unwrap();
@@ -895,6 +928,7 @@ mod tests {
             (ProblemKind::ReduceByKey, 12, true),
             (ProblemKind::Select, 8, true),
             (ProblemKind::Unique, 8, true),
+            (ProblemKind::NonZero, 8, true),
         ] {
             for (run, kept) in [(1, 100), (3, 34), (1000, 1)] {
                 let (workload, stored) = (of(kind, run), if drops { kept } else { 100 });
@@ -907,6 +941,8 @@ mod tests {
                 assert_eq!(workload.problem(100).is_by_rank(), workload.is_by_rank(), "{workload}");
             }
         }
+        let encoded = of(ProblemKind::RunLengthEncode, 3);
+        assert_eq!((encoded.bytes(100), encoded.array_bytes(100)), (800 + 8 * 67, 2400));
         let said = [ProblemKind::Select, ProblemKind::Unique, ProblemKind::ReduceByKey, ProblemKind::TotalsFirst];
         assert_eq!(
             said.map(|kind| of(kind, 7).to_string()),
@@ -921,8 +957,9 @@ mod tests {
         for &kind in ProblemKind::ALL {
             let segment = (kind.needs_shape() || kind.has_runs()).then_some(7);
             let of_halves = Workload::with_halves(kind, Operator::Sum, ElementType::F16, ElementType::F16, segment);
-            let is_no_sum = kind.row().combined == Combined::Nothing;
-            assert_eq!(of_halves.is_err(), is_no_sum, "{kind}: {of_halves:?}");
+            let stores_halves = kind.has_operator() || kind.row().combined == Combined::AsRecurrence;
+            let stores_others = kind == ProblemKind::NonZero;
+            assert_eq!(of_halves.is_ok(), stores_halves || stores_others, "{kind}: {of_halves:?}");
         }
         // What lies in the values themselves is drawn: a file would say nothing of how much is kept.
         assert!([ProblemKind::Select, ProblemKind::Unique].iter().all(|kind| !kind.has_one_input() && kind.has_runs()));
