@@ -66,15 +66,21 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
 }
 
 /// One wave that stores by rank, as far as it was measured to be faster than look-ahead on an H100, with elements and states of up
-/// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster; later where one element of a group is
-/// kept, or the others are dropped, of one output. The longest thread has 128 bytes, more of which would spill.
-pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool, stores_little: bool) -> Option<(u32, u32)> {
-    let is_word = bytes == 4;
+/// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster; later where no more than a word is
+/// stored of what is kept (`stores_word`) and that is one element of a group, or words (`loads_words`). The longest thread has 128 bytes,
+/// more of which would spill.
+pub fn one_wave_by_rank(
+    n: u64,
+    bytes: u32,
+    has_groups: bool,
+    loads_words: bool,
+    stores_word: bool,
+) -> Option<(u32, u32)> {
     let (vt, block_threads) = match n {
         _ if n <= 1 << 16 => (8, 128),
         _ if n <= 1 << 18 => (16, 128),
-        _ if n <= 1 << 20 && stores_little && has_groups => (32, 128),
-        _ if n <= 1 << 20 && stores_little && is_word => (16, 256),
+        _ if n <= 1 << 20 && stores_word && has_groups => (32, 128),
+        _ if n <= 1 << 20 && stores_word && loads_words => (16, 256),
         _ => return None,
     };
     Some((vt.min(128 / bytes.next_power_of_two()), block_threads))
@@ -88,10 +94,11 @@ pub fn one_wave_over_arrays(element_bytes: u32) -> (u32, u32) {
 /// Look-ahead that stores by rank, of the same arrays, measured on an H100 and an H200. Tiles are large, because what a warp does
 /// once a tile, to find where it stores and to hand elements on through the stage, is then shared by more elements; of few elements
 /// they are small, so that every multiprocessor has some.
-pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, n: u64) -> (u32, u32) {
+pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, outputs: usize, n: u64) -> (u32, u32) {
     const FEW: u64 = 1 << 21;
     match (element_bytes, inputs) {
-        (1 | 2, _) | (4, 1) if n <= FEW => (32, 256),
+        (1 | 2, _) if n <= FEW => (32, 256),
+        (4, 1) if n <= FEW && outputs == 1 => (32, 256),
         (4, _) if n <= FEW => (16, 256),
         (1 | 2, 1) => (24, 512),
         (1 | 2, _) => (32, 320),

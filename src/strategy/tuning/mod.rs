@@ -234,8 +234,10 @@ impl Tuning {
             return None;
         }
         let bytes = problem.access_bytes().max(defined.own_state_bytes());
-        let stores_little = defined.outputs().count() == 1 && !defined.fills_outputs();
-        Some(match suggestion::one_wave_by_rank(n, bytes as u32, defined.has_groups(), stores_little) {
+        let stored_bytes: usize = defined.outputs().map(|(_, bytes)| bytes).sum();
+        let stores_word = stored_bytes <= 4 && !defined.fills_outputs();
+        let loads_words = problem.access_bytes() == 4;
+        Some(match suggestion::one_wave_by_rank(n, bytes as u32, defined.has_groups(), loads_words, stores_word) {
             Some((vt, block_threads)) => {
                 let config =
                     ScanConfig { vt, block_threads, composition: Composition::ReduceThenScan, ..ScanConfig::default() };
