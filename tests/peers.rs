@@ -207,7 +207,7 @@ mod with_peers {
     ) -> Vec<u8> {
         let what = format!("{}, {workload}, {mode}, {n} elements", peer.name());
         let inputs: Vec<_> = inputs.iter().map(|input| (stream.clone_htod(*input).expect("upload"), *input)).collect();
-        let poison = vec![0xA5_u8; workload.output_bytes(n) as usize];
+        let poison = vec![UNTOUCHED; workload.output_bytes(n) as usize];
         let mut output = stream.clone_htod(&poison).expect("poison");
         let mut prepared = peer.prepare(stream, workload, mode, n).expect(&what);
         {
@@ -373,6 +373,9 @@ mod with_peers {
         assert_eq!(verdicts.into_keys().collect::<Vec<_>>(), expected);
     }
 
+    /// What is there before a run.
+    const UNTOUCHED: u8 = 0xA5;
+
     /// What is not stored at its place, of numbers on both sides of the middle of their type's range. `told` are keys, or what
     /// goes with the numbers.
     fn loop_elsewhere(workload: Workload, flags: &[u8], told: &[u32], numbers: &[i64], middle: i64) -> Vec<i64> {
@@ -390,6 +393,13 @@ mod with_peers {
             let mut sorted = numbers.to_vec();
             sorted.sort_by_key(|number| number >> half);
             return sorted;
+        }
+        if workload.kind() == ProblemKind::RunLengthEncode {
+            let runs = || numbers.chunk_by(|left, right| left == right);
+            let mut encoded: Vec<i64> = runs().map(|run| run[0]).collect();
+            encoded.resize(numbers.len(), i64::from_le_bytes([UNTOUCHED; 8]));
+            encoded.extend(runs().map(|run| run.len() as i64));
+            return encoded;
         }
         let (mut kept, mut others, mut total) = (Vec::new(), Vec::new(), 0);
         for (place, &number) in numbers.iter().enumerate() {
@@ -447,8 +457,7 @@ mod with_peers {
                 };
                 let expected = loop_elsewhere(workload, &flags, &told, &numbers, middle);
                 let mut expected = array(workload.element(), &expected);
-                // What nobody writes is what it was.
-                expected.resize(workload.output_bytes(n) as usize, 0xA5);
+                expected.resize(workload.output_bytes(n) as usize, UNTOUCHED);
                 for (peer, mode) in peers_of(workload, n).filter(|(peer, _)| peer.is_scan()) {
                     let found = run(peer, &stream, workload, mode, n, &inputs);
                     assert!(found == expected, "{}, {workload}, {n} elements", peer.name());
@@ -456,8 +465,8 @@ mod with_peers {
                 }
             }
         }
-        // Of two versions, in so many types: three compactions, totals, sorts, and one of pairs and of counts.
-        assert_eq!(runs, 4 * 2 * (3 * 4 + 2 + 6 + 2));
+        // Of two versions, in so many types: three compactions, totals, run lengths, places, sorts, and one of pairs and of counts.
+        assert_eq!(runs, 4 * 2 * (3 * 4 + 2 + 3 + 2 + 6 + 2));
     }
 
     #[test]
@@ -500,13 +509,13 @@ mod with_peers {
         let what = format!("{}, {}, {mode}", peer.name(), dataset.workload);
         let inputs: Vec<_> = dataset.inputs().map(|(_, input)| stream.clone_htod(input).expect("upload")).collect();
         let bytes = dataset.workload.output_bytes(dataset.n) as usize;
-        let mut output = stream.clone_htod(&vec![0xA5_u8; bytes]).expect("poison");
+        let mut output = stream.clone_htod(&vec![UNTOUCHED; bytes]).expect("poison");
         let mut prepared = peer.prepare(stream, dataset.workload, mode, dataset.n).expect(&what);
         let from: Vec<u64> = inputs.iter().map(|input| input.device_ptr(stream).0).collect();
         let to = output.device_ptr_mut(stream).0;
         // SAFETY: the dataset's arrays, which live until the wait below; the context is current.
         unsafe { prepared.launch_addresses(&from, to) }.expect(&what);
-        stream.memcpy_htod(&vec![0xA5_u8; bytes], &mut output).expect(&what);
+        stream.memcpy_htod(&vec![UNTOUCHED; bytes], &mut output).expect(&what);
         stream.synchronize().expect(&what);
         stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect(&what);
         // SAFETY: as above; the graph is dropped before the arrays and the peer.

@@ -94,11 +94,13 @@ pub fn one_wave_over_arrays(element_bytes: u32) -> (u32, u32) {
 /// Look-ahead that stores by rank, of the same arrays, measured on an H100 and an H200. Tiles are large, because what a warp does
 /// once a tile, to find where it stores and to hand elements on through the stage, is then shared by more elements; of few elements
 /// they are small, so that every multiprocessor has some.
-pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, outputs: usize, n: u64) -> (u32, u32) {
+pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, outputs: usize, has_groups: bool, n: u64) -> (u32, u32) {
     const FEW: u64 = 1 << 21;
     match (element_bytes, inputs) {
         (1 | 2, _) if n <= FEW => (32, 256),
         (4, 1) if n <= FEW && outputs == 1 => (32, 256),
+        // These would spill in the next ones.
+        (4, 2..) if n <= FEW && has_groups => (20, 256),
         (4, _) if n <= FEW => (16, 256),
         (1 | 2, 1) => (24, 512),
         (1 | 2, _) => (32, 320),

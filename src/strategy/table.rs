@@ -465,7 +465,13 @@ impl ScanConfig {
         let (element_bytes, inputs) = (problem.access_bytes() as u32, defined.inputs().count());
         let marks = defined.has_segments().then(|| problem.state_bytes());
         let (vt, block_threads) = match defined.is_by_rank() {
-            true => suggestion::look_ahead_by_rank(element_bytes, inputs, defined.outputs().count(), n),
+            true => suggestion::look_ahead_by_rank(
+                element_bytes,
+                inputs,
+                defined.outputs().count(),
+                defined.has_groups(),
+                n,
+            ),
             false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks),
         };
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
