@@ -261,7 +261,7 @@ impl CompareArguments {
         let no_rows = "none of the problems scans rows or columns; choose one such as --problem rows";
         let no_runs = "none of the problems has runs; choose one such as --problem by-key";
         let no_operator = "none of the problems has an operator to choose";
-        let one_type = "each of the problems loads and stores one type";
+        let one_type = "each of the problems loads what --types says";
         refuse_idle([
             ("--shape", self.shape.is_some(), any(ProblemKind::takes_shape), no_rows),
             ("--run-length", self.run_length.is_some(), any(ProblemKind::has_runs), no_runs),

@@ -662,7 +662,7 @@ impl InstanceVisitor for ExactScan<'_> {
     }
 }
 
-/// In the place of a place: what stands there is what was there before.
+/// Instead of a place: nothing is stored there, so that the filling stays.
 const NOWHERE: u64 = u64::MAX;
 
 /// Knuth's two-sum: `left + right` rounded, and exactly what the rounding lost.

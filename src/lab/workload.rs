@@ -607,7 +607,7 @@ impl Workload {
         self.kind.row().combined == Combined::Nothing && !self.is_counted()
     }
 
-    /// Whether behind the elements that are stored the lengths are of the runs that they begin.
+    /// Whether the elements that are stored are followed by the lengths of the runs that they begin.
     pub(crate) fn has_run_lengths(self) -> bool {
         self.kind.row().combined == Combined::RunLengths
     }

@@ -66,9 +66,9 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
 }
 
 /// One wave that stores by rank, as far as it was measured to be faster than look-ahead on an H100, with elements and states of up
-/// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster; later where no more than a word is
-/// stored of what is kept (`stores_word`) and that is one element of a group, or words (`loads_words`). The longest thread has 128 bytes,
-/// more of which would spill.
+/// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster. It is so only later where no more than
+/// 4 bytes are stored of each element that is kept, and others are dropped (`stores_word`), if elements have 4 bytes (`loads_words`) or
+/// one of a group is kept. The longest thread has 128 bytes, more of which would spill.
 pub fn one_wave_by_rank(
     n: u64,
     bytes: u32,
@@ -86,9 +86,10 @@ pub fn one_wave_by_rank(
     Some((vt.min(128 / bytes.next_power_of_two()), block_threads))
 }
 
-/// One wave over small arrays of a user, by bytes of the widest element, measured on an H100: what a cluster is for of one array.
-pub fn one_wave_over_arrays(element_bytes: u32) -> (u32, u32) {
-    ((32 / element_bytes).max(2), 128)
+/// One wave over small arrays of a user, with elements and states of up to so many bytes: 32 bytes a thread, measured with 4 bytes on an
+/// H100.
+pub fn one_wave_over_arrays(bytes: u32) -> (u32, u32) {
+    ((32 / bytes.next_power_of_two()).max(1), 128)
 }
 
 /// Look-ahead that stores by rank, of the same arrays, measured on an H100 and an H200. Tiles are large, because what a warp does
@@ -99,7 +100,7 @@ pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, outputs: usize, has
     match (element_bytes, inputs) {
         (1 | 2, _) if n <= FEW => (32, 256),
         (4, 1) if n <= FEW && outputs == 1 => (32, 256),
-        // These would spill in the next ones.
+        // In the tile of the next line, where the assembler makes room for one more block, these spill.
         (4, 2..) if n <= FEW && has_groups => (20, 256),
         (4, _) if n <= FEW => (16, 256),
         (1 | 2, 1) => (24, 512),

@@ -478,8 +478,9 @@ impl ScanConfig {
     }
 
     /// One wave over small arrays of what a user has defined.
-    pub fn of_one_wave(problem: Problem) -> Self {
-        let (vt, block_threads) = suggestion::one_wave_over_arrays(problem.access_bytes() as u32);
+    pub fn of_one_wave(problem: Problem, defined: Defined) -> Self {
+        let bytes = problem.access_bytes().max(defined.own_state_bytes());
+        let (vt, block_threads) = suggestion::one_wave_over_arrays(bytes as u32);
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 

@@ -200,9 +200,13 @@ impl Tuning {
             StrategyChoice::Auto => {
                 let found = self.resolve(problem.tuned_as(), n);
                 let found = self.stored_by_rank(problem, found, n).unwrap_or(found);
-                let is_taken = problem.defined().is_none() || found.strategy.row().shape.takes_arrays();
-                let wave = || Resolved { strategy: Strategy::OneWave, config: ScanConfig::of_one_wave(problem) };
-                let found = if is_taken { found } else { wave() };
+                // A cluster scans one array of numbers; what is small enough for one is one wave, too.
+                let found = match problem.defined() {
+                    Some(defined) if found.strategy.row().shape.blocks == Blocks::Cluster => {
+                        Resolved { strategy: Strategy::OneWave, config: ScanConfig::of_one_wave(problem, defined) }
+                    }
+                    _ => found,
+                };
                 let is_ahead = found.strategy == Strategy::Lookahead;
                 // Numbers that are scanned in wider ones than both arrays have: halves.
                 let is_narrow = problem.access_bytes() < problem.state_bytes();
@@ -213,8 +217,8 @@ impl Tuning {
                     None if is_ahead && is_narrow => ScanConfig::of_halves(),
                     None => return found,
                 };
-                // What one block scans is not shared out.
-                let row = row.filter(|_| found.strategy != Strategy::SingleBlock);
+                // Of one wave and of look-ahead it was measured that blocks which wait for nobody are faster.
+                let row = row.filter(|_| is_ahead || found.strategy == Strategy::OneWave);
                 let wanted = match row.and_then(|row| ScanConfig::of_whole_rows(problem, row, n)) {
                     Some(config) => Resolved { strategy: Strategy::Lookback, config },
                     None => Resolved { config, ..found },
@@ -571,6 +575,11 @@ mod tests {
         let select: Problem = Definition::select::<u32>("return x < 7;").define().expect("a definition").into();
         let wide = Definition::reduce_by_key::<u64>(Operator::Affine, ElementType::AffineMap, ElementType::AffineMap);
         let totals: Problem = wide.expect("maps").define().expect("a definition").into();
+        // One output of a word, and two.
+        let totals_of_words =
+            Definition::totals_by_key(ElementType::U32, Operator::Sum, ElementType::F32, ElementType::F32);
+        let totals_of_words: Problem = totals_of_words.expect("numbers").define().expect("a definition").into();
+        let apart: Problem = Definition::partition::<u32>("return x < 7;").define().expect("a definition").into();
         let choose = |tuning: &Tuning, problem, n| {
             let Resolved { strategy, config } = tuning.choose(StrategyChoice::Auto, problem, n, None);
             (strategy, config.vt, config.block_threads)
@@ -582,6 +591,9 @@ mod tests {
             (select, (1 << 18) + 1, (Strategy::OneWave, 16, 256)),
             (select, (1 << 20) + 1, (Strategy::Lookahead, 32, 256)),
             (select, (1 << 21) + 1, (Strategy::Lookahead, 20, 512)),
+            (totals_of_words, 1 << 20, (Strategy::OneWave, 32, 128)),
+            (totals_of_words, (1 << 20) + 1, (Strategy::Lookahead, 20, 256)),
+            (apart, (1 << 18) + 1, (Strategy::Lookahead, 16, 256)),
             // A thread has no more than 128 bytes of 16 each.
             (totals, 1 << 18, (Strategy::OneWave, 8, 128)),
             (totals, (1 << 18) + 1, (Strategy::Lookahead, 7, 256)),
