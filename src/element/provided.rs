@@ -167,7 +167,7 @@ impl Definition {
         Self::run_length_encode_as::<T, u64>()
     }
 
-    /// The same with lengths of type `L`, which in those of 4 bytes are modulo 2^32 and take less to count.
+    /// The same with lengths of type `L`; in one of 4 bytes they are modulo 2^32.
     ///
     /// # Errors
     /// Likewise.

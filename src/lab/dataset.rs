@@ -123,8 +123,10 @@ impl Dataset {
         // with its keys.
         let rank_bytes = match workload.ranks() {
             None => 0,
-            Some(Ranks::Kept(_) | Ranks::Told(_)) => workload.outputs(n).count() as u64 * (8 + reference_bytes),
-            Some(Ranks::Sorted(_)) => 16 + workload.outputs(n).count() as u64 * (8 + reference_bytes),
+            Some(ranks) => {
+                let key_bytes = if matches!(ranks, Ranks::Sorted(_)) { 16 } else { 0 };
+                key_bytes + workload.outputs(n).count() as u64 * (8 + reference_bytes)
+            }
         };
         let reference = workload.output_elements(n).saturating_mul(reference_bytes);
         let beside = n.saturating_mul(border_bytes + rank_bytes).saturating_add(reference);
