@@ -595,12 +595,14 @@ fn of_none_a_final_state_is_left_as_it_is() {
     }
 }
 
-/// Tiles of 256 elements: of whole rows, which none waits for, and of others, whose look-back goes on.
+/// Tiles of 256 elements: of whole rows, which none waits for, all or most of a tile, and of others, whose look-back goes on.
 #[test]
 fn rows_are_scanned_in_tiles_of_whole_rows_and_in_others() {
     let sums = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::U32).expect("numbers");
     let sums = sums.define().expect("a definition");
-    for columns in [1, 3, 32, 100, 256, 300] {
+    let own = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
+    let own = own.define().expect("a definition");
+    for columns in [1, 3, 32, 61, 100, 250, 256, 300] {
         let (bytes, _) = arrays(columns * (1000 / columns + 2), 1);
         for (is_reversed, is_exclusive) in [(false, false), (false, true), (true, false), (true, true)] {
             let mut sum_of = vec![0_u32; bytes.len()];
@@ -610,6 +612,12 @@ fn rows_are_scanned_in_tiles_of_whole_rows_and_in_others() {
             if !is_made(if is_exclusive { run.exclusive() } else { run.inclusive() }) {
                 continue;
             }
+            // A block must not load what the one before it has stored.
+            let mut in_place: Vec<_> = bytes.iter().map(|&byte| u32::from(byte)).collect();
+            let run = scanner.run(own).in_place(&mut in_place).rows(columns);
+            let run = if is_reversed { run.reversed() } else { run };
+            assert!(is_made(if is_exclusive { run.exclusive() } else { run.inclusive() }));
+            assert_eq!(in_place, sum_of, "rows of {columns} in place, {is_reversed} {is_exclusive}");
             for (found, bytes) in sum_of.chunks(columns).zip(bytes.chunks(columns)) {
                 let mut sum = 0;
                 let mut expected = vec![0; columns];

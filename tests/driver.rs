@@ -256,6 +256,7 @@ impl Bench {
             in_place: asked.input == asked.output,
             input_offset: offset(asked.input),
             output_offset: offset(asked.output),
+            row: None,
         };
         let plan = Plan::new(&request).expect("the scanner made it, too");
         assert_eq!(records.len(), plan.steps.len(), "{asked:?}");

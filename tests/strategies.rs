@@ -98,6 +98,7 @@ fn requests() -> impl Strategy_<Value = ScanRequest> {
                 in_place,
                 input_offset,
                 output_offset,
+                row: None,
             })
         })
 }

@@ -65,15 +65,18 @@ struct tile {
   storage_type& storage;
   i64 first;          // index of the tile's first element; negative for the lead of tile 0
   u64 tile_elements;  // block threads x VT
+  u64 step;           // from there to the next tile's first: as many, or the whole rows that there is room for
   items_of<Problem, Config> items;
   T lane_prefix[maximum_rows];  // of each row: what stands left of this lane, within the team's rows
   T warp_prefix;                // what stands left of this warp, within the tile
   bool splits_runs = false;     // whether a segment begins within a run of one of the warp's lanes
 
   DEVICE tile(Config config_, storage_type& storage_, const lookback_launch& launch, u64 index)
-      : config(config_), storage(storage_) {
+      : tile(config_, storage_, launch, index, static_cast<u64>(config_.block_threads) * config_.vt) {}
+  DEVICE tile(Config config_, storage_type& storage_, const lookback_launch& launch, u64 index, u64 step_)
+      : config(config_), storage(storage_), step(step_) {
     tile_elements = static_cast<u64>(config.block_threads) * config.vt;
-    first = static_cast<i64>(index * tile_elements) - static_cast<i64>(launch.lead);
+    first = static_cast<i64>(index * step) - static_cast<i64>(launch.lead);
   }
 
   // Whether the vectors of a row are scanned a word at a time. An access width that VT does not allow is compiled as
@@ -119,9 +122,10 @@ struct tile {
   }
 
   // Whether all elements of the tile are among the first `count` of the array.
-  DEVICE bool lies_within(u64 count) const {
-    return first >= 0 && static_cast<u64>(first) + tile_elements <= count;
-  }
+  DEVICE bool lies_within(u64 count) const { return first >= 0 && static_cast<u64>(first) + step <= count; }
+
+  // Whether what stands so many elements from its first is the next tile's.
+  DEVICE bool is_beyond(i64 offset) const { return step != tile_elements && offset >= static_cast<i64>(step); }
 
   // Elements that may be read: an exclusive scan does not need the last one, and its caller need not have one.
   DEVICE u64 readable(const lookback_launch& launch) const {

@@ -6,6 +6,8 @@
 //   bool keeps(u64 i, inputs)                  whether the element of place i is kept
 //   u64 count(value_type)                      how many are, up to and with the one whose state it is; with `has_groups`, how
 //                                              many groups began, of each of which one element is kept
+//   has_lengths                                whether what is stored of it is told how many elements there are since the one that
+//                                              was kept before, itself included: that is its state then
 //   outputs store(u64 i, value_type, inputs)   what is stored of it
 //   others                                     what becomes of the others; in groups, each element is in one then, whose last
 //                                              one is kept
@@ -16,7 +18,6 @@
 
 #include "../warp/shuffle.cuh"
 #include "defined.cuh"
-#include "ranked_items.cuh"
 
 namespace lookback {
 
@@ -76,6 +77,50 @@ DEVICE void store_stretch(T* to, const T* from, u32 size) {
   if (tail + lane < size) memory::store(to + tail + lane, memory::shared_load(from[tail + lane]));
 }
 
+// What a warp stores side by side of each of several outputs, the first one of number `number`: in shared memory there is room for so
+// many slots of each, a multiple of `granule`, and for one line more, because they lie there as they do in lines of the array.
+template <u32 number, class... Types>
+struct staged_outputs {
+  static constexpr u32 slot_bytes = 0;
+  static constexpr u32 line_bytes = 0;
+  static constexpr u32 granule = 1;
+  DEVICE staged_outputs(const lookback_launch&, u64, u8*, u32) {}
+  DEVICE void put(u32, elements<>) const {}
+  DEVICE void store(u32, u32) const {}
+};
+template <u32 number, class First, class... Rest>
+struct staged_outputs<number, First, Rest...> {
+  using rest_type = staged_outputs<number + 1, Rest...>;
+  static constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(First);
+  static constexpr u32 slot_bytes = sizeof(First) + rest_type::slot_bytes;
+  static constexpr u32 line_bytes = LOOKBACK_VECTOR_BYTES + rest_type::line_bytes;
+  static constexpr u32 granule = line > rest_type::granule ? line : rest_type::granule;
+  First* to;
+  First* staged;
+  rest_type rest;
+
+  DEVICE staged_outputs(const lookback_launch& launch, u64 first, u8* room, u32 slots)
+      : to(static_cast<First*>(launch.outputs[number]) + first),
+        staged(reinterpret_cast<First*>(room) + reinterpret_cast<u64>(to) % LOOKBACK_VECTOR_BYTES / sizeof(First)),
+        rest(launch, first, room + LOOKBACK_VECTOR_BYTES + slots * sizeof(First), slots) {}
+
+  // Slots that so many bytes have room for.
+  DEVICE_CONSTEXPR static u32 slots_in(u32 bytes) {
+    return bytes < line_bytes ? 0 : (bytes - line_bytes) / slot_bytes / granule * granule;
+  }
+
+  DEVICE void put(u32 slot, const elements<First, Rest...>& items) const {
+    memory::shared_store(staged[slot], items.first);
+    rest.put(slot, items.rest);
+  }
+
+  // Those of `count` slots, from an element on that begins a line as the first one does.
+  DEVICE void store(u32 from, u32 count) const {
+    store_stretch(to + from, staged, count);
+    rest.store(from, count);
+  }
+};
+
 template <class Own, bool is_reversed, bool is_counted, bool is_reproducible>
 struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproducible> {
   using placed = defined<Own, one_segment, is_reversed, is_counted, is_reproducible>;
@@ -92,7 +137,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   template <class Tile>
   DEVICE static void load_tile(Tile& tile, const lookback_launch& launch) {
     const u32 tile_elements = static_cast<u32>(tile.tile_elements);
-    load_items(tile, global_arrays<placed>(launch, tile.first, tile_elements, tile.readable(launch)));
+    load_items(tile, global_arrays<placed>(launch, tile.first, tile_elements, tile.readable(launch), tile_elements));
   }
 
   template <class Tile, class Source>
@@ -123,16 +168,18 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   template <class Tile, class Stage>
   DEVICE static bool store_through(const Tile& tile, const lookback_launch& launch, const Stage& stage) {
     const u32 warps = tile.config.block_threads / LOOKBACK_WARP_LANES;
-    const u32 lines = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES;
-    const room_of_warp room = {stage.stage + warp_index() * lines * LOOKBACK_VECTOR_BYTES, lines};
+    const u32 bytes = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES * LOOKBACK_VECTOR_BYTES;
+    const room_of_warp room = {stage.stage + warp_index() * bytes, bytes};
     store_arrays<0, false>(tile, launch, room, tile.items.kept, [](u64 count, i64 index) { return rank_of_kept(count, index); });
     if constexpr (Own::others != others_are_dropped) {
       constexpr bool are_behind = Own::others == others_are_behind;
-      decltype(tile.items.kept) others;
-      each_item(tile, [&](u32 item, i64 index, state_type) {
-        const bool exists = index >= 0 && static_cast<u64>(index) < launch.n;
-        others.set_if(item, exists && !tile.items.kept.get(item));
-      });
+      auto others = tile.items.kept;
+      others.invert();
+      if (!tile.lies_within(launch.n)) {
+        each_item(tile, [&](u32 item, i64 index, state_type) {
+          if (index < 0 || static_cast<u64>(index) >= launch.n) others.clear(item);
+        });
+      }
       store_arrays<are_behind ? 0 : count_of<outputs>::value, are_behind>(
           tile, launch, room, others, [](u64 count, i64 index) { return rank_of_other(count, index); });
     }
@@ -141,10 +188,10 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   }
 
  private:
-  // Lines of 16 bytes in shared memory that a warp may write.
+  // Shared memory that a warp may write, whole lines of 16 bytes.
   struct room_of_warp {
     u8* first;
-    u32 lines;
+    u32 bytes;
   };
 
   // How many are kept before an element that is, from how many are counted up to it.
@@ -167,7 +214,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
       LOOKBACK_UNROLL
       for (u32 row = 0; row < tile.config.vt / width; ++row) {
         const i64 first_index = tile.first + tile.template row_offset<width>(row);
-        tile.items.template each_of_row<width>(row, [&](u32 j, state_type state) {
+        tile.items.template each_of_row<width>(row, first_index, [&](u32 j, state_type state) {
           body(row * width + j, first_index + static_cast<int>(j), state);
         });
       }
@@ -252,26 +299,32 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   template <u32 number, class First, class... Rest, class Tile, class Bits, class Slot, class Item>
   DEVICE static void store_each(elements<First, Rest...>*, const Tile& tile, const lookback_launch& launch, room_of_warp room,
                                 stretch filled, const Bits& stored, Slot slot_of, Item item_of) {
-    constexpr u32 line = LOOKBACK_VECTOR_BYTES / sizeof(First);
-    // There they lie as in lines of the array, the first one behind `skew` places, so that one line less has room.
-    First* const to = static_cast<First*>(launch.outputs[number]) + filled.first;
-    First* const staged = reinterpret_cast<First*>(room.first);
-    const u32 skew = static_cast<u32>(reinterpret_cast<u64>(to) % LOOKBACK_VECTOR_BYTES / sizeof(First));
-    const u32 places = room.lines * line;
-    const u32 window = places - line;
-    for (u32 from = 0; from < filled.count; from += window) {
+    // All at once, unless there is room for few of them.
+    constexpr u32 few = 2 * LOOKBACK_WARP_LANES;
+    if (staged_outputs<number, First, Rest...>::slots_in(room.bytes) >= few) {
+      return store_staged<staged_outputs<number, First, Rest...>>(tile, launch, room, filled, stored, slot_of, item_of);
+    }
+    const auto first_of = [&](u32 item, i64 index, state_type state) { return elements<First>{item_of(item, index, state).first, {}}; };
+    const auto rest_of = [&](u32 item, i64 index, state_type state) { return item_of(item, index, state).rest; };
+    store_staged<staged_outputs<number, First>>(tile, launch, room, filled, stored, slot_of, first_of);
+    store_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), tile, launch, room, filled, stored, slot_of, rest_of);
+  }
+
+  template <class Staged, class Tile, class Bits, class Slot, class Item>
+  DEVICE static void store_staged(const Tile& tile, const lookback_launch& launch, room_of_warp room, stretch filled,
+                                  const Bits& stored, Slot slot_of, Item item_of) {
+    const u32 slots = Staged::slots_in(room.bytes);
+    const Staged staged(launch, filled.first, room.first, slots);
+    for (u32 from = 0; from < filled.count; from += slots) {
       each_item(tile, [&](u32 item, i64 index, state_type state) {
-        // What is right before or behind the window falls into places beside it, which are not copied.
-        const u32 at = slot_of(index, state) + skew - from;
-        if (stored.get(item) && at < places) memory::shared_store(staged[at], item_of(item, index, state).first);
+        const u32 slot = slot_of(index, state) - from;
+        if (stored.get(item) && slot < slots) staged.put(slot, item_of(item, index, state));
       });
       warp_barrier();  // all lanes have written theirs
       const u32 left = filled.count - from;
-      store_stretch(to + from, staged + skew, left < window ? left : window);
+      staged.store(from, left < slots ? left : slots);
       warp_barrier();  // all lanes have read what others have written
     }
-    const auto rest_of = [&](u32 item, i64 index, state_type state) { return item_of(item, index, state).rest; };
-    store_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), tile, launch, room, filled, stored, slot_of, rest_of);
   }
 };
 

@@ -23,6 +23,7 @@
 #include "elements.cuh"
 #include "marked_items.cuh"
 #include "problem.cuh"
+#include "ranked_items.cuh"
 
 namespace lookback {
 
@@ -572,6 +573,7 @@ struct equal_rows : segments_of_states {
 template <class Segments>
 struct within_segment {
   static constexpr bool are_several = true;
+  static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   template <class Operator>
   using operator_on = Operator;
@@ -666,7 +668,7 @@ struct by_offsets : told_by_array<begin_bit> {
 };
 
 // What a source of a tile's elements knows, wherever they lie: of `tile_elements` from index `first` on those are there
-// whose indices are among the first `count`.
+// whose indices are among the first `count`, and which are no later tile's (`tile::step`).
 template <class Problem>
 struct source_of_tile {
   static constexpr bool is_backward = Problem::is_backward;
@@ -674,16 +676,25 @@ struct source_of_tile {
   i64 first;
   u64 count;
   u32 tile_elements;
+  u32 step;
   bool is_whole;
   typename Problem::segments_place segments;
 
-  DEVICE source_of_tile(const lookback_launch& launch_, i64 first_, u32 tile_elements_, u64 count_)
+  DEVICE source_of_tile(const lookback_launch& launch_, i64 first_, u32 tile_elements_, u64 count_, u32 step_)
       : launch(launch_),
         first(first_),
         count(count_),
         tile_elements(tile_elements_),
-        is_whole(first_ >= 0 && static_cast<u64>(first_) + tile_elements_ <= count_),
-        segments(launch_, first_) {}
+        step(step_),
+        is_whole(first_ >= 0 && static_cast<u64>(first_) + step_ <= count_),
+        segments(launch_, first_) {
+    const u64 end = static_cast<u64>(first) + step;
+    if (step != tile_elements && end < count) count = end;
+  }
+
+  // Whether vectors of so many elements are of this tile, or not.
+  DEVICE bool has_whole_vectors(u32 width) const { return is_whole && step % width == 0; }
+  DEVICE bool is_beyond(int offset) const { return step != tile_elements && static_cast<u32>(offset) >= step; }
 
   DEVICE bool has(int offset) const {
     const i64 index = first + offset;
@@ -788,7 +799,8 @@ struct defined {
   template <class Tile>
   DEVICE static void load_tile(Tile& tile, const lookback_launch& launch) {
     const u32 tile_elements = static_cast<u32>(tile.tile_elements);
-    load_items(tile, global_arrays<defined>(launch, tile.first, tile_elements, tile.readable(launch)));
+    const u32 step = static_cast<u32>(tile.step);
+    load_items(tile, global_arrays<defined>(launch, tile.first, tile_elements, tile.readable(launch), step));
   }
 
   // All items of a tile, from the arrays or from a stage; `note` is told of each element, its item and its place.
@@ -803,8 +815,14 @@ struct defined {
         for (u32 row = 0; row < tile.config.vt / width; ++row) {
           own_state values[width];
           const int offset = first_offset + static_cast<int>(row) * row_elements;
-          const u32 begins = load_values<(decltype(is_simple)::value != 0)>(
-              source, offset, values, [&](u32 j, u64 place, const inputs& loaded) { note(row * width + j, place, loaded); });
+          u32 begins = 0;
+          if (source.is_beyond(offset)) {
+            LOOKBACK_UNROLL
+            for (u32 j = 0; j < width; ++j) values[j] = own_operator::identity();
+          } else {
+            begins = load_values<(decltype(is_simple)::value != 0)>(
+                source, offset, values, [&](u32 j, u64 place, const inputs& loaded) { note(row * width + j, place, loaded); });
+          }
           if constexpr (are_marked<defined>()) {
             tile.items.set_each(row * width, values, begins);
           } else {
@@ -825,7 +843,7 @@ struct defined {
   // Whether the vectors of a tile are all there and each is read by one access.
   template <u32 width, class Source>
   DEVICE static bool is_simple(const Source& source) {
-    return source.is_whole && vectors_of<width, inputs>::type::are_loadable(source);
+    return source.has_whole_vectors(width) && vectors_of<width, inputs>::type::are_loadable(source);
   }
 
   // The user's states of a vector of a tile, from `offset` on: the identity where there is no element. A bit for each that
@@ -864,17 +882,19 @@ struct defined {
           for (u32 j = 0; j < width; ++j) states[j] = tile.items.get(row * width + j);
           const i64 index = first_index + static_cast<int>(row) * row_elements;
           if constexpr (decltype(is_simple)::value != 0) {
-            store_run<width>(launch, index, 0, states, tile.config.mode);
+            if (!tile.is_beyond(index - tile.first)) store_run<width>(launch, index, 0, states, tile.config.mode);
           } else {
             LOOKBACK_UNROLL
             for (u32 j = 0; j < width; ++j) {
               const i64 at = index + static_cast<int>(j);
-              if (at >= 0 && static_cast<u64>(at) < launch.n) store_run<1>(launch, at, j, states, tile.config.mode);
+              const bool exists = at >= 0 && static_cast<u64>(at) < launch.n && !tile.is_beyond(at - tile.first);
+              if (exists) store_run<1>(launch, at, j, states, tile.config.mode);
             }
           }
         }
       };
-      if (tile.lies_within(launch.n) && vectors_of<width, outputs>::type::template are_storable<is_reversed>(launch, first_index)) {
+      const bool has_whole_vectors = tile.lies_within(launch.n) && tile.step % width == 0;
+      if (has_whole_vectors && vectors_of<width, outputs>::type::template are_storable<is_reversed>(launch, first_index)) {
         store_rows(constant<1>());
       } else {
         store_rows(constant<0>());
@@ -1058,7 +1078,7 @@ struct staged_arrays : source_of_tile<Problem> {
   u32 before[count_of<typename Problem::inputs>::value];
 
   DEVICE staged_arrays(const lookback_launch& launch, u8* stage_, u32 tile_elements, i64 first, u32 mode)
-      : source_of_tile<Problem>(launch, first, tile_elements, Problem::readable(launch, mode)), stage(stage_), shift(0) {
+      : source_of_tile<Problem>(launch, first, tile_elements, Problem::readable(launch, mode), tile_elements), stage(stage_), shift(0) {
     place_each<0>(static_cast<typename Problem::inputs*>(nullptr), place_of<is_backward>(launch.n, first, tile_elements));
   }
 
@@ -1104,6 +1124,12 @@ struct staged_arrays : source_of_tile<Problem> {
     typename Problem::own_state values[width];
     const u32 begins = Problem::template is_simple<width>(*this) ? Problem::template load_values<true>(*this, shift, values)
                                                                  : Problem::template load_values<false>(*this, shift, values);
+    if constexpr (has_lengths<Problem>()) {
+      u32 bits = 0;
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) set_bit_if(bits, j, values[j].groups != 0);
+      return since_kept<width, typename Problem::state_type>(bits);
+    }
     auto value = Operator::identity();
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {

@@ -24,6 +24,21 @@ DEVICE_CONSTEXPR bool has_groups() {
   return false;
 }
 
+// And whether it is told with each element that is kept how many there are since the one that was kept before.
+template <class Problem>
+DEVICE_CONSTEXPR bool has_lengths() {
+  if constexpr (is_by_rank<Problem>()) return Problem::own_type::has_lengths;
+  return false;
+}
+
+// A run of `width` elements, of which those are kept that have a bit: how many are behind the last of them, or how many there are, and
+// how many are kept.
+template <u32 width, class T>
+DEVICE T since_kept(u32 kept) {
+  const u32 since = kept == 0 ? width : width - 32 + leading_zeros(kept);
+  return {since, count_bits(kept)};
+}
+
 // A bit for each of several items, which may stand in several words.
 template <u32 capacity>
 struct item_bits {
@@ -31,6 +46,11 @@ struct item_bits {
 
   DEVICE bool get(u32 i) const { return (words[i / 32] >> i % 32 & 1) != 0; }
   DEVICE void set_if(u32 i, bool is_set) { set_bit_if(words[i / 32], i % 32, is_set); }
+  DEVICE void clear(u32 i) { words[i / 32] &= ~(1u << i % 32); }
+  DEVICE void invert() {
+    LOOKBACK_UNROLL
+    for (u32& word : words) word = ~word;
+  }
 
   // Those of `width` items from `first` on, no more than a word has.
   template <u32 width>
@@ -143,7 +163,7 @@ struct ranked_elements {
 };
 
 // Kept elements count for themselves: a count is a state.
-template <class Problem, u32 capacity, bool has_groups>
+template <class Problem, u32 capacity, bool has_groups, bool has_lengths>
 struct ranked_items : ranked_elements<Problem, typename Problem::state_type, capacity> {
   using T = typename Problem::state_type;
   using ranked_elements<Problem, T, capacity>::before;
@@ -164,14 +184,14 @@ struct ranked_items : ranked_elements<Problem, typename Problem::state_type, cap
   template <u32 width>
   DEVICE T count(u32 row, u32 item) const { return this->template count_by<width>(kept, row, item); }
 
-  // Calls `body` with each item of a row and its state.
+  // Calls `body` with each item of a row and its state; the first one has that index.
   template <u32 width, class Body>
-  DEVICE void each_of_row(u32 row, Body body) const { this->template each_count_by<width>(kept, row, body); }
+  DEVICE void each_of_row(u32 row, long long, Body body) const { this->template each_count_by<width>(kept, row, body); }
 };
 
 // Groups count, of each of which one element is kept.
 template <class Problem, u32 capacity>
-struct ranked_items<Problem, capacity, true> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity> {
+struct ranked_items<Problem, capacity, true, false> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity> {
   using T = typename Problem::state_type;
   using Count = decltype(T::groups);
   using ranked_elements<Problem, Count, capacity>::before;
@@ -202,7 +222,7 @@ struct ranked_items<Problem, capacity, true> : ranked_elements<Problem, decltype
   }
   template <class Operator, u32 width>
   DEVICE void propagate(u32 row, T prefix) {
-    each_of_row<width>(row, [&](u32 j, T state) { values[row * width + j] = combine<Operator>(prefix, state).value; });
+    each_of_row<width>(row, 0, [&](u32 j, T state) { values[row * width + j] = combine<Operator>(prefix, state).value; });
     before[row] += prefix.groups;
   }
 
@@ -210,12 +230,53 @@ struct ranked_items<Problem, capacity, true> : ranked_elements<Problem, decltype
   DEVICE Count count(u32 row, u32 item) const { return this->template count_by<width>(begins, row, item); }
 
   template <u32 width, class Body>
-  DEVICE void each_of_row(u32 row, Body body) const {
+  DEVICE void each_of_row(u32 row, long long, Body body) const {
     this->template each_count_by<width>(begins, row, [&](u32 j, Count count) { body(j, T{values[row * width + j], count}); });
   }
 
  private:
   DEVICE T get(u32 i) const { return {values[i], begins.get(i) ? 1u : 0u}; }
+};
+
+// Kept elements count, and the others between them: a state a row, because both follow from the bits. Where there is no element one is
+// counted that is not kept, which only the first that is has before it.
+template <class Problem, u32 capacity>
+struct ranked_items<Problem, capacity, false, true> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity> {
+  using T = typename Problem::state_type;
+  using Count = decltype(T::groups);
+  using ranked_elements<Problem, Count, capacity>::before;
+  using ranked_elements<Problem, Count, capacity>::kept;
+
+  Count since_before[capacity];  // of each row, up to its first item
+
+  // The bit is all that there is of a state.
+  DEVICE void set(u32, T) {}
+
+  template <class Operator, u32 width>
+  DEVICE T combined(u32 row) const {
+    return since_kept<width, T>(kept.template of_row<width>(row * width));
+  }
+  template <class Operator, u32 width>
+  DEVICE void scan(u32 row, T running) {
+    before[row] = running.groups;
+    since_before[row] = running.value;
+  }
+  template <class Operator, u32 width>
+  DEVICE void propagate(u32 row, T prefix) { scan<Operator, width>(row, combine<Operator>(prefix, {since_before[row], before[row]})); }
+
+  template <u32 width>
+  DEVICE Count count(u32 row, u32 item) const { return this->template count_by<width>(kept, row, item); }
+
+  // The state of an item says how many there are since the one that was kept before it, itself included.
+  template <u32 width, class Body>
+  DEVICE void each_of_row(u32 row, long long first_index, Body body) const {
+    Count since = before[row] == 0 ? static_cast<Count>(first_index) : since_before[row];
+    this->template each_count_by<width>(kept, row, [&](u32 j, Count count) {
+      since += 1;
+      body(j, T{since, count});
+      if (kept.get(row * width + j)) since = 0;
+    });
+  }
 };
 
 }  // namespace lookback

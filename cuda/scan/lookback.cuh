@@ -66,8 +66,8 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
   }
 }
 
-// Reads: input, output, control, descriptors, n, capacity, lead. A block a tile. Without a control block no tile asks another
-// one what stands left of it, because each is whole rows.
+// Reads: input, output, control, descriptors, n, capacity, lead, stride. A block a tile. Without a control block no tile asks another
+// one what stands left of it, because each is whole rows, of `stride` elements together.
 template <class Problem, class Config>
 DEVICE void lookback(Config config, const lookback_launch& launch) {
   using Operator = typename Problem::operator_type;
@@ -78,7 +78,8 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
 
   const bool is_alone = has_known_rows<Problem>() && launch.control == nullptr;
   const tile_start start = is_alone ? tile_start{block_index(), 0} : start_tile(config, launch, shared_start);
-  tile<Problem, Config> mine(config, storage, launch, start.tile);
+  const u64 room = static_cast<u64>(config.block_threads) * config.vt;
+  tile<Problem, Config> mine(config, storage, launch, start.tile, is_alone ? launch.stride : room);
   mine.load(launch);
   const T total = mine.reduce();
 

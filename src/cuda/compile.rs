@@ -725,8 +725,8 @@ mod tests {
             // Tiles that every GPU holds.
             let (problem, config) = (Problem::from(problem), ScanConfig { vt: 4, ..ScanConfig::default() });
             let n = 1 << 20;
-            let request =
-                ScanRequest { problem, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 };
+            let aligned = ScanRequest::aligned(Instance::SUM_OF_WORDS, strategy, mode, config, n);
+            let request = ScanRequest { problem, ..aligned };
             for step in Plan::new(&request).expect("a plan").steps {
                 for (major, minor) in ARCHITECTURES {
                     let gpu = Architecture { major, minor };

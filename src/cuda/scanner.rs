@@ -375,6 +375,7 @@ impl Scanner {
             in_place,
             input_offset: (input.address % u64::from(ScanRequest::OFFSETS)) as u32,
             output_offset: (output.address % u64::from(ScanRequest::OFFSETS)) as u32,
+            row: None,
         };
         deed(self, stream, &request, Addresses::between(input.address, output.address))
     }

@@ -161,6 +161,8 @@ enum Combining {
     Table(Instance),
     /// How many elements are kept: there is no state of the user's.
     Count,
+    /// How many elements are kept, and how many there are since the last one that was, which are the state that `store` has.
+    Length,
     Text {
         identity: String,
         combine: String,
@@ -507,7 +509,7 @@ impl Definition {
 
     /// A filter that is given an operator counts no more; then it lacks groups, and is refused.
     fn combining_text(&mut self) -> &mut Combining {
-        if matches!(self.combining, Combining::Count) {
+        if self.state_is_count() {
             self.combining = Combining::Text { identity: String::new(), combine: String::new(), is_commutative: false };
         }
         &mut self.combining
@@ -585,6 +587,12 @@ impl Definition {
             selection.begin = Some(begin.to_owned());
         });
         self
+    }
+
+    /// A [`Self::filter`] whose `store` has a `state`: how many elements there are since the one that was kept before, the one
+    /// that is kept included; since the first of all, where it is the first that is.
+    pub(super) fn filter_with_lengths(name: String) -> Self {
+        Self { combining: Combining::Length, ..Self::filter(name) }
     }
 
     /// The groups are runs of the input of that name, of each of which the last element is kept.
@@ -746,7 +754,7 @@ impl Definition {
         if keep.trim().is_empty() || begin.as_ref().is_some_and(|begin| begin.trim().is_empty()) {
             return self.missing("text that says what is kept", if begin.is_some() { "groups" } else { "keep" });
         }
-        let counts = matches!(self.combining, Combining::Count);
+        let counts = self.state_is_count();
         if counts == begin.is_some() || counts && !self.load.is_empty() {
             return self.refused(
                 "counts what is kept and combines states, too: begin with `filter` and `keep`, or with a state and `groups`",
@@ -827,10 +835,15 @@ impl Definition {
         Ok(())
     }
 
+    /// Whether what is scanned are counts, which kernels keep as bits.
+    const fn state_is_count(&self) -> bool {
+        matches!(self.combining, Combining::Count | Combining::Length)
+    }
+
     /// The outputs whose widths bound accesses, as those of the inputs do: all, but where what is kept is stored by rank and its
     /// state is no more than a count.
     fn beside_inputs(&self) -> &[Array] {
-        if matches!(self.combining, Combining::Count) { &[] } else { &self.outputs }
+        if self.state_is_count() { &[] } else { &self.outputs }
     }
 
     /// The arrays that are stored.
@@ -1028,6 +1041,11 @@ impl Defined {
         if self.is_long { ElementType::U64 } else { ElementType::U32 }
     }
 
+    /// Whether what is stored of an element is told how many there are since the one that was kept before.
+    pub(crate) const fn has_lengths(self) -> bool {
+        matches!(self.definition.0.combining, Combining::Length)
+    }
+
     /// Whether one element of each group is stored.
     pub(crate) fn has_groups(self) -> bool {
         self.selection().is_some_and(|selection| selection.begin.is_some())
@@ -1108,7 +1126,7 @@ impl Defined {
     /// Bytes of the user's state; of a filter those of the count.
     pub const fn own_state_bytes(self) -> usize {
         match self.definition.0.combining {
-            Combining::Count => self.count_type().bytes(),
+            Combining::Count | Combining::Length => self.count_type().bytes(),
             Combining::Table(_) | Combining::Text { .. } => self.definition.0.state.bytes,
         }
     }
@@ -1116,7 +1134,7 @@ impl Defined {
     /// Bytes of what stands behind the user's state in what is scanned: the mark of a segment, or a count of groups
     /// (`marked` in `cuda/problem/defined.cuh`, `counted` in `cuda/problem/by_rank.cuh`).
     fn bytes_behind(self) -> Option<usize> {
-        if self.has_groups() {
+        if self.has_groups() || self.has_lengths() {
             return Some(self.count_type().bytes());
         }
         self.segments.mark_states().then_some(4)
@@ -1142,7 +1160,7 @@ impl Defined {
         self.bytes_behind().is_none()
             && !self.is_reproducible
             && match &self.definition.0.combining {
-                Combining::Count => true,
+                Combining::Count | Combining::Length => true,
                 Combining::Table(instance) => instance.operator().is_commutative(),
                 Combining::Text { is_commutative, .. } => *is_commutative,
             }
@@ -1275,6 +1293,7 @@ mod tests {
             scan().keep("return true;"),
             scan().input_in_runs::<u32>("key"),
             filter().load("return 1;"),
+            Definition::run_length_encode::<u32>().unwrap().load("return 1;"),
             filter().identity("0").combine("return left;"),
             filter().groups("return x_begins;", "return x_ends;"),
         ] {

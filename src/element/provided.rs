@@ -177,7 +177,9 @@ impl Definition {
 
     /// The same of types of numbers that are chosen at run time.
     pub(crate) fn runs_with_lengths(element: ElementType, length: ElementType) -> Result<Self, NoSuchProblem> {
-        Ok(Self::runs_of("runs", element, length, "return x_begins;", "return x_ends;")?
+        Ok(Self::filter_with_lengths(format!("runs of {}", number(element)?))
+            .first_input_in_runs_of("x", element)
+            .keep("return x_ends;")
             .output_of("value", element)
             .output_of("length", length)
             .store(&format!("value = x; length = static_cast<{}>(state);", length.cuda_type())))
@@ -189,28 +191,15 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers.
     pub fn non_trivial_runs<T: Element>() -> Result<Self, NoSuchProblem> {
-        let (begin, keep) = ("return x_begins && !x_ends;", "return x_ends && !x_begins;");
-        Ok(Self::runs_of("longer runs", T::ELEMENT, ElementType::U64, begin, keep)?
+        Ok(Self::of_states(format!("longer runs of {}", number(T::ELEMENT)?), String::from("u64"), 8)
+            .identity("0")
+            .combine("return left + right;")
+            .first_input_in_runs_of("x", T::ELEMENT)
+            .load("return 1;")
+            .groups("return x_begins && !x_ends;", "return x_ends && !x_begins;")
             .output::<u64>("place")
             .output::<u64>("length")
             .store("place = is_reversed ? i : i + 1 - state; length = state;"))
-    }
-
-    /// Runs, whose state is how many elements there are, counted in as many bytes as their length has, or in 4.
-    fn runs_of(
-        name: &str,
-        element: ElementType,
-        length: ElementType,
-        begin: &str,
-        keep: &str,
-    ) -> Result<Self, NoSuchProblem> {
-        let count = if length.bytes() > 4 { ElementType::U64 } else { ElementType::U32 };
-        Ok(Self::of_states(format!("{name} of {}", number(element)?), count.cuda_type().to_owned(), count.bytes())
-            .identity("0")
-            .combine("return left + right;")
-            .first_input_in_runs_of("x", element)
-            .load("return 1;")
-            .groups(begin, keep))
     }
 
     /// What an operator of the table makes of the numbers of each run of equal keys: of arrays `key` and `x` into two, `unique`,

@@ -158,6 +158,7 @@ impl HostScanner {
             in_place: input_address == output_address,
             input_offset: (input_address % ScanRequest::OFFSETS as usize) as u32,
             output_offset: (output_address % ScanRequest::OFFSETS as usize) as u32,
+            row: None,
         };
         self.seed += 1;
         self.device.scan(&request, input, output, self.seed)?;

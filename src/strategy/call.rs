@@ -263,10 +263,10 @@ impl Call {
         };
         let (input_offset, output_offset) = (offset(inputs.first()), offset(outputs.first()));
         // Where the array begins within a vector, so does every row of whole vectors.
-        let has_known_rows = self.defined.has_rows() && input_offset == 0;
+        let row = self.defined.has_rows().then_some(self.columns);
         let places = self.places();
         let Resolved { strategy, config: chosen } =
-            tuning.choose(strategy, problem, n, has_known_rows.then_some(self.columns));
+            tuning.choose(strategy, problem, n, row.filter(|_| input_offset == 0));
         let request = ScanRequest {
             problem,
             strategy,
@@ -276,6 +276,7 @@ impl Call {
             in_place,
             input_offset,
             output_offset,
+            row,
         };
         let addresses = |free: usize, arrays: &[Named]| {
             let mut addresses = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];

@@ -92,8 +92,8 @@ fn pointer<T>(address: u64) -> *mut T {
 impl Step {
     /// The arguments of the kernel, with host epoch 0: the kernels count epochs themselves.
     pub fn launch(&self, addresses: &Addresses) -> abi::lookback_launch {
-        let Arrays { columns, offsets, count, kept, is_reversed, places, .. } = addresses.arrays;
-        let used = |value| if self.asks_others(columns) { value } else { 0 };
+        let Arrays { offsets, count, kept, is_reversed, places, .. } = addresses.arrays;
+        let used = |value| if self.uses_descriptors() { value } else { 0 };
         abi::lookback_launch {
             offsets: pointer(offsets.address),
             segments: offsets.elements.saturating_sub(1),
@@ -125,17 +125,6 @@ impl Step {
 }
 
 impl Step {
-    /// Whether its tiles ask others what stands left of them, where a row has so many elements. They do not if all are whole rows
-    /// and the strategy makes use of it: then the kernel is given no control block and no descriptors, and leaves the workspace
-    /// as it is.
-    pub fn asks_others(&self, columns: u64) -> bool {
-        let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
-        let may_be_alone = self.kernel.strategy().row().shape.knows_whole_rows
-            && self.problem.defined().is_some_and(Defined::has_rows);
-        let is_alone = may_be_alone && self.lead == 0 && tile.is_multiple_of(columns);
-        self.uses_descriptors() && !is_alone
-    }
-
     /// The arguments that tell of the user's arrays.
     fn arrays(&self, addresses: &Addresses) -> abi::lookback_launch {
         let Some(defined) = self.problem.defined() else { return abi::lookback_launch::default() };

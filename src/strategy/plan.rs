@@ -29,6 +29,8 @@ pub struct ScanRequest {
     pub input_offset: u32,
     /// Address of the output modulo [`ScanRequest::OFFSETS`], in bytes; the same as the input's if in place.
     pub output_offset: u32,
+    /// Elements of a row, where the problem is one of rows and that is known: tiles of whole rows wait for nobody.
+    pub row: Option<u64>,
 }
 
 impl ScanRequest {
@@ -38,7 +40,7 @@ impl ScanRequest {
     /// Of the operator's own values, from one array into another one, both of which begin at a sector.
     pub const fn aligned(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> Self {
         let problem = Problem::plain(instance);
-        Self { problem, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0 }
+        Self { problem, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0, row: None }
     }
 
     /// The operator on what is scanned.
@@ -187,6 +189,7 @@ impl Plan {
             // Reproducible tiles are counted from the first element, wherever that lies.
             input_offset: if is_reproducible { 0 } else { request.input_offset },
             output_offset: if is_reproducible { 0 } else { request.output_offset },
+            row: request.row.filter(|_| problem.defined().is_some_and(|defined| defined.has_rows())),
             steps: Vec::new(),
             scratch_bytes: 0,
             bits: Place::None,

@@ -1,5 +1,6 @@
 //! VT and threads a block where the user says nothing, by bytes of an element and of the array.
 
+use super::planner::{self, access_width};
 use crate::abi;
 use crate::element::ElementType;
 
@@ -95,9 +96,18 @@ pub fn one_wave_over_arrays(bytes: u32) -> (u32, u32) {
 /// Look-ahead that stores by rank, of the same arrays, measured on an H100 and an H200. Tiles are large, because what a warp does
 /// once a tile, to find where it stores and to hand elements on through the stage, is then shared by more elements; of few elements
 /// they are small, so that every multiprocessor has some.
-pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, outputs: usize, has_groups: bool, n: u64) -> (u32, u32) {
+pub fn look_ahead_by_rank(
+    element_bytes: u32,
+    inputs: usize,
+    outputs: usize,
+    has_groups: bool,
+    has_lengths: bool,
+    n: u64,
+) -> (u32, u32) {
     const FEW: u64 = 1 << 21;
     match (element_bytes, inputs) {
+        (4, 1) if has_lengths => (28, if n <= FEW { 320 } else { 384 }),
+        (1, 1) if has_lengths && n > FEW => (32, 512),
         (1 | 2, _) if n <= FEW => (32, 256),
         (4, 1) if n <= FEW && outputs == 1 => (32, 256),
         // In the tile of the next line, where the assembler makes room for one more block, these spill.
@@ -113,7 +123,7 @@ pub fn look_ahead_by_rank(element_bytes: u32, inputs: usize, outputs: usize, has
 }
 
 /// Tiles of whole rows of an array of so many bytes: the first that there is, in the order in which they were measured to be fast on an
-/// H100. `None` where there are none, and where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which
+/// H100, or an H200, that rows fill but for an eighth. `None` where there are none, and where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which
 /// no row of a multiple of that ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
@@ -134,8 +144,19 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
     }
     let (first, second) = if are_few { (128, 256) } else { (256, 128) };
     let threads = [first, second, 192, 160, 224].into_iter().filter(|&threads| threads <= most_threads);
-    let mut tiles = vts.iter().flat_map(|&vt| threads.clone().map(move |threads| (vt, threads)));
-    tiles.find(|&(vt, threads)| u64::from(vt * threads).is_multiple_of(row))
+    let tiles = vts.iter().flat_map(|&vt| threads.clone().map(move |threads| (vt, threads)));
+    let is_full = |&(vt, threads): &(u32, u32)| u64::from(vt * threads).is_multiple_of(row);
+    // What is left over of a tile idles: little, of the longest threads that were measured to make up for it.
+    let has_rows = |&(vt, threads): &(u32, u32)| {
+        let width = access_width(vt, element_bytes as usize);
+        planner::whole_rows(u64::from(vt * threads), row, width).is_some()
+    };
+    let partly = |tiles: &[(u32, u32)]| tiles.iter().copied().find(has_rows);
+    tiles.clone().find(is_full).or_else(|| match (are_few, element_bytes) {
+        (true, _) => tiles.clone().find(has_rows),
+        (false, 4) => partly(&[(24, 128), (24, 256), (16, 128), (16, 192), (20, 160), (12, 256)]),
+        (false, _) => None,
+    })
 }
 
 /// The tiles of sorts of such keys, alone or with what goes with them, by bytes of the widest element (measured on an H200:

@@ -470,6 +470,7 @@ impl ScanConfig {
                 inputs,
                 defined.outputs().count(),
                 defined.has_groups(),
+                defined.has_lengths(),
                 n,
             ),
             false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks),

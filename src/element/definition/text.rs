@@ -84,8 +84,7 @@ impl Definition {
             Kind::Selection(selection) => ("by_rank", self.ranked_text(selection, count)),
             Kind::Placed | Kind::Mixed => ("defined", self.placed_text()),
         };
-        let counts = matches!(self.combining, Combining::Count);
-        let state = if counts { &CudaType::number(count) } else { &self.state };
+        let state = if self.state_is_count() { &CudaType::number(count) } else { &self.state };
         format!(
             "#include \"problem/{file}.cuh\"\n{WITHOUT_RETURN}namespace own {{\n\
              using namespace lookback;\n{}using state_type = {};\n{}{}{}{own}}}  // namespace own\n",
@@ -179,7 +178,9 @@ impl Definition {
     fn operator_text(&self, title: &str) -> String {
         match &self.combining {
             Combining::Table(operator) => format!("using combining = {};\n", operator.cuda_type()),
-            Combining::Count => String::from("using combining = ::lookback::operators::sum<state_type>;\n"),
+            Combining::Count | Combining::Length => {
+                String::from("using combining = ::lookback::operators::sum<state_type>;\n")
+            }
             Combining::Text { identity, combine, is_commutative } => format!(
                 "struct combining {{\n  using value_type = state_type;\n  static constexpr bool is_commutative = \
                  {is_commutative};\n  static constexpr bool is_exactly_undone = false;\n  DEVICE static state_type \
@@ -210,11 +211,10 @@ impl Definition {
             let body = lines_of(what, title, body);
             let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}) {{{body}}}");
         };
-        let counts = matches!(self.combining, Combining::Count);
-        if !counts {
+        if !self.state_is_count() {
             function("state_type user_load", &loaded, "loading", &self.load);
         }
-        let state = if counts { "" } else { ", [[maybe_unused]] state_type state" };
+        let state = if matches!(self.combining, Combining::Count) { "" } else { ", [[maybe_unused]] state_type state" };
         let Kind::Selection(Selection { keep, begin, .. }) = &self.kind else {
             function("void user_store", &format!("{state}{stored}"), "storing", &self.store);
             return text + "};\n";
@@ -253,18 +253,22 @@ impl Definition {
     fn ranked_text(&self, Selection { begin, others, .. }: &Selection, count: ElementType) -> String {
         let (arrays, given, out) =
             (self.arrays_text(), arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
-        let (operator, loaded_state, counted, own_state) = match begin {
-            Some(_) => (
-                format!("::lookback::in_groups<combining, {}>", count.cuda_type()),
-                format!("{{user_text::user_load(place{given}), user_text::user_begin(place{given}) ? 1u : 0u}}"),
-                "state.groups",
-                ", state.value",
-            ),
-            None => (String::from("combining"), format!("user_text::user_keep(place{given}) ? 1u : 0u"), "state", ""),
+        let has_lengths = matches!(self.combining, Combining::Length);
+        let is_kept = format!("user_text::user_keep(place{given})");
+        let loaded_state = match begin {
+            Some(_) => format!("{{user_text::user_load(place{given}), user_text::user_begin(place{given}) ? 1u : 0u}}"),
+            None if has_lengths => format!("{is_kept} ? value_type{{0, 1}} : value_type{{1, 0}}"),
+            None => format!("{is_kept} ? 1u : 0u"),
+        };
+        let (operator, counted, own_state) = match begin.is_some() || has_lengths {
+            true => {
+                (format!("::lookback::in_groups<combining, {}>", count.cuda_type()), "state.groups", ", state.value")
+            }
+            false => (String::from("combining"), "state", ""),
         };
         format!(
             "{arrays}  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static \
-             constexpr bool has_groups = {};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \
+             constexpr bool has_groups = {};\n  static constexpr bool has_lengths = {has_lengths};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \
              value_type load(u64 place, inputs items) {{ return {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, \
              inputs items) {{ return user_text::user_keep(place{given}); }}\n  DEVICE static u64 count(value_type state) {{ \
              return {counted}; }}\n  DEVICE static outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) \

@@ -136,7 +136,7 @@ impl Scan {
 
     /// How many of its launches use the workspace, each at an epoch of its own.
     pub fn epochs(&self) -> u32 {
-        self.plan.steps.iter().filter(|step| step.asks_others(self.given.columns)).count() as u32
+        self.plan.steps.iter().filter(|step| step.uses_descriptors()).count() as u32
     }
 
     /// Makes it the scan of what it leaves itself; whether there is one.

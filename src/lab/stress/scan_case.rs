@@ -281,6 +281,7 @@ impl<'a> Fields<'a> {
             in_place: self.value("in-place")?,
             input_offset: self.value("input-offset")?,
             output_offset: self.value("output-offset")?,
+            row: None,
         };
         Ok((mutant, request))
     }
