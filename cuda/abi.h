@@ -152,7 +152,7 @@ struct lookback_launch {
   void* descriptors;    // `capacity` descriptors
   lookback_u64 n;       // elements of the scan
   lookback_u64 tiles;   // tiles that cover them, the lead included
-  lookback_u64 stride;  // distance of a Hillis-Steele step, a Blelloch level, or the first elements of tiles of whole rows
+  lookback_u64 stride;  // distance of a Hillis-Steele step or a Blelloch level, or from a tile of whole rows to the next
   lookback_u64 capacity;  // descriptors in the workspace: what the clean-up at the wrap clears
   lookback_u32 lead;    // elements from a boundary of an access at or below `input` to `input`
   lookback_u32 host_epoch;  // read by the fault that trusts the host's epoch, and by nobody else; 0

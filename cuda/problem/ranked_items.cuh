@@ -238,8 +238,8 @@ struct ranked_items<Problem, capacity, true, false> : ranked_elements<Problem, d
   DEVICE T get(u32 i) const { return {values[i], begins.get(i) ? 1u : 0u}; }
 };
 
-// Kept elements count, and the others between them: a state a row, because both follow from the bits. Where there is no element one is
-// counted that is not kept, which only the first that is has before it.
+// Kept elements count, and the others between them: a state a row, because both follow from the bits. A place where the array has no
+// element counts as one that is not kept; the first row that has a kept element tells its length by its index.
 template <class Problem, u32 capacity>
 struct ranked_items<Problem, capacity, false, true> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity> {
   using T = typename Problem::state_type;

@@ -509,7 +509,7 @@ impl Definition {
 
     /// A filter that is given an operator counts no more; then it lacks groups, and is refused.
     fn combining_text(&mut self) -> &mut Combining {
-        if self.state_is_count() {
+        if self.is_told_by_bits() {
             self.combining = Combining::Text { identity: String::new(), combine: String::new(), is_commutative: false };
         }
         &mut self.combining
@@ -754,7 +754,7 @@ impl Definition {
         if keep.trim().is_empty() || begin.as_ref().is_some_and(|begin| begin.trim().is_empty()) {
             return self.missing("text that says what is kept", if begin.is_some() { "groups" } else { "keep" });
         }
-        let counts = self.state_is_count();
+        let counts = self.is_told_by_bits();
         if counts == begin.is_some() || counts && !self.load.is_empty() {
             return self.refused(
                 "counts what is kept and combines states, too: begin with `filter` and `keep`, or with a state and `groups`",
@@ -835,15 +835,15 @@ impl Definition {
         Ok(())
     }
 
-    /// Whether what is scanned are counts, which kernels keep as bits.
-    const fn state_is_count(&self) -> bool {
+    /// Whether what is scanned are counts that follow from a bit of each element, so that there is no state of the user's.
+    const fn is_told_by_bits(&self) -> bool {
         matches!(self.combining, Combining::Count | Combining::Length)
     }
 
     /// The outputs whose widths bound accesses, as those of the inputs do: all, but where what is kept is stored by rank and its
     /// state is no more than a count.
     fn beside_inputs(&self) -> &[Array] {
-        if self.state_is_count() { &[] } else { &self.outputs }
+        if self.is_told_by_bits() { &[] } else { &self.outputs }
     }
 
     /// The arrays that are stored.
@@ -1131,7 +1131,7 @@ impl Defined {
         }
     }
 
-    /// Bytes of what stands behind the user's state in what is scanned: the mark of a segment, or a count of groups
+    /// Bytes of what stands behind the state in what is scanned: the mark of a segment, or a count of groups or of what is kept
     /// (`marked` in `cuda/problem/defined.cuh`, `counted` in `cuda/problem/by_rank.cuh`).
     fn bytes_behind(self) -> Option<usize> {
         if self.has_groups() || self.has_lengths() {

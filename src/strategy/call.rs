@@ -262,9 +262,9 @@ impl Call {
             })
         };
         let (input_offset, output_offset) = (offset(inputs.first()), offset(outputs.first()));
-        // Where the array begins within a vector, so does every row of whole vectors.
         let row = self.defined.has_rows().then_some(self.columns);
         let places = self.places();
+        // Where the array begins within a vector, so does every row of whole vectors.
         let Resolved { strategy, config: chosen } =
             tuning.choose(strategy, problem, n, row.filter(|_| input_offset == 0));
         let request = ScanRequest {

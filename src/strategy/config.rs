@@ -6,6 +6,16 @@ use crate::abi;
 use crate::element::{ElementType, NoSuchInstance, NoSuchProblem};
 use serde::{Deserialize, Serialize};
 
+/// Elements of one access of a lane: the largest power of two that divides VT and fits into 16 bytes.
+/// `access_width` in `cuda/config.cuh` is the same function.
+pub(super) const fn access_width(vt: u32, element_bytes: usize) -> u32 {
+    let mut width = 1;
+    while vt.is_multiple_of(2 * width) && 2 * width as usize * element_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize {
+        width *= 2;
+    }
+    width
+}
+
 /// The choices inside a strategy. All of them are run-time choices of the user: the CUDA device compiles
 /// a kernel for them on demand, the CPU device reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -186,9 +186,9 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::{ElementType, Instance, Operator};
+    use crate::element::{Defined, Definition, ElementType, Instance, Operator, Segments};
     use crate::strategy::plan::ScanRequest;
-    use crate::strategy::{Descriptor, Mode, ScanConfig, Strategy};
+    use crate::strategy::{Composition, Descriptor, Mode, ScanConfig, Strategy};
 
     fn sums_of_u32() -> Instance {
         Instance::new(ElementType::U32, Operator::Sum).unwrap()
@@ -239,5 +239,25 @@ mod tests {
             [Descriptor::Packed128, Descriptor::Split].map(|layout| Plan::descriptor_bytes(layout, 8)),
             [16, 20]
         );
+    }
+    /// They begin as many elements apart as their rows have, and meet nobody; not those that begin within a vector, nor those in
+    /// which the order of combining would be another one.
+    #[test]
+    fn tiles_of_whole_rows_are_given_no_workspace() {
+        let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).unwrap();
+        let rows = sums.define().unwrap().in_segments(Segments::Rows { have_states: false });
+        let step = |rows: Defined, columns, input_offset| {
+            let composition = Composition::ReduceThenScan;
+            let config = ScanConfig { vt: 4, block_threads: 64, composition, ..ScanConfig::default() };
+            let aligned = ScanRequest::aligned(sums_of_u32(), Strategy::Lookback, Mode::Inclusive, config, 6100);
+            let request = ScanRequest { problem: rows.into(), input_offset, row: Some(columns), ..aligned };
+            let Step { stride, tiles, grid_blocks, descriptors, .. } = Plan::new(&request).unwrap().steps[0];
+            [stride, tiles, grid_blocks, descriptors]
+        };
+        assert_eq!(step(rows, 61, 0), [244, 25, 25, 0]);
+        assert_eq!(step(rows, 61, 4), [0, 24, 24, 24]);
+        assert_eq!(step(rows, 100, 0), [0, 24, 24, 24]);
+        assert_eq!(step(rows.reproducible(), 61, 0), [0, 24, 24, 24]);
+        assert_eq!(step(rows.reproducible(), 4, 0), [256, 24, 24, 0]);
     }
 }

@@ -1,7 +1,8 @@
 //! A strategy as data: what is asked of a device, checked, and the launches that do it. Both devices execute the same
 //! plan.
 
-use super::planner::{Planner, access_width};
+use super::config::access_width;
+use super::planner::Planner;
 use super::shape::Tiling;
 use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;

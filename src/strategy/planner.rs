@@ -1,5 +1,6 @@
 //! Lays out the launches of a scan: which kernels, in which order, on which buffers.
 
+use super::config::access_width;
 use super::shape::{Blocks, Shape, Tiling};
 use super::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
 use crate::abi;
@@ -43,7 +44,7 @@ pub struct Step {
     pub n: u64,
     /// Tiles of this step.
     pub tiles: u64,
-    /// Distance of a Hillis-Steele step, a Blelloch level, or the first elements of tiles of whole rows.
+    /// Distance of a Hillis-Steele step or a Blelloch level, or from a tile of whole rows to the next one.
     pub stride: u64,
     /// Elements from a boundary of an access at or below the input to the input: the nearest one, but in look-ahead.
     pub lead: u32,
@@ -129,25 +130,6 @@ impl KernelConfig {
     fn without_descriptors(self) -> Self {
         Self { descriptor: Descriptor::Packed64, tile_order: TileOrder::Ticket, ..self }
     }
-}
-
-/// Elements of one access of a lane: the largest power of two that divides VT and fits into 16 bytes.
-/// `access_width` in `cuda/config.cuh` is the same function.
-pub(super) const fn access_width(vt: u32, element_bytes: usize) -> u32 {
-    let mut width = 1;
-    while vt.is_multiple_of(2 * width) && 2 * width as usize * element_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize {
-        width *= 2;
-    }
-    width
-}
-
-/// Elements of the rows that a tile has room for, if they fill it but for an eighth: so many that each tile begins with a whole
-/// vector of `width` elements, or else as many as there are.
-pub(super) fn whole_rows(tile: u64, row: u64, width: u32) -> Option<u64> {
-    let to_vector = row.trailing_zeros().min(width.trailing_zeros());
-    let of_vectors = row * u64::from(width >> to_vector);
-    let rows = [of_vectors, row].map(|unit| tile / unit * unit);
-    rows.into_iter().find(|rows| rows * 8 >= tile * 7)
 }
 
 /// Scratch arrays start at multiples of this, which is more than any access needs.
@@ -504,14 +486,16 @@ impl Planner {
         (n + u64::from(lead)).div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
     }
 
-    /// Elements of a tile, if its strategy makes use of tiles that are whole rows, and these are.
+    /// Elements from a tile to the next one, where the strategy knows tiles of whole rows and the array is cut into such.
     fn whole_rows(&self, lead: u32) -> Option<u64> {
         let row = self.row.filter(|_| lead == 0 && self.shape.knows_whole_rows)?;
         let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
         let width = access_width(self.config.vt, self.problem.access_bytes());
         // In what order elements are combined follows from where they lie in a tile of the usual size.
         let is_right = |&rows: &u64| rows == tile || !self.problem.is_reproducible();
-        whole_rows(tile, row, width).filter(is_right).filter(|rows| self.n.div_ceil(*rows) <= i32::MAX as u64)
+        suggestion::rows_of_tile(tile, row, width)
+            .filter(is_right)
+            .filter(|rows| self.n.div_ceil(*rows) <= i32::MAX as u64)
     }
 
     pub(super) fn scan_then_propagate(&mut self) {
@@ -596,24 +580,5 @@ impl Planner {
         }
         step.helper_threads = self.shape.helper_threads(config.composition, self.problem);
         self.steps.push(step);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whole_rows_fill_a_tile_but_for_an_eighth() {
-        assert_eq!(whole_rows(1024, 128, 4), Some(1024));
-        // Four of them end where a vector does.
-        assert_eq!(whole_rows(1024, 61, 4), Some(976));
-        assert_eq!(whole_rows(1024, 1000, 4), Some(1000));
-        assert_eq!(whole_rows(1024, 1001, 4), Some(1001));
-        assert_eq!(whole_rows(1024, 896, 4), Some(896));
-        assert_eq!(whole_rows(1024, 895, 4), None);
-        assert_eq!(whole_rows(1024, 1025, 1), None);
-        // Eight would leave more of a tile, sixteen have no room.
-        assert_eq!(whole_rows(2048, 129, 16), Some(15 * 129));
     }
 }

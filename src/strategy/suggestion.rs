@@ -1,6 +1,6 @@
 //! VT and threads a block where the user says nothing, by bytes of an element and of the array.
 
-use super::planner::{self, access_width};
+use super::config::access_width;
 use crate::abi;
 use crate::element::ElementType;
 
@@ -69,18 +69,18 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
 /// One wave that stores by rank, as far as it was measured to be faster than look-ahead on an H100, with elements and states of up
 /// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster. It is so only later where no more than
 /// 4 bytes are stored of each element that is kept, and others are dropped (`stores_word`), if elements have 4 bytes (`loads_words`) or
-/// one of a group is kept. The longest thread has 128 bytes, more of which would spill.
+/// one of a group or run is kept (`is_sparse`). The longest thread has 128 bytes, more of which would spill.
 pub fn one_wave_by_rank(
     n: u64,
     bytes: u32,
-    has_groups: bool,
+    is_sparse: bool,
     loads_words: bool,
     stores_word: bool,
 ) -> Option<(u32, u32)> {
     let (vt, block_threads) = match n {
         _ if n <= 1 << 16 => (8, 128),
         _ if n <= 1 << 18 => (16, 128),
-        _ if n <= 1 << 20 && stores_word && has_groups => (32, 128),
+        _ if n <= 1 << 20 && stores_word && is_sparse => (32, 128),
         _ if n <= 1 << 20 && stores_word && loads_words => (16, 256),
         _ => return None,
     };
@@ -122,11 +122,25 @@ pub fn look_ahead_by_rank(
     }
 }
 
-/// Tiles of whole rows of an array of so many bytes: the first that there is, in the order in which they were measured to be fast on an
-/// H100, or an H200, that rows fill but for an eighth. `None` where there are none, and where none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which
-/// no row of a multiple of that ends within.
+/// Elements of the rows that a tile takes, where whole rows of so many elements fill at least seven eighths of it: as many as end with
+/// a vector of `width`, because accesses to single elements were measured to take longer than look-ahead.
+pub fn rows_of_tile(tile: u64, row: u64, width: u32) -> Option<u64> {
+    if !(1..=tile).contains(&row) {
+        return None;
+    }
+    let unit = row * u64::from(width >> row.trailing_zeros().min(width.trailing_zeros()));
+    let rows = tile / unit * unit;
+    (rows * 8 >= tile * 7).then_some(rows)
+}
+
+/// Tiles of whole rows of an array of so many bytes: the first that rows fill, in the order in which they were measured to be fast on an
+/// H100, and then the first that they fill at least seven eighths of (H200). `None` where there are none, and where none were faster
+/// than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
+    /// Of large arrays, whose rows do not fill a tile.
+    const PARTLY_FILLED: [(u32, u32); 7] =
+        [(24, 128), (24, 256), (16, 128), (16, 192), (20, 160), (12, 256), (16, 256)];
     /// Up to here there are few tiles for as many multiprocessors as there are, so that small ones come first.
     const FEW_BYTES: u64 = 1 << 22;
     let are_few = array_bytes <= FEW_BYTES;
@@ -144,18 +158,16 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
     }
     let (first, second) = if are_few { (128, 256) } else { (256, 128) };
     let threads = [first, second, 192, 160, 224].into_iter().filter(|&threads| threads <= most_threads);
-    let tiles = vts.iter().flat_map(|&vt| threads.clone().map(move |threads| (vt, threads)));
+    let mut tiles = vts.iter().flat_map(|&vt| threads.clone().map(move |threads| (vt, threads)));
     let is_full = |&(vt, threads): &(u32, u32)| u64::from(vt * threads).is_multiple_of(row);
-    // What is left over of a tile idles: little, of the longest threads that were measured to make up for it.
     let has_rows = |&(vt, threads): &(u32, u32)| {
         let width = access_width(vt, element_bytes as usize);
-        planner::whole_rows(u64::from(vt * threads), row, width).is_some()
+        rows_of_tile(u64::from(vt * threads), row, width).is_some()
     };
-    let partly = |tiles: &[(u32, u32)]| tiles.iter().copied().find(has_rows);
-    tiles.clone().find(is_full).or_else(|| match (are_few, element_bytes) {
-        (true, _) => tiles.clone().find(has_rows),
-        (false, 4) => partly(&[(24, 128), (24, 256), (16, 128), (16, 192), (20, 160), (12, 256)]),
-        (false, _) => None,
+    tiles.clone().find(is_full).or_else(|| match element_bytes {
+        _ if are_few => tiles.find(has_rows),
+        4 => PARTLY_FILLED.into_iter().find(has_rows),
+        _ => None,
     })
 }
 
@@ -264,4 +276,25 @@ pub fn single_cluster(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
     let (vectors, threads) = step.map_or((8, MOST_THREADS), |(_, tile)| tile);
     let vt = vectors * (abi::LOOKBACK_VECTOR_BYTES / element_bytes);
     if vt > MOST_VALUES { (MOST_VALUES, MOST_THREADS) } else { (vt, threads) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_rows_fill_seven_eighths_of_a_tile() {
+        assert_eq!(rows_of_tile(1024, 128, 4), Some(1024));
+        // Sixteen of them end where a vector does.
+        assert_eq!(rows_of_tile(1024, 61, 4), Some(976));
+        assert_eq!(rows_of_tile(1024, 1000, 4), Some(1000));
+        assert_eq!(rows_of_tile(1024, 896, 4), Some(896));
+        let none = [(1024, 895, 4), (1024, 1025, 1), (1024, 1001, 4), (1024, 0, 4), (1024, u64::MAX, 16)];
+        assert_eq!(none.map(|(tile, row, width)| rows_of_tile(tile, row, width)), [None; 5]);
+        for bytes in [1 << 22, 1 << 26] {
+            assert_eq!(whole_rows(4, 8, 1001, bytes), Some((16, 256)));
+        }
+        assert_eq!([1 << 22, 1 << 26].map(|bytes| whole_rows(4, 8, 61, bytes)), [Some((8, 128)), Some((24, 128))]);
+        assert_eq!(whole_rows(4, 8, 1401, 1 << 26), Some((24, 256)));
+    }
 }

@@ -84,7 +84,7 @@ impl Definition {
             Kind::Selection(selection) => ("by_rank", self.ranked_text(selection, count)),
             Kind::Placed | Kind::Mixed => ("defined", self.placed_text()),
         };
-        let state = if self.state_is_count() { &CudaType::number(count) } else { &self.state };
+        let state = if self.is_told_by_bits() { &CudaType::number(count) } else { &self.state };
         format!(
             "#include \"problem/{file}.cuh\"\n{WITHOUT_RETURN}namespace own {{\n\
              using namespace lookback;\n{}using state_type = {};\n{}{}{}{own}}}  // namespace own\n",
@@ -211,7 +211,7 @@ impl Definition {
             let body = lines_of(what, title, body);
             let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}) {{{body}}}");
         };
-        if !self.state_is_count() {
+        if !self.is_told_by_bits() {
             function("state_type user_load", &loaded, "loading", &self.load);
         }
         let state = if matches!(self.combining, Combining::Count) { "" } else { ", [[maybe_unused]] state_type state" };

@@ -241,7 +241,8 @@ impl Tuning {
         let stored_bytes: usize = defined.outputs().map(|(_, bytes)| bytes).sum();
         let stores_word = stored_bytes <= 4 && !defined.fills_outputs();
         let loads_words = problem.access_bytes() == 4;
-        Some(match suggestion::one_wave_by_rank(n, bytes as u32, defined.has_groups(), loads_words, stores_word) {
+        let is_sparse = defined.has_groups() || defined.has_lengths();
+        Some(match suggestion::one_wave_by_rank(n, bytes as u32, is_sparse, loads_words, stores_word) {
             Some((vt, block_threads)) => {
                 let config =
                     ScanConfig { vt, block_threads, composition: Composition::ReduceThenScan, ..ScanConfig::default() };
