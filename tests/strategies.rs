@@ -90,15 +90,10 @@ fn requests() -> impl Strategy_<Value = ScanRequest> {
             let output_offset = if in_place { input_offset } else { output / bytes * bytes };
             let most = if strategy == Strategy::Naive { 1500 } else { 40_000 };
             sizes(u64::from(config.vt) * u64::from(config.block_threads), most).prop_map(move |n| ScanRequest {
-                problem: instance.into(),
-                strategy,
-                mode,
-                config,
-                n,
                 in_place,
                 input_offset,
                 output_offset,
-                row: None,
+                ..request(instance, strategy, mode, config, n)
             })
         })
 }

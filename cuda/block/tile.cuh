@@ -1,4 +1,4 @@
-// A tile: block threads x VT consecutive elements, held in registers by one block; or the whole rows among them.
+// A tile: block threads x VT consecutive elements, held in registers by one block; or those of the whole rows among them.
 //
 // Layout. A row is the elements that a team (a warp, or the block) loads with one access a lane: consecutive lanes hold
 // consecutive vectors, so every access is coalesced and as wide as VT and the element types allow (16 bytes where it can
@@ -65,7 +65,7 @@ struct tile {
   storage_type& storage;
   i64 first;          // index of the tile's first element; negative for the lead of tile 0
   u64 tile_elements;  // block threads x VT
-  u64 step;           // from there to the next tile's first: as many, or the elements of the whole rows that fit
+  u64 step;           // from there to the next tile's first: as many, or those of whole rows that end with a vector
   items_of<Problem, Config> items;
   T lane_prefix[maximum_rows];  // of each row: what stands left of this lane, within the team's rows
   T warp_prefix;                // what stands left of this warp, within the tile

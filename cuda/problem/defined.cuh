@@ -668,7 +668,7 @@ struct by_offsets : told_by_array<begin_bit> {
 };
 
 // What a source of a tile's elements knows, wherever they lie: of `tile_elements` from index `first` on those are there
-// whose indices are among the first `count`, and which are no later tile's (`tile::step`).
+// whose indices are among the first `count`, and which are no later tile's (`tile::step`, which is whole vectors).
 template <class Problem>
 struct source_of_tile {
   static constexpr bool is_backward = Problem::is_backward;
@@ -692,8 +692,7 @@ struct source_of_tile {
     if (step != tile_elements && end < count) count = end;
   }
 
-  // Whether vectors of so many elements are of this tile, or not.
-  DEVICE bool has_whole_vectors(u32 width) const { return is_whole && step % width == 0; }
+  // Whether what stands so many elements from its first is the next tile's.
   DEVICE bool is_beyond(int offset) const { return step != tile_elements && static_cast<u32>(offset) >= step; }
 
   DEVICE bool has(int offset) const {
@@ -843,7 +842,7 @@ struct defined {
   // Whether the vectors of a tile are all there and each is read by one access.
   template <u32 width, class Source>
   DEVICE static bool is_simple(const Source& source) {
-    return source.has_whole_vectors(width) && vectors_of<width, inputs>::type::are_loadable(source);
+    return source.is_whole && vectors_of<width, inputs>::type::are_loadable(source);
   }
 
   // The user's states of a vector of a tile, from `offset` on: the identity where there is no element. A bit for each that
@@ -893,8 +892,7 @@ struct defined {
           }
         }
       };
-      const bool has_whole_vectors = tile.lies_within(launch.n) && tile.step % width == 0;
-      if (has_whole_vectors && vectors_of<width, outputs>::type::template are_storable<is_reversed>(launch, first_index)) {
+      if (tile.lies_within(launch.n) && vectors_of<width, outputs>::type::template are_storable<is_reversed>(launch, first_index)) {
         store_rows(constant<1>());
       } else {
         store_rows(constant<0>());

@@ -240,8 +240,9 @@ mod tests {
             [16, 20]
         );
     }
-    /// They begin as many elements apart as their rows have, and meet nobody; not those that begin within a vector, nor those in
-    /// which the order of combining would be another one.
+
+    /// They begin as many elements apart as their rows have, and meet nobody. Tiles that begin before the array are none of them, nor
+    /// are those of a reproducible scan that rows do not fill.
     #[test]
     fn tiles_of_whole_rows_are_given_no_workspace() {
         let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).unwrap();

@@ -30,7 +30,7 @@ pub struct ScanRequest {
     pub input_offset: u32,
     /// Address of the output modulo [`ScanRequest::OFFSETS`], in bytes; the same as the input's if in place.
     pub output_offset: u32,
-    /// Elements of a row, where the problem is one of rows and that is known: tiles of whole rows wait for nobody.
+    /// Elements of a row, as the arrays of the launch say, where the problem is one of rows: tiles of whole rows wait for nobody.
     pub row: Option<u64>,
 }
 

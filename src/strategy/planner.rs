@@ -493,6 +493,7 @@ impl Planner {
         let width = access_width(self.config.vt, self.problem.access_bytes());
         // In what order elements are combined follows from where they lie in a tile of the usual size.
         let is_right = |&rows: &u64| rows == tile || !self.problem.is_reproducible();
+        // A grid has no more blocks; tiles that rows fill in part are more than others.
         suggestion::rows_of_tile(tile, row, width)
             .filter(is_right)
             .filter(|rows| self.n.div_ceil(*rows) <= i32::MAX as u64)
