@@ -101,13 +101,17 @@ pub fn look_ahead_by_rank(
     inputs: usize,
     outputs: usize,
     has_groups: bool,
-    has_lengths: bool,
+    length_bytes: Option<u32>,
     n: u64,
 ) -> (u32, u32) {
     const FEW: u64 = 1 << 21;
     match (element_bytes, inputs) {
-        (4, 1) if has_lengths => (28, if n <= FEW { 320 } else { 384 }),
-        (1, 1) if has_lengths && n > FEW => (32, 512),
+        // In longer threads or more of them these spill, which was not measured.
+        (1 | 2, 1) if length_bytes > Some(element_bytes) => (24, 320),
+        (4, 1) if length_bytes > Some(element_bytes) => (20, 320),
+        (4, 1) if length_bytes.is_some() => (28, if n <= FEW { 320 } else { 384 }),
+        // It spills, and was measured to be faster than tiles that do not.
+        (1, 1) if length_bytes.is_some() && n > FEW => (32, 512),
         (1 | 2, _) if n <= FEW => (32, 256),
         (4, 1) if n <= FEW && outputs == 1 => (32, 256),
         // In the tile of the next line, where the assembler makes room for one more block, these spill.

@@ -464,13 +464,15 @@ impl ScanConfig {
     pub fn of_arrays(problem: Problem, defined: Defined, n: u64) -> Self {
         let (element_bytes, inputs) = (problem.access_bytes() as u32, defined.inputs().count());
         let marks = defined.has_segments().then(|| problem.state_bytes());
+        let widest_output = defined.outputs().map(|(_, bytes)| bytes as u32).max();
+        let lengths = widest_output.filter(|_| defined.has_lengths());
         let (vt, block_threads) = match defined.is_by_rank() {
             true => suggestion::look_ahead_by_rank(
                 element_bytes,
                 inputs,
                 defined.outputs().count(),
                 defined.has_groups(),
-                defined.has_lengths(),
+                lengths,
                 n,
             ),
             false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks),
