@@ -142,8 +142,57 @@ struct lookback_key_bits {
   lookback_u32 end;
 };
 
+// What a warp has come to with a tile, in kernels that record it (`cuda/faults/hooks.cuh`). The first four are those of every
+// warp that scans.
+enum lookback_trace_step {
+  LOOKBACK_TRACE_LANDED = 0,     // the warp has its elements
+  LOOKBACK_TRACE_REDUCED = 1,    // the warp has the total
+  LOOKBACK_TRACE_PREFIX = 2,     // what stands left of the tile is known
+  LOOKBACK_TRACE_STORED = 3,     // the last store is on its way
+  LOOKBACK_TRACE_TICKET = 4,     // the tile's index is known
+  LOOKBACK_TRACE_REQUESTED = 5,  // its copy into the ring is asked for
+  LOOKBACK_TRACE_AGGREGATE = 6,  // the aggregate is published
+  LOOKBACK_TRACE_PUBLISHED = 7,  // the inclusive prefix is published
+  LOOKBACK_TRACE_READ = 8,       // descriptors are about to be read, once a round
+  LOOKBACK_TRACE_FOUND = 9       // all that are needed of them are there
+};
+// Steps that a warp comes to once, in halves, and those of a round; warps of a block, and rounds of a tile that have a place: later
+// ones take the places of earlier ones.
+enum {
+  LOOKBACK_TRACE_STEPS = 10,
+  LOOKBACK_TRACE_HALF = 4,
+  LOOKBACK_TRACE_WARPS = 32,
+  LOOKBACK_TRACE_ROUNDS = 32
+};
+// What says where a tile was: set, the multiprocessor above so many bits of the block.
+enum { LOOKBACK_TRACE_BLOCK_BITS = 16, LOOKBACK_TRACE_PLACE_IS_SET = 0x80000000 };
+
+// When descriptors were read, and by which warp.
+struct lookback_trace_round {
+  lookback_u32 read;
+  lookback_u32 found;
+  lookback_u32 missing_tile;          // for whose publication the warp waited last; all ones for none
+  lookback_u32 descriptors_and_warp;  // how many, and in the lowest 5 bits who
+};
+
+// What is recorded of a tile: lower halves of the multiprocessor's clock, each at a place of its own, so that nobody counts them;
+// 0 is none. Those of warps that scan fill sectors of the L2 cache, of which a part costs more than the whole.
+struct lookback_trace_tile {
+  lookback_u32 halves[2][LOOKBACK_TRACE_WARPS][LOOKBACK_TRACE_HALF];
+  struct lookback_trace_round rounds[LOOKBACK_TRACE_ROUNDS];
+  lookback_u32 place;
+  lookback_u32 reserved[7];
+};
+
+// Where that goes.
+struct lookback_trace {
+  struct lookback_trace_tile* tiles;  // null for nowhere
+  lookback_u64 count;
+};
+
 // What one kernel launch is given, by value. Each kernel says which fields it reads.
 struct lookback_launch {
+  struct lookback_trace trace;  // first, because hooks find it by its place (`gpu/platform.cuh`)
   const void* input;    // n elements (n - 1 suffice for an exclusive scan)
   void* output;         // n elements; may be the input itself, and must not overlap it otherwise
   void* spine;          // one element a tile (three phases); partial nodes of the tree, to finish the tree (Blelloch);

@@ -173,9 +173,85 @@ const _: () = {
     ["Offset of field: lookback_key_bits::first"][::std::mem::offset_of!(lookback_key_bits, first) - 0usize];
     ["Offset of field: lookback_key_bits::end"][::std::mem::offset_of!(lookback_key_bits, end) - 4usize];
 };
+pub const LOOKBACK_TRACE_LANDED: lookback_trace_step = 0;
+pub const LOOKBACK_TRACE_REDUCED: lookback_trace_step = 1;
+pub const LOOKBACK_TRACE_PREFIX: lookback_trace_step = 2;
+pub const LOOKBACK_TRACE_STORED: lookback_trace_step = 3;
+pub const LOOKBACK_TRACE_TICKET: lookback_trace_step = 4;
+pub const LOOKBACK_TRACE_REQUESTED: lookback_trace_step = 5;
+pub const LOOKBACK_TRACE_AGGREGATE: lookback_trace_step = 6;
+pub const LOOKBACK_TRACE_PUBLISHED: lookback_trace_step = 7;
+pub const LOOKBACK_TRACE_READ: lookback_trace_step = 8;
+pub const LOOKBACK_TRACE_FOUND: lookback_trace_step = 9;
+pub type lookback_trace_step = ::std::os::raw::c_uint;
+pub const LOOKBACK_TRACE_STEPS: _bindgen_ty_17 = 10;
+pub const LOOKBACK_TRACE_HALF: _bindgen_ty_17 = 4;
+pub const LOOKBACK_TRACE_WARPS: _bindgen_ty_17 = 32;
+pub const LOOKBACK_TRACE_ROUNDS: _bindgen_ty_17 = 32;
+pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
+pub const LOOKBACK_TRACE_BLOCK_BITS: _bindgen_ty_18 = 16;
+pub const LOOKBACK_TRACE_PLACE_IS_SET: _bindgen_ty_18 = 2147483648;
+pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct lookback_trace_round {
+    pub read: lookback_u32,
+    pub found: lookback_u32,
+    pub missing_tile: lookback_u32,
+    pub descriptors_and_warp: lookback_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_trace_round"][::std::mem::size_of::<lookback_trace_round>() - 16usize];
+    ["Alignment of lookback_trace_round"][::std::mem::align_of::<lookback_trace_round>() - 4usize];
+    ["Offset of field: lookback_trace_round::read"][::std::mem::offset_of!(lookback_trace_round, read) - 0usize];
+    ["Offset of field: lookback_trace_round::found"][::std::mem::offset_of!(lookback_trace_round, found) - 4usize];
+    ["Offset of field: lookback_trace_round::missing_tile"][::std::mem::offset_of!(lookback_trace_round, missing_tile) - 8usize];
+    ["Offset of field: lookback_trace_round::descriptors_and_warp"][::std::mem::offset_of!(lookback_trace_round, descriptors_and_warp) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct lookback_trace_tile {
+    pub halves: [[[lookback_u32; 4usize]; 32usize]; 2usize],
+    pub rounds: [lookback_trace_round; 32usize],
+    pub place: lookback_u32,
+    pub reserved: [lookback_u32; 7usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_trace_tile"][::std::mem::size_of::<lookback_trace_tile>() - 1568usize];
+    ["Alignment of lookback_trace_tile"][::std::mem::align_of::<lookback_trace_tile>() - 4usize];
+    ["Offset of field: lookback_trace_tile::halves"][::std::mem::offset_of!(lookback_trace_tile, halves) - 0usize];
+    ["Offset of field: lookback_trace_tile::rounds"][::std::mem::offset_of!(lookback_trace_tile, rounds) - 1024usize];
+    ["Offset of field: lookback_trace_tile::place"][::std::mem::offset_of!(lookback_trace_tile, place) - 1536usize];
+    ["Offset of field: lookback_trace_tile::reserved"][::std::mem::offset_of!(lookback_trace_tile, reserved) - 1540usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct lookback_trace {
+    pub tiles: *mut lookback_trace_tile,
+    pub count: lookback_u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_trace"][::std::mem::size_of::<lookback_trace>() - 16usize];
+    ["Alignment of lookback_trace"][::std::mem::align_of::<lookback_trace>() - 8usize];
+    ["Offset of field: lookback_trace::tiles"][::std::mem::offset_of!(lookback_trace, tiles) - 0usize];
+    ["Offset of field: lookback_trace::count"][::std::mem::offset_of!(lookback_trace, count) - 8usize];
+};
+impl Default for lookback_trace {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct lookback_launch {
+    pub trace: lookback_trace,
     pub input: *const ::std::os::raw::c_void,
     pub output: *mut ::std::os::raw::c_void,
     pub spine: *mut ::std::os::raw::c_void,
@@ -210,39 +286,40 @@ pub struct lookback_launch {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 352usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 368usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
-    ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 0usize];
-    ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 8usize];
-    ["Offset of field: lookback_launch::spine"][::std::mem::offset_of!(lookback_launch, spine) - 16usize];
-    ["Offset of field: lookback_launch::control"][::std::mem::offset_of!(lookback_launch, control) - 24usize];
-    ["Offset of field: lookback_launch::descriptors"][::std::mem::offset_of!(lookback_launch, descriptors) - 32usize];
-    ["Offset of field: lookback_launch::n"][::std::mem::offset_of!(lookback_launch, n) - 40usize];
-    ["Offset of field: lookback_launch::tiles"][::std::mem::offset_of!(lookback_launch, tiles) - 48usize];
-    ["Offset of field: lookback_launch::stride"][::std::mem::offset_of!(lookback_launch, stride) - 56usize];
-    ["Offset of field: lookback_launch::capacity"][::std::mem::offset_of!(lookback_launch, capacity) - 64usize];
-    ["Offset of field: lookback_launch::lead"][::std::mem::offset_of!(lookback_launch, lead) - 72usize];
-    ["Offset of field: lookback_launch::host_epoch"][::std::mem::offset_of!(lookback_launch, host_epoch) - 76usize];
-    ["Offset of field: lookback_launch::inputs"][::std::mem::offset_of!(lookback_launch, inputs) - 80usize];
-    ["Offset of field: lookback_launch::outputs"][::std::mem::offset_of!(lookback_launch, outputs) - 120usize];
-    ["Offset of field: lookback_launch::columns"][::std::mem::offset_of!(lookback_launch, columns) - 160usize];
-    ["Offset of field: lookback_launch::columns_inverse"][::std::mem::offset_of!(lookback_launch, columns_inverse) - 168usize];
-    ["Offset of field: lookback_launch::initial_state"][::std::mem::offset_of!(lookback_launch, initial_state) - 176usize];
-    ["Offset of field: lookback_launch::final_state"][::std::mem::offset_of!(lookback_launch, final_state) - 184usize];
-    ["Offset of field: lookback_launch::has_initial"][::std::mem::offset_of!(lookback_launch, has_initial) - 192usize];
-    ["Offset of field: lookback_launch::is_reversed"][::std::mem::offset_of!(lookback_launch, is_reversed) - 196usize];
-    ["Offset of field: lookback_launch::offsets"][::std::mem::offset_of!(lookback_launch, offsets) - 200usize];
-    ["Offset of field: lookback_launch::segments"][::std::mem::offset_of!(lookback_launch, segments) - 208usize];
-    ["Offset of field: lookback_launch::count"][::std::mem::offset_of!(lookback_launch, count) - 216usize];
-    ["Offset of field: lookback_launch::offset_bytes"][::std::mem::offset_of!(lookback_launch, offset_bytes) - 224usize];
-    ["Offset of field: lookback_launch::count_bytes"][::std::mem::offset_of!(lookback_launch, count_bytes) - 228usize];
-    ["Offset of field: lookback_launch::findings"][::std::mem::offset_of!(lookback_launch, findings) - 232usize];
-    ["Offset of field: lookback_launch::kept"][::std::mem::offset_of!(lookback_launch, kept) - 240usize];
-    ["Offset of field: lookback_launch::kept_bytes"][::std::mem::offset_of!(lookback_launch, kept_bytes) - 248usize];
-    ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 256usize];
-    ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 288usize];
-    ["Offset of field: lookback_launch::key_bits"][::std::mem::offset_of!(lookback_launch, key_bits) - 336usize];
-    ["Offset of field: lookback_launch::places"][::std::mem::offset_of!(lookback_launch, places) - 344usize];
+    ["Offset of field: lookback_launch::trace"][::std::mem::offset_of!(lookback_launch, trace) - 0usize];
+    ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 16usize];
+    ["Offset of field: lookback_launch::output"][::std::mem::offset_of!(lookback_launch, output) - 24usize];
+    ["Offset of field: lookback_launch::spine"][::std::mem::offset_of!(lookback_launch, spine) - 32usize];
+    ["Offset of field: lookback_launch::control"][::std::mem::offset_of!(lookback_launch, control) - 40usize];
+    ["Offset of field: lookback_launch::descriptors"][::std::mem::offset_of!(lookback_launch, descriptors) - 48usize];
+    ["Offset of field: lookback_launch::n"][::std::mem::offset_of!(lookback_launch, n) - 56usize];
+    ["Offset of field: lookback_launch::tiles"][::std::mem::offset_of!(lookback_launch, tiles) - 64usize];
+    ["Offset of field: lookback_launch::stride"][::std::mem::offset_of!(lookback_launch, stride) - 72usize];
+    ["Offset of field: lookback_launch::capacity"][::std::mem::offset_of!(lookback_launch, capacity) - 80usize];
+    ["Offset of field: lookback_launch::lead"][::std::mem::offset_of!(lookback_launch, lead) - 88usize];
+    ["Offset of field: lookback_launch::host_epoch"][::std::mem::offset_of!(lookback_launch, host_epoch) - 92usize];
+    ["Offset of field: lookback_launch::inputs"][::std::mem::offset_of!(lookback_launch, inputs) - 96usize];
+    ["Offset of field: lookback_launch::outputs"][::std::mem::offset_of!(lookback_launch, outputs) - 136usize];
+    ["Offset of field: lookback_launch::columns"][::std::mem::offset_of!(lookback_launch, columns) - 176usize];
+    ["Offset of field: lookback_launch::columns_inverse"][::std::mem::offset_of!(lookback_launch, columns_inverse) - 184usize];
+    ["Offset of field: lookback_launch::initial_state"][::std::mem::offset_of!(lookback_launch, initial_state) - 192usize];
+    ["Offset of field: lookback_launch::final_state"][::std::mem::offset_of!(lookback_launch, final_state) - 200usize];
+    ["Offset of field: lookback_launch::has_initial"][::std::mem::offset_of!(lookback_launch, has_initial) - 208usize];
+    ["Offset of field: lookback_launch::is_reversed"][::std::mem::offset_of!(lookback_launch, is_reversed) - 212usize];
+    ["Offset of field: lookback_launch::offsets"][::std::mem::offset_of!(lookback_launch, offsets) - 216usize];
+    ["Offset of field: lookback_launch::segments"][::std::mem::offset_of!(lookback_launch, segments) - 224usize];
+    ["Offset of field: lookback_launch::count"][::std::mem::offset_of!(lookback_launch, count) - 232usize];
+    ["Offset of field: lookback_launch::offset_bytes"][::std::mem::offset_of!(lookback_launch, offset_bytes) - 240usize];
+    ["Offset of field: lookback_launch::count_bytes"][::std::mem::offset_of!(lookback_launch, count_bytes) - 244usize];
+    ["Offset of field: lookback_launch::findings"][::std::mem::offset_of!(lookback_launch, findings) - 248usize];
+    ["Offset of field: lookback_launch::kept"][::std::mem::offset_of!(lookback_launch, kept) - 256usize];
+    ["Offset of field: lookback_launch::kept_bytes"][::std::mem::offset_of!(lookback_launch, kept_bytes) - 264usize];
+    ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 272usize];
+    ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 304usize];
+    ["Offset of field: lookback_launch::key_bits"][::std::mem::offset_of!(lookback_launch, key_bits) - 352usize];
+    ["Offset of field: lookback_launch::places"][::std::mem::offset_of!(lookback_launch, places) - 360usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

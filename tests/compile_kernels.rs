@@ -604,11 +604,38 @@ fn everything_compiles_for_every_architecture() {
 fn every_tool_compiles_for_every_architecture() {
     let Some(compiler) = compiler("every_tool_compiles_for_every_architecture") else { return };
     for architecture in Architecture::CHECKED {
-        for file in ["verify.cu", "measure.cu", "stress.cu"] {
+        for file in ["verify.cu", "measure.cu", "stress.cu", "trace.cu"] {
             let kernels = compiler.tools(file, architecture).unwrap_or_else(|error| panic!("{file}: {error}"));
             assert!(kernels.cubin.starts_with(b"\x7fELF"));
         }
     }
+}
+
+/// Each kernel in which tiles tell each other something, of a plain scan and of one that a user could have defined.
+#[test]
+fn kernels_that_record_compile_and_do_not_spill() {
+    let Some(compiler) = compiler("kernels_that_record_compile_and_do_not_spill") else { return };
+    let recording = Variant { is_recording: true, ..Variant::default() };
+    let by_key = Workload::new(ProblemKind::ByKey, Operator::Sum, ElementType::F32, ElementType::F32, Some(64))
+        .unwrap()
+        .problem(1 << 16);
+    let mut compiled = 0;
+    for architecture in [Architecture::CHECKED[0], HOPPER] {
+        for kernel in [Kernel::Chained, Kernel::Lookback, Kernel::OneWave, Kernel::Lookahead, Kernel::SingleCluster] {
+            if kernel.is_cluster() && architecture != HOPPER {
+                continue;
+            }
+            for problem in [Problem::from(u32_sum()), by_key] {
+                let config = KernelConfig { vt: 16, block_threads: 256, ..lookback_config() };
+                let made = compiler.scan_kernel_variant(kernel, problem, &config, architecture, recording);
+                let made = made.unwrap_or_else(|error| panic!("{error}"));
+                let spilled = made.resources.spill_store_bytes;
+                assert_eq!(spilled, 0, "{kernel:?} of {problem} for {architecture} spills");
+                compiled += 1;
+            }
+        }
+    }
+    assert_eq!(compiled, 18);
 }
 
 #[test]

@@ -22,7 +22,7 @@ const ROOMS: &[&[&str]] = &[
 /// Rooms inside the laboratory, likewise, but those of one line may know each other. What is not named here has no
 /// place: only circles are looked for.
 const ROOMS_OF_LAB: &[&[&str]] = &[
-    &["dataset", "device", "order", "verify", "workload"],
+    &["dataset", "device", "order", "trace", "verify", "workload"],
     &["record"],
     &["measure"],
     &["axiomatic"],

@@ -34,6 +34,29 @@ struct mutant {
 #define MUTANT(name) false
 #endif
 
+// What a warp has come to with a tile (`lookback_trace_step`), for `lookback trace`. The CPU device always asks whether somebody
+// looks; on a GPU only a build that records has anything here. Rounds of reading descriptors are counted from 0 for each tile.
+#if defined(LOOKBACK_TRACE) || !defined(__CUDACC__)
+#define TRACE(step, tile) ::lookback::trace_step(LOOKBACK_TRACE_##step, tile)
+#define TRACE_READ(round, tile, descriptors) ::lookback::trace_read(round, tile, descriptors)
+#define TRACE_FOUND(round, tile, wait, descriptors) ::lookback::trace_found(round, tile, wait, descriptors)
+// Behind the arrival of what is loaded into registers.
+#define TRACE_LANDED(items, tile) ::lookback::trace_landed(items, tile)
+// When the variable's block ends, wherever it is left.
+#define TRACE_AT_END(step, tile)                \
+  struct traced_end {                           \
+    ::lookback::u64 of_tile;                    \
+    DEVICE ~traced_end() { TRACE(step, of_tile); } \
+  };                                            \
+  const traced_end traced_here { tile }
+#else
+#define TRACE(step, tile)
+#define TRACE_READ(round, tile, descriptors)
+#define TRACE_FOUND(round, tile, wait, descriptors)
+#define TRACE_LANDED(items, tile)
+#define TRACE_AT_END(step, tile)
+#endif
+
 // A place where a stress build may lose time. On the CPU device delays are the schedule's business: every protocol access
 // is a place where it may switch.
 #if defined(LOOKBACK_STRESS)

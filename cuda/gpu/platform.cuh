@@ -257,11 +257,100 @@ struct waiting {
 
 #define SHARED_DELAY_POINT(where)
 
+#if defined(LOOKBACK_TRACE)
+
+constexpr u32 no_missing_tile = 0xffffffff;
+
+// Keeps for whom a warp waited last.
+struct waiting {
+  mutable u32 missing_tile = no_missing_tile;
+
+  DEVICE bool gives_up(u64, u64 missing, call_site = {}) const {
+    missing_tile = static_cast<u32>(missing);
+    return false;
+  }
+
+  DEVICE bool warp_gives_up(u64, u64 missing, bool is_waiting, call_site = {}) const {
+    const u32 lanes = ballot(is_waiting);
+    if (lanes != 0) missing_tile = shuffle_index(static_cast<u32>(missing), __ffs(static_cast<int>(lanes)) - 1);
+    return false;
+  }
+};
+
+// What lane 0 records of a tile into, if it does. From the begin of the kernel's parameters (`entry.cu`): hooks stand where no launch is at
+// hand, and a variable of the module would be one more trip to memory before the first step.
+struct trace_record {
+  lookback_trace_tile* of_tile;
+  bool is_on;
+
+  DEVICE explicit trace_record(u64 tile) {
+    u64 tiles, count;
+    asm("ld.param.v2.u64 {%0, %1}, [lookback_entry_param_0];" : "=l"(tiles), "=l"(count));
+    of_tile = reinterpret_cast<lookback_trace_tile*>(tiles) + static_cast<u32>(tile);
+    is_on = lane_index() == 0 && tiles != 0 && static_cast<u32>(tile) < static_cast<u32>(count);
+  }
+
+  // A predicate and no branch, behind which lanes would have to meet again; and the first to leave the cache, which is the scan's.
+  DEVICE void store(const u32& at, u32 word, bool if_so = true) const {
+    const u32 stores = is_on && if_so ? 1 : 0;
+    asm volatile("{ .reg .pred stores; setp.ne.u32 stores, %0, 0; @stores st.global.cs.u32 [%1], %2; }"
+                 :
+                 : "r"(stores), "l"(&at), "r"(word));
+  }
+};
+
+DEVICE u32 trace_clock() {
+  u32 cycles;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(cycles));
+  return cycles;
+}
+
+DEVICE void trace_step(u32 step, u64 tile) {
+  const trace_record record(tile);
+  lookback_trace_tile& of_tile = *record.of_tile;
+  record.store(of_tile.halves[step / LOOKBACK_TRACE_HALF][warp_index()][step % LOOKBACK_TRACE_HALF], trace_clock());
+  if (step == LOOKBACK_TRACE_LANDED) {
+    u32 multiprocessor;
+    asm("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
+    constexpr u32 block_bits = LOOKBACK_TRACE_BLOCK_BITS;
+    const u32 block = static_cast<u32>(block_index()) & ((1u << block_bits) - 1);
+    const u32 place = static_cast<u32>(LOOKBACK_TRACE_PLACE_IS_SET) | multiprocessor << block_bits | block;
+    record.store(of_tile.place, place, warp_index() == 0);
+  }
+}
+
+DEVICE void trace_read(u32 round, u64 tile, u32) {
+  const trace_record record(tile);
+  record.store(record.of_tile->rounds[round % LOOKBACK_TRACE_ROUNDS].read, trace_clock());
+}
+
+DEVICE void trace_found(u32 round, u64 tile, const waiting& wait, u32 descriptors) {
+  const trace_record record(tile);
+  lookback_trace_round& of_round = record.of_tile->rounds[round % LOOKBACK_TRACE_ROUNDS];
+  record.store(of_round.found, trace_clock());
+  record.store(of_round.missing_tile, wait.missing_tile);
+  record.store(of_round.descriptors_and_warp, descriptors << 5 | warp_index());
+  wait.missing_tile = no_missing_tile;
+}
+
+// Behind a branch on a vote in which the last word that was loaded takes part, which waits for it: instructions are issued in order. No
+// such pattern of lanes is to be expected; it would cost one record.
+template <class Items>
+DEVICE void trace_landed(const Items& items, u64 tile) {
+  u32 word;
+  memcpy(&word, reinterpret_cast<const u8*>(&items) + sizeof(Items) - sizeof(word), sizeof(word));
+  if (ballot(word == 0x9e3779b9u) == 0xb7e15163u) return;
+  trace_step(LOOKBACK_TRACE_LANDED, tile);
+}
+
+#else
+
 struct waiting {
   DEVICE bool gives_up(u64, u64, call_site = {}) const { return false; }
   DEVICE bool warp_gives_up(u64, u64, bool, call_site = {}) const { return false; }
 };
 
+#endif
 #endif
 
 // Counted on the CPU device alone.

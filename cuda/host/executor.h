@@ -122,6 +122,9 @@ struct lookback_executor {
   void (*allow_next_launch)(struct lookback_thread*, const char* file, lookback_u32 line);
   // Returns when the launch before is over.
   void (*wait_for_launches_before)(struct lookback_thread*, const char* file, lookback_u32 line);
+  // A warp has come to a step (`lookback_trace_step`) with a tile: by its lane 0. The last two are of rounds.
+  void (*trace_step)(struct lookback_thread*, lookback_u32 step, lookback_u64 tile, lookback_u32 round,
+                     lookback_u32 descriptors);
 };
 
 // The part of a CUDA thread's context that kernels see; the executor keeps more behind it.

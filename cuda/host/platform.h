@@ -335,6 +335,21 @@ DEVICE void count_lookback(u32 rounds, u64 distance_tiles) {
   counters->lookback_distance_tiles += distance_tiles;
 }
 
+// What the hooks of `../faults/hooks.cuh` call: a warp has come to a step with a tile. Whose publication it waited for the
+// executor knows from `waiting`.
+DEVICE void trace_step(u32 step, u64 tile, u32 round = 0, u32 descriptors = 0) {
+  lookback_thread* thread = host::current();
+  if (thread->lane_index == 0) thread->executor->trace_step(thread, step, tile, round, descriptors);
+}
+DEVICE void trace_read(u32 round, u64 tile, u32 descriptors) { trace_step(LOOKBACK_TRACE_READ, tile, round, descriptors); }
+DEVICE void trace_found(u32 round, u64 tile, const waiting&, u32 descriptors) {
+  trace_step(LOOKBACK_TRACE_FOUND, tile, round, descriptors);
+}
+template <class Items>
+DEVICE void trace_landed(const Items&, u64 tile) {
+  trace_step(LOOKBACK_TRACE_LANDED, tile);
+}
+
 // `mask` is not 0.
 DEVICE u32 lowest_set_bit(u32 mask) { return static_cast<u32>(__builtin_ctz(mask)); }
 

@@ -103,7 +103,14 @@ pub struct CompareArguments {
     pub modes: Option<Names<Mode>>,
     /// Elements, as 1000, 10M, 8Ki, 2^16-1, or bytes of them, as 64KiB; 10MiB-1
     /// is one element less
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "sweep", help_heading = "What to run")]
+    #[arg(
+        long,
+        alias = "n",
+        value_name = "LIST",
+        value_delimiter = ',',
+        conflicts_with = "sweep",
+        help_heading = "What to run"
+    )]
     pub sizes: Option<Vec<ArraySize>>,
     /// Values per thread (VT), 1 to 64 [default: what is suggested for the size, and a
     /// sweep at one size]

@@ -234,7 +234,12 @@ fn check_saved(path: &Path, element: ElementType) -> Result<(), CliError> {
 }
 
 /// What a configuration scans, the elements of `--input` or drawn ones, or why it scans nothing.
-fn dataset(workload: Workload, n: u64, file: Option<&Array>, arguments: &CompareArguments) -> Result<Dataset, String> {
+pub(super) fn dataset(
+    workload: Workload,
+    n: u64,
+    file: Option<&Array>,
+    arguments: &CompareArguments,
+) -> Result<Dataset, String> {
     match file {
         Some(array) => {
             Dataset::from_bytes(workload, array.bytes.clone(), source(arguments)).map_err(|error| error.to_string())
@@ -270,7 +275,9 @@ impl Consequence {
         match error {
             // The laboratory draws offsets that are right.
             DeviceError::Config(ref config) if config.is_found_by_kernels() => Self::Failure { error, goes_on: true },
-            DeviceError::Config(_) | DeviceError::OutOfMemory { .. } => Self::Impossible(error.to_string()),
+            DeviceError::Config(_) | DeviceError::OutOfMemory { .. } | DeviceError::TooManyTiles { .. } => {
+                Self::Impossible(error.to_string())
+            }
             #[cfg(feature = "cpu")]
             DeviceError::Execution(ExecutionError::Stacks { .. }) => Self::Impossible(error.to_string()),
             #[cfg(feature = "cpu")]
@@ -426,8 +433,9 @@ fn ranking(record: &Record, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::device::{DeviceDescription, Outcome};
+    use crate::lab::device::{DeviceDescription, Outcome, TraceSettings};
     use crate::lab::record::tests::outcome;
+    use crate::lab::trace::Recording;
     use crate::strategy::Strategy;
     use clap::Parser;
     use std::cell::RefCell;
@@ -447,6 +455,10 @@ mod tests {
     }
 
     impl Device for Puppet {
+        fn trace(&mut self, _: &ScanRequest, _: &TraceSettings) -> Result<Recording, DeviceError> {
+            Err(DeviceError::NoDataset)
+        }
+
         fn description(&self) -> DeviceDescription {
             DeviceDescription { kind: "cpu".to_owned(), name: "puppet".to_owned(), facts: Vec::new() }
         }

@@ -23,6 +23,7 @@ pub mod stress_gpu;
 pub mod sweep;
 pub mod table;
 pub mod targets;
+pub mod trace;
 pub mod tune;
 
 use crate::element::{ElementType, Operator};
@@ -85,6 +86,15 @@ enum Command {
     #[cfg(feature = "cpu")]
     #[command(after_help = stress_after_help())]
     Stress(Box<stress_arguments::StressArguments>),
+    /// Record what each warp of a scan does, and which publication let which tile go on
+    ///
+    /// Runs a scan by kernels that record what their warps come to with each
+    /// tile: on a GPU with one time for all multiprocessors, on the CPU device
+    /// by its scheduler, for any seed. Says where the time went and what the end
+    /// hung on; --output leaves pictures, a page, and a trace that
+    /// ui.perfetto.dev opens. Takes the options of compare.
+    #[command(after_help = TRACE_AFTER_HELP)]
+    Trace(Box<trace::TraceArguments>),
     /// Compile ahead what auto runs, for programs that run where no NVRTC is
     ///
     /// Needs NVRTC and no GPU. A Scanner takes the folder by without_nvrtc.
@@ -170,6 +180,16 @@ Examples:
 
 Exit codes: 0 all right, 1 a candidate was wrong or the device failed,
 2 bad arguments, record or folder, 3 no device or no compiler.";
+
+const TRACE_AFTER_HELP: &str = "\
+Examples:
+  lookback trace --device cpu --n 4096 --seed 7
+  lookback trace --strategies chained,lookback,lookahead --n 64Ki --output seen
+  lookback trace --strategies lookahead --n 64MiB --cold --output seen --tiles 512
+  lookback trace --problem by-key --strategies lookback --n 1Mi
+
+Exit codes: 0 all right, 1 a result was wrong, 2 bad arguments or folder,
+3 no device or no compiler.";
 
 #[cfg(feature = "cuda")]
 const KERNELS_AFTER_HELP: &str = "\
@@ -261,6 +281,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
         }
         Command::Sweep(arguments) => Ok(sweep::sweep(&arguments)?),
         Command::Tune(arguments) => Ok(tune::tune(&arguments)?),
+        Command::Trace(arguments) => Ok(trace::trace(*arguments)?),
         Command::CompareRecords(arguments) => Ok(sweep::compare(&arguments)?),
         #[cfg(feature = "cpu")]
         Command::Stress(arguments) => Ok(stress::stress(&arguments)?),

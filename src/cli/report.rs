@@ -8,13 +8,14 @@ use crate::lab::record::Record;
 use crate::lab::recorder::{lock_folder, write_atomically};
 use crate::lab::report::{self, SweepSource};
 use crate::lab::stress::table::KillTable;
+use crate::lab::trace::record::TraceRecord;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// `lookback report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArguments {
-    /// Folders of `lookback sweep` or `lookback compare`, records of sweeps, or
+    /// Folders of `lookback sweep`, `compare` or `trace`, records of sweeps, or
     /// tables of mutants
     ///
     /// A folder's page is its index.html, a single record's page is named
@@ -57,7 +58,9 @@ fn render(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if path.is_dir() {
-        if SweepSource::is_at(path) {
+        if TraceRecord::is_in(path) {
+            traces(path, console)
+        } else if SweepSource::is_at(path) {
             sweeps(path, console)
         } else if Record::is_in(path) || report::kill_tables(path)?.is_empty() {
             comparison(path, console)
@@ -71,6 +74,16 @@ fn render(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     } else {
         sweeps(path, console)
     }
+}
+
+fn traces(folder: &Path, console: &mut Console) -> Result<u8, CliError> {
+    let _lock = lock_folder(folder)?;
+    let record = TraceRecord::read(folder)?;
+    let page = report::write_traces(&record, folder)?;
+    let scans = record.scans.len();
+    let count = if scans == 1 { "1 recorded scan".to_owned() } else { format!("{scans} recorded scans") };
+    console.print(&format!("{count} rendered: {}\n", page.display()))?;
+    Ok(if record.scans.iter().all(|scan| scan.recording.is_right) { EXIT_OK } else { EXIT_WRONG })
 }
 
 fn mutants(path: &Path, console: &mut Console) -> Result<u8, CliError> {

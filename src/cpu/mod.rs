@@ -39,5 +39,5 @@ pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, M
 #[cfg(feature = "lab")]
 pub(crate) use executor::{CurrentThreadSlot, current_thread_slot};
 pub use executor::{Stage, launch, launch_on, launch_together, most_stacks};
-pub use settings::{BlockOrder, Counters, LaunchReport, LaunchSettings, Pause, Schedule, Stop};
+pub use settings::{BlockOrder, Counters, LaunchReport, LaunchSettings, Pause, Schedule, Stop, TileStep};
 pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

@@ -88,6 +88,8 @@ pub struct LaunchSettings {
     pub plain_points: bool,
     /// Whether switches and protocol accesses are recorded in [`LaunchReport::trace`].
     pub trace: bool,
+    /// Whether what warps come to with tiles is recorded in [`LaunchReport::steps`].
+    pub records_steps: bool,
     /// Shared memory a block may declare; 48 KiB is what every GPU grants a static declaration.
     pub shared_limit_bytes: u32,
     /// Dynamic shared memory of a block (`dynamic_shared` in `cuda/async_copy.cuh`), which is part of that.
@@ -121,6 +123,7 @@ impl LaunchSettings {
             seed: 0,
             plain_points: false,
             trace: false,
+            records_steps: false,
             shared_limit_bytes: 48 * 1024,
             dynamic_shared_bytes: 0,
             most_phases: u64::MAX,
@@ -176,4 +179,27 @@ pub struct LaunchReport {
     pub stopped_blocks: u64,
     /// Every switch and protocol access in order, if asked for; equal bytes mean equal runs.
     pub trace: Option<Vec<u8>>,
+    /// What warps came to with tiles, in order, if asked for.
+    pub steps: Vec<TileStep>,
+}
+
+/// What a warp has come to with a tile (`lookback_trace_step` in `cuda/abi.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TileStep {
+    /// Switches of the scheduler and recorded steps so far.
+    pub time: u64,
+    /// The block.
+    pub block: u64,
+    /// Its warp.
+    pub warp: u32,
+    /// The step's number in `cuda/abi.h`.
+    pub step: u32,
+    /// From 0, for steps that come once a round of reading.
+    pub round: u32,
+    /// The tile.
+    pub tile: u64,
+    /// Of a round: for whose publication it waited last, if it did.
+    pub missing_tile: Option<u64>,
+    /// Of a round: how many descriptors it is about.
+    pub descriptors: u32,
 }

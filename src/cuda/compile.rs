@@ -251,6 +251,9 @@ pub struct Variant {
     /// Whether it loses time at its delay points and gives up waiting (`lookback_stress` in `cuda/abi.h`).
     #[cfg(feature = "lab")]
     pub is_stressed: bool,
+    /// Whether its warps record what they come to with each tile (`lookback_trace` in `cuda/abi.h`).
+    #[cfg(feature = "lab")]
+    pub is_recording: bool,
 }
 
 impl Variant {
@@ -264,6 +267,10 @@ impl Variant {
     /// The source of a kernel. Definitions stand in the text: options would not do, because a cubin keeps a copy of them,
     /// and two that differ in nothing else would not be the same.
     fn source(self, kernel: Kernel, problem: Problem) -> Result<Cow<'static, str>, SourceMissing> {
+        #[cfg(feature = "lab")]
+        if self.is_recording {
+            return sources::recording_scan_source(kernel, &problem.declarations()).map(Cow::Owned);
+        }
         // Faults are those of plain problems.
         if problem.is_declared_apart() {
             return sources::scan_source_of(kernel, &problem.declarations()).map(Cow::Owned);

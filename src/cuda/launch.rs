@@ -299,6 +299,12 @@ impl PreparedScan {
         Ok(())
     }
 
+    /// Where the kernels record so many tiles.
+    #[cfg(feature = "lab")]
+    pub(crate) fn record_into(&mut self, trace: (u64, u64)) {
+        self.addresses.trace = trace;
+    }
+
     /// Puts the launches of one scan onto the stream.
     ///
     /// # Safety

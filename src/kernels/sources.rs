@@ -69,6 +69,19 @@ pub fn woven_scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> 
     scan_unit(kernel, &SOURCES, "#include \"faults/hooks.cuh\"\n", || woven().collect())
 }
 
+/// The same with the hooks that record what warps come to with tiles, for a problem whose type is declared in a text of its own or
+/// in none.
+///
+/// # Errors
+/// As [`flatten`].
+#[cfg(all(feature = "cuda", feature = "lab"))]
+pub(crate) fn recording_scan_source(kernel: Kernel, declarations: &str) -> Result<String, SourceMissing> {
+    let unit = scan_unit_text("#define LOOKBACK_TRACE\n#include \"faults/hooks.cuh\"\n", kernel, declarations);
+    let mut files: Vec<(&str, &str)> = woven().collect();
+    files.push(("kernel.cu", &unit));
+    flatten(&files, "kernel.cu")
+}
+
 /// The translation unit of a scan kernel for a problem whose type is declared in a text of its own.
 ///
 /// # Errors
@@ -331,7 +344,8 @@ mod tests {
         assert!(embedded().iter().all(|(name, _)| others.iter().all(|folder| !name.starts_with(folder))));
         // No fault, delay or counter stands in a kernel's text.
         for (name, text) in embedded().iter().filter(|(name, _)| !name.starts_with("gpu/")) {
-            let hook = ["MUTANT", "DELAY_POINT", "count_lookback"].into_iter().find(|hook| text.contains(hook));
+            let hook =
+                ["MUTANT", "DELAY_POINT", "count_lookback", "TRACE("].into_iter().find(|hook| text.contains(hook));
             assert_eq!(hook, None, "cuda/{name}");
         }
         for &kernel in Kernel::ALL {

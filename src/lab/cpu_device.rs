@@ -2,14 +2,15 @@
 
 use crate::abi;
 use crate::cpu::backend::NEAR_BYTES;
-use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule};
+use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule, TileStep};
 use crate::cpu::{launch, launch_on, most_stacks};
 use crate::element::ElementType;
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::bounds::{Array, BoundsCheck};
 use crate::lab::cpu_kernels::kernel_body;
 use crate::lab::dataset::Dataset;
-use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings};
+use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings, TraceSettings};
+use crate::lab::trace::{self, Clock, Event, Recording};
 use crate::lab::verify::verify;
 use crate::strategy::call::{Lent, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
@@ -144,12 +145,14 @@ pub struct CpuDevice {
     settings: CpuSettings,
     dataset: Option<Dataset>,
     workspaces: HashMap<(Descriptor, usize), Workspace>,
+    /// What warps came to with tiles, while somebody looks.
+    recorded: Option<Vec<Event>>,
 }
 
 impl CpuDevice {
     /// A device with no dataset and no workspace.
     pub fn new(settings: CpuSettings) -> Self {
-        Self { settings, dataset: None, workspaces: HashMap::new() }
+        Self { settings, dataset: None, workspaces: HashMap::new(), recorded: None }
     }
 
     /// Replaces the settings of the launches to come.
@@ -272,9 +275,15 @@ impl CpuDevice {
         ]);
         let mut counters = Counters::default();
         for (index, step) in plan.steps.iter().enumerate() {
-            let report = self.settings.launch(step, &addresses, &arrays, seed.wrapping_add(index as u64));
+            let seed = seed.wrapping_add(index as u64);
+            let report = self.settings.launch(step, &addresses, &arrays, seed, self.recorded.is_some());
             match report {
-                Ok(report) => add(&mut counters, &report, step.level),
+                Ok(report) => {
+                    add(&mut counters, &report, step.level);
+                    if let Some(recorded) = &mut self.recorded {
+                        record(recorded, &report.steps, step.tiles);
+                    }
+                }
                 Err(error) => {
                     // The ticket and the counters of an aborted launch mean nothing to the next one.
                     self.workspaces.remove(&key);
@@ -491,6 +500,7 @@ impl CpuSettings {
         addresses: &Addresses,
         arrays: &[Array],
         seed: u64,
+        records_steps: bool,
     ) -> Result<LaunchReport, DeviceError> {
         let body = kernel_body(step.problem, step.kernel, false)?;
         let (config, settings) = step_settings(step, seed);
@@ -500,6 +510,7 @@ impl CpuSettings {
             block_order: self.block_order,
             schedule: self.schedule,
             plain_points: self.plain_points,
+            records_steps,
             ..settings
         };
         // SAFETY: the body was compiled from `cuda/scan` for this executor and takes these two structs;
@@ -563,6 +574,26 @@ pub(crate) fn most_resident_blocks(block_threads: u32) -> u32 {
     const LAUNCHES_AT_ONCE: usize = 4;
     let blocks = most_stacks(LAUNCHES_AT_ONCE) / LAUNCHES_AT_ONCE / block_threads as usize;
     u32::try_from(blocks).unwrap_or(u32::MAX).max(1)
+}
+
+/// Adds what one launch recorded, behind those before it. What only fills a cluster up is no tile.
+fn record(recorded: &mut Vec<Event>, steps: &[TileStep], tiles: u64) {
+    let begin = recorded.last().map_or(0, |event| event.time + 1);
+    let of_tiles = steps.iter().filter(|step| step.tile < tiles);
+    recorded.extend(of_tiles.filter_map(|step| {
+        let kind = trace::Step::from_number(step.step)?;
+        Some(Event {
+            time: begin + step.time,
+            multiprocessor: 0,
+            block: step.block,
+            warp: step.warp,
+            step: kind,
+            round: step.round,
+            tile: step.tile,
+            missing_tile: step.missing_tile,
+            descriptors: step.descriptors,
+        })
+    }));
 }
 
 /// Adds what one launch counted. The moves of launches over a spine are no moves of the user's elements.
@@ -636,6 +667,15 @@ impl Device for CpuDevice {
         });
         self.dataset = Some(dataset);
         outcome
+    }
+
+    fn trace(&mut self, request: &ScanRequest, settings: &TraceSettings) -> Result<Recording, DeviceError> {
+        let tiles = Plan::new(request)?.steps.iter().map(|step| step.tiles).max().unwrap_or(0);
+        self.recorded = Some(Vec::new());
+        let outcome = self.run(request, &RunSettings { seed: settings.seed, ..RunSettings::default() });
+        let events = self.recorded.take().unwrap_or_default();
+        let Outcome { verification, .. } = outcome?;
+        Ok(Recording::new(request, tiles, verification.passed(), Clock::Steps, events))
     }
 
     fn lookback_distances(&mut self, request: &ScanRequest, seeds: Range<u64>) -> Result<Vec<f64>, DeviceError> {

@@ -1,6 +1,7 @@
 //! What a device does for the laboratory: hold a dataset, run a scan over it, verify every element.
 
 use crate::lab::dataset::Dataset;
+use crate::lab::trace::Recording;
 use crate::lab::verify::Verification;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::Gpu;
@@ -38,6 +39,9 @@ pub enum DeviceError {
     /// A scan that a user has defined, where one array is scanned into another one.
     #[error("{0} has arrays of its own: run it by `HostScanner::run`")]
     ArraysOfItsOwn(String),
+    /// More tiles than there is room for.
+    #[error("{tiles} tiles are more than can be recorded, {most}; choose a smaller n, a larger VT or larger blocks")]
+    TooManyTiles { tiles: u64, most: u64 },
     /// `run` before `load`.
     #[error("no dataset is loaded on the device; call `load` first")]
     NoDataset,
@@ -141,6 +145,15 @@ pub struct RunSettings {
     pub keeps_output: bool,
 }
 
+/// How a scan is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TraceSettings {
+    /// Seed of the CPU device's schedule.
+    pub seed: u64,
+    /// Whether a GPU's L2 cache holds other things when the scan begins; else the scan has run right before.
+    pub is_cold: bool,
+}
+
 /// A device on which scans run.
 pub trait Device {
     /// What the device is.
@@ -163,6 +176,13 @@ pub trait Device {
     /// # Errors
     /// When the scan could not be run. A wrong result is no error: `verification` says so.
     fn run(&mut self, request: &ScanRequest, settings: &RunSettings) -> Result<Outcome, DeviceError>;
+
+    /// Runs the scan as `run` does and records what each warp comes to with each tile. Without a step where the strategy has
+    /// none to record.
+    ///
+    /// # Errors
+    /// When the scan could not be run, or there are more tiles than can be recorded.
+    fn trace(&mut self, request: &ScanRequest, settings: &TraceSettings) -> Result<Recording, DeviceError>;
 
     /// Runs the scan in a schedule for each seed and returns the tiles looked back over in each, the mean of those that
     /// looked back. Nothing where none did, where it would take too long, or where the device does not count them.

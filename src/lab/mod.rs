@@ -27,6 +27,7 @@ pub mod recorder;
 pub mod report;
 pub mod statistics;
 pub mod stress;
+pub mod trace;
 pub mod verify;
 pub(crate) mod workers;
 pub mod workload;

@@ -674,7 +674,7 @@ impl Record {
         let Some(text) = if_there(file::read(&json, RECORD_BYTES).map_err(io_error("read", &json)))? else {
             return Ok(None);
         };
-        check_version::<Self>(&text, &json)?;
+        check_version(&text, &json, Self::VERSION)?;
         let record: Self = parse(&text, &json, 1)?;
         let mut seen = HashMap::new();
         for (index, row) in record.rows.iter().enumerate() {

@@ -111,7 +111,7 @@ enum First<H> {
 }
 
 /// Refuses what has a header of another version, whatever else is in it.
-pub(super) fn check_version<F: Format>(text: &[u8], path: &Path) -> Result<(), RecordError> {
+pub(super) fn check_version(text: &[u8], path: &Path, read: u32) -> Result<(), RecordError> {
     #[derive(Deserialize)]
     struct Version {
         format: u32,
@@ -121,8 +121,8 @@ pub(super) fn check_version<F: Format>(text: &[u8], path: &Path) -> Result<(), R
         header: Version,
     }
     match serde_json::from_slice(text) {
-        Ok(Versioned { header: Version { format: found } }) if found != F::VERSION => {
-            Err(RecordError::Format { path: path.to_owned(), found, read: F::VERSION })
+        Ok(Versioned { header: Version { format: found } }) if found != read => {
+            Err(RecordError::Format { path: path.to_owned(), found, read })
         }
         _ => Ok(()),
     }
@@ -168,7 +168,7 @@ pub(super) fn from_lines<F: Format>(text: &[u8], path: &Path) -> Result<F, Recor
             }
             record.add(line);
         } else {
-            check_version::<F>(line, path)?;
+            check_version(line, path, F::VERSION)?;
             let First::Header(header) = parse(line, path, index + 1)?;
             record = Some(F::from(header));
         }

@@ -26,6 +26,8 @@ pub struct Addresses {
     pub capacity: u64,
     /// Where kernels note what is wrong with numbers that the device alone knows.
     pub findings: u64,
+    /// Where kernels that record leave so many tiles; 0 for nowhere.
+    pub trace: (u64, u64),
     /// The arrays of what a user has defined.
     pub arrays: Arrays,
 }
@@ -105,6 +107,7 @@ impl Step {
             is_reversed: u32::from(is_reversed),
             places,
             findings: pointer(addresses.findings),
+            trace: abi::lookback_trace { tiles: pointer(addresses.trace.0), count: addresses.trace.1 },
             input: pointer(addresses.of(self.input)),
             output: pointer(addresses.of(self.output)),
             spine: pointer(addresses.of(self.spine)),

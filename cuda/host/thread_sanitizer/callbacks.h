@@ -171,11 +171,14 @@ void misaligned(lookback_thread*, const void* address, u32 bytes, const char* fi
 void allow_next_launch(lookback_thread*, const char*, u32) {}
 void wait_for_launches_before(lookback_thread*, const char*, u32) {}
 
+// Nobody looks.
+void trace_step(lookback_thread*, u32, u64, u32, u32) {}
+
 const lookback_executor executor = {
     rendezvous, exchange, block_barrier, spin_pause, access_point, shared_storage, misaligned,
     copy_barrier_initialize, copy_barriers_initialized, copy_barrier_arrive, copy_barrier_expect, copy_barrier_wait,
     copy_to_shared, cluster_barrier_arrive, cluster_barrier_wait, store_to_cluster, allow_next_launch,
-    wait_for_launches_before,
+    wait_for_launches_before, trace_step,
 };
 
 }  // namespace

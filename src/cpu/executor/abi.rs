@@ -8,9 +8,9 @@ use crate::abi::*;
 use std::cell::{Cell, UnsafeCell};
 
 
-pub const LOOKBACK_EXCHANGE_BYTES: _bindgen_ty_17 = 96;
-pub const LOOKBACK_FULL_WARP: _bindgen_ty_17 = 4294967295;
-pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
+pub const LOOKBACK_EXCHANGE_BYTES: _bindgen_ty_19 = 96;
+pub const LOOKBACK_FULL_WARP: _bindgen_ty_19 = 4294967295;
+pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
 pub const LOOKBACK_ACCESS_ELEMENT_LOAD: lookback_access = 0;
 pub const LOOKBACK_ACCESS_ELEMENT_STORE: lookback_access = 1;
 pub const LOOKBACK_ACCESS_SPINE_LOAD: lookback_access = 2;
@@ -29,18 +29,18 @@ pub const LOOKBACK_ACCESS_FENCE: lookback_access = 14;
 pub const LOOKBACK_ACCESS_CLUSTER_STORE: lookback_access = 15;
 pub const LOOKBACK_ACCESS_SHARED_ADD: lookback_access = 16;
 pub type lookback_access = ::std::os::raw::c_uint;
-pub const LOOKBACK_ACCESS_BLOCK_SCOPE: _bindgen_ty_18 = 256;
-pub const LOOKBACK_ACCESS_VECTOR: _bindgen_ty_18 = 512;
-pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
+pub const LOOKBACK_ACCESS_BLOCK_SCOPE: _bindgen_ty_20 = 256;
+pub const LOOKBACK_ACCESS_VECTOR: _bindgen_ty_20 = 512;
+pub type _bindgen_ty_20 = ::std::os::raw::c_uint;
 pub const LOOKBACK_COLLECTIVE_WARP_BARRIER: lookback_collective = 0;
 pub const LOOKBACK_COLLECTIVE_SHUFFLE_UP: lookback_collective = 1;
 pub const LOOKBACK_COLLECTIVE_SHUFFLE_DOWN: lookback_collective = 2;
 pub const LOOKBACK_COLLECTIVE_SHUFFLE_INDEX: lookback_collective = 3;
 pub const LOOKBACK_COLLECTIVE_BALLOT: lookback_collective = 4;
 pub type lookback_collective = ::std::os::raw::c_uint;
-pub const LOOKBACK_INTERCEPT_BACKEND: _bindgen_ty_19 = 1;
-pub const LOOKBACK_INTERCEPT_PLAIN_POINTS: _bindgen_ty_19 = 2;
-pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
+pub const LOOKBACK_INTERCEPT_BACKEND: _bindgen_ty_21 = 1;
+pub const LOOKBACK_INTERCEPT_PLAIN_POINTS: _bindgen_ty_21 = 2;
+pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
 #[repr(C)]
 pub struct lookback_warp {
     pub parity: Cell<lookback_u32>,
@@ -282,10 +282,19 @@ pub struct lookback_executor {
             line: lookback_u32,
         ),
     >,
+    pub trace_step: ::std::option::Option<
+        unsafe extern "C" fn(
+            arg1: *const Thread,
+            step: lookback_u32,
+            tile: lookback_u64,
+            round: lookback_u32,
+            descriptors: lookback_u32,
+        ),
+    >,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_executor"][::std::mem::size_of::<lookback_executor>() - 144usize];
+    ["Size of lookback_executor"][::std::mem::size_of::<lookback_executor>() - 152usize];
     ["Alignment of lookback_executor"][::std::mem::align_of::<lookback_executor>() - 8usize];
     ["Offset of field: lookback_executor::rendezvous"][::std::mem::offset_of!(lookback_executor, rendezvous) - 0usize];
     ["Offset of field: lookback_executor::exchange"][::std::mem::offset_of!(lookback_executor, exchange) - 8usize];
@@ -305,6 +314,7 @@ const _: () = {
     ["Offset of field: lookback_executor::store_to_cluster"][::std::mem::offset_of!(lookback_executor, store_to_cluster) - 120usize];
     ["Offset of field: lookback_executor::allow_next_launch"][::std::mem::offset_of!(lookback_executor, allow_next_launch) - 128usize];
     ["Offset of field: lookback_executor::wait_for_launches_before"][::std::mem::offset_of!(lookback_executor, wait_for_launches_before) - 136usize];
+    ["Offset of field: lookback_executor::trace_step"][::std::mem::offset_of!(lookback_executor, trace_step) - 144usize];
 };
 #[repr(C)]
 pub struct lookback_thread {

@@ -12,7 +12,7 @@ use super::shared_memory::SharedMemory;
 use super::trace::Trace;
 use crate::cpu::backend::{Access, AccessKind, MemoryBackend, guarded};
 use crate::cpu::error::{Activity, Collective, ExecutionError, RawSite};
-use crate::cpu::settings::{Counters, LaunchSettings};
+use crate::cpu::settings::{Counters, LaunchSettings, TileStep};
 use corosensei::Yielder;
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -390,6 +390,8 @@ pub(super) struct Launch {
     pub current_thread: *mut *const Thread,
     pub backend: Option<*mut dyn MemoryBackend>,
     pub trace: Option<RefCell<Trace>>,
+    /// What warps have come to with tiles, if somebody looks.
+    pub steps: Option<RefCell<Vec<TileStep>>>,
     pub switches: Cell<u64>,
     pub preemption: u32,
     /// Threads that sleep in `spin_pause`.

@@ -10,6 +10,7 @@
 //! | `meetings`, `accesses`, `copies`, `clusters`, `interception` | what kernels call |
 //! | `grids` | the launches that a run takes together |
 //! | `order`, `schedule` | which block starts next, which thread runs next |
+//! | `steps` | what warps have come to with tiles, for whoever looks |
 //! | `stack` | stacks of the coroutines that threads are |
 
 mod abi;
@@ -28,6 +29,7 @@ mod points;
 mod schedule;
 mod shared_memory;
 mod stack;
+mod steps;
 mod trace;
 
 use super::backend::{MemoryBackend, guarded};
@@ -69,6 +71,7 @@ static EXECUTOR_FUNCTIONS: lookback_executor = lookback_executor {
     store_to_cluster: Some(copies::store_to_cluster),
     allow_next_launch: Some(grids::allow_next),
     wait_for_launches_before: Some(grids::wait_for_those_before),
+    trace_step: Some(steps::record),
 };
 
 /// Where kernels find the CUDA thread that this OS thread runs.
@@ -245,6 +248,7 @@ impl Launch {
             current_thread: unsafe { lookback_current_thread_slot() }.cast(),
             backend,
             trace: settings.trace.then(RefCell::default),
+            steps: settings.records_steps.then(RefCell::default),
             switches: Cell::new(0),
             preemption,
             sleepers: Cell::new(0),
@@ -327,6 +331,7 @@ impl Launch {
             switches: self.switches.get(),
             stopped_blocks: self.stopped_blocks.get(),
             trace: self.trace.as_ref().map(|trace| trace.take().into_bytes()),
+            steps: self.steps.as_ref().map(RefCell::take).unwrap_or_default(),
         }
     }
 }

@@ -10,15 +10,18 @@ use super::harness::{
     self, Found, GpuHarness, Slot, TIME_LIMIT, driver_cuda, elapsed_ns, exact_name, kernel_module_version, on_all_cores,
 };
 use super::inputs::OtherInputs;
+use super::tracing::Recorder;
 use crate::cuda::compile::Compiler;
 use crate::cuda::error::CudaError;
 use crate::cuda::launch::PreparedScan;
 use crate::cuda::memory::Buffer;
 use crate::element::Problem;
 use crate::gpu::{Architecture, Gpu};
+use crate::lab::arrays::FILLING;
 use crate::lab::dataset::{Dataset, Reference};
-use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing};
+use crate::lab::device::{Device, DeviceDescription, DeviceError, Outcome, RunSettings, Timing, TraceSettings};
 use crate::lab::statistics::Summary;
+use crate::lab::trace::{Clock, Recording};
 use crate::lab::verify::{Sum, Verification, error_factor, may_overflow, verify};
 use crate::lab::workload::Workload;
 use crate::strategy::ConfigError;
@@ -158,12 +161,13 @@ impl CudaDevice {
         Ok(())
     }
 
-    fn run_loaded(
+    /// The scan of what is loaded, bound to its arrays; by its kernels as they are, or by those of a recorder.
+    fn prepared(
         gpu: &mut GpuHarness,
         loaded: &Loaded,
         request: &ScanRequest,
-        settings: &RunSettings,
-    ) -> Result<Outcome, CudaError> {
+        recorder: Option<&Recorder>,
+    ) -> Result<PreparedScan, CudaError> {
         let holds = loaded.workload.problem(loaded.n);
         if (holds, loaded.n) != (request.problem, request.n) {
             let text = |problem: Problem, n: u64| format!("{n} elements of {problem}");
@@ -178,18 +182,28 @@ impl CudaDevice {
         let input = (input_bytes, u64::from(request.input_offset));
         gpu.make_room(input, (!request.in_place).then_some(output))?;
         let output = if request.in_place { &gpu.input } else { &gpu.output };
+        let kernels = recorder.map_or(&gpu.kernels, |recorder| &recorder.kernels);
         let (mut scan, places) = match loaded.arrays(request, gpu.input.address(), output.address())? {
             Some(Prepared { request, arrays }) => {
                 let places = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
-                (PreparedScan::new(&request, &gpu.kernels)?, places)
+                (PreparedScan::new(&request, kernels)?, places)
             }
             None => {
                 let places = Addresses::between(gpu.input.address(), output.address());
-                (PreparedScan::new(request, &gpu.kernels)?, places)
+                (PreparedScan::new(request, kernels)?, places)
             }
         };
         scan.bind(places, &mut gpu.workspace)?;
+        Ok(scan)
+    }
 
+    fn run_loaded(
+        gpu: &mut GpuHarness,
+        loaded: &Loaded,
+        request: &ScanRequest,
+        settings: &RunSettings,
+    ) -> Result<Outcome, CudaError> {
+        let scan = Self::prepared(gpu, loaded, request, None)?;
         let run = Run { gpu, loaded, asked: *request, scan: &scan };
         run.place()?;
         let first_ns = run.launch_timed(1, TIME_LIMIT)?;
@@ -220,6 +234,61 @@ impl CudaDevice {
             local_bytes: resources.map(|(_, bytes)| bytes),
             output,
         })
+    }
+}
+
+/// Samples of the time of the ordinary kernel and of the recording one in a turn, and turns.
+const RECORDED_SAMPLES: (u32, usize) = (15, 3);
+/// Scans by the ordinary kernel right before a recorded one that is not cold.
+const WARM_UP_SCANS: u64 = 3;
+/// How often what overwrites the L2 cache is as large.
+const CACHES_OVERWRITTEN: u64 = 4;
+
+impl CudaDevice {
+    fn trace_loaded(
+        gpu: &mut GpuHarness,
+        loaded: &Loaded,
+        request: &ScanRequest,
+        settings: &TraceSettings,
+        recorder: &mut Recorder,
+    ) -> Result<Recording, CudaError> {
+        let ordinary = Self::prepared(gpu, loaded, request, None)?;
+        let mut recording = Self::prepared(gpu, loaded, request, Some(recorder))?;
+        recording.record_into(recorder.place());
+        let [ordinary_run, recording_run] =
+            [&ordinary, &recording].map(|scan| Run { gpu, loaded, asked: *request, scan });
+        ordinary_run.place()?;
+        let (samples, turns) = RECORDED_SAMPLES;
+        let (mut ordinary_ns, mut recording_ns) = (Vec::new(), Vec::new());
+        for _ in 0..turns {
+            for (run, times) in [(&ordinary_run, &mut ordinary_ns), (&recording_run, &mut recording_ns)] {
+                let first_ns = run.launch_timed(1, TIME_LIMIT)?;
+                times.extend(run.time(samples, first_ns)?.samples_ns);
+            }
+        }
+        let other = if settings.is_cold {
+            let cache = gpu.attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.max(1);
+            Some(gpu.memory.allocate(CACHES_OVERWRITTEN * cache, "what overwrites the L2 cache")?)
+        } else {
+            None
+        };
+        recorder.clear(gpu)?;
+        recorder.read_clocks(gpu)?;
+        recording_run.place()?;
+        match &other {
+            Some(other) => other.fill(0, other.bytes(), FILLING, &gpu.stream)?,
+            // In place a scan before would leave another input.
+            None if request.in_place => {}
+            None => ordinary_run.launch(WARM_UP_SCANS)?,
+        }
+        recording_run.launch_timed(1, TIME_LIMIT)?;
+        recorder.read_clocks(gpu)?;
+        let verification = recording_run.verify()?;
+        let (events, error) = recorder.events(gpu)?;
+        let median = |times: &[f64]| Summary::of(times).map_or(0.0, |summary| summary.median);
+        let clock = Clock::Nanoseconds { error, ordinary: median(&ordinary_ns), recording: median(&recording_ns) };
+        let tiles = recording.plan.steps.iter().map(|step| step.tiles).max().unwrap_or(0);
+        Ok(Recording::new(request, tiles, verification.passed(), clock, events))
     }
 }
 
@@ -450,6 +519,14 @@ impl Device for CudaDevice {
     fn run(&mut self, request: &ScanRequest, settings: &RunSettings) -> Result<Outcome, DeviceError> {
         let Some(loaded) = &self.loaded else { return Err(DeviceError::NoDataset) };
         Self::run_loaded(&mut self.gpu, loaded, request, settings).map_err(|error| self.gpu.device_error(error))
+    }
+
+    fn trace(&mut self, request: &ScanRequest, settings: &TraceSettings) -> Result<Recording, DeviceError> {
+        let Some(loaded) = &self.loaded else { return Err(DeviceError::NoDataset) };
+        let tiles = Plan::new(request)?.steps.iter().map(|step| step.tiles).max().unwrap_or(0);
+        let mut recorder = Recorder::new(&self.gpu, tiles)?;
+        Self::trace_loaded(&mut self.gpu, loaded, request, settings, &mut recorder)
+            .map_err(|error| self.gpu.device_error(error))
     }
 }
 

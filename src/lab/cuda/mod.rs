@@ -6,5 +6,6 @@ pub(crate) mod harness;
 mod inputs;
 mod memory;
 pub mod timing;
+mod tracing;
 
 pub use device::CudaDevice;

@@ -74,6 +74,11 @@ impl Axis {
         Self { ticks: self.ticks.iter().copied().step_by(step).collect(), ..self.clone() }
     }
 
+    /// The ticks and what stands at them.
+    pub(super) fn labelled_ticks(&self) -> impl Iterator<Item = (f64, String)> {
+        self.ticks.iter().map(|&tick| (tick, self.format_ext(&tick)))
+    }
+
     /// From zero to a little above the largest value, with steps of 1, 2 or 5 times a power of ten.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Self {
         let high = placed(values).reduce(f64::max).unwrap_or(1.0);

@@ -23,12 +23,14 @@ mod sweep;
 mod sweep_page;
 mod table;
 mod tables;
+mod trace;
 
 pub use error::{ReportError, SpliceError};
 pub use plots::plots;
 pub use source::{SweepSource, kill_tables};
 pub use splice::{Spliced, splice};
 pub use svg::Plot;
+pub use trace::write_traces;
 
 use crate::file::{self, RECORD_BYTES};
 use crate::lab::record::{PAGE, Record};

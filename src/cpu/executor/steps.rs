@@ -1,0 +1,25 @@
+//! What warps have come to with tiles: told by the hooks that are woven into the kernels, kept where somebody looks.
+
+use super::context::{NO_TILE, Thread, WARP_LANES};
+use crate::abi::{LOOKBACK_TRACE_FOUND, LOOKBACK_TRACE_READ};
+use crate::cpu::settings::TileStep;
+
+pub(super) unsafe extern "C" fn record(thread: *const Thread, step: u32, tile: u64, round: u32, descriptors: u32) {
+    // SAFETY: as in `rendezvous`.
+    let thread = unsafe { &*thread };
+    let launch = thread.launch();
+    let Some(steps) = &launch.steps else { return };
+    let first_lane = (thread.warp_index * WARP_LANES) as usize;
+    let lanes = &thread.block().threads[first_lane..first_lane + WARP_LANES as usize];
+    let mut missing_tile = None;
+    if step == LOOKBACK_TRACE_READ {
+        lanes.iter().for_each(|lane| lane.missing_tile.set(NO_TILE));
+    } else if step == LOOKBACK_TRACE_FOUND {
+        // Those that did not wait in the last poll have said so.
+        missing_tile = lanes.iter().map(|lane| lane.missing_tile.get()).find(|&missing| missing != NO_TILE);
+    }
+    let mut steps = steps.borrow_mut();
+    let time = launch.switches.get() + steps.len() as u64;
+    let (block, warp) = (thread.block().number(), thread.warp_index);
+    steps.push(TileStep { time, block, warp, step, round, tile, missing_tile, descriptors });
+}

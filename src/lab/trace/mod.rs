@@ -1,0 +1,317 @@
+//! What the warps of a scan do with its tiles, a step at a time: which publication let which tile go on.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `story` | from steps to slices, arrows and the critical path |
+//! | `record` | recordings in a file, from which pictures are drawn again |
+//! | `perfetto` | all of it as a trace that <https://ui.perfetto.dev> opens |
+//!
+//! Steps are recorded by hooks that are woven into the kernels as faults and delays are (`cuda/faults`), on the CPU device
+//! in each launch that asks for them, on a GPU by kernels that are compiled with them (`lab/cuda/tracing.rs`).
+
+pub mod perfetto;
+pub mod record;
+pub mod story;
+
+use crate::abi;
+use crate::names::named;
+use crate::strategy::Strategy;
+use crate::strategy::plan::ScanRequest;
+use serde::{Deserialize, Serialize};
+
+named! {
+    /// What a warp has come to with a tile: `lookback_trace_step` in `cuda/abi.h`, in the order of its numbers.
+    pub enum Step as "step of a tile" {
+        /// The warp has its elements.
+        Landed = "landed",
+        /// The warp has its total.
+        Reduced = "reduced",
+        /// What stands left of the tile is known.
+        Prefix = "prefix",
+        /// The last store is on its way.
+        Stored = "stored",
+        /// The tile's index is known.
+        Ticket = "ticket",
+        /// Its copy into the ring is asked for.
+        Requested = "requested",
+        /// The aggregate is published.
+        Aggregate = "aggregate",
+        /// The inclusive prefix is published.
+        Published = "published",
+        /// Descriptors are about to be read, once a round.
+        Read = "read",
+        /// All that are needed of them are there.
+        Found = "found",
+    }
+}
+
+const _: () = assert!(Step::ALL.len() == abi::LOOKBACK_TRACE_STEPS as usize);
+
+impl Step {
+    /// The step of this number; none where kernels and host do not agree.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.get(number as usize).copied()
+    }
+
+    /// The place of a step of this round among those of a warp and a tile at one time.
+    const fn rank(self, round: u32) -> u32 {
+        match self {
+            Self::Ticket => 0,
+            Self::Requested => 1,
+            Self::Landed => 2,
+            Self::Reduced => 3,
+            Self::Aggregate => 4,
+            Self::Read => 5 + 2 * round,
+            Self::Found => 6 + 2 * round,
+            Self::Prefix => u32::MAX - 2,
+            Self::Published => u32::MAX - 1,
+            Self::Stored => u32::MAX,
+        }
+    }
+
+    /// What the warp has done since it came to `previous`, with the same tile.
+    const fn phase(self, previous: Self) -> Option<Phase> {
+        Some(match self {
+            Self::Ticket => return None,
+            Self::Requested => Phase::Request,
+            Self::Landed => Phase::Load,
+            Self::Reduced => Phase::Reduce,
+            Self::Aggregate => Phase::Publish,
+            Self::Read if matches!(previous, Self::Found) => Phase::Combine,
+            Self::Read => return None,
+            Self::Found => Phase::Read,
+            Self::Prefix if matches!(previous, Self::Found) => Phase::Combine,
+            Self::Prefix => Phase::Wait,
+            Self::Published => Phase::PublishPrefix,
+            Self::Stored => Phase::Store,
+        })
+    }
+
+    /// Steps of other warps of the block with the same tile that this one may have waited for.
+    const fn waits_for(self) -> &'static [Self] {
+        match self {
+            Self::Landed => &[Self::Requested],
+            Self::Read => &[Self::Ticket],
+            Self::Aggregate => &[Self::Reduced],
+            Self::Prefix => &[Self::Prefix, Self::Aggregate],
+            _ => &[],
+        }
+    }
+}
+
+named! {
+    /// What a warp does from one step to the next.
+    pub enum Phase as "phase of a tile" {
+        /// Asks for the copy of a tile into the ring.
+        Request = "request the copy",
+        /// Waits for the elements.
+        Load = "load",
+        /// Scans or reduces what it has.
+        Reduce = "reduce",
+        /// Publishes the aggregate.
+        Publish = "publish aggregate",
+        /// Reads descriptors until all are there that it needs.
+        Read = "read descriptors",
+        /// Combines what it has read.
+        Combine = "combine",
+        /// Waits for the warp that finds the prefix.
+        Wait = "wait for prefix",
+        /// Publishes the inclusive prefix.
+        PublishPrefix = "publish prefix",
+        /// Combines the prefix with its values and stores them.
+        Store = "scan and store",
+    }
+}
+
+/// A step of a warp with a tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// In the unit of the recording.
+    pub time: u64,
+    /// Where, on a GPU; 0 on the CPU device.
+    pub multiprocessor: u32,
+    /// The block; on a GPU its lower 16 bits.
+    pub block: u64,
+    /// The warp of the block.
+    pub warp: u32,
+    /// What it has come to.
+    pub step: Step,
+    /// From 0, for steps that come once a round of reading.
+    pub round: u32,
+    /// With which tile.
+    pub tile: u64,
+    /// Of [`Step::Found`]: for whose publication the warp waited last in this round, if it did.
+    pub missing_tile: Option<u64>,
+    /// Of [`Step::Read`] and [`Step::Found`]: descriptors that the round is about.
+    pub descriptors: u32,
+}
+
+/// What one unit of time is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// Switches of the CPU device's scheduler and recorded steps.
+    Steps,
+    /// Nanoseconds of a GPU.
+    Nanoseconds {
+        /// How far clocks of two multiprocessors may be apart, in nanoseconds.
+        error: f64,
+        /// A scan by the ordinary kernel, back to back, in nanoseconds: the median.
+        ordinary: f64,
+        /// The same by the kernel that records.
+        recording: f64,
+    },
+}
+
+impl Clock {
+    /// What times are told in, and how many units of a recording that is.
+    pub const fn unit(self) -> (&'static str, f64) {
+        match self {
+            Self::Steps => ("steps", 1.0),
+            Self::Nanoseconds { .. } => ("µs", 1e3),
+        }
+    }
+}
+
+/// What is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// By which strategy.
+    pub strategy: Strategy,
+    /// Which scan, in words.
+    pub scan: String,
+    /// Of how many elements.
+    pub n: u64,
+    /// Bytes of one that is loaded.
+    pub input_bytes: usize,
+    /// Values per thread.
+    pub vt: u32,
+    /// Threads of a block that scan.
+    pub block_threads: u32,
+}
+
+impl Subject {
+    /// What a request asks for.
+    pub fn of(request: &ScanRequest) -> Self {
+        let ScanRequest { strategy, problem, config, n, .. } = request;
+        Self {
+            strategy: *strategy,
+            scan: problem.to_string(),
+            n: *n,
+            input_bytes: problem.input_bytes(),
+            vt: config.vt,
+            block_threads: config.block_threads,
+        }
+    }
+}
+
+/// One scan, recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// What ran.
+    pub subject: Subject,
+    /// Tiles of the array.
+    pub tiles: u64,
+    /// Whether every element of the recorded scan was right.
+    pub is_right: bool,
+    /// What the times of `events` mean.
+    pub clock: Clock,
+    /// By warp and time, which begins with 0.
+    #[serde(with = "columns")]
+    pub events: Vec<Event>,
+}
+
+impl Recording {
+    /// The steps of a scan as a device has them, in any order.
+    pub(crate) fn new(request: &ScanRequest, tiles: u64, is_right: bool, clock: Clock, mut events: Vec<Event>) -> Self {
+        let begin = events.iter().map(|event| event.time).min().unwrap_or(0);
+        events.iter_mut().for_each(|event| event.time -= begin);
+        events.sort_by_key(|event| (event.who(), event.time, event.tile, event.step.rank(event.round)));
+        Self { subject: Subject::of(request), tiles, is_right, clock, events }
+    }
+
+    /// The same with some of the tiles.
+    #[must_use]
+    pub fn of_tiles(&self, is_kept: impl Fn(u64) -> bool) -> Self {
+        let events = self.events.iter().copied().filter(|event| is_kept(event.tile)).collect();
+        Self { events, subject: self.subject.clone(), ..*self }
+    }
+}
+
+impl Event {
+    /// The warp, among all of the launch.
+    pub(crate) const fn who(&self) -> (u32, u64, u32) {
+        (self.multiprocessor, self.block, self.warp)
+    }
+}
+
+/// Events as a file has them: a list a column, which compresses well.
+mod columns {
+    use super::{Event, Step};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Default, Serialize, Deserialize)]
+    struct Columns {
+        time: Vec<u64>,
+        multiprocessor: Vec<u32>,
+        block: Vec<u64>,
+        warp: Vec<u32>,
+        step: Vec<Step>,
+        round: Vec<u32>,
+        tile: Vec<u64>,
+        missing_tile: Vec<Option<u64>>,
+        descriptors: Vec<u32>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(events: &[Event], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut columns = Columns::default();
+        for event in events {
+            columns.time.push(event.time);
+            columns.multiprocessor.push(event.multiprocessor);
+            columns.block.push(event.block);
+            columns.warp.push(event.warp);
+            columns.step.push(event.step);
+            columns.round.push(event.round);
+            columns.tile.push(event.tile);
+            columns.missing_tile.push(event.missing_tile);
+            columns.descriptors.push(event.descriptors);
+        }
+        columns.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Event>, D::Error> {
+        // Nothing takes so long, and sums of what is smaller stay numbers.
+        const LONGEST: u64 = 1 << 40;
+        let columns = Columns::deserialize(deserializer)?;
+        let count = columns.time.len();
+        let lengths = [
+            columns.multiprocessor.len(),
+            columns.block.len(),
+            columns.warp.len(),
+            columns.step.len(),
+            columns.round.len(),
+            columns.tile.len(),
+            columns.missing_tile.len(),
+            columns.descriptors.len(),
+        ];
+        if lengths.iter().any(|&length| length != count) {
+            return Err(D::Error::custom("the columns of a recording are not of one length"));
+        }
+        if columns.time.iter().any(|&time| time > LONGEST) {
+            return Err(D::Error::custom("a step of a recording is later than any scan takes"));
+        }
+        let event = |at: usize| Event {
+            time: columns.time[at],
+            multiprocessor: columns.multiprocessor[at],
+            block: columns.block[at],
+            warp: columns.warp[at],
+            step: columns.step[at],
+            round: columns.round[at],
+            tile: columns.tile[at],
+            missing_tile: columns.missing_tile[at],
+            descriptors: columns.descriptors[at],
+        };
+        Ok((0..count).map(event).collect())
+    }
+}

@@ -1,0 +1,100 @@
+//! Recordings in a file: what `lookback trace --output` leaves, and `lookback report` draws again.
+
+use super::Recording;
+use crate::file::{self, RECORD_BYTES};
+use crate::lab::device::DeviceDescription;
+use crate::lab::recorder::{RecordError, check_version, io_error, parse, write_anew};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The file's name in its folder.
+pub const TRACES: &str = "traces.json.gz";
+/// Version of the layout; another one is refused.
+pub const FORMAT: u32 = 1;
+
+/// How recordings came about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceHeader {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Of the program.
+    pub tool_version: String,
+    /// Of the program, if it knows.
+    pub git_commit: Option<String>,
+    /// RFC 3339.
+    pub date: String,
+    /// As a user would type it.
+    pub command: String,
+    /// Where the scans ran.
+    pub device: DeviceDescription,
+}
+
+/// A recording and what was said of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordedScan {
+    /// How its files begin, and what it is called in the page.
+    pub name: String,
+    /// The summary that the terminal shows: of all tiles, whichever of them are kept.
+    pub summary: String,
+    /// What was recorded.
+    pub recording: Recording,
+}
+
+/// Recordings of one run of the program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceRecord {
+    /// How they came about.
+    pub header: TraceHeader,
+    /// In the order in which they ran.
+    pub scans: Vec<RecordedScan>,
+}
+
+impl TraceRecord {
+    /// Whether a folder has recordings.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(TRACES).exists()
+    }
+
+    /// Those of a folder.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or is of another version.
+    pub fn read(folder: &Path) -> Result<Self, RecordError> {
+        let path = folder.join(TRACES);
+        let bytes = file::read(&path, RECORD_BYTES).map_err(io_error("read", &path))?;
+        let text = file::read_up_to(MultiGzDecoder::new(&bytes[..]), RECORD_BYTES);
+        let text = text.map_err(|source| RecordError::Compressed { path: path.clone(), source })?;
+        check_version(&text, &path, FORMAT)?;
+        let record: Self = parse(&text, &path, 1)?;
+        let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        match record.scans.iter().find(|scan| !is_name(&scan.name)) {
+            // It becomes the name of files.
+            Some(scan) => {
+                let reason = format!("'{}' is no name of a recording", scan.name);
+                Err(RecordError::Damaged { path, line: 1, reason })
+            }
+            None => Ok(record),
+        }
+    }
+
+    /// Writes them into a folder that has none.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or the file is there.
+    pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
+        let path = folder.join(TRACES);
+        let bytes = serde_json::to_vec(self).map_err(io::Error::from).and_then(|text| compressed(&text));
+        write_anew(&path, &bytes.map_err(io_error("compress", &path))?)
+    }
+}
+
+/// Without name and time, so that the same gives the same bytes.
+pub(crate) fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
