@@ -367,7 +367,7 @@ impl Chart {
             let _ = writeln!(svg, "<polyline {} points=\"{line}\"/>", stroke(*pen));
         }
         for point in points {
-            if !self.is_joined {
+            if !self.is_joined && point.lower < point.upper {
                 let whisker = points_of([at(point.x, point.lower), at(point.x, point.upper)].into_iter());
                 let _ = writeln!(svg, "<polyline {} points=\"{whisker}\"/>", stroke(*pen));
             }
