@@ -250,8 +250,10 @@ fn summary(recording: &Recording, story: &Story) -> String {
     let path = story.critical_tiles();
     let share = |took: u64| (100.0 * took as f64 / story.duration.max(1) as f64).round();
     let phases = story.critical_phases().into_iter().filter(|&(_, took)| share(took) >= 1.0);
-    let phases: Vec<String> = phases.map(|(during, took)| format!("{during} {} %", share(took))).collect();
-    let _ = writeln!(text, "{}", wrapped(&format!("critical path: {}", phases.join(", ")), 79).join("\n"));
+    let phases: Vec<String> = phases.map(|(during, took)| format!("{during}\0{}\0%", share(took))).collect();
+    // A share stays beside its sign.
+    let phases = wrapped(&format!("critical path: {}", phases.join(", ")), 79).join("\n").replace('\0', " ");
+    let _ = writeln!(text, "{phases}");
     let names: Vec<String> = path.iter().map(|&tile| format_size(tile)).collect();
     let shown = match names.len() {
         0..=24 => names.join(" "),
