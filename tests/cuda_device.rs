@@ -7,6 +7,8 @@ mod adversarial;
 mod common;
 #[path = "common/index_order.rs"]
 mod index_order;
+#[path = "common/recordings.rs"]
+mod recordings;
 #[path = "common/unkind.rs"]
 mod unkind;
 
@@ -21,7 +23,9 @@ use lookback::cuda::{Compiler, CudaError, Run, Scanner};
 use lookback::element::{Defined, Definition, Element, ElementType, Instance, Operator};
 use lookback::lab::cuda::CudaDevice;
 use lookback::lab::dataset::Dataset;
-use lookback::lab::device::{Device, RunSettings};
+use lookback::lab::device::{Device, RunSettings, TraceSettings};
+use lookback::lab::trace::story::Story;
+use lookback::lab::trace::{Clock, Step};
 use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::tuning::TuningTable;
 use lookback::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
@@ -118,6 +122,35 @@ fn every_strategy_is_right_on_every_instance_mode_and_placement() {
         }
     }
     report(&failures);
+}
+
+/// Nanoseconds that clocks of two multiprocessors may be apart: more than was ever seen.
+const CLOCK_ERROR: u64 = 200;
+
+#[test]
+fn a_scan_can_be_recorded_step_by_step() {
+    let _turn = turn();
+    let Some(mut device) = device("a_scan_can_be_recorded_step_by_step") else { return };
+    let instance = instance(ElementType::U32, Operator::Sum);
+    for (n, is_cold) in [(100_000, false), (3_000_000, true), (3_000_001, false)] {
+        device.load(&Dataset::random(instance, n, 7)).unwrap();
+        for strategy in recordings::RECORDED {
+            let config = ScanConfig { vt: 16, block_threads: 256, ..ScanConfig::suggested(strategy, 4, n) };
+            let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n);
+            let recording = device.trace(&request, &TraceSettings { seed: 0, is_cold }).unwrap();
+            assert!(recording.is_right, "{strategy} {n}");
+            let story = Story::new(&recording);
+            recordings::check(&recording, &story, CLOCK_ERROR);
+            let rounds = recording.events.iter().filter(|event| event.step == Step::Found).count();
+            if strategy != Strategy::SingleCluster {
+                let expected = recordings::expected(strategy, recording.tiles as usize, 8, rounds);
+                assert_eq!(recordings::count(&story), expected, "{strategy} {n}");
+            }
+            assert!(story.earliest_arrow <= CLOCK_ERROR, "{strategy} {n}: {} ns", story.earliest_arrow);
+            let Clock::Nanoseconds { error, ordinary, recording } = recording.clock else { panic!("of a GPU") };
+            assert!(error < CLOCK_ERROR as f64 && ordinary > 0.0 && recording > 0.0, "{error} {ordinary} {recording}");
+        }
+    }
 }
 
 #[test]

@@ -8,9 +8,11 @@ use common::committed;
 use lookback::cpu::BlockOrder;
 use lookback::lab::stress::cpu::{Fault, run};
 use lookback::lab::stress::detector::{CannotRun, Limits};
+use lookback::lab::stress::replay::{Replayed, replay};
 use lookback::lab::stress::search::{self, Search, shrink};
 use lookback::lab::stress::selection::select;
-use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, PLAIN, replay};
+use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, PLAIN};
+use lookback::lab::trace::story::Story;
 use lookback::lab::workload::ProblemKind;
 use lookback::strategy::{Strategy, TileOrder};
 use std::time::{Duration, Instant};
@@ -248,8 +250,14 @@ fn a_failing_case_is_made_smaller_and_told_step_by_step() {
     let small = shrink(&found, &Limits { time: Some(Duration::from_secs(10)), ..limits(1) });
     assert!(small.case.request.n < found.case.request.n, "{}", small.case);
     assert_eq!(run(&small.case), Err(small.failure.clone()));
-    let (text, result) = replay::replay(&small.case, 1000);
+    let Replayed { text, result, launches } = replay(&small.case, 1000);
     assert_eq!(result, Err(small.failure));
+    // It can be looked at, whatever came of it.
+    let (number, recording) = launches.last().expect("tiles came to something");
+    assert!(!recording.is_right && launches.iter().all(|(other, recording)| other == number || recording.is_right));
+    let story = Story::new(recording);
+    assert!(!story.slices.is_empty());
+    assert_eq!(story.critical_path.iter().map(|link| link.took).sum::<u64>(), story.duration);
     for part in ["kernel launch 1", "ticket = 0", "stores relaxed", "[epoch "] {
         assert!(text.contains(part), "no '{part}' in\n{text}");
     }
@@ -262,7 +270,7 @@ fn a_replay_tells_of_shared_memory_too_and_of_no_more_than_it_is_asked_for() {
                 order=ticket,memory=weak,seed=1,resident=1,blocks=in-order,preemption=20,plain-points=false,\
                 launches=1,epochs=0,workspace=zeros";
     let case: Case = text.parse().expect("a case");
-    let (told, result) = replay::replay(&case, 1000);
+    let Replayed { text: told, result, .. } = replay(&case, 1000);
     result.expect("the kernels are right");
     // Lane 0 of either warp stores the warp's total, and behind the barrier all read both.
     for part in [
@@ -274,7 +282,7 @@ fn a_replay_tells_of_shared_memory_too_and_of_no_more_than_it_is_asked_for() {
         assert!(told.contains(part), "no '{part}' in\n{told}");
     }
     assert!(told.lines().skip(1).all(|line| line.chars().count() <= 80), "{told}");
-    let (few, _) = replay::replay(&case, 5);
+    let few = replay(&case, 5).text;
     assert!(few.contains("lines of shared memory before these"), "{few}");
     // The launch, what is hidden, and five lines of which some may be broken.
     assert!((7..=12).contains(&few.lines().count()), "{few}");

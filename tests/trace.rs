@@ -3,6 +3,8 @@
 #![cfg(all(feature = "cpu", feature = "cli"))]
 
 mod common;
+#[path = "common/recordings.rs"]
+mod recordings;
 
 use assert_cmd::cargo::cargo_bin;
 use common::{instance, intervals, sums_of_u32};
@@ -11,18 +13,17 @@ use lookback::element::{ElementType, Instance, Operator};
 use lookback::lab::cpu_device::{CpuDevice, CpuSettings};
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, TraceSettings};
+use lookback::lab::trace::record::TraceRecord;
 use lookback::lab::trace::story::Story;
-use lookback::lab::trace::{Phase, Recording, Step};
+use lookback::lab::trace::{Recording, Step};
 use lookback::strategy::plan::ScanRequest;
 use lookback::strategy::{Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
+use recordings::{RECORDED, check, count, expected};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
-
-/// Those whose tiles tell each other something.
-const RECORDED: [Strategy; 5] =
-    [Strategy::Chained, Strategy::Lookback, Strategy::Lookahead, Strategy::OneWave, Strategy::SingleCluster];
 
 fn recorded(instance: Instance, strategy: Strategy, mode: Mode, n: u64, config: ScanConfig, seed: u64) -> Recording {
     let schedule = Schedule::Random { preemption: 0.01 };
@@ -33,76 +34,6 @@ fn recorded(instance: Instance, strategy: Strategy, mode: Mode, n: u64, config: 
     let recording = device.trace(&request, &settings).unwrap();
     assert!(recording.is_right, "{strategy} {n}");
     recording
-}
-
-/// How many slices of each phase a strategy has for so many tiles of so many scanning warps, and rounds of reading.
-fn expected(strategy: Strategy, tiles: usize, warps: usize, rounds: usize) -> BTreeMap<Phase, usize> {
-    let others = tiles - 1;
-    let of_registers = [(Phase::Load, warps * tiles), (Phase::Reduce, warps * tiles), (Phase::Store, warps * tiles)];
-    let reads = [(Phase::Read, rounds), (Phase::Combine, rounds)];
-    let first_waits = (Phase::Wait, (warps - 1) * tiles + 1);
-    let mut phases: BTreeMap<Phase, usize> = match strategy {
-        Strategy::Chained => [&of_registers[..], &reads, &[first_waits, (Phase::PublishPrefix, tiles)]].concat(),
-        Strategy::Lookback => {
-            let published = [first_waits, (Phase::Publish, others), (Phase::PublishPrefix, tiles)];
-            [&of_registers[..], &reads, &published].concat()
-        }
-        Strategy::OneWave => {
-            // A further warp reads.
-            let reading =
-                [(Phase::Reduce, (warps + 1) * tiles), (Phase::Wait, warps * tiles + 1), (Phase::Publish, tiles)];
-            [&of_registers[..], &reads, &reading].concat()
-        }
-        Strategy::Lookahead => {
-            // Two warps reduce, one requests, and one reads.
-            let of_ring = [(Phase::Request, tiles), (Phase::Reduce, (warps + 2) * tiles), (Phase::Publish, tiles)];
-            let scanning = [(Phase::Wait, warps * tiles), (Phase::Store, warps * tiles)];
-            [&of_ring[..], &reads, &scanning].concat()
-        }
-        _ => unreachable!("not counted here"),
-    }
-    .into_iter()
-    .collect();
-    phases.retain(|_, count| *count > 0);
-    phases
-}
-
-fn count(story: &Story) -> BTreeMap<Phase, usize> {
-    let mut phases = BTreeMap::new();
-    for slice in &story.slices {
-        *phases.entry(slice.phase).or_default() += 1;
-    }
-    phases
-}
-
-/// What holds of every recording.
-fn check(recording: &Recording, story: &Story) {
-    let mut last: BTreeMap<usize, u64> = BTreeMap::new();
-    for visit in &story.visits {
-        let before = last.insert(visit.track, visit.end);
-        assert!(before.is_none_or(|end| end <= visit.start), "a warp has one tile at a time: {visit:?}");
-        let mut at = visit.start;
-        for slice in &story.slices[visit.slices.clone()] {
-            assert!(
-                (slice.track, slice.tile) == (visit.track, visit.tile) && at <= slice.start && slice.start <= slice.end
-            );
-            at = slice.end;
-        }
-        assert!(at <= visit.end);
-    }
-    for arrow in &story.arrows {
-        let (from, to) = (story.slices[arrow.from], story.slices[arrow.to]);
-        assert!(matches!(from.phase, Phase::Publish | Phase::PublishPrefix), "{from:?}");
-        assert_eq!(to.phase, Phase::Combine);
-        assert!(from.tile < to.tile && from.end <= to.start, "{from:?} {to:?}");
-    }
-    let waited = recording.events.iter().filter(|event| event.missing_tile.is_some());
-    assert_eq!(story.arrows.len(), waited.count(), "an arrow for each wait");
-    let took: u64 = story.critical_path.iter().map(|link| link.took).sum();
-    assert_eq!(took, story.duration, "the critical path is as long as the scan");
-    let stored: Vec<u64> = story.fronts.iter().map(|front| front.tile).collect();
-    assert_eq!(stored, (0..recording.tiles).collect::<Vec<_>>());
-    assert!(story.fronts.iter().all(|front| front.prefix.is_some() && front.prefix <= front.stored));
 }
 
 proptest! {
@@ -126,7 +57,7 @@ proptest! {
         let mode = if exclusive { Mode::Exclusive } else { Mode::Inclusive };
         let recording = recorded(instance, strategy, mode, n, config, seed);
         let story = Story::new(&recording);
-        check(&recording, &story);
+        check(&recording, &story, 0);
         if strategy != Strategy::SingleCluster {
             let rounds = recording.events.iter().filter(|event| event.step == Step::Found).count();
             let expected = expected(strategy, recording.tiles as usize, warps as usize, rounds);
@@ -169,7 +100,9 @@ fn the_program_says_what_it_saw_and_what_it_cannot_see() {
     assert!(text.contains("every element right") && text.contains("critical path: "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for (words, why) in [
-        (&["--strategies", "naive", "--n", "1000"][..], "no step to record"),
+        (&["--strategies", "naive", "--n", "1000"][..], "naive has no step to record; chained, lookback"),
+        (&["--n", "0"], "nothing is launched"),
+        (&["--problem", "sort", "--n", "1000"], "no step to record"),
         (&["--n", "1000", "--resume"], "--resume has no effect"),
         (&["--n", "1000", "--cold"], "no cache"),
         (&["--n", "1000", "--tiles", "3"], "--output"),
@@ -180,13 +113,79 @@ fn the_program_says_what_it_saw_and_what_it_cannot_see() {
     }
 }
 
+#[test]
+fn what_was_recorded_is_kept_and_drawn_again_and_nothing_is_lost_to_what_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_string_lossy().into_owned();
+    let words = ["--strategies", "lookback,naive", "--n", "2000", "--vts", "4", "--blocks", "64", "--output", &path];
+    let output = trace(&words);
+    let remarks = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && remarks.contains("skipped naive"), "{remarks}");
+    let files = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        entries.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<BTreeMap<_, _>>()
+    };
+    let before = files();
+    let names: Vec<_> = before.keys().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    let expected = [
+        "index.html",
+        "lookback.perfetto-trace.gz",
+        "rounds-lookback.svg",
+        "tiles-lookback.svg",
+        "traces.json.gz",
+        "wave-lookback.svg",
+    ];
+    assert_eq!(names, expected);
+    let refused = trace(&words);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("recorded scans already"));
+    before.keys().filter(|path| !path.ends_with("traces.json.gz")).for_each(|path| std::fs::remove_file(path).unwrap());
+    let report = || Command::new(cargo_bin!("lookback")).args(["report", &path]).output().unwrap();
+    assert!(report().status.success());
+    assert_eq!(files(), before, "the same bytes");
+
+    // Files that lie are refused in words.
+    let record = TraceRecord::read(folder.path()).unwrap();
+    let spoil = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value = serde_json::to_value(&record).unwrap();
+        change(&mut value);
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(&serde_json::to_vec(&value).unwrap()).unwrap();
+        std::fs::write(folder.path().join("traces.json.gz"), encoder.finish().unwrap()).unwrap();
+        let output = report();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let columns = "/scans/0/recording/events";
+    for (column, value, why) in [
+        ("time", serde_json::json!([5]), "one length"),
+        ("time", serde_json::json!(vec![1_u64 << 60; record.scans[0].recording.events.len()]), "later than"),
+        ("warp", serde_json::json!(vec![32; record.scans[0].recording.events.len()]), "no GPU has a warp"),
+    ] {
+        let error = spoil(&|record| record.pointer_mut(&format!("{columns}/{column}")).unwrap().clone_from(&value));
+        assert!(error.contains(why), "{error}");
+    }
+    let reversed = |record: &mut serde_json::Value| {
+        record.pointer_mut(&format!("{columns}/time")).unwrap().as_array_mut().unwrap().reverse();
+    };
+    assert!(spoil(&reversed).contains("by warp and time"));
+    assert!(spoil(&|record| record["header"]["format"] = 7.into()).contains("format 7"));
+    assert!(spoil(&|record| record["scans"][0]["name"] = "../a".into()).contains("no name of a recording"));
+}
+
 /// Reads traces with the messages that Perfetto publishes (PyPI: perfetto) and prints slices, and arrows with their ends.
 const READER: &str = "
-import gzip, sys
+import collections.abc, gzip, sys
+from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 trace = Trace()
 trace.ParseFromString(gzip.open(sys.argv[1]).read())
-assert trace.SerializeToString() == Trace.FromString(trace.SerializeToString()).SerializeToString()
+def check_known(message):
+    assert len(UnknownFieldSet(message)) == 0, message
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for part in (value if isinstance(value, collections.abc.Iterable) else [value]): check_known(part)
+check_known(trace)
 tracks = {p.track_descriptor.uuid for p in trace.packet if p.HasField('track_descriptor')}
 slices, begun, ended, open_slices, last = 0, {}, {}, {}, 0
 for packet in trace.packet:

@@ -333,13 +333,18 @@ DEVICE void trace_found(u32 round, u64 tile, const waiting& wait, u32 descriptor
   wait.missing_tile = no_missing_tile;
 }
 
-// Behind a branch on a vote in which the last word that was loaded takes part, which waits for it: instructions are issued in order. No
-// such pattern of lanes is to be expected; it would cost one record.
+// Behind a branch on a vote in which the last word of what the warp holds takes part, and the one in the middle, which waits for them:
+// instructions are issued in order. (Behind the values of a segmented scan stand the bits that say where segments begin.) No such
+// pattern of lanes is to be expected; it would cost one record.
 template <class Items>
 DEVICE void trace_landed(const Items& items, u64 tile) {
-  u32 word;
-  memcpy(&word, reinterpret_cast<const u8*>(&items) + sizeof(Items) - sizeof(word), sizeof(word));
-  if (ballot(word == 0x9e3779b9u) == 0xb7e15163u) return;
+  constexpr u32 bytes = sizeof(Items) < sizeof(u32) ? sizeof(Items) : sizeof(u32);
+  const u8* const held = reinterpret_cast<const u8*>(&items);
+  u32 last = 0;
+  u32 middle = 0;
+  memcpy(&last, held + sizeof(Items) - bytes, bytes);
+  memcpy(&middle, held + (sizeof(Items) - bytes) / 2 / bytes * bytes, bytes);
+  if (ballot((last ^ middle) == 0x9e3779b9u) == 0xb7e15163u) return;
   trace_step(LOOKBACK_TRACE_LANDED, tile);
 }
 

@@ -275,9 +275,7 @@ impl Consequence {
         match error {
             // The laboratory draws offsets that are right.
             DeviceError::Config(ref config) if config.is_found_by_kernels() => Self::Failure { error, goes_on: true },
-            DeviceError::Config(_) | DeviceError::OutOfMemory { .. } | DeviceError::TooManyTiles { .. } => {
-                Self::Impossible(error.to_string())
-            }
+            DeviceError::Config(_) | DeviceError::OutOfMemory { .. } => Self::Impossible(error.to_string()),
             #[cfg(feature = "cpu")]
             DeviceError::Execution(ExecutionError::Stacks { .. }) => Self::Impossible(error.to_string()),
             #[cfg(feature = "cpu")]
@@ -299,7 +297,9 @@ impl Consequence {
             #[cfg(feature = "cpu")]
             DeviceError::NoKernel(_) => Self::Absence(error),
             DeviceError::WroteElsewhere => Self::Failure { error, goes_on: true },
-            DeviceError::NoDataset | DeviceError::ArraysOfItsOwn(_) => Self::Absence(error),
+            DeviceError::NoDataset | DeviceError::ArraysOfItsOwn(_) | DeviceError::TooManyTiles { .. } => {
+                Self::Absence(error)
+            }
         }
     }
 }

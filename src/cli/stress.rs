@@ -5,18 +5,23 @@ use super::console::Console;
 use super::error::{CliError, EXIT_NO_DEVICE, EXIT_OK, EXIT_WRONG};
 use super::interrupt;
 use super::stress_arguments::{MemoryChoice, Mode, StressArguments, StressFormat};
+use super::trace::{TraceFolder, summary};
 use crate::kernels::mutant::Kind;
+use crate::lab::cpu_device::{CpuDevice, CpuSettings};
+use crate::lab::device::Device as _;
 use crate::lab::measure::environment::{Program, processor};
 use crate::lab::recorder::write_atomically;
 use crate::lab::stress::cpu::Passed;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Limits};
 use crate::lab::stress::detectors::DetectorName;
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
+use crate::lab::stress::replay::{Replayed, replay};
 use crate::lab::stress::search::{Census, Search, search, shrink};
 use crate::lab::stress::selection::select;
 use crate::lab::stress::table::{KillTable, MutantOutcome, Row};
 use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
-use crate::lab::stress::{Case, Mutant, PLAIN, replay};
+use crate::lab::stress::{Case, Mutant, PLAIN};
+use crate::lab::trace::record::RecordedScan;
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,7 +55,7 @@ pub fn stress(arguments: &StressArguments) -> Result<u8, CliError> {
     let case = arguments.replay.as_deref().unwrap_or_default();
     match arguments.mode() {
         Mode::List => list(arguments, &mut console),
-        Mode::Replay => replay_case(case, arguments.replay_lines.unwrap_or(REPLAYED_LINES), &mut console),
+        Mode::Replay => replay_case(case, arguments, &mut console),
         Mode::ReplayWatched => replay_under_thread_sanitizer(case, &mut console),
         Mode::ReplayOnGpu => gpu_replay(case, arguments, &mut console),
         mode @ (Mode::Table | Mode::Campaign | Mode::CampaignOnGpu) => look_for_faults(mode, arguments, &mut console),
@@ -101,10 +106,25 @@ fn list(arguments: &StressArguments, console: &mut Console) -> Result<u8, CliErr
     Ok(EXIT_OK)
 }
 
-fn replay_case(text: &str, lines: usize, console: &mut Console) -> Result<u8, CliError> {
+fn replay_case(text: &str, arguments: &StressArguments, console: &mut Console) -> Result<u8, CliError> {
     let case: Case = text.parse().map_err(usage)?;
-    let (told, result) = replay::replay(&case, lines);
+    let folder = arguments.trace.as_deref().map(TraceFolder::claim).transpose()?;
+    let lines = arguments.replay_lines.unwrap_or(REPLAYED_LINES);
+    let Replayed { text: told, result, launches } = replay(&case, lines);
     console.print(&told)?;
+    if let Some(folder) = folder {
+        if launches.is_empty() {
+            return Err(usage(
+                "no launch of the case has a step to record, so there is nothing for --trace; leave it out",
+            ));
+        }
+        let scans = launches.into_iter().map(|(number, recording)| RecordedScan {
+            name: format!("launch-{number}"),
+            summary: summary(&recording),
+            recording,
+        });
+        folder.keep(CpuDevice::new(CpuSettings::default()).description(), scans.collect(), console)?;
+    }
     match result {
         Ok(passed) => {
             let right = check_looked(&passed, "give the case more launches, or leave its disturbance out")?;

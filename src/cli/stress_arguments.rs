@@ -116,6 +116,10 @@ pub struct StressArguments {
     /// Accesses to show of each launch of a replay, the last ones [default: 200]
     #[arg(long, value_name = "N")]
     pub replay_lines: Option<usize>,
+    /// Leave what the warps of a replay did as pictures, and as traces for
+    /// ui.perfetto.dev, in this folder
+    #[arg(long, value_name = "DIR")]
+    pub trace: Option<PathBuf>,
     /// No progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -181,6 +185,7 @@ impl StressArguments {
                 mode == Mode::Replay,
                 "they are of a --replay on the CPU device, which shows its accesses",
             ),
+            ("--trace", self.trace.is_some(), mode == Mode::Replay, "it is of a --replay on the CPU device"),
         ])
     }
 }
@@ -229,7 +234,7 @@ mod tests {
     /// The words that choose each mode, and the options that have an effect in it.
     const MODES: [(Mode, &[&str], &[&str]); 7] = [
         (Mode::List, &["--list-mutants"], &["of", "quiet"]),
-        (Mode::Replay, &["--replay=seed=1"], &["replay-lines", "quiet"]),
+        (Mode::Replay, &["--replay=seed=1"], &["replay-lines", "trace", "quiet"]),
         (Mode::ReplayWatched, &["--replay=thread-sanitizer seed=1"], &["quiet"]),
         (Mode::ReplayOnGpu, &["--replay=gpu-stress-1"], &["device", "seconds", "format", "quiet"]),
         (

@@ -5,19 +5,20 @@ use super::compare::{command_line, dataset, read_input};
 use super::console::Console;
 use super::devices;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
-use super::jobs::{Job, Jobs, Scale};
-use crate::lab::device::{Device, TraceSettings};
+use super::jobs::{Job, Jobs, Scale, nothing_ran};
+use crate::lab::device::{Device, DeviceDescription, DeviceError, TraceSettings};
 use crate::lab::measure::environment::Program;
-use crate::lab::recorder::claim_folder;
+use crate::lab::recorder::{Lock, Skipped, claim_folder};
 use crate::lab::report;
 use crate::lab::trace::record::{FORMAT, RecordedScan, TraceHeader, TraceRecord};
 use crate::lab::trace::story::Story;
-use crate::lab::trace::{Clock, Recording};
+use crate::lab::trace::{Clock, Recording, records};
 use crate::strategy::tuning::{Tuning, TuningTable};
 use crate::strategy::{Strategy, StrategyChoice};
 use crate::text::{SizeError, format_array_size, format_size, significant, wrapped};
 use clap::Args;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::SystemTime;
 
 /// `lookback trace`.
@@ -89,26 +90,11 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
     };
     let file_size = file.as_ref().map(|array| (array.element, (array.bytes.len() / array.element.bytes()) as u64));
     let jobs = Jobs::new(&scans, &Scale::of_kind(&description.kind), file_size, &tuning)?;
-    for skipped in &jobs.skipped {
-        console.remark(&format!("skipped {}: {}", skipped.what, skipped.why));
-    }
-    let folder = scans.output.as_deref();
-    let _lock = folder.map(claim_folder).transpose()?;
-    if let Some(folder) = folder.filter(|folder| TraceRecord::is_in(folder)) {
-        let folder = folder.display();
-        return Err(CliError::Usage(format!("{folder} has recorded scans already, which stay; choose another folder")));
-    }
+    let folder = scans.output.as_deref().map(TraceFolder::claim).transpose()?;
     console.print(&format!("{}\n", description.name))?;
     let settings = TraceSettings { seed: scans.seed(), is_cold: cold };
-    let header = TraceHeader {
-        format: FORMAT,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        git_commit: Program::this().commit(),
-        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        command: command_line(),
-        device: description,
-    };
-    let mut record = TraceRecord { header, scans: Vec::new() };
+    let mut kept = Vec::new();
+    let mut skipped = jobs.skipped;
     let mut loaded = None;
     for job in &jobs.requests {
         let Job { workload, request, .. } = job;
@@ -116,35 +102,106 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
             let dataset = dataset(*workload, request.n, file.as_ref(), &scans).map_err(CliError::Usage)?;
             device.load(&dataset).map_err(CliError::Device)?;
         }
-        let recording = recorded(job, device.as_mut(), &settings)?;
+        let recording = match recorded(job, device.as_mut(), &settings)? {
+            Ok(recording) => recording,
+            Err(why) => {
+                skipped
+                    .push(Skipped { what: format!("{}, {workload}, n = {}", job.choice, format_size(request.n)), why });
+                continue;
+            }
+        };
         let name = name(job, &jobs.requests);
-        let summary = summary(&recording, &Story::new(&recording));
+        let summary = summary(&recording);
         console.print(&format!("\n{name}\n{}", console.fitted(&summary)))?;
         let recording = recording.of_tiles(|tile| is_shown(tile, tiles, recording.tiles));
-        record.scans.push(RecordedScan { name, summary, recording });
+        kept.push(RecordedScan { name, summary, recording });
     }
+    if kept.is_empty() {
+        return Err(nothing_ran(&skipped));
+    }
+    for Skipped { what, why } in &skipped {
+        console.remark(&format!("skipped {what}: {why}"));
+    }
+    let is_right = kept.iter().all(|scan| scan.recording.is_right);
     if let Some(folder) = folder {
-        record.write(folder)?;
-        let page = report::write_traces(&record, folder)?;
-        console.remark(&format!("\nrecord, traces, pictures and page: {}", page.display()));
+        folder.keep(description, kept, &console)?;
     }
-    let is_right = record.scans.iter().all(|scan| scan.recording.is_right);
     Ok(if is_right { EXIT_OK } else { EXIT_WRONG })
 }
 
-fn recorded(job: &Job, device: &mut dyn Device, settings: &TraceSettings) -> Result<Recording, CliError> {
-    let recording = device.trace(&job.request, settings).map_err(CliError::Device)?;
-    if !recording.events.is_empty() {
-        return Ok(recording);
+/// A folder that takes the recordings of one run.
+pub(super) struct TraceFolder<'a> {
+    path: &'a Path,
+    _lock: Lock,
+}
+
+impl<'a> TraceFolder<'a> {
+    /// Makes it if need be, and keeps others out.
+    ///
+    /// # Errors
+    /// When it cannot be written, or has recordings already.
+    pub(super) fn claim(path: &'a Path) -> Result<Self, CliError> {
+        let lock = claim_folder(path)?;
+        if TraceRecord::is_in(path) {
+            let path = path.display();
+            return Err(CliError::Usage(format!(
+                "{path} has recorded scans already, which stay; choose another folder"
+            )));
+        }
+        Ok(Self { path, _lock: lock })
     }
+
+    /// Leaves record, traces, pictures and page.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub(super) fn keep(
+        self,
+        device: DeviceDescription,
+        scans: Vec<RecordedScan>,
+        console: &Console,
+    ) -> Result<(), CliError> {
+        let header = TraceHeader {
+            format: FORMAT,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            git_commit: Program::this().commit(),
+            date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            command: command_line(),
+            device,
+        };
+        let record = TraceRecord { header, scans };
+        record.write(self.path)?;
+        let page = report::write_traces(&record, self.path)?;
+        console.remark(&format!("\nrecord, traces, pictures and page: {}", page.display()));
+        Ok(())
+    }
+}
+
+/// A recording, or why there is none.
+fn recorded(
+    job: &Job,
+    device: &mut dyn Device,
+    settings: &TraceSettings,
+) -> Result<Result<Recording, String>, CliError> {
     let strategy = job.request.strategy;
-    let others: Vec<String> =
-        Strategy::ALL.iter().filter(|strategy| strategy.is_single_pass()).map(Strategy::to_string).collect();
-    Err(CliError::Usage(format!(
-        "kernels of {strategy} have no step to record for {}; trace one of {}",
-        job.workload,
-        others.join(", ")
-    )))
+    if job.request.n == 0 {
+        return Ok(Err("nothing is launched of no elements".to_owned()));
+    }
+    if !records(strategy) {
+        let others: Vec<String> =
+            Strategy::ALL.iter().filter(|&&strategy| records(strategy)).map(Strategy::to_string).collect();
+        return Ok(Err(format!("{strategy} has no step to record; {} have", others.join(", "))));
+    }
+    match device.trace(&job.request, settings) {
+        Ok(recording) if recording.events.is_empty() => {
+            Ok(Err(format!("the kernels of {} have no step to record", job.workload)))
+        }
+        Ok(recording) => Ok(Ok(recording)),
+        Err(error @ (DeviceError::TooManyTiles { .. } | DeviceError::OutOfMemory { .. } | DeviceError::Config(_))) => {
+            Ok(Err(error.to_string()))
+        }
+        Err(error) => Err(CliError::Device(error)),
+    }
 }
 
 /// What a recording is called among the others: the strategy, and what else tells them apart.
@@ -190,7 +247,8 @@ fn is_shown(tile: u64, most: Option<u64>, tiles: u64) -> bool {
 }
 
 /// What a recording says, in lines of up to 79 characters.
-fn summary(recording: &Recording, story: &Story) -> String {
+pub(super) fn summary(recording: &Recording) -> String {
+    let story = Story::new(recording);
     let Recording { subject, tiles, clock, is_right, .. } = recording;
     let (unit, scale) = clock.unit();
     let time = |time: f64| match clock {

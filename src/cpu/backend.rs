@@ -1,6 +1,7 @@
 //! Memory back ends: whoever wants to see, check or answer the memory accesses of a kernel.
 
 use super::error::{Collective, RawSite, SourceSite, numbered};
+use super::settings::TileStep;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -239,6 +240,11 @@ pub trait MemoryBackend {
     /// Whatever should end the launch.
     fn store_lands(&mut self, store: &AsyncStore) -> Result<(), String> {
         self.store(&store.access, store.bytes())
+    }
+
+    /// A warp has come to a step with a tile, where steps are recorded.
+    fn tile_step(&mut self, step: &TileStep) {
+        let _ = step;
     }
 
     /// Told after threads have met, before any of them goes on.

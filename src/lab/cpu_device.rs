@@ -580,20 +580,14 @@ pub(crate) fn most_resident_blocks(block_threads: u32) -> u32 {
 fn record(recorded: &mut Vec<Event>, steps: &[TileStep], tiles: u64) {
     let begin = recorded.last().map_or(0, |event| event.time + 1);
     let of_tiles = steps.iter().filter(|step| step.tile < tiles);
-    recorded.extend(of_tiles.filter_map(|step| {
-        let kind = trace::Step::from_number(step.step)?;
-        Some(Event {
-            time: begin + step.time,
-            multiprocessor: 0,
-            block: step.block,
-            warp: step.warp,
-            step: kind,
-            round: step.round,
-            tile: step.tile,
-            missing_tile: step.missing_tile,
-            descriptors: step.descriptors,
-        })
-    }));
+    recorded.extend(of_tiles.filter_map(event_of).map(|event| Event { time: begin + event.time, ..event }));
+}
+
+/// A step as all devices tell it; none of a number that no step has.
+pub(crate) fn event_of(step: &TileStep) -> Option<Event> {
+    let TileStep { time, block, warp, round, tile, missing_tile, descriptors, step } = *step;
+    let step = trace::Step::from_number(step)?;
+    Some(Event { time, multiprocessor: 0, block, warp, step, round, tile, missing_tile, descriptors })
 }
 
 /// Adds what one launch counted. The moves of launches over a spine are no moves of the user's elements.

@@ -1,6 +1,7 @@
 //! What warps have come to with tiles: told by the hooks that are woven into the kernels, kept where somebody looks.
 
 use super::context::{NO_TILE, Thread, WARP_LANES};
+use super::faults::fail_in_backend;
 use crate::abi::{LOOKBACK_TRACE_FOUND, LOOKBACK_TRACE_READ};
 use crate::cpu::settings::TileStep;
 
@@ -18,8 +19,16 @@ pub(super) unsafe extern "C" fn record(thread: *const Thread, step: u32, tile: u
         // Those that did not wait in the last poll have said so.
         missing_tile = lanes.iter().map(|lane| lane.missing_tile.get()).find(|&missing| missing != NO_TILE);
     }
-    let mut steps = steps.borrow_mut();
-    let time = launch.switches.get() + steps.len() as u64;
+    let time = launch.switches.get() + steps.borrow().len() as u64;
     let (block, warp) = (thread.block().number(), thread.warp_index);
-    steps.push(TileStep { time, block, warp, step, round, tile, missing_tile, descriptors });
+    let step = TileStep { time, block, warp, step, round, tile, missing_tile, descriptors };
+    steps.borrow_mut().push(step);
+    // A launch that fails has no report; whoever looks on has seen it.
+    let told = launch.call_backend(|backend| {
+        backend.tile_step(&step);
+        Ok(())
+    });
+    if let Err(message) = told {
+        fail_in_backend(thread, message, thread.site.get());
+    }
 }

@@ -277,9 +277,13 @@ impl CudaDevice {
         recording_run.place()?;
         match &other {
             Some(other) => other.fill(0, other.bytes(), FILLING, &gpu.stream)?,
-            // In place a scan before would leave another input.
-            None if request.in_place => {}
-            None => ordinary_run.launch(WARM_UP_SCANS)?,
+            None => {
+                ordinary_run.launch(WARM_UP_SCANS)?;
+                // In place a scan leaves another input.
+                if request.in_place {
+                    recording_run.place()?;
+                }
+            }
         }
         recording_run.launch_timed(1, TIME_LIMIT)?;
         recorder.read_clocks(gpu)?;

@@ -303,7 +303,7 @@ struct Ready {
     settings: LaunchSettings,
 }
 
-/// Runs a step, or several together.
+/// Runs a step, or several together; an observer is told what warps come to with tiles, too.
 fn launch_all(
     case: &Case,
     seed: u64,
@@ -319,7 +319,7 @@ fn launch_all(
             body: *body,
             config,
             arguments,
-            settings: settings.clone(),
+            settings: LaunchSettings { records_steps: observer.is_some(), ..settings.clone() },
         })
         .collect();
     let element_bytes = case.workload.element().bytes();

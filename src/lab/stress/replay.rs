@@ -5,20 +5,49 @@ use super::cpu::{Failure, Passed, run_observed};
 use super::replay_shared::{SharedAccesses, Told, number_of};
 use super::watched::{Observer, Places};
 use crate::abi;
-use crate::cpu::{Access, AccessKind, Scope, Synchronization};
+use crate::cpu::{Access, AccessKind, Scope, Synchronization, TileStep};
+use crate::lab::cpu_device::event_of;
+use crate::lab::trace::{Clock, Event, Recording};
 use crate::strategy::Descriptor;
-use crate::strategy::plan::Step;
+use crate::strategy::plan::{ScanRequest, Step};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::mem::offset_of;
 
+/// A case that was run again.
+#[derive(Debug)]
+pub struct Replayed {
+    /// Its interleaving.
+    pub text: String,
+    /// What came of it.
+    pub result: Result<Passed, Failure>,
+    /// What warps came to with tiles in each launch that has such steps, with its number from 1. Only the last launch may have
+    /// gone wrong.
+    pub launches: Vec<(u32, Recording)>,
+}
+
 /// Runs a case again and writes down every access of the protocol and to shared memory; the last `lines` of each launch
 /// are kept, of either kind.
-pub fn replay(case: &Case, lines: usize) -> (String, Result<Passed, Failure>) {
+pub fn replay(case: &Case, lines: usize) -> Replayed {
     let mut narrator = Narrator { lines, ..Narrator::default() };
     let result = run_observed(case, Some(&mut narrator));
     narrator.close();
-    (narrator.text, result)
+    let last = narrator.recorded.len();
+    let launches = (1..).zip(narrator.recorded).map(|(number, OfLaunch { n, tiles, events, .. })| {
+        let request = ScanRequest { n, ..case.request };
+        let is_right = result.is_ok() || (number as usize) < last;
+        (number, Recording::new(&request, tiles, is_right, Clock::Steps, events))
+    });
+    let launches = launches.filter(|(_, recording)| !recording.events.is_empty()).collect();
+    Replayed { text: narrator.text, result, launches }
+}
+
+/// Steps of a launch.
+struct OfLaunch {
+    n: u64,
+    tiles: u64,
+    first_block: u64,
+    events: Vec<Event>,
 }
 
 /// Columns in front of what is told of a launch.
@@ -34,6 +63,7 @@ struct Narrator {
     /// How often the last line was repeated.
     repeated: u64,
     launches: u32,
+    recorded: Vec<OfLaunch>,
     workspace: Option<Places>,
     /// Tile of each block, from the tickets that they drew.
     tiles: HashMap<u64, u64>,
@@ -152,6 +182,7 @@ impl Observer for Narrator {
         self.tiles.clear();
         self.workspace = Some(*workspace);
         self.launches += 1;
+        self.recorded.push(OfLaunch { n: step.n, tiles: step.tiles, first_block, events: Vec::new() });
         self.uses_tickets = step.uses_descriptors();
         let numbered = if first_block > 0 { format!(" from {first_block} on") } else { String::new() };
         let _ = writeln!(
@@ -204,6 +235,14 @@ impl Observer for Narrator {
     fn landed(&mut self, block: u64, access: &Access) {
         let event = self.shared.landed(block, access);
         self.tell_event(event);
+    }
+
+    fn stepped(&mut self, step: &TileStep) {
+        // Of launches that are taken together, the blocks of one begin behind those of the one before.
+        let launch = self.recorded.iter_mut().rev().find(|launch| launch.first_block <= step.block);
+        if let Some((launch, event)) = launch.filter(|launch| step.tile < launch.tiles).zip(event_of(step)) {
+            launch.events.push(event);
+        }
     }
 
     fn synchronized(&mut self, event: &Synchronization) {

@@ -2,7 +2,7 @@
 
 use super::case::Memory;
 use crate::abi;
-use crate::cpu::{Access, AsyncStore, Copy, MemoryBackend, Synchronization, WeakMemory, WeakSettings};
+use crate::cpu::{Access, AsyncStore, Copy, MemoryBackend, Synchronization, TileStep, WeakMemory, WeakSettings};
 use crate::lab::bounds::{Array, BoundsCheck};
 use crate::strategy::Descriptor;
 use crate::strategy::plan::Step;
@@ -41,6 +41,8 @@ pub(super) trait Observer {
     fn observe(&mut self, access: &Access, value: &[u8]);
     /// So many bytes have landed in shared memory of a block, by a copy or a store that went on beside its thread.
     fn landed(&mut self, block: u64, access: &Access);
+    /// A warp has come to a step with a tile.
+    fn stepped(&mut self, step: &TileStep);
     /// Threads have met, or shared memory is there.
     fn synchronized(&mut self, event: &Synchronization);
     /// A launch of a kernel begins, whose blocks are numbered from here on; one that is taken together with others before
@@ -143,6 +145,12 @@ impl MemoryBackend for Watched<'_, '_, '_> {
         self.inner.store_lands(store)?;
         self.landed(store.block, &store.access);
         Ok(())
+    }
+
+    fn tile_step(&mut self, step: &TileStep) {
+        if let Some(observer) = self.observer.as_mut() {
+            observer.stepped(step);
+        }
     }
 
     fn synchronize(&mut self, event: Synchronization) -> Result<(), String> {

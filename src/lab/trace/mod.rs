@@ -14,8 +14,10 @@ pub mod record;
 pub mod story;
 
 use crate::abi;
+use crate::kernels::sources::woven;
 use crate::names::named;
 use crate::strategy::Strategy;
+use crate::strategy::kernel::Kernel;
 use crate::strategy::plan::ScanRequest;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +77,8 @@ impl Step {
             Self::Ticket => return None,
             Self::Requested => Phase::Request,
             Self::Landed => Phase::Load,
+            // It has no part of the tile, and waits for those that have.
+            Self::Reduced if matches!(previous, Self::Ticket) => Phase::Load,
             Self::Reduced => Phase::Reduce,
             Self::Aggregate => Phase::Publish,
             Self::Read if matches!(previous, Self::Found) => Phase::Combine,
@@ -86,17 +90,6 @@ impl Step {
             Self::Stored => Phase::Store,
         })
     }
-
-    /// Steps of other warps of the block with the same tile that this one may have waited for.
-    const fn waits_for(self) -> &'static [Self] {
-        match self {
-            Self::Landed => &[Self::Requested],
-            Self::Read => &[Self::Ticket],
-            Self::Aggregate => &[Self::Reduced],
-            Self::Prefix => &[Self::Prefix, Self::Aggregate],
-            _ => &[],
-        }
-    }
 }
 
 named! {
@@ -104,7 +97,7 @@ named! {
     pub enum Phase as "phase of a tile" {
         /// Asks for the copy of a tile into the ring.
         Request = "request the copy",
-        /// Waits for the elements.
+        /// Waits for the elements, its own or those of others.
         Load = "load",
         /// Scans or reduces what it has.
         Reduce = "reduce",
@@ -226,7 +219,7 @@ impl Recording {
     pub(crate) fn new(request: &ScanRequest, tiles: u64, is_right: bool, clock: Clock, mut events: Vec<Event>) -> Self {
         let begin = events.iter().map(|event| event.time).min().unwrap_or(0);
         events.iter_mut().for_each(|event| event.time -= begin);
-        events.sort_by_key(|event| (event.who(), event.time, event.tile, event.step.rank(event.round)));
+        events.sort_by_key(Event::place);
         Self { subject: Subject::of(request), tiles, is_right, clock, events }
     }
 
@@ -243,11 +236,23 @@ impl Event {
     pub(crate) const fn who(&self) -> (u32, u64, u32) {
         (self.multiprocessor, self.block, self.warp)
     }
+
+    /// What recordings are sorted by.
+    const fn place(&self) -> impl Ord + use<> {
+        (self.who(), self.time, self.tile, self.step.rank(self.round))
+    }
+}
+
+/// Whether kernels of a strategy have hooks that record.
+pub fn records(strategy: Strategy) -> bool {
+    let has_hooks = |kernel: &Kernel| woven().any(|(file, text)| file == kernel.file() && text.contains("TRACE("));
+    strategy.row().shape.kernels.iter().any(has_hooks)
 }
 
 /// Events as a file has them: a list a column, which compresses well.
 mod columns {
     use super::{Event, Step};
+    use crate::abi;
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -283,6 +288,7 @@ mod columns {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Event>, D::Error> {
         // Nothing takes so long, and sums of what is smaller stay numbers.
         const LONGEST: u64 = 1 << 40;
+        const MOST: u32 = 1 << 20;
         let columns = Columns::deserialize(deserializer)?;
         let count = columns.time.len();
         let lengths = [
@@ -301,6 +307,14 @@ mod columns {
         if columns.time.iter().any(|&time| time > LONGEST) {
             return Err(D::Error::custom("a step of a recording is later than any scan takes"));
         }
+        let is_beyond = columns.multiprocessor.iter().any(|&multiprocessor| multiprocessor > MOST)
+            || columns.round.iter().any(|&round| round > MOST)
+            || columns.warp.iter().any(|&warp| warp >= abi::LOOKBACK_TRACE_WARPS);
+        if is_beyond {
+            return Err(D::Error::custom(
+                "a step of a recording is where no GPU has a warp, or in a round that no scan has",
+            ));
+        }
         let event = |at: usize| Event {
             time: columns.time[at],
             multiprocessor: columns.multiprocessor[at],
@@ -312,6 +326,10 @@ mod columns {
             missing_tile: columns.missing_tile[at],
             descriptors: columns.descriptors[at],
         };
-        Ok((0..count).map(event).collect())
+        let events: Vec<Event> = (0..count).map(event).collect();
+        if !events.is_sorted_by_key(|event| event.place()) {
+            return Err(D::Error::custom("the steps of a recording are not by warp and time"));
+        }
+        Ok(events)
     }
 }

@@ -71,10 +71,12 @@ impl TraceRecord {
         check_version(&text, &path, FORMAT)?;
         let record: Self = parse(&text, &path, 1)?;
         let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        match record.scans.iter().find(|scan| !is_name(&scan.name)) {
-            // It becomes the name of files.
-            Some(scan) => {
-                let reason = format!("'{}' is no name of a recording", scan.name);
+        let names: Vec<&str> = record.scans.iter().map(|scan| scan.name.as_str()).collect();
+        // They become names of files.
+        let wrong = names.iter().enumerate().find(|&(at, name)| !is_name(name) || names[..at].contains(name));
+        match wrong {
+            Some((_, name)) => {
+                let reason = format!("'{name}' is no name of a recording, or the name of two");
                 Err(RecordError::Damaged { path, line: 1, reason })
             }
             None => Ok(record),

@@ -71,9 +71,10 @@ mod during {
     pub(super) const COPY: &str = "copy into the ring";
     pub(super) const PUBLICATION: &str = "from publication to reader";
     pub(super) const BLOCK: &str = "wait for a block to end";
-    pub(super) const STAGE: &str = "wait for a free stage";
+    pub(super) const TICKET: &str = "wait for a ticket or a free stage";
     pub(super) const WARP: &str = "from warp to warp";
     pub(super) const NEXT: &str = "from tile to tile";
+    pub(super) const BETWEEN: &str = "between phases";
 }
 
 /// A round of reading descriptors.
@@ -307,29 +308,62 @@ fn fronts(events: &[Event]) -> Vec<Front> {
     fronts.into_values().collect()
 }
 
+/// What the warps of a block do with a tile.
+#[derive(Default)]
+struct Team {
+    /// Their steps, by index.
+    steps: Vec<usize>,
+    /// Whether a ring stands between loads and those who work: then nobody joins the others' totals at a barrier of the block.
+    has_ring: bool,
+    /// Those that publish or read descriptors, and those that store.
+    find: Vec<u32>,
+    store: Vec<u32>,
+}
+
+impl Team {
+    /// Whether a step of one warp may have to wait for one of another.
+    fn may_wait(&self, event: &Event, other: &Event) -> bool {
+        let finds = |warp| self.find.contains(&warp);
+        match (event.step, other.step) {
+            (Step::Landed, Step::Requested) | (Step::Read, Step::Ticket) => self.has_ring,
+            // The barrier at which the warps' totals meet.
+            (Step::Reduced, Step::Landed) => !self.has_ring,
+            // Of the other reducers.
+            (Step::Aggregate, Step::Reduced) => self.has_ring && !self.store.contains(&other.warp),
+            (Step::Prefix, Step::Prefix) => !finds(event.warp) && finds(other.warp),
+            // Stages are ready when the first reducer has said so, too.
+            (Step::Prefix, Step::Aggregate) => self.has_ring && !finds(event.warp),
+            _ => false,
+        }
+    }
+}
+
 /// From the last step back, of events by warp and time: each step hangs on the latest of what it may have waited for.
 fn critical_path(events: &[Event], places: &HashMap<(u32, u64), u32>) -> Vec<Link> {
-    let mut of_tile: HashMap<(u32, u64, u64), Vec<usize>> = HashMap::new();
-    let mut stored: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
+    let mut teams: HashMap<(u32, u64, u64), Team> = HashMap::new();
     let mut ends: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
     let mut publications: HashMap<u64, Vec<usize>> = HashMap::new();
     for (index, event) in events.iter().enumerate() {
-        let block = (event.multiprocessor, event.block);
-        of_tile.entry((event.multiprocessor, event.block, event.tile)).or_default().push(index);
+        let team = teams.entry((event.multiprocessor, event.block, event.tile)).or_default();
+        team.steps.push(index);
         match event.step {
-            Step::Aggregate | Step::Published => publications.entry(event.tile).or_default().push(index),
+            Step::Requested => team.has_ring = true,
+            Step::Aggregate | Step::Published | Step::Found => team.find.push(event.warp),
             Step::Stored => {
-                stored.entry(block).or_default().push(index);
-                ends.entry((event.multiprocessor, places[&block])).or_default().push(index);
+                team.store.push(event.warp);
+                let place = places[&(event.multiprocessor, event.block)];
+                ends.entry((event.multiprocessor, place)).or_default().push(index);
             }
             _ => {}
+        }
+        if matches!(event.step, Step::Aggregate | Step::Published) {
+            publications.entry(event.tile).or_default().push(index);
         }
     }
     let mut path = Vec::new();
     let mut at = (0..events.len()).max_by_key(|&index| events[index].time);
     while let Some(index) = at {
         let event = events[index];
-        let block = (event.multiprocessor, event.block);
         // What comes at the same time may hang on this one in turn.
         let latest = |of: Option<&Vec<usize>>, is_awaited: &dyn Fn(&Event) -> bool| {
             let before = of.into_iter().flatten().copied();
@@ -337,30 +371,34 @@ fn critical_path(events: &[Event], places: &HashMap<(u32, u64), u32>) -> Vec<Lin
             before.max_by_key(|&other| events[other].time)
         };
         let own = index.checked_sub(1).filter(|&before| events[before].who() == event.who());
-        let own = own.map(|before| {
-            let phase = event.step.phase(events[before].step).filter(|_| events[before].tile == event.tile);
-            (before, phase.map_or(during::NEXT, Phase::name))
-        });
-        let published = event.missing_tile.filter(|_| event.step == Step::Found);
-        let published = published.and_then(|tile| latest(publications.get(&tile), &|_| true));
-        let tile_of_block = of_tile.get(&(event.multiprocessor, event.block, event.tile));
-        let in_block =
-            latest(tile_of_block, &|other| event.step.waits_for().contains(&other.step) && other.warp != event.warp);
-        let by_warp = if event.step == Step::Landed { during::COPY } else { during::WARP };
-        let is_ticket = event.step == Step::Ticket;
-        let stage = latest(stored.get(&block).filter(|_| is_ticket), &|_| true);
-        let is_first = is_ticket && own.is_none() && stage.is_none();
-        let place = (event.multiprocessor, places[&block]);
+        let team = &teams[&(event.multiprocessor, event.block, event.tile)];
+        let own_label = |before: usize| {
+            let before = &events[before];
+            match event.step.phase(before.step).filter(|_| before.tile == event.tile) {
+                Some(phase) => phase.name(),
+                None if event.step == Step::Ticket && team.has_ring => during::TICKET,
+                None if before.tile == event.tile => during::BETWEEN,
+                None => during::NEXT,
+            }
+        };
+        let in_block = latest(Some(&team.steps), &|other| other.warp != event.warp && team.may_wait(&event, other));
+        let by_warp = match event.step {
+            Step::Landed => during::COPY,
+            Step::Reduced => Phase::Reduce.name(),
+            _ => during::WARP,
+        };
+        let awaited = event.missing_tile.filter(|_| event.step == Step::Found);
+        let published = awaited.and_then(|tile| latest(publications.get(&tile), &|_| true));
+        let place = (event.multiprocessor, places[&(event.multiprocessor, event.block)]);
+        let is_first = event.step == Step::Ticket && own.is_none();
         let ended = latest(ends.get(&place).filter(|_| is_first), &|other| other.block != event.block);
-        let before = published.map(|before| (before, during::PUBLICATION)).or_else(|| {
-            let others = [
-                own,
-                in_block.map(|before| (before, by_warp)),
-                stage.map(|before| (before, during::STAGE)),
-                ended.map(|before| (before, during::BLOCK)),
-            ];
-            others.into_iter().flatten().max_by_key(|&(before, _)| events[before].time)
-        });
+        let candidates = [
+            own.map(|before| (before, own_label(before))),
+            in_block.map(|before| (before, by_warp)),
+            ended.map(|before| (before, during::BLOCK)),
+            published.map(|before| (before, during::PUBLICATION)),
+        ];
+        let before = candidates.into_iter().flatten().max_by_key(|&(before, _)| events[before].time);
         let (took, during) =
             before.map_or((event.time, during::BEFORE), |(before, during)| (event.time - events[before].time, during));
         path.push(Link { event, took, during });
