@@ -24,7 +24,7 @@ pub fn expected(strategy: Strategy, tiles: usize, warps: usize, rounds: usize) -
         Strategy::OneWave => {
             // A further warp reads.
             let reading =
-                [(Phase::Reduce, (warps + 1) * tiles), (Phase::Wait, warps * tiles + 1), (Phase::Publish, tiles)];
+                [(Phase::Load, (warps + 1) * tiles), (Phase::Wait, warps * tiles + 1), (Phase::Publish, tiles)];
             [&of_registers[..], &reads, &reading].concat()
         }
         Strategy::Lookahead => {
