@@ -1,7 +1,7 @@
 //! What holds of every recorded scan, on whatever device.
 
 use lookback::lab::trace::story::Story;
-use lookback::lab::trace::{Phase, Recording, Step};
+use lookback::lab::trace::{Clock, Phase, Recording, Step};
 use lookback::strategy::Strategy;
 use std::collections::BTreeMap;
 
@@ -64,11 +64,14 @@ pub fn check(recording: &Recording, story: &Story, clock_error: u64) {
         }
         assert!(at <= visit.end);
     }
+    // There lanes go on by themselves: of a wave any may publish a copy before lane 0 has said what the warp has come to.
+    let is_by_lanes = recording.subject.strategy == Strategy::OneWave && recording.clock == Clock::Steps;
     for arrow in &story.arrows {
         let (from, to) = (story.slices[arrow.from], story.slices[arrow.to]);
         assert!(matches!(from.phase, Phase::Publish | Phase::PublishPrefix), "{from:?}");
         assert_eq!(to.phase, Phase::Combine);
-        assert!(from.tile < to.tile && from.end <= to.start + clock_error, "{from:?} {to:?}");
+        // Others may read a publication before its warp has said that it is made.
+        assert!(from.tile < to.tile && (is_by_lanes || from.start <= to.start + clock_error), "{from:?} {to:?}");
     }
     let waited = recording.events.iter().filter(|event| event.missing_tile.is_some());
     assert_eq!(story.arrows.len(), waited.count(), "an arrow for each wait");
@@ -97,7 +100,7 @@ pub fn check(recording: &Recording, story: &Story, clock_error: u64) {
         let stores = |warp| recording.events.iter().any(|event| event.step == Step::Stored && event.warp == warp);
         let is_ring = recording.events.iter().any(|event| event.step == Step::Requested);
         // Those that scan wait for helpers alone.
-        assert!(!is_ring || !(stores(before.warp) && stores(event.warp)), "{before:?} {event:?}");
+        assert!(!(is_ring && stores(before.warp) && stores(event.warp)), "{before:?} {event:?}");
     }
     let stored: Vec<u64> = story.fronts.iter().map(|front| front.tile).collect();
     assert_eq!(stored, (0..recording.tiles).collect::<Vec<_>>());
