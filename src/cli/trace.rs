@@ -217,6 +217,7 @@ fn name(job: &Job, jobs: &[Job]) -> String {
         let _ = write!(name, "-{}", job.request.n);
     }
     let config = job.request.config;
+    let others = || others().filter(|other| (other.workload, other.request.n) == (job.workload, job.request.n));
     if others().any(|other| other.request.config != config) {
         let _ = write!(name, "-vt{}-block{}", config.vt, config.block_threads);
         if others().any(|other| {
@@ -324,6 +325,26 @@ pub(super) fn summary(recording: &Recording) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_is_called_by_what_tells_it_from_the_others() {
+        use clap::FromArgMatches;
+        let names = |words: &[&str]| {
+            let command = CompareArguments::augment_args(clap::Command::new("compare"));
+            let matches = command.try_get_matches_from([&["compare"], words].concat()).unwrap();
+            let arguments = CompareArguments::from_arg_matches(&matches).unwrap();
+            let jobs = Jobs::new(&arguments, &Scale::CPU, None, &Tuning::default()).unwrap().requests;
+            jobs.iter().map(|job| name(job, &jobs)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["--strategies=lookback,chained", "--sizes=1000"]), ["lookback", "chained"]);
+        assert_eq!(names(&["--strategies=chained", "--sizes=10,20"]), ["chained-10", "chained-20"]);
+        assert_eq!(
+            names(&["--strategies=chained", "--sizes=1000", "--vts=1,2", "--blocks=64"]),
+            ["chained-vt1-block64", "chained-vt2-block64"]
+        );
+        let problems = names(&["--strategies=lookback", "--problem=reproducible,flat", "--types=f32", "--sizes=1000"]);
+        assert_eq!(problems, ["lookback-reproducible-f32-sum", "lookback-f32-sum"]);
+    }
 
     #[test]
     fn a_trace_of_some_tiles_has_runs_from_begin_middle_and_end() {
