@@ -181,7 +181,7 @@ struct lookback_trace_tile {
   lookback_u32 halves[2][LOOKBACK_TRACE_WARPS][LOOKBACK_TRACE_HALF];
   struct lookback_trace_round rounds[LOOKBACK_TRACE_ROUNDS];
   lookback_u32 place;
-  lookback_u32 reserved[7];
+  lookback_u32 reserved[7];  // to the end of the sector
 };
 
 // Where that goes.

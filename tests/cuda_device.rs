@@ -134,7 +134,7 @@ fn a_scan_can_be_recorded_step_by_step() {
     let instance = instance(ElementType::U32, Operator::Sum);
     for (n, is_cold) in [(100_000, false), (3_000_000, true), (3_000_001, false)] {
         device.load(&Dataset::random(instance, n, 7)).unwrap();
-        for strategy in recordings::RECORDED {
+        for strategy in recordings::recording_strategies() {
             let config = ScanConfig { vt: 16, block_threads: 256, ..ScanConfig::suggested(strategy, 4, n) };
             let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n);
             let recording = device.trace(&request, &TraceSettings { seed: 0, is_cold }).unwrap();

@@ -19,7 +19,7 @@ use lookback::lab::trace::{Recording, Step};
 use lookback::strategy::plan::ScanRequest;
 use lookback::strategy::{Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
-use recordings::{RECORDED, check, count, expected};
+use recordings::{check, count, expected, recording_strategies};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
@@ -41,7 +41,7 @@ proptest! {
 
     #[test]
     fn each_warp_has_its_slices_once_and_in_order(
-        which in 0..RECORDED.len(),
+        strategy in prop::sample::select(recording_strategies()),
         vt in prop::sample::select(vec![1_u32, 3, 4, 8]),
         warps in 1_u32..4,
         tiles in 1_u64..40,
@@ -50,7 +50,6 @@ proptest! {
         does_not_commute in any::<bool>(),
         exclusive in any::<bool>(),
     ) {
-        let strategy = RECORDED[which];
         let config = ScanConfig { vt, block_threads: 32 * warps, ..ScanConfig::default() };
         let n = (tiles * u64::from(vt * 32 * warps)).saturating_add_signed(off).max(1);
         let instance = if does_not_commute { intervals() } else { sums_of_u32() };
@@ -100,7 +99,7 @@ fn the_program_says_what_it_saw_and_what_it_cannot_see() {
     assert!(text.contains("every element right") && text.contains("critical path: "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for (words, why) in [
-        (&["--strategies", "naive", "--n", "1000"][..], "naive has no step to record; chained, lookback"),
+        (&["--strategies", "naive", "--n", "1000"][..], "lookahead, single-cluster have steps to record"),
         (&["--n", "0"], "nothing is launched"),
         (&["--problem", "sort", "--n", "1000"], "no step to record"),
         (&["--n", "1000", "--resume"], "--resume has no effect"),

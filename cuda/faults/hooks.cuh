@@ -43,11 +43,11 @@ struct mutant {
 // Behind the arrival of what is loaded into registers.
 #define TRACE_LANDED(items, tile) ::lookback::trace_landed(items, tile)
 // When the variable's block ends, wherever it is left.
-#define TRACE_AT_END(step, tile)                \
-  struct traced_end {                           \
-    ::lookback::u64 of_tile;                    \
+#define TRACE_AT_END(step, tile)                   \
+  struct traced_end {                              \
+    ::lookback::u64 of_tile;                       \
     DEVICE ~traced_end() { TRACE(step, of_tile); } \
-  };                                            \
+  };                                               \
   const traced_end traced_here { tile }
 #else
 #define TRACE(step, tile)

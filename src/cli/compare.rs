@@ -56,14 +56,8 @@ pub fn compare(
     let description = device.description();
     // The device that `auto` came to.
     arguments.check_device(&description.kind)?;
-    let scale = Scale::of_kind(&description.kind);
     let timed = description.kind == "cuda";
-    let file_size = file.as_ref().map(|array| (array.element, (array.bytes.len() / array.element.bytes()) as u64));
-    let tuning = match &arguments.tuning {
-        Some(path) => Tuning::with_table(&TuningTable::open(path)?, device.gpu())?,
-        None => Tuning::committed(device.gpu()),
-    };
-    let jobs = Jobs::new(arguments, &scale, file_size, &tuning)?;
+    let (jobs, tuning) = jobs(arguments, file.as_ref(), device)?;
     if let Some(path) = &arguments.save_output {
         check_saved(path, jobs.only("--save-output")?.workload.element())?;
     }
@@ -201,6 +195,21 @@ pub fn compare(
     Ok(exit_code(&record))
 }
 
+/// What the arguments ask for on a device, and what `auto` goes by there.
+pub(super) fn jobs(
+    arguments: &CompareArguments,
+    file: Option<&Array>,
+    device: &dyn Device,
+) -> Result<(Jobs, Tuning), CliError> {
+    let file_size = file.map(|array| (array.element, (array.bytes.len() / array.element.bytes()) as u64));
+    let tuning = match &arguments.tuning {
+        Some(path) => Tuning::with_table(&TuningTable::open(path)?, device.gpu())?,
+        None => Tuning::committed(device.gpu()),
+    };
+    let scale = Scale::of_kind(&device.description().kind);
+    Ok((Jobs::new(arguments, &scale, file_size, &tuning)?, tuning))
+}
+
 /// What the worst of a record's rows ends the program with.
 pub(super) fn exit_code(record: &Record) -> u8 {
     if record.count(Verdict::Wrong) + record.count(Verdict::Failed) > 0 {
@@ -261,7 +270,7 @@ fn device_word(kind: &str) -> &'static str {
 }
 
 /// What an error of a device means for the run.
-enum Consequence {
+pub(super) enum Consequence {
     /// This configuration does not exist here; the run goes on.
     Impossible(String),
     /// A kernel did wrong; `goes_on` says whether the device can be used further.
@@ -271,11 +280,13 @@ enum Consequence {
 }
 
 impl Consequence {
-    fn of(error: DeviceError) -> Self {
+    pub(super) fn of(error: DeviceError) -> Self {
         match error {
             // The laboratory draws offsets that are right.
             DeviceError::Config(ref config) if config.is_found_by_kernels() => Self::Failure { error, goes_on: true },
-            DeviceError::Config(_) | DeviceError::OutOfMemory { .. } => Self::Impossible(error.to_string()),
+            DeviceError::Config(_) | DeviceError::OutOfMemory { .. } | DeviceError::TooManyTiles { .. } => {
+                Self::Impossible(error.to_string())
+            }
             #[cfg(feature = "cpu")]
             DeviceError::Execution(ExecutionError::Stacks { .. }) => Self::Impossible(error.to_string()),
             #[cfg(feature = "cpu")]
@@ -297,9 +308,7 @@ impl Consequence {
             #[cfg(feature = "cpu")]
             DeviceError::NoKernel(_) => Self::Absence(error),
             DeviceError::WroteElsewhere => Self::Failure { error, goes_on: true },
-            DeviceError::NoDataset | DeviceError::ArraysOfItsOwn(_) | DeviceError::TooManyTiles { .. } => {
-                Self::Absence(error)
-            }
+            DeviceError::NoDataset | DeviceError::ArraysOfItsOwn(_) => Self::Absence(error),
         }
     }
 }

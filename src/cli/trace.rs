@@ -1,19 +1,19 @@
 //! `lookback trace`: record scans step by step, say what they waited for, and leave pictures and traces.
 
 use super::arguments::{CompareArguments, Format, Names, refuse_idle};
-use super::compare::{command_line, dataset, read_input};
+use super::compare::{Consequence, command_line, dataset, jobs, read_input};
 use super::console::Console;
 use super::devices;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
-use super::jobs::{Job, Jobs, Scale, nothing_ran};
-use crate::lab::device::{Device, DeviceDescription, DeviceError, TraceSettings};
+use super::input::Array;
+use super::jobs::{Job, nothing_ran};
+use crate::lab::device::{Device, DeviceDescription, TraceSettings};
 use crate::lab::measure::environment::Program;
 use crate::lab::recorder::{Lock, Skipped, claim_folder};
 use crate::lab::report;
 use crate::lab::trace::record::{FORMAT, RecordedScan, TraceHeader, TraceRecord};
 use crate::lab::trace::story::Story;
 use crate::lab::trace::{Clock, Recording, records};
-use crate::strategy::tuning::{Tuning, TuningTable};
 use crate::strategy::{Strategy, StrategyChoice};
 use crate::text::{SizeError, format_array_size, format_size, significant, wrapped};
 use clap::Args;
@@ -84,12 +84,7 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
         let size = if is_gpu { "1Mi" } else { "16Ki" };
         scans.sizes = Some(vec![size.parse().map_err(|error: SizeError| CliError::Usage(error.to_string()))?]);
     }
-    let tuning = match &scans.tuning {
-        Some(path) => Tuning::with_table(&TuningTable::open(path)?, device.gpu())?,
-        None => Tuning::committed(device.gpu()),
-    };
-    let file_size = file.as_ref().map(|array| (array.element, (array.bytes.len() / array.element.bytes()) as u64));
-    let jobs = Jobs::new(&scans, &Scale::of_kind(&description.kind), file_size, &tuning)?;
+    let (jobs, _) = jobs(&scans, file.as_ref(), device.as_ref())?;
     let folder = scans.output.as_deref().map(TraceFolder::claim).transpose()?;
     console.print(&format!("{}\n", description.name))?;
     let settings = TraceSettings { seed: scans.seed(), is_cold: cold };
@@ -98,15 +93,14 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
     let mut loaded = None;
     for job in &jobs.requests {
         let Job { workload, request, .. } = job;
-        if loaded.replace((*workload, request.n)) != Some((*workload, request.n)) {
-            let dataset = dataset(*workload, request.n, file.as_ref(), &scans).map_err(CliError::Usage)?;
-            device.load(&dataset).map_err(CliError::Device)?;
-        }
-        let recording = match recorded(job, device.as_mut(), &settings)? {
+        let is_new = loaded.replace((*workload, request.n)) != Some((*workload, request.n));
+        let recording = match recorded(job, is_new, file.as_ref(), &scans, device.as_mut(), &settings)? {
             Ok(recording) => recording,
             Err(why) => {
-                skipped
-                    .push(Skipped { what: format!("{}, {workload}, n = {}", job.choice, format_size(request.n)), why });
+                let what = format!("{}, {workload}, n = {}", job.choice, format_size(request.n));
+                // The next one of this size does not find it loaded.
+                loaded = None;
+                skipped.push(Skipped { what, why });
                 continue;
             }
         };
@@ -117,7 +111,10 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
         kept.push(RecordedScan { name, summary, recording });
     }
     if kept.is_empty() {
-        return Err(nothing_ran(&skipped));
+        let CliError::Usage(why) = nothing_ran(&skipped) else { unreachable!("it is one of what was asked for") };
+        let recording = Strategy::ALL.iter().filter(|&&strategy| records(strategy)).map(Strategy::to_string);
+        let recording = recording.collect::<Vec<_>>().join(", ");
+        return Err(CliError::Usage(format!("{why}; {recording} have steps to record")));
     }
     for Skipped { what, why } in &skipped {
         console.remark(&format!("skipped {what}: {why}"));
@@ -177,30 +174,34 @@ impl<'a> TraceFolder<'a> {
     }
 }
 
-/// A recording, or why there is none.
+/// A recording of what is loaded, or `is_new` and first loaded; or why there is none.
 fn recorded(
     job: &Job,
+    is_new: bool,
+    file: Option<&Array>,
+    scans: &CompareArguments,
     device: &mut dyn Device,
     settings: &TraceSettings,
 ) -> Result<Result<Recording, String>, CliError> {
-    let strategy = job.request.strategy;
-    if job.request.n == 0 {
+    let Job { workload, request, .. } = job;
+    if request.n == 0 {
         return Ok(Err("nothing is launched of no elements".to_owned()));
     }
-    if !records(strategy) {
-        let others: Vec<String> =
-            Strategy::ALL.iter().filter(|&&strategy| records(strategy)).map(Strategy::to_string).collect();
-        return Ok(Err(format!("{strategy} has no step to record; {} have", others.join(", "))));
+    if !records(request.strategy) {
+        return Ok(Err("it has no step to record".to_owned()));
     }
-    match device.trace(&job.request, settings) {
-        Ok(recording) if recording.events.is_empty() => {
-            Ok(Err(format!("the kernels of {} have no step to record", job.workload)))
+    let mut record = || {
+        if is_new {
+            let dataset = dataset(*workload, request.n, file, scans).map_err(Consequence::Impossible)?;
+            device.load(&dataset).map_err(Consequence::of)?;
         }
+        device.trace(request, settings).map_err(Consequence::of)
+    };
+    match record() {
+        Ok(recording) if recording.events.is_empty() => Ok(Err("its kernels have no step to record".to_owned())),
         Ok(recording) => Ok(Ok(recording)),
-        Err(error @ (DeviceError::TooManyTiles { .. } | DeviceError::OutOfMemory { .. } | DeviceError::Config(_))) => {
-            Ok(Err(error.to_string()))
-        }
-        Err(error) => Err(CliError::Device(error)),
+        Err(Consequence::Impossible(why)) => Ok(Err(why)),
+        Err(Consequence::Failure { error, .. } | Consequence::Absence(error)) => Err(CliError::Device(error)),
     }
 }
 
@@ -324,7 +325,9 @@ pub(super) fn summary(recording: &Recording) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::jobs::{Jobs, Scale};
     use super::*;
+    use crate::strategy::tuning::Tuning;
 
     #[test]
     fn a_recording_is_called_by_what_tells_it_from_the_others() {

@@ -1,8 +1,8 @@
 //! The laboratory: devices that hold a dataset and verify every element, measurements, stress and its detectors, memory
 //! models, and the reports drawn from all of them. Feature `lab`; a program that only scans does without.
 
+// Without a device only its filling is used, by references.
 #[cfg_attr(not(any(feature = "cpu", feature = "cuda")), allow(dead_code))]
-// Of a device; references are filled by it, too.
 pub(crate) mod arrays;
 pub mod axiomatic;
 #[cfg(feature = "cpu")]

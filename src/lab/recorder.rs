@@ -142,14 +142,23 @@ pub(super) fn parse<T: DeserializeOwned>(text: &[u8], path: &Path, line: usize) 
 /// # Errors
 /// When the file cannot be read, is damaged, or is of another version.
 pub fn read_lines<F: Format>(path: &Path) -> Result<F, RecordError> {
+    from_lines(&read_text(path)?, path)
+}
+
+/// What is in a file, which may be compressed.
+pub(super) fn read_text(path: &Path) -> Result<Vec<u8>, RecordError> {
     let bytes = file::read(path, RECORD_BYTES).map_err(io_error("read", path))?;
     if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return from_lines(&bytes, path);
+        return Ok(bytes);
     }
-    match file::read_up_to(MultiGzDecoder::new(&bytes[..]), RECORD_BYTES) {
-        Ok(text) => from_lines(&text, path),
-        Err(source) => Err(RecordError::Compressed { path: path.to_owned(), source }),
-    }
+    let text = file::read_up_to(MultiGzDecoder::new(&bytes[..]), RECORD_BYTES);
+    text.map_err(|source| RecordError::Compressed { path: path.to_owned(), source })
+}
+
+/// Bytes as they stand compressed in the file at `path`: without name and time, so that the same gives the same.
+pub(super) fn compressed(bytes: &[u8], path: &Path) -> Result<Vec<u8>, RecordError> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(io_error("compress", path))
 }
 
 /// The record whose lines these are; `path` is for the error.
@@ -361,10 +370,7 @@ impl<F: Format> Recorder<F> {
         }
         let text = fs::read(&self.path).map_err(io_error("read", &self.path))?;
         let path = self.path.with_extension("jsonl.gz");
-        // No name and no time in the header: the same lines give the same bytes.
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        let bytes = encoder.write_all(&text).and_then(|()| encoder.finish()).map_err(io_error("compress", &path))?;
-        write_atomically(&path, &bytes)?;
+        write_atomically(&path, &compressed(&text, &path)?)?;
         self.discard_file()?;
         Ok(path)
     }

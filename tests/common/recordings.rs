@@ -1,13 +1,16 @@
 //! What holds of every recorded scan, on whatever device.
 
 use lookback::lab::trace::story::Story;
-use lookback::lab::trace::{Clock, Phase, Recording, Step};
+use lookback::lab::trace::{Clock, Phase, Recording, Step, records};
 use lookback::strategy::Strategy;
 use std::collections::BTreeMap;
 
-/// Those whose tiles tell each other something.
-pub const RECORDED: [Strategy; 5] =
-    [Strategy::Chained, Strategy::Lookback, Strategy::Lookahead, Strategy::OneWave, Strategy::SingleCluster];
+/// Those whose kernels have hooks.
+pub fn recording_strategies() -> Vec<Strategy> {
+    let strategies: Vec<Strategy> = Strategy::ALL.iter().copied().filter(|&strategy| records(strategy)).collect();
+    assert!(strategies.len() >= 5, "{strategies:?}");
+    strategies
+}
 
 /// How many slices of each phase a strategy has for so many tiles of so many scanning warps, and rounds of reading.
 pub fn expected(strategy: Strategy, tiles: usize, warps: usize, rounds: usize) -> BTreeMap<Phase, usize> {
@@ -49,7 +52,7 @@ pub fn count(story: &Story) -> BTreeMap<Phase, usize> {
     phases
 }
 
-/// What holds of every recording, whose clocks may be so far apart.
+/// What holds of every recording, whose clocks may be so many nanoseconds apart.
 pub fn check(recording: &Recording, story: &Story, clock_error: u64) {
     let mut last: BTreeMap<usize, u64> = BTreeMap::new();
     for visit in &story.visits {

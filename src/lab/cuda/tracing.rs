@@ -4,7 +4,7 @@
 //! A step is stamped with its multiprocessor's clock, which is read in a few cycles and advances each cycle. The global
 //! timer is one for all, and advances in steps that are longer than a step of a scan. So both are read together right behind
 //! steps of the global timer, on every multiprocessor, before and after the scan, and a line through these readings gives
-//! each cycle its nanosecond. How far the readings lie off their lines is what two multiprocessors may be apart.
+//! each cycle its nanosecond. Two multiprocessors may be apart by twice as much as readings lie off their lines.
 
 use super::harness::{GpuHarness, TIME_LIMIT, launch_words};
 use crate::abi;
@@ -94,7 +94,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// What was recorded, in nanoseconds, and how far two multiprocessors may be apart.
+    /// What was recorded, in nanoseconds, and how far a reading lies off its line at most.
     pub(super) fn events(&self, gpu: &GpuHarness) -> Result<(Vec<Event>, f64), CudaError> {
         let mut bytes = vec![0; self.records.bytes() as usize];
         self.records.download(0, &mut bytes, &gpu.stream)?;

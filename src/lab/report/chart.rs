@@ -166,8 +166,8 @@ enum Fill {
     Invisible,
 }
 
-/// A title or an entry of the legend, the middle of whose first line is at `y`.
-fn text_at(svg: &mut String, (x, y): (u32, u32), size: u32, text: &str) {
+/// A text, the middle of whose height is at `y`.
+pub(super) fn text_at(svg: &mut String, (x, y): (u32, u32), size: u32, text: &str) {
     let ink = hexadecimal((INK.0, INK.1, INK.2));
     let text = escaped(text);
     let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\" dy=\".35em\" font-size=\"{size}\" fill=\"{ink}\">{text}</text>");
@@ -226,7 +226,7 @@ impl Point {
 }
 
 /// Begins what is drawn with a pen.
-fn begin_pen(svg: &mut String, pen: Pen) {
+pub(super) fn begin_pen(svg: &mut String, pen: Pen) {
     let (light, dark) = (hexadecimal(pen.look.color), hexadecimal(pen.look.dark_color));
     let _ = writeln!(svg, "<g class=\"pen\" style=\"--dark:{dark}\" color=\"{light}\" fill=\"currentColor\">");
 }

@@ -1,17 +1,17 @@
 //! Pictures and page of recorded scans (`lookback trace`).
 
 use super::axis::Axis;
-use super::chart::{Chart, Point, Series, Standing};
+use super::chart::{Chart, Point, Series, Standing, begin_pen, text_at};
 use super::error::ReportError;
 use super::html::{END, cell, escaped, facts, folded, head, link, table};
 use super::pen::Pen;
-use super::svg::{Drawing, INK, Plot, Refusal, drawing_with, hexadecimal, text, title_of};
+use super::svg::{Drawing, GRID, INK, Plot, Refusal, drawing_with, text, title_of};
 use super::{write_if_changed, write_plots};
 use crate::file::{self, RECORD_BYTES};
 use crate::lab::record::PAGE;
-use crate::lab::recorder::{io_error, write_atomically};
+use crate::lab::recorder::{compressed, write_atomically};
 use crate::lab::trace::perfetto::encode;
-use crate::lab::trace::record::{RecordedScan, TRACES, TraceRecord, compressed};
+use crate::lab::trace::record::{RecordedScan, TRACES, TraceRecord};
 use crate::lab::trace::story::{Front, Slice, Story, Track};
 use crate::lab::trace::{Clock, Phase};
 use crate::text::significant;
@@ -51,7 +51,7 @@ pub fn write_traces(record: &TraceRecord, directory: &Path) -> Result<PathBuf, R
     write_plots(&all, directory, &KINDS.map(str::to_owned), &[])?;
     for told in &told {
         let path = directory.join(told.trace());
-        let bytes = compressed(&encode(&told.scan.recording, &told.story)).map_err(io_error("compress", &path))?;
+        let bytes = compressed(&encode(&told.scan.recording, &told.story), &path)?;
         if file::read(&path, RECORD_BYTES).ok().as_ref() != Some(&bytes) {
             write_atomically(&path, &bytes)?;
         }
@@ -175,11 +175,8 @@ fn tiles(told: &Told<'_>, duration: u64) -> Result<Plot, ReportError> {
                 Clock::Steps => format!("block {multiprocessor}"),
                 Clock::Nanoseconds { .. } => format!("SM {multiprocessor}.{place}"),
             };
-            let label = if at == 0 {
-                format!("{block}, warp {}", story.tracks[track].warp)
-            } else {
-                format!("warp {}", story.tracks[track].warp)
-            };
+            let warp = format!("warp {}", story.tracks[track].warp);
+            let label = if at == 0 { format!("{block}, {warp}") } else { warp };
             rows.push((track, label));
         }
     }
@@ -207,35 +204,21 @@ fn tiles(told: &Told<'_>, duration: u64) -> Result<Plot, ReportError> {
             let axis = Axis::from_zero([duration as f64 / scale].into_iter());
             for (tick, label) in axis.labelled_ticks() {
                 let place = x((tick * scale) as u64) as i32;
-                root.draw(&PathElement::new(
-                    vec![(place, top - 2), (place, bottom + 3)],
-                    super::svg::GRID.stroke_width(1),
-                ))?;
+                root.draw(&PathElement::new(vec![(place, top - 2), (place, bottom + 3)], GRID.stroke_width(1)))?;
                 root.draw(&Text::new(format!("{label} {unit}"), (place, bottom + 14), text(12, INK, HPos::Center)))?;
             }
             let mut elements = String::new();
             let mut left = 16;
             for figures in &shares {
-                let pen = phase_pen(figures.phase);
-                let (light, dark) = (hexadecimal(pen.look.color), hexadecimal(pen.look.dark_color));
-                let _ = writeln!(
-                    elements,
-                    "<g class=\"pen\" style=\"--dark:{dark}\" color=\"{light}\" fill=\"currentColor\">"
-                );
+                begin_pen(&mut elements, phase_pen(figures.phase));
                 let _ = writeln!(elements, "<rect x=\"{left}\" y=\"40\" width=\"12\" height=\"12\"/>");
                 for slice in story.slices.iter().filter(|slice| slice.phase == figures.phase) {
                     let Some(y) = by_track.get(&slice.track) else { continue };
                     rectangle(&mut elements, slice, *y, x);
                 }
                 elements.push_str("</g>\n");
-                let ink = hexadecimal((INK.0, INK.1, INK.2));
-                let _ = writeln!(
-                    elements,
-                    "<text x=\"{}\" y=\"46\" dy=\".35em\" font-size=\"11\" fill=\"{ink}\">{}</text>",
-                    left + 16,
-                    figures.phase
-                );
-                left += 30 + 6 * figures.phase.name().len() as i32;
+                text_at(&mut elements, (left + 16, 46), 11, figures.phase.name());
+                left += 30 + 6 * figures.phase.name().len() as u32;
             }
             Ok(elements)
         })?;
@@ -307,12 +290,7 @@ fn rounds(told: &Told<'_>) -> Result<Plot, ReportError> {
                 root.draw(&Text::new(*heading, (left, 54), text(13, INK, HPos::Left)))?;
                 let bars = histogram(values);
                 let most = bars.iter().map(|&(_, count)| count).max().unwrap_or(0).max(1);
-                let pen = Pen::of_index(0);
-                let (light, dark) = (hexadecimal(pen.look.color), hexadecimal(pen.look.dark_color));
-                let _ = writeln!(
-                    elements,
-                    "<g class=\"pen\" style=\"--dark:{dark}\" color=\"{light}\" fill=\"currentColor\">"
-                );
+                begin_pen(&mut elements, Pen::of_index(0));
                 let width = (260 / bars.len().max(1) as i32).clamp(4, 40);
                 for (place, &(_, count)) in bars.iter().enumerate() {
                     let height = (110.0 * count as f64 / most as f64).ceil();

@@ -147,7 +147,7 @@ pub enum Clock {
     Steps,
     /// Nanoseconds of a GPU.
     Nanoseconds {
-        /// How far clocks of two multiprocessors may be apart, in nanoseconds.
+        /// How far a reading of a multiprocessor's clock lies off the line through its readings at most, in nanoseconds.
         error: f64,
         /// A scan by the ordinary kernel, back to back, in nanoseconds: the median.
         ordinary: f64,

@@ -1,14 +1,9 @@
 //! Recordings in a file: what `lookback trace --output` leaves, and `lookback report` draws again.
 
 use super::Recording;
-use crate::file::{self, RECORD_BYTES};
 use crate::lab::device::DeviceDescription;
-use crate::lab::recorder::{RecordError, check_version, io_error, parse, write_anew};
-use flate2::Compression;
-use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
+use crate::lab::recorder::{RecordError, check_version, compressed, parse, read_text, write_anew};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write};
 use std::path::Path;
 
 /// The file's name in its folder.
@@ -65,9 +60,7 @@ impl TraceRecord {
     /// When the file cannot be read, is damaged, or is of another version.
     pub fn read(folder: &Path) -> Result<Self, RecordError> {
         let path = folder.join(TRACES);
-        let bytes = file::read(&path, RECORD_BYTES).map_err(io_error("read", &path))?;
-        let text = file::read_up_to(MultiGzDecoder::new(&bytes[..]), RECORD_BYTES);
-        let text = text.map_err(|source| RecordError::Compressed { path: path.clone(), source })?;
+        let text = read_text(&path)?;
         check_version(&text, &path, FORMAT)?;
         let record: Self = parse(&text, &path, 1)?;
         let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -89,14 +82,7 @@ impl TraceRecord {
     /// When the folder cannot be written, or the file is there.
     pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
         let path = folder.join(TRACES);
-        let bytes = serde_json::to_vec(self).map_err(io::Error::from).and_then(|text| compressed(&text));
-        write_anew(&path, &bytes.map_err(io_error("compress", &path))?)
+        let text = serde_json::to_vec(self).expect("a recording has string keys and finite numbers");
+        write_anew(&path, &compressed(&text, &path)?)
     }
-}
-
-/// Without name and time, so that the same gives the same bytes.
-pub(crate) fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes)?;
-    encoder.finish()
 }

@@ -110,7 +110,8 @@ pub struct Story {
     pub fronts: Vec<Front>,
     /// From the first step to the last.
     pub duration: u64,
-    /// By how much a wait seems to have ended before the publication that it was for: what the clocks are off by.
+    /// By how much a wait seems to have ended before the publication that it was for: on a GPU what its clocks are off by, on the
+    /// CPU device how much later a warp said that it had published.
     pub earliest_arrow: u64,
 }
 
