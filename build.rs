@@ -167,7 +167,7 @@ fn compile_cpu_kernels(root: &Path, output: &Path, woven: &[Woven]) {
     for flag in ["-fno-exceptions", "-fno-rtti", "-ftls-model=initial-exec"] {
         build.flag_if_supported(flag);
     }
-    build.file(host.join("runtime.cpp")).file(host.join("test_kernels.cpp"));
+    build.file(host.join("runtime.cpp")).file(host.join("test_kernels.cpp")).file(host.join("team.cpp"));
     let (mut declarations, mut arms) = (String::new(), String::new());
     for (element, operator, cuda) in instances::compiled() {
         for has_mutants in [false, true] {

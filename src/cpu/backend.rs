@@ -156,6 +156,15 @@ impl AsyncStore {
     }
 }
 
+/// What a lane does that is no access of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneStep {
+    /// It takes the value of this lane of its warp.
+    Took(u32),
+    /// It applies the operator, so many times.
+    Applied(u32),
+}
+
 /// Answers every memory access of a launch. Native memory is not touched unless the back end does it.
 ///
 /// An `Err` ends the launch with [`ExecutionError::Backend`](super::ExecutionError::Backend); so does a
@@ -245,6 +254,12 @@ pub trait MemoryBackend {
     /// A warp has come to a step with a tile, where steps are recorded.
     fn tile_step(&mut self, step: &TileStep) {
         let _ = step;
+    }
+
+    /// A thread takes something from another lane or combines, where [`LaunchSettings::tells_lanes`](super::LaunchSettings)
+    /// asks for it.
+    fn lane_step(&mut self, block: u64, thread: u32, step: LaneStep) {
+        let _ = (block, thread, step);
     }
 
     /// Told after threads have met, before any of them goes on.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ptr;
 
 /// A line of kernel source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceSite {
     /// As the host compiler was given it.
     pub file: &'static str,

@@ -34,7 +34,7 @@ mod executor;
 mod settings;
 mod weak_memory;
 
-pub use backend::{Access, AccessKind, AsyncStore, Copy, MemoryBackend, Scope, Synchronization};
+pub use backend::{Access, AccessKind, AsyncStore, Copy, LaneStep, MemoryBackend, Scope, Synchronization};
 pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
 #[cfg(feature = "lab")]
 pub(crate) use executor::{CurrentThreadSlot, current_thread_slot};

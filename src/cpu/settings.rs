@@ -90,6 +90,8 @@ pub struct LaunchSettings {
     pub trace: bool,
     /// Whether what warps come to with tiles is recorded in [`LaunchReport::steps`].
     pub records_steps: bool,
+    /// Whether the back end is told what lanes take from each other and combine.
+    pub tells_lanes: bool,
     /// Shared memory a block may declare; 48 KiB is what every GPU grants a static declaration.
     pub shared_limit_bytes: u32,
     /// Dynamic shared memory of a block (`dynamic_shared` in `cuda/async_copy.cuh`), which is part of that.
@@ -124,6 +126,7 @@ impl LaunchSettings {
             plain_points: false,
             trace: false,
             records_steps: false,
+            tells_lanes: false,
             shared_limit_bytes: 48 * 1024,
             dynamic_shared_bytes: 0,
             most_phases: u64::MAX,

@@ -19,6 +19,8 @@ pub mod device;
 pub mod host_compiler;
 #[cfg(feature = "cpu")]
 pub mod host_scanner;
+#[cfg(feature = "cpu")]
+pub mod lesson;
 pub mod measure;
 pub mod order;
 pub mod peers;

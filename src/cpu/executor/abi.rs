@@ -40,7 +40,11 @@ pub const LOOKBACK_COLLECTIVE_BALLOT: lookback_collective = 4;
 pub type lookback_collective = ::std::os::raw::c_uint;
 pub const LOOKBACK_INTERCEPT_BACKEND: _bindgen_ty_21 = 1;
 pub const LOOKBACK_INTERCEPT_PLAIN_POINTS: _bindgen_ty_21 = 2;
+pub const LOOKBACK_INTERCEPT_LANES: _bindgen_ty_21 = 4;
 pub type _bindgen_ty_21 = ::std::os::raw::c_uint;
+pub const LOOKBACK_LANE_TOOK: lookback_lane_step = 0;
+pub const LOOKBACK_LANE_APPLIED: lookback_lane_step = 1;
+pub type lookback_lane_step = ::std::os::raw::c_uint;
 #[repr(C)]
 pub struct lookback_warp {
     pub parity: Cell<lookback_u32>,
@@ -291,10 +295,17 @@ pub struct lookback_executor {
             descriptors: lookback_u32,
         ),
     >,
+    pub lane_step: ::std::option::Option<
+        unsafe extern "C" fn(
+            arg1: *const Thread,
+            step: lookback_u32,
+            number: lookback_u32,
+        ),
+    >,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_executor"][::std::mem::size_of::<lookback_executor>() - 152usize];
+    ["Size of lookback_executor"][::std::mem::size_of::<lookback_executor>() - 160usize];
     ["Alignment of lookback_executor"][::std::mem::align_of::<lookback_executor>() - 8usize];
     ["Offset of field: lookback_executor::rendezvous"][::std::mem::offset_of!(lookback_executor, rendezvous) - 0usize];
     ["Offset of field: lookback_executor::exchange"][::std::mem::offset_of!(lookback_executor, exchange) - 8usize];
@@ -315,6 +326,7 @@ const _: () = {
     ["Offset of field: lookback_executor::allow_next_launch"][::std::mem::offset_of!(lookback_executor, allow_next_launch) - 128usize];
     ["Offset of field: lookback_executor::wait_for_launches_before"][::std::mem::offset_of!(lookback_executor, wait_for_launches_before) - 136usize];
     ["Offset of field: lookback_executor::trace_step"][::std::mem::offset_of!(lookback_executor, trace_step) - 144usize];
+    ["Offset of field: lookback_executor::lane_step"][::std::mem::offset_of!(lookback_executor, lane_step) - 152usize];
 };
 #[repr(C)]
 pub struct lookback_thread {

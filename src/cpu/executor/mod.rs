@@ -36,7 +36,8 @@ use super::backend::{MemoryBackend, guarded};
 use super::error::ExecutionError;
 use super::settings::{LaunchReport, LaunchSettings};
 use abi::{
-    LOOKBACK_INTERCEPT_BACKEND, LOOKBACK_INTERCEPT_PLAIN_POINTS, lookback_current_thread_slot, lookback_executor,
+    LOOKBACK_INTERCEPT_BACKEND, LOOKBACK_INTERCEPT_LANES, LOOKBACK_INTERCEPT_PLAIN_POINTS,
+    lookback_current_thread_slot, lookback_executor,
 };
 use accesses::{access_point, misaligned, shared_storage, spin_pause};
 use context::{Block, Launch, Thread, ThreadOrigin};
@@ -72,6 +73,7 @@ static EXECUTOR_FUNCTIONS: lookback_executor = lookback_executor {
     allow_next_launch: Some(grids::allow_next),
     wait_for_launches_before: Some(grids::wait_for_those_before),
     trace_step: Some(steps::record),
+    lane_step: Some(steps::lane),
 };
 
 /// Where kernels find the CUDA thread that this OS thread runs.
@@ -238,7 +240,8 @@ impl Launch {
     fn new(all: &[LaunchSettings], backend: Option<*mut dyn MemoryBackend>) -> Box<Self> {
         let settings = &all[0];
         let intercept = if backend.is_some() { LOOKBACK_INTERCEPT_BACKEND } else { 0 }
-            | if settings.plain_points { LOOKBACK_INTERCEPT_PLAIN_POINTS } else { 0 };
+            | if settings.plain_points { LOOKBACK_INTERCEPT_PLAIN_POINTS } else { 0 }
+            | if settings.tells_lanes { LOOKBACK_INTERCEPT_LANES } else { 0 };
         let preemption = preemption_threshold(settings.schedule);
         let mut launch = Box::new(Self {
             settings: settings.clone(),

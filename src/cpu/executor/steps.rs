@@ -1,8 +1,11 @@
-//! What warps have come to with tiles: told by the hooks that are woven into the kernels, kept where somebody looks.
+//! What warps have come to with tiles: told by the hooks that are woven into the kernels, kept where somebody looks. And what
+//! lanes take from each other and combine.
 
+use super::abi::LOOKBACK_LANE_TOOK;
 use super::context::{NO_TILE, Thread, WARP_LANES};
 use super::faults::fail_in_backend;
 use crate::abi::{LOOKBACK_TRACE_FOUND, LOOKBACK_TRACE_READ};
+use crate::cpu::backend::LaneStep;
 use crate::cpu::settings::TileStep;
 
 pub(super) unsafe extern "C" fn record(thread: *const Thread, step: u32, tile: u64, round: u32, descriptors: u32) {
@@ -26,6 +29,20 @@ pub(super) unsafe extern "C" fn record(thread: *const Thread, step: u32, tile: u
     // A launch that fails has no report; whoever looks on has seen it.
     let told = launch.call_backend(|backend| {
         backend.tile_step(&step);
+        Ok(())
+    });
+    if let Err(message) = told {
+        fail_in_backend(thread, message, thread.site.get());
+    }
+}
+
+pub(super) unsafe extern "C" fn lane(thread: *const Thread, step: u32, number: u32) {
+    // SAFETY: as in `rendezvous`.
+    let thread = unsafe { &*thread };
+    let step = if step == LOOKBACK_LANE_TOOK { LaneStep::Took(number) } else { LaneStep::Applied(number) };
+    let (block, index) = (thread.block().number(), thread.thread_index);
+    let told = thread.launch().call_backend(|backend| {
+        backend.lane_step(block, index, step);
         Ok(())
     });
     if let Err(message) = told {

@@ -22,6 +22,10 @@ pub enum ReportError {
     /// The drawing library refused.
     #[error("cannot draw the plot {plot}: {reason}")]
     Drawing { plot: String, reason: String },
+    /// A run that the lesson shows did not come about.
+    #[cfg(feature = "cpu")]
+    #[error("the lesson: {0}")]
+    Lesson(#[from] crate::lab::lesson::LessonError),
 }
 
 /// A document whose markers cannot be filled.

@@ -11,6 +11,8 @@ mod family;
 mod heat_map;
 mod html;
 mod kill_table;
+#[cfg(feature = "cpu")]
+mod lesson;
 mod marks;
 mod page;
 mod pen;
@@ -26,6 +28,8 @@ mod tables;
 mod trace;
 
 pub use error::{ReportError, SpliceError};
+#[cfg(feature = "cpu")]
+pub use lesson::write_lesson;
 pub use plots::plots;
 pub use source::{SweepSource, kill_tables};
 pub use splice::{Spliced, splice};

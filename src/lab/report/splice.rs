@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The name is that of a record's file without its ending (a sweep's, or a table of mutants), `figures` for a table of all
-//! pictures with their data and commands, or `strategies` for the table of strategies.
+//! pictures with their data and commands, `strategies` for the table of strategies, or one of those of `docs/lesson.md`, which
+//! are counted anew.
 
 use super::error::{ReportError, SpliceError};
 use super::source::{SweepSource, kill_tables};
@@ -109,12 +110,19 @@ fn kill_tables_of(sources: &[SweepSource]) -> Result<Vec<(String, KillTable)>, R
 fn known(sources: &[SweepSource]) -> Result<String, ReportError> {
     let tables = kill_tables_of(sources)?;
     let names = sources.iter().map(|source| &source.stem).chain(tables.iter().map(|(stem, _)| stem));
-    Ok(names.map(String::as_str).chain([FIGURES, STRATEGIES]).collect::<Vec<_>>().join(", "))
+    let names = names.map(String::as_str).chain([FIGURES, STRATEGIES]);
+    #[cfg(feature = "cpu")]
+    let names = names.chain(super::lesson::TABLES.iter().map(|(name, _)| *name));
+    Ok(names.collect::<Vec<_>>().join(", "))
 }
 
 fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<String>, ReportError> {
     if name == STRATEGIES {
         return Ok(Some(strategies().markdown()));
+    }
+    #[cfg(feature = "cpu")]
+    if let Some(table) = super::lesson::table(name)? {
+        return Ok(Some(table.markdown()));
     }
     if name == FIGURES {
         return Ok(Some(figures(document, sources)?.markdown()));

@@ -18,7 +18,7 @@ mod draw;
 #[cfg(all(feature = "cuda", feature = "cpu"))]
 pub mod gpu;
 #[cfg(feature = "cpu")]
-mod outcome;
+pub mod outcome;
 #[cfg(feature = "cpu")]
 pub mod replay;
 #[cfg(feature = "cpu")]

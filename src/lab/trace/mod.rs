@@ -5,6 +5,7 @@
 //! | `story` | from steps to slices, arrows and the critical path |
 //! | `record` | recordings in a file, from which pictures are drawn again |
 //! | `perfetto` | all of it as a trace that <https://ui.perfetto.dev> opens |
+//! | `team` | the scan inside a warp or a block, lane by lane |
 //!
 //! Steps are recorded by hooks that are woven into the kernels as faults and delays are (`cuda/faults`), on the CPU device
 //! in each launch that asks for them, on a GPU by kernels that are compiled with them (`lab/cuda/tracing.rs`).
@@ -12,6 +13,8 @@
 pub mod perfetto;
 pub mod record;
 pub mod story;
+#[cfg(feature = "cpu")]
+pub mod team;
 
 use crate::abi;
 use crate::kernels::sources::woven;
