@@ -130,8 +130,13 @@ pub fn costs(arguments: CostsArguments) -> Result<u8, CliError> {
         record.write(path)?;
         console.remark(&format!("\nthe account: {}", path.display()));
     }
+    Ok(exit_code(&record))
+}
+
+/// What the worst of a record's rows ends the program with.
+pub(super) fn exit_code(record: &CostRecord) -> u8 {
     let is_right = |row: &CostRow| row.measured.status == Status::Measured && row.not_counted.is_none();
-    Ok(if record.rows.iter().all(is_right) { EXIT_OK } else { EXIT_WRONG })
+    if record.rows.iter().all(is_right) { EXIT_OK } else { EXIT_WRONG }
 }
 
 /// Refuses a place where the account cannot be kept.
@@ -401,4 +406,111 @@ pub(super) fn text(record: &CostRecord, console: &Console) -> String {
     let width = console.width().min(80);
     let legend: Vec<String> = legend.lines().map(|line| wrapped(line, width).join("\n")).collect();
     if legend.is_empty() { text } else { format!("{text}\n{}\n", legend.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{Instance, Operator};
+    use crate::lab::costs::counters::HardwareCounts;
+    use crate::lab::device::DeviceDescription;
+    use crate::lab::measure::record::FigureRecord;
+    use crate::strategy::{Mode, ScanConfig, Strategy};
+
+    #[test]
+    #[cfg(feature = "cuda")]
+    fn the_words_of_one_scan_ask_for_that_scan_and_no_other() {
+        use super::super::jobs::Scale;
+        use super::super::{Arguments, Command};
+        use crate::strategy::tuning::{Gpu, Tuning};
+        use clap::Parser;
+        let parsed = |words: &[&str]| match Arguments::try_parse_from([&["lookback"], words].concat()).unwrap().command
+        {
+            Command::Compare(arguments) => *arguments,
+            _ => panic!("the words are of compare"),
+        };
+        let tuning = Tuning::committed(Gpu::H100);
+        let jobs = |arguments: &CompareArguments| Jobs::new(arguments, &Scale::GPU, None, &tuning).unwrap().requests;
+        let mut seen = 0;
+        for words in [
+            &["--types=u8,i64,f64", "--operators=sum,max", "--modes=all"][..],
+            &["--vts=4,16", "--blocks=64,256"],
+            &["--strategies=lookback,scan-then-propagate,lookahead", "--pattern=all", "--composition=all"],
+            &["--strategies=lookback,chained,one-wave", "--descriptor=all", "--tile-order=all"],
+        ] {
+            for job in jobs(&parsed(&[&["compare", "--sizes=1000,1Mi"], words].concat())) {
+                let row = CostRow::new(SweepRow::new(&subject(&job), job.workload, job.request.n));
+                let words = words_of(&row, 7).expect("it is a scan");
+                let arguments = parsed(&words.iter().map(String::as_str).collect::<Vec<_>>());
+                assert_eq!((arguments.samples, arguments.seed(), arguments.device.kind()), (Some(0), 7, Some("cuda")));
+                assert!(arguments.check_without_sweep().is_ok() && arguments.check_device("cuda").is_ok(), "{words:?}");
+                let asked: Vec<_> = jobs(&arguments).iter().map(|job| (job.workload, job.request)).collect();
+                assert_eq!(asked, [(job.workload, job.request)], "{words:?}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 300, "{seen}");
+    }
+
+    /// A row of a GPU whose strategy takes so many microseconds.
+    fn row(subject: &Subject, microseconds: f64) -> CostRow {
+        let instance = Instance::new(ElementType::U32, Operator::Sum).unwrap();
+        let mut measured = SweepRow::new(subject, instance, 1 << 24);
+        measured.status = Status::Measured;
+        measured.launches = subject.scan().map(|_| 3);
+        measured.cold = Some(FigureRecord { median_ns: Some(1e3 * microseconds), ..FigureRecord::default() });
+        measured.cold.as_mut().unwrap().compare_with_copy(50_000.0);
+        CostRow::new(measured)
+    }
+
+    #[test]
+    fn tables_have_80_columns_and_say_what_was_counted_an_element() {
+        let (mode, config) = (Mode::Inclusive, ScanConfig::default());
+        let strategies = Strategy::ALL.iter().map(|&strategy| Subject::Scan { strategy, mode, config });
+        let auto = Subject::Auto { strategy: Strategy::ScanThenPropagate, mode, config };
+        let mut rows: Vec<CostRow> = strategies.chain([auto]).map(|subject| row(&subject, 123_456.7)).collect();
+        rows.insert(0, row(&Subject::Memcpy, 50.0));
+        let counts = HardwareCounts {
+            dram_bytes_read: 5 << 24,
+            dram_bytes_written: (7 << 24) / 2,
+            l2_sectors_read: (3 << 24) / 8,
+            l2_sectors_written: (1 << 24) / 8,
+            warp_instructions: (9 << 24) / 32,
+        };
+        let lookback = rows.iter().position(|row| row.strategy() == Some(Strategy::Lookback)).unwrap();
+        rows[lookback].counts = Some(counts);
+        rows[lookback + 1].not_counted = Some("ncu read 0 launches".to_owned());
+        let device = DeviceDescription { kind: "cuda".to_owned(), name: "a GPU".to_owned(), facts: Vec::new() };
+        let header = CostHeader {
+            format: FORMAT,
+            tool_version: String::new(),
+            git_commit: None,
+            date: String::new(),
+            command: String::new(),
+            seed: 1,
+            device,
+        };
+        let skipped =
+            vec![Skipped { what: "naive above n = 2^20".to_owned(), why: "its work grows with n²".to_owned() }];
+        let not_counted = Some("there is no ncu".to_owned());
+        let record = CostRecord { header, rows, skipped, not_counted };
+        let text = text(&record, &Console::writing_to(Box::new(std::io::sink()), true));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let lines = |start: &str| {
+            let lines = text.lines().filter(|line| line.split_whitespace().next() == Some(start));
+            lines.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        // The configuration, and then launches and moves, or time, share, DRAM both ways, L2, instructions.
+        assert_eq!(
+            lines("lookback"),
+            ["16 256 3 2n", "16 256 123457? 0.0 5.000 3.500 16.000 9.0"]
+                .map(|line| { line.replacen("16 256", &format!("{} {}", config.vt, config.block_threads), 1) })
+        );
+        // Of the copy there is nothing to define.
+        assert_eq!(lines("memcpy"), ["50.00? 100.0"]);
+        for said in ["ncu read 0 launches", "not counted: there is no ncu", "skipped naive above n = 2^20: its work"] {
+            assert!(text.contains(said), "{text}");
+        }
+        assert_eq!(exit_code(&record), EXIT_WRONG, "one was not counted");
+    }
 }

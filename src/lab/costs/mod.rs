@@ -250,13 +250,13 @@ pub const BY_DEFINITION: [Column; 3] = [
     },
     Column {
         name: "element-moves",
-        heads: ["element-moves of n", "by definition"],
+        heads: ["element-moves", "by definition"],
         width: 31,
         cell: |row| row.strategy().map(|strategy| strategy.row().element_moves.to_owned()),
     },
     Column {
         name: "moves an element, counted",
-        heads: ["an elem.,", "counted"],
+        heads: ["by n,", "counted"],
         width: 9,
         cell: |row| row.moves_per_element.map(|moves| format!("{moves:.3}")),
     },
@@ -316,4 +316,97 @@ const LANES: u32 = crate::abi::LOOKBACK_WARP_LANES;
 
 fn bytes(bytes: f64) -> String {
     format!("{bytes:.3}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{ElementType, Instance, Operator};
+    use crate::lab::measure::point::Subject;
+    use crate::lab::verify::Verification;
+    use crate::strategy::{Composition, ScanConfig};
+    use std::fs;
+
+    fn row(strategy: Strategy, config: ScanConfig) -> CostRow {
+        let instance = Instance::new(ElementType::U32, Operator::Sum).unwrap();
+        let mut measured = SweepRow::new(&Subject::Scan { strategy, mode: Mode::Inclusive, config }, instance, 4096);
+        measured.status = Status::Measured;
+        measured.verification = Some(Verification::right(4096));
+        measured.launches = Some(1);
+        CostRow { moves_per_element: Some(2.0), ..CostRow::new(measured) }
+    }
+
+    fn record(rows: Vec<CostRow>) -> CostRecord {
+        let device = DeviceDescription { kind: "cpu".to_owned(), name: "a device".to_owned(), facts: Vec::new() };
+        let header = CostHeader {
+            format: FORMAT,
+            tool_version: "0".to_owned(),
+            git_commit: None,
+            date: "2026-11-27T00:00:00Z".to_owned(),
+            command: "lookback costs".to_owned(),
+            seed: 42,
+            device,
+        };
+        CostRecord { header, rows, skipped: Vec::new(), not_counted: None }
+    }
+
+    #[test]
+    fn an_account_is_read_as_it_was_written_and_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("costs-a.json");
+        let counted =
+            CostRow { counts: Some(HardwareCounts::default()), ..row(Strategy::Chained, ScanConfig::default()) };
+        let account = record(vec![row(Strategy::Lookback, ScanConfig::default()), counted]);
+        account.write(&path).unwrap();
+        assert_eq!(CostRecord::read(&path).unwrap(), account);
+        assert!(matches!(account.write(&path), Err(RecordError::Io { .. })));
+    }
+
+    #[test]
+    fn an_account_that_cannot_be_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("costs-a.json");
+        let refusal = |change: fn(&mut CostRecord)| {
+            let config = ScanConfig::default();
+            let mut account = record(vec![row(Strategy::Lookback, config), row(Strategy::Chained, config)]);
+            change(&mut account);
+            fs::write(&path, serde_json::to_string(&account).unwrap()).unwrap();
+            CostRecord::read(&path).err().map(|error| error.to_string())
+        };
+        assert_eq!(refusal(|_| {}), None);
+        let refused = |change, says: &str| {
+            let error = refusal(change).expect("it is refused");
+            assert!(error.contains(says), "{error}");
+        };
+        refused(|account| account.header.format += 1, "has format 2");
+        refused(|account| account.rows[1] = account.rows[0].clone(), "row 2: it is the same configuration");
+        refused(|account| account.rows[0].moves_per_element = Some(-1.0), "moves_per_element");
+        refused(|account| account.rows[0].measured.verification = None, "not all of its 4096 elements");
+        refused(|account| account.rows[1].measured.status = Status::Wrong, "no scan that is right");
+        refused(|account| account.rows[1].measured.subject = "lookforward".to_owned(), "there is no strategy");
+        refused(|account| account.rows[1].measured.kind = Kind::Peer, "neither a strategy nor a copy");
+        refused(
+            |account| {
+                account.rows[0].counts = Some(HardwareCounts::default());
+                account.rows[0].not_counted = Some(String::new());
+            },
+            "says why it is not",
+        );
+        fs::write(&path, "{}").unwrap();
+        assert!(matches!(CostRecord::read(&path), Err(RecordError::Damaged { .. })));
+    }
+
+    #[test]
+    fn rows_of_one_tile_are_told_apart_by_the_choices_inside() {
+        let config = ScanConfig { composition: Composition::ScanThenPropagate, ..ScanConfig::default() };
+        let other = ScanConfig { composition: Composition::ReduceThenScan, ..config };
+        let rows = [(Strategy::Lookback, config), (Strategy::Lookback, other), (Strategy::Chained, config)];
+        let account = record(rows.map(|(strategy, config)| row(strategy, config)).to_vec());
+        let [costs] = &account.costs()[..] else { panic!("one scan of one size") };
+        assert_eq!(costs.title, "u32 sum, inclusive, n = 4096");
+        let names: Vec<&str> = costs.rows.iter().map(|(name, _)| name.as_str()).collect();
+        let [first, second] = ["scan-then-propagate", "reduce-then-scan"]
+            .map(|composition| format!("lookback, shuffle, {composition}, ticket"));
+        assert_eq!(names, [first.as_str(), second.as_str(), "chained"]);
+    }
 }
