@@ -171,7 +171,7 @@ reduce-then-scan,u32,sum,inclusive
             warp_instructions: 4_002_000,
         };
         assert_eq!(read_counts(PRINTED, 3), Ok(sum));
-        let with_more_behind = format!("{PRINTED}==WARNING== a word at the end\nand the program's, \"quoted\"\n");
+        let with_more_behind = format!("{PRINTED}==WARNING== a word at the end\nthe program's own\n\"quoted\"\n");
         assert_eq!(read_counts(&with_more_behind, 3), Ok(sum));
         assert_eq!(read_counts(&PRINTED.replace('\n', "\r\n"), 3), Ok(sum));
     }

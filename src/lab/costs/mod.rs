@@ -403,7 +403,7 @@ mod tests {
         let rows = [(Strategy::Lookback, config), (Strategy::Lookback, other), (Strategy::Chained, config)];
         let account = record(rows.map(|(strategy, config)| row(strategy, config)).to_vec());
         let [costs] = &account.costs()[..] else { panic!("one scan of one size") };
-        assert_eq!(costs.title, "u32 sum, inclusive, n = 4096");
+        assert_eq!(costs.title, "u32 sum, inclusive, n = 2^12");
         let names: Vec<&str> = costs.rows.iter().map(|(name, _)| name.as_str()).collect();
         let [first, second] = ["scan-then-propagate", "reduce-then-scan"]
             .map(|composition| format!("lookback, shuffle, {composition}, ticket"));
