@@ -114,13 +114,17 @@ pub fn costs(arguments: CostsArguments) -> Result<u8, CliError> {
         device: description,
     };
     let mut record = CostRecord { header, rows: Vec::new(), skipped: Vec::new(), not_counted: None };
-    if is_gpu {
+    let done = if is_gpu {
         // The laboratory opens the GPU itself.
         drop(device);
-        measure(jobs, &mut record, &mut console)?;
-        record.not_counted = count(&mut record.rows, record.header.seed, &mut console);
+        measure(jobs, &mut record, &mut console)
     } else {
-        run(jobs, &scans, device.as_mut(), &mut record, &mut console)?;
+        run(jobs, &scans, device.as_mut(), &mut record, &mut console)
+    };
+    console.end_progress();
+    done?;
+    if is_gpu {
+        record.not_counted = count(&mut record.rows, record.header.seed, &mut console);
     }
     if record.costs().is_empty() {
         return Err(nothing_ran(&record.skipped));
@@ -205,7 +209,6 @@ fn run(
         }
         console.advance(1);
     }
-    console.end_progress();
     Ok(())
 }
 
@@ -267,7 +270,6 @@ fn measure(jobs: Jobs, record: &mut CostRecord, console: &mut Console) -> Result
         console.advance(1);
     }
     laboratory.close();
-    console.end_progress();
     Ok(())
 }
 
@@ -303,9 +305,9 @@ fn words_of(row: &CostRow, seed: u64) -> Option<Vec<String>> {
 /// Lets Nsight Compute count each scan that is right; says why it counts none at all, if so.
 #[cfg(feature = "cuda")]
 fn count(rows: &mut [CostRow], seed: u64, console: &mut Console) -> Option<String> {
+    use super::in_words;
     use crate::lab::costs::counters::CountsError;
     use crate::lab::cuda::profiler::{Profiler, ProfilerError};
-    use std::error::Error;
     let profiler = match Profiler::find() {
         Ok(Some(profiler)) => profiler,
         Ok(None) => {
@@ -313,7 +315,7 @@ fn count(rows: &mut [CostRow], seed: u64, console: &mut Console) -> Option<Strin
                        NVIDIA Nsight Compute, or put its ncu on PATH";
             return Some(why.to_owned());
         }
-        Err(error) => return Some(error.to_string()),
+        Err(error) => return Some(in_words(&error.into())),
     };
     console.start_progress(rows.len() as u64);
     let mut none_at_all = None;
@@ -325,10 +327,7 @@ fn count(rows: &mut [CostRow], seed: u64, console: &mut Console) -> Option<Strin
             match profiler.count(&words, launches) {
                 Ok(counts) => row.counts = Some(counts),
                 Err(ProfilerError::Counts(error @ CountsError::NotPermitted)) => none_at_all = Some(error.to_string()),
-                Err(error) => {
-                    let source = error.source().map_or(String::new(), |source| format!(": {source}"));
-                    row.not_counted = Some(format!("{error}{source}"));
-                }
+                Err(error) => row.not_counted = Some(in_words(&error.into())),
             }
         }
         console.advance(1);
