@@ -132,6 +132,36 @@ fn every_strategy_is_compared_in_a_table_of_80_columns() {
 }
 
 #[test]
+fn costs_are_moves_by_definition_and_as_counted_kept_and_spliced() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("costs-cpu.json");
+    let words = ["costs", "--device", "cpu", "--sizes", "4096", "--output", kept.to_str().unwrap()];
+    let output = run(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let table = stdout(&output);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let cells = |strategy: &str| {
+        let line = table.lines().find(|line| line.split_whitespace().next() == Some(strategy));
+        line.unwrap_or_else(|| panic!("{strategy} is not in {table}")).split_whitespace().collect::<Vec<_>>()
+    };
+    // Behind the name: VT, block, launches, moves by definition, and what was counted.
+    let [_, _, _, launches, defined, counted] = cells("lookback")[..] else { panic!("{table}") };
+    assert_eq!((launches, defined, counted), ("1", "2n", "2.000"));
+    let [_, _, launches, .., counted] = cells("hillis-steele")[..] else { panic!("{table}") };
+    assert_eq!((launches, counted), ("12", "35.000"), "3 · 12 − 4095 / 4096 moves an element");
+    assert!(!table.contains("DRAM"), "no GPU figure on the CPU device");
+    // What is kept says the same again, goes into a document, and is not overwritten.
+    let again = run(&["report", kept.to_str().unwrap()]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert!(table.ends_with(stdout(&again)), "{}", stdout(&again));
+    assert_refused(&run(&words), 2, "is there already and is not replaced");
+    assert_refused(&run(&["costs", "--output", "no/such/folder/costs.json"]), 2, "make the folder");
+    let damaged = fs::read_to_string(&kept).unwrap().replace("\"mismatches\": 0", "\"mismatches\": 1");
+    fs::write(&kept, damaged).unwrap();
+    assert_refused(&run(&["report", kept.to_str().unwrap()]), 2, "row 1");
+}
+
+#[test]
 fn every_instance_is_right() {
     let rows = |words: &[&str]| {
         let output = compare(&[words, &["--sizes", "1000", "--modes", "all", "--format", "csv"]].concat());
@@ -594,6 +624,10 @@ fn an_option_that_has_no_effect_is_refused() {
         (&["compare", "--strategies", "auto", "--composition", "all"], "--composition has no effect here"),
         (&["compare", "--strategies", "reduce-then-scan", "--descriptor", "split"], "--descriptor has no effect here"),
         (&["compare", "--strategies", "blelloch", "--tile-order", "static"], "--tile-order has no effect here"),
+        (&["costs", "--problem", "rows"], "--problem has no effect here"),
+        (&["costs", "--in-place"], "--in-place has no effect here"),
+        (&["costs", "--samples", "3"], "--samples has no effect here"),
+        (&["costs", "--format", "json"], "--format has no effect here"),
         (&["sweep", "--output", x], "NAME|FILE"),
         (&["sweep", "--tuning", x], "NAME|FILE"),
         (&["sweep", "--dry-run"], "NAME|FILE"),

@@ -669,6 +669,30 @@ fn splicing_fills_tables_checks_them_and_is_idempotent() {
 }
 
 #[test]
+#[cfg(feature = "cpu")]
+fn an_account_of_costs_is_spliced_by_the_name_of_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let document = folder.path().join("document.md");
+    let reports = folder.path().join("reports");
+    record(&reports, "seeds");
+    let account = reports.join("costs-cpu.json");
+    let words = ["costs", "--device", "cpu", "--n", "1000", "--strategies", "lookback,reduce-then-scan", "--output"];
+    run_well(&[&words[..], &[account.to_str().unwrap()]].concat());
+    fs::write(&document, "<!-- lookback:begin costs-cpu -->\n<!-- lookback:end costs-cpu -->\n").unwrap();
+    run_well(&["report", "--splice", document.to_str().unwrap()]);
+    let filled = fs::read_to_string(&document).unwrap();
+    let head = "| strategy | VT | block | launches | element-moves | moves an element, counted |\n|---|---:";
+    for part in ["\nWhat a scan costs, u32 sum, inclusive, n = 1000: ", head, "| 1 | 2n | 2.000 |\n"] {
+        assert!(filled.contains(part), "{part} is not in\n{filled}");
+    }
+    let damaged = fs::read_to_string(&account).unwrap().replace("\"format\": 1", "\"format\": 7");
+    fs::write(&account, damaged).unwrap();
+    let error = run(&["report", "--splice", document.to_str().unwrap()]);
+    assert_eq!(error.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&error.stderr).contains("has format 7"));
+}
+
+#[test]
 fn markers_that_cannot_be_filled_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     record(folder.path(), "seeds");

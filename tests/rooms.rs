@@ -25,6 +25,7 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
     &["dataset", "device", "order", "trace", "verify", "workload"],
     &["record"],
     &["measure"],
+    &["costs"],
     &["axiomatic"],
     &["stress"],
     &["report"],

@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod compare;
 pub mod console;
+pub mod costs;
 pub mod devices;
 pub mod error;
 pub mod info;
@@ -97,6 +98,14 @@ enum Command {
     /// ui.perfetto.dev opens. Takes the options of compare.
     #[command(after_help = TRACE_AFTER_HELP)]
     Trace(Box<trace::TraceArguments>),
+    /// Say what a scan costs: launches, element-moves, bytes, instructions
+    ///
+    /// A row a strategy. The CPU device counts element-moves beside what they
+    /// are by definition; a GPU is timed beside cudaMemcpy, and Nsight Compute
+    /// counts bytes and instructions, if it is there and may. Takes the options
+    /// of compare.
+    #[command(after_help = COSTS_AFTER_HELP)]
+    Costs(Box<costs::CostsArguments>),
     /// Make the pictures and the page of docs/lesson.md, how a scan works
     ///
     /// Scans arrays on the CPU device: those of warps and blocks lane by lane,
@@ -200,6 +209,16 @@ Examples:
 Exit codes: 0 all right, 1 a result was wrong, 2 bad arguments or folder,
 3 no device or no compiler.";
 
+const COSTS_AFTER_HELP: &str = "\
+Examples:
+  lookback costs --device cpu
+  lookback costs --output costs-h200.json
+  lookback costs --types u8,f64 --n 256MiB --strategies auto,reduce-then-scan
+
+Exit codes: 0 all right, 1 a result was wrong or Nsight Compute did not count
+one of the scans that it was asked to, 2 bad arguments or file, 3 no device or
+no compiler.";
+
 #[cfg(feature = "cuda")]
 const KERNELS_AFTER_HELP: &str = "\
 Examples:
@@ -291,6 +310,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
         Command::Sweep(arguments) => Ok(sweep::sweep(&arguments)?),
         Command::Tune(arguments) => Ok(tune::tune(&arguments)?),
         Command::Trace(arguments) => Ok(trace::trace(*arguments)?),
+        Command::Costs(arguments) => Ok(costs::costs(*arguments)?),
         Command::CompareRecords(arguments) => Ok(sweep::compare(&arguments)?),
         #[cfg(feature = "cpu")]
         Command::Stress(arguments) => Ok(stress::stress(&arguments)?),

@@ -2,7 +2,9 @@
 
 use super::compare::{exit_code, quoted};
 use super::console::Console;
+use super::costs;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
+use crate::lab::costs::CostRecord;
 use crate::lab::measure::record::Status;
 use crate::lab::record::Record;
 use crate::lab::recorder::{lock_folder, write_atomically};
@@ -15,8 +17,8 @@ use std::path::{Path, PathBuf};
 /// `lookback report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArguments {
-    /// Folders of `lookback sweep`, `compare` or `trace`, records of sweeps, or
-    /// tables of mutants
+    /// Folders of `lookback sweep`, `compare` or `trace`, records of sweeps, tables
+    /// of mutants, or accounts of costs (costs-….json)
     ///
     /// A folder's page is its index.html, a single record's page is named
     /// after it. With --splice, the records to fill tables from: the folder
@@ -69,6 +71,10 @@ fn render(path: &Path, console: &mut Console) -> Result<u8, CliError> {
         }
     } else if Record::is_named(&name) {
         comparison(folder, console)
+    } else if CostRecord::is_named(&name) {
+        let record = CostRecord::read(path)?;
+        console.print(&costs::text(&record, console))?;
+        Ok(costs::exit_code(&record))
     } else if name.ends_with(".json") {
         mutants(path, console)
     } else {

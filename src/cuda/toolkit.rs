@@ -1,4 +1,4 @@
-//! Finding CUDA on a machine: the driver's library, NVRTC, nvcc.
+//! Finding CUDA on a machine: the driver's library, NVRTC, nvcc, ncu.
 //!
 //! cudarc panics where a library is missing, and its own search knows neither the pip wheels nor a
 //! toolkit that is not on the library path. So the driver is probed here before cudarc may touch it, and
@@ -88,6 +88,8 @@ pub struct SearchPath {
     pub virtual_env: Option<PathBuf>,
     /// Prefixes at the usual places.
     pub usual: Vec<PathBuf>,
+    /// Where Nsight Compute is installed by itself, in a folder a version.
+    pub nsight_compute: Option<PathBuf>,
 }
 
 /// A place to look at, with the reason for it.
@@ -110,6 +112,7 @@ impl SearchPath {
             installed: directories::ProjectDirs::from("", "", "lookback").map(|places| places.data_dir().join("cuda")),
             virtual_env: path("VIRTUAL_ENV"),
             usual: vec![PathBuf::from("/usr/local/cuda"), PathBuf::from("/opt/cuda")],
+            nsight_compute: Some(PathBuf::from("/opt/nvidia/nsight-compute")),
         }
     }
 
@@ -135,6 +138,17 @@ impl SearchPath {
             searched.push(format!("{} {}", place.reason, place.prefix.display()));
         }
         Err(CudaError::CompilerMissing { searched: describe(&searched) })
+    }
+
+    /// The executable `ncu` of Nsight Compute: on `PATH`, then `bin/ncu` below the prefixes, in the order of the module's list,
+    /// then the newest where it is installed by itself.
+    pub fn find_ncu(&self) -> Option<PathBuf> {
+        let on_path = self.resolve_program(Path::new("ncu"));
+        let places = self.places_before_linker().into_iter().chain(self.places_after_linker());
+        let below = places.flat_map(|place| prefixes_below(&place.prefix)).map(|prefix| prefix.join("bin/ncu"));
+        let versions = self.nsight_compute.iter().flat_map(|folder| sorted_entries(folder, "").into_iter().rev());
+        let by_itself = versions.map(|version| version.join("ncu"));
+        on_path.into_iter().chain(below).chain(by_itself).find(|ncu| ncu.is_file())
     }
 
     /// Loads NVRTC from the first place that has it.
@@ -595,5 +609,28 @@ mod tests {
         assert!(found(wheels).ends_with("nvidia/cu13/bin/nvcc"));
         let installed = SearchPath { installed: Some(folder.path().join("target")), ..SearchPath::default() };
         assert!(found(installed).ends_with("target/nvidia/cu13/bin/nvcc"));
+    }
+
+    #[test]
+    fn ncu_is_found_on_path_by_prefix_and_the_newest_that_is_installed_by_itself() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for below in ["path", "toolkit/bin", "nsight/2024.3.2", "nsight/2025.1.0"] {
+            std::fs::create_dir_all(folder.path().join(below)).expect("a folder");
+            std::fs::write(folder.path().join(below).join("ncu"), "").expect("a file");
+        }
+        let mut search = SearchPath {
+            path: Some(folder.path().join("path").into_os_string()),
+            cuda_home: Some(folder.path().join("toolkit")),
+            nsight_compute: Some(folder.path().join("nsight")),
+            ..SearchPath::default()
+        };
+        let ends_with = |search: &SearchPath, end: &str| search.find_ncu().expect("ncu is there").ends_with(end);
+        assert!(ends_with(&search, "path/ncu"));
+        search.path = None;
+        assert!(ends_with(&search, "toolkit/bin/ncu"));
+        search.cuda_home = None;
+        assert!(ends_with(&search, "nsight/2025.1.0/ncu"));
+        search.nsight_compute = None;
+        assert_eq!(search.find_ncu(), None);
     }
 }

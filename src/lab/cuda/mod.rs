@@ -5,6 +5,7 @@ pub(crate) mod graph;
 pub(crate) mod harness;
 mod inputs;
 mod memory;
+pub mod profiler;
 pub mod timing;
 mod tracing;
 

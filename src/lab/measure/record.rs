@@ -420,7 +420,7 @@ impl SweepRow {
 
     /// What cannot be true of a row beside the rest of it: a record is believed by its verification and its samples, and
     /// not by a word or a summary.
-    fn contradiction(&self) -> Option<String> {
+    pub(in crate::lab) fn contradiction(&self) -> Option<String> {
         if self.n > LARGEST_SIZE {
             return Some(format!("its {} elements are more than any array here has", self.n));
         }
@@ -687,20 +687,25 @@ impl Format for SweepRecord {
     }
 
     fn contradiction(&self) -> Option<String> {
-        // What is measured in the same rounds.
-        let rounds = |row: &SweepRow| (row.point(), row.pass);
-        let copies = self.rows.iter().filter(|row| row.subject == Subject::Memcpy.name());
-        let copies: HashMap<_, &SweepRow> = copies.map(|copy| (rounds(copy), copy)).collect();
-        self.rows.iter().find_map(|row| {
-            let copy = copies.get(&rounds(row))?;
-            let is_wrong = |name: &&Figure| match (row.figure(**name), copy.figure(**name)) {
-                (Some(figure), Some(copy)) => !figure.is_percent_of(copy),
-                _ => false,
-            };
-            let name = Figure::ALL.iter().find(is_wrong)?;
-            Some(format!("percent_of_copy in the figure {name} of {} is not that of the copy beside it", row.key()))
-        })
+        wrong_percentage(self.rows.iter())
     }
+}
+
+/// A percentage of the copy that is not that of the copy in the same rounds, if there is one among these rows.
+pub(in crate::lab) fn wrong_percentage<'a>(mut rows: impl Iterator<Item = &'a SweepRow> + Clone) -> Option<String> {
+    // What is measured in the same rounds.
+    let rounds = |row: &SweepRow| (row.point(), row.pass);
+    let copies = rows.clone().filter(|row| row.subject == Subject::Memcpy.name());
+    let copies: HashMap<_, &SweepRow> = copies.map(|copy| (rounds(copy), copy)).collect();
+    rows.find_map(|row| {
+        let copy = copies.get(&rounds(row))?;
+        let is_wrong = |name: &&Figure| match (row.figure(**name), copy.figure(**name)) {
+            (Some(figure), Some(copy)) => !figure.is_percent_of(copy),
+            _ => false,
+        };
+        let name = Figure::ALL.iter().find(is_wrong)?;
+        Some(format!("percent_of_copy in the figure {name} of {} is not that of the copy beside it", row.key()))
+    })
 }
 
 impl SweepRecord {

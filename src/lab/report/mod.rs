@@ -6,6 +6,7 @@
 mod axis;
 mod chart;
 mod contest;
+mod costs;
 mod error;
 mod family;
 mod heat_map;

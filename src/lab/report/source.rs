@@ -1,7 +1,8 @@
-//! The records in a folder: of sweeps, and tables of mutants.
+//! The records in a folder: of sweeps, tables of mutants, and accounts of costs.
 
 use super::error::ReportError;
 use crate::file;
+use crate::lab::costs::CostRecord;
 use crate::lab::measure::record::{SweepRecord, stem};
 use crate::lab::recorder::RecordError;
 use crate::lab::stress::table::KillTable;
@@ -70,20 +71,36 @@ const KILL_TABLE: &str = "mutants-";
 /// # Errors
 /// When one cannot be read.
 pub fn kill_tables(path: &Path) -> Result<Vec<(String, KillTable)>, ReportError> {
-    let files: Vec<PathBuf> = if path.is_dir() {
-        let paths = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-        paths.filter(|path| name_of(path).starts_with(KILL_TABLE) && name_of(path).ends_with(".json")).collect()
-    } else {
-        vec![path.to_owned()]
-    };
+    let is_named = |name: &str| name.starts_with(KILL_TABLE) && name.ends_with(".json");
+    let files = if path.is_dir() { files_named(path, is_named) } else { vec![path.to_owned()] };
     let mut tables = Vec::new();
     for path in files {
         let broken = |reason: String| ReportError::KillTable { path: path.clone(), reason };
         let text = file::read_text(&path).map_err(|error| broken(error.to_string()))?;
         let table = KillTable::from_json(&text).map_err(|error| broken(error.to_string()))?;
-        let name = name_of(&path);
-        tables.push((name.strip_suffix(".json").unwrap_or(&name).to_owned(), table));
+        tables.push((json_stem(&path), table));
     }
-    tables.sort_by(|left, right| left.0.cmp(&right.0));
     Ok(tables)
+}
+
+/// The accounts of costs in a folder, in the order of their names.
+///
+/// # Errors
+/// When one cannot be read.
+pub(super) fn cost_records(folder: &Path) -> Result<Vec<(String, CostRecord)>, RecordError> {
+    let files = files_named(folder, CostRecord::is_named);
+    files.iter().map(|path| Ok((json_stem(path), CostRecord::read(path)?))).collect()
+}
+
+/// The files of a folder whose names are so, in the order of their names.
+fn files_named(folder: &Path, is_named: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = paths.filter(|path| is_named(&name_of(path))).collect();
+    files.sort_by_key(|path| json_stem(path));
+    files
+}
+
+fn json_stem(path: &Path) -> String {
+    let name = name_of(path);
+    name.strip_suffix(".json").unwrap_or(&name).to_owned()
 }

@@ -6,17 +6,17 @@
 //! <!-- lookback:end size-h100 -->
 //! ```
 //!
-//! The name is that of a record's file without its ending (a sweep's, or a table of mutants), `figures` for a table of all
-//! pictures with their data and commands, `strategies` for the table of strategies, or one of those of `docs/lesson.md`, which
-//! are counted anew.
+//! The name is that of a record's file without its ending (a sweep's, a table of mutants, or an account of costs), `figures`
+//! for a table of all pictures with their data and commands, `strategies` for the table of strategies, or one of those of
+//! `docs/lesson.md`, which are counted anew.
 
+use super::costs;
 use super::error::{ReportError, SpliceError};
-use super::source::{SweepSource, kill_tables};
+use super::source::{SweepSource, cost_records, kill_tables};
 use super::sweep;
 use super::table::Table;
 use super::tables::{evaluation_of, main_tables};
 use crate::file;
-use crate::lab::stress::table::KillTable;
 use crate::strategy::Strategy;
 use pulldown_cmark::{Event, Parser};
 use std::collections::BTreeSet;
@@ -97,18 +97,24 @@ pub struct Spliced {
     pub tables: usize,
 }
 
-/// The tables of mutants beside the records of sweeps.
-fn kill_tables_of(sources: &[SweepSource]) -> Result<Vec<(String, KillTable)>, ReportError> {
+/// What else lies beside the records of sweeps, each with its tables: tables of mutants, and accounts of costs.
+fn tables_beside(sources: &[SweepSource]) -> Result<Vec<(String, String)>, ReportError> {
     let folders: BTreeSet<&Path> = sources.iter().map(|source| source.directory.as_path()).collect();
     let mut tables = Vec::new();
     for folder in folders {
-        tables.extend(kill_tables(folder)?);
+        tables.extend(kill_tables(folder)?.into_iter().map(|(stem, table)| (stem, table.markdown())));
+        tables
+            .extend(cost_records(folder)?.into_iter().map(|(stem, record)| (stem, markdown(&costs::tables(&record)))));
     }
     Ok(tables)
 }
 
+fn markdown(tables: &[Table]) -> String {
+    tables.iter().map(Table::markdown).collect::<Vec<_>>().join("\n")
+}
+
 fn known(sources: &[SweepSource]) -> Result<String, ReportError> {
-    let tables = kill_tables_of(sources)?;
+    let tables = tables_beside(sources)?;
     let names = sources.iter().map(|source| &source.stem).chain(tables.iter().map(|(stem, _)| stem));
     let names = names.map(String::as_str).chain([FIGURES, STRATEGIES]);
     #[cfg(feature = "cpu")]
@@ -127,14 +133,11 @@ fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<
     if name == FIGURES {
         return Ok(Some(figures(document, sources)?.markdown()));
     }
-    if let Some((_, table)) = kill_tables_of(sources)?.iter().find(|(stem, _)| stem == name) {
-        return Ok(Some(table.markdown()));
+    if let Some((_, table)) = tables_beside(sources)?.into_iter().find(|(stem, _)| stem == name) {
+        return Ok(Some(table));
     }
-    let text = |source: &SweepSource| {
-        let tables = main_tables(&source.record, evaluation_of(&source.record).as_ref());
-        tables.iter().map(Table::markdown).collect::<Vec<_>>()
-    };
-    Ok(sources.iter().find(|source| source.stem == name).map(|source| text(source).join("\n")))
+    let text = |source: &SweepSource| markdown(&main_tables(&source.record, evaluation_of(&source.record).as_ref()));
+    Ok(sources.iter().find(|source| source.stem == name).map(text))
 }
 
 /// The strategies, from their rows.
