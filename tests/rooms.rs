@@ -28,6 +28,7 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
     &["costs"],
     &["axiomatic"],
     &["stress"],
+    &["lesson"],
     &["report"],
 ];
 
