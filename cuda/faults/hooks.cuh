@@ -42,7 +42,7 @@ struct mutant {
 #define TRACE_FOUND(round, tile, wait, descriptors) ::lookback::trace_found(round, tile, wait, descriptors)
 // Behind the arrival of what is loaded into registers.
 #define TRACE_LANDED(items, tile) ::lookback::trace_landed(items, [&](u32 step) { ::lookback::trace_step(step, tile); })
-// The four steps of a warp that scans, where it comes to all of them in one function: they are stored together.
+// The four steps of a warp that scans, where it comes to all of them in one function: they are stored two and two.
 #define TRACE_WARP(name) ::lookback::traced_warp name
 #define TRACE_TILE_OF(name, of_tile) name.tile = of_tile
 #define TRACE_OF(name, to) name.step(LOOKBACK_TRACE_##to)

@@ -298,11 +298,12 @@ struct trace_record {
                  : "r"(stores), "l"(&at), "r"(word));
   }
 
-  DEVICE void store_each(const u32 (&at)[LOOKBACK_TRACE_HALF], const u32 (&words)[LOOKBACK_TRACE_HALF]) const {
+  // At an even place.
+  DEVICE void store_both(const u32& at, u32 first, u32 second) const {
     const u32 stores = is_on ? 1 : 0;
-    asm volatile("{ .reg .pred stores; setp.ne.u32 stores, %0, 0; @stores st.global.cs.v4.u32 [%1], {%2, %3, %4, %5}; }"
+    asm volatile("{ .reg .pred stores; setp.ne.u32 stores, %0, 0; @stores st.global.cs.v2.u32 [%1], {%2, %3}; }"
                  :
-                 : "r"(stores), "l"(&at), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]));
+                 : "r"(stores), "l"(&at), "r"(first), "r"(second));
   }
 };
 
@@ -328,21 +329,25 @@ DEVICE void trace_step(u32 step, u64 tile) {
   if (step == LOOKBACK_TRACE_LANDED) trace_place(record);
 }
 
-// The steps of a warp that scans, in registers until the last.
+// The steps of a warp that scans, stored two and two: single ones cost more time, and all four more registers than there are where
+// several blocks share a multiprocessor.
 struct traced_warp {
   u64 tile = 0;
-  u32 stamps[LOOKBACK_TRACE_HALF] = {};
+  u32 before = 0;  // the stamp of the step before
 
-  DEVICE void step(u32 step) { stamps[step] = trace_clock(); }
+  DEVICE void step(u32 step) {
+    const u32 now = trace_clock();
+    if (step % 2 != 0) {
+      const trace_record record(tile);
+      record.store_both(record.of_tile->halves[0][warp_index()][step - 1], before, now);
+      if (step == LOOKBACK_TRACE_REDUCED) trace_place(record);
+    }
+    before = now;
+  }
 
   struct end {
     traced_warp& of;
-    DEVICE ~end() {
-      of.step(LOOKBACK_TRACE_STORED);
-      const trace_record record(of.tile);
-      record.store_each(record.of_tile->halves[0][warp_index()], of.stamps);
-      trace_place(record);
-    }
+    DEVICE ~end() { of.step(LOOKBACK_TRACE_STORED); }
   };
 };
 
