@@ -305,7 +305,6 @@ fn words_of(row: &CostRow, seed: u64) -> Option<Vec<String>> {
 /// Lets Nsight Compute count each scan that is right; says why it counts none at all, if so.
 #[cfg(feature = "cuda")]
 fn count(rows: &mut [CostRow], seed: u64, console: &mut Console) -> Option<String> {
-    use super::in_words;
     use crate::lab::costs::counters::CountsError;
     use crate::lab::cuda::profiler::{Profiler, ProfilerError};
     let profiler = match Profiler::find() {
@@ -315,7 +314,7 @@ fn count(rows: &mut [CostRow], seed: u64, console: &mut Console) -> Option<Strin
                        NVIDIA Nsight Compute, or put its ncu on PATH";
             return Some(why.to_owned());
         }
-        Err(error) => return Some(in_words(&error.into())),
+        Err(error) => return Some(error.to_string()),
     };
     console.start_progress(rows.len() as u64);
     let mut none_at_all = None;
@@ -327,7 +326,7 @@ fn count(rows: &mut [CostRow], seed: u64, console: &mut Console) -> Option<Strin
             match profiler.count(&words, launches) {
                 Ok(counts) => row.counts = Some(counts),
                 Err(ProfilerError::Counts(error @ CountsError::NotPermitted)) => none_at_all = Some(error.to_string()),
-                Err(error) => row.not_counted = Some(in_words(&error.into())),
+                Err(error) => row.not_counted = Some(error.to_string()),
             }
         }
         console.advance(1);

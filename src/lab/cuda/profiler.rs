@@ -2,6 +2,7 @@
 
 use crate::cuda::compile::ENTRY_POINT;
 use crate::cuda::toolkit::SearchPath;
+use crate::file::reason;
 use crate::lab::costs::counters::{CountsError, HardwareCounts, metrics, read_counts};
 use std::io;
 use std::path::PathBuf;
@@ -11,11 +12,11 @@ use std::process::{Command, Stdio};
 #[derive(Debug, thiserror::Error)]
 pub enum ProfilerError {
     /// The program or ncu cannot be started.
-    #[error("cannot start {}", path.display())]
-    Start { path: PathBuf, source: io::Error },
+    #[error("cannot start {}: {}", path.display(), reason(refusal))]
+    Start { path: PathBuf, refusal: io::Error },
     /// ncu does not know where this program is.
-    #[error("cannot tell where this program's file is")]
-    Program(#[source] io::Error),
+    #[error("cannot tell where this program's file is: {}", reason(.0))]
+    Program(io::Error),
     /// What ncu printed says nothing.
     #[error(transparent)]
     Counts(#[from] CountsError),
@@ -45,7 +46,7 @@ impl Profiler {
     /// When ncu cannot be started, may not count, or saw other launches than these.
     pub fn count(&self, words: &[String], launches: u64) -> Result<HardwareCounts, ProfilerError> {
         let started = self.command(words).output();
-        let output = started.map_err(|source| ProfilerError::Start { path: self.ncu.clone(), source })?;
+        let output = started.map_err(|refusal| ProfilerError::Start { path: self.ncu.clone(), refusal })?;
         // Versions differ in where they complain.
         let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(read_counts(&printed.join("\n"), launches)?)
@@ -93,6 +94,6 @@ mod tests {
         assert_eq!(error, "ncu printed no table: other words");
         let nowhere = Profiler { ncu: folder.path().join("nowhere"), ..profiler };
         let error = nowhere.count(&words, 1).expect_err("nothing to start").to_string();
-        assert!(error.ends_with("/nowhere"), "{error}");
+        assert!(error.ends_with("/nowhere: no such file or directory"), "{error}");
     }
 }
