@@ -620,22 +620,30 @@ fn kernels_that_record_compile_and_do_not_spill() {
         .unwrap()
         .problem(1 << 16);
     let mut compiled = 0;
+    let mut check = |kernel, problem, (vt, block_threads), architecture| {
+        let config = KernelConfig { vt, block_threads, ..lookback_config() };
+        let made = compiler.scan_kernel_variant(kernel, problem, &config, architecture, recording);
+        let made = made.unwrap_or_else(|error| panic!("{error}"));
+        let spilled = made.resources.spill_store_bytes;
+        assert_eq!(spilled, 0, "{kernel:?} of {problem} for {architecture} spills");
+        compiled += 1;
+    };
     for architecture in [Architecture::CHECKED[0], HOPPER] {
         for kernel in [Kernel::Chained, Kernel::Lookback, Kernel::OneWave, Kernel::Lookahead, Kernel::SingleCluster] {
             if kernel.is_cluster() && architecture != HOPPER {
                 continue;
             }
             for problem in [Problem::from(u32_sum()), by_key] {
-                let config = KernelConfig { vt: 16, block_threads: 256, ..lookback_config() };
-                let made = compiler.scan_kernel_variant(kernel, problem, &config, architecture, recording);
-                let made = made.unwrap_or_else(|error| panic!("{error}"));
-                let spilled = made.resources.spill_store_bytes;
-                assert_eq!(spilled, 0, "{kernel:?} of {problem} for {architecture} spills");
-                compiled += 1;
+                check(kernel, problem, (16, 256), architecture);
             }
         }
     }
-    assert_eq!(compiled, 18);
+    // As they are suggested from 4 MiB on.
+    for (kernel, tile) in [(Kernel::Lookback, (32, 384)), (Kernel::Lookback, (56, 384)), (Kernel::Lookahead, (16, 512))]
+    {
+        check(kernel, u32_sum().into(), tile, HOPPER);
+    }
+    assert_eq!(compiled, 21);
 }
 
 #[test]
