@@ -41,12 +41,11 @@ struct mutant {
 #define TRACE_READ(round, tile, descriptors) ::lookback::trace_read(round, tile, descriptors)
 #define TRACE_FOUND(round, tile, wait, descriptors) ::lookback::trace_found(round, tile, wait, descriptors)
 // Behind the arrival of what is loaded into registers.
-#define TRACE_LANDED(items, tile) ::lookback::trace_landed(items, [&](u32 step) { ::lookback::trace_step(step, tile); })
-// The four steps of a warp that scans, where it comes to all of them in one function: they are stored two and two.
+#define TRACE_LANDED(items, tile) ::lookback::trace_landed(items, tile)
+// The four steps of a warp that scans, where it comes to all of them in one function: they are stored together.
 #define TRACE_WARP(name) ::lookback::traced_warp name
 #define TRACE_TILE_OF(name, of_tile) name.tile = of_tile
 #define TRACE_OF(name, to) name.step(LOOKBACK_TRACE_##to)
-#define TRACE_LANDED_OF(name, items) ::lookback::trace_landed(items, [&](u32 step) { name.step(step); })
 // STORED, when the variable's block ends.
 #define TRACE_STORED_AT_END_OF(name) const ::lookback::traced_warp::end traced_here { name }
 // When the variable's block ends, wherever it is left.
@@ -64,7 +63,6 @@ struct mutant {
 #define TRACE_WARP(name)
 #define TRACE_TILE_OF(name, of_tile)
 #define TRACE_OF(name, to)
-#define TRACE_LANDED_OF(name, items)
 #define TRACE_STORED_AT_END_OF(name)
 #define TRACE_AT_END(step, tile)
 #endif

@@ -361,9 +361,9 @@ DEVICE void trace_read(u32 round, u64 tile, u32 descriptors) { trace_step(LOOKBA
 DEVICE void trace_found(u32 round, u64 tile, const waiting&, u32 descriptors) {
   trace_step(LOOKBACK_TRACE_FOUND, tile, round, descriptors);
 }
-template <class Items, class Trace>
-DEVICE void trace_landed(const Items&, Trace trace) {
-  trace(LOOKBACK_TRACE_LANDED);
+template <class Items>
+DEVICE void trace_landed(const Items&, u64 tile) {
+  trace_step(LOOKBACK_TRACE_LANDED, tile);
 }
 struct traced_warp {
   u64 tile = 0;
