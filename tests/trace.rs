@@ -15,7 +15,7 @@ use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, TraceSettings};
 use lookback::lab::trace::record::TraceRecord;
 use lookback::lab::trace::story::Story;
-use lookback::lab::trace::{Recording, Step};
+use lookback::lab::trace::{Phase, Recording, Step};
 use lookback::strategy::plan::ScanRequest;
 use lookback::strategy::{Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
@@ -255,4 +255,25 @@ fn perfettos_own_messages_read_a_trace() {
         // A chain's tiles have no other way than through each other.
         assert!(strategy != "chained" || arrows > tiles / 2, "{strategy}: {arrows} arrows");
     }
+}
+
+/// Down columns tiles wait for the tile above, in lines of their own.
+#[test]
+fn tiles_of_columns_wait_for_those_above_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("seen");
+    let shape = ["--problem", "columns", "--shape", "600x40", "--vts", "4", "--blocks", "64", "--types", "u32"];
+    let run = trace(&[&shape[..], &["--strategies", "lookback", "--output", output.to_str().unwrap()]].concat());
+    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    let record = TraceRecord::read(&output).unwrap();
+    let recording = &record.scans[0].recording;
+    let story = Story::new(recording);
+    assert!(recording.is_right && recording.tiles > 4, "{} tiles", recording.tiles);
+    check(recording, &story, 0);
+    // Each tile has its steps by both warps; those that are not the last of their line publish.
+    let of_phase = |phase| count(&story).get(&phase).copied().unwrap_or(0) as u64;
+    assert_eq!(of_phase(Phase::Load), 2 * recording.tiles);
+    assert_eq!(of_phase(Phase::Store), 2 * recording.tiles);
+    assert!(of_phase(Phase::PublishPrefix) > 0 && of_phase(Phase::PublishPrefix) < recording.tiles);
+    assert!(of_phase(Phase::Read) > 0 && !story.arrows.is_empty());
 }

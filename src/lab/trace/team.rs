@@ -19,15 +19,18 @@ unsafe extern "C" {
     fn lookback_scan_of_team(config: *const abi::lookback_config, launch: *const abi::lookback_launch);
 }
 
+/// A number that follows from n = 2^k: in words, and for a k.
+pub type Formula = (&'static str, fn(u64) -> u64);
+
 /// What the textbooks say of a pattern over n = 2^k values.
 #[derive(Debug, Clone, Copy)]
 pub struct Textbook {
     /// Whose.
     pub pattern: Pattern,
-    /// Steps with an operator in them, in words, and for a k.
-    pub steps: (&'static str, fn(u64) -> u64),
-    /// Applications of the operator, in words, and for a k.
-    pub operators: (&'static str, fn(u64) -> u64),
+    /// Steps with an operator in them.
+    pub steps: Formula,
+    /// Applications of the operator.
+    pub operators: Formula,
 }
 
 /// Kogge & Stone's, which three of the patterns apply.

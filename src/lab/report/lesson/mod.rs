@@ -11,7 +11,7 @@ use super::{write_if_changed, write_plots};
 use crate::lab::lesson::{self, COUNTED, LessonError};
 use crate::lab::record::PAGE;
 use crate::lab::trace::Recording;
-use crate::lab::trace::team::{TEXTBOOK, TeamScan};
+use crate::lab::trace::team::{Formula, TEXTBOOK, TeamScan};
 use crate::text::significant;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn teams() -> Result<Table, LessonError> {
     let row = |scan: TeamScan| {
         let textbook = TEXTBOOK.iter().find(|textbook| textbook.pattern == scan.pattern);
         let log = u64::from(scan.threads.ilog2());
-        let beside = |measured: usize, formula: Option<(&str, fn(u64) -> u64)>| {
+        let beside = |measured: usize, formula: Option<Formula>| {
             formula.map_or(measured.to_string(), |(words, of)| format!("{measured} ({words} = {})", of(log)))
         };
         vec![
