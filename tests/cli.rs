@@ -155,7 +155,8 @@ fn costs_are_moves_by_definition_and_as_counted_kept_and_spliced() {
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert!(table.ends_with(stdout(&again)), "{}", stdout(&again));
     assert_refused(&run(&words), 2, "is there already and is not replaced");
-    assert_refused(&run(&["costs", "--output", "no/such/folder/costs.json"]), 2, "make the folder");
+    assert_refused(&run(&["costs", "--output", "no/such/folder/costs-a.json"]), 2, "make the folder");
+    assert_refused(&run(&["costs", "--output", "mine.json"]), 2, "choose such a name");
     let damaged = fs::read_to_string(&kept).unwrap().replace("\"mismatches\": 0", "\"mismatches\": 1");
     fs::write(&kept, damaged).unwrap();
     assert_refused(&run(&["report", kept.to_str().unwrap()]), 2, "row 1");

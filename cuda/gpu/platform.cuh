@@ -329,7 +329,7 @@ DEVICE void trace_step(u32 step, u64 tile) {
 }
 
 // The steps of a warp that scans, in registers until the last. Only where a block has its multiprocessor to itself: with several, the
-// registers are not there, and `lookback` of 4 MiB took 26 % longer.
+// registers are not there (docs/tracing.md has the price).
 struct traced_warp {
   u64 tile = 0;
   u32 stamps[LOOKBACK_TRACE_HALF] = {};

@@ -143,9 +143,12 @@ pub(super) fn exit_code(record: &CostRecord) -> u8 {
     if record.rows.iter().all(is_right) { EXIT_OK } else { EXIT_WRONG }
 }
 
-/// Refuses a place where the account cannot be kept.
+/// Refuses a place where the account cannot be kept, or is not looked for.
 fn check_output(path: &Path) -> Result<(), CliError> {
-    let reason = if path.symlink_metadata().is_ok() {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let reason = if !CostRecord::is_named(&name) {
+        "is not called costs-….json, by which lookback report knows an account; choose such a name"
+    } else if path.symlink_metadata().is_ok() {
         "is there already and is not replaced; choose another name, or delete it"
     } else if path.parent().is_some_and(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         "is in a folder that is not there; make the folder, or choose another"
@@ -178,6 +181,10 @@ fn run(
     for job in &jobs.requests {
         let Job { workload, request, choice } = job;
         console.show_progress(choice.to_string());
+        if request.n == 0 {
+            record.skipped.push(skipped(job, "of no elements nothing is launched".to_owned()));
+            continue;
+        }
         let mut counted = || {
             if loaded.replace((*workload, request.n)) != Some((*workload, request.n)) {
                 let dataset = dataset(*workload, request.n, None, scans).map_err(Consequence::Impossible)?;
@@ -186,7 +193,6 @@ fn run(
             device.run(request, &RunSettings { seed: scans.seed(), ..RunSettings::default() }).map_err(Consequence::of)
         };
         match counted() {
-            _ if request.n == 0 => record.skipped.push(skipped(job, "of no elements nothing is launched".to_owned())),
             Ok(outcome) => {
                 let mut row = SweepRow::new(&subject(job), *workload, request.n);
                 row.launches = Some(outcome.launches);

@@ -102,8 +102,8 @@ enum Command {
     ///
     /// A row a strategy. The CPU device counts element-moves beside what they
     /// are by definition; a GPU is timed beside cudaMemcpy, and Nsight Compute
-    /// counts bytes and instructions, if it is there and may. Takes the options
-    /// of compare.
+    /// counts bytes and instructions, if it is there and may. Takes those options
+    /// of compare that say which scans of one array, and by which kernels.
     #[command(after_help = COSTS_AFTER_HELP)]
     Costs(Box<costs::CostsArguments>),
     /// Make the pictures and the page of docs/lesson.md, how a scan works

@@ -161,8 +161,8 @@ impl AsyncStore {
 pub enum LaneStep {
     /// It takes the value of this lane of its warp.
     Took(u32),
-    /// It applies the operator, so many times.
-    Applied(u32),
+    /// It applies the operator, once.
+    Applied,
 }
 
 /// Answers every memory access of a launch. Native memory is not touched unless the back end does it.

@@ -1,6 +1,6 @@
 //! What `docs/lesson.md` shows of runs on the CPU device: each figure has its command, and this is where they are made.
 
-use crate::cpu::{ExecutionError, Schedule};
+use crate::cpu::Schedule;
 use crate::element::{ElementType, Instance, Operator};
 use crate::kernels::mutant::Mutant;
 use crate::lab::cpu_device::{CpuDevice, CpuSettings};
@@ -10,7 +10,7 @@ use crate::lab::stress::case::Case;
 use crate::lab::stress::outcome::{Failure, Fault};
 use crate::lab::stress::replay::{Replayed, replay};
 use crate::lab::stress::scan_case::CaseError;
-use crate::lab::trace::team::{TEXTBOOK, TeamScan};
+use crate::lab::trace::team::{TEXTBOOK, TeamError, TeamScan};
 use crate::lab::trace::{Recording, Step};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Mode, Pattern, ScanConfig, Strategy};
@@ -23,7 +23,7 @@ pub enum LessonError {
     Device(#[from] DeviceError),
     /// The scan of a team did not run.
     #[error(transparent)]
-    Team(#[from] ExecutionError),
+    Team(#[from] TeamError),
     /// A case of the last part is none.
     #[error(transparent)]
     Case(#[from] CaseError),

@@ -611,7 +611,7 @@ impl Format for Record {
     }
 }
 
-const JSON: &str = "data.json";
+pub(crate) const JSON: &str = "data.json";
 const CSV: &str = "data.csv";
 /// How the line of column names begins in every version.
 const CSV_START: &[u8] = b"strategy,element,operator,mode,";

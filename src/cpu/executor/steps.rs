@@ -39,10 +39,11 @@ pub(super) unsafe extern "C" fn record(thread: *const Thread, step: u32, tile: u
 pub(super) unsafe extern "C" fn lane(thread: *const Thread, step: u32, number: u32) {
     // SAFETY: as in `rendezvous`.
     let thread = unsafe { &*thread };
-    let step = if step == LOOKBACK_LANE_TOOK { LaneStep::Took(number) } else { LaneStep::Applied(number) };
+    let (step, times) =
+        if step == LOOKBACK_LANE_TOOK { (LaneStep::Took(number), 1) } else { (LaneStep::Applied, number) };
     let (block, index) = (thread.block().number(), thread.thread_index);
     let told = thread.launch().call_backend(|backend| {
-        backend.lane_step(block, index, step);
+        (0..times).for_each(|_| backend.lane_step(block, index, step));
         Ok(())
     });
     if let Err(message) = told {

@@ -18,6 +18,18 @@ pub struct HardwareCounts {
     pub warp_instructions: u64,
 }
 
+impl HardwareCounts {
+    /// Sectors that multiprocessors read and wrote.
+    pub fn l2_sectors(&self) -> f64 {
+        self.l2_sectors_read as f64 + self.l2_sectors_written as f64
+    }
+
+    /// All counts.
+    pub fn each(mut self) -> [u64; METRICS.len()] {
+        METRICS.each_ref().map(|metric| *(metric.place)(&mut self))
+    }
+}
+
 /// Something that is counted.
 struct Metric {
     /// As ncu calls it.

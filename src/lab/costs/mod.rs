@@ -26,6 +26,7 @@ const NAME: &str = "costs-";
 
 /// How an account came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CostHeader {
     /// [`FORMAT`].
     pub format: u32,
@@ -70,8 +71,8 @@ impl CostRow {
     }
 
     /// What was counted, an element.
-    fn per_element(&self, count: fn(&HardwareCounts) -> u64) -> Option<f64> {
-        Some(count(self.counts.as_ref()?) as f64 / self.measured.n as f64)
+    fn per_element(&self, count: fn(&HardwareCounts) -> f64) -> Option<f64> {
+        Some(count(self.counts.as_ref()?) / self.measured.n as f64)
     }
 
     /// What tells it from every other.
@@ -106,6 +107,10 @@ impl CostRow {
         }
         if moves_per_element.is_some_and(|moves| !(0.0..=MOST).contains(&moves)) {
             return Some("its moves_per_element are no number that can be".to_owned());
+        }
+        let most = MOST * measured.n as f64;
+        if counts.is_some_and(|counts| counts.each().into_iter().any(|count| count as f64 > most)) {
+            return Some("it has counts that cannot be of so many elements".to_owned());
         }
         let is_right = is_scan && measured.status == Status::Measured;
         if (counts.is_some() || moves_per_element.is_some()) && !is_right {
@@ -169,6 +174,12 @@ impl CostRecord {
     }
 
     fn contradiction(&self) -> Option<String> {
+        if self.costs().is_empty() {
+            return Some("there is no scan in it".to_owned());
+        }
+        if self.header.device.kind != "cuda" && self.rows.iter().any(|row| row.counts.is_some()) {
+            return Some(format!("a device '{}' has no counters of its own", self.header.device.kind));
+        }
         let mut seen = HashSet::new();
         for (index, row) in self.rows.iter().enumerate() {
             let twice = !seen.insert(row.configuration());
@@ -284,28 +295,26 @@ pub const MEASURED: [Column; 6] = [
         name: "DRAM, B read",
         heads: ["DRAM B", "read"],
         width: 7,
-        cell: |row| row.per_element(|counts| counts.dram_bytes_read).map(bytes),
+        cell: |row| row.per_element(|counts| counts.dram_bytes_read as f64).map(bytes),
     },
     Column {
         name: "DRAM, B written",
         heads: ["DRAM B", "written"],
         width: 8,
-        cell: |row| row.per_element(|counts| counts.dram_bytes_written).map(bytes),
+        cell: |row| row.per_element(|counts| counts.dram_bytes_written as f64).map(bytes),
     },
     Column {
         name: "L2, B",
         heads: ["L2 B", "moved"],
         width: 8,
-        cell: |row| {
-            row.per_element(|counts| (counts.l2_sectors_read + counts.l2_sectors_written) * SECTOR_BYTES).map(bytes)
-        },
+        cell: |row| row.per_element(|counts| counts.l2_sectors() * SECTOR_BYTES as f64).map(bytes),
     },
     Column {
         name: "instructions",
         heads: ["instr.", "× 32"],
         width: 8,
         cell: |row| {
-            let lanes = row.per_element(|counts| counts.warp_instructions)? * f64::from(LANES);
+            let lanes = row.per_element(|counts| counts.warp_instructions as f64)? * f64::from(LANES);
             Some(format!("{lanes:.1}"))
         },
     },
@@ -337,7 +346,7 @@ mod tests {
     }
 
     fn record(rows: Vec<CostRow>) -> CostRecord {
-        let device = DeviceDescription { kind: "cpu".to_owned(), name: "a device".to_owned(), facts: Vec::new() };
+        let device = DeviceDescription { kind: "cuda".to_owned(), name: "a device".to_owned(), facts: Vec::new() };
         let header = CostHeader {
             format: FORMAT,
             tool_version: "0".to_owned(),
@@ -385,6 +394,20 @@ mod tests {
         refused(|account| account.rows[1].measured.status = Status::Wrong, "no scan that is right");
         refused(|account| account.rows[1].measured.subject = "lookforward".to_owned(), "there is no strategy");
         refused(|account| account.rows[1].measured.kind = Kind::Peer, "neither a strategy nor a copy");
+        refused(|account| account.rows.clear(), "no scan in it");
+        refused(
+            |account| {
+                account.header.device.kind = "cpu".to_owned();
+                account.rows[0].counts = Some(HardwareCounts::default());
+            },
+            "no counters",
+        );
+        refused(
+            |account| {
+                account.rows[1].counts = Some(HardwareCounts { l2_sectors_read: u64::MAX, ..HardwareCounts::default() })
+            },
+            "counts that cannot be",
+        );
         refused(
             |account| {
                 account.rows[0].counts = Some(HardwareCounts::default());

@@ -26,7 +26,7 @@ h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}
 a{color:var(--link)}
 code,pre{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:.9em}
 pre{border:1px solid var(--line);border-radius:6px;padding:.6rem .8rem;overflow-x:auto}
-figure{margin:1.6rem 0}figure svg{max-width:100%;height:auto;border:1px solid var(--line);border-radius:6px}
+figure{margin:1.6rem 0}figure svg{box-sizing:border-box;max-width:100%;height:auto;border:1px solid var(--line);border-radius:6px}
 figcaption,.note{color:var(--muted);font-size:.9rem}
 summary{cursor:pointer;color:var(--muted)}
 .scroll{overflow-x:auto}figure .scroll svg{max-width:none}

@@ -59,7 +59,8 @@ impl Plot {
                 self.svg.trim_end(),
                 narrow.trim_end()
             ),
-            None => scrolled(&self.svg),
+            // What the picture says at its top is cut there.
+            None => format!("<p class=\"narrow\">{}</p>\n{}", escaped(&self.title), scrolled(&self.svg)),
         };
         let name = escaped(&self.name);
         format!("<figure id=\"{name}\">\n{pictures}\n<figcaption>{caption} {source}</figcaption>\n</figure>\n")

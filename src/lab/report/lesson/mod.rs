@@ -71,7 +71,7 @@ fn teams() -> Result<Table, LessonError> {
             scan.most_turns().to_string(),
         ]
     };
-    let columns = ["pattern", "threads", "steps", "operators", "meetings", "accesses of warps", "turns", "most of one"];
+    let columns = ["pattern", "threads", "steps", "operators", "meetings", "accesses", "turns", "worst"];
     let caption = "Measured, and in brackets what the textbook says.".to_owned();
     Ok(Table::new(caption, &columns, lesson::teams()?.into_iter().map(row).collect(), 1))
 }
@@ -130,9 +130,10 @@ pub fn write_lesson(directory: &Path) -> Result<PathBuf, ReportError> {
     let watched = lesson::watched()?;
     let drawn = teams.iter().filter(|scan| scan.threads == lesson::TEAMS[0]).map(teams::picture);
     let plots: Vec<Plot> = drawn.chain([tiles::picture(&watched)]).collect::<Result<_, _>>()?;
-    write_plots(&plots, directory, &["inside-".to_owned()], &[])?;
+    // The page first: where another one stands, nothing is written.
     let page = directory.join(PAGE);
     write_if_changed(&page, &html(&plots, &watched, &lesson::broken()?))?;
+    write_plots(&plots, directory, &[], &[])?;
     Ok(page)
 }
 

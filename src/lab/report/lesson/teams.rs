@@ -49,9 +49,10 @@ pub(super) fn picture(scan: &TeamScan) -> Result<Plot, ReportError> {
         })?;
         Ok(Drawing { wide: svg, narrow: None })
     };
-    let caption =
-        "A line for each value, time goes down. A dot combines; a grey one moves a value or sets the identity.";
-    Plot::drawn(format!("inside-{pattern}"), title.clone(), caption.to_owned(), draw)
+    let moves = rows.iter().flat_map(|row| &row.nodes).any(|node| !node.is_combined);
+    let grey = if moves { "; a grey one moves a value or sets the identity" } else { "" };
+    let caption = format!("A line for each value, time goes down. A dot combines{grey}.");
+    Plot::drawn(format!("inside-{pattern}"), title.clone(), caption, draw)
 }
 
 /// What stands before a row.

@@ -53,6 +53,7 @@ pub(super) const STYLE: &str = "\
 /// When a tile came to what others see of it.
 struct Life {
     begin: Option<u64>,
+    reduced: Option<u64>,
     published: Option<u64>,
     known: Option<u64>,
     stored: Option<u64>,
@@ -66,9 +67,10 @@ impl Life {
         };
         Self {
             begin: times(|_| true).min(),
+            // By the last of its warps.
+            reduced: times(|event| event.step == Step::Reduced).max(),
             published: times(|event| matches!(event.step, Step::Aggregate | Step::Published)).min(),
             known: times(|event| matches!(event.step, Step::Prefix)).min(),
-            // By the last of its warps.
             stored: times(|event| event.step == Step::Stored).max(),
         }
     }
@@ -125,7 +127,7 @@ pub(super) fn picture(recordings: &[Recording]) -> Result<Plot, ReportError> {
     let x = |time: u64| LEFT + ((WIDTH - LEFT - 16) as u64 * time / duration.max(1)) as i32;
     let heights: Vec<i32> = recordings.iter().map(|recording| 40 + ROW * recording.tiles as i32).collect();
     let height = 66 + heights.iter().sum::<i32>() + 30;
-    let kinds = [("loading", 7), ("aggregate published", 4), ("prefix known", 2)];
+    let kinds = [("load, reduce", 7), ("wait", 6), ("wait, aggregate published", 4), ("prefix known", 2)];
     let draw = || -> Result<Drawing, Refusal> {
         let svg = drawing_with((WIDTH as u32, height as u32), &title, |root| {
             title_of(root, &title)?;
@@ -146,8 +148,11 @@ pub(super) fn picture(recordings: &[Recording]) -> Result<Plot, ReportError> {
             for (recording, height) in recordings.iter().zip(&heights) {
                 text_at(&mut elements, (16, (top + 10) as u32), 13, recording.subject.strategy.name());
                 for tile in 0..recording.tiles {
-                    let Life { begin, published, known, stored } = Life::of(recording, tile);
-                    let times = [begin, published.or(known), known, stored];
+                    let Life { begin, reduced, published, known, stored } = Life::of(recording, tile);
+                    let told = published.or(known);
+                    // Warps of a ring reduce once more when others have published.
+                    let reduced = reduced.min(told);
+                    let times = [begin, reduced, told, known, stored];
                     let y = top + 22 + ROW * tile as i32;
                     for (part, (name, index)) in kinds.iter().enumerate() {
                         let (Some(from), Some(to)) = (times[part], times[part + 1]) else { continue };
