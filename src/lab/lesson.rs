@@ -206,7 +206,7 @@ mod tests {
         let words: Vec<&str> = broken.iter().map(|broken| broken.failure.as_str()).collect();
         assert!(words[..3].iter().all(|words| words.contains("elements are wrong")), "{words:?}");
         assert!(words[3..].iter().all(|words| words.contains("data race")), "{words:?}");
-        assert!(broken.iter().all(|broken| broken.interleaving.lines().count() > 20));
+        assert!(broken.iter().all(|broken| broken.interleaving.lines().count() > 4), "{broken:?}");
         assert!(broken[..4].iter().all(|broken| broken.step.is_some()));
     }
 
