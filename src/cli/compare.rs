@@ -10,8 +10,9 @@ use super::table::{CPU_LEGEND, Table};
 use crate::cpu::ExecutionError;
 use crate::element::ElementType;
 use crate::lab::dataset::Dataset;
-use crate::lab::device::{Device, DeviceError, RunSettings};
+use crate::lab::device::{Device, DeviceDescription, DeviceError, RunSettings};
 use crate::lab::measure::environment::Program;
+use crate::lab::origin::Origin;
 use crate::lab::ranking::Ranking;
 use crate::lab::record::{FORMAT, Header, Record, Row, Verdict, to_csv};
 use crate::lab::recorder::{Recorder, Skipped, write_anew};
@@ -336,6 +337,18 @@ fn cost(request: &ScanRequest) -> u64 {
         _ => n * 2,
     };
     work + 20_000
+}
+
+/// How what this run leaves came about.
+pub(super) fn origin(format: u32, device: DeviceDescription) -> Origin {
+    Origin {
+        format,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        git_commit: Program::this().commit(),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: command_line(),
+        device,
+    }
 }
 
 /// The command as a user would type it: the program by its name, words quoted where a shell needs it.

@@ -1,17 +1,16 @@
 //! `lookback costs`: what a scan costs, strategy by strategy.
 
 use super::arguments::{CompareArguments, Format, refuse_idle};
-use super::compare::{Consequence, command_line, dataset, jobs};
+use super::compare::{Consequence, dataset, jobs, origin};
 use super::console::Console;
 use super::devices;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use super::jobs::{Job, Jobs, nothing_ran};
 use super::sweep::open_laboratory;
 use crate::element::ElementType;
-use crate::lab::costs::{BY_DEFINITION, CONFIGURATION, Column, CostHeader, CostRecord, CostRow, FORMAT, MEASURED};
+use crate::lab::costs::{BY_DEFINITION, CONFIGURATION, Column, CostRecord, CostRow, FORMAT, MEASURED};
 use crate::lab::device::{Device, RunSettings};
 use crate::lab::measure::clocks::Clocks;
-use crate::lab::measure::environment::Program;
 use crate::lab::measure::point::{Entry, Offsets, Point, Subject};
 use crate::lab::measure::record::{Status, SweepRow};
 use crate::lab::measure::run::measure_point;
@@ -24,7 +23,7 @@ use crate::text::{SizeError, format_size, wrapped};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// `lookback costs`.
 #[derive(Debug, Clone, Args)]
@@ -47,8 +46,8 @@ use std::time::{Duration, SystemTime};
     mut_arg("sizes", |arg| arg.help("Elements, as 1000, 10M, 8Ki, or bytes of them, as 64MiB; --n is the same \
         [default: 64Ki, on a GPU 64MiB]")),
     mut_arg("vts", |arg| arg.help("Values per thread (VT), 1 to 64 [default: what is suggested for the size]")),
-    mut_arg("output", |arg| arg.value_name("FILE").help("Keep the account as this JSON file, whose table \
-        lookback report --splice puts into a document if it is called costs-….json"))
+    mut_arg("output", |arg| arg.value_name("FILE").help("Keep the account as this JSON file, called \
+        costs-….json: lookback report --splice puts its table into a document"))
 )]
 pub struct CostsArguments {
     /// What is scanned, by which kernels.
@@ -104,16 +103,9 @@ pub fn costs(arguments: CostsArguments) -> Result<u8, CliError> {
     }
     let (jobs, _) = jobs(&scans, None, device.as_ref())?;
     console.print(&format!("{}\n", description.name))?;
-    let header = CostHeader {
-        format: FORMAT,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        git_commit: Program::this().commit(),
-        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        command: command_line(),
-        seed: scans.seed(),
-        device: description,
-    };
-    let mut record = CostRecord { header, rows: Vec::new(), skipped: Vec::new(), not_counted: None };
+    let header = origin(FORMAT, description);
+    let mut record =
+        CostRecord { header, seed: scans.seed(), rows: Vec::new(), skipped: Vec::new(), not_counted: None };
     let done = if is_gpu {
         // The laboratory opens the GPU itself.
         drop(device);
@@ -124,7 +116,7 @@ pub fn costs(arguments: CostsArguments) -> Result<u8, CliError> {
     console.end_progress();
     done?;
     if is_gpu {
-        record.not_counted = count(&mut record.rows, record.header.seed, &mut console);
+        record.not_counted = count(&mut record.rows, record.seed, &mut console);
     }
     if record.costs().is_empty() {
         return Err(nothing_ran(&record.skipped));
@@ -260,7 +252,7 @@ fn measure(jobs: Jobs, record: &mut CostRecord, console: &mut Console) -> Result
     let mut clocks = Clocks::default();
     for point in &points {
         console.show_progress(point.title());
-        let seed = record.header.seed;
+        let seed = record.seed;
         let measured = measure_point(laboratory.as_mut(), point, seed, &Limits::default(), &mut clocks);
         let measured = measured.map_err(CliError::Device)?;
         record.skipped.extend(measured.skipped);
@@ -419,6 +411,7 @@ mod tests {
     use crate::lab::costs::counters::HardwareCounts;
     use crate::lab::device::DeviceDescription;
     use crate::lab::measure::record::FigureRecord;
+    use crate::lab::origin::Origin;
     use crate::strategy::{Mode, ScanConfig, Strategy};
 
     #[test]
@@ -485,19 +478,18 @@ mod tests {
         rows[lookback].counts = Some(counts);
         rows[lookback + 1].not_counted = Some("ncu read 0 launches".to_owned());
         let device = DeviceDescription { kind: "cuda".to_owned(), name: "a GPU".to_owned(), facts: Vec::new() };
-        let header = CostHeader {
+        let header = Origin {
             format: FORMAT,
             tool_version: String::new(),
             git_commit: None,
             date: String::new(),
             command: String::new(),
-            seed: 1,
             device,
         };
         let skipped =
             vec![Skipped { what: "naive above n = 2^20".to_owned(), why: "its work grows with n²".to_owned() }];
         let not_counted = Some("there is no ncu".to_owned());
-        let record = CostRecord { header, rows, skipped, not_counted };
+        let record = CostRecord { header, seed: 1, rows, skipped, not_counted };
         let text = text(&record, &Console::writing_to(Box::new(std::io::sink()), true));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let lines = |start: &str| {

@@ -30,15 +30,9 @@ pub fn open(arguments: &CompareArguments, console: &Console) -> Result<Box<dyn D
     }
 }
 
-/// The CPU device of a command line that says nothing about it.
-#[cfg(feature = "cpu")]
-pub(super) fn cpu_settings() -> CpuSettings {
-    CpuSettings { resident_blocks: 64, schedule: Schedule::Random { preemption: 0.0 }, ..CpuSettings::default() }
-}
-
 #[cfg(feature = "cpu")]
 fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
-    let unsaid = cpu_settings();
+    let unsaid = CpuSettings::like_a_gpu();
     let settings = CpuSettings {
         resident_blocks: arguments.resident_blocks.unwrap_or(unsaid.resident_blocks),
         block_order: match arguments.block_order {

@@ -44,8 +44,9 @@ fn features() -> String {
 
 #[cfg(feature = "cpu")]
 fn cpu(text: &mut String) {
+    use crate::lab::cpu_device::{CpuDevice, CpuSettings};
     use crate::lab::device::Device;
-    let description = crate::lab::cpu_device::CpuDevice::new(super::devices::cpu_settings()).description();
+    let description = CpuDevice::new(CpuSettings::like_a_gpu()).description();
     device(text, "CPU device", &description);
 }
 

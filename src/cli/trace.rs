@@ -1,17 +1,16 @@
 //! `lookback trace`: record scans step by step, say what they waited for, and leave pictures and traces.
 
 use super::arguments::{CompareArguments, Format, Names, refuse_idle};
-use super::compare::{Consequence, command_line, dataset, jobs, read_input};
+use super::compare::{Consequence, dataset, jobs, origin, read_input};
 use super::console::Console;
 use super::devices;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use super::input::Array;
 use super::jobs::{Job, nothing_ran};
 use crate::lab::device::{Device, DeviceDescription, TraceSettings};
-use crate::lab::measure::environment::Program;
 use crate::lab::recorder::{Lock, Skipped, claim_folder};
 use crate::lab::report;
-use crate::lab::trace::record::{FORMAT, RecordedScan, TraceHeader, TraceRecord};
+use crate::lab::trace::record::{FORMAT, RecordedScan, TraceRecord};
 use crate::lab::trace::story::Story;
 use crate::lab::trace::{Clock, Recording, records};
 use crate::strategy::{Strategy, StrategyChoice};
@@ -19,7 +18,6 @@ use crate::text::{SizeError, format_array_size, format_size, significant, wrappe
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::SystemTime;
 
 /// `lookback trace`.
 #[derive(Debug, Clone, Args)]
@@ -158,14 +156,7 @@ impl<'a> TraceFolder<'a> {
         scans: Vec<RecordedScan>,
         console: &Console,
     ) -> Result<(), CliError> {
-        let header = TraceHeader {
-            format: FORMAT,
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            git_commit: Program::this().commit(),
-            date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            command: command_line(),
-            device,
-        };
+        let header = origin(FORMAT, device);
         let record = TraceRecord { header, scans };
         record.write(self.path)?;
         let page = report::write_traces(&record, self.path)?;

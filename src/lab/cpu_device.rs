@@ -51,6 +51,14 @@ impl Default for CpuSettings {
     }
 }
 
+impl CpuSettings {
+    /// As many blocks as there is work for, and who runs next drawn from the seed: nearest to a GPU, and what the command line
+    /// takes where it says nothing.
+    pub fn like_a_gpu() -> Self {
+        Self { resident_blocks: 64, schedule: Schedule::Random { preemption: 0.0 }, ..Self::default() }
+    }
+}
+
 /// Guard bytes before and after input and output; a multiple of what offsets count within.
 const GUARD_BYTES: u64 = NEAR_BYTES as u64 + 64;
 
@@ -693,8 +701,7 @@ mod tests {
     #[test]
     fn a_distance_is_counted_over_many_schedules_of_what_looks_back_and_is_small() {
         let instance = Instance::new(ElementType::U32, Operator::Sum).unwrap();
-        let schedule = Schedule::Random { preemption: 0.0 };
-        let mut device = CpuDevice::new(CpuSettings { resident_blocks: 64, schedule, ..CpuSettings::default() });
+        let mut device = CpuDevice::new(CpuSettings::like_a_gpu());
         let mut distances = |strategy: Strategy, n: u64| -> Vec<f64> {
             device.load(&Dataset::random(instance, n, 1)).unwrap();
             let config = ScanConfig { vt: 8, ..ScanConfig::default() };

@@ -1,6 +1,5 @@
 //! What `docs/lesson.md` shows of runs on the CPU device: each figure has its command, and this is where they are made.
 
-use crate::cpu::Schedule;
 use crate::element::{ElementType, Instance, Operator};
 use crate::kernels::mutant::Mutant;
 use crate::lab::cpu_device::{CpuDevice, CpuSettings};
@@ -10,7 +9,7 @@ use crate::lab::stress::case::Case;
 use crate::lab::stress::outcome::{Failure, Fault};
 use crate::lab::stress::replay::{Replayed, replay};
 use crate::lab::stress::scan_case::CaseError;
-use crate::lab::trace::team::{TEXTBOOK, TeamError, TeamScan};
+use crate::lab::trace::team::{TEXTBOOK, TeamError, TeamScan, Textbook};
 use crate::lab::trace::{Recording, Step};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::{Mode, Pattern, ScanConfig, Strategy};
@@ -47,9 +46,12 @@ pub const WATCHED: [Strategy; 3] = [Strategy::Chained, Strategy::Lookback, Strat
 /// Their array: 16 tiles.
 pub const WATCHED_N: u64 = 4096;
 const WATCHED_CONFIG: (u32, u32) = (4, 64);
-/// Values per thread that are counted, with so many threads a block.
-pub const VTS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-const VT_THREADS: u32 = 128;
+/// Values per thread with which strategies are counted, and those with which look-back is.
+pub const VT: u32 = 8;
+/// See [`VT`].
+pub const VTS: [u32; 6] = [1, 2, 4, VT, 16, 32];
+/// Threads of a block where anything is counted.
+pub const THREADS: u32 = 128;
 
 /// The scan of a strategy as the command line of the CPU device runs it.
 struct Runner {
@@ -61,9 +63,7 @@ impl Runner {
     fn new() -> Result<Self, LessonError> {
         let instance = Instance::new(ElementType::U32, Operator::Sum);
         let instance = instance.map_err(|error| LessonError::Unexpected(error.to_string()))?;
-        let schedule = Schedule::Random { preemption: 0.0 };
-        let device = CpuDevice::new(CpuSettings { resident_blocks: 64, schedule, ..CpuSettings::default() });
-        Ok(Self { device, instance })
+        Ok(Self { device: CpuDevice::new(CpuSettings::like_a_gpu()), instance })
     }
 
     fn request(
@@ -78,7 +78,7 @@ impl Runner {
     }
 
     fn counters(&mut self, strategy: Strategy, vt: u32) -> Result<Counters, LessonError> {
-        let request = self.request(strategy, COUNTED, (vt, VT_THREADS))?;
+        let request = self.request(strategy, COUNTED, (vt, THREADS))?;
         let outcome = self.device.run(&request, &RunSettings { seed: SEED, ..RunSettings::default() })?;
         let is_right = outcome.verification.passed();
         let wrong = || LessonError::Unexpected(format!("{strategy} with VT {vt} is wrong"));
@@ -86,13 +86,13 @@ impl Runner {
     }
 }
 
-/// What each strategy of [`STRATEGIES`] does with an array of [`COUNTED`] elements, VT 8.
+/// What each strategy of [`STRATEGIES`] does with an array of [`COUNTED`] elements and [`VT`].
 ///
 /// # Errors
 /// When a scan does not run or is wrong.
 pub fn launches() -> Result<Vec<(Strategy, Counters)>, LessonError> {
     let mut runner = Runner::new()?;
-    STRATEGIES.iter().map(|&strategy| Ok((strategy, runner.counters(strategy, 8)?))).collect()
+    STRATEGIES.iter().map(|&strategy| Ok((strategy, runner.counters(strategy, VT)?))).collect()
 }
 
 /// What look-back does with that array, by VT.
@@ -106,18 +106,18 @@ pub fn vts() -> Result<Vec<(u32, Counters)>, LessonError> {
 
 /// Tiles of the array with a VT.
 pub fn tiles(vt: u32) -> u64 {
-    COUNTED.div_ceil(u64::from(vt * VT_THREADS))
+    COUNTED.div_ceil(u64::from(vt * THREADS))
 }
 
-/// The scans of teams of [`TEAMS`] by all patterns, in the order of the textbook's table.
+/// The scans of teams of [`TEAMS`] by all patterns, each beside its textbook; by shuffles those of a warp alone.
 ///
 /// # Errors
 /// When one does not run or is wrong.
-pub fn teams() -> Result<Vec<TeamScan>, LessonError> {
-    let patterns = |threads: u32| TEXTBOOK.iter().map(move |textbook| (textbook.pattern, threads));
-    let exists = |&(pattern, threads): &(Pattern, u32)| pattern != Pattern::Shuffle || threads == TEAMS[0];
-    let teams = TEAMS.into_iter().flat_map(patterns).filter(exists);
-    Ok(teams.map(|(pattern, threads)| TeamScan::run(pattern, threads)).collect::<Result<_, _>>()?)
+pub fn teams() -> Result<Vec<(Textbook, TeamScan)>, LessonError> {
+    let of = |threads: u32| TEXTBOOK.iter().map(move |textbook| (*textbook, threads));
+    let exists = |(textbook, threads): &(Textbook, u32)| textbook.pattern != Pattern::Shuffle || *threads == TEAMS[0];
+    let teams = TEAMS.into_iter().flat_map(of).filter(exists);
+    teams.map(|(textbook, threads)| Ok((textbook, TeamScan::run(textbook.pattern, threads)?))).collect()
 }
 
 /// What the tiles of [`WATCHED`] come to, on one seed.

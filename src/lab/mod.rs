@@ -24,6 +24,7 @@ pub mod host_scanner;
 pub mod lesson;
 pub mod measure;
 pub mod order;
+pub mod origin;
 pub mod peers;
 pub mod ranking;
 pub mod record;

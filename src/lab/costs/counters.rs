@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// As ncu prints it, what a program prints in front of it, of a scan of three launches.
-    const PRINTED: &str = r#"==PROF== Connected to process 4711 (/work/lookback)
+    const PRINTED: &str = r#"==PROF== Connected to process 4711 (/usr/local/bin/lookback)
 ==PROF== Profiling "lookback_entry" - 0: 0%....50%....100% - 2 passes
 strategy,element,operator,mode
 reduce-then-scan,u32,sum,inclusive
@@ -209,7 +209,7 @@ reduce-then-scan,u32,sum,inclusive
 
     #[test]
     fn counters_that_may_not_be_read_are_said_to_be_so() {
-        let printed = "==PROF== Connected to process 4711 (/work/lookback)\n\
+        let printed = "==PROF== Connected to process 4711 (/usr/local/bin/lookback)\n\
                        ==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance \
                        Counters on the target device 0.\n==PROF== Disconnected from process 4711\n";
         assert_eq!(read_counts(printed, 1), Err(CountsError::NotPermitted));

@@ -7,9 +7,9 @@
 
 pub mod counters;
 
-use crate::lab::device::DeviceDescription;
 use crate::lab::measure::point::{Kind, PointKey};
 use crate::lab::measure::record::{Status, SweepRow, wrong_percentage};
+use crate::lab::origin::Origin;
 use crate::lab::record::MOST;
 use crate::lab::recorder::{RecordError, Skipped, check_version, parse, read_text, write_anew};
 use crate::strategy::{Mode, Strategy};
@@ -23,26 +23,6 @@ use std::path::Path;
 pub const FORMAT: u32 = 1;
 /// How the names of records begin that documents take tables from.
 const NAME: &str = "costs-";
-
-/// How an account came about.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CostHeader {
-    /// [`FORMAT`].
-    pub format: u32,
-    /// Of the program.
-    pub tool_version: String,
-    /// Of the program, if it knows.
-    pub git_commit: Option<String>,
-    /// RFC 3339 in UTC.
-    pub date: String,
-    /// As a user would type it.
-    pub command: String,
-    /// Seed of the input, and of the CPU device's schedule.
-    pub seed: u64,
-    /// Where the scans ran.
-    pub device: DeviceDescription,
-}
 
 /// A strategy at one size, or the copy beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -125,7 +105,9 @@ impl CostRow {
 #[serde(deny_unknown_fields)]
 pub struct CostRecord {
     /// How it came about.
-    pub header: CostHeader,
+    pub header: Origin,
+    /// Seed of the input, and of the CPU device's schedule.
+    pub seed: u64,
     /// In the order in which they ran; on a GPU the copy of as many bytes before the scans that it is beside.
     pub rows: Vec<CostRow>,
     /// What was not run.
@@ -331,6 +313,7 @@ fn bytes(bytes: f64) -> String {
 mod tests {
     use super::*;
     use crate::element::{ElementType, Instance, Operator};
+    use crate::lab::device::DeviceDescription;
     use crate::lab::measure::point::Subject;
     use crate::lab::verify::Verification;
     use crate::strategy::{Composition, ScanConfig};
@@ -347,16 +330,15 @@ mod tests {
 
     fn record(rows: Vec<CostRow>) -> CostRecord {
         let device = DeviceDescription { kind: "cuda".to_owned(), name: "a device".to_owned(), facts: Vec::new() };
-        let header = CostHeader {
+        let header = Origin {
             format: FORMAT,
             tool_version: "0".to_owned(),
             git_commit: None,
             date: "2026-11-27T00:00:00Z".to_owned(),
             command: "lookback costs".to_owned(),
-            seed: 42,
             device,
         };
-        CostRecord { header, rows, skipped: Vec::new(), not_counted: None }
+        CostRecord { header, seed: 42, rows, skipped: Vec::new(), not_counted: None }
     }
 
     #[test]

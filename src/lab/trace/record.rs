@@ -1,7 +1,7 @@
 //! Recordings in a file: what `lookback trace --output` leaves, and `lookback report` draws again.
 
 use super::Recording;
-use crate::lab::device::DeviceDescription;
+use crate::lab::origin::Origin;
 use crate::lab::recorder::{RecordError, check_version, compressed, parse, read_text, write_anew};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -10,23 +10,6 @@ use std::path::Path;
 pub const TRACES: &str = "traces.json.gz";
 /// Version of the layout; another one is refused.
 pub const FORMAT: u32 = 1;
-
-/// How recordings came about.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TraceHeader {
-    /// [`FORMAT`].
-    pub format: u32,
-    /// Of the program.
-    pub tool_version: String,
-    /// Of the program, if it knows.
-    pub git_commit: Option<String>,
-    /// RFC 3339.
-    pub date: String,
-    /// As a user would type it.
-    pub command: String,
-    /// Where the scans ran.
-    pub device: DeviceDescription,
-}
 
 /// A recording and what was said of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,7 +26,7 @@ pub struct RecordedScan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceRecord {
     /// How they came about.
-    pub header: TraceHeader,
+    pub header: Origin,
     /// In the order in which they ran.
     pub scans: Vec<RecordedScan>,
 }

@@ -172,7 +172,8 @@ impl TeamScan {
     }
 }
 
-/// An access of a warp: between which meetings, of which warp, by which line, to store, for the how manyth time.
+/// An access of a warp: how many meetings came before it, of which warp, by which line, whether it stores, and how often the warp has
+/// come to that line since the last meeting.
 type Instruction = (usize, u32, Option<SourceSite>, bool, usize);
 
 /// Memory whose accesses are written down.

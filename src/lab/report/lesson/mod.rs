@@ -8,12 +8,14 @@ use super::html::{END, escaped, folded, head};
 use super::svg::Plot;
 use super::table::Table;
 use super::{write_if_changed, write_plots};
-use crate::lab::lesson::{self, COUNTED, LessonError};
+use crate::lab::device::Counters;
+use crate::lab::lesson::{self, COUNTED, LessonError, THREADS, VT};
 use crate::lab::record::PAGE;
 use crate::lab::trace::Recording;
-use crate::lab::trace::team::{Formula, TEXTBOOK, TeamScan};
+use crate::lab::trace::team::{Formula, TeamScan, Textbook};
+use crate::strategy::Strategy;
 use crate::text::significant;
-use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +38,7 @@ fn number(value: f64) -> String {
 
 fn launches() -> Result<Table, LessonError> {
     let n = COUNTED as f64;
-    let row = |(strategy, counters): (crate::strategy::Strategy, crate::lab::device::Counters)| {
+    let row = |(strategy, counters): (Strategy, Counters)| {
         vec![
             format!("`{strategy}`"),
             counters.launches.to_string(),
@@ -49,22 +51,19 @@ fn launches() -> Result<Table, LessonError> {
     };
     let columns =
         ["strategy", "launches", "element-moves / n", "spine moves", "protocol accesses", "operators / n", "span"];
-    let caption = format!("{COUNTED} sums of u32, VT 8, 128 threads a block, counted on the CPU device.");
+    let caption = format!("{COUNTED} sums of u32, VT {VT}, {THREADS} threads a block, counted on the CPU device.");
     Ok(Table::new(caption, &columns, lesson::launches()?.into_iter().map(row).collect(), 1))
 }
 
 fn teams() -> Result<Table, LessonError> {
-    let row = |scan: TeamScan| {
-        let textbook = TEXTBOOK.iter().find(|textbook| textbook.pattern == scan.pattern);
+    let row = |(textbook, scan): (Textbook, TeamScan)| {
         let log = u64::from(scan.threads.ilog2());
-        let beside = |measured: usize, formula: Option<Formula>| {
-            formula.map_or(measured.to_string(), |(words, of)| format!("{measured} ({words} = {})", of(log)))
-        };
+        let beside = |measured: usize, (words, of): Formula| format!("{measured} ({words} = {})", of(log));
         vec![
             format!("`{}`", scan.pattern),
             scan.threads.to_string(),
-            beside(scan.steps(), textbook.map(|textbook| textbook.steps)),
-            beside(scan.operators(), textbook.map(|textbook| textbook.operators)),
+            beside(scan.steps(), textbook.steps),
+            beside(scan.operators(), textbook.operators),
             scan.meetings.to_string(),
             scan.accesses.to_string(),
             scan.turns.to_string(),
@@ -72,12 +71,12 @@ fn teams() -> Result<Table, LessonError> {
         ]
     };
     let columns = ["pattern", "threads", "steps", "operators", "meetings", "accesses", "turns", "worst"];
-    let caption = "Measured, and in brackets what the textbook says.".to_owned();
+    let caption = "Measured, and in brackets what the textbook says (logarithms are to base 2).".to_owned();
     Ok(Table::new(caption, &columns, lesson::teams()?.into_iter().map(row).collect(), 1))
 }
 
 fn vts() -> Result<Table, LessonError> {
-    let row = |(vt, counters): (u32, crate::lab::device::Counters)| {
+    let row = |(vt, counters): (u32, Counters)| {
         let tiles = lesson::tiles(vt);
         vec![
             vt.to_string(),
@@ -91,7 +90,8 @@ fn vts() -> Result<Table, LessonError> {
     };
     let columns =
         ["VT", "tiles", "protocol accesses a tile", "tiles looked back", "barriers", "element accesses / n", "span"];
-    let caption = format!("`lookback` over {COUNTED} sums of u32, 128 threads a block, counted on the CPU device.");
+    let caption =
+        format!("`lookback` over {COUNTED} sums of u32, {THREADS} threads a block, counted on the CPU device.");
     Ok(Table::new(caption, &columns, lesson::vts()?.into_iter().map(row).collect(), 0))
 }
 
@@ -128,8 +128,8 @@ pub(super) fn table(name: &str) -> Result<Option<Table>, ReportError> {
 pub fn write_lesson(directory: &Path) -> Result<PathBuf, ReportError> {
     let teams = lesson::teams()?;
     let watched = lesson::watched()?;
-    let drawn = teams.iter().filter(|scan| scan.threads == lesson::TEAMS[0]).map(teams::picture);
-    let plots: Vec<Plot> = drawn.chain([tiles::picture(&watched)]).collect::<Result<_, _>>()?;
+    let of_warp = teams.iter().map(|(_, scan)| scan).filter(|scan| scan.threads == lesson::TEAMS[0]);
+    let plots: Vec<Plot> = of_warp.map(teams::picture).chain([tiles::picture(&watched)]).collect::<Result<_, _>>()?;
     // The page first: where another one stands, nothing is written.
     let page = directory.join(PAGE);
     write_if_changed(&page, &html(&plots, &watched, &lesson::broken()?))?;
@@ -149,12 +149,10 @@ fn html(plots: &[Plot], watched: &[Recording], broken: &[lesson::Broken]) -> Str
         match event {
             Event::Start(Tag::Image { ref dest_url, .. }) => {
                 is_in_picture = true;
-                let name = dest_url.strip_prefix(FOLDER).unwrap_or_default();
-                match plots.get(name) {
+                let name = from_page(dest_url);
+                match plots.get(&*name) {
                     Some(plot) => html(plot.figure("")),
-                    None => {
-                        html(format!("<img src=\"../{0}\" alt=\"{0}\" style=\"max-width:100%\">", escaped(dest_url)))
-                    }
+                    None => html(format!("<img src=\"{0}\" alt=\"{0}\" style=\"max-width:100%\">", escaped(&name))),
                 }
             }
             Event::End(TagEnd::Image) => {
@@ -164,7 +162,7 @@ fn html(plots: &[Plot], watched: &[Recording], broken: &[lesson::Broken]) -> Str
             // What stands in the place of a picture that cannot be seen.
             Event::Text(_) if is_in_picture => Vec::new(),
             Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-                vec![Event::Start(Tag::Link { link_type, dest_url: from_page(&dest_url, link_type), title, id })]
+                vec![Event::Start(Tag::Link { link_type, dest_url: CowStr::from(from_page(&dest_url)), title, id })]
             }
             Event::Start(Tag::Table(_)) => [html("<div class=\"scroll\">".to_owned()), vec![event]].concat(),
             Event::End(TagEnd::Table) => [vec![event], html("</div>".to_owned())].concat(),
@@ -178,11 +176,10 @@ fn html(plots: &[Plot], watched: &[Recording], broken: &[lesson::Broken]) -> Str
 }
 
 /// A link of the document as it is from the page, which lies in the folder of its pictures.
-fn from_page<'a>(target: &str, kind: LinkType) -> CowStr<'a> {
-    if target.contains("://") || target.starts_with('#') || kind == LinkType::Email {
-        return CowStr::from(target.to_owned());
-    }
-    CowStr::from(target.strip_prefix(FOLDER).map_or_else(|| format!("../{target}"), str::to_owned))
+fn from_page(target: &str) -> String {
+    let is_elsewhere = target.contains("://") || target.starts_with('#');
+    let beside = target.strip_prefix(FOLDER).filter(|_| !is_elsewhere);
+    beside.map_or_else(|| if is_elsewhere { target.to_owned() } else { format!("../{target}") }, str::to_owned)
 }
 
 /// Each fault's accesses, one below the other.

@@ -16,7 +16,7 @@ use std::fmt::Write;
 enum State {
     /// Nobody has it.
     Nobody,
-    /// Its elements are on their way or being reduced.
+    /// Its elements are on their way or being reduced, or it waits for others and has published nothing.
     Loading,
     /// Its aggregate is published.
     Published,
@@ -29,17 +29,17 @@ enum State {
 }
 
 impl State {
-    /// The sign in a cell, and its class.
-    fn sign(self) -> (String, &'static str) {
-        let (sign, class) = match self {
-            Self::Nobody => ("·", "nobody"),
-            Self::Loading => ("L", "loading"),
-            Self::Published => ("A", "published"),
-            Self::WaitsFor(tile) => return (format!("→{tile}"), "waits"),
-            Self::Known => ("P", "known"),
-            Self::Stored => ("S", "stored"),
+    /// The sign in a cell, its class, and what it means.
+    fn sign(self) -> (String, &'static str, String) {
+        let (sign, class, words) = match self {
+            Self::Nobody => ("·", "nobody", "nobody has it"),
+            Self::Loading => ("L", "loading", "load, reduce, or wait with nothing published"),
+            Self::Published => ("A", "published", "aggregate published"),
+            Self::WaitsFor(tile) => return (format!("→{tile}"), "waits", format!("waits for tile {tile}")),
+            Self::Known => ("P", "known", "prefix known"),
+            Self::Stored => ("S", "stored", "stored"),
         };
-        (sign.to_owned(), class)
+        (sign.to_owned(), class, words.to_owned())
     }
 }
 
@@ -197,7 +197,7 @@ pub(super) fn frames(recordings: &[Recording]) -> String {
     let frame = |&now: &u64| {
         let rows = recordings.iter().zip(&lives).map(|(recording, lives)| {
             let states = lives.iter().zip(0..).map(|(life, tile)| life.at(recording, tile, now).sign());
-            let cells = states.map(|(sign, class)| cell("td", &format!(" class=\"{class}\""), &sign));
+            let cells = states.map(|(sign, class, _)| cell("td", &format!(" class=\"{class}\""), &sign));
             cell("th", "", recording.subject.strategy.name()) + &cells.collect::<String>()
         });
         table(" class=\"tiles\"", &head, rows)
@@ -213,16 +213,11 @@ pub(super) fn frames(recordings: &[Recording]) -> String {
         page.push_str(&folded(&format!("step {now}"), &frame(now)));
     }
     page.push_str("</div>\n");
-    let signs = [State::Nobody, State::Loading, State::Published, State::WaitsFor(3), State::Known, State::Stored];
-    let words = ["nobody has it", "loading", "aggregate published", "waits for tile 3", "prefix known", "stored"];
-    let legend: Vec<String> = signs
-        .iter()
-        .zip(words)
-        .map(|(state, words)| {
-            let (sign, class) = state.sign();
-            format!("<span class=\"{class}\">{}</span> {words}", escaped(&sign))
-        })
-        .collect();
+    let all = [State::Nobody, State::Loading, State::Published, State::WaitsFor(3), State::Known, State::Stored];
+    let legend = all.map(|state| {
+        let (sign, class, words) = state.sign();
+        format!("<span class=\"{class}\">{}</span> {words}", escaped(&sign))
+    });
     let _ = writeln!(page, "<p class=\"note\">{}</p>", legend.join(" · "));
     page
 }
