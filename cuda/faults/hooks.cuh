@@ -38,33 +38,26 @@ struct mutant {
 // looks; on a GPU only a build that records has anything here. Rounds of reading descriptors are counted from 0 for each tile.
 #if defined(LOOKBACK_TRACE) || !defined(__CUDACC__)
 #define TRACE(step, tile) ::lookback::trace_step(LOOKBACK_TRACE_##step, tile)
-#define TRACE_READ(round, tile, descriptors) ::lookback::trace_read(round, tile, descriptors)
-#define TRACE_FOUND(round, tile, wait, descriptors) ::lookback::trace_found(round, tile, wait, descriptors)
-// Behind the arrival of what is loaded into registers.
-#define TRACE_LANDED(items, tile) ::lookback::trace_landed(items, tile)
-// The four steps of a warp that scans, where it comes to all of them in one function: they are stored together.
-#define TRACE_WARP(name) ::lookback::traced_warp name
+// Both in one block of the code, which records if `if_so` holds; how many descriptors were read, and how many were needed.
+#define TRACE_READ(round, tile, descriptors, if_so) const ::lookback::traced_round traced_round_here(round, tile, descriptors, if_so)
+#define TRACE_FOUND(wait, descriptors) traced_round_here.found(wait, descriptors)
+// The four steps of a warp that scans, of which so many are stored together.
+#define TRACE_WARP(name, together) ::lookback::traced_warp<together> name
 #define TRACE_TILE_OF(name, of_tile) name.tile = of_tile
 #define TRACE_OF(name, to) name.step(LOOKBACK_TRACE_##to)
-// STORED, when the variable's block ends.
-#define TRACE_STORED_AT_END_OF(name) const ::lookback::traced_warp::end traced_here { name }
-// When the variable's block ends, wherever it is left.
-#define TRACE_AT_END(step, tile)                   \
-  struct traced_end {                              \
-    ::lookback::u64 of_tile;                       \
-    DEVICE ~traced_end() { TRACE(step, of_tile); } \
-  };                                               \
-  const traced_end traced_here { tile }
+// LANDED, behind the arrival of what is loaded into registers.
+#define TRACE_LANDED(name, items) name.landed(items)
+// STORED, when the variable's block ends, wherever it is left.
+#define TRACE_STORED_AT_END_OF(name) const ::lookback::traced_end<decltype(name)> traced_here { name }
 #else
 #define TRACE(step, tile)
-#define TRACE_READ(round, tile, descriptors)
-#define TRACE_FOUND(round, tile, wait, descriptors)
-#define TRACE_LANDED(items, tile)
-#define TRACE_WARP(name)
+#define TRACE_READ(round, tile, descriptors, if_so)
+#define TRACE_FOUND(wait, descriptors)
+#define TRACE_WARP(name, together)
 #define TRACE_TILE_OF(name, of_tile)
 #define TRACE_OF(name, to)
+#define TRACE_LANDED(name, items)
 #define TRACE_STORED_AT_END_OF(name)
-#define TRACE_AT_END(step, tile)
 #endif
 
 // A place where a stress build may lose time. On the CPU device delays are the schedule's business: every protocol access

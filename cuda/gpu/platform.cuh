@@ -298,7 +298,14 @@ struct trace_record {
                  : "r"(stores), "l"(&at), "r"(word));
   }
 
-  DEVICE void store_each(const u32 (&at)[LOOKBACK_TRACE_HALF], const u32 (&words)[LOOKBACK_TRACE_HALF]) const {
+  // Several words at once, which must be aligned so.
+  DEVICE void store_together(const u32& at, const u32 (&words)[2]) const {
+    const u32 stores = is_on ? 1 : 0;
+    asm volatile("{ .reg .pred stores; setp.ne.u32 stores, %0, 0; @stores st.global.cs.v2.u32 [%1], {%2, %3}; }"
+                 :
+                 : "r"(stores), "l"(&at), "r"(words[0]), "r"(words[1]));
+  }
+  DEVICE void store_together(const u32& at, const u32 (&words)[4]) const {
     const u32 stores = is_on ? 1 : 0;
     asm volatile("{ .reg .pred stores; setp.ne.u32 stores, %0, 0; @stores st.global.cs.v4.u32 [%1], {%2, %3, %4, %5}; }"
                  :
@@ -325,56 +332,62 @@ DEVICE void trace_place(const trace_record& record) {
 DEVICE void trace_step(u32 step, u64 tile) {
   const trace_record record(tile);
   record.store(record.of_tile->halves[step / LOOKBACK_TRACE_HALF][warp_index()][step % LOOKBACK_TRACE_HALF], trace_clock());
-  if (step == LOOKBACK_TRACE_LANDED) trace_place(record);
 }
 
-// The steps of a warp that scans, in registers until the last. Only where a block has its multiprocessor to itself: with several, the
-// registers are not there (docs/tracing.md has the price).
+// The four steps of a warp that scans, of which `together` (2 or 4) are kept in registers and stored at once. Four only where a block
+// has its multiprocessor to itself: with several, the registers are not there (docs/tracing.md has the price).
+template <u32 together>
 struct traced_warp {
   u64 tile = 0;
-  u32 stamps[LOOKBACK_TRACE_HALF] = {};
+  u32 stamps[together] = {};
 
-  DEVICE void step(u32 step) { stamps[step] = trace_clock(); }
+  DEVICE void step(u32 step) {
+    stamps[step % together] = trace_clock();
+    if (step % together != together - 1) return;
+    const trace_record record(tile);
+    record.store_together(record.of_tile->halves[0][warp_index()][step - step % together], stamps);
+    if (step == LOOKBACK_TRACE_STORED) trace_place(record);
+  }
 
-  struct end {
-    traced_warp& of;
-    DEVICE ~end() {
-      of.step(LOOKBACK_TRACE_STORED);
-      const trace_record record(of.tile);
-      record.store_each(record.of_tile->halves[0][warp_index()], of.stamps);
-      trace_place(record);
-    }
-  };
+  // Behind a branch on a vote in which the last word of what the warp holds takes part, and the one in the middle, which waits for them:
+  // instructions are issued in order. (Behind the values of a segmented scan stand the bits that say where segments begin.) No such
+  // pattern of lanes is to be expected; it would cost one record.
+  template <class Items>
+  DEVICE void landed(const Items& items) {
+    constexpr u32 bytes = sizeof(Items) < sizeof(u32) ? sizeof(Items) : sizeof(u32);
+    const u8* const held = reinterpret_cast<const u8*>(&items);
+    u32 last = 0;
+    u32 middle = 0;
+    memcpy(&last, held + sizeof(Items) - bytes, bytes);
+    memcpy(&middle, held + (sizeof(Items) - bytes) / 2 / bytes * bytes, bytes);
+    if (ballot((last ^ middle) == 0x9e3779b9u) == 0xb7e15163u) return;
+    step(LOOKBACK_TRACE_LANDED);
+  }
 };
 
-DEVICE void trace_read(u32 round, u64 tile, u32) {
-  const trace_record record(tile);
-  record.store(record.of_tile->rounds[round % LOOKBACK_TRACE_ROUNDS].read, trace_clock());
-}
+// A round of reading descriptors, from its begin.
+struct traced_round {
+  u32 round;
+  u64 tile;
+  bool if_so;
+  u32 read;
 
-DEVICE void trace_found(u32 round, u64 tile, const waiting& wait, u32 descriptors) {
-  const trace_record record(tile);
-  lookback_trace_round& of_round = record.of_tile->rounds[round % LOOKBACK_TRACE_ROUNDS];
-  record.store(of_round.found, trace_clock());
-  record.store(of_round.missing_tile, wait.missing_tile);
-  record.store(of_round.descriptors_and_warp, descriptors << 5 | warp_index());
-  wait.missing_tile = no_missing_tile;
-}
+  DEVICE traced_round(u32 round_, u64 tile_, u32, bool if_so_) : round(round_), tile(tile_), if_so(if_so_), read(trace_clock()) {}
 
-// Behind a branch on a vote in which the last word of what the warp holds takes part, and the one in the middle, which waits for them:
-// instructions are issued in order. (Behind the values of a segmented scan stand the bits that say where segments begin.) No such
-// pattern of lanes is to be expected; it would cost one record.
-template <class Items>
-DEVICE void trace_landed(const Items& items, u64 tile) {
-  constexpr u32 bytes = sizeof(Items) < sizeof(u32) ? sizeof(Items) : sizeof(u32);
-  const u8* const held = reinterpret_cast<const u8*>(&items);
-  u32 last = 0;
-  u32 middle = 0;
-  memcpy(&last, held + sizeof(Items) - bytes, bytes);
-  memcpy(&middle, held + (sizeof(Items) - bytes) / 2 / bytes * bytes, bytes);
-  if (ballot((last ^ middle) == 0x9e3779b9u) == 0xb7e15163u) return;
-  trace_step(LOOKBACK_TRACE_LANDED, tile);
-}
+  DEVICE void found(const waiting& wait, u32 descriptors) const {
+    trace_record record(tile);
+    record.is_on = record.is_on && if_so;
+    const u32 words[4] = {read, trace_clock(), wait.missing_tile, descriptors << 5 | warp_index()};
+    record.store_together(record.of_tile->rounds[round % LOOKBACK_TRACE_ROUNDS].read, words);
+    wait.missing_tile = no_missing_tile;
+  }
+};
+
+template <class Traced>
+struct traced_end {
+  Traced& of;
+  DEVICE ~traced_end() { of.step(LOOKBACK_TRACE_STORED); }
+};
 
 #else
 

@@ -357,21 +357,30 @@ DEVICE void trace_step(u32 step, u64 tile, u32 round = 0, u32 descriptors = 0) {
   lookback_thread* thread = host::current();
   if (thread->lane_index == 0) thread->executor->trace_step(thread, step, tile, round, descriptors);
 }
-DEVICE void trace_read(u32 round, u64 tile, u32 descriptors) { trace_step(LOOKBACK_TRACE_READ, tile, round, descriptors); }
-DEVICE void trace_found(u32 round, u64 tile, const waiting&, u32 descriptors) {
-  trace_step(LOOKBACK_TRACE_FOUND, tile, round, descriptors);
-}
-template <class Items>
-DEVICE void trace_landed(const Items&, u64 tile) {
-  trace_step(LOOKBACK_TRACE_LANDED, tile);
-}
+template <u32 together>
 struct traced_warp {
   u64 tile = 0;
   DEVICE void step(u32 step) const { trace_step(step, tile); }
-  struct end {
-    const traced_warp& of;
-    DEVICE ~end() { of.step(LOOKBACK_TRACE_STORED); }
-  };
+  template <class Items>
+  DEVICE void landed(const Items&) const {
+    step(LOOKBACK_TRACE_LANDED);
+  }
+};
+struct traced_round {
+  u32 round;
+  u64 tile;
+  bool if_so;
+  DEVICE traced_round(u32 round_, u64 tile_, u32 descriptors, bool if_so_) : round(round_), tile(tile_), if_so(if_so_) {
+    if (if_so) trace_step(LOOKBACK_TRACE_READ, tile, round, descriptors);
+  }
+  DEVICE void found(const waiting&, u32 descriptors) const {
+    if (if_so) trace_step(LOOKBACK_TRACE_FOUND, tile, round, descriptors);
+  }
+};
+template <class Traced>
+struct traced_end {
+  const Traced& of;
+  DEVICE ~traced_end() { of.step(LOOKBACK_TRACE_STORED); }
 };
 
 // `mask` is not 0.
