@@ -620,13 +620,31 @@ fn kernels_that_record_compile_and_do_not_spill() {
         .unwrap()
         .problem(1 << 16);
     let mut compiled = 0;
-    let mut check = |kernel, problem, (vt, block_threads), architecture| {
-        let config = KernelConfig { vt, block_threads, ..lookback_config() };
+    let mut check_config = |kernel, problem, config, architecture| {
         let made = compiler.scan_kernel_variant(kernel, problem, &config, architecture, recording);
         let made = made.unwrap_or_else(|error| panic!("{error}"));
         let spilled = made.resources.spill_store_bytes;
         assert_eq!(spilled, 0, "{kernel:?} of {problem} for {architecture} spills");
         compiled += 1;
+    };
+    // Columns, and sorts with the kernels that count for them.
+    for (kind, strategy) in [
+        (ProblemKind::Columns, Strategy::Lookback),
+        (ProblemKind::Columns, Strategy::Lookahead),
+        (ProblemKind::Sort, Strategy::Lookback),
+    ] {
+        let n = 1 << 22;
+        let workload = Workload::new(kind, Operator::Sum, ElementType::U32, ElementType::U32, Some(4096)).unwrap();
+        let problem = workload.problem(n);
+        let Resolved { strategy, config } = Tuning::suggested(strategy, problem, n);
+        let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, n);
+        let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
+        for Step { kernel, problem, config, .. } in &plan.steps {
+            check_config(*kernel, *problem, *config, HOPPER);
+        }
+    }
+    let mut check = |kernel, problem, (vt, block_threads), architecture| {
+        check_config(kernel, problem, KernelConfig { vt, block_threads, ..lookback_config() }, architecture);
     };
     for architecture in [Architecture::CHECKED[0], HOPPER] {
         for kernel in [Kernel::Chained, Kernel::Lookback, Kernel::OneWave, Kernel::Lookahead, Kernel::SingleCluster] {
@@ -643,7 +661,7 @@ fn kernels_that_record_compile_and_do_not_spill() {
     {
         check(kernel, u32_sum().into(), tile, HOPPER);
     }
-    assert_eq!(compiled, 21);
+    assert_eq!(compiled, 29);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn the_program_says_what_it_saw_and_what_it_cannot_see() {
     for (words, why) in [
         (&["--strategies", "naive", "--n", "1000"][..], "lookahead, single-cluster have steps to record"),
         (&["--n", "0"], "nothing is launched"),
-        (&["--problem", "sort", "--n", "1000"], "no step to record"),
+        (&["--problem", "histogram", "--types", "u8", "--n", "1000"], "no step to record"),
         (&["--n", "1000", "--resume"], "--resume has no effect"),
         (&["--n", "1000", "--cold"], "no cache"),
         (&["--n", "1000", "--tiles", "3"], "--output"),
@@ -257,16 +257,22 @@ fn perfettos_own_messages_read_a_trace() {
     }
 }
 
+/// What the program records of one scan.
+fn recording(words: &[&str]) -> Recording {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("seen");
+    let run = trace(&[words, &["--output", output.to_str().unwrap()]].concat());
+    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    TraceRecord::read(&output).unwrap().scans.remove(0).recording
+}
+
+const COLUMNS: [&str; 10] =
+    ["--problem", "columns", "--shape", "600x40", "--vts", "4", "--blocks", "64", "--types", "u32"];
+
 /// Down columns tiles wait for the tile above, in lines of their own.
 #[test]
 fn tiles_of_columns_wait_for_those_above_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().join("seen");
-    let shape = ["--problem", "columns", "--shape", "600x40", "--vts", "4", "--blocks", "64", "--types", "u32"];
-    let run = trace(&[&shape[..], &["--strategies", "lookback", "--output", output.to_str().unwrap()]].concat());
-    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
-    let record = TraceRecord::read(&output).unwrap();
-    let recording = &record.scans[0].recording;
+    let recording = &recording(&[&COLUMNS[..], &["--strategies", "lookback"]].concat());
     let story = Story::new(recording);
     assert!(recording.is_right && recording.tiles > 4, "{} tiles", recording.tiles);
     check(recording, &story, 0);
@@ -276,4 +282,51 @@ fn tiles_of_columns_wait_for_those_above_them() {
     assert_eq!(of_phase(Phase::Store), 2 * recording.tiles);
     assert!(of_phase(Phase::PublishPrefix) > 0 && of_phase(Phase::PublishPrefix) < recording.tiles);
     assert!(of_phase(Phase::Read) > 0 && !story.arrows.is_empty());
+}
+
+/// A ring of strips: a tile that ends a group or a period publishes by its finder, and the last of a line by nobody.
+#[test]
+fn tiles_of_columns_ahead_wait_for_those_above_them() {
+    let recording = &recording(&[&COLUMNS[..], &["--strategies", "lookahead", "--shape", "3000x40"]].concat());
+    let story = Story::new(recording);
+    assert!(recording.is_right && recording.tiles > 20, "{} tiles", recording.tiles);
+    check(recording, &story, 0);
+    let of_step = |step| recording.events.iter().filter(|event| event.step == step).count() as u64;
+    assert_eq!(of_step(Step::Stored), 2 * recording.tiles, "by both warps that scan");
+    assert!(of_step(Step::Published) > 0 && of_step(Step::Aggregate) > of_step(Step::Published));
+    assert!(of_step(Step::Aggregate) + of_step(Step::Published) < recording.tiles);
+    assert_eq!(of_step(Step::Read), of_step(Step::Found));
+    assert!(!story.arrows.is_empty());
+}
+
+/// The pass of the last digit: each tile looks back for its counts.
+#[test]
+fn tiles_of_a_sort_wait_for_those_before_them() {
+    let recording =
+        &recording(&["--problem", "sort", "--n", "40000", "--vts", "4", "--blocks", "256", "--types", "u32"]);
+    let story = Story::new(recording);
+    let tiles = recording.tiles;
+    assert!(recording.is_right && tiles > 30, "{tiles} tiles");
+    check(recording, &story, 0);
+    let of_step = |step| recording.events.iter().filter(|event| event.step == step).count() as u64;
+    for step in [Step::Landed, Step::Reduced, Step::Prefix, Step::Stored] {
+        assert_eq!(of_step(step), 8 * tiles, "{step}");
+    }
+    assert_eq!((of_step(Step::Aggregate), of_step(Step::Found)), (tiles - 1, tiles - 1));
+    assert_eq!(of_step(Step::Published), tiles);
+    assert!(!story.arrows.is_empty());
+}
+
+/// Blocks of a cluster wait for the one that publishes last.
+#[test]
+fn blocks_of_a_cluster_wait_for_the_latest() {
+    let config = ScanConfig { vt: 4, block_threads: 64, ..ScanConfig::default() };
+    let recording = recorded(sums_of_u32(), Strategy::SingleCluster, Mode::Inclusive, 9000, config, 2);
+    let story = Story::new(&recording);
+    check(&recording, &story, 0);
+    let found: Vec<_> = recording.events.iter().filter(|event| event.step == Step::Found).collect();
+    let waited = found.iter().filter(|event| event.missing_tile.is_some()).count();
+    // The latest of a round waits for nobody, unless others have published since.
+    assert!(waited * 2 > found.len() && waited < found.len(), "{waited} of {}", found.len());
+    assert!(story.critical_tiles().len() > 1, "the path goes from block to block: {:?}", story.critical_tiles());
 }

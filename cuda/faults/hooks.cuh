@@ -47,8 +47,8 @@ struct mutant {
 #define TRACE_OF(name, to) name.step(LOOKBACK_TRACE_##to)
 // LANDED, behind the arrival of what is loaded into registers.
 #define TRACE_LANDED(name, items) name.landed(items)
-// STORED, when the variable's block ends, wherever it is left.
-#define TRACE_STORED_AT_END_OF(name) const ::lookback::traced_end<decltype(name)> traced_here { name }
+// When the block of the code ends, wherever it is left.
+#define TRACE_AT_END(statement) const ::lookback::traced_end traced_end_here([&] { statement; })
 #else
 #define TRACE(step, tile)
 #define TRACE_READ(round, tile, descriptors, if_so)
@@ -57,7 +57,7 @@ struct mutant {
 #define TRACE_TILE_OF(name, of_tile)
 #define TRACE_OF(name, to)
 #define TRACE_LANDED(name, items)
-#define TRACE_STORED_AT_END_OF(name)
+#define TRACE_AT_END(statement)
 #endif
 
 // A place where a stress build may lose time. On the CPU device delays are the schedule's business: every protocol access

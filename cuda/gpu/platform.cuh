@@ -299,6 +299,7 @@ struct trace_record {
   }
 
   // Several words at once, which must be aligned so.
+  DEVICE void store_together(const u32& at, const u32 (&words)[1]) const { store(at, words[0]); }
   DEVICE void store_together(const u32& at, const u32 (&words)[2]) const {
     const u32 stores = is_on ? 1 : 0;
     asm volatile("{ .reg .pred stores; setp.ne.u32 stores, %0, 0; @stores st.global.cs.v2.u32 [%1], {%2, %3}; }"
@@ -329,13 +330,8 @@ DEVICE void trace_place(const trace_record& record) {
   record.store(record.of_tile->place, place, warp_index() == 0);
 }
 
-DEVICE void trace_step(u32 step, u64 tile) {
-  const trace_record record(tile);
-  record.store(record.of_tile->halves[step / LOOKBACK_TRACE_HALF][warp_index()][step % LOOKBACK_TRACE_HALF], trace_clock());
-}
-
-// The four steps of a warp that scans, of which `together` (2 or 4) are kept in registers and stored at once. Four only where a block
-// has its multiprocessor to itself: with several, the registers are not there (docs/tracing.md has the price).
+// The steps that a warp comes to once, of which `together` (1, 2 or 4) are kept in registers and stored at once. Several only where
+// registers are left: one that costs a block its place on the multiprocessor costs more than the stores (docs/tracing.md).
 template <u32 together>
 struct traced_warp {
   u64 tile = 0;
@@ -345,7 +341,8 @@ struct traced_warp {
     stamps[step % together] = trace_clock();
     if (step % together != together - 1) return;
     const trace_record record(tile);
-    record.store_together(record.of_tile->halves[0][warp_index()][step - step % together], stamps);
+    const u32 first = step % LOOKBACK_TRACE_HALF / together * together;
+    record.store_together(record.of_tile->halves[step / LOOKBACK_TRACE_HALF][warp_index()][first], stamps);
     if (step == LOOKBACK_TRACE_STORED) trace_place(record);
   }
 
@@ -365,6 +362,12 @@ struct traced_warp {
   }
 };
 
+DEVICE void trace_step(u32 step, u64 tile) {
+  traced_warp<1> warp;
+  warp.tile = tile;
+  warp.step(step);
+}
+
 // A round of reading descriptors, from its begin.
 struct traced_round {
   u32 round;
@@ -383,10 +386,11 @@ struct traced_round {
   }
 };
 
-template <class Traced>
+template <class Body>
 struct traced_end {
-  Traced& of;
-  DEVICE ~traced_end() { of.step(LOOKBACK_TRACE_STORED); }
+  Body body;
+  DEVICE explicit traced_end(Body body_) : body(body_) {}
+  DEVICE ~traced_end() { body(); }
 };
 
 #else

@@ -377,10 +377,11 @@ struct traced_round {
     if (if_so) trace_step(LOOKBACK_TRACE_FOUND, tile, round, descriptors);
   }
 };
-template <class Traced>
+template <class Body>
 struct traced_end {
-  const Traced& of;
-  DEVICE ~traced_end() { of.step(LOOKBACK_TRACE_STORED); }
+  Body body;
+  DEVICE explicit traced_end(Body body_) : body(body_) {}
+  DEVICE ~traced_end() { body(); }
 };
 
 // `mask` is not 0.

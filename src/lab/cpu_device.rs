@@ -584,11 +584,13 @@ pub(crate) fn most_resident_blocks(block_threads: u32) -> u32 {
     u32::try_from(blocks).unwrap_or(u32::MAX).max(1)
 }
 
-/// Adds what one launch recorded, behind those before it. What only fills a cluster up is no tile.
+/// Keeps what one launch recorded, if it did: of a sort the pass of the last digit, as on a GPU, where each pass takes the places of
+/// the one before. What only fills a cluster up is no tile.
 fn record(recorded: &mut Vec<Event>, steps: &[TileStep], tiles: u64) {
-    let begin = recorded.last().map_or(0, |event| event.time + 1);
-    let of_tiles = steps.iter().filter(|step| step.tile < tiles);
-    recorded.extend(of_tiles.filter_map(event_of).map(|event| Event { time: begin + event.time, ..event }));
+    let of_tiles: Vec<Event> = steps.iter().filter(|step| step.tile < tiles).filter_map(event_of).collect();
+    if !of_tiles.is_empty() {
+        *recorded = of_tiles;
+    }
 }
 
 /// A step as all devices tell it; none of a number that no step has.

@@ -19,10 +19,11 @@ pub mod team;
 use crate::abi;
 use crate::kernels::sources::woven;
 use crate::names::named;
-use crate::strategy::Strategy;
+use crate::strategy::{Blocks, Strategy};
 use crate::strategy::kernel::Kernel;
 use crate::strategy::plan::ScanRequest;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 named! {
     /// What a warp has come to with a tile: `lookback_trace_step` in `cuda/abi.h`, in the order of its numbers.
@@ -223,6 +224,9 @@ impl Recording {
         let begin = events.iter().map(|event| event.time).min().unwrap_or(0);
         events.iter_mut().for_each(|event| event.time -= begin);
         events.sort_by_key(Event::place);
+        if matches!(request.strategy.row().shape.blocks, Blocks::Cluster) {
+            find_missing_in_cluster(&mut events);
+        }
         Self { subject: Subject::of(request), tiles, is_right, clock, events }
     }
 
@@ -243,6 +247,28 @@ impl Event {
     /// What recordings are sorted by.
     const fn place(&self) -> impl Ord + use<> {
         (self.who(), self.time, self.tile, self.step.rank(self.round))
+    }
+}
+
+/// Blocks of a cluster wait at one barrier for the totals of all, so nobody asks whose is missing: it is the one that was published
+/// last, if that was behind the begin of the wait. A round of the cluster is as many tiles as it has blocks.
+fn find_missing_in_cluster(events: &mut [Event]) {
+    let round = |event: &Event, blocks: u32| event.tile / u64::from(blocks.max(1));
+    let Some(blocks) = events.iter().find(|event| event.step == Step::Found).map(|event| event.descriptors) else { return };
+    let mut latest: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut begins: BTreeMap<u64, u64> = BTreeMap::new();
+    for event in events.iter() {
+        if event.step == Step::Aggregate {
+            let of_round = latest.entry(round(event, blocks)).or_default();
+            *of_round = (*of_round).max((event.time, event.tile));
+        } else if event.step == Step::Read {
+            begins.insert(event.tile, event.time);
+        }
+    }
+    for event in events.iter_mut().filter(|event| event.step == Step::Found) {
+        let begin = begins.get(&event.tile).copied().unwrap_or(event.time);
+        let missing = latest.get(&round(event, blocks)).filter(|&&(time, tile)| time > begin && tile != event.tile);
+        event.missing_tile = missing.map(|&(_, tile)| tile);
     }
 }
 
