@@ -38,9 +38,10 @@ struct mutant {
 // looks; on a GPU only a build that records has anything here. Rounds of reading descriptors are counted from 0 for each tile.
 #if defined(LOOKBACK_TRACE) || !defined(__CUDACC__)
 #define TRACE(step, tile) ::lookback::trace_step(LOOKBACK_TRACE_##step, tile)
-// Both in one block of the code, which records if `if_so` holds; how many descriptors were read, and how many were needed.
+// Both in one block of the code, which records if `if_so` holds; how many descriptors were read, how many were
+// needed, and one of those that are held then.
 #define TRACE_READ(round, tile, descriptors, if_so) const ::lookback::traced_round traced_round_here(round, tile, descriptors, if_so)
-#define TRACE_FOUND(wait, descriptors) traced_round_here.found(wait, descriptors)
+#define TRACE_FOUND(wait, descriptors, held) traced_round_here.found(wait, descriptors, held)
 // The four steps of a warp that scans, of which so many are stored together.
 #define TRACE_WARP(name, together) ::lookback::traced_warp<together> name
 #define TRACE_TILE_OF(name, of_tile) name.tile = of_tile
@@ -52,7 +53,7 @@ struct mutant {
 #else
 #define TRACE(step, tile)
 #define TRACE_READ(round, tile, descriptors, if_so)
-#define TRACE_FOUND(wait, descriptors)
+#define TRACE_FOUND(wait, descriptors, held)
 #define TRACE_WARP(name, together)
 #define TRACE_TILE_OF(name, of_tile)
 #define TRACE_OF(name, to)

@@ -320,6 +320,24 @@ DEVICE u32 trace_clock() {
   return cycles;
 }
 
+// The same once `held` has arrived, of which the last word counts and the one in the middle: a reading is no access to memory, and the
+// compiler moves it before the branch that waits for one. So it takes place unless the word is one that is not to be expected; that
+// would cost one record. (Behind the values of a segmented scan stand the bits that say where segments begin.)
+template <class Held>
+DEVICE u32 trace_clock_after(const Held& held) {
+  constexpr u32 bytes = sizeof(Held) < sizeof(u32) ? sizeof(Held) : sizeof(u32);
+  const u8* const begin = reinterpret_cast<const u8*>(&held);
+  u32 last = 0;
+  u32 middle = 0;
+  memcpy(&last, begin + sizeof(Held) - bytes, bytes);
+  memcpy(&middle, begin + (sizeof(Held) - bytes) / 2 / bytes * bytes, bytes);
+  u32 cycles = 0;
+  asm volatile("{ .reg .pred is_there; setp.ne.u32 is_there, %1, %2; @is_there mov.u32 %0, %%clock; }"
+               : "+r"(cycles)
+               : "r"(last), "r"(middle ^ 0x9e3779b9u));
+  return cycles;
+}
+
 // Where the block is, by its first warp.
 DEVICE void trace_place(const trace_record& record) {
   u32 multiprocessor;
@@ -337,28 +355,22 @@ struct traced_warp {
   u64 tile = 0;
   u32 stamps[together] = {};
 
-  DEVICE void step(u32 step) {
-    stamps[step % together] = trace_clock();
+  DEVICE void step(u32 step) { keep(step, trace_clock()); }
+
+  // LANDED, once the warp holds them.
+  template <class Items>
+  DEVICE void landed(const Items& items) {
+    keep(LOOKBACK_TRACE_LANDED, trace_clock_after(items));
+  }
+
+ private:
+  DEVICE void keep(u32 step, u32 cycles) {
+    stamps[step % together] = cycles;
     if (step % together != together - 1) return;
     const trace_record record(tile);
     const u32 first = step % LOOKBACK_TRACE_HALF / together * together;
     record.store_together(record.of_tile->halves[step / LOOKBACK_TRACE_HALF][warp_index()][first], stamps);
     if (step == LOOKBACK_TRACE_STORED) trace_place(record);
-  }
-
-  // Behind a branch on a vote in which the last word of what the warp holds takes part, and the one in the middle, which waits for them:
-  // instructions are issued in order. (Behind the values of a segmented scan stand the bits that say where segments begin.) No such
-  // pattern of lanes is to be expected; it would cost one record.
-  template <class Items>
-  DEVICE void landed(const Items& items) {
-    constexpr u32 bytes = sizeof(Items) < sizeof(u32) ? sizeof(Items) : sizeof(u32);
-    const u8* const held = reinterpret_cast<const u8*>(&items);
-    u32 last = 0;
-    u32 middle = 0;
-    memcpy(&last, held + sizeof(Items) - bytes, bytes);
-    memcpy(&middle, held + (sizeof(Items) - bytes) / 2 / bytes * bytes, bytes);
-    if (ballot((last ^ middle) == 0x9e3779b9u) == 0xb7e15163u) return;
-    step(LOOKBACK_TRACE_LANDED);
   }
 };
 
@@ -377,10 +389,11 @@ struct traced_round {
 
   DEVICE traced_round(u32 round_, u64 tile_, u32, bool if_so_) : round(round_), tile(tile_), if_so(if_so_), read(trace_clock()) {}
 
-  DEVICE void found(const waiting& wait, u32 descriptors) const {
+  template <class Held>
+  DEVICE void found(const waiting& wait, u32 descriptors, const Held& held) const {
     trace_record record(tile);
     record.is_on = record.is_on && if_so;
-    const u32 words[4] = {read, trace_clock(), wait.missing_tile, descriptors << 5 | warp_index()};
+    const u32 words[4] = {read, trace_clock_after(held), wait.missing_tile, descriptors << 5 | warp_index()};
     record.store_together(record.of_tile->rounds[round % LOOKBACK_TRACE_ROUNDS].read, words);
     wait.missing_tile = no_missing_tile;
   }

@@ -373,7 +373,8 @@ struct traced_round {
   DEVICE traced_round(u32 round_, u64 tile_, u32 descriptors, bool if_so_) : round(round_), tile(tile_), if_so(if_so_) {
     if (if_so) trace_step(LOOKBACK_TRACE_READ, tile, round, descriptors);
   }
-  DEVICE void found(const waiting&, u32 descriptors) const {
+  template <class Held>
+  DEVICE void found(const waiting&, u32 descriptors, const Held&) const {
     if (if_so) trace_step(LOOKBACK_TRACE_FOUND, tile, round, descriptors);
   }
 };
