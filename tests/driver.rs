@@ -925,6 +925,8 @@ struct Watched<'a> {
     driver: &'a Driver,
     /// Whether what is stored has to be what was loaded: nothing runs here, and outputs are inputs.
     is_in_place: bool,
+    /// The next call of that name fails once the chunk that begins there is read.
+    fails: Option<(u64, &'static CStr)>,
     wrong: Mutex<Vec<String>>,
 }
 
@@ -948,6 +950,9 @@ impl Watched<'_> {
 impl Source for Watched<'_> {
     fn read(&self, _array: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
         self.look("read", offset, into);
+        if let Some((_, call)) = self.fails.filter(|&(at, _)| at == offset) {
+            self.driver.fail_next(call);
+        }
         for (place, byte) in into.iter_mut().enumerate() {
             *byte = Self::byte(offset + place as u64);
         }
@@ -982,7 +987,7 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
         assert_eq!(scan.plan().is_in_place(), is_in_place);
         assert!(scan.device_bytes() <= limits.device_bytes);
         driver.launches();
-        let watched = Watched { driver, is_in_place, wrong: Mutex::default() };
+        let watched = Watched { driver, is_in_place, fails: None, wrong: Mutex::default() };
         let state = vec![7; if start == 0 { 0 } else { types[1].bytes() }];
         let start = Checkpoint { elements: start, state };
         let job = Job { start: start.clone(), is_overlapped, ..Job::new(&watched, &watched, &stop) };
@@ -1002,25 +1007,16 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
         bench.assert_nothing_wrong();
         // What fails in the middle of it ends it, and nothing is freed that is still used.
         for call in [c"cuLaunchKernelEx", c"cuMemcpyHtoDAsync", c"cuMemcpyDtoHAsync"] {
-            let watched = Watched { driver, is_in_place: false, wrong: Mutex::default() };
-            let told = |done: &Checkpoint| {
-                if done.elements == 2 * chunk {
-                    driver.fail_next(call);
-                }
-                Ok(())
-            };
-            driver.fail_next(c"none");
-            match scan.run(Job { is_overlapped, ..Job::new(&watched, &watched, &stop) }, told) {
-                Err(Stopped { done, cause: Cause::Device(CudaError::Driver { .. }) }) => {
-                    assert!(done.elements >= 2 * chunk && done.elements.is_multiple_of(chunk), "{done:?}");
-                }
-                // The others were under way already, or two checkpoints were told as one.
-                Ok(done) => assert!(is_overlapped && done.elements == n, "{call:?}: {done:?}"),
-                Err(error) => panic!("{error}"),
-            }
+            let fails = Some((2 * chunk * types[0].bytes() as u64, call));
+            let watched = Watched { driver, is_in_place: false, fails, wrong: Mutex::default() };
+            let job = Job { is_overlapped, ..Job::new(&watched, &watched, &stop) };
+            let Stopped { done, cause } = scan.run(job, |_| Ok(())).expect_err("a call fails");
+            assert!(matches!(cause, Cause::Device(CudaError::Driver { .. })), "{cause}");
+            let is_possible =
+                if is_overlapped { done.elements.is_multiple_of(chunk) } else { done.elements == 2 * chunk };
+            assert!(is_possible, "{call:?}: {done:?}");
             bench.assert_nothing_wrong();
         }
-        driver.fail_next(c"none");
         drop(scan);
         bench.assert_nothing_wrong();
         assert_eq!(driver.allocations(), before, "all is freed");

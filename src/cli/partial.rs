@@ -269,6 +269,8 @@ fn lock(file: &File, path: &Path) -> Result<(), PartialError> {
             Ok(()) => break,
             Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 50),
             Err(TryLockError::WouldBlock) => return Err(PartialError::Busy { path: path.to_owned() }),
+            // Where a system cannot lock files, nothing keeps two apart.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => break,
             Err(TryLockError::Error(error)) => return Err(io_error("lock", path)(error)),
         }
     }
@@ -286,7 +288,7 @@ pub(super) fn is_one_file(file: &File, path: &Path) -> io::Result<bool> {
     {
         use std::os::unix::fs::MetadataExt as _;
         let here = file.metadata()?;
-        match fs::symlink_metadata(path).and_then(|_| fs::metadata(path)) {
+        match fs::metadata(path) {
             Ok(there) => Ok((here.dev(), here.ino()) == (there.dev(), there.ino())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),

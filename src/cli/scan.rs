@@ -19,7 +19,7 @@ use crate::text::{format_bytes, hexadecimal, parse_array_size, short_seconds, si
 use clap::Args;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -435,12 +435,12 @@ impl<'a> Scan<'a> {
         let plan = ChunkPlan::new(self.defined, self.arguments.mode, n, &self.limits, 0).map_err(ScanError::from)?;
         let source = self.source(&plan)?;
         let folder = self.arguments.output.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let create = |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        // A new one each time, as the output is: to write over what is there is another thing.
+        // A new one each time, as the output is: to write over what is there is another thing. It has no name, and is gone when it is
+        // closed.
         let new_file = || -> io::Result<_> {
-            let file = tempfile::Builder::new().make_in(folder.unwrap_or(Path::new(".")), create)?;
-            file.as_file().set_len(n * self.output_type.bytes() as u64)?;
-            let array = FileArray::new(vec![file.as_file().try_clone()?], 0, 1);
+            let file = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            file.set_len(n * self.output_type.bytes() as u64)?;
+            let array = FileArray::new(vec![file.try_clone()?], 0, 1);
             Ok((file, array))
         };
         let time_copy = |source: &dyn Source, writes: bool| -> io::Result<f64> {
@@ -449,7 +449,7 @@ impl<'a> Scan<'a> {
             let sink: &dyn Sink = if writes { &array } else { &NoFile };
             let start = Instant::now();
             copy(&plan, Job::new(source, sink, stop)).map_err(|stopped| into_io(stopped.cause))?;
-            file.as_file().sync_data()?;
+            file.sync_data()?;
             Ok(n as f64 / start.elapsed().as_secs_f64())
         };
         console.remark("measuring the disk, the copies and a plain loop first");
@@ -474,7 +474,7 @@ impl<'a> Scan<'a> {
             measured.without_files = time(&NoFile, &NoFile, true, None)?;
             let (file, array) = new_file().map_err(failed("a plain loop"))?;
             self.forget_cached().map_err(failed("a plain loop"))?;
-            measured.plain_loop = time(&source, &array, false, Some(file.as_file()))?;
+            measured.plain_loop = time(&source, &array, false, Some(&file))?;
             Ok(())
         })?;
         Ok(measured)
@@ -531,6 +531,9 @@ impl<'a> Scan<'a> {
         let scan = scanner.chunked(self.defined, self.arguments.mode, n, &self.limits);
         deed(&mut scan.map_err(|error| match error {
             crate::cuda::CudaError::Chunks(error) => CliError::from(ScanError::from(error)),
+            crate::cuda::CudaError::OutOfMemory { needed_bytes, available_bytes, .. } => CliError::Usage(format!(
+                "--device-memory: {needed_bytes} bytes more are asked for, and the device has {available_bytes} free; allow less"
+            )),
             error => CliError::Device(error.into()),
         })?)
     }
