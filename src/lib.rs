@@ -12,6 +12,7 @@
 //! | [`gpu`] | architecture and limits of a GPU |
 //! | [`element`] | element types, operators, and reference scans of them |
 //! | [`strategy`] | one row a strategy; its configuration, its plan of launches, tuning tables |
+//! | [`out_of_core`] | arrays of any size in chunks: how they are divided, and reading, scanning and writing at once |
 //! | [`kernels`] | the kernels' sources, their faults, and where compiled ones are kept |
 //! | `cuda` | toolkit, compiler, launches and the public `Scanner` (feature `cuda`) |
 //! | `cpu` | the executor of the same kernels on the CPU (feature `cpu`) |
@@ -32,5 +33,6 @@ pub mod kernels;
 #[cfg(feature = "lab")]
 pub mod lab;
 pub mod names;
+pub mod out_of_core;
 pub mod strategy;
 pub mod text;

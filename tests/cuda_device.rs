@@ -4,6 +4,8 @@
 
 #[path = "cuda_device/adversarial.rs"]
 mod adversarial;
+#[path = "cuda_device/chunked.rs"]
+mod chunked;
 mod common;
 #[path = "common/index_order.rs"]
 mod index_order;

@@ -14,6 +14,7 @@ use lookback::abi::{lookback_axis, lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
 use lookback::cuda::{Architecture, CudaError, Nvrtc, ScanElement, Scanner};
 use lookback::element::{Definition, ElementType, Operator, Problem};
+use lookback::out_of_core::{Cause, Checkpoint, Job, Limits, Sink, Source, Stopped};
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
 use lookback::strategy::ring::Ring;
@@ -22,6 +23,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A launch as the driver was asked for it; the same in `tests/driver/driver.cpp`.
@@ -125,6 +127,14 @@ impl Driver {
     fn allocations(&self) -> usize {
         // SAFETY: as above.
         unsafe { self.library.get::<extern "C" fn() -> usize>(b"stub_allocations").expect("it is there")() }
+    }
+
+    /// Whether a stream may still use memory that this thread is about to read or write.
+    fn uses(&self, memory: &[u8]) -> bool {
+        // SAFETY: as above.
+        let is_in_use =
+            unsafe { self.library.get::<extern "C" fn(u64, u64) -> c_int>(b"stub_is_in_use").expect("it is there") };
+        is_in_use(memory.as_ptr().addr() as u64, memory.len() as u64) != 0
     }
 
     fn bytes_behind(&self, address: u64) -> u64 {
@@ -908,4 +918,117 @@ fn what_does_not_fit_together_is_refused_before_anything_is_launched() {
     assert!(matches!(clusters, Err(CudaError::Config(_))), "{clusters:?}");
     assert_eq!(bench.driver.launches().len(), 0);
     bench.assert_nothing_wrong();
+}
+
+/// Numbers by their place, and a look at each chunk's memory before it is used.
+struct Watched<'a> {
+    driver: &'a Driver,
+    /// Whether what is stored has to be what was loaded: nothing runs here, and outputs are inputs.
+    is_in_place: bool,
+    /// The next call of that name fails once the chunk that begins there is read.
+    fails: Option<(u64, &'static CStr)>,
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Watched<'_> {
+    fn byte(offset: u64) -> u8 {
+        (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+    }
+
+    fn look(&self, what: &str, offset: u64, memory: &[u8]) {
+        let mut wrong = self.wrong.lock().expect("nobody panics with it");
+        if self.driver.uses(memory) {
+            wrong.push(format!("{what} at {offset} while a stream may use the memory"));
+        }
+        let is_right = |(place, &byte): (usize, &u8)| byte == Self::byte(offset + place as u64);
+        if what == "written" && self.is_in_place && !memory.iter().enumerate().all(is_right) {
+            wrong.push(format!("another chunk is written at {offset}"));
+        }
+    }
+}
+
+impl Source for Watched<'_> {
+    fn read(&self, _array: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        self.look("read", offset, into);
+        if let Some((_, call)) = self.fails.filter(|&(at, _)| at == offset) {
+            self.driver.fail_next(call);
+        }
+        for (place, byte) in into.iter_mut().enumerate() {
+            *byte = Self::byte(offset + place as u64);
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Watched<'_> {
+    fn write(&self, _array: usize, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
+        self.look("written", offset, bytes);
+        Ok(())
+    }
+}
+
+#[test]
+fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
+    let Some(mut bench) = bench("chunks_wait_where_they_must", Architecture { major: 9, minor: 0 }) else { return };
+    bench.choose(Strategy::Lookback, SMALL);
+    let (scanner, driver) = (bench.scanner(), bench.driver);
+    let before = driver.allocations();
+    let (n, chunk, stop) = (1030, 100, AtomicBool::new(false));
+    let limits = Limits { chunk_elements: Some(chunk), chunks_under_way: 4, ..Limits::default() };
+    for (types, mode, start, is_overlapped) in [
+        ([ElementType::U32; 2], Mode::Inclusive, 0, true),
+        ([ElementType::U32; 2], Mode::Exclusive, 330, true),
+        ([ElementType::U8, ElementType::U64], Mode::Inclusive, 0, false),
+        ([ElementType::U8, ElementType::U64], Mode::Exclusive, 0, true),
+    ] {
+        let definition = Definition::of_numbers(Operator::Sum, types[0], types[1]).expect("sums");
+        let mut scan = scanner.chunked(definition.define().expect("a definition"), mode, n, &limits).expect("a plan");
+        let is_in_place = types[0] == types[1];
+        assert_eq!(scan.plan().is_in_place(), is_in_place);
+        assert!(scan.device_bytes() <= limits.device_bytes);
+        driver.launches();
+        let watched = Watched { driver, is_in_place, fails: None, wrong: Mutex::default() };
+        let state = vec![7; if start == 0 { 0 } else { types[1].bytes() }];
+        let start = Checkpoint { elements: start, state };
+        let job = Job { start: start.clone(), is_overlapped, ..Job::new(&watched, &watched, &stop) };
+        let done = scan.run(job, |_| Ok(())).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(done.elements, n);
+        assert_eq!(watched.wrong.into_inner().expect("nobody panicked"), Vec::<String>::new(), "{types:?} {mode}");
+        let records = driver.launches();
+        let counts: Vec<u64> = records.iter().map(|record| record.launch.n).collect();
+        let chunks = (start.elements..n).step_by(chunk as usize);
+        let expected: Vec<u64> = chunks.map(|first| chunk.min(n - first) + mode.lag()).collect();
+        assert_eq!(counts, expected, "{types:?} {mode}");
+        assert_eq!(records[0].launch.initial_state.is_null(), start.elements == 0);
+        for pair in records.windows(2) {
+            assert_eq!(pair[1].launch.initial_state, pair[0].launch.final_state.cast_const());
+            assert_ne!(pair[1].launch.final_state, pair[0].launch.final_state);
+        }
+        bench.assert_nothing_wrong();
+        // What fails in the middle of it ends it, and nothing is freed that is still used.
+        for call in [c"cuLaunchKernelEx", c"cuMemcpyHtoDAsync", c"cuMemcpyDtoHAsync"] {
+            let fails = Some((2 * chunk * types[0].bytes() as u64, call));
+            let watched = Watched { driver, is_in_place: false, fails, wrong: Mutex::default() };
+            let job = Job { is_overlapped, ..Job::new(&watched, &watched, &stop) };
+            let Stopped { done, cause } = scan.run(job, |_| Ok(())).expect_err("a call fails");
+            assert!(matches!(cause, Cause::Device(CudaError::Driver { .. })), "{cause}");
+            let is_possible =
+                if is_overlapped { done.elements.is_multiple_of(chunk) } else { done.elements == 2 * chunk };
+            assert!(is_possible, "{call:?}: {done:?}");
+            bench.assert_nothing_wrong();
+        }
+        drop(scan);
+        bench.assert_nothing_wrong();
+        assert_eq!(driver.allocations(), before, "all is freed");
+    }
+    for call in [c"cuMemAlloc", c"cuMemHostAlloc"] {
+        let sum = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("sums");
+        let refused = || {
+            driver.fail_next(call);
+            scanner.chunked(sum.clone().define().expect("a definition"), Mode::Inclusive, n, &limits).err()
+        };
+        assert!(refused().is_some(), "{call:?}");
+        bench.assert_nothing_wrong();
+        assert_eq!(driver.allocations(), before, "{call:?}: all is freed");
+    }
 }

@@ -12,7 +12,7 @@ const ROOMS: &[&[&str]] = &[
     &["abi", "gpu", "names", "text"],
     &["element", "file"],
     &["strategy"],
-    &["kernels"],
+    &["kernels", "out_of_core"],
     &["cpu", "cuda"],
     &["lab"],
     &["cli"],

@@ -224,23 +224,32 @@ pub(super) fn exit_code(record: &Record) -> u8 {
 
 /// Refuses a place where a result cannot be saved, before anything runs.
 fn check_saved(path: &Path, element: ElementType) -> Result<(), CliError> {
+    let is_npy = input::is_npy(path);
+    let reason = match why_not_new(path) {
+        Some(reason) => reason.to_owned(),
+        None if !is_npy => "is no name of a .npy file, which is what is written; let it end in .npy".to_owned(),
+        None if !ElementType::NUMBERS.contains(&element) => {
+            format!("cannot hold {element}, for which NumPy has no type; choose a type of numbers")
+        }
+        None => return Ok(()),
+    };
+    Err(CliError::Usage(format!("--save-output: {} {reason}", path.display())))
+}
+
+/// Why no new file can be made there, if so.
+pub(super) fn why_not_new(path: &Path) -> Option<&'static str> {
     // A path forgets the separator at its end, or a dot behind it.
     let is_folder =
         path.file_name().is_none_or(|name| !path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes()));
-    let reason = if is_folder {
-        "is the name of a folder; leave out what stands behind the file's name".to_owned()
-    } else if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
-        "is no name of a .npy file, which is what is written; let it end in .npy".to_owned()
+    if is_folder {
+        Some("is the name of a folder; leave out what stands behind the file's name")
     } else if path.symlink_metadata().is_ok() {
-        "is there already and is not replaced; choose another name, or delete it".to_owned()
+        Some("is there already and is not replaced; choose another name, or delete it")
     } else if path.parent().is_some_and(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-        "is in a folder that is not there; make the folder, or choose another".to_owned()
-    } else if !ElementType::NUMBERS.contains(&element) {
-        format!("cannot hold {element}, for which NumPy has no type; choose a type of numbers")
+        Some("is in a folder that is not there; make the folder, or choose another")
     } else {
-        return Ok(());
-    };
-    Err(CliError::Usage(format!("--save-output: {} {reason}", path.display())))
+        None
+    }
 }
 
 /// What a configuration scans, the elements of `--input` or drawn ones, or why it scans nothing.

@@ -1,6 +1,8 @@
 //! What ends the program early, and its exit codes.
 
 use super::input::InputError;
+use super::partial::PartialError;
+use super::scan::ScanError;
 use crate::lab::device::DeviceError;
 use crate::lab::measure::run::SweepError;
 use crate::lab::measure::sweep::SweepFileError;
@@ -26,7 +28,7 @@ pub const EXIT_NO_DEVICE: u8 = 3;
 pub const EXIT_MISSED: u8 = 4;
 /// No result was wrong, and some are neither right nor wrong, because overflow depends on the order of additions.
 pub const EXIT_UNDECIDABLE: u8 = 5;
-/// Ctrl-C ended `stress` before it was done; what a shell says of a program that it ended.
+/// Ctrl-C ended `stress` or `scan` before it was done; what a shell says of a program that it ended.
 pub const EXIT_INTERRUPTED: u8 = 130;
 
 /// What ends the program early.
@@ -38,6 +40,12 @@ pub enum CliError {
     /// `--input` is unusable.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The output of a scan of a file cannot be begun, gone on with or ended.
+    #[error(transparent)]
+    Partial(#[from] PartialError),
+    /// A scan of a file that cannot be divided or run.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
     /// A record cannot be read, written or gone on with.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -148,6 +156,7 @@ impl CliError {
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
             Self::Device(_) | Self::Sweep(SweepError::Device(_)) => EXIT_WRONG,
+            Self::Scan(error) if error.is_failure() => EXIT_WRONG,
             _ => EXIT_USAGE,
         }
     }

@@ -1,12 +1,17 @@
 //! Ctrl-C: the first one ends what runs and lets it say what was done, the second one ends the program.
 
+#[cfg(feature = "cpu")]
 use super::console::Console;
-use super::error::{EXIT_INTERRUPTED, EXIT_OK};
+use super::error::EXIT_INTERRUPTED;
+#[cfg(feature = "cpu")]
+use super::error::EXIT_OK;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+#[cfg(feature = "cpu")]
+use std::sync::atomic::Ordering;
 
 /// What becomes true when somebody asks the program to end, by Ctrl-C or a termination signal.
 ///
@@ -24,6 +29,7 @@ pub fn watch() -> io::Result<&'static AtomicBool> {
 }
 
 /// The exit code of what may have ended before it was done: a failure stays one.
+#[cfg(feature = "cpu")]
 pub fn exit_code(stop: &AtomicBool, code: u8, console: &Console) -> u8 {
     if !stop.load(Ordering::Relaxed) {
         return code;

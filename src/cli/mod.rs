@@ -8,7 +8,6 @@ pub mod devices;
 pub mod error;
 pub mod info;
 pub mod input;
-#[cfg(feature = "cpu")]
 pub mod interrupt;
 pub mod jobs;
 #[cfg(feature = "cuda")]
@@ -16,7 +15,9 @@ pub mod kernels;
 #[cfg(feature = "cpu")]
 pub mod lesson;
 mod npy;
+pub mod partial;
 pub mod report;
+pub mod scan;
 #[cfg(feature = "cpu")]
 pub mod stress;
 #[cfg(feature = "cpu")]
@@ -70,6 +71,15 @@ enum Command {
     /// peers, and as compare does problems, with types of inputs and lengths of
     /// rows, columns, runs and segments: docs/problems.md has an example.
     Sweep(sweep::SweepArguments),
+    /// Scan a file of any size into another one, in chunks
+    ///
+    /// Reads, copies to the device, scans, copies back and writes at the same
+    /// time, within the memory that is allowed. What is written stands in
+    /// OUTPUT.partial until it is whole, and --resume goes on with that of a run
+    /// that was interrupted or killed. Numbers whose scan is not rounded are
+    /// compared with a scan on the host before the output has its name.
+    #[command(after_help = SCAN_AFTER_HELP)]
+    Scan(scan::ScanArguments),
     /// Find the fastest strategy and configuration for each type and size
     ///
     /// Measures candidates on a GPU and writes the table that auto goes by, with
@@ -190,6 +200,16 @@ Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
 input or output folder, 3 no device or no compiler, 4 a target missed,
 5 undecidable: overflow depends on the order of additions.";
 
+const SCAN_AFTER_HELP: &str = "\
+Examples:
+  lookback scan counts.npy --output offsets.npy --mode exclusive
+  lookback scan counts.bin --type u8 --output-type u64 --output sums.bin
+  lookback scan counts.npy --output sums.npy --device-memory 2GiB --measure
+  lookback scan counts.npy --output sums.npy --resume
+
+Exit codes: 0 done, 1 a wrong result or a failed device, 2 bad arguments or
+file, 3 no device or no compiler, 130 ended by Ctrl-C: --resume goes on.";
+
 const TUNE_AFTER_HELP: &str = "\
 Examples:
   lookback tune --output tuning.toml         four minutes at most
@@ -308,6 +328,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             Ok(compare::compare(&arguments, file, device.as_mut(), &mut console)?)
         }
         Command::Sweep(arguments) => Ok(sweep::sweep(&arguments)?),
+        Command::Scan(arguments) => Ok(scan::scan(&arguments)?),
         Command::Tune(arguments) => Ok(tune::tune(&arguments)?),
         Command::Trace(arguments) => Ok(trace::trace(*arguments)?),
         Command::Costs(arguments) => Ok(costs::costs(*arguments)?),

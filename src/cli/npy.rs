@@ -69,17 +69,22 @@ pub fn parse_npy(mut file: Vec<u8>) -> Result<Array, NpyError> {
 
 /// The `.npy` file of an array of numbers, of one dimension.
 pub(super) fn npy_file(array: &Array) -> Vec<u8> {
-    const START: usize = MAGIC.len() + 4;
     let Array { element, bytes } = array;
+    [&npy_header(*element, (bytes.len() / element.bytes()) as u64)[..], bytes].concat()
+}
+
+/// What stands before the elements of such a file.
+pub(super) fn npy_header(element: ElementType, length: u64) -> Vec<u8> {
+    const START: usize = MAGIC.len() + 4;
     // NumPy says of single bytes that they have no order.
     let order = if element.bytes() == 1 { '|' } else { '<' };
-    let (name, length) = (numpy_name(*element), bytes.len() / element.bytes());
+    let name = numpy_name(element);
     let header = format!("{{'descr': '{order}{name}', 'fortran_order': False, 'shape': ({length},), }}");
     // The elements begin at a multiple of 64, behind a line's end.
     let header_bytes = (START + header.len() + 1).next_multiple_of(64) - START;
     let header = format!("{header:<width$}\n", width = header_bytes - 1);
-    let length = u16::try_from(header_bytes).expect("a header of one dimension is short");
-    [MAGIC, &[1, 0], &length.to_le_bytes(), header.as_bytes(), bytes].concat()
+    let header_length = u16::try_from(header_bytes).expect("a header of one dimension is short");
+    [MAGIC, &[1, 0], &header_length.to_le_bytes(), header.as_bytes()].concat()
 }
 
 /// What a file of `file_bytes` holds, and where its elements begin, from its first [`MOST_HEADER_BYTES`].

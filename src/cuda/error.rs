@@ -2,6 +2,7 @@
 
 use crate::gpu::Architecture;
 use crate::kernels::sources::SourceMissing;
+use crate::out_of_core::PlanError;
 use crate::strategy::ConfigError;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUresult;
@@ -93,6 +94,9 @@ pub enum CudaError {
     /// The configuration cannot be launched.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A scan that cannot be divided into chunks.
+    #[error(transparent)]
+    Chunks(#[from] PlanError),
     /// A block cannot hold a tile in shared memory.
     #[error(
         "a tile of {tile_bytes} bytes does not fit into the {shared_bytes} bytes of shared memory that a block of \

@@ -6,7 +6,9 @@
 //! | [`sources`] | the kernel sources, embedded in the binary |
 //! | [`compile`] | kernels compiled by NVRTC, kept on disk |
 //! | [`scanner`] | [`Scanner`]: device-wide scans for cudarc programs |
+//! | [`chunked`] | [`ChunkedScan`]: scans of arrays that are larger than the device's memory |
 
+pub mod chunked;
 pub mod compile;
 pub mod error;
 pub(crate) mod launch;
@@ -18,6 +20,7 @@ pub(crate) mod workspace;
 
 pub use crate::gpu::Architecture;
 pub use crate::kernels::sources;
+pub use chunked::ChunkedScan;
 pub use compile::{Compiler, KernelResources};
 pub use error::CudaError;
 pub use run::Run;

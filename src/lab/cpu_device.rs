@@ -374,6 +374,11 @@ impl HostArray {
         Self { memory: GuardedArray::new(contents.len(), 0), before: None }
     }
 
+    /// A copy of what is changed in its place, likewise.
+    pub(crate) fn state_to_change(contents: &[u8]) -> Self {
+        Self::state(contents).made_writable()
+    }
+
     /// Puts `contents` where something is to be written.
     pub(crate) fn hold(&mut self, contents: &[u8]) {
         self.memory.contents_mut().copy_from_slice(contents);

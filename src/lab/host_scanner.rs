@@ -123,6 +123,14 @@ impl HostScanner {
         HostRun { scanner: self, call: Call::new(defined), arrays: Vec::new(), outputs: Vec::new() }
     }
 
+    /// Runs what is asked for over copies of its arrays, unless there are no elements: then it returns false.
+    pub(crate) fn run_call(&mut self, call: Call, mode: Mode, arrays: &mut [HostArray]) -> Result<bool, DeviceError> {
+        let Some(prepared) = call.prepare(mode, self.strategy, self.config, &self.tuning)? else { return Ok(false) };
+        self.seed += 1;
+        self.device.run_defined(&prepared.request, prepared.arrays, arrays, self.seed)?;
+        Ok(true)
+    }
+
     fn out_of_place<T: Element, U: Element>(
         &mut self,
         operator: Operator,
@@ -391,7 +399,6 @@ impl<'a> HostRun<'a> {
 
     fn scan(self, mode: Mode) -> Result<(), DeviceError> {
         let Self { scanner, call, mut arrays, outputs } = self;
-        let HostScanner { device, strategy, config, tuning, seed } = scanner;
         if call.stores_a_part() {
             // Not all of it will be written.
             for (place, output) in &outputs {
@@ -399,16 +406,14 @@ impl<'a> HostRun<'a> {
             }
         }
         let of_nothing = call.counts_of_nothing();
-        let Some(prepared) = call.prepare(mode, *strategy, *config, tuning)? else {
+        if !scanner.run_call(call, mode, &mut arrays)? {
             for (place, output) in outputs {
                 if of_nothing.is_some_and(|(address, _)| address == arrays[place].address()) {
                     output.fill(0);
                 }
             }
             return Ok(());
-        };
-        *seed += 1;
-        device.run_defined(&prepared.request, prepared.arrays, &mut arrays, *seed)?;
+        }
         for (place, output) in outputs {
             output.copy_from_slice(arrays[place].contents());
         }

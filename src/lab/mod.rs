@@ -17,6 +17,8 @@ pub mod cuda;
 pub mod dataset;
 pub mod device;
 #[cfg(feature = "cpu")]
+pub mod host_chunked;
+#[cfg(feature = "cpu")]
 pub mod host_compiler;
 #[cfg(feature = "cpu")]
 pub mod host_scanner;
@@ -30,6 +32,7 @@ pub mod ranking;
 pub mod record;
 pub mod recorder;
 pub mod report;
+pub mod running;
 pub mod statistics;
 pub mod stress;
 pub mod trace;

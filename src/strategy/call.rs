@@ -27,7 +27,19 @@ impl Lent {
     /// Of a type that is chosen at run time.
     #[cfg(feature = "lab")]
     pub fn of(element: ElementType, address: u64, elements: u64) -> Self {
-        Self { address, elements, element_bytes: element.bytes() as u64, cuda_type: Some(element.cuda_type()) }
+        Self::as_defined((element.cuda_type(), element.bytes()), address, elements)
+    }
+
+    /// Of a type that a definition names.
+    #[cfg(any(feature = "lab", feature = "cuda"))]
+    pub fn as_defined((cuda_type, bytes): (&'static str, usize), address: u64, elements: u64) -> Self {
+        Self { address, elements, element_bytes: bytes as u64, cuda_type: Some(cuda_type) }
+    }
+
+    /// One state of so many bytes.
+    #[cfg(any(all(feature = "cpu", feature = "lab"), feature = "cuda"))]
+    pub fn state(bytes: usize, address: u64) -> Self {
+        Self { address, elements: 1, element_bytes: bytes as u64, cuda_type: None }
     }
 
     pub fn states<T: Pod>(address: u64, elements: usize) -> Self {

@@ -33,6 +33,8 @@ struct operation {
   uint64_t stream;
   uint64_t number;
   bool writes;
+  uint64_t begin;
+  uint64_t end;
 };
 
 struct allocation {
@@ -161,11 +163,12 @@ void touch(stream& s, uint64_t number, uint64_t address, uint64_t bytes, bool wr
   }
   for (const operation& other : a->operations) {
     if (other.stream == s.name || !(other.writes || writes)) continue;
+    if (other.end <= address || address + bytes <= other.begin) continue;
     if (number_in(s.clock, other.stream) < other.number) {
       violation(std::string(what) + ": nothing orders it behind what another stream does with the memory");
     }
   }
-  a->operations.push_back({s.name, number, writes});
+  a->operations.push_back({s.name, number, writes, address, address + bytes});
 }
 
 CUresult allocate(uint64_t* address, size_t bytes) {
@@ -216,6 +219,8 @@ void run(stream& s, launch_record& record, graph* into) {
     return a;
   };
   use(launch.input, false, "the input");
+  use(launch.initial_state, false, "the initial state");
+  use(launch.final_state, true, "the final state");
   use(launch.output, true, "the output");
   allocation* scratch = use(launch.spine, true, "the spine");
   allocation* control = use(launch.control, true, "the control block");
@@ -397,6 +402,18 @@ CUresult cuStreamEndCapture(void* handle, void** made) {
   --the_machine->captures;
   return SUCCESS;
 }
+// Whether a stream may still read or write memory that the host is about to.
+int stub_is_in_use(uint64_t address, uint64_t bytes) {
+  lock guard(the_mutex);
+  const allocation* a = find(address);
+  if (a == nullptr) return 0;
+  for (const operation& other : a->operations) {
+    const bool is_apart = other.end <= address || address + bytes <= other.begin;
+    if (!is_apart && number_in(the_machine->completed, other.stream) < other.number) return 1;
+  }
+  return 0;
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
   const int before = capture_mode;
   capture_mode = *mode;
@@ -471,12 +488,46 @@ CUresult cuMemsetD8Async(uint64_t address, unsigned char value, size_t bytes, vo
   std::memset(reinterpret_cast<void*>(address), value, bytes);
   return SUCCESS;
 }
+// What is copied from pinned memory, or to it, is read and written in the order of the stream, too.
 CUresult cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* handle) {
   lock guard(the_mutex);
+  if (fails("cuMemcpyHtoDAsync")) return INVALID_VALUE;
   stream& s = of(handle);
-  touch(s, begin(s), to, bytes, true, "cuMemcpyHtoDAsync");
+  const uint64_t number = begin(s);
+  touch(s, number, to, bytes, true, "cuMemcpyHtoDAsync");
+  const uint64_t host = reinterpret_cast<uint64_t>(from);
+  if (find(host) != nullptr) touch(s, number, host, bytes, false, "cuMemcpyHtoDAsync from the host");
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* handle) {
+  lock guard(the_mutex);
+  if (fails("cuMemcpyDtoHAsync")) return INVALID_VALUE;
+  stream& s = of(handle);
+  const uint64_t number = begin(s);
+  touch(s, number, from, bytes, false, "cuMemcpyDtoHAsync");
+  const uint64_t host = reinterpret_cast<uint64_t>(to);
+  if (find(host) != nullptr) touch(s, number, host, bytes, true, "cuMemcpyDtoHAsync to the host");
+  std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  return SUCCESS;
+}
+CUresult cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
+  lock guard(the_mutex);
+  stream& s = the_machine->null_stream;
+  touch(s, begin(s), to, bytes, true, "cuMemcpyHtoD");
+  merge(the_machine->completed, s.clock);
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return SUCCESS;
+}
+CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned) {
+  lock guard(the_mutex);
+  unsafe_in_capture("cuMemHostAlloc");
+  return fails("cuMemHostAlloc") ? OUT_OF_MEMORY : allocate(reinterpret_cast<uint64_t*>(address), bytes);
+}
+CUresult cuMemFreeHost(void* address) {
+  lock guard(the_mutex);
+  unsafe_in_capture("cuMemFreeHost");
+  return release(reinterpret_cast<uint64_t>(address));
 }
 
 CUresult cuModuleLoadData(void** handle, const void* image) {
