@@ -111,6 +111,9 @@ pub enum CliError {
     /// A case of a GPU, and none is there.
     #[error("the case is of a GPU, and none can be used here; replay it on a machine that has one")]
     NoGpuForCase { source: DeviceError },
+    /// A rank is lost, or ranks do not come together.
+    #[error(transparent)]
+    Ranks(crate::ranks::RankError),
     /// The device failed.
     #[error(transparent)]
     Device(DeviceError),
@@ -147,6 +150,7 @@ impl CliError {
             }
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
+            Self::Ranks(crate::ranks::RankError::Lost { .. }) => EXIT_WRONG,
             Self::Device(_) | Self::Sweep(SweepError::Device(_)) => EXIT_WRONG,
             _ => EXIT_USAGE,
         }

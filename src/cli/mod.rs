@@ -16,6 +16,7 @@ pub mod kernels;
 #[cfg(feature = "cpu")]
 pub mod lesson;
 mod npy;
+pub mod ranks;
 pub mod report;
 #[cfg(feature = "cpu")]
 pub mod stress;
@@ -297,6 +298,9 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             let mut console = Console::new(arguments.quiet);
             if let Some(name) = &arguments.sweep {
                 return Ok(targets::targets(name, &arguments, &mut console)?);
+            }
+            if let Some(ranks) = arguments.ranks {
+                return Ok(ranks::compare(&arguments, ranks, &mut console)?);
             }
             arguments.check_without_sweep()?;
             if let Some(kind) = arguments.device.kind() {

@@ -6,11 +6,16 @@
 //! | [`sources`] | the kernel sources, embedded in the binary |
 //! | [`compile`] | kernels compiled by NVRTC, kept on disk |
 //! | [`scanner`] | [`Scanner`]: device-wide scans for cudarc programs |
+//! | `ranks` | `GpuRanks`: scans over several GPUs by NCCL (feature `nccl`) |
 
 pub mod compile;
 pub mod error;
 pub(crate) mod launch;
 pub(crate) mod memory;
+#[cfg(feature = "nccl")]
+mod nccl;
+#[cfg(feature = "nccl")]
+pub mod ranks;
 mod run;
 pub mod scanner;
 pub mod toolkit;
@@ -20,6 +25,8 @@ pub use crate::gpu::Architecture;
 pub use crate::kernels::sources;
 pub use compile::{Compiler, KernelResources};
 pub use error::CudaError;
+#[cfg(feature = "nccl")]
+pub use ranks::GpuRanks;
 pub use run::Run;
 pub use scanner::{ScanElement, Scanner};
 pub use toolkit::{Nvrtc, SearchPath};

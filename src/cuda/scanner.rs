@@ -348,6 +348,11 @@ impl Scanner {
         self.scan(stream, (problem, mode), input, output, deed)
     }
 
+    #[cfg(feature = "nccl")]
+    pub(super) fn memory(&self) -> &Arc<DeviceMemory> {
+        &self.memory
+    }
+
     pub(super) fn check_context(&self, what: &'static str, context: &Arc<CudaContext>) -> Result<(), CudaError> {
         // cudarc compares device, handle and ordinal: two objects of one primary context are the same.
         if context == self.memory.context() { Ok(()) } else { Err(CudaError::WrongContext { what }) }

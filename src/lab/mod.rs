@@ -19,6 +19,8 @@ pub mod device;
 #[cfg(feature = "cpu")]
 pub mod host_compiler;
 #[cfg(feature = "cpu")]
+pub mod host_ranks;
+#[cfg(feature = "cpu")]
 pub mod host_scanner;
 #[cfg(feature = "cpu")]
 pub mod lesson;
@@ -27,6 +29,7 @@ pub mod order;
 pub mod origin;
 pub mod peers;
 pub mod ranking;
+pub mod ranks;
 pub mod record;
 pub mod recorder;
 pub mod report;
