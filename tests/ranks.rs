@@ -474,3 +474,81 @@ fn a_rank_that_is_killed_in_mid_scan_is_named_by_all_others() {
         assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     }
 }
+
+#[cfg(feature = "cli")]
+mod program {
+    use super::*;
+    use assert_cmd::cargo::cargo_bin;
+    use std::process::Output;
+
+    fn compare(words: &[&str]) -> Command {
+        let mut command = Command::new(cargo_bin!("lookback"));
+        command.args(["compare", "--device", "cpu"]).args(words);
+        command
+    }
+
+    fn text(output: &Output) -> String {
+        [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat()
+    }
+
+    #[test]
+    fn several_devices_of_one_process_are_verified_and_drawn() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let results = folder.path().join("results");
+        let words =
+            ["--ranks", "3", "--operators", "sum,intervals", "--modes", "exclusive", "--sizes", "0,2,3000", "--output"];
+        let output = compare(&words).arg(&results).output().expect("it runs");
+        if text(&output).contains("C++ compiler") {
+            return println!("skipped: {}", text(&output));
+        }
+        assert!(output.status.success(), "{}", text(&output));
+        let lines = text(&output);
+        assert_eq!(lines.matches("  ok\n").count(), 12, "{lines}");
+        assert!(lines.contains("3 ranks, index-interval intervals exclusive"), "{lines}");
+        let names: Vec<_> = std::fs::read_dir(&results)
+            .expect("a folder")
+            .map(|entry| entry.expect("it can be read").file_name().into_string().expect("ASCII"))
+            .collect();
+        assert!(names.contains(&String::from("ranks.json")), "{names:?}");
+        let picture = std::fs::read_to_string(results.join("ranks-3-u32-sum-exclusive.svg")).expect("it was drawn");
+        assert!(picture.contains("bound of contiguous"), "{picture}");
+    }
+
+    #[test]
+    fn processes_of_a_launcher_find_each_other_and_rank_0_speaks() {
+        let address = free_address();
+        let port = address.rsplit(':').next().expect("it has one");
+        let ranks = ["0", "1"].map(|rank| {
+            let mut command = compare(&["--ranks", "env", "--sizes", "1000", "--format", "json"]);
+            command.envs([("OMPI_COMM_WORLD_RANK", rank), ("OMPI_COMM_WORLD_SIZE", "2"), ("MASTER_PORT", port)]);
+            command.env_remove("TORCHELASTIC_RUN_ID").stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("it runs")
+        });
+        let [first, second] = ranks.map(|rank| rank.wait_with_output().expect("it ends"));
+        if text(&first).contains("C++ compiler") {
+            return println!("skipped: {}", text(&first));
+        }
+        assert!(first.status.success() && second.status.success(), "{}{}", text(&first), text(&second));
+        assert!(second.stdout.is_empty(), "{}", text(&second));
+        let record: serde_json::Value = serde_json::from_slice(&first.stdout).expect("it is JSON");
+        let rows = record["rows"].as_array().expect("rows");
+        assert_eq!(rows.iter().map(|row| row["wrong"].as_u64()).collect::<Vec<_>>(), [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn what_ranks_cannot_do_is_refused() {
+        for (words, why) in [
+            (&["--ranks", "0"][..], "expected the number of devices"),
+            (&["--ranks", "2", "--strategies", "chained"], "--strategies has no effect here"),
+            (&["--ranks", "2", "--operators", "max"], "over ranks sums of"),
+            (&["--timeout", "3"], "--ranks"),
+            (&["--ranks", "env"], "no launcher has said"),
+        ] {
+            let mut command = compare(words);
+            command.env_remove("RANK").env_remove("OMPI_COMM_WORLD_RANK").env_remove("SLURM_PROCID");
+            let output = command.output().expect("it runs");
+            assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output));
+            assert!(text(&output).contains(why), "{words:?}: {}", text(&output));
+        }
+    }
+}

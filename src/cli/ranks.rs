@@ -317,7 +317,7 @@ impl Printer<'_> {
         }
         let verdict = if row.wrong == 0 { String::from("ok") } else { format!("WRONG {}", row.wrong) };
         let mut line = format!("{:<10} {:>9}", row.manner, format_size(row.n));
-        if is_cuda {
+        if is_cuda && !row.samples_ns.is_empty() {
             let microseconds = |nanoseconds: f64| significant(nanoseconds / 1e3, 9);
             line += &format!(
                 " {:>9} {:>9} {:>9} {:>6.2} {:>6.2}",

@@ -38,7 +38,7 @@ use super::nccl::{Communicator, ID_BYTES, Nccl};
 use super::run::{Guards, Run};
 use super::scanner::Scanner;
 use crate::element::Defined;
-use crate::ranks::{Group, RankError};
+use crate::ranks::Group;
 use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::launch::Addresses;
 use crate::strategy::{CallError, ConfigError, Mode};
@@ -56,10 +56,13 @@ const PLACE_BYTES: u64 = 256;
 const MOST_STATE_BYTES: usize = 16;
 /// Between two looks at the communicator's errors.
 const LOOK: Duration = Duration::from_millis(100);
+/// For the news of a lost rank to come.
+const MOMENT: Duration = Duration::from_secs(1);
 /// For a call on the communicator to come back, and for kernels to end once it was given up.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// This rank's part in scans over all ranks, on one stream; see the [module](self). All ranks make the same calls in the same order.
+/// Graphs that have captured some are dropped before it.
 pub struct GpuRanks {
     shared: Arc<Shared>,
     watch: Option<JoinHandle<()>>,
@@ -104,10 +107,7 @@ impl GpuRanks {
                 ranks.wait()?;
                 Ok(ranks)
             }
-            Err(error) => {
-                tell(&group, &error);
-                Err(error)
-            }
+            Err(error) => Err(told(&group, error)),
         }
     }
 
@@ -262,20 +262,21 @@ impl GpuRanks {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let begin = Instant::now();
         let waited = loop {
-            // Not asked first, because a stream that was given up is done, too.
-            let is_done = self.is_done()?;
+            let is_done = self.is_done();
+            // Asked behind it, because a stream that was given up is done, too.
             if let Err(error) = self.group().check() {
-                break Err(error);
+                break Err(error.into());
             }
-            if is_done {
-                break Ok(());
+            match is_done {
+                Ok(true) => break Ok(()),
+                Ok(false) if begin.elapsed() > self.group().timeout() => {
+                    break Err(self.group().lose_the_last().into());
+                }
+                Ok(false) => pause(begin),
+                Err(error) => break Err(told(self.group(), error)),
             }
-            if begin.elapsed() > self.group().timeout() {
-                break Err(self.group().lose_the_last());
-            }
-            pause(begin);
         };
-        waited.map_err(|error| self.give_up(error))
+        waited.inspect_err(|_| self.await_end())
     }
 
     /// Waits for the stream, and leaves once all ranks have come to this.
@@ -299,16 +300,14 @@ impl GpuRanks {
 
     /// Waits until the communicator was given up and the stream is done, so that memory may be freed. A launch that hangs even then
     /// is left alone, and so is its memory.
-    fn give_up(&self, error: RankError) -> CudaError {
+    fn await_end(&self) {
         let begin = Instant::now();
         while !self.is_done().unwrap_or(true) {
             if begin.elapsed() > GRACE {
-                self.memory.abandon();
-                break;
+                return self.memory.abandon();
             }
             pause(begin);
         }
-        error.into()
     }
 
     fn own(&self) -> u64 {
@@ -366,7 +365,7 @@ impl GpuRanks {
 
     fn telling<R>(&self, deed: impl FnOnce() -> Result<R, CudaError>) -> Result<R, CudaError> {
         self.group().check()?;
-        deed().inspect_err(|error| tell(self.group(), error))
+        deed().map_err(|error| told(self.group(), error))
     }
 }
 
@@ -377,13 +376,12 @@ impl Drop for GpuRanks {
             let _ = watch.join();
         }
         // Before the memory that its kernels use.
-        drop(self.shared.locked().take());
+        let given_up = self.shared.give_up();
         if self.memory.context().bind_to_thread().is_ok() && !self.memory.is_abandoned() {
-            let begin = Instant::now();
-            while !self.is_done().unwrap_or(true) && begin.elapsed() < GRACE {
-                pause(begin);
-            }
+            self.await_end();
         }
+        // Not when it was given up before, or a graph still holds its work, for which NCCL waits.
+        let _ = given_up.recv_timeout(GRACE);
     }
 }
 
@@ -396,34 +394,53 @@ impl Shared {
     fn watch(&self) {
         while !self.is_closing.load(Ordering::Relaxed) {
             if self.group.await_loss(LOOK).is_err() {
-                return self.give_up();
+                return drop(self.give_up());
             }
             let checked = self.locked().as_mut().map_or(Ok(()), Communicator::check);
             if let Err(error) = checked {
-                tell(&self.group, &error);
+                let _ = told(&self.group, error); // The loss that this is, or that is behind it, comes next.
             }
         }
     }
 
+    /// Gives the communicator up on a thread of its own, because NCCL waits there for graphs that hold its work; kernels end at once.
+    /// It says so when it is done.
+    ///
     /// A call that is under way on another thread has the lock. It is one that puts work onto the stream, so that it ends, unless
     /// the stream has no more room because of the very kernel that is to be ended; that call is not waited for.
-    fn give_up(&self) {
+    fn give_up(&self) -> mpsc::Receiver<()> {
+        let (done, is_done) = mpsc::channel();
         let begin = Instant::now();
-        loop {
+        let taken = loop {
             match self.communicator.try_lock() {
-                Ok(mut communicator) => return drop(communicator.take()),
-                Err(TryLockError::Poisoned(poisoned)) => return drop(poisoned.into_inner().take()),
-                Err(TryLockError::WouldBlock) if begin.elapsed() > GRACE => return,
+                Ok(mut communicator) => break communicator.take(),
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner().take(),
+                Err(TryLockError::WouldBlock) if begin.elapsed() > GRACE => break None,
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
             }
+        };
+        if let Some(communicator) = taken {
+            std::thread::spawn(move || {
+                drop(communicator);
+                let _ = done.send(()); // Nobody may wait any more.
+            });
         }
+        is_done
     }
 }
 
-/// Tells all ranks of an error that they do not know of.
-fn tell(group: &Group, error: &CudaError) {
-    if !matches!(error, CudaError::Ranks(_)) {
-        group.fail(&error.to_string());
+/// What an error comes to. One of the driver or of NCCL may be what a lost rank leaves behind: then that is the error, once the
+/// group has heard of it. Of another one all ranks are told.
+fn told(group: &Group, error: CudaError) -> CudaError {
+    let may_follow = matches!(error, CudaError::Driver { .. } | CudaError::Nccl { .. });
+    match group.await_loss(if may_follow { MOMENT } else { Duration::ZERO }) {
+        Err(lost) if may_follow => lost.into(),
+        _ => {
+            if !matches!(error, CudaError::Ranks(_)) {
+                group.fail(&error.to_string());
+            }
+            error
+        }
     }
 }
 
