@@ -9,6 +9,7 @@
 //! | [`names`] | enums that people call by name |
 //! | [`text`] | sizes, numbers and lines as people write and read them |
 //! | [`mod@file`] | files that a user names: a device or what is too large is refused unread |
+//! | [`ranks`] | several devices, of one process or many: who is there, who is lost |
 //! | [`gpu`] | architecture and limits of a GPU |
 //! | [`element`] | element types, operators, and reference scans of them |
 //! | [`strategy`] | one row a strategy; its configuration, its plan of launches, tuning tables |
@@ -34,5 +35,6 @@ pub mod kernels;
 pub mod lab;
 pub mod names;
 pub mod out_of_core;
+pub mod ranks;
 pub mod strategy;
 pub mod text;

@@ -10,7 +10,7 @@ use syn::visit::{self, Visit};
 /// Rooms, each of which may import from earlier lines; those of one line do not know each other.
 const ROOMS: &[&[&str]] = &[
     &["abi", "gpu", "names", "text"],
-    &["element", "file"],
+    &["element", "file", "ranks"],
     &["strategy"],
     &["kernels", "out_of_core"],
     &["cpu", "cuda"],

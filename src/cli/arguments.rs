@@ -64,6 +64,28 @@ pub enum Format {
     Csv,
 }
 
+/// Where ranks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ranks {
+    /// So many in this process, a thread each.
+    Here(usize),
+    /// This process is one, as its launcher says.
+    Environment,
+}
+
+impl FromStr for Ranks {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let count = |text: &str| parse_count(text).ok().and_then(|count| usize::try_from(count).ok());
+        match text.trim() {
+            "env" => Ok(Self::Environment),
+            text => count(text).filter(|&count| count > 0).map(Self::Here).ok_or_else(|| {
+                String::from("expected the number of devices, or env in a process that a launcher has started")
+            }),
+        }
+    }
+}
+
 /// `lookback compare`.
 // What says how strategies are run conflicts with --sweep, whose file says it for itself.
 #[derive(Debug, Clone, Args)]
@@ -186,6 +208,15 @@ pub struct CompareArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024),
         conflicts_with = "sweep", help_heading = "Schedule of the CPU device")]
     pub resident_blocks: Option<u32>,
+
+    /// Scan over so many devices in this process; env where torchrun, mpirun or srun
+    /// has started one for each: docs/ranks.md
+    #[arg(long, value_name = "N|env", conflicts_with = "sweep", help_heading = "Several devices")]
+    pub ranks: Option<Ranks>,
+    /// Seconds that ranks wait for each other [default: 60]
+    #[arg(long, value_name = "SECONDS", requires = "ranks", value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with = "sweep", help_heading = "Several devices")]
+    pub timeout: Option<u64>,
 
     /// Measure the sweep `targets` on a GPU instead, and say which targets it reaches
     #[arg(long, value_name = "targets", help_heading = "Targets")]

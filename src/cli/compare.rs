@@ -318,7 +318,7 @@ impl Consequence {
             #[cfg(feature = "cpu")]
             DeviceError::NoKernel(_) => Self::Absence(error),
             DeviceError::WroteElsewhere => Self::Failure { error, goes_on: true },
-            DeviceError::NoDataset | DeviceError::ArraysOfItsOwn(_) => Self::Absence(error),
+            DeviceError::NoDataset | DeviceError::ArraysOfItsOwn(_) | DeviceError::Ranks(_) => Self::Absence(error),
         }
     }
 }

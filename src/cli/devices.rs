@@ -30,10 +30,11 @@ pub fn open(arguments: &CompareArguments, console: &Console) -> Result<Box<dyn D
     }
 }
 
+/// How the CPU device runs, as the command line says.
 #[cfg(feature = "cpu")]
-fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
+pub(super) fn cpu_settings(arguments: &CompareArguments) -> CpuSettings {
     let unsaid = CpuSettings::like_a_gpu();
-    let settings = CpuSettings {
+    CpuSettings {
         resident_blocks: arguments.resident_blocks.unwrap_or(unsaid.resident_blocks),
         block_order: match arguments.block_order {
             None => unsaid.block_order,
@@ -47,8 +48,12 @@ fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
             None => arguments.preemption.map_or(unsaid.schedule, |preemption| Schedule::Random { preemption }),
         },
         ..unsaid
-    };
-    Ok(Box::new(CpuDevice::new(settings)))
+    }
+}
+
+#[cfg(feature = "cpu")]
+fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
+    Ok(Box::new(CpuDevice::new(cpu_settings(arguments))))
 }
 
 #[cfg(not(feature = "cpu"))]

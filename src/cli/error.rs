@@ -119,6 +119,9 @@ pub enum CliError {
     /// A case of a GPU, and none is there.
     #[error("the case is of a GPU, and none can be used here; replay it on a machine that has one")]
     NoGpuForCase { source: DeviceError },
+    /// A rank is lost, or ranks do not come together.
+    #[error(transparent)]
+    Ranks(crate::ranks::RankError),
     /// The device failed.
     #[error(transparent)]
     Device(DeviceError),
@@ -155,6 +158,7 @@ impl CliError {
             }
             #[cfg(feature = "cpu")]
             Self::ThreadSanitizer(error) if !matches!(error, ThreadSanitizerError::NotCovered(_)) => EXIT_NO_DEVICE,
+            Self::Ranks(crate::ranks::RankError::Lost { .. }) => EXIT_WRONG,
             Self::Device(_) | Self::Sweep(SweepError::Device(_)) => EXIT_WRONG,
             Self::Scan(error) if error.is_failure() => EXIT_WRONG,
             _ => EXIT_USAGE,

@@ -16,6 +16,7 @@ pub mod kernels;
 pub mod lesson;
 mod npy;
 pub mod partial;
+pub mod ranks;
 pub mod report;
 pub mod scan;
 #[cfg(feature = "cpu")]
@@ -317,6 +318,9 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             let mut console = Console::new(arguments.quiet);
             if let Some(name) = &arguments.sweep {
                 return Ok(targets::targets(name, &arguments, &mut console)?);
+            }
+            if let Some(ranks) = arguments.ranks {
+                return Ok(ranks::compare(&arguments, ranks, &mut console)?);
             }
             arguments.check_without_sweep()?;
             if let Some(kind) = arguments.device.kind() {

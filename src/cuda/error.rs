@@ -91,6 +91,21 @@ pub enum CudaError {
     /// A "stream", "input" or "output" of another context.
     #[error("the {what} belongs to another CUDA context than the scanner")]
     WrongContext { what: &'static str },
+    /// A scan over ranks that is put onto another stream than theirs.
+    #[error("the ranks exchange their totals on one stream: run the scan on the stream that `GpuRanks::new` was given")]
+    OtherStream,
+    /// NCCL is nowhere to be found; `searched` are the places, in order.
+    #[error(
+        "no NCCL, by which GPUs exchange what ranks need: none of {searched} could be loaded; install libnccl2 or the wheel \
+         nvidia-nccl-cu13, and put the folder of libnccl.so.2 on LD_LIBRARY_PATH or the file's path into LOOKBACK_NCCL"
+    )]
+    NcclMissing { searched: String },
+    /// A call of NCCL failed: what was being done, NCCL's name of the error, and what it says of it.
+    #[error("{action} failed: {message}{}{detail}", if detail.is_empty() { "" } else { ": " })]
+    Nccl { action: String, message: String, detail: String },
+    /// A rank is lost, or ranks do not come together.
+    #[error(transparent)]
+    Ranks(#[from] crate::ranks::RankError),
     /// The configuration cannot be launched.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -124,6 +139,7 @@ impl CudaError {
                 | Self::DriverTooOld { .. }
                 | Self::NoDevice { .. }
                 | Self::CompilerMissing { .. }
+                | Self::NcclMissing { .. }
         )
     }
 }

@@ -74,6 +74,15 @@ impl DeviceMemory {
         Ok(buffer)
     }
 
+    /// A launch hangs: nothing is freed or waited for any more.
+    #[cfg(any(feature = "lab", feature = "nccl"))]
+    pub(crate) fn abandon(&self) {
+        if !self.abandoned.swap(true, Ordering::Relaxed) {
+            // Releasing the context would wait for the launch, too: keep it for ever.
+            std::mem::forget(Arc::clone(self.context()));
+        }
+    }
+
     /// Whether a launch hangs.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)

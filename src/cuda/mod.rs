@@ -7,12 +7,17 @@
 //! | [`compile`] | kernels compiled by NVRTC, kept on disk |
 //! | [`scanner`] | [`Scanner`]: device-wide scans for cudarc programs |
 //! | [`chunked`] | [`ChunkedScan`]: scans of arrays that are larger than the device's memory |
+//! | `ranks` | `GpuRanks`: scans over several GPUs by NCCL (feature `nccl`) |
 
 pub mod chunked;
 pub mod compile;
 pub mod error;
 pub(crate) mod launch;
 pub(crate) mod memory;
+#[cfg(feature = "nccl")]
+mod nccl;
+#[cfg(feature = "nccl")]
+pub mod ranks;
 mod run;
 pub mod scanner;
 pub mod toolkit;
@@ -23,6 +28,8 @@ pub use crate::kernels::sources;
 pub use chunked::ChunkedScan;
 pub use compile::{Compiler, KernelResources};
 pub use error::CudaError;
+#[cfg(feature = "nccl")]
+pub use ranks::GpuRanks;
 pub use run::Run;
 pub use scanner::{ScanElement, Scanner};
 pub use toolkit::{Nvrtc, SearchPath};

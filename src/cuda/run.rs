@@ -36,9 +36,11 @@ pub struct Run<'a> {
     stream: &'a Arc<CudaStream>,
     call: Call,
     /// They order the arrays' events behind the launch.
-    guards: Vec<SyncOnDrop<'a>>,
+    guards: Guards<'a>,
     error: Option<CudaError>,
 }
+
+pub(super) type Guards<'a> = Vec<SyncOnDrop<'a>>;
 
 impl Scanner {
     /// A scan that was [defined](crate::element::Definition), whose arrays are named one after the other.
@@ -246,6 +248,18 @@ impl<'a> Run<'a> {
         self.scan(Mode::Inclusive, Scanner::enqueue)
     }
 
+    /// Combines the states of all elements, from the first to the last, into one in the device's memory, and stores nothing else: no
+    /// output is named. Of no elements it is the identity.
+    ///
+    /// # Errors
+    /// What a scan alone has, states of other than 1, 2, 4, 8 or 16 bytes, a definition that is no scan, and as
+    /// [`Self::inclusive`]. Nothing was launched then.
+    pub fn total<T: Pod>(mut self, state: &'a mut impl DevicePtrMut<T>) -> Result<(), CudaError> {
+        let (address, elements) = self.lend_to_write(state);
+        self.call.total(Lent::states::<T>(address, elements));
+        self.scan(Mode::Inclusive, Scanner::enqueue)
+    }
+
     /// Each has the state that ends before the input's. Inputs of a scan that is neither reversed nor in segments may
     /// lack the last element.
     ///
@@ -264,6 +278,42 @@ impl<'a> Run<'a> {
     pub fn warm_up(mut self, mode: Mode) -> Result<u64, CudaError> {
         let mode = self.call.as_defined(mode);
         self.scan(mode, Scanner::warm)
+    }
+
+    /// Of arrays that are named already, whose memory the caller orders.
+    #[cfg(all(feature = "lab", feature = "nccl"))]
+    pub(crate) fn of_call(scanner: &'a Scanner, stream: &'a Arc<CudaStream>, call: Call) -> Self {
+        let run = scanner.run(stream, call.defined());
+        Self { call, ..run }
+    }
+
+    /// Refuses memory of another context.
+    #[cfg(feature = "nccl")]
+    pub(super) fn check_context<T>(
+        &self,
+        what: &'static str,
+        array: &impl cudarc::driver::DeviceSlice<T>,
+    ) -> Result<(), CudaError> {
+        self.scanner.check_context(what, array.stream().context())
+    }
+
+    /// What is scanned, in words.
+    #[cfg(feature = "nccl")]
+    pub(super) fn scan_name(&self) -> String {
+        self.call.defined().to_string()
+    }
+
+    /// [`Self::inclusive`] or [`Self::exclusive`], or what else was asked for.
+    #[cfg(all(feature = "lab", feature = "nccl"))]
+    pub(crate) fn of_mode(self, mode: Mode) -> Result<(), CudaError> {
+        self.scan(mode, Scanner::enqueue)
+    }
+
+    /// What it is made of: the guards hold the arrays' events until the launches are on the stream.
+    #[cfg(feature = "nccl")]
+    pub(super) fn opened(self) -> Result<(&'a Scanner, &'a Arc<CudaStream>, Call, Guards<'a>), CudaError> {
+        let Self { scanner, stream, call, guards, error } = self;
+        error.map_or(Ok((scanner, stream, call, guards)), Err)
     }
 
     fn scan<R: Default>(self, mode: Mode, deed: Deed<R>) -> Result<R, CudaError> {

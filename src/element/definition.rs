@@ -625,7 +625,7 @@ impl Definition {
 
     /// The same of a type that is chosen at run time.
     #[must_use]
-    pub(super) fn input_of(mut self, name: &str, element: ElementType) -> Self {
+    pub(crate) fn input_of(mut self, name: &str, element: ElementType) -> Self {
         self.inputs.push(Array::number(name, element));
         self
     }
@@ -686,6 +686,7 @@ impl Definition {
             is_reversed: false,
             is_counted: false,
             is_reproducible: false,
+            is_total: false,
             is_long: matches!(definition.kind, Kind::Binning(_)) && definition.outputs[0].element.bytes == 8,
         })
     }
@@ -840,10 +841,10 @@ impl Definition {
         matches!(self.combining, Combining::Count | Combining::Length)
     }
 
-    /// The outputs whose widths bound accesses, as those of the inputs do: all, but where what is kept is stored by rank and its
-    /// state is no more than a count.
-    fn beside_inputs(&self) -> &[Array] {
-        if self.is_told_by_bits() { &[] } else { &self.outputs }
+    /// The outputs whose widths bound accesses, as those of the inputs do: all, but of a total, and where what is kept is stored by
+    /// rank and its state is no more than a count.
+    fn beside_inputs(&self, is_total: bool) -> &[Array] {
+        if is_total || self.is_told_by_bits() { &[] } else { &self.outputs }
     }
 
     /// The arrays that are stored.
@@ -905,6 +906,7 @@ pub(crate) enum Verb {
     Histogram,
     Expand,
     Scatter,
+    Total,
 }
 
 impl Verb {
@@ -917,6 +919,7 @@ impl Verb {
             Self::Histogram => "`histogram`",
             Self::Expand => "`expand`",
             Self::Scatter => "`scatter`",
+            Self::Total => "`total`",
         }
     }
 }
@@ -945,6 +948,8 @@ pub struct Defined {
     is_reversed: bool,
     is_counted: bool,
     is_reproducible: bool,
+    /// Whether all elements are combined into one state, and nothing is stored.
+    is_total: bool,
     /// Whether what is kept, sorted or counted may be more than a `u32` counts.
     is_long: bool,
 }
@@ -971,6 +976,17 @@ impl Defined {
     #[must_use]
     pub(crate) const fn reproducible(self) -> Self {
         Self { is_reproducible: true, ..self }
+    }
+
+    /// No scan, but the combination of all elements' states.
+    #[must_use]
+    pub(crate) const fn total(self) -> Self {
+        Self { is_total: true, ..self }
+    }
+
+    /// Whether it is that.
+    pub(crate) const fn is_total(self) -> bool {
+        self.is_total
     }
 
     /// The same of arrays of so many elements, of which what is kept or sorted may be more than a `u32` counts.
@@ -1022,6 +1038,7 @@ impl Defined {
     /// What puts it onto a stream.
     pub(crate) fn verb(self) -> Verb {
         match self.definition.0.kind {
+            Kind::Placed if self.is_total => Verb::Total,
             Kind::Placed | Kind::Mixed => Verb::Scan,
             Kind::Selection(_) => Verb::Compact,
             Kind::Sorting(_) => Verb::Sort,
@@ -1112,7 +1129,7 @@ impl Defined {
 
     /// Bytes that the elements of an access are counted by, the most of what lanes load and store in vectors.
     pub(crate) fn access_bytes(self) -> usize {
-        let beside = self.definition.0.beside_inputs().iter().map(Array::element);
+        let beside = self.definition.0.beside_inputs(self.is_total).iter().map(Array::element);
         self.inputs().chain(beside).map(|(_, bytes)| bytes).max().unwrap_or(1)
     }
 
@@ -1168,7 +1185,7 @@ impl Defined {
 
     /// The text that its type is declared in.
     pub(crate) fn text(self) -> String {
-        self.definition.0.text(self.count_type(), self.is_reversed)
+        self.definition.0.text(self.count_type(), self.is_reversed, self.is_total)
     }
 
     /// Its problem in CUDA, or that of its spine.
@@ -1314,7 +1331,7 @@ mod tests {
 
     #[test]
     fn a_message_of_the_compiler_speaks_of_the_lines_of_the_text() {
-        let text = sums().text(ElementType::U32, false);
+        let text = sums().text(ElementType::U32, false, false);
         assert!(
             text.contains("#line 1 \"the loading of 'u32 sum of u8, published as u32, stored as u32'\"\nreturn"),
             "{text}"

@@ -225,7 +225,12 @@ impl Problem {
 
     /// What puts it onto a stream.
     pub(crate) fn verb(self) -> Verb {
-        self.defined().map_or(Verb::Scan, Defined::verb)
+        match self.0 {
+            // What its tiles leave is put together as they are.
+            Kind::SpineOf(defined) if defined.is_total() => Verb::Total,
+            Kind::Numbers(_) | Kind::SpineOf(_) => Verb::Scan,
+            Kind::Defined(defined) => defined.verb(),
+        }
     }
 
     /// Whether strategies scan it, and do nothing else.

@@ -31,6 +31,9 @@ pub enum DeviceError {
     /// Not enough memory.
     #[error("{what} needs {needed_bytes} bytes, {device} has {available_bytes} free; choose a smaller n")]
     OutOfMemory { what: String, device: String, needed_bytes: u64, available_bytes: u64 },
+    /// A rank is lost, or ranks do not come together.
+    #[error(transparent)]
+    Ranks(#[from] crate::ranks::RankError),
     /// A kernel wrote beside the arrays of a defined scan, or into an input.
     #[error(
         "a kernel wrote beside an array, or into one that it only loads; the text of a definition may have an index of its own"

@@ -21,7 +21,7 @@ use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Prob
 use crate::gpu::Gpu;
 use crate::lab::cpu_device::{CpuDevice, CpuSettings, HostArray};
 use crate::lab::device::DeviceError;
-use crate::strategy::call::{Call, Lent};
+use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
@@ -123,11 +123,21 @@ impl HostScanner {
         HostRun { scanner: self, call: Call::new(defined), arrays: Vec::new(), outputs: Vec::new() }
     }
 
+    /// What is to be launched, if anything is.
+    pub(super) fn prepare(&self, call: Call, mode: Mode) -> Result<Option<Prepared>, DeviceError> {
+        Ok(call.prepare(mode, self.strategy, self.config, &self.tuning)?)
+    }
+
+    /// Launches it over these arrays.
+    pub(super) fn launch(&mut self, prepared: &Prepared, arrays: &mut [HostArray]) -> Result<(), DeviceError> {
+        self.seed += 1;
+        self.device.run_defined(&prepared.request, prepared.arrays, arrays, self.seed)
+    }
+
     /// Runs what is asked for over copies of its arrays, unless there are no elements: then it returns false.
     pub(crate) fn run_call(&mut self, call: Call, mode: Mode, arrays: &mut [HostArray]) -> Result<bool, DeviceError> {
-        let Some(prepared) = call.prepare(mode, self.strategy, self.config, &self.tuning)? else { return Ok(false) };
-        self.seed += 1;
-        self.device.run_defined(&prepared.request, prepared.arrays, arrays, self.seed)?;
+        let Some(prepared) = self.prepare(call, mode)? else { return Ok(false) };
+        self.launch(&prepared, arrays)?;
         Ok(true)
     }
 
@@ -177,11 +187,11 @@ impl HostScanner {
 /// A run of a defined scan that is being put together, as [`Run`](crate::cuda::Run) over slices.
 #[must_use = "nothing runs before `inclusive`, `exclusive`, or what is named by the definition is called"]
 pub struct HostRun<'a> {
-    scanner: &'a mut HostScanner,
-    call: Call,
-    arrays: Vec<HostArray>,
+    pub(super) scanner: &'a mut HostScanner,
+    pub(super) call: Call,
+    pub(super) arrays: Vec<HostArray>,
     /// By their places among `arrays`.
-    outputs: Vec<(usize, &'a mut [u8])>,
+    pub(super) outputs: Vec<(usize, &'a mut [u8])>,
 }
 
 impl<'a> HostRun<'a> {
@@ -369,6 +379,20 @@ impl<'a> HostRun<'a> {
         self.scan(Mode::Inclusive)
     }
 
+    /// Combines the states of all elements, from the first to the last, into one, and stores nothing else: no output is named. Of
+    /// no elements it is the identity.
+    ///
+    /// # Errors
+    /// What a scan alone has, states of other than 1, 2, 4, 8 or 16 bytes, a definition that is no scan, and as
+    /// [`Self::inclusive`].
+    pub fn total<T: Pod>(mut self, state: &'a mut T) -> Result<(), DeviceError> {
+        let bytes = bytemuck::bytes_of_mut(state);
+        let address = self.keep(HostArray::state_to_write(bytes));
+        self.outputs.push((self.arrays.len() - 1, bytes));
+        self.call.total(Lent::states::<T>(address, 1));
+        self.scan(Mode::Inclusive)
+    }
+
     /// Each has the state that ends before the input's. Inputs of a scan that is neither reversed nor
     /// in segments may lack the last element.
     ///
@@ -391,13 +415,18 @@ impl<'a> HostRun<'a> {
         Lent::array::<T>(address, elements)
     }
 
-    fn keep(&mut self, mut array: HostArray) -> u64 {
+    pub(super) fn keep(&mut self, mut array: HostArray) -> u64 {
         let address = array.address();
         self.arrays.push(array);
         address
     }
 
-    fn scan(self, mode: Mode) -> Result<(), DeviceError> {
+    pub(super) fn scan(self, mode: Mode) -> Result<(), DeviceError> {
+        self.scan_and_keep(mode).map(drop)
+    }
+
+    /// And hands back what it was done with: the arrays as the kernels left them.
+    pub(super) fn scan_and_keep(self, mode: Mode) -> Result<(&'a mut HostScanner, Vec<HostArray>), DeviceError> {
         let Self { scanner, call, mut arrays, outputs } = self;
         if call.stores_a_part() {
             // Not all of it will be written.
@@ -412,11 +441,11 @@ impl<'a> HostRun<'a> {
                     output.fill(0);
                 }
             }
-            return Ok(());
+            return Ok((scanner, arrays));
         }
         for (place, output) in outputs {
             output.copy_from_slice(arrays[place].contents());
         }
-        Ok(())
+        Ok((scanner, arrays))
     }
 }

@@ -21,6 +21,8 @@ pub mod host_chunked;
 #[cfg(feature = "cpu")]
 pub mod host_compiler;
 #[cfg(feature = "cpu")]
+pub mod host_ranks;
+#[cfg(feature = "cpu")]
 pub mod host_scanner;
 #[cfg(feature = "cpu")]
 pub mod lesson;
@@ -29,6 +31,7 @@ pub mod order;
 pub mod origin;
 pub mod peers;
 pub mod ranking;
+pub mod ranks;
 pub mod record;
 pub mod recorder;
 pub mod report;

@@ -4,9 +4,10 @@ use super::call_error::CallError;
 use super::launch::{Arrays, WholeNumbers};
 use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning};
-use super::{Mode, ScanConfig, StrategyChoice};
+use super::{Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::abi;
 use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments, Verb};
+use crate::gpu::Architecture;
 use bytemuck::Pod;
 
 /// An array that is lent for a run.
@@ -46,6 +47,11 @@ impl Lent {
         Self { address, elements: elements as u64, element_bytes: size_of::<T>() as u64, cuda_type: None }
     }
 
+    /// States of so many bytes.
+    pub fn states_of(bytes: usize, address: u64, elements: u64) -> Self {
+        Self { address, elements, element_bytes: bytes as u64, cuda_type: None }
+    }
+
     fn end(self) -> u64 {
         self.address + self.elements * self.element_bytes
     }
@@ -78,7 +84,7 @@ fn whole_numbers(lent: Option<Lent>) -> WholeNumbers {
 type Named = (&'static str, Lent);
 
 /// What a run is asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Call {
     defined: Defined,
     columns: u64,
@@ -104,6 +110,28 @@ pub(crate) struct Call {
 pub(crate) struct Prepared {
     pub request: ScanRequest,
     pub arrays: Arrays,
+}
+
+impl Prepared {
+    /// The combination of so many states of a scan, one behind the other, into one: the identity of none.
+    pub fn of_states(defined: Defined, states: u64, count: u64, into: u64) -> Self {
+        let problem = Problem::from(defined.total()).of_spine();
+        let offset = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
+        let request = ScanRequest {
+            problem,
+            strategy: Strategy::Lookback,
+            mode: Mode::Inclusive,
+            config: ScanConfig::of_no_scan(problem, count, Architecture::CHECKED[0]),
+            n: count,
+            in_place: false,
+            input_offset: offset(states),
+            output_offset: offset(into),
+            row: None,
+        };
+        let mut arrays = Arrays::default();
+        (arrays.inputs[0], arrays.outputs[0]) = (states, into);
+        Self { request, arrays }
+    }
 }
 
 impl Call {
@@ -196,6 +224,40 @@ impl Call {
         self.kept = Some(number);
     }
 
+    /// Asks for the combination of all elements' states, which goes there; nothing is stored.
+    pub fn total(&mut self, state: Lent) {
+        self.defined = self.defined.total();
+        self.verb = Verb::Total;
+        self.final_state = Some(state);
+    }
+
+    /// What is defined.
+    pub fn defined(&self) -> Defined {
+        self.defined
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.inputs.first().is_none_or(|array| array.elements == 0)
+    }
+
+    /// Refuses what is no shard of one sequence.
+    pub fn check_shard(&self) -> Result<(), CallError> {
+        let is_whole = !self.defined.has_segments()
+            && !self.defined.is_reversed()
+            && !self.defined.is_reproducible()
+            && self.axis.is_none()
+            && self.count.is_none()
+            && !self.has_states();
+        if is_whole { Ok(()) } else { Err(CallError::OfRanks(self.scan())) }
+    }
+
+    /// The same without outputs: of a shard's total.
+    pub fn without_outputs(mut self) -> Self {
+        self.outputs.clear();
+        self
+    }
+
     /// Asks for whatever is defined; what is no scan has one mode.
     #[cfg(feature = "cuda")]
     pub fn as_defined(&mut self, mode: Mode) -> Mode {
@@ -217,7 +279,7 @@ impl Call {
         match self.defined.verb() {
             Verb::Compact | Verb::Expand | Verb::Scatter => true,
             Verb::Scan | Verb::Sort => self.count.is_some(),
-            Verb::Histogram => false,
+            Verb::Histogram | Verb::Total => false,
         }
     }
 
@@ -258,9 +320,12 @@ impl Call {
         self.check_states(n)?;
         self.check_numbers(n)?;
         let in_place = self.check_overlaps(&inputs, &outputs)?;
-        if n == 0 {
+        let is_total = self.verb == Verb::Total;
+        if n == 0 && !is_total {
             return Ok(None);
         }
+        // No strategy makes a difference to it; this one does what is no scan.
+        let strategy = if is_total { Strategy::Lookback.into() } else { strategy };
         if self.defined.has_rows() && self.has_states() {
             self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
@@ -303,14 +368,19 @@ impl Call {
             words
         });
         let address = |state: Option<Lent>| state.map_or(0, |state| state.address);
+        let final_state = address(self.final_state);
+        let mut stored = addresses(0, &outputs);
+        if is_total {
+            stored[0] = final_state;
+        }
         let arrays = Arrays {
             // The bits of offsets stand in front.
             inputs: addresses(usize::from(self.defined.has_bits()), &inputs),
-            outputs: addresses(0, &outputs),
+            outputs: stored,
             columns: self.columns,
             initial,
             initial_state: address(self.initial_state),
-            final_state: address(self.final_state),
+            final_state: if is_total { 0 } else { final_state },
             offsets: whole_numbers(self.offsets),
             count: whole_numbers(self.count),
             kept: whole_numbers(self.kept),
@@ -336,7 +406,11 @@ impl Call {
 
     /// Whether a state stands before the first element or is asked for behind the last one.
     fn has_states(&self) -> bool {
-        self.initial.is_some() || self.initial_state.is_some() || self.final_state.is_some()
+        self.has_initial() || self.final_state.is_some()
+    }
+
+    fn has_initial(&self) -> bool {
+        self.initial.is_some() || self.initial_state.is_some()
     }
 
     /// Rows or columns, of `self.columns` elements each.
@@ -364,7 +438,10 @@ impl Call {
         if self.is_told_twice {
             return Err(CallError::SegmentsTwice(self.scan()));
         }
-        let [input_names, output_names] = self.defined.names();
+        let [input_names, mut output_names] = self.defined.names();
+        if self.verb == Verb::Total {
+            output_names.clear();
+        }
         for (verb, names, arrays) in [("loads", &input_names, &self.inputs), ("stores", &output_names, &self.outputs)] {
             if names.len() != arrays.len() {
                 let (defined, given, names) = (names.len(), arrays.len(), names.join(", "));
@@ -445,7 +522,9 @@ impl Call {
         if verb != Verb::Compact && self.kept.is_some() {
             return Err(CallError::NothingKept(scan()));
         }
-        if verb != Verb::Scan && (self.has_states() || self.defined.has_segments() || self.axis.is_some()) {
+        // The place of a total is one of a final state.
+        let has_states = if verb == Verb::Total { self.has_initial() } else { self.has_states() };
+        if verb != Verb::Scan && (has_states || self.defined.has_segments() || self.axis.is_some()) {
             return Err(CallError::OfScansAlone(scan()));
         }
         let has_one_result = !matches!(verb, Verb::Scan | Verb::Compact);
@@ -470,8 +549,7 @@ impl Call {
     /// One state at each end, or as many as there are rows.
     fn check_states(&self, n: u64) -> Result<(), CallError> {
         let scan = || self.scan();
-        let has_initial = self.initial.is_some() || self.initial_state.is_some();
-        if has_initial && matches!(self.defined.segments(), Segments::Keys(_) | Segments::Offsets) {
+        if self.has_initial() && matches!(self.defined.segments(), Segments::Keys(_) | Segments::Offsets) {
             return Err(CallError::InitialByKey(scan()));
         }
         if self.initial.is_some() && self.initial_state.is_some() {
@@ -497,7 +575,7 @@ impl Call {
                 return Err(CallError::Misaligned { scan: scan(), array, address, bytes: alignment });
             }
         }
-        if n == 0 && self.final_state.is_some() && !self.has_rows() {
+        if n == 0 && self.final_state.is_some() && !self.has_rows() && self.verb == Verb::Scan {
             return Err(CallError::NoFinalState(scan()));
         }
         Ok(())

@@ -203,6 +203,12 @@ pub enum CallError {
         /// Elements.
         n: u64,
     },
+    /// Ranks that have no shards of one sequence.
+    #[error(
+        "{0}: ranks share one sequence, from its first element to its last: leave out rows, columns, keys, head flags, offsets, \
+         `reversed`, `reproducible`, `count_from`, and states before and behind"
+    )]
+    OfRanks(String),
     /// Two ways to tell segments.
     #[error("{0}: rows, columns, keys, head flags and offsets each tell where segments begin: choose one of them")]
     SegmentsTwice(String),

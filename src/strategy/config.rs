@@ -3,7 +3,7 @@
 use super::call_error::CallError;
 use super::{Composition, Descriptor, Mode, Pattern, TileOrder};
 use crate::abi;
-use crate::element::{ElementType, NoSuchInstance, NoSuchProblem};
+use crate::element::{DefinitionError, ElementType, NoSuchInstance, NoSuchProblem};
 use serde::{Deserialize, Serialize};
 
 /// Elements of one access of a lane: the largest power of two that divides VT and fits into 16 bytes.
@@ -124,6 +124,15 @@ pub enum ConfigError {
          of segments or the count of groups; choose 'auto', 'lookback' or 'lookahead'"
     )]
     SpineOfStates { strategy: &'static str, problem: String, state_bytes: usize },
+    /// A definition that no kernel can be made of.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// Totals of tiles are loaded as elements of an array are.
+    #[error(
+        "{problem}: a total is taken of states of 1, 2, 4, 8 or 16 bytes, and its own have {state_bytes}; give the state's struct \
+         fields that fill it up"
+    )]
+    TotalOfStates { problem: String, state_bytes: usize },
     /// No strategy scans columns so.
     #[error("columns are not scanned reproducibly: scan rows, or leave `reproducible` out")]
     ReproducibleColumns,

@@ -3,7 +3,7 @@
 
 use super::config::access_width;
 use super::planner::Planner;
-use super::shape::Tiling;
+use super::shape::{Shape, Tiling};
 use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
 use crate::element::{Instance, Problem, Verb};
@@ -84,7 +84,8 @@ impl Plan {
         let has_vectors = request.strategy.has_tiles();
         let bytes = request.problem.access_bytes();
         let access_bytes = if has_vectors { access_width(planner.config.vt, bytes) } else { 1 } * bytes as u32;
-        if request.n > 0 {
+        // Of no elements there is a total, too.
+        if request.n > 0 || request.problem.verb() == Verb::Total {
             planner.mark_segments();
             let kernel_of_columns = planner.shape.kernel_of_columns.filter(|_| request.problem.axis().is_some());
             match request.problem.verb() {
@@ -93,6 +94,7 @@ impl Plan {
                 Verb::Histogram if let Some(histogram) = request.problem.histogram() => planner.histogram(histogram),
                 Verb::Expand => planner.expand(),
                 Verb::Scatter => planner.scatter(),
+                Verb::Total => planner.total(),
                 _ => (request.strategy.row().plan)(&mut planner),
             }
         }
@@ -167,6 +169,9 @@ impl Plan {
             }
         }
         let state_bytes = problem.state_bytes();
+        if problem.verb() == Verb::Total && !Shape::loads_states(state_bytes) {
+            return Err(ConfigError::TotalOfStates { problem: problem.to_string(), state_bytes });
+        }
         if !shape.hands_on(state_bytes) {
             return Err(ConfigError::SpineOfStates { strategy, problem: problem.to_string(), state_bytes });
         }

@@ -555,6 +555,25 @@ impl Planner {
         }
     }
 
+    /// The launches that combine all elements into one state: tiles are reduced, and their totals, until there is one.
+    pub(super) fn total(&mut self) {
+        let (pattern, composition) = (Pattern::Shuffle, Composition::ReduceThenScan);
+        let config = KernelConfig { mode: Mode::Inclusive, pattern, composition, ..self.config.without_descriptors() };
+        let (mut problem, mut input, mut n, mut lead, mut level) = (self.problem, Place::Input, self.n, self.lead(), 0);
+        loop {
+            // Of no elements it is the identity, which a tile without elements leaves.
+            let tiles = self.tiles(n, lead).max(1);
+            let bytes = problem.published_bytes();
+            let spine = if tiles == 1 { Place::Output } else { self.scratch(tiles, bytes) };
+            let reduce = self.step(Kernel::ReduceTiles, config, input, Place::None, tiles);
+            self.steps.push(Step { problem, spine, n, tiles, lead, level, ..reduce });
+            if tiles == 1 {
+                return;
+            }
+            (problem, input, n, lead, level) = (problem.of_spine(), spine, tiles, 0, level + 1);
+        }
+    }
+
     /// One launch over the whole array, whose blocks meet inside it.
     pub(super) fn one_launch(&mut self) {
         let Shape { tiling, blocks, has_descriptors, descriptor_copies: (copies, gap), kernels, .. } = self.shape;

@@ -138,6 +138,10 @@ impl ScanConfig {
             }
             Verb::Expand => suggestion::EXPANSION,
             Verb::Scatter => suggestion::SCATTER,
+            Verb::Total => {
+                let bytes = problem.access_bytes();
+                suggestion::three_phase(bytes as u32, n * bytes as u64)
+            }
             _ => suggestion::histogram(problem.access_bytes() as u32, n),
         };
         Self { vt, block_threads, ..Self::default() }

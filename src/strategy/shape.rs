@@ -63,7 +63,12 @@ impl Shape {
     /// are.
     pub fn hands_on(&self, state_bytes: usize) -> bool {
         let has_spine = self.blocks == Blocks::PerTile && !self.has_descriptors;
-        !has_spine || state_bytes.is_power_of_two() && state_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize
+        !has_spine || Self::loads_states(state_bytes)
+    }
+
+    /// Whether tiles load states of so many bytes as they load elements of an array.
+    pub fn loads_states(state_bytes: usize) -> bool {
+        state_bytes.is_power_of_two() && state_bytes <= abi::LOOKBACK_VECTOR_BYTES as usize
     }
 
     /// Threads of a block beside those that hold values.

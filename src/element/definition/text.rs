@@ -74,7 +74,7 @@ fn lines_of(what: &str, title: &str, text: &str) -> String {
 
 impl Definition {
     /// All of it, with counts of the type `count`.
-    pub(super) fn text(&self, count: ElementType, is_reversed: bool) -> String {
+    pub(super) fn text(&self, count: ElementType, is_reversed: bool, is_total: bool) -> String {
         let title = self.name.replace(['"', '\\', '\n', '\r'], "'");
         let (file, own) = match &self.kind {
             Kind::Sorting(_) => return self.sorted_text(),
@@ -82,7 +82,7 @@ impl Definition {
             Kind::Expansion => return self.expanded_text(&title),
             Kind::Scatter { place } => return self.scattered_text(place, &title),
             Kind::Selection(selection) => ("by_rank", self.ranked_text(selection, count)),
-            Kind::Placed | Kind::Mixed => ("defined", self.placed_text()),
+            Kind::Placed | Kind::Mixed => ("defined", self.placed_text(is_total)),
         };
         let state = if self.is_told_by_bits() { &CudaType::number(count) } else { &self.state };
         format!(
@@ -229,19 +229,19 @@ impl Definition {
     }
 
     /// The begin of `Own`.
-    fn arrays_text(&self) -> String {
+    fn arrays_text(&self, is_total: bool) -> String {
         format!(
             "struct text {{\n  using inputs = {};\n  using outputs = {};\n  using beside_inputs = {};\n",
             elements(&self.inputs),
             elements(&self.outputs),
-            elements(self.beside_inputs()),
+            elements(self.beside_inputs(is_total)),
         )
     }
 
     /// `Own` of what is stored at its place.
-    fn placed_text(&self) -> String {
+    fn placed_text(&self, is_total: bool) -> String {
         let (arrays, given, out) =
-            (self.arrays_text(), arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
+            (self.arrays_text(is_total), arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
         format!(
             "{arrays}  using operator_type = combining;\n  DEVICE static state_type load(u64 place, inputs items) {{ return \
              user_text::user_load(place{given}); }}\n  DEVICE static outputs store(u64 place, state_type state) {{\n    outputs \
@@ -252,7 +252,7 @@ impl Definition {
     /// `Own` of what is stored by rank.
     fn ranked_text(&self, Selection { begin, others, .. }: &Selection, count: ElementType) -> String {
         let (arrays, given, out) =
-            (self.arrays_text(), arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
+            (self.arrays_text(false), arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
         let has_lengths = matches!(self.combining, Combining::Length);
         let is_kept = format!("user_text::user_keep(place{given})");
         let loaded_state = match begin {

@@ -10,7 +10,6 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaStream, sys};
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl DeviceMemory {
@@ -37,13 +36,6 @@ impl DeviceMemory {
             } else {
                 std::thread::yield_now();
             }
-        }
-    }
-
-    fn abandon(&self) {
-        if !self.abandoned.swap(true, Ordering::Relaxed) {
-            // Releasing the context would wait for the launch, too: keep it for ever.
-            std::mem::forget(Arc::clone(self.context()));
         }
     }
 

@@ -6,6 +6,8 @@ pub(crate) mod harness;
 mod inputs;
 mod memory;
 pub mod profiler;
+#[cfg(feature = "nccl")]
+pub mod ranks;
 pub mod timing;
 mod tracing;
 

@@ -19,6 +19,7 @@ mod page;
 mod pen;
 mod plots;
 mod problems;
+mod ranks;
 mod source;
 mod splice;
 mod svg;
@@ -38,6 +39,7 @@ pub use svg::Plot;
 pub use trace::write_traces;
 
 use crate::file::{self, RECORD_BYTES};
+use crate::lab::ranks::record::RankRecord;
 use crate::lab::record::{PAGE, Record};
 use crate::lab::recorder::{RecordError, io_error, write_atomically};
 use crate::lab::stress::table::KillTable;
@@ -45,6 +47,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// Draws the pictures of a run over ranks into `directory`, and returns how many there are.
+///
+/// # Errors
+/// When one cannot be drawn or the folder cannot be written.
+pub fn write_ranks(record: &RankRecord, directory: &Path) -> Result<usize, ReportError> {
+    let plots = ranks::plots(record)?;
+    for plot in &plots {
+        write_if_changed(&directory.join(plot.file_name()), &plot.svg)?;
+    }
+    Ok(plots.len())
+}
 
 /// Renders the plots and `index.html` of `record` into `directory` and returns the page's path. Plots of
 /// an earlier record in the same folder that this one has not are removed.

@@ -1,0 +1,454 @@
+//! One scan over several GPUs: the ranks of a [`Group`], threads of this process or processes of their own, whose GPUs exchange
+//! their totals by NCCL.
+//!
+//! ```no_run
+//! use cudarc::driver::CudaContext;
+//! use lookback::cuda::{GpuRanks, Scanner};
+//! use lookback::element::{Definition, ElementType, Operator};
+//! use lookback::ranks::{Group, Place};
+//! use lookback::strategy::Mode;
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Started by torchrun, mpirun or srun, one process a GPU.
+//! let group = Group::join(&Place::from_environment()?, Duration::from_secs(60))?;
+//! let context = CudaContext::new(group.local_rank())?;
+//! let stream = context.new_stream()?;
+//! let scanner = Scanner::new(&context)?;
+//! let ranks = GpuRanks::new(group, &scanner, &stream)?;
+//!
+//! let sums = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::U32)?.define()?;
+//! let shard = stream.clone_htod(&vec![1_u8; 1 << 20])?;
+//! let mut sum = stream.alloc_zeros::<u32>(1 << 20)?;
+//! ranks.scan(scanner.run(&stream, sums).input(&shard).output(&mut sum), Mode::Inclusive)?;
+//! ranks.wait()?; // and not by the stream: a rank that is lost is an error here
+//! ranks.finish()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A call puts all of its work onto the stream and waits for nothing, so that it may be captured into a graph. A kernel that
+//! exchanges totals waits on the GPU for those of all ranks. Where one is lost, the group says so to a thread of this object, which
+//! gives the communicator up: the kernel ends, what follows it on the stream computes nothing that means anything, and
+//! [`GpuRanks::wait`] returns the error. `stream.synchronize()` would end then, too, and say nothing.
+
+use super::error::{Context as _, CudaError};
+use super::memory::{Buffer, DeviceMemory};
+use super::nccl::{Communicator, ID_BYTES, Nccl};
+use super::run::{Guards, Run};
+use super::scanner::Scanner;
+use crate::element::Defined;
+use crate::ranks::Group;
+use crate::strategy::call::{Call, Lent, Prepared};
+use crate::strategy::launch::Addresses;
+use crate::strategy::{CallError, ConfigError, Mode};
+use bytemuck::Pod;
+use cudarc::driver::result::DriverError;
+use cudarc::driver::{CudaStream, DevicePtrMut, sys};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Between two states of this object's memory, whatever their size.
+const PLACE_BYTES: u64 = 256;
+/// No state that a total is taken of has more.
+const MOST_STATE_BYTES: usize = 16;
+/// Between two looks at the communicator's errors.
+const LOOK: Duration = Duration::from_millis(100);
+/// For the news of a lost rank to come.
+const MOMENT: Duration = Duration::from_secs(1);
+/// For a call on the communicator to come back, and for kernels to end once it was given up.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// This rank's part in scans over all ranks, on one stream; see the [module](self). All ranks make the same calls in the same order.
+/// Graphs that have captured some are dropped before it.
+pub struct GpuRanks {
+    shared: Arc<Shared>,
+    watch: Option<JoinHandle<()>>,
+    stream: Arc<CudaStream>,
+    memory: Arc<DeviceMemory>,
+    /// The own total, the carry, and then the totals of all ranks.
+    states: Buffer,
+    /// Scans that were put onto the stream.
+    calls: AtomicU64,
+    nccl: Nccl,
+}
+
+/// What the thread has that gives the communicator up.
+struct Shared {
+    group: Group,
+    communicator: Mutex<Option<Communicator>>,
+    is_closing: AtomicBool,
+}
+
+impl GpuRanks {
+    /// Joins the GPU of the scanner and the stream to those of the other ranks, and exchanges something once, so that no later call
+    /// has to make connections.
+    ///
+    /// # Errors
+    /// When there is no NCCL, a rank is lost or does not come to this in time, or the stream is of another GPU than the scanner.
+    pub fn new(group: Group, scanner: &Scanner, stream: &Arc<CudaStream>) -> Result<Self, CudaError> {
+        let made = Self::joined(&group, scanner, stream);
+        match made {
+            Ok((nccl, communicator, states)) => {
+                let shared = Arc::new(Shared {
+                    group,
+                    communicator: Mutex::new(Some(communicator)),
+                    is_closing: AtomicBool::new(false),
+                });
+                let watch = std::thread::spawn({
+                    let shared = Arc::clone(&shared);
+                    move || shared.watch()
+                });
+                let (stream, memory) = (Arc::clone(stream), Arc::clone(scanner.memory()));
+                let calls = AtomicU64::new(0);
+                let ranks = Self { shared, watch: Some(watch), stream, memory, states, calls, nccl };
+                ranks.wait()?;
+                Ok(ranks)
+            }
+            Err(error) => Err(told(&group, error)),
+        }
+    }
+
+    fn joined(
+        group: &Group,
+        scanner: &Scanner,
+        stream: &Arc<CudaStream>,
+    ) -> Result<(Nccl, Communicator, Buffer), CudaError> {
+        scanner.check_context("stream", stream.context())?;
+        let nccl = Nccl::load()?;
+        let states = scanner
+            .memory()
+            .allocate_zeroed(2 * PLACE_BYTES + (group.size() * MOST_STATE_BYTES) as u64, "the totals of ranks")?;
+        let own_id = if group.rank() == 0 { nccl.unique_id()? } else { [0; ID_BYTES] };
+        let ids = group.all_gather(&own_id)?;
+        let id: [u8; ID_BYTES] = ids[..ID_BYTES].try_into().expect("rank 0 gave as many");
+        let (rank, size) = (group.rank(), group.size());
+        let (context, own_stream) = (Arc::clone(stream.context()), Arc::clone(stream));
+        let (own, all) = (states.range(0, PLACE_BYTES), states.range(2 * PLACE_BYTES, 0));
+        // Both wait for all ranks, for ever if one is lost meanwhile: a thread of its own is left behind then.
+        let (tell_made, made) = mpsc::channel();
+        std::thread::spawn(move || {
+            let make = || -> Result<Communicator, CudaError> {
+                context.bind_to_thread().during(|| String::from("making the context current"))?;
+                let mut communicator = nccl.communicator(id, rank, size)?;
+                // SAFETY: the memory has room for a state of each rank; it is not freed before the stream was waited for, or is
+                // abandoned with the error of this. The stream is of this context.
+                unsafe { communicator.all_gather(own, all, MOST_STATE_BYTES, &own_stream) }?;
+                Ok(communicator)
+            };
+            let _ = tell_made.send(make()); // Nobody may wait any more.
+        });
+        let begin = Instant::now();
+        loop {
+            match made.recv_timeout(Duration::from_millis(20)) {
+                Ok(made) => return Ok((nccl, made?, states)),
+                Err(_) => {
+                    let lost = group.check();
+                    let lost =
+                        if begin.elapsed() > group.timeout() { lost.and(Err(group.lose_the_last())) } else { lost };
+                    if let Err(error) = lost {
+                        // The thread may still come to use it.
+                        std::mem::forget(states);
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The group that this is a rank of.
+    pub fn group(&self) -> &Group {
+        &self.shared.group
+    }
+
+    /// The version of NCCL, `2.28.9`.
+    ///
+    /// # Errors
+    /// When NCCL does not say.
+    pub fn nccl_version(&self) -> Result<String, CudaError> {
+        self.nccl.version()
+    }
+
+    /// Puts the scan of this rank's shard, the arrays of `run`, from what stands left of it, onto the stream. Shards may be empty.
+    /// The place `i` of a definition's text is counted from the shard's first element. What is captured into a graph shares this
+    /// object's memory with whatever else it puts onto the stream, so that the graph is launched on this stream, too, and by all
+    /// ranks.
+    ///
+    /// # Errors
+    /// When a rank is lost or fails, a run on another stream, segments, states before and behind, states of other than 1, 2, 4, 8 or
+    /// 16 bytes, and as [`Run::inclusive`]. Every other rank has an error then, too.
+    pub fn scan(&self, run: Run<'_>, mode: Mode) -> Result<(), CudaError> {
+        self.telling(|| {
+            let (scanner, mut call, guards) = self.opened(run)?;
+            let bytes = self.put_total(scanner, &call)?;
+            self.gather(bytes)?;
+            let defined = call.defined();
+            let carry = match self.group().rank() {
+                0 => None,
+                // It is that of the one rank before.
+                1 => Some(self.gathered()),
+                before => {
+                    self.fold(scanner, defined, before, self.carry())?;
+                    Some(self.carry())
+                }
+            };
+            if let Some(address) = carry {
+                call.initial_state(Lent::states_of(bytes, address, 1));
+            }
+            scanner.scan_defined(&self.stream, call, mode, Scanner::enqueue)?;
+            drop(guards);
+            Ok(())
+        })
+    }
+
+    /// Puts the scan of this rank's shard as if nothing stood before it onto the stream, and leaves beside it what does: at each
+    /// place the state of the whole scan is `carry` ⊕ the state of the shard's, which whoever reads combines. An exclusive scan
+    /// does not come by its last element, so that the shard is read once more for it.
+    ///
+    /// # Errors
+    /// As [`Self::scan`], and a carry that is not one state in this GPU's memory.
+    pub fn scan_deferred<T: Pod>(
+        &self,
+        run: Run<'_>,
+        mode: Mode,
+        carry: &mut impl DevicePtrMut<T>,
+    ) -> Result<(), CudaError> {
+        let refused = |error: CallError| CudaError::from(ConfigError::from(Box::new(error)));
+        self.telling(|| {
+            run.check_context("carry", carry)?;
+            if carry.len() != 1 {
+                let (scan, array, elements) = (run.scan_name(), String::from("carry"), carry.len() as u64);
+                return Err(refused(CallError::States { scan, array, elements, expected: 1 }));
+            }
+            let (address, _written) = carry.device_ptr_mut(&self.stream);
+            self.put_deferred(run, mode, (address, size_of::<T>()))
+        })
+    }
+
+    /// The same into memory whose use the caller orders: an address and its bytes.
+    #[cfg(feature = "lab")]
+    pub(crate) fn scan_deferred_into(&self, run: Run<'_>, mode: Mode, carry: (u64, usize)) -> Result<(), CudaError> {
+        self.telling(|| self.put_deferred(run, mode, carry))
+    }
+
+    fn put_deferred(&self, run: Run<'_>, mode: Mode, (address, given): (u64, usize)) -> Result<(), CudaError> {
+        let (scanner, mut call, guards) = self.opened(run)?;
+        let defined = call.defined();
+        let bytes = defined.own_state_bytes();
+        if bytes != given {
+            let (scan, array) = (defined.to_string(), String::from("carry"));
+            let error = CallError::StateBytes { scan, array, defined: bytes as u64, given: given as u64 };
+            return Err(ConfigError::from(Box::new(error)).into());
+        }
+        if mode != Mode::Inclusive || call.is_empty() {
+            self.put_total(scanner, &call)?;
+        } else {
+            call.final_state(Lent::states_of(bytes, self.own(), 1));
+        }
+        scanner.scan_defined(&self.stream, call, mode, Scanner::enqueue)?;
+        self.gather(bytes)?;
+        self.fold(scanner, defined, self.group().rank(), address)?;
+        drop(guards);
+        Ok(())
+    }
+
+    /// Waits until the stream has done all of it, for the group's time-out at most.
+    ///
+    /// # Errors
+    /// When a rank is lost, or lets the others wait for too long, or work on the stream failed.
+    pub fn wait(&self) -> Result<(), CudaError> {
+        self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
+        let begin = Instant::now();
+        let waited = loop {
+            let is_done = self.is_done();
+            // Asked behind it, because a stream that was given up is done, too.
+            if let Err(error) = self.group().check() {
+                break Err(error.into());
+            }
+            match is_done {
+                Ok(true) => break Ok(()),
+                Ok(false) if begin.elapsed() > self.group().timeout() => {
+                    break Err(self.group().lose_the_last().into());
+                }
+                Ok(false) => pause(begin),
+                Err(error) => break Err(told(self.group(), error)),
+            }
+        };
+        waited.inspect_err(|_| self.await_end())
+    }
+
+    /// Waits for the stream, and leaves once all ranks have come to this.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub fn finish(self) -> Result<(), CudaError> {
+        self.wait()?;
+        Ok(self.group().barrier()?)
+    }
+
+    /// Whether the stream has nothing more to do.
+    fn is_done(&self) -> Result<bool, CudaError> {
+        // SAFETY: the stream is alive and of the context that is current.
+        match unsafe { sys::cuStreamQuery(self.stream.cu_stream()) } {
+            sys::CUresult::CUDA_SUCCESS => Ok(true),
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            error => Err(CudaError::driver("waiting for a scan over ranks", DriverError(error))),
+        }
+    }
+
+    /// Waits until the communicator was given up and the stream is done, so that memory may be freed. A launch that hangs even then
+    /// is left alone, and so is its memory.
+    fn await_end(&self) {
+        let begin = Instant::now();
+        while !self.is_done().unwrap_or(true) {
+            if begin.elapsed() > GRACE {
+                return self.memory.abandon();
+            }
+            pause(begin);
+        }
+    }
+
+    fn own(&self) -> u64 {
+        self.states.range(0, PLACE_BYTES)
+    }
+
+    fn carry(&self) -> u64 {
+        self.states.range(PLACE_BYTES, PLACE_BYTES)
+    }
+
+    fn gathered(&self) -> u64 {
+        self.states.range(2 * PLACE_BYTES, (self.group().size() * MOST_STATE_BYTES) as u64)
+    }
+
+    /// What a run is made of, if it is a shard on this stream.
+    fn opened<'a>(&self, run: Run<'a>) -> Result<(&'a Scanner, Call, Guards<'a>), CudaError> {
+        let (scanner, stream, call, guards) = run.opened()?;
+        scanner.check_context("stream", self.stream.context())?;
+        if stream.cu_stream() != self.stream.cu_stream() {
+            return Err(CudaError::OtherStream);
+        }
+        call.check_shard().map_err(|error| ConfigError::from(Box::new(error)))?;
+        Ok((scanner, call, guards))
+    }
+
+    /// Puts the shard's total where the exchange takes it from; returns the bytes of a state.
+    fn put_total(&self, scanner: &Scanner, call: &Call) -> Result<usize, CudaError> {
+        let bytes = call.defined().own_state_bytes();
+        let mut total = call.clone().without_outputs();
+        total.total(Lent::states_of(bytes, self.own(), 1));
+        scanner.scan_defined(&self.stream, total, Mode::Inclusive, Scanner::enqueue)?;
+        Ok(bytes)
+    }
+
+    fn gather(&self, bytes: usize) -> Result<(), CudaError> {
+        // Before the others can wait for it.
+        self.group().advance(self.calls.fetch_add(1, Ordering::Relaxed) + 1);
+        let mut communicator = self.shared.locked();
+        let Some(communicator) = communicator.as_mut() else {
+            // It was given up because a rank is lost.
+            return Err(self.group().check().err().unwrap_or_else(|| self.group().lose_the_last()).into());
+        };
+        // SAFETY: this object's memory has room for a state of no more than 16 bytes of each rank, which `put_total` or the scan
+        // before has checked; it lives until the stream was waited for, or is abandoned. The stream is of the context, which
+        // `scan_defined` has made current.
+        unsafe { communicator.all_gather(self.own(), self.gathered(), bytes, &self.stream) }
+    }
+
+    /// Combines the first so many of the gathered totals.
+    fn fold(&self, scanner: &Scanner, defined: Defined, count: usize, into: u64) -> Result<(), CudaError> {
+        let Prepared { request, arrays } = Prepared::of_states(defined, self.gathered(), count as u64, into);
+        let places = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
+        scanner.enqueue(&self.stream, &request, places)
+    }
+
+    fn telling<R>(&self, deed: impl FnOnce() -> Result<R, CudaError>) -> Result<R, CudaError> {
+        self.group().check()?;
+        deed().map_err(|error| told(self.group(), error))
+    }
+}
+
+impl Drop for GpuRanks {
+    fn drop(&mut self) {
+        self.shared.is_closing.store(true, Ordering::Relaxed);
+        if let Some(watch) = self.watch.take() {
+            let _ = watch.join();
+        }
+        // Before the memory that its kernels use.
+        let given_up = self.shared.give_up();
+        if self.memory.context().bind_to_thread().is_ok() && !self.memory.is_abandoned() {
+            self.await_end();
+        }
+        // Not when it was given up before, or a graph still holds its work, for which NCCL waits.
+        let _ = given_up.recv_timeout(GRACE);
+    }
+}
+
+impl Shared {
+    fn locked(&self) -> MutexGuard<'_, Option<Communicator>> {
+        self.communicator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the communicator up when a rank is lost.
+    fn watch(&self) {
+        while !self.is_closing.load(Ordering::Relaxed) {
+            if self.group.await_loss(LOOK).is_err() {
+                return drop(self.give_up());
+            }
+            let checked = self.locked().as_mut().map_or(Ok(()), Communicator::check);
+            if let Err(error) = checked {
+                let _ = told(&self.group, error); // The loss that this is, or that is behind it, comes next.
+            }
+        }
+    }
+
+    /// Gives the communicator up on a thread of its own, because NCCL waits there for graphs that hold its work; kernels end at once.
+    /// It says so when it is done.
+    ///
+    /// A call that is under way on another thread has the lock. It is one that puts work onto the stream, so that it ends, unless
+    /// the stream has no more room because of the very kernel that is to be ended; that call is not waited for.
+    fn give_up(&self) -> mpsc::Receiver<()> {
+        let (done, is_done) = mpsc::channel();
+        let begin = Instant::now();
+        let taken = loop {
+            match self.communicator.try_lock() {
+                Ok(mut communicator) => break communicator.take(),
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner().take(),
+                Err(TryLockError::WouldBlock) if begin.elapsed() > GRACE => break None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        if let Some(communicator) = taken {
+            std::thread::spawn(move || {
+                drop(communicator);
+                let _ = done.send(()); // Nobody may wait any more.
+            });
+        }
+        is_done
+    }
+}
+
+/// What an error comes to. One of the driver or of NCCL may be what a lost rank leaves behind: then that is the error, once the
+/// group has heard of it. Of another one all ranks are told.
+fn told(group: &Group, error: CudaError) -> CudaError {
+    let may_follow = matches!(error, CudaError::Driver { .. } | CudaError::Nccl { .. });
+    match group.await_loss(if may_follow { MOMENT } else { Duration::ZERO }) {
+        Err(lost) if may_follow => lost.into(),
+        _ => {
+            if !matches!(error, CudaError::Ranks(_)) {
+                group.fail(&error.to_string());
+            }
+            error
+        }
+    }
+}
+
+/// Short work is polled, long work is slept for.
+fn pause(since: Instant) {
+    if since.elapsed() > Duration::from_millis(5) {
+        std::thread::sleep(Duration::from_micros(200));
+    } else {
+        std::thread::yield_now();
+    }
+}

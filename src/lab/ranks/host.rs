@@ -1,0 +1,88 @@
+//! A CPU device as a rank.
+
+use super::{Check, Manner, RankDevice, Subject, Work};
+use crate::lab::cpu_device::{CpuDevice, CpuSettings, HostArray};
+use crate::lab::device::{Device, DeviceDescription, DeviceError};
+use crate::lab::host_ranks::HostRanks;
+use crate::lab::host_scanner::HostScanner;
+use crate::ranks::Group;
+use crate::strategy::call::Lent;
+use std::ops::Range;
+use std::time::Instant;
+
+/// A CPU device that is a rank of a group.
+pub struct CpuRank {
+    ranks: HostRanks,
+    scanner: HostScanner,
+    settings: CpuSettings,
+    loaded: Option<(Work, Range<u64>, Vec<u8>)>,
+}
+
+impl CpuRank {
+    /// Of a rank of the group.
+    pub fn new(group: Group, settings: CpuSettings) -> Self {
+        let scanner = HostScanner::new(settings);
+        Self { ranks: HostRanks::new(group), scanner, settings, loaded: None }
+    }
+
+    /// Leaves, once all ranks have come to this.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    pub fn finish(self) -> Result<(), DeviceError> {
+        self.ranks.finish()
+    }
+
+    /// Scans the shard and returns the results, and the carry where it is deferred.
+    fn scan(&mut self, subject: Subject) -> Result<(Vec<u8>, Vec<u8>), DeviceError> {
+        let (work, range, input) = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
+        let n = range.end - range.start;
+        let mut output = vec![0; n as usize * work.output.bytes()];
+        let mut run = self.scanner.run(work.defined()?);
+        let address = run.keep(HostArray::state(input));
+        run.call.input(Lent::of(work.input, address, n));
+        let address = run.keep(HostArray::state_to_write(&output));
+        run.outputs.push((run.arrays.len() - 1, &mut output));
+        run.call.output(Lent::of(work.output, address, n));
+        let carry = match subject {
+            None => run.scan(work.mode).map(|()| Vec::new()),
+            Some(Manner::Contiguous) => self.ranks.scan(run, work.mode).map(|()| Vec::new()),
+            Some(Manner::Deferred) => self.ranks.scan_deferred_bytes(run, work.mode),
+        };
+        Ok((output, carry?))
+    }
+}
+
+impl RankDevice for CpuRank {
+    fn description(&self) -> DeviceDescription {
+        CpuDevice::new(self.settings).description()
+    }
+
+    fn group(&self) -> &Group {
+        self.ranks.group()
+    }
+
+    fn load(&mut self, work: Work, elements: Range<u64>) -> Result<(), DeviceError> {
+        self.loaded = Some((work, elements.clone(), work.elements(elements)));
+        Ok(())
+    }
+
+    fn check(&mut self, manner: Manner) -> Result<u64, DeviceError> {
+        let (results, carry) = self.scan(Some(manner))?;
+        let Some((work, range, _)) = &self.loaded else { return Err(DeviceError::NoDataset) };
+        let from = if manner == Manner::Deferred { range.start } else { 0 };
+        let is_carry_wrong =
+            manner == Manner::Deferred && carry != work.carry(Check { first: 0, from: 0 }, range.start);
+        Ok(work.wrong(Check { first: range.start, from }, &results) + u64::from(is_carry_wrong))
+    }
+
+    fn time(&mut self, subject: Subject) -> Result<f64, DeviceError> {
+        let begin = Instant::now();
+        self.scan(subject)?;
+        Ok(begin.elapsed().as_nanos() as f64)
+    }
+
+    fn method(&self) -> &'static str {
+        "wall time of the executor, which says nothing about a GPU"
+    }
+}

@@ -1,0 +1,158 @@
+//! Scans over several ranks, verified and timed beside one device: what `lookback compare --ranks` runs.
+//!
+//! No rank holds all of the array, and no host need hold any of it: what is scanned follows from the index, and so does what comes
+//! out, in closed form. Sums are those of the numbers 0 … 255 over and over; *intervals* join neighbours alone, so that any other
+//! order shows.
+
+#[cfg(feature = "cpu")]
+pub mod host;
+pub mod record;
+mod work;
+
+pub use work::{Check, Work};
+
+use super::device::{DeviceDescription, DeviceError};
+use super::statistics::Summary;
+use crate::names::named;
+use crate::ranks::{Group, bound, shard};
+use record::Row;
+use std::ops::Range;
+
+named! {
+    /// How a rank comes by what stands left of its shard.
+    pub enum Manner as "manner" {
+        /// Totals are exchanged before the scan, for which every shard is read twice.
+        Contiguous = "contiguous",
+        /// Totals are exchanged behind the scan, and whoever reads adds what is missing.
+        Deferred = "deferred",
+    }
+}
+
+impl Manner {
+    /// How often each element is read.
+    pub const fn readings(self) -> u32 {
+        match self {
+            Self::Contiguous => 2,
+            Self::Deferred => 1,
+        }
+    }
+}
+
+/// What is timed: a manner, or the scan of the rank's shard by itself.
+pub type Subject = Option<Manner>;
+
+/// A rank's device and its part of an array.
+pub trait RankDevice {
+    /// What the device is.
+    fn description(&self) -> DeviceDescription;
+
+    /// The group that it is a rank of.
+    fn group(&self) -> &Group;
+
+    /// Makes this rank's part of the array and room for its scan.
+    ///
+    /// # Errors
+    /// When it does not fit into the device's memory.
+    fn load(&mut self, work: Work, elements: Range<u64>) -> Result<(), DeviceError>;
+
+    /// Scans over all ranks and returns how many of this rank's results are wrong, the carry of a deferred scan included.
+    ///
+    /// # Errors
+    /// When the scan could not be run, or a rank is lost.
+    fn check(&mut self, manner: Manner) -> Result<u64, DeviceError>;
+
+    /// Nanoseconds of a scan, the mean of several in a row.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    fn time(&mut self, subject: Subject) -> Result<f64, DeviceError>;
+
+    /// How it is timed, in a sentence.
+    fn method(&self) -> &'static str;
+}
+
+/// What came of one size.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Came {
+    /// A row for each manner.
+    Rows(Vec<Row>),
+    /// A rank has not the memory.
+    Skipped(String),
+}
+
+/// Runs one size at this rank: all ranks call it alike, and all get the same rows.
+///
+/// # Errors
+/// When a rank is lost, or a scan could not be run, which all others are told.
+pub fn run(
+    device: &mut dyn RankDevice,
+    work: Work,
+    n: u64,
+    manners: &[Manner],
+    samples: u32,
+) -> Result<Came, DeviceError> {
+    let (rank, size) = (device.group().rank(), device.group().size());
+    let loaded = device.load(work, shard(n, rank, size));
+    let why = match &loaded {
+        Ok(()) => None,
+        Err(error @ DeviceError::OutOfMemory { .. }) => Some(error.to_string()),
+        #[cfg(feature = "cuda")]
+        Err(error @ DeviceError::Cuda(crate::cuda::CudaError::OutOfMemory { .. })) => Some(error.to_string()),
+        Err(_) => {
+            loaded?;
+            None
+        }
+    };
+    // Of one rank that lacks the memory all hear.
+    let lacks = numbers(device.group(), u64::from(why.is_some()))?;
+    if let Some(rank) = lacks.iter().position(|&lacks| lacks != 0) {
+        return Ok(Came::Skipped(why.unwrap_or_else(|| format!("rank {rank} has not the memory"))));
+    }
+    let mut rows = Vec::new();
+    for &manner in manners {
+        let own = device.check(manner)?;
+        let wrong = numbers(device.group(), own)?.iter().sum();
+        rows.push(Row {
+            manner,
+            input: work.input,
+            output: work.output,
+            operator: work.operator,
+            mode: work.mode,
+            n,
+            ranks: size,
+            wrong,
+            bound: bound(size, work.input.bytes() as f64, work.output.bytes() as f64, manner.readings()),
+            samples_ns: Vec::new(),
+            alone_ns: Vec::new(),
+        });
+    }
+    // In turn, so that what drifts drifts alike. A device without elements has nothing to time.
+    let samples = if n < size as u64 { 0 } else { samples };
+    for _ in 0..samples {
+        let alone = times(device, None)?.into_iter().fold(f64::INFINITY, f64::min);
+        for row in &mut rows {
+            let slowest = times(device, Some(row.manner))?.into_iter().fold(0.0, f64::max);
+            row.samples_ns.push(slowest);
+            row.alone_ns.push(alone);
+        }
+    }
+    Ok(Came::Rows(rows))
+}
+
+/// How long each rank took, all having begun at one time.
+fn times(device: &mut dyn RankDevice, subject: Subject) -> Result<Vec<f64>, DeviceError> {
+    device.group().barrier()?;
+    let own = device.time(subject)?;
+    Ok(numbers(device.group(), own.to_bits())?.into_iter().map(f64::from_bits).collect())
+}
+
+/// What each rank says.
+fn numbers(group: &Group, own: u64) -> Result<Vec<u64>, DeviceError> {
+    let all = group.all_gather(&own.to_le_bytes())?;
+    Ok(all.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8"))).collect())
+}
+
+/// The median, or 0 where nothing was timed.
+pub(super) fn median(samples: &[f64]) -> f64 {
+    Summary::of(samples).map_or(0.0, |summary| summary.median)
+}

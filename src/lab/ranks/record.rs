@@ -1,0 +1,91 @@
+//! What a run of `lookback compare --ranks` leaves behind.
+
+use super::{Manner, median};
+use crate::element::{ElementType, Operator};
+use crate::lab::origin::Origin;
+use crate::strategy::Mode;
+use serde::{Deserialize, Serialize};
+
+/// The file in the folder of `--output`.
+pub const RANKS: &str = "ranks.json";
+/// Version of the layout.
+pub const FORMAT: u32 = 1;
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RankRecord {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What connected the ranks, as NCCL 2.28.9.
+    pub connection: String,
+    /// How it was timed.
+    pub method: String,
+    /// A row for each size, scan and manner.
+    pub rows: Vec<Row>,
+}
+
+/// One size in one manner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// How a rank comes by what stands left of its shard.
+    pub manner: Manner,
+    /// What is loaded.
+    pub input: ElementType,
+    /// What is scanned and stored.
+    pub output: ElementType,
+    /// The operator.
+    pub operator: Operator,
+    /// Inclusive or exclusive.
+    pub mode: Mode,
+    /// Elements of all ranks.
+    pub n: u64,
+    /// Devices.
+    pub ranks: usize,
+    /// Results that are wrong, of all.
+    pub wrong: u64,
+    /// How many times the rate of one device memory allows at most.
+    pub bound: f64,
+    /// Nanoseconds of a scan, of the slowest rank in each round.
+    pub samples_ns: Vec<f64>,
+    /// Nanoseconds in which one device scans a shard alone, of the fastest rank in each round.
+    pub alone_ns: Vec<f64>,
+}
+
+impl Row {
+    /// Median nanoseconds of a scan.
+    pub fn time_ns(&self) -> f64 {
+        median(&self.samples_ns)
+    }
+
+    /// Median nanoseconds of a shard alone on one device.
+    pub fn alone_ns(&self) -> f64 {
+        median(&self.alone_ns)
+    }
+
+    /// Elements a nanosecond, of all ranks.
+    pub fn rate(&self) -> f64 {
+        self.n as f64 / self.time_ns()
+    }
+
+    /// Elements a nanosecond, of one device alone.
+    pub fn rate_alone(&self) -> f64 {
+        self.n as f64 / self.ranks as f64 / self.alone_ns()
+    }
+
+    /// How many times the rate of one device.
+    pub fn times_one(&self) -> f64 {
+        self.rate() / self.rate_alone()
+    }
+
+    /// The scan in words.
+    pub fn scan(&self) -> String {
+        let types = if self.input == self.output {
+            self.output.to_string()
+        } else {
+            format!("{} -> {}", self.input, self.output)
+        };
+        format!("{types} {} {}", self.operator, self.mode)
+    }
+}
