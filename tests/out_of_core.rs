@@ -16,6 +16,7 @@ use lookback::lab::cpu_kernels::NoKernel;
 use lookback::lab::device::DeviceError;
 use lookback::lab::host_chunked::HostChunkedScan;
 use lookback::lab::host_scanner::HostScanner;
+use lookback::out_of_core::pipeline::copy;
 use lookback::out_of_core::{
     Cause, Checkpoint, ChunkPlan, HostArrays, Job, Limits, NoFile, PlanError, Sink, Source, Stopped,
 };
@@ -302,6 +303,27 @@ fn a_panic_of_a_source_is_passed_on_and_nobody_waits_for_its_chunk() {
     let mut scan = chunked(sums(), Mode::Inclusive, N, &limits(CHUNK, 4));
     let run = std::panic::AssertUnwindSafe(|| scan.run(Job::new(&faulty, &arrays, &stop), |_| Ok(())));
     assert!(std::panic::catch_unwind(run).is_err());
+}
+
+#[test]
+fn slices_are_read_and_written_wherever_chunks_lie() {
+    let x: Vec<u32> = (0..100_000).collect();
+    let stop = AtomicBool::new(false);
+    // Outputs are written in pieces of 64 KiB.
+    for chunk in [1 << 14, (1 << 14) - 1, (1 << 14) + 1, 5000, 40_000, 100_000] {
+        let mut y = vec![0; x.len()];
+        let plan = ChunkPlan::new(sums(), Mode::Inclusive, x.len() as u64, &limits(chunk, 3), 0).expect("a plan");
+        let arrays = HostArrays::new().input(&x).output(&mut y);
+        let done = copy(&plan, Job::new(&arrays, &arrays, &stop)).expect("it is copied");
+        assert_eq!(done.elements, x.len() as u64);
+        assert_eq!(arrays.write(0, 399_997, &[0; 4]).expect_err("behind the end").kind(), io::ErrorKind::WriteZero);
+        assert_eq!(
+            arrays.read(0, 399_997, &mut [0; 4]).expect_err("behind the end").kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+        drop(arrays);
+        assert!(x == y, "chunks of {chunk}");
+    }
 }
 
 /// Counts what is read at one time.
