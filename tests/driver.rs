@@ -1015,6 +1015,7 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
             let is_possible =
                 if is_overlapped { done.elements.is_multiple_of(chunk) } else { done.elements == 2 * chunk };
             assert!(is_possible, "{call:?}: {done:?}");
+            assert_eq!(watched.wrong.into_inner().expect("nobody panicked"), Vec::<String>::new(), "{call:?}");
             bench.assert_nothing_wrong();
         }
         drop(scan);

@@ -16,6 +16,7 @@ use lookback::lab::cpu_kernels::NoKernel;
 use lookback::lab::device::DeviceError;
 use lookback::lab::host_chunked::HostChunkedScan;
 use lookback::lab::host_scanner::HostScanner;
+use lookback::out_of_core::pipeline::copy;
 use lookback::out_of_core::{
     Cause, Checkpoint, ChunkPlan, HostArrays, Job, Limits, NoFile, PlanError, Sink, Source, Stopped,
 };
@@ -228,8 +229,13 @@ struct Faulty<'a, 'b> {
 
 impl Faulty<'_, '_> {
     fn check(&self, offset: u64) -> io::Result<()> {
-        assert!(!self.panics || offset != 4 * self.fails_at, "a panic on purpose");
-        if offset == 4 * self.fails_at { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        if offset != 4 * self.fails_at {
+            return Ok(());
+        }
+        // Meanwhile others get to where they wait for this one.
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(!self.panics, "a panic on purpose");
+        Err(io::ErrorKind::StorageFull.into())
     }
 }
 
@@ -302,6 +308,27 @@ fn a_panic_of_a_source_is_passed_on_and_nobody_waits_for_its_chunk() {
     let mut scan = chunked(sums(), Mode::Inclusive, N, &limits(CHUNK, 4));
     let run = std::panic::AssertUnwindSafe(|| scan.run(Job::new(&faulty, &arrays, &stop), |_| Ok(())));
     assert!(std::panic::catch_unwind(run).is_err());
+}
+
+#[test]
+fn slices_are_read_and_written_wherever_chunks_lie() {
+    let x: Vec<u32> = (0..100_000).collect();
+    let stop = AtomicBool::new(false);
+    // Outputs are written in pieces of 64 KiB.
+    for chunk in [1 << 14, (1 << 14) - 1, (1 << 14) + 1, 5000, 40_000, 100_000] {
+        let mut y = vec![0; x.len()];
+        let plan = ChunkPlan::new(sums(), Mode::Inclusive, x.len() as u64, &limits(chunk, 3), 0).expect("a plan");
+        let arrays = HostArrays::new().input(&x).output(&mut y);
+        let done = copy(&plan, Job::new(&arrays, &arrays, &stop)).expect("it is copied");
+        assert_eq!(done.elements, x.len() as u64);
+        assert_eq!(arrays.write(0, 399_997, &[0; 4]).expect_err("behind the end").kind(), io::ErrorKind::WriteZero);
+        assert_eq!(
+            arrays.read(0, 399_997, &mut [0; 4]).expect_err("behind the end").kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+        drop(arrays);
+        assert!(x == y, "chunks of {chunk}");
+    }
 }
 
 /// Counts what is read at one time.

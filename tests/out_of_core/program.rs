@@ -98,8 +98,11 @@ fn until(child: &mut Child, is_so: impl Fn() -> bool) {
 }
 
 fn elements(journal: &Path) -> u64 {
-    let text = fs::read(journal).unwrap_or_default();
-    let journal: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    elements_of(&fs::read_to_string(journal).unwrap_or_default())
+}
+
+fn elements_of(journal: &str) -> u64 {
+    let journal: serde_json::Value = serde_json::from_str(journal).unwrap_or_default();
     journal["elements"].as_u64().unwrap_or(0)
 }
 
@@ -250,7 +253,15 @@ fn what_is_changed_or_damaged_in_between_is_not_gone_on_with() {
     fs::write(place.path("out.npy.partial"), &partial).unwrap();
     fs::remove_file(&journal).unwrap();
     place.refused(&words, 2, "without its journal");
-    fs::write(&journal, &kept).unwrap();
+    // A state that a scan could have, and this one has not: every element behind it is wrong.
+    let text = String::from_utf8_lossy(&kept).into_owned();
+    let state = text.find("\"state\":[").expect("a state");
+    fs::write(&journal, format!("{}\"state\":[1,2,3,4]}}", &text[..state])).unwrap();
+    let wrong = place.run(&words);
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    let behind = format!("element {} is ", elements_of(&text));
+    assert!(wrong.status.code() == Some(1) && said.contains("WRONG") && said.contains(&behind), "{said}");
+    assert!(!place.path("out.npy").exists());
     // The same numbers, but for the time at which they were written.
     fs::write(place.path("in.npy"), fs::read(place.path("in.npy")).unwrap()).unwrap();
     place.refused(&words, 2, "its input modified ns is");
