@@ -189,7 +189,9 @@ impl GpuRanks {
             let (carry, fold) = match rank {
                 0 => (None, None),
                 1 => (Some(self.gathered()), None),
-                _ => (Some(self.carry()), Some(Prepared::of_states(defined, self.gathered(), rank as u64, self.carry()))),
+                _ => {
+                    (Some(self.carry()), Some(Prepared::of_states(defined, self.gathered(), rank as u64, self.carry())))
+                }
             };
             if let Some(address) = carry {
                 call.initial_state(Lent::states_of(defined.own_state_bytes(), address, 1));
