@@ -37,6 +37,7 @@ fn features() -> String {
         ("cuda-12080", cfg!(feature = "cuda-12080")),
         ("cuda-12090", cfg!(feature = "cuda-12090")),
         ("cuda-13000", cfg!(feature = "cuda-13000")),
+        ("nccl", cfg!(feature = "nccl")),
     ];
     let enabled: Vec<_> = features.into_iter().filter(|(_, enabled)| *enabled).map(|(name, _)| name).collect();
     if enabled.is_empty() { "none: this build has no device".to_owned() } else { enabled.join(", ") }

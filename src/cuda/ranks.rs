@@ -33,6 +33,7 @@
 //! [`GpuRanks::wait`] returns the error. `stream.synchronize()` would end then, too, and say nothing.
 
 use super::error::{Context as _, CudaError};
+use super::launch::is_capturing;
 use super::memory::{Buffer, DeviceMemory};
 use super::nccl::{Communicator, ID_BYTES, Nccl};
 use super::run::{Guards, Run};
@@ -41,7 +42,7 @@ use crate::element::Defined;
 use crate::ranks::Group;
 use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::launch::Addresses;
-use crate::strategy::{CallError, ConfigError, Mode};
+use crate::strategy::{CallError, ConfigError, Mode, Shape};
 use bytemuck::Pod;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaStream, DevicePtrMut, sys};
@@ -174,7 +175,7 @@ impl GpuRanks {
     /// Puts the scan of this rank's shard, the arrays of `run`, from what stands left of it, onto the stream. Shards may be empty.
     /// The place `i` of a definition's text is counted from the shard's first element. What is captured into a graph shares this
     /// object's memory with whatever else it puts onto the stream, so that the graph is launched on this stream, too, and by all
-    /// ranks.
+    /// ranks. Run it once before it is captured, so that kernels are loaded and NCCL has its connections.
     ///
     /// # Errors
     /// When a rank is lost or fails, a run on another stream, segments, states before and behind, states of other than 1, 2, 4, 8 or
@@ -182,22 +183,20 @@ impl GpuRanks {
     pub fn scan(&self, run: Run<'_>, mode: Mode) -> Result<(), CudaError> {
         self.telling(|| {
             let (scanner, mut call, guards) = self.opened(run)?;
-            let bytes = self.put_total(scanner, &call)?;
-            self.gather(bytes)?;
-            let defined = call.defined();
-            let carry = match self.group().rank() {
-                0 => None,
-                // It is that of the one rank before.
-                1 => Some(self.gathered()),
-                before => {
-                    self.fold(scanner, defined, before, self.carry())?;
-                    Some(self.carry())
+            let (defined, rank) = (call.defined(), self.group().rank());
+            let total = self.total_of(&call);
+            // Of the second rank it is the total of the first one.
+            let (carry, fold) = match rank {
+                0 => (None, None),
+                1 => (Some(self.gathered()), None),
+                _ => {
+                    (Some(self.carry()), Some(Prepared::of_states(defined, self.gathered(), rank as u64, self.carry())))
                 }
             };
             if let Some(address) = carry {
-                call.initial_state(Lent::states_of(bytes, address, 1));
+                call.initial_state(Lent::states_of(defined.own_state_bytes(), address, 1));
             }
-            scanner.scan_defined(&self.stream, call, mode, Scanner::enqueue)?;
+            self.put(scanner, defined, &[(total, Mode::Inclusive)], fold, &[(call, mode)])?;
             drop(guards);
             Ok(())
         })
@@ -242,14 +241,15 @@ impl GpuRanks {
             let error = CallError::StateBytes { scan, array, defined: bytes as u64, given: given as u64 };
             return Err(ConfigError::from(Box::new(error)).into());
         }
+        let mut before = Vec::new();
         if mode != Mode::Inclusive || call.is_empty() {
-            self.put_total(scanner, &call)?;
+            before.push((self.total_of(&call), Mode::Inclusive));
         } else {
             call.final_state(Lent::states_of(bytes, self.own(), 1));
         }
-        scanner.scan_defined(&self.stream, call, mode, Scanner::enqueue)?;
-        self.gather(bytes)?;
-        self.fold(scanner, defined, self.group().rank(), address)?;
+        before.push((call, mode));
+        let fold = Prepared::of_states(defined, self.gathered(), self.group().rank() as u64, address);
+        self.put(scanner, defined, &before, Some(fold), &[])?;
         drop(guards);
         Ok(())
     }
@@ -330,16 +330,54 @@ impl GpuRanks {
             return Err(CudaError::OtherStream);
         }
         call.check_shard().map_err(|error| ConfigError::from(Box::new(error)))?;
+        let state_bytes = call.defined().own_state_bytes();
+        if !Shape::loads_states(state_bytes) {
+            return Err(ConfigError::TotalOfStates { problem: call.defined().to_string(), state_bytes }.into());
+        }
         Ok((scanner, call, guards))
     }
 
-    /// Puts the shard's total where the exchange takes it from; returns the bytes of a state.
-    fn put_total(&self, scanner: &Scanner, call: &Call) -> Result<usize, CudaError> {
-        let bytes = call.defined().own_state_bytes();
+    /// What leaves the shard's total where the exchange takes it from.
+    fn total_of(&self, call: &Call) -> Call {
         let mut total = call.clone().without_outputs();
-        total.total(Lent::states_of(bytes, self.own(), 1));
-        scanner.scan_defined(&self.stream, total, Mode::Inclusive, Scanner::enqueue)?;
-        Ok(bytes)
+        total.total(Lent::states_of(call.defined().own_state_bytes(), self.own(), 1));
+        total
+    }
+
+    /// Puts all of it onto the stream: what comes before the exchange, the exchange, and what comes behind it.
+    fn put(
+        &self,
+        scanner: &Scanner,
+        defined: Defined,
+        before: &[(Call, Mode)],
+        fold: Option<Prepared>,
+        after: &[(Call, Mode)],
+    ) -> Result<(), CudaError> {
+        let stream = &self.stream;
+        let place = |fold: &Prepared| Addresses {
+            arrays: fold.arrays,
+            ..Addresses::between(fold.arrays.inputs[0], fold.arrays.outputs[0])
+        };
+        if !is_capturing(stream)? {
+            // Kernels are loaded and memory is allocated before a kernel waits for other ranks, because both may wait for it.
+            for (call, mode) in before.iter().chain(after) {
+                scanner.scan_defined(stream, call.clone(), *mode, Scanner::warm)?;
+            }
+            if let Some(fold) = &fold {
+                scanner.warm(stream, &fold.request, place(fold))?;
+            }
+        }
+        for (call, mode) in before {
+            scanner.scan_defined(stream, call.clone(), *mode, Scanner::enqueue)?;
+        }
+        self.gather(defined.own_state_bytes())?;
+        if let Some(fold) = &fold {
+            scanner.enqueue(stream, &fold.request, place(fold))?;
+        }
+        for (call, mode) in after {
+            scanner.scan_defined(stream, call.clone(), *mode, Scanner::enqueue)?;
+        }
+        Ok(())
     }
 
     fn gather(&self, bytes: usize) -> Result<(), CudaError> {
@@ -350,17 +388,10 @@ impl GpuRanks {
             // It was given up because a rank is lost.
             return Err(self.group().check().err().unwrap_or_else(|| self.group().lose_the_last()).into());
         };
-        // SAFETY: this object's memory has room for a state of no more than 16 bytes of each rank, which `put_total` or the scan
-        // before has checked; it lives until the stream was waited for, or is abandoned. The stream is of the context, which
+        // SAFETY: this object's memory has room for a state of no more than 16 bytes of each rank, which `opened` has
+        // checked; it lives until the stream was waited for, or is abandoned. The stream is of the context, which
         // `scan_defined` has made current.
         unsafe { communicator.all_gather(self.own(), self.gathered(), bytes, &self.stream) }
-    }
-
-    /// Combines the first so many of the gathered totals.
-    fn fold(&self, scanner: &Scanner, defined: Defined, count: usize, into: u64) -> Result<(), CudaError> {
-        let Prepared { request, arrays } = Prepared::of_states(defined, self.gathered(), count as u64, into);
-        let places = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
-        scanner.enqueue(&self.stream, &request, places)
     }
 
     fn telling<R>(&self, deed: impl FnOnce() -> Result<R, CudaError>) -> Result<R, CudaError> {

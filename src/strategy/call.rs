@@ -7,7 +7,6 @@ use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::abi;
 use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments, Verb};
-use crate::gpu::Architecture;
 use bytemuck::Pod;
 
 /// An array that is lent for a run.
@@ -45,11 +44,6 @@ impl Lent {
 
     pub fn states<T: Pod>(address: u64, elements: usize) -> Self {
         Self { address, elements: elements as u64, element_bytes: size_of::<T>() as u64, cuda_type: None }
-    }
-
-    /// States of so many bytes.
-    pub fn states_of(bytes: usize, address: u64, elements: u64) -> Self {
-        Self { address, elements, element_bytes: bytes as u64, cuda_type: None }
     }
 
     fn end(self) -> u64 {
@@ -110,28 +104,6 @@ pub(crate) struct Call {
 pub(crate) struct Prepared {
     pub request: ScanRequest,
     pub arrays: Arrays,
-}
-
-impl Prepared {
-    /// The combination of so many states of a scan, one behind the other, into one: the identity of none.
-    pub fn of_states(defined: Defined, states: u64, count: u64, into: u64) -> Self {
-        let problem = Problem::from(defined.total()).of_spine();
-        let offset = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
-        let request = ScanRequest {
-            problem,
-            strategy: Strategy::Lookback,
-            mode: Mode::Inclusive,
-            config: ScanConfig::of_no_scan(problem, count, Architecture::CHECKED[0]),
-            n: count,
-            in_place: false,
-            input_offset: offset(states),
-            output_offset: offset(into),
-            row: None,
-        };
-        let mut arrays = Arrays::default();
-        (arrays.inputs[0], arrays.outputs[0]) = (states, into);
-        Self { request, arrays }
-    }
 }
 
 impl Call {
@@ -229,33 +201,6 @@ impl Call {
         self.defined = self.defined.total();
         self.verb = Verb::Total;
         self.final_state = Some(state);
-    }
-
-    /// What is defined.
-    pub fn defined(&self) -> Defined {
-        self.defined
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.inputs.first().is_none_or(|array| array.elements == 0)
-    }
-
-    /// Refuses what is no shard of one sequence.
-    pub fn check_shard(&self) -> Result<(), CallError> {
-        let is_whole = !self.defined.has_segments()
-            && !self.defined.is_reversed()
-            && !self.defined.is_reproducible()
-            && self.axis.is_none()
-            && self.count.is_none()
-            && !self.has_states();
-        if is_whole { Ok(()) } else { Err(CallError::OfRanks(self.scan())) }
-    }
-
-    /// The same without outputs: of a shard's total.
-    pub fn without_outputs(mut self) -> Self {
-        self.outputs.clear();
-        self
     }
 
     /// Asks for whatever is defined; what is no scan has one mode.
@@ -637,5 +582,67 @@ impl Call {
             }
         }
         Ok(in_place)
+    }
+}
+
+/// What ranks make of a scan of one of several shards.
+#[cfg(any(all(feature = "cpu", feature = "lab"), feature = "nccl"))]
+impl Call {
+    /// What is defined.
+    pub fn defined(&self) -> Defined {
+        self.defined
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.inputs.first().is_none_or(|array| array.elements == 0)
+    }
+
+    /// Refuses what is no shard of one sequence.
+    pub fn check_shard(&self) -> Result<(), CallError> {
+        let is_whole = !self.defined.has_segments()
+            && !self.defined.is_reversed()
+            && !self.defined.is_reproducible()
+            && self.axis.is_none()
+            && self.count.is_none()
+            && !self.has_states();
+        if is_whole { Ok(()) } else { Err(CallError::OfRanks(self.scan())) }
+    }
+
+    /// The same without outputs: of a shard's total.
+    pub fn without_outputs(mut self) -> Self {
+        self.outputs.clear();
+        self
+    }
+}
+
+#[cfg(any(all(feature = "cpu", feature = "lab"), feature = "nccl"))]
+impl Lent {
+    /// States of so many bytes.
+    pub fn states_of(bytes: usize, address: u64, elements: u64) -> Self {
+        Self { address, elements, element_bytes: bytes as u64, cuda_type: None }
+    }
+}
+
+#[cfg(any(all(feature = "cpu", feature = "lab"), feature = "nccl"))]
+impl Prepared {
+    /// The combination of so many states of a scan, one behind the other, into one: the identity of none.
+    pub fn of_states(defined: Defined, states: u64, count: u64, into: u64) -> Self {
+        let problem = Problem::from(defined.total()).of_spine();
+        let offset = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
+        let request = ScanRequest {
+            problem,
+            strategy: Strategy::Lookback,
+            mode: Mode::Inclusive,
+            config: ScanConfig::of_no_scan(problem, count, crate::gpu::Architecture::CHECKED[0]),
+            n: count,
+            in_place: false,
+            input_offset: offset(states),
+            output_offset: offset(into),
+            row: None,
+        };
+        let mut arrays = Arrays::default();
+        (arrays.inputs[0], arrays.outputs[0]) = (states, into);
+        Self { request, arrays }
     }
 }

@@ -6,37 +6,17 @@
 
 #[cfg(feature = "cpu")]
 pub mod host;
+mod manner;
 pub mod record;
 mod work;
 
+pub use manner::Manner;
 pub use work::{Check, Work};
 
 use super::device::{DeviceDescription, DeviceError};
-use super::statistics::Summary;
-use crate::names::named;
 use crate::ranks::{Group, bound, shard};
 use record::Row;
 use std::ops::Range;
-
-named! {
-    /// How a rank comes by what stands left of its shard.
-    pub enum Manner as "manner" {
-        /// Totals are exchanged before the scan, for which every shard is read twice.
-        Contiguous = "contiguous",
-        /// Totals are exchanged behind the scan, and whoever reads adds what is missing.
-        Deferred = "deferred",
-    }
-}
-
-impl Manner {
-    /// How often each element is read.
-    pub const fn readings(self) -> u32 {
-        match self {
-            Self::Contiguous => 2,
-            Self::Deferred => 1,
-        }
-    }
-}
 
 /// What is timed: a manner, or the scan of the rank's shard by itself.
 pub type Subject = Option<Manner>;
@@ -150,9 +130,4 @@ fn times(device: &mut dyn RankDevice, subject: Subject) -> Result<Vec<f64>, Devi
 fn numbers(group: &Group, own: u64) -> Result<Vec<u64>, DeviceError> {
     let all = group.all_gather(&own.to_le_bytes())?;
     Ok(all.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8"))).collect())
-}
-
-/// The median, or 0 where nothing was timed.
-pub(super) fn median(samples: &[f64]) -> f64 {
-    Summary::of(samples).map_or(0.0, |summary| summary.median)
 }

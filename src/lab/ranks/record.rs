@@ -1,8 +1,9 @@
 //! What a run of `lookback compare --ranks` leaves behind.
 
-use super::{Manner, median};
+use super::manner::Manner;
 use crate::element::{ElementType, Operator};
 use crate::lab::origin::Origin;
+use crate::lab::statistics::Summary;
 use crate::strategy::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -88,4 +89,9 @@ impl Row {
         };
         format!("{types} {} {}", self.operator, self.mode)
     }
+}
+
+/// The median, or 0 where nothing was timed.
+fn median(samples: &[f64]) -> f64 {
+    Summary::of(samples).map_or(0.0, |summary| summary.median)
 }
