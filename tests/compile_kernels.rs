@@ -628,13 +628,13 @@ fn kernels_that_record_compile_and_do_not_spill() {
         compiled += 1;
     };
     // Columns, and sorts with the kernels that count for them.
-    for (kind, strategy) in [
-        (ProblemKind::Columns, Strategy::Lookback),
-        (ProblemKind::Columns, Strategy::Lookahead),
-        (ProblemKind::Sort, Strategy::Lookback),
+    for (kind, length, strategy) in [
+        (ProblemKind::Columns, Some(4096), Strategy::Lookback),
+        (ProblemKind::Columns, Some(4096), Strategy::Lookahead),
+        (ProblemKind::Sort, None, Strategy::Lookback),
     ] {
         let n = 1 << 22;
-        let workload = Workload::new(kind, Operator::Sum, ElementType::U32, ElementType::U32, Some(4096)).unwrap();
+        let workload = Workload::new(kind, Operator::Sum, ElementType::U32, ElementType::U32, length).unwrap();
         let problem = workload.problem(n);
         let Resolved { strategy, config } = Tuning::suggested(strategy, problem, n);
         let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, n);

@@ -19,9 +19,9 @@ pub mod team;
 use crate::abi;
 use crate::kernels::sources::woven;
 use crate::names::named;
-use crate::strategy::{Blocks, Strategy};
 use crate::strategy::kernel::Kernel;
 use crate::strategy::plan::ScanRequest;
+use crate::strategy::{Blocks, Strategy};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -250,25 +250,27 @@ impl Event {
     }
 }
 
-/// Blocks of a cluster wait at one barrier for the totals of all, so nobody asks whose is missing: it is the one that was published
-/// last, if that was behind the begin of the wait. A round of the cluster is as many tiles as it has blocks.
+/// Blocks of a cluster wait at one barrier for the totals of all, so nobody asks whose is missing: it is the one that said last, from
+/// the begin of the wait to its end, that it had published. A round of the cluster is as many tiles as it has blocks.
 fn find_missing_in_cluster(events: &mut [Event]) {
-    let round = |event: &Event, blocks: u32| event.tile / u64::from(blocks.max(1));
-    let Some(blocks) = events.iter().find(|event| event.step == Step::Found).map(|event| event.descriptors) else { return };
-    let mut latest: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let Some(blocks) = events.iter().find(|event| event.step == Step::Found).map(|event| event.descriptors) else {
+        return;
+    };
+    let round = |event: &Event| event.tile / u64::from(blocks.max(1));
+    let mut published: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
     let mut begins: BTreeMap<u64, u64> = BTreeMap::new();
     for event in events.iter() {
         if event.step == Step::Aggregate {
-            let of_round = latest.entry(round(event, blocks)).or_default();
-            *of_round = (*of_round).max((event.time, event.tile));
+            published.entry(round(event)).or_default().push((event.time, event.tile));
         } else if event.step == Step::Read {
             begins.insert(event.tile, event.time);
         }
     }
     for event in events.iter_mut().filter(|event| event.step == Step::Found) {
         let begin = begins.get(&event.tile).copied().unwrap_or(event.time);
-        let missing = latest.get(&round(event, blocks)).filter(|&&(time, tile)| time > begin && tile != event.tile);
-        event.missing_tile = missing.map(|&(_, tile)| tile);
+        let of_others = published.get(&round(event)).into_iter().flatten().filter(|&&(_, tile)| tile != event.tile);
+        let meanwhile = of_others.filter(|&&(time, _)| begin < time && time <= event.time);
+        event.missing_tile = meanwhile.max().map(|&(_, tile)| tile);
     }
 }
 
