@@ -345,7 +345,7 @@ impl<'a> Scan<'a> {
             Err(Stopped { done, cause }) => {
                 // What can still be kept is.
                 let kept = partial.keep(&done);
-                let cause = kept.err().filter(|_| matches!(cause, Cause::Keep(_))).map_or(cause, Cause::Keep);
+                let cause = kept.err().filter(|_| matches!(*cause, Cause::Keep(_))).map_or(*cause, Cause::Keep);
                 return Err(self.stopped(&done, cause).into());
             }
         };
@@ -448,7 +448,7 @@ impl<'a> Scan<'a> {
             self.forget_cached()?;
             let sink: &dyn Sink = if writes { &array } else { &NoFile };
             let start = Instant::now();
-            copy(&plan, Job::new(source, sink, stop)).map_err(|stopped| into_io(stopped.cause))?;
+            copy(&plan, Job::new(source, sink, stop)).map_err(|stopped| into_io(*stopped.cause))?;
             file.sync_data()?;
             Ok(n as f64 / start.elapsed().as_secs_f64())
         };
@@ -466,7 +466,7 @@ impl<'a> Scan<'a> {
             let mut time = |source: &dyn Source, sink: &dyn Sink, is_overlapped, file: Option<&File>| {
                 let start = Instant::now();
                 let job = Job { is_overlapped, ..Job::new(source, sink, stop) };
-                device.run(job, &mut |_| Ok(())).map_err(|stopped| self.stopped(&stopped.done, stopped.cause))?;
+                device.run(job, &mut |_| Ok(())).map_err(|stopped| self.stopped(&stopped.done, *stopped.cause))?;
                 let synced = file.map_or(Ok(()), File::sync_data);
                 synced.map_err(failed("a plain loop"))?;
                 Ok::<f64, CliError>(n as f64 / start.elapsed().as_secs_f64())
@@ -655,14 +655,14 @@ impl Chunked for crate::cuda::ChunkedScan<'_> {
         keep: &mut dyn FnMut(&Checkpoint) -> io::Result<()>,
     ) -> Result<Checkpoint, Stopped<DeviceError>> {
         Self::run(self, job, keep).map_err(|Stopped { done, cause }| {
-            let cause = match cause {
+            let cause = match *cause {
                 Cause::Read(error) => Cause::Read(error),
                 Cause::Write(error) => Cause::Write(error),
                 Cause::Keep(error) => Cause::Keep(error),
                 Cause::Plan(error) => Cause::Plan(error),
                 Cause::Device(error) => Cause::Device(error.into()),
             };
-            Stopped { done, cause }
+            Stopped { done, cause: Box::new(cause) }
         })
     }
 
