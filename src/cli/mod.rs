@@ -18,6 +18,7 @@ mod npy;
 pub mod partial;
 pub mod report;
 pub mod scan;
+pub mod scan_error;
 #[cfg(feature = "cpu")]
 pub mod stress;
 #[cfg(feature = "cpu")]
