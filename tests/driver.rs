@@ -991,7 +991,7 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
         let state = vec![7; if start == 0 { 0 } else { types[1].bytes() }];
         let start = Checkpoint { elements: start, state };
         let job = Job { start: start.clone(), is_overlapped, ..Job::new(&watched, &watched, &stop) };
-        let done = scan.run(job, |_| Ok(())).unwrap_or_else(|error| panic!("{error}"));
+        let done = scan.run(job, |_| Ok(())).unwrap_or_else(|error| panic!("{error:?}"));
         assert_eq!(done.elements, n);
         assert_eq!(watched.wrong.into_inner().expect("nobody panicked"), Vec::<String>::new(), "{types:?} {mode}");
         let records = driver.launches();
@@ -1011,7 +1011,7 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
             let watched = Watched { driver, is_in_place: false, fails, wrong: Mutex::default() };
             let job = Job { is_overlapped, ..Job::new(&watched, &watched, &stop) };
             let Stopped { done, cause } = scan.run(job, |_| Ok(())).expect_err("a call fails");
-            assert!(matches!(cause, Cause::Device(CudaError::Driver { .. })), "{cause}");
+            assert!(matches!(*cause, Cause::Device(CudaError::Driver { .. })), "{cause}");
             let is_possible =
                 if is_overlapped { done.elements.is_multiple_of(chunk) } else { done.elements == 2 * chunk };
             assert!(is_possible, "{call:?}: {done:?}");

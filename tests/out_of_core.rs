@@ -280,7 +280,7 @@ fn what_fails_anywhere_says_up_to_where_outputs_are_valid() {
                     Ok(())
                 })
                 .expect_err("it fails");
-            assert!(matches!((fails_to_read, &cause), (true, Cause::Read(_)) | (false, Cause::Write(_))), "{cause}");
+            assert!(matches!((fails_to_read, &*cause), (true, Cause::Read(_)) | (false, Cause::Write(_))), "{cause}");
             // All chunks before it are ended, and none behind counts.
             assert_eq!((done.elements, told), (chunk * CHUNK, chunk * CHUNK));
             drop(arrays);
@@ -292,7 +292,7 @@ fn what_fails_anywhere_says_up_to_where_outputs_are_valid() {
     let mut scan = chunked(sums(), Mode::Inclusive, N, &limits(CHUNK, 3));
     let full = |done: &Checkpoint| if done.elements < 200 { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) };
     let stopped = scan.run(Job::new(&arrays, &arrays, &stop), full).expect_err("it cannot be kept");
-    assert!(matches!(stopped.cause, Cause::Keep(_)) && stopped.done.elements >= 200, "{stopped}");
+    assert!(matches!(*stopped.cause, Cause::Keep(_)) && stopped.done.elements >= 200, "{stopped}");
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn chunks_are_under_way_at_the_same_time_unless_one_goes_after_the_other() {
 
 fn refusal<T: Pod + lookback::element::ArrayElement>(x: &[T], y: &mut [u32], n: usize) -> PlanError {
     let scanned = chunked(sums(), Mode::Inclusive, n, &Limits::default()).scan(HostArrays::new().input(x).output(y));
-    match scanned.expect_err("it is refused").cause {
+    match *scanned.expect_err("it is refused").cause {
         Cause::Plan(error) => error,
         cause => panic!("{cause}"),
     }
@@ -372,11 +372,11 @@ fn what_cannot_be_scanned_in_chunks_is_a_typed_error() {
     assert!(matches!(refusal(&[0_u32; 7], &mut [0; 6], 7), PlanError::Arrays(text) if text.contains("'y' has 6")));
     let mut scan = chunked(sums(), Mode::Inclusive, 7, &Limits::default());
     let missing = scan.scan(HostArrays::new().input(&[0_u32; 7])).expect_err("no output");
-    assert!(matches!(missing.cause, Cause::Plan(PlanError::Arrays(_))), "{missing}");
+    assert!(matches!(*missing.cause, Cause::Plan(PlanError::Arrays(_))), "{missing}");
     let stop = AtomicBool::new(false);
     let start = Checkpoint { elements: 3, state: vec![1, 2] };
     let state = scan.run(Job { start, ..Job::new(&NoFile, &NoFile, &stop) }, |_| Ok(())).expect_err("half a state");
-    assert!(matches!(state.cause, Cause::Plan(PlanError::State { expected: 4, given: 2, .. })), "{state}");
+    assert!(matches!(*state.cause, Cause::Plan(PlanError::State { expected: 4, given: 2, .. })), "{state}");
     for (device_bytes, host_bytes, word) in [(1700, 1 << 20, "device"), (1 << 20, 1000, "host")] {
         let limits = Limits { device_bytes, host_bytes, ..Limits::default() };
         let little = ChunkPlan::new(sums(), Mode::Inclusive, 7000, &limits, 0).expect_err("too little");

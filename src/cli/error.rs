@@ -2,7 +2,7 @@
 
 use super::input::InputError;
 use super::partial::PartialError;
-use super::scan::ScanError;
+use super::scan_error::ScanError;
 use crate::lab::device::DeviceError;
 use crate::lab::measure::run::SweepError;
 use crate::lab::measure::sweep::SweepFileError;

@@ -21,6 +21,7 @@ pub mod partial;
 pub mod ranks;
 pub mod report;
 pub mod scan;
+pub mod scan_error;
 #[cfg(feature = "cpu")]
 pub mod stress;
 #[cfg(feature = "cpu")]

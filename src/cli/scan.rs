@@ -7,12 +7,13 @@ use super::error::{CliError, EXIT_INTERRUPTED, EXIT_OK};
 use super::input::{self, ArrayFile, InputError, npy_header};
 use super::interrupt;
 use super::partial::{Identity, Partial, is_one_file};
-use crate::element::{Defined, Definition, DefinitionError, ElementType, NoSuchProblem, Operator, Problem};
+use super::scan_error::ScanError;
+use crate::element::{Defined, Definition, ElementType, Operator, Problem};
 use crate::lab::device::DeviceError;
-use crate::lab::running::{Difference, RunningReference};
+use crate::lab::running::RunningReference;
 use crate::out_of_core::pipeline::copy;
 use crate::out_of_core::{
-    Cause, Checkpoint, ChunkPlan, CopyRates, FileArray, Job, Limits, NoFile, PlanError, Sink, Source, Stopped,
+    Cause, Checkpoint, ChunkPlan, CopyRates, FileArray, Job, Limits, NoFile, Sink, Source, Stopped,
 };
 use crate::strategy::Mode;
 use crate::text::{format_bytes, hexadecimal, parse_array_size, short_seconds, significant};
@@ -85,42 +86,6 @@ fn parse_memory(text: &str) -> Result<u64, String> {
         Ok(0) => Err("a size of memory is more than 0 bytes".to_owned()),
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-/// A scan of a file that cannot be run, or ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum ScanError {
-    /// The types and the operator do not go together.
-    #[error(transparent)]
-    Problem(#[from] NoSuchProblem),
-    /// No kernel can be made of it.
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    /// It cannot be divided.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// Something failed on the way.
-    #[error("the scan stopped behind element {done} of {n}; once the cause is gone, --resume goes on from there")]
-    Stopped { done: u64, n: u64, source: Cause<DeviceError> },
-    /// Something failed where the speed was measured.
-    #[error("the speed of {what} cannot be measured")]
-    Measure { what: &'static str, source: io::Error },
-    /// The output cannot be read back.
-    #[error("cannot compare {} with a scan on the host", path.display())]
-    Verify { path: PathBuf, source: io::Error },
-    /// Somebody writes it.
-    #[error("{} was changed while it was scanned, so that the output is of no array; begin again when it is complete", path.display())]
-    InputChanged { path: PathBuf },
-    /// A device was wrong.
-    #[error("WRONG: {} is not the scan of the input", path.display())]
-    Wrong { path: PathBuf, source: Box<Difference> },
-}
-
-impl ScanError {
-    /// Whether the device or a kernel is at fault, and not what it was given.
-    pub(super) fn is_failure(&self) -> bool {
-        matches!(self, Self::Wrong { .. } | Self::Stopped { source: Cause::Device(_), .. })
     }
 }
 
@@ -345,7 +310,7 @@ impl<'a> Scan<'a> {
             Err(Stopped { done, cause }) => {
                 // What can still be kept is.
                 let kept = partial.keep(&done);
-                let cause = kept.err().filter(|_| matches!(cause, Cause::Keep(_))).map_or(cause, Cause::Keep);
+                let cause = kept.err().filter(|_| matches!(*cause, Cause::Keep(_))).map_or(*cause, Cause::Keep);
                 return Err(self.stopped(&done, cause).into());
             }
         };
@@ -448,7 +413,7 @@ impl<'a> Scan<'a> {
             self.forget_cached()?;
             let sink: &dyn Sink = if writes { &array } else { &NoFile };
             let start = Instant::now();
-            copy(&plan, Job::new(source, sink, stop)).map_err(|stopped| into_io(stopped.cause))?;
+            copy(&plan, Job::new(source, sink, stop)).map_err(|stopped| into_io(*stopped.cause))?;
             file.sync_data()?;
             Ok(n as f64 / start.elapsed().as_secs_f64())
         };
@@ -466,7 +431,7 @@ impl<'a> Scan<'a> {
             let mut time = |source: &dyn Source, sink: &dyn Sink, is_overlapped, file: Option<&File>| {
                 let start = Instant::now();
                 let job = Job { is_overlapped, ..Job::new(source, sink, stop) };
-                device.run(job, &mut |_| Ok(())).map_err(|stopped| self.stopped(&stopped.done, stopped.cause))?;
+                device.run(job, &mut |_| Ok(())).map_err(|stopped| self.stopped(&stopped.done, *stopped.cause))?;
                 let synced = file.map_or(Ok(()), File::sync_data);
                 synced.map_err(failed("a plain loop"))?;
                 Ok::<f64, CliError>(n as f64 / start.elapsed().as_secs_f64())
@@ -655,14 +620,14 @@ impl Chunked for crate::cuda::ChunkedScan<'_> {
         keep: &mut dyn FnMut(&Checkpoint) -> io::Result<()>,
     ) -> Result<Checkpoint, Stopped<DeviceError>> {
         Self::run(self, job, keep).map_err(|Stopped { done, cause }| {
-            let cause = match cause {
+            let cause = match *cause {
                 Cause::Read(error) => Cause::Read(error),
                 Cause::Write(error) => Cause::Write(error),
                 Cause::Keep(error) => Cause::Keep(error),
                 Cause::Plan(error) => Cause::Plan(error),
                 Cause::Device(error) => Cause::Device(error.into()),
             };
-            Stopped { done, cause }
+            Stopped { done, cause: Box::new(cause) }
         })
     }
 

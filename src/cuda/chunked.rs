@@ -120,7 +120,7 @@ impl<'a> ChunkedScan<'a> {
     /// # Errors
     /// Arrays that are not those of the definition, and as [`Self::run`].
     pub fn scan(&mut self, arrays: HostArrays<'_>) -> Result<(), Stopped<CudaError>> {
-        let refused = |error| Stopped { done: Checkpoint::default(), cause: Cause::Plan(error) };
+        let refused = |error| Stopped { done: Checkpoint::default(), cause: Box::new(Cause::Plan(error)) };
         arrays.check(&self.device.plan).map_err(refused)?;
         self.run(Job::new(&arrays, &arrays, &AtomicBool::new(false)), |_| Ok(())).map(drop)
     }
@@ -142,14 +142,14 @@ impl<'a> ChunkedScan<'a> {
         let prepared = [left.min(device.plan.chunk_elements()), last].into_iter().filter(|&elements| elements > 0);
         for elements in prepared {
             if let Err(error) = warm_up(device.scanner, &device.scans, &device.plan, elements) {
-                return Err(Stopped { done: job.start, cause: Cause::Device(error) });
+                return Err(Stopped { done: job.start, cause: Box::new(Cause::Device(error)) });
             }
         }
         let ended = pipeline::run(device, &mut self.slots, &device.plan, job, &mut keep);
         // After an error a chunk that was given up may still be copied.
         let waited = device.wait();
         match (ended, waited) {
-            (Ok(done), Err(error)) => Err(Stopped { done, cause: Cause::Device(error) }),
+            (Ok(done), Err(error)) => Err(Stopped { done, cause: Box::new(Cause::Device(error)) }),
             (ended, _) => ended,
         }
     }

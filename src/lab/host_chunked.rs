@@ -63,7 +63,7 @@ impl HostChunkedScan {
     /// # Errors
     /// Arrays that are not those of the definition, and as [`Self::run`].
     pub fn scan(&mut self, arrays: HostArrays<'_>) -> Result<(), Stopped<DeviceError>> {
-        let refused = |error| Stopped { done: Checkpoint::default(), cause: Cause::Plan(error) };
+        let refused = |error| Stopped { done: Checkpoint::default(), cause: Box::new(Cause::Plan(error)) };
         arrays.check(&self.device.plan).map_err(refused)?;
         self.run(Job::new(&arrays, &arrays, &AtomicBool::new(false)), |_| Ok(())).map(drop)
     }

@@ -3,6 +3,7 @@
 use crate::element::monoid::{InstanceVisitor, Monoid, visit_instance};
 use crate::element::{ElementType, Instance, Problem};
 use crate::strategy::Mode;
+use crate::text::hexadecimal;
 
 /// A scan of numbers from the left to the right, that compares.
 #[derive(Debug, Clone)]
@@ -83,11 +84,10 @@ impl InstanceVisitor for Compare<'_> {
             if !is_right {
                 let mut stored = vec![0; to.bytes()];
                 convert(between, bytemuck::bytes_of(&expected), to, &mut stored);
-                let text = |bytes: &[u8]| match to.float() {
-                    Some(float) => format!("{:?}", (float.read)(bytes)),
-                    None if is_of_one_type => instance.text(bytes),
-                    None if to.is_signed() => (whole(to, bytes) as i64).to_string(),
-                    None => whole(to, bytes).to_string(),
+                let of_stored = Instance::of_stored(to, instance.operator());
+                let text = |bytes: &[u8]| match of_stored {
+                    Ok(stored) => stored.text(bytes),
+                    Err(_) => format!("0x{}", hexadecimal(bytes)),
                 };
                 let (found, expected) = (text(output), text(&stored));
                 return Err(Box::new(Difference { index: elements + index as u64, found, expected }));

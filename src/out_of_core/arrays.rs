@@ -32,7 +32,14 @@ const PIECE_BYTES: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub struct HostArrays<'a> {
     inputs: Vec<(&'static str, &'a [u8])>,
-    outputs: Vec<(&'static str, usize, Vec<Mutex<&'a mut [u8]>>)>,
+    outputs: Vec<Output<'a>>,
+}
+
+#[derive(Debug)]
+struct Output<'a> {
+    cuda_type: &'static str,
+    bytes: usize,
+    pieces: Vec<Mutex<&'a mut [u8]>>,
 }
 
 impl<'a> HostArrays<'a> {
@@ -51,9 +58,9 @@ impl<'a> HostArrays<'a> {
     /// The next array of those that are stored.
     #[must_use]
     pub fn output<T: ArrayElement>(mut self, array: &'a mut [T]) -> Self {
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(array);
-        let (length, pieces) = (bytes.len(), bytes.chunks_mut(PIECE_BYTES).map(Mutex::new).collect());
-        self.outputs.push((T::CUDA_TYPE, length, pieces));
+        let array: &mut [u8] = bytemuck::cast_slice_mut(array);
+        let (bytes, pieces) = (array.len(), array.chunks_mut(PIECE_BYTES).map(Mutex::new).collect());
+        self.outputs.push(Output { cuda_type: T::CUDA_TYPE, bytes, pieces });
         self
     }
 
@@ -65,7 +72,7 @@ impl<'a> HostArrays<'a> {
         let defined = plan.defined();
         let [input_names, output_names] = defined.names();
         let inputs: Vec<_> = self.inputs.iter().map(|(name, bytes)| (*name, bytes.len())).collect();
-        let outputs: Vec<_> = self.outputs.iter().map(|(name, length, _)| (*name, *length)).collect();
+        let outputs: Vec<_> = self.outputs.iter().map(|output| (output.cuda_type, output.bytes)).collect();
         let sides = [
             ("loads", input_names, inputs, defined.inputs().collect::<Vec<_>>()),
             ("stores", output_names, outputs, defined.outputs().collect()),
@@ -105,13 +112,13 @@ impl Source for HostArrays<'_> {
 
 impl Sink for HostArrays<'_> {
     fn write(&self, array: usize, offset: u64, mut bytes: &[u8]) -> io::Result<()> {
-        let (_, length, pieces) = self.outputs.get(array).ok_or(io::ErrorKind::NotFound)?;
+        let output = self.outputs.get(array).ok_or(io::ErrorKind::NotFound)?;
         let start = usize::try_from(offset).map_err(io::Error::other)?;
-        if length.checked_sub(start).is_none_or(|room| room < bytes.len()) {
+        if output.bytes.checked_sub(start).is_none_or(|room| room < bytes.len()) {
             return Err(io::ErrorKind::WriteZero.into());
         }
         let mut within = start % PIECE_BYTES;
-        for piece in &pieces[start / PIECE_BYTES..] {
+        for piece in &output.pieces[start / PIECE_BYTES..] {
             let (now, later) = bytes.split_at(bytes.len().min(PIECE_BYTES - within));
             // Whoever panicked with a piece has written a part of what is written again.
             piece.lock().unwrap_or_else(PoisonError::into_inner)[within..within + now.len()].copy_from_slice(now);

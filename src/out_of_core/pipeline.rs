@@ -76,13 +76,13 @@ pub enum Cause<E> {
 
 /// A scan that ended early.
 #[derive(Debug, thiserror::Error)]
-#[error("{cause}")]
+#[error("the scan stopped behind element {}", done.elements)]
 pub struct Stopped<E: std::error::Error + 'static> {
     /// Up to here the outputs are valid.
     pub done: Checkpoint,
     /// Why it ended.
     #[source]
-    pub cause: Cause<E>,
+    pub cause: Box<Cause<E>>,
 }
 
 /// What is to be scanned.
@@ -123,7 +123,7 @@ pub(crate) fn run<D: ChunkDevice>(
         .map_err(Cause::from)
         .and_then(|()| device.begin((!start.state.is_empty()).then_some(&start.state[..])).map_err(Cause::Device));
     if let Err(cause) = begun {
-        return Err(Stopped { done: start, cause });
+        return Err(Stopped { done: start, cause: Box::new(cause) });
     }
     let begin = start.elements;
     let work = Work {
@@ -146,7 +146,7 @@ pub(crate) fn run<D: ChunkDevice>(
     let Progress { done, failure, .. } = work.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
     match failure {
         None => Ok(done),
-        Some((_, cause)) => Err(Stopped { done, cause }),
+        Some((_, cause)) => Err(Stopped { done, cause: Box::new(cause) }),
     }
 }
 

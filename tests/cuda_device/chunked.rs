@@ -31,7 +31,7 @@ impl Case<'_> {
         let mut scan = self.scanner.chunked(defined, self.mode, y.len() as u64, &self.limits).expect("a plan");
         assert!(scan.device_bytes() <= self.limits.device_bytes);
         let arrays = inputs.iter().fold(HostArrays::new(), |arrays, input| arrays.input(input));
-        scan.scan(arrays.output(&mut y)).unwrap_or_else(|error| panic!("{defined}: {error}"));
+        scan.scan(arrays.output(&mut y)).unwrap_or_else(|error| panic!("{defined}: {error:?}"));
         let wrong = y.iter().zip(expected).position(|(found, expected)| found != expected);
         assert_eq!(wrong, None, "{defined}, {}, {} elements, {:?}", self.mode, y.len(), self.limits);
     }
