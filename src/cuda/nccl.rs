@@ -192,7 +192,7 @@ fn find(places: &[PathBuf]) -> Result<Functions, String> {
             Ok(functions) => return Ok(functions),
             // The linker's own words are long, and say no more where nothing is.
             Err(libloading::Error::DlOpen { .. }) => searched.push(place.display().to_string()),
-            Err(error) => searched.push(format!("{} ({error})", place.display())),
+            Err(_) => searched.push(format!("{} (which lacks a function of NCCL)", place.display())),
         }
     }
     Err(searched.join(", "))
@@ -223,7 +223,6 @@ mod tests {
     fn what_is_no_nccl_is_named_with_the_reason() {
         let nowhere = [PathBuf::from("/nowhere/libnccl.so.2"), PathBuf::from("libc.so.6")];
         let searched = find(&nowhere).err().expect("neither is NCCL");
-        assert!(searched.starts_with("/nowhere/libnccl.so.2, libc.so.6 ("), "{searched}");
-        assert!(searched.contains("ncclGetVersion"), "{searched}");
+        assert_eq!(searched, "/nowhere/libnccl.so.2, libc.so.6 (which lacks a function of NCCL)");
     }
 }
