@@ -213,7 +213,11 @@ fn is_cuda(arguments: &CompareArguments, console: &Console) -> Result<bool, CliE
         (DeviceChoice::Cpu, _) => Err(CliError::NotBuilt { device: "CPU", feature: "cpu" }),
         (_, Ok(())) => Ok(true),
         (DeviceChoice::Auto, Err(error)) if cfg!(feature = "cpu") => {
-            console.remark(&format!("{error}\nrunning on CPU devices instead\n"));
+            let why = match &error {
+                CliError::NoDevice { source, .. } => source.to_string(),
+                other => other.to_string(),
+            };
+            console.remark(&format!("{why}\nrunning on CPU devices instead\n"));
             Ok(false)
         }
         (_, Err(error)) => Err(error),

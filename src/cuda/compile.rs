@@ -747,38 +747,6 @@ mod tests {
     }
 
     #[test]
-    fn temporary_print() {
-        let compiler = Compiler::new().unwrap();
-        for (input, output) in [
-            (ElementType::U8, ElementType::U32),
-            (ElementType::U32, ElementType::U32),
-            (ElementType::U64, ElementType::U64),
-            (ElementType::IndexInterval, ElementType::IndexInterval),
-        ] {
-            let operator = if input == ElementType::IndexInterval { Operator::Intervals } else { Operator::Sum };
-            let total = Definition::of_numbers(operator, input, output).unwrap().define().unwrap().total();
-            let problem = Problem::from(total);
-            let n = 1 << 30;
-            let config = ScanConfig::of_no_scan(problem, n, Architecture::HOPPER);
-            let aligned = ScanRequest::aligned(Instance::SUM_OF_WORDS, Strategy::Lookback, Mode::Inclusive, config, n);
-            for step in Plan::new(&ScanRequest { problem, ..aligned }).unwrap().steps {
-                let made = compiler.scan_kernel(step.kernel, step.problem, &step.config, Architecture::HOPPER).unwrap();
-                let r = made.resources;
-                println!(
-                    "{problem} vt {} x {} grid {}: {} regs, spill {} {}, shared {}",
-                    step.config.vt,
-                    step.config.block_threads,
-                    step.grid_blocks,
-                    r.registers,
-                    r.spill_store_bytes,
-                    r.stack_bytes,
-                    r.shared_bytes
-                );
-            }
-        }
-    }
-
-    #[test]
     fn a_tile_that_no_block_can_hold_is_refused_where_blocks_hold_tiles() {
         let stages = |kernel| {
             let sum = Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum");

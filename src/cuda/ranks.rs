@@ -35,7 +35,7 @@
 use super::error::{Context as _, CudaError};
 use super::launch::is_capturing;
 use super::memory::{Buffer, DeviceMemory};
-use super::nccl::{Communicator, ID_BYTES, Nccl};
+use super::nccl::{Communicator, Handle, ID_BYTES, Nccl};
 use super::run::{Guards, Run};
 use super::scanner::Scanner;
 use crate::element::Defined;
@@ -57,9 +57,9 @@ const PLACE_BYTES: u64 = 256;
 const MOST_STATE_BYTES: usize = 16;
 /// Between two looks at the communicator's errors.
 const LOOK: Duration = Duration::from_millis(100);
-/// For the news of a lost rank to come.
+/// For the news of a lost rank to come, and for a call on the communicator to come back.
 const MOMENT: Duration = Duration::from_secs(1);
-/// For a call on the communicator to come back, and for kernels to end once it was given up.
+/// For kernels to end once the communicator was given up.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// This rank's part in scans over all ranks, on one stream; see the [module](self). All ranks make the same calls in the same order.
@@ -80,6 +80,7 @@ pub struct GpuRanks {
 struct Shared {
     group: Group,
     communicator: Mutex<Option<Communicator>>,
+    handle: Arc<Handle>,
     is_closing: AtomicBool,
 }
 
@@ -95,6 +96,7 @@ impl GpuRanks {
             Ok((nccl, communicator, states)) => {
                 let shared = Arc::new(Shared {
                     group,
+                    handle: communicator.handle(),
                     communicator: Mutex::new(Some(communicator)),
                     is_closing: AtomicBool::new(false),
                 });
@@ -427,8 +429,11 @@ impl Shared {
             if self.group.await_loss(LOOK).is_err() {
                 return drop(self.give_up());
             }
-            let checked = self.locked().as_mut().map_or(Ok(()), Communicator::check);
-            if let Err(error) = checked {
+            // Whoever has the lock is in a call that says as much.
+            let mut communicator = self.communicator.try_lock().ok();
+            let checked = communicator.as_mut().and_then(|communicator| communicator.as_mut()).map(Communicator::check);
+            drop(communicator);
+            if let Some(Err(error)) = checked {
                 let _ = told(&self.group, error); // The loss that this is, or that is behind it, comes next.
             }
         }
@@ -437,8 +442,8 @@ impl Shared {
     /// Gives the communicator up on a thread of its own, because NCCL waits there for graphs that hold its work; kernels end at once.
     /// It says so when it is done.
     ///
-    /// A call that is under way on another thread has the lock. It is one that puts work onto the stream, so that it ends, unless
-    /// the stream has no more room because of the very kernel that is to be ended; that call is not waited for.
+    /// A call that is under way on another thread has the lock. It puts work onto the stream, so that it soon ends, unless the stream
+    /// has no more room because of the very kernel that is to be ended: then NCCL is told to end both.
     fn give_up(&self) -> mpsc::Receiver<()> {
         let (done, is_done) = mpsc::channel();
         let begin = Instant::now();
@@ -446,16 +451,16 @@ impl Shared {
             match self.communicator.try_lock() {
                 Ok(mut communicator) => break communicator.take(),
                 Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner().take(),
-                Err(TryLockError::WouldBlock) if begin.elapsed() > GRACE => break None,
+                Err(TryLockError::WouldBlock) if begin.elapsed() > MOMENT => break None,
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
             }
         };
-        if let Some(communicator) = taken {
-            std::thread::spawn(move || {
-                drop(communicator);
-                let _ = done.send(()); // Nobody may wait any more.
-            });
-        }
+        let handle = Arc::clone(&self.handle);
+        std::thread::spawn(move || {
+            handle.give_up();
+            drop(taken);
+            let _ = done.send(()); // Nobody may wait any more.
+        });
         is_done
     }
 }

@@ -278,7 +278,6 @@ strategies! {
                 Kernel::ExpandCounts,
                 Kernel::Expand,
                 Kernel::Scatter,
-                Kernel::ReduceTiles,
             ],
             kernel_of_columns: Some(Kernel::Columns),
             does_more: true,
