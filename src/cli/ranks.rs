@@ -93,7 +93,7 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
         )
     })?;
     for end in ends {
-        end.map_err(|source| end_of(source))?;
+        end.map_err(end_of)?;
     }
     let wrong = rows.iter().any(|row| row.wrong > 0);
     if let (true, Some(told)) = (leads, told) {
