@@ -511,7 +511,7 @@ mod program {
             .collect();
         assert!(names.contains(&String::from("ranks.json")), "{names:?}");
         let picture = std::fs::read_to_string(results.join("ranks-3-u32-sum-exclusive.svg")).expect("it was drawn");
-        assert!(picture.contains("bound of contiguous"), "{picture}");
+        assert!(picture.contains("contiguous by its bytes"), "{picture}");
     }
 
     #[test]

@@ -329,12 +329,12 @@ impl Printer<'_> {
                 microseconds(row.alone_ns()),
                 significant(row.rate(), 9),
                 row.times_one(),
-                row.bound
+                row.by_bytes
             );
         }
         self.console.print(&format!("{line}  {verdict}\n"))
     }
 }
 
-const COLUMNS: &str = "manner             n   time us  alone us   1e9 / s  x one  bound";
+const COLUMNS: &str = "manner             n   time us  alone us   1e9 / s  x one  bytes";
 const CPU_COLUMNS: &str = "manner             n";

@@ -41,9 +41,10 @@ pub fn shard(n: u64, rank: usize, size: usize) -> Range<u64> {
     first(rank)..first(rank + 1)
 }
 
-/// How many times the rate of one device `size` of them can have at most, if memory bounds both, of elements that are loaded as
-/// `read` bytes and stored as `written`: p where each is read once, and where it is read twice p · (r + w) / (2r + w).
-pub fn bound(size: usize, read_bytes: f64, written_bytes: f64, readings: u32) -> f64 {
+/// How many times the rate of one device `size` of them have by the bytes that they move, of elements that are loaded as `read` bytes and
+/// stored as `written`: p where each is read once, and where it is read twice p · (r + w) / (2r + w). Memory that reads faster
+/// than it writes gives more.
+pub fn by_bytes(size: usize, read_bytes: f64, written_bytes: f64, readings: u32) -> f64 {
     size as f64 * (read_bytes + written_bytes) / (f64::from(readings) * read_bytes + written_bytes)
 }
 
@@ -130,6 +131,12 @@ impl Group {
             }
             Link::There(remote) => remote.all_gather(part.to_vec()),
         }
+    }
+
+    /// Whether all ranks are threads of this process.
+    #[cfg_attr(not(feature = "nccl"), allow(dead_code))]
+    pub(crate) fn is_of_threads(&self) -> bool {
+        matches!(self.link, Link::Here(_, None))
     }
 
     /// Waits for all ranks.
@@ -241,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_what_memory_has_to_move() {
-        assert!((bound(2, 4.0, 4.0, 2) - 4.0 / 3.0).abs() < 1e-9);
-        assert!((bound(2, 1.0, 4.0, 2) - 5.0 / 3.0).abs() < 1e-9);
-        assert!((bound(2, 1.0, 4.0, 1) - 2.0).abs() < 1e-9);
+    fn the_rate_by_bytes_is_what_memory_has_to_move() {
+        assert!((by_bytes(2, 4.0, 4.0, 2) - 4.0 / 3.0).abs() < 1e-9);
+        assert!((by_bytes(2, 1.0, 4.0, 2) - 5.0 / 3.0).abs() < 1e-9);
+        assert!((by_bytes(2, 1.0, 4.0, 1) - 2.0).abs() < 1e-9);
     }
 }

@@ -14,7 +14,7 @@ pub use manner::Manner;
 pub use work::{Check, Work};
 
 use super::device::{DeviceDescription, DeviceError};
-use crate::ranks::{Group, bound, shard};
+use crate::ranks::{Group, by_bytes, shard};
 use record::Row;
 use std::ops::Range;
 
@@ -101,7 +101,7 @@ pub fn run(
             n,
             ranks: size,
             wrong,
-            bound: bound(size, work.input.bytes() as f64, work.output.bytes() as f64, manner.readings()),
+            by_bytes: by_bytes(size, work.input.bytes() as f64, work.output.bytes() as f64, manner.readings()),
             samples_ns: Vec::new(),
             alone_ns: Vec::new(),
         });

@@ -46,8 +46,8 @@ pub struct Row {
     pub ranks: usize,
     /// Results that are wrong, of all.
     pub wrong: u64,
-    /// How many times the rate of one device memory allows at most.
-    pub bound: f64,
+    /// How many times the rate of one device all have by the bytes that they move.
+    pub by_bytes: f64,
     /// Nanoseconds of a scan, of the slowest rank in each round.
     pub samples_ns: Vec<f64>,
     /// Nanoseconds in which one device scans a shard alone, of the fastest rank in each round.

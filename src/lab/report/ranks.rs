@@ -1,5 +1,5 @@
-//! The picture of scans over ranks: their rate by size, a line for each manner and one for a device alone, and dashed what memory
-//! bounds them by.
+//! The picture of scans over ranks: their rate by size, a line for each manner and one for a device alone, and dashed what they
+//! have by the bytes that they move.
 
 use super::axis::Axis;
 use super::chart::{Chart, Point, QUARTILES, Series, Standing};
@@ -41,11 +41,13 @@ fn chart(title: &str, rows: &[&Row]) -> Chart {
             pen,
             points: of_manner().filter_map(|row| point(row, &row.samples_ns, row.n as f64, Standing::OnLine)).collect(),
         });
-        let bound = |row: &Row| row.n as f64 * row.bound / row.ranks as f64;
+        let by_bytes = |row: &Row| row.n as f64 * row.by_bytes / row.ranks as f64;
         series.push(Series {
-            label: format!("bound of {manner}"),
+            label: format!("{manner} by its bytes"),
             pen: pen.dashed(1),
-            points: of_manner().filter_map(|row| point(row, &row.alone_ns, bound(row), Standing::Unmarked)).collect(),
+            points: of_manner()
+                .filter_map(|row| point(row, &row.alone_ns, by_bytes(row), Standing::Unmarked))
+                .collect(),
         });
     }
     if let Some(&manner) = manners.first() {
