@@ -27,8 +27,7 @@
 //! # }
 //! ```
 //!
-//! A call puts all of its work onto the stream and waits for nothing there, so that it may be captured into a graph; where ranks are
-//! threads of one process and nothing is captured, they meet before it. A kernel that
+//! A call puts all of its work onto the stream and waits for nothing, so that it may be captured into a graph. A kernel that
 //! exchanges totals waits on the GPU for those of all ranks. Where one is lost, the group says so to a thread of this object, which
 //! gives the communicator up: the kernel ends, what follows it on the stream computes nothing that means anything, and
 //! [`GpuRanks::wait`] returns the error. `stream.synchronize()` would end then, too, and say nothing.
@@ -368,11 +367,6 @@ impl GpuRanks {
             }
             if let Some(fold) = &fold {
                 scanner.warm(stream, &fold.request, place(fold))?;
-            }
-            // So do those of other threads: two GPUs of one process hung for ever where one had begun to wait and the other still
-            // copied its input. So none begins before all have come to here.
-            if self.group().is_of_threads() {
-                self.group().barrier()?;
             }
         }
         for (call, mode) in before {

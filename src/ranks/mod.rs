@@ -133,12 +133,6 @@ impl Group {
         }
     }
 
-    /// Whether all ranks are threads of this process.
-    #[cfg_attr(not(feature = "nccl"), allow(dead_code))]
-    pub(crate) fn is_of_threads(&self) -> bool {
-        matches!(self.link, Link::Here(_, None))
-    }
-
     /// Waits for all ranks.
     ///
     /// # Errors

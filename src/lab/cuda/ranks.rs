@@ -198,7 +198,11 @@ impl RankDevice for CudaRank {
     fn time(&mut self, subject: Subject) -> Result<f64, DeviceError> {
         if !self.graphs.contains_key(&subject) {
             let Loaded { work, elements, .. } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
-            let runs = runs_of((elements.end - elements.start) * work.input.bytes() as u64);
+            let own_runs = runs_of((elements.end - elements.start) * work.input.bytes() as u64);
+            // As many on all ranks, which meet in each, and whose shards may be longer by one.
+            let of_all = self.ranks.group().all_gather(&own_runs.to_le_bytes())?;
+            let runs =
+                of_all.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).min().unwrap_or(own_runs);
             let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
             // Compiled and loaded before.
             self.enqueue(subject)?;
