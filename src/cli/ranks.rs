@@ -1,12 +1,11 @@
 //! `lookback compare --ranks`: one scan over several devices.
 
 use super::arguments::{CompareArguments, DeviceChoice, Format, Ranks, refuse_idle};
+use super::compare::origin;
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::element::{ElementType, Operator};
 use crate::lab::device::{DeviceDescription, DeviceError};
-use crate::lab::measure::environment::Program;
-use crate::lab::origin::Origin;
 use crate::lab::ranks::record::{FORMAT, RANKS, RankRecord, Row};
 use crate::lab::ranks::{Came, Manner, RankDevice, Work, run};
 use crate::lab::recorder::{claim_folder, write_anew};
@@ -14,7 +13,7 @@ use crate::lab::report;
 use crate::ranks::{Group, Place, RankError};
 use crate::strategy::Mode;
 use crate::text::{format_size, significant};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Seconds that ranks wait for each other.
 const TIMEOUT_SECONDS: u64 = 60;
@@ -98,7 +97,7 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
     let wrong = rows.iter().any(|row| row.wrong > 0);
     if let (true, Some(told)) = (leads, told) {
         let record = RankRecord {
-            origin: origin(told.description),
+            origin: origin(FORMAT, told.description),
             connection: told.connection,
             method: told.method.to_owned(),
             rows,
@@ -264,17 +263,6 @@ fn refuse(arguments: &CompareArguments) -> Result<(), CliError> {
         ("--resume", arguments.resume, false, "a run over ranks is kept at its end"),
         ("--format", arguments.format == Format::Csv, false, "a run over ranks is printed as a table or as JSON"),
     ])
-}
-
-fn origin(device: DeviceDescription) -> Origin {
-    Origin {
-        format: FORMAT,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        git_commit: Program::this().commit(),
-        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        command: super::compare::command_line(),
-        device,
-    }
 }
 
 fn lost(error: RankError) -> CliError {
