@@ -1,5 +1,5 @@
 //! One scan over several CPU devices: the ranks of a [`Group`], threads of this process or processes of their own, each with its
-//! [`HostScanner`](super::host_scanner::HostScanner). What a program that scans on several GPUs is tested with where there are none;
+//! [`HostScanner`]. What a program that scans on several GPUs is tested with where there are none;
 //! `cuda::GpuRanks` has the same calls.
 //!
 //! ```
