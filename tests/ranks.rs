@@ -219,6 +219,19 @@ fn a_total_combines_all_elements_in_their_order() {
     assert!(refused.is_err(), "a total stores nothing else");
 }
 
+/// A scan never reads the last input then, but the ranks behind do.
+#[test]
+fn a_shard_without_its_last_input_is_refused() {
+    let ends = each(in_process(2), |ranks: HostRanks| {
+        let (mut all, mut part) = ([Map::zeroed(); 4], [0_u16; 4]);
+        let mut scanner = scanner(1);
+        let run = scanner.run(maps()).input(&[1, 2, 3_u8]).output(&mut all).output(&mut part);
+        ranks.scan(run, Mode::Exclusive)
+    });
+    let is_short = |end: &Result<(), DeviceError>| matches!(end, Err(DeviceError::Config(ConfigError::Call(call))) if matches!(**call, CallError::ShortShard(_)));
+    assert!(ends.iter().any(is_short) && ends.iter().all(Result::is_err), "{ends:?}");
+}
+
 #[test]
 fn what_is_no_shard_is_refused_at_every_rank() {
     let refused = |ranks: HostRanks| {
@@ -518,8 +531,11 @@ mod program {
     fn processes_of_a_launcher_find_each_other_and_rank_0_speaks() {
         let address = free_address();
         let port = address.rsplit(':').next().expect("it has one");
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = folder.path().join("two").to_string_lossy().into_owned();
         let ranks = ["0", "1"].map(|rank| {
-            let mut command = compare(&["--ranks", "env", "--sizes", "1000", "--format", "json"]);
+            // All are given the same folder, which rank 0 alone takes.
+            let mut command = compare(&["--ranks", "env", "--sizes", "1000", "--format", "json", "--output", &output]);
             command.envs([("OMPI_COMM_WORLD_RANK", rank), ("OMPI_COMM_WORLD_SIZE", "2"), ("MASTER_PORT", port)]);
             command.env_remove("TORCHELASTIC_RUN_ID").stdout(Stdio::piped()).stderr(Stdio::piped());
             command.spawn().expect("it runs")
@@ -533,6 +549,8 @@ mod program {
         let record: serde_json::Value = serde_json::from_slice(&first.stdout).expect("it is JSON");
         let rows = record["rows"].as_array().expect("rows");
         assert_eq!(rows.iter().map(|row| row["wrong"].as_u64()).collect::<Vec<_>>(), [Some(0), Some(0)]);
+        let again = compare(&["--ranks", "2", "--sizes", "1000", "--output", &output]).output().expect("it ends");
+        assert!(again.status.code() == Some(2) && text(&again).contains("which stays"), "{}", text(&again));
     }
 
     #[test]

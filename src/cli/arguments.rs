@@ -214,7 +214,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "N|env", conflicts_with = "sweep", help_heading = "Several devices")]
     pub ranks: Option<Ranks>,
     /// Seconds that ranks wait for each other [default: 60]
-    #[arg(long, value_name = "SECONDS", requires = "ranks", value_parser = clap::value_parser!(u64).range(1..),
+    #[arg(long, value_name = "SECONDS", requires = "ranks", value_parser = clap::value_parser!(u64).range(1..=31_536_000),
         conflicts_with = "sweep", help_heading = "Several devices")]
     pub timeout: Option<u64>,
 

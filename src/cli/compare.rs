@@ -224,10 +224,12 @@ pub(super) fn exit_code(record: &Record) -> u8 {
 
 /// Refuses a place where a result cannot be saved, before anything runs.
 fn check_saved(path: &Path, element: ElementType) -> Result<(), CliError> {
-    let is_npy = input::is_npy(path);
     let reason = match why_not_new(path) {
+        // First, so that nobody deletes a file whose name will not do.
+        _ if !input::is_npy(path) => {
+            "is no name of a .npy file, which is what is written; let it end in .npy".to_owned()
+        }
         Some(reason) => reason.to_owned(),
-        None if !is_npy => "is no name of a .npy file, which is what is written; let it end in .npy".to_owned(),
         None if !ElementType::NUMBERS.contains(&element) => {
             format!("cannot hold {element}, for which NumPy has no type; choose a type of numbers")
         }

@@ -135,8 +135,8 @@ impl Partial {
         let partial = Self { file, path, journal, output: output.to_owned(), identity, kept };
         let has_journal = partial.journal.symlink_metadata().is_ok();
         let done = match (has_journal, resumes) {
-            // One of no bytes is of a run that was killed before its journal was there.
-            (false, _) if bytes == 0 => Checkpoint::default(),
+            // One of no bytes was made right now, or by a run that was killed right then: what a journal beside it tells of is gone.
+            _ if bytes == 0 => Checkpoint::default(),
             (false, true) => {
                 return Err(PartialError::NoJournal { path: partial.path, journal: partial.journal });
             }
@@ -165,6 +165,11 @@ impl Partial {
     /// The file, to be written by position.
     pub const fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Elements that the journal says are valid.
+    pub const fn kept(&self) -> u64 {
+        self.kept.get()
     }
 
     /// Where it lies until it is whole.
@@ -250,8 +255,10 @@ impl Partial {
         }
         // The new name is on the disk when the folder is; where a system does not sync folders, nothing can be done.
         let _ = File::open(folder_of(&output)).and_then(|folder| folder.sync_all());
+        // What cannot be deleted tells of a file that is no longer there, and is replaced by the next run.
         let _ = fs::remove_file(beside(&journal, ".new"));
-        fs::remove_file(&journal).map_err(io_error("delete", &journal))
+        let _ = fs::remove_file(&journal);
+        Ok(())
     }
 }
 

@@ -8,11 +8,12 @@ use crate::element::{ElementType, Operator};
 use crate::lab::device::{DeviceDescription, DeviceError};
 use crate::lab::ranks::record::{FORMAT, RANKS, RankRecord, Row};
 use crate::lab::ranks::{Came, Manner, RankDevice, Work, run};
-use crate::lab::recorder::{claim_folder, write_anew};
+use crate::lab::recorder::{Lock, claim_folder, write_anew};
 use crate::lab::report;
 use crate::ranks::{Group, Place, RankError};
 use crate::strategy::Mode;
 use crate::text::{format_size, significant};
+use std::path::Path;
 use std::time::Duration;
 
 /// Seconds that ranks wait for each other.
@@ -41,15 +42,18 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
     let timeout = Duration::from_secs(arguments.timeout.unwrap_or(TIMEOUT_SECONDS));
     let is_cuda = is_cuda(arguments, console)?;
     let jobs = Jobs::new(arguments, is_cuda)?;
-    let _lock = arguments.output.as_deref().map(claim_folder).transpose()?;
-    let groups = match ranks {
-        Ranks::Here(count) => Group::in_process(count, timeout).map_err(lost)?,
-        Ranks::Environment => {
-            let place = Place::from_environment().map_err(lost)?;
-            vec![Group::join(&place, timeout).map_err(lost)?]
-        }
+    let place = match ranks {
+        Ranks::Here(_) => None,
+        Ranks::Environment => Some(Place::from_environment().map_err(lost)?),
     };
-    let leads = groups[0].rank() == 0;
+    // Which alone prints and keeps a record.
+    let leads = place.as_ref().is_none_or(|place| place.rank == 0);
+    let _lock = arguments.output.as_deref().filter(|_| leads).map(claim).transpose()?;
+    let groups = match (ranks, &place) {
+        (_, Some(place)) => vec![Group::join(place, timeout).map_err(lost)?],
+        (Ranks::Here(count), None) => Group::in_process(count, timeout).map_err(lost)?,
+        (Ranks::Environment, None) => Vec::new(),
+    };
     let mut printer = Printer { console, is_table: arguments.format == Format::Table && leads, heading: None };
     let mut rows = Vec::new();
     let mut told = None;
@@ -113,6 +117,18 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
         }
     }
     Ok(if wrong { EXIT_WRONG } else { EXIT_OK })
+}
+
+/// Keeps others out of a folder that is to have a record, unless it has one.
+fn claim(folder: &Path) -> Result<Lock, CliError> {
+    let lock = claim_folder(folder)?;
+    if folder.join(RANKS).exists() {
+        let folder = folder.display();
+        return Err(CliError::Usage(format!(
+            "{folder} has a record of ranks already, which stays; choose another folder"
+        )));
+    }
+    Ok(lock)
 }
 
 enum News {

@@ -308,8 +308,9 @@ impl<'a> Scan<'a> {
         let done = match ended {
             Ok(done) => done,
             Err(Stopped { done, cause }) => {
-                // What can still be kept is.
+                // What can still be kept is; on a disk that is full that may be less than was written.
                 let kept = partial.keep(&done);
+                let done = Checkpoint { elements: partial.kept(), ..done };
                 let cause = kept.err().filter(|_| matches!(*cause, Cause::Keep(_))).map_or(*cause, Cause::Keep);
                 return Err(self.stopped(&done, cause).into());
             }

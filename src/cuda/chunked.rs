@@ -145,7 +145,9 @@ impl<'a> ChunkedScan<'a> {
                 return Err(Stopped { done: job.start, cause: Box::new(Cause::Device(error)) });
             }
         }
+        let unwinding = WaitsWhenUnwinding(device);
         let ended = pipeline::run(device, &mut self.slots, &device.plan, job, &mut keep);
+        drop(unwinding);
         // After an error a chunk that was given up may still be copied.
         let waited = device.wait();
         match (ended, waited) {
@@ -210,6 +212,17 @@ fn warm_up(scanner: &Scanner, scans: &OwnStream, plan: &ChunkPlan, elements: u64
     scanner.scan_defined(&scans.stream, call, plan.mode(), Scanner::warm)
 }
 
+/// Where a source, a sink or who is told of checkpoints panics, chunks may still be copied, into memory that a later run would read.
+struct WaitsWhenUnwinding<'a>(&'a DeviceChunks<'a>);
+
+impl Drop for WaitsWhenUnwinding<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.wait(); // Nobody is left to be told.
+        }
+    }
+}
+
 /// Bytes to the device, in the order of the stream.
 fn copy_in(to: &Buffer, offset: u64, from: &[u8], stream: &OwnStream) -> Result<(), CudaError> {
     let place = to.range(offset, from.len() as u64);
@@ -254,12 +267,9 @@ impl ChunkDevice for DeviceChunks<'_> {
     fn begin(&self, state: Option<&[u8]>) -> Result<(), CudaError> {
         self.bind()?;
         if let Some(state) = state {
-            // Where the state before the first chunk would lie.
-            let place = self.states.range(self.state_of(self.plan.states() - 1), state.len() as u64);
-            // SAFETY: the range was checked; nothing of an earlier run is on the device any more, and the copy is done when this
-            // returns.
-            unsafe { result::memcpy_htod_sync(place, state) }
-                .during(|| String::from("copying a state to the device"))?;
+            // Where the state before the first chunk would lie. In the order of the scans, and waited for, because `state` may go.
+            copy_in(&self.states, self.state_of(self.plan.states() - 1), state, &self.scans)?;
+            self.scans.stream.synchronize().during(|| String::from("copying a state to the device"))?;
         }
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Next { index: 0, has_state: state.is_some() };
         Ok(())

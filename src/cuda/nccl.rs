@@ -123,6 +123,18 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// Refuses calls on what was given up.
+    fn check_held(&self) -> Result<(), CudaError> {
+        if !self.is_given_up.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let (action, message) =
+            ("exchanging the totals of ranks".to_owned(), "the communicator was given up".to_owned());
+        Err(CudaError::Nccl { action, message, detail: String::new() })
+    }
+}
+
 impl Communicator {
     /// What gives it up from elsewhere.
     pub(super) fn handle(&self) -> Arc<Handle> {
@@ -141,6 +153,7 @@ impl Communicator {
         bytes: usize,
         stream: &CudaStream,
     ) -> Result<(), CudaError> {
+        self.0.check_held()?;
         // SAFETY: what the caller promises; the two libraries' handles of a stream are one.
         let status = unsafe {
             (self.0.nccl.0.all_gather)(
@@ -157,6 +170,7 @@ impl Communicator {
 
     /// What went wrong since, if anything did.
     pub(super) fn check(&mut self) -> Result<(), CudaError> {
+        self.0.check_held()?;
         let mut found = SUCCESS;
         // SAFETY: the communicator is there, and the pointer is valid.
         let asked = unsafe { (self.0.nccl.0.get_async_error)(self.0.handle, &raw mut found) };

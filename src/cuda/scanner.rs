@@ -349,7 +349,7 @@ impl Scanner {
     }
 
     /// Where buffers of this scanner's context come from.
-    pub(super) const fn memory(&self) -> &Arc<DeviceMemory> {
+    pub(crate) const fn memory(&self) -> &Arc<DeviceMemory> {
         &self.memory
     }
 

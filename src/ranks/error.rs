@@ -76,6 +76,14 @@ pub enum RankError {
         /// What the operating system says.
         reason: String,
     },
+    /// What the ranks exchange is more than a message holds.
+    #[error("ranks exchange {most} bytes at most, of all together, not {bytes}")]
+    Parts {
+        /// As many are asked for.
+        bytes: usize,
+        /// As many are possible.
+        most: usize,
+    },
     /// Less than one rank, or more than a group has room for.
     #[error("a group has 1 to {most} ranks, not {size}")]
     Size {

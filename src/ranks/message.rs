@@ -7,8 +7,8 @@ use std::time::Duration;
 /// What a connection begins with, so that whoever else finds the port is turned away.
 const GREETING: [u8; 8] = *b"lookback";
 
-/// No state and no list of ranks is longer.
-const MOST_BYTES: usize = 1 << 20;
+/// No parts of all ranks together, and no list of them, have more.
+pub(super) const MOST_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {

@@ -24,13 +24,14 @@ pub use error::{Loss, RankError};
 pub use place::Place;
 
 use meeting::Meeting;
+use message::MOST_BYTES;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::{Hub, Remote};
 
-/// The most ranks of a group: their states fit into one message.
-const MOST_RANKS: usize = 1 << 14;
+/// The most ranks of a group: what names a communicator of NCCL, 128 bytes of each, fits into one message.
+const MOST_RANKS: usize = 1 << 13;
 
 /// The elements of a rank's shard of `n`, among `size` ranks: contiguous, in the order of the ranks, and none more than one longer
 /// than another one.
@@ -122,8 +123,13 @@ impl Group {
     /// The parts of all ranks, one behind the other in their order; each has as many bytes as this rank's.
     ///
     /// # Errors
-    /// When a rank is lost, does not take part in time, or gives a part of another length.
+    /// When a rank is lost, does not take part in time, or gives a part of another length, and when the parts are together more than a
+    /// message holds.
     pub fn all_gather(&self, part: &[u8]) -> Result<Arc<[u8]>, RankError> {
+        let bytes = part.len().saturating_mul(self.size());
+        if bytes > MOST_BYTES {
+            return Err(RankError::Parts { bytes, most: MOST_BYTES });
+        }
         match &self.link {
             Link::Here(meeting, _) => {
                 self.check()?;

@@ -134,8 +134,8 @@ fn read_parts(rank: usize, connection: &TcpStream, meeting: &Meeting) {
             Ok(Message::Part(part)) => drop(meeting.put(rank, part)),
             Ok(Message::Alive(progress)) => meeting.advance(rank, progress.first().copied().unwrap_or(0)),
             Ok(Message::Leave) => return meeting.leave(rank),
-            Ok(Message::Lost(_, loss)) => meeting.lose(rank, loss),
-            Ok(Message::Hello { .. } | Message::Welcome) => return meeting.lose(rank, Loss::Died),
+            Ok(Message::Lost(lost, loss)) if lost < meeting.size() => meeting.lose(lost, loss),
+            Ok(Message::Lost(..) | Message::Hello { .. } | Message::Welcome) => return meeting.lose(rank, Loss::Died),
             Err(error) => return meeting.lose(rank, loss_by(&error, meeting.timeout())),
         }
     }

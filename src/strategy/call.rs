@@ -606,6 +606,11 @@ impl Call {
             && self.axis.is_none()
             && self.count.is_none()
             && !self.has_states();
+        // An exclusive scan never reads the last input, but the ranks behind this one do: it is in the shard's total.
+        let shorter = |output: &Lent| self.inputs.iter().any(|input| input.elements < output.elements);
+        if self.outputs.iter().any(shorter) {
+            return Err(CallError::ShortShard(self.scan()));
+        }
         if is_whole { Ok(()) } else { Err(CallError::OfRanks(self.scan())) }
     }
 

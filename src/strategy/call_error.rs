@@ -209,6 +209,11 @@ pub enum CallError {
          `reversed`, `reproducible`, `count_from`, and states before and behind"
     )]
     OfRanks(String),
+    /// A shard without its last input.
+    #[error(
+        "{0}: an input of a shard has as many elements as its outputs, in exclusive scans, too, for the ranks behind it"
+    )]
+    ShortShard(String),
     /// Two ways to tell segments.
     #[error("{0}: rows, columns, keys, head flags and offsets each tell where segments begin: choose one of them")]
     SegmentsTwice(String),

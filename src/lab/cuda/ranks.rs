@@ -63,7 +63,8 @@ impl CudaRank {
             }
         };
         let ranks = GpuRanks::new(group, &scanner, &stream)?;
-        let memory = DeviceMemory::new(&context)?;
+        // Of the scanner, so that what is left alone behind a launch that hangs is all left alone.
+        let memory = Arc::clone(scanner.memory());
         let timed = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
         let event = || context.new_event(timed).during(|| String::from("making an event"));
         Ok(Self {

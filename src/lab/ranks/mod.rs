@@ -78,7 +78,8 @@ pub fn run(
         Err(error @ DeviceError::OutOfMemory { .. }) => Some(error.to_string()),
         #[cfg(feature = "cuda")]
         Err(error @ DeviceError::Cuda(crate::cuda::CudaError::OutOfMemory { .. })) => Some(error.to_string()),
-        Err(_) => {
+        Err(error) => {
+            device.group().fail(&error.to_string());
             loaded?;
             None
         }
