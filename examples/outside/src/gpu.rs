@@ -382,6 +382,14 @@ fn scatter(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     expect(&stream.clone_dtoh(&y)?, &[4, 6])
 }
 
+/// All of it combined, and nothing stored beside that.
+fn total(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32)?.define()?;
+    let (x, mut total) = (stream.clone_htod(&[3_u32, 1, 4])?, stream.alloc_zeros::<u32>(1)?);
+    scanner.run(stream, sum).input(&x).total(&mut total)?;
+    expect(&stream.clone_dtoh(&total)?, &[8])
+}
+
 /// What one run keeps is what the next one scans: the host need not know how much it is.
 fn count_of_one_run_is_the_next_ones(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     let even = Definition::select::<u32>("return x % 2 == 0;").define()?;

@@ -361,6 +361,14 @@ fn scatter(scanner: &mut HostScanner) -> Outcome {
     expect(&y, &[4, 6])
 }
 
+/// All of it combined, and nothing stored beside that.
+fn total(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32)?.define()?;
+    let (x, mut total) = ([3_u32, 1, 4], 0_u32);
+    scanner.run(sum).input(&x).total(&mut total)?;
+    expect(&[total], &[8])
+}
+
 /// What one run keeps is what the next one scans: the host need not know how much it is.
 fn count_of_one_run_is_the_next_ones(scanner: &mut HostScanner) -> Outcome {
     let even = Definition::select::<u32>("return x % 2 == 0;").define()?;

@@ -55,6 +55,7 @@ macro_rules! calls {
             owners,
             repeated,
             scatter,
+            total,
             count_of_one_run_is_the_next_ones,
             $($more,)*
         ]
