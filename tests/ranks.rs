@@ -524,7 +524,21 @@ mod program {
             .collect();
         assert!(names.contains(&String::from("ranks.json")), "{names:?}");
         let picture = std::fs::read_to_string(results.join("ranks-3-u32-sum-exclusive.svg")).expect("it was drawn");
-        assert!(picture.contains("contiguous by its bytes"), "{picture}");
+        assert!(
+            picture.contains("contiguous by its bytes") && picture.contains(" times one device's rate at 3000"),
+            "{picture}"
+        );
+        // It is drawn again from the record alone; what is no record is refused, and nothing is lost.
+        let report = || {
+            let mut command = Command::new(cargo_bin!("lookback"));
+            command.arg("report").arg(&results).output().expect("it runs")
+        };
+        std::fs::remove_file(results.join("ranks-3-u32-sum-exclusive.svg")).expect("it is there");
+        assert!(report().status.success());
+        let again = std::fs::read_to_string(results.join("ranks-3-u32-sum-exclusive.svg")).expect("it was drawn");
+        assert!(again == picture, "another picture");
+        std::fs::write(results.join("ranks.json"), "{\"header\": {\"format\": 9}}").expect("it can be written");
+        assert!(report().status.code() == Some(2) && text(&report()).contains("has format 9"), "{}", text(&report()));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 use crate::element::{ElementType, Operator};
 use crate::file::{self, TEXT_BYTES};
+use crate::lab::recorder::{folder_of, lock_patiently};
 use crate::out_of_core::Checkpoint;
 use crate::strategy::Mode;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,6 @@ use std::cell::Cell;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use tempfile::TempPath;
 
 /// What has to be the same for an output to be gone on with.
@@ -98,6 +98,11 @@ pub struct Partial {
     kept: Cell<u64>,
 }
 
+/// Where an output and its journal lie until it is whole.
+pub(super) fn places(output: &Path) -> [PathBuf; 2] {
+    [beside(output, ".partial"), beside(output, ".partial.json")]
+}
+
 fn beside(output: &Path, ending: &str) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(ending);
@@ -121,7 +126,7 @@ impl Partial {
         header: &[u8],
         resumes: bool,
     ) -> Result<(Self, Checkpoint), PartialError> {
-        let (path, journal) = (beside(output, ".partial"), beside(output, ".partial.json"));
+        let [path, journal] = places(output);
         let kind = path.symlink_metadata().ok().and_then(|metadata| file::kind_of_no_file(metadata.file_type()));
         if let Some(kind) = kind {
             let error = io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}"));
@@ -217,10 +222,10 @@ impl Partial {
     /// Deletes both files if nothing is kept that a later run would go on from.
     pub fn discard_if_empty(self) {
         if self.kept.get() == 0 {
-            // What cannot be deleted is begun anew by the next run.
-            let _ = fs::remove_file(&self.path);
+            // What cannot be deleted is begun anew by the next run. The file that is locked goes last.
             let _ = fs::remove_file(beside(&self.journal, ".new"));
             let _ = fs::remove_file(&self.journal);
+            let _ = fs::remove_file(&self.path);
         }
     }
 
@@ -262,24 +267,14 @@ impl Partial {
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Locks the file for as long as it is open.
 fn lock(file: &File, path: &Path) -> Result<(), PartialError> {
-    // A process that is just being started holds the locks of who starts it, until it is another program.
-    const PATIENCE: Duration = Duration::from_secs(1);
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 50),
-            Err(TryLockError::WouldBlock) => return Err(PartialError::Busy { path: path.to_owned() }),
-            // Where a system cannot lock files, nothing keeps two apart.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => break,
-            Err(TryLockError::Error(error)) => return Err(io_error("lock", path)(error)),
-        }
+    match lock_patiently(file) {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(PartialError::Busy { path: path.to_owned() }),
+        // Where a system cannot lock files, nothing keeps two apart.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) => return Err(io_error("lock", path)(error)),
     }
     // Whoever had it before may have given it its other name.
     let is_the_same = is_one_file(file, path).map_err(io_error("read", path))?;

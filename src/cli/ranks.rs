@@ -6,9 +6,9 @@ use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::element::{ElementType, Operator};
 use crate::lab::device::{DeviceDescription, DeviceError};
-use crate::lab::ranks::record::{FORMAT, RANKS, RankRecord, Row};
+use crate::lab::ranks::record::{FORMAT, RankRecord, Row};
 use crate::lab::ranks::{Came, Manner, RankDevice, Work, run};
-use crate::lab::recorder::{Lock, claim_folder, write_anew};
+use crate::lab::recorder::{Lock, claim_folder};
 use crate::lab::report;
 use crate::ranks::{Group, Place, RankError};
 use crate::strategy::Mode;
@@ -101,17 +101,16 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
     let wrong = rows.iter().any(|row| row.wrong > 0);
     if let (true, Some(told)) = (leads, told) {
         let record = RankRecord {
-            origin: origin(FORMAT, told.description),
+            header: origin(FORMAT, told.description),
             connection: told.connection,
             method: told.method.to_owned(),
             rows,
         };
-        let json = serde_json::to_string_pretty(&record).unwrap_or_default();
         if arguments.format == Format::Json {
-            console.print(&format!("{json}\n"))?;
+            console.print(&format!("{}\n", record.json()))?;
         }
         if let Some(directory) = &arguments.output {
-            write_anew(&directory.join(RANKS), json.as_bytes())?;
+            record.write(directory)?;
             let pictures = report::write_ranks(&record, directory)?;
             console.remark(&format!("data and {pictures} picture(s): {}", directory.display()));
         }
@@ -122,7 +121,7 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
 /// Keeps others out of a folder that is to have a record, unless it has one.
 fn claim(folder: &Path) -> Result<Lock, CliError> {
     let lock = claim_folder(folder)?;
-    if folder.join(RANKS).exists() {
+    if RankRecord::is_in(folder) {
         let folder = folder.display();
         return Err(CliError::Usage(format!(
             "{folder} has a record of ranks already, which stays; choose another folder"

@@ -6,6 +6,7 @@ use super::costs;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::lab::costs::CostRecord;
 use crate::lab::measure::record::Status;
+use crate::lab::ranks::record::RankRecord;
 use crate::lab::record::Record;
 use crate::lab::recorder::{lock_folder, write_atomically};
 use crate::lab::report::{self, SweepSource};
@@ -17,8 +18,8 @@ use std::path::{Path, PathBuf};
 /// `lookback report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArguments {
-    /// Folders of `lookback sweep`, `compare` or `trace`, records of sweeps, tables
-    /// of mutants, or accounts of costs (costs-….json)
+    /// Folders of `lookback sweep`, `compare` (with --ranks, too) or `trace`, records
+    /// of sweeps, tables of mutants, or accounts of costs (costs-….json)
     ///
     /// A folder's page is its index.html, a single record's page is named
     /// after it. With --splice, the records to fill tables from: the folder
@@ -62,6 +63,8 @@ fn render(path: &Path, console: &mut Console) -> Result<u8, CliError> {
     if path.is_dir() {
         if TraceRecord::is_in(path) {
             traces(path, console)
+        } else if RankRecord::is_in(path) {
+            ranks(path, console)
         } else if SweepSource::is_at(path) {
             sweeps(path, console)
         } else if Record::is_in(path) || report::kill_tables(path)?.is_empty() {
@@ -90,6 +93,14 @@ fn traces(folder: &Path, console: &mut Console) -> Result<u8, CliError> {
     let count = if scans == 1 { "1 recorded scan".to_owned() } else { format!("{scans} recorded scans") };
     console.print(&format!("{count} rendered: {}\n", page.display()))?;
     Ok(if record.scans.iter().all(|scan| scan.recording.is_right) { EXIT_OK } else { EXIT_WRONG })
+}
+
+fn ranks(folder: &Path, console: &mut Console) -> Result<u8, CliError> {
+    let _lock = lock_folder(folder)?;
+    let record = RankRecord::read(folder)?;
+    let pictures = report::write_ranks(&record, folder)?;
+    console.print(&format!("{} rows rendered in {pictures} pictures: {}\n", record.rows.len(), folder.display()))?;
+    Ok(if record.rows.iter().all(|row| row.wrong == 0) { EXIT_OK } else { EXIT_WRONG })
 }
 
 fn mutants(path: &Path, console: &mut Console) -> Result<u8, CliError> {

@@ -6,10 +6,11 @@ use super::console::Console;
 use super::error::{CliError, EXIT_INTERRUPTED, EXIT_OK};
 use super::input::{self, ArrayFile, InputError, npy_header};
 use super::interrupt;
-use super::partial::{Identity, Partial, is_one_file};
+use super::partial::{Identity, Partial, is_one_file, places};
 use super::scan_error::ScanError;
 use crate::element::{Defined, Definition, ElementType, Operator, Problem};
 use crate::lab::device::DeviceError;
+use crate::lab::recorder::folder_of;
 use crate::lab::running::RunningReference;
 use crate::out_of_core::pipeline::copy;
 use crate::out_of_core::{
@@ -22,7 +23,7 @@ use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, UNIX_EPOCH};
 
@@ -170,6 +171,14 @@ impl<'a> Scan<'a> {
         };
         if let Some(reason) = reason {
             return Err(CliError::Usage(format!("--output: {} {reason}", output.display())));
+        }
+        // What is written until the output is whole must not be what is read.
+        let is_input = |place: &PathBuf| is_one_file(&file.file, place).unwrap_or(false);
+        if let Some(place) = places(output).iter().find(|place| is_input(place)) {
+            let (output, place) = (output.display(), place.display());
+            return Err(CliError::Usage(format!(
+                "--output: {output} is written to {place} first, which is the input; choose another name"
+            )));
         }
         let n = file.data_bytes / file.element.bytes() as u64;
         if n.checked_mul(output_type.bytes() as u64).is_none_or(|bytes| bytes > i64::MAX as u64 >> 1) {
@@ -400,11 +409,11 @@ impl<'a> Scan<'a> {
         let failed = |what| move |source| CliError::from(ScanError::Measure { what, source });
         let plan = ChunkPlan::new(self.defined, self.arguments.mode, n, &self.limits, 0).map_err(ScanError::from)?;
         let source = self.source(&plan)?;
-        let folder = self.arguments.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder_of(&self.arguments.output);
         // A new one each time, as the output is: to write over what is there is another thing. It has no name, and is gone when it is
         // closed.
         let new_file = || -> io::Result<_> {
-            let file = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            let file = tempfile::tempfile_in(folder)?;
             file.set_len(n * self.output_type.bytes() as u64)?;
             let array = FileArray::new(vec![file.try_clone()?], 0, 1);
             Ok((file, array))

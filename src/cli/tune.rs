@@ -8,7 +8,7 @@ use crate::element::ElementType;
 use crate::lab::measure::record::{Opened, SweepRecord};
 use crate::lab::measure::run::Laboratory;
 use crate::lab::measure::tune::{self, TunePlan};
-use crate::lab::recorder::write_atomically;
+use crate::lab::recorder::{folder_of, write_atomically};
 use crate::strategy::tuning::TuningTable;
 use crate::text::format_size;
 use clap::Args;
@@ -93,7 +93,7 @@ pub fn measure_and_write(
     resume: bool,
     console: &mut Console,
 ) -> Result<u8, CliError> {
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(output);
     let (header, opened) = open_record(laboratory, &plan.sweep, folder, resume)?;
     let recorder = match opened {
         Opened::Recorder(recorder) => *recorder,

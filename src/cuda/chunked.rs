@@ -29,7 +29,6 @@ use crate::strategy::Mode;
 use cudarc::driver::{CudaStream, result, sys};
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -120,9 +119,8 @@ impl<'a> ChunkedScan<'a> {
     /// # Errors
     /// Arrays that are not those of the definition, and as [`Self::run`].
     pub fn scan(&mut self, arrays: HostArrays<'_>) -> Result<(), Stopped<CudaError>> {
-        let refused = |error| Stopped { done: Checkpoint::default(), cause: Box::new(Cause::Plan(error)) };
-        arrays.check(&self.device.plan).map_err(refused)?;
-        self.run(Job::new(&arrays, &arrays, &AtomicBool::new(false)), |_| Ok(())).map(drop)
+        let plan = *self.plan();
+        pipeline::scan_arrays(&arrays, &plan, |job| self.run(job, |_| Ok(())))
     }
 
     /// Scans what is left of the arrays; `keep` is told of each checkpoint, on the calling thread. Returns the last one: of all
@@ -226,8 +224,8 @@ impl Drop for WaitsWhenUnwinding<'_> {
 /// Bytes to the device, in the order of the stream.
 fn copy_in(to: &Buffer, offset: u64, from: &[u8], stream: &OwnStream) -> Result<(), CudaError> {
     let place = to.range(offset, from.len() as u64);
-    // SAFETY: the range was checked. Both places are a slot's, which is not freed, and whose bytes nobody else touches, before
-    // the stream was waited for.
+    // SAFETY: the range was checked. Both places are a slot's, or a state and where it goes: they are not freed, and nobody else
+    // touches their bytes, before the stream was waited for.
     unsafe { result::memcpy_htod_async(place, from, stream.stream.cu_stream()) }
         .during(|| format!("copying {} bytes to the device", from.len()))
 }

@@ -22,11 +22,10 @@ use super::cpu_device::HostArray;
 use super::device::DeviceError;
 use super::host_scanner::HostScanner;
 use crate::element::Defined;
-use crate::out_of_core::pipeline::{self, Cause, Checkpoint, ChunkDevice, Job, Stopped};
+use crate::out_of_core::pipeline::{self, Checkpoint, ChunkDevice, Job, Stopped};
 use crate::out_of_core::{ChunkPlan, HostArrays, Limits, PlanError};
 use crate::strategy::Mode;
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 /// See the [module](self).
@@ -63,9 +62,8 @@ impl HostChunkedScan {
     /// # Errors
     /// Arrays that are not those of the definition, and as [`Self::run`].
     pub fn scan(&mut self, arrays: HostArrays<'_>) -> Result<(), Stopped<DeviceError>> {
-        let refused = |error| Stopped { done: Checkpoint::default(), cause: Box::new(Cause::Plan(error)) };
-        arrays.check(&self.device.plan).map_err(refused)?;
-        self.run(Job::new(&arrays, &arrays, &AtomicBool::new(false)), |_| Ok(())).map(drop)
+        let plan = *self.plan();
+        pipeline::scan_arrays(&arrays, &plan, |job| self.run(job, |_| Ok(())))
     }
 
     /// Scans what is left of the arrays; `keep` is told of each checkpoint. Returns the last one.

@@ -239,7 +239,7 @@ pub fn write_anew(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
 
 /// A temporary file with these bytes in the folder of `path`.
 fn written_beside(path: &Path, bytes: &[u8]) -> Result<NamedTempFile, RecordError> {
-    let directory = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = folder_of(path);
     // Made as any file a program makes: the operating system takes off what the user's mask forbids. Made and written
     // here, because the library's errors name the temporary file, which says nothing to whoever named `path`.
     let create = |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
@@ -266,16 +266,31 @@ pub fn lock_folder(folder: &Path) -> Result<Lock, RecordError> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     // A folder that is not there says so when it is read. Where a system cannot lock folders, nothing keeps two apart.
     let Ok(file) = File::open(folder) else { return Ok(Lock { _file: None }) };
-    // A process that is just being started holds the locks of who starts it, until it is another program.
+    match lock_patiently(&file) {
+        Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: folder.to_owned() }),
+        _ => Ok(Lock { _file: Some(file) }),
+    }
+}
+
+/// Locks a file for as long as it is open. Tries for a moment: a process that is just being started holds the locks of who starts it,
+/// until it is another program.
+///
+/// # Errors
+/// When another process has the lock, or the system cannot lock files.
+pub(crate) fn lock_patiently(file: &File) -> Result<(), TryLockError> {
     const PATIENCE: Duration = Duration::from_secs(1);
     let start = Instant::now();
-    while let Err(TryLockError::WouldBlock) = file.try_lock() {
-        if start.elapsed() > PATIENCE {
-            return Err(RecordError::Busy { path: folder.to_owned() });
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 50),
+            ended => return ended,
         }
-        std::thread::sleep(PATIENCE / 50);
     }
-    Ok(Lock { _file: Some(file) })
+}
+
+/// The folder of a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// What [`lock_folder`] has locked.

@@ -1,6 +1,6 @@
 //! Chunks that are read, scanned and written at the same time, whatever the device.
 
-use super::arrays::{Sink, Source};
+use super::arrays::{HostArrays, Sink, Source};
 use super::plan::{ChunkPlan, PlanError};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -148,6 +148,20 @@ pub(crate) fn run<D: ChunkDevice>(
         None => Ok(done),
         Some((_, cause)) => Err(Stopped { done, cause: Box::new(cause) }),
     }
+}
+
+/// Has a device scan arrays of the host by `run`, if they are those that its plan asks for.
+///
+/// # Errors
+/// Other arrays, and as [`run`].
+pub(crate) fn scan_arrays<E: std::error::Error>(
+    arrays: &HostArrays<'_>,
+    plan: &ChunkPlan,
+    run: impl FnOnce(Job<'_>) -> Result<Checkpoint, Stopped<E>>,
+) -> Result<(), Stopped<E>> {
+    let refused = |error| Stopped { done: Checkpoint::default(), cause: Box::new(Cause::Plan(error)) };
+    arrays.check(plan).map_err(refused)?;
+    run(Job::new(arrays, arrays, &AtomicBool::new(false))).map(drop)
 }
 
 fn check_state(plan: &ChunkPlan, start: &Checkpoint) -> Result<(), PlanError> {

@@ -275,9 +275,9 @@ impl ChunkPlan {
         }
         let bytes = self.defined.own_state_bytes();
         if let Some(address) = initial {
-            call.initial_state(Lent::state(bytes, address));
+            call.initial_state(Lent::states_of(bytes, address, 1));
         }
-        call.final_state(Lent::state(bytes, last));
+        call.final_state(Lent::states_of(bytes, last, 1));
         call
     }
 

@@ -155,6 +155,8 @@ impl Group {
         self.barrier()
     }
 
+    /// Says whether all ranks are still there, as far as this one has heard.
+    ///
     /// # Errors
     /// When a rank is lost.
     pub fn check(&self) -> Result<(), RankError> {

@@ -36,10 +36,10 @@ impl Lent {
         Self { address, elements, element_bytes: bytes as u64, cuda_type: Some(cuda_type) }
     }
 
-    /// One state of so many bytes.
+    /// States of so many bytes.
     #[cfg(any(all(feature = "cpu", feature = "lab"), feature = "cuda"))]
-    pub fn state(bytes: usize, address: u64) -> Self {
-        Self { address, elements: 1, element_bytes: bytes as u64, cuda_type: None }
+    pub fn states_of(bytes: usize, address: u64, elements: u64) -> Self {
+        Self { address, elements, element_bytes: bytes as u64, cuda_type: None }
     }
 
     pub fn states<T: Pod>(address: u64, elements: usize) -> Self {
@@ -618,14 +618,6 @@ impl Call {
     pub fn without_outputs(mut self) -> Self {
         self.outputs.clear();
         self
-    }
-}
-
-#[cfg(any(all(feature = "cpu", feature = "lab"), feature = "nccl"))]
-impl Lent {
-    /// States of so many bytes.
-    pub fn states_of(bytes: usize, address: u64, elements: u64) -> Self {
-        Self { address, elements, element_bytes: bytes as u64, cuda_type: None }
     }
 }
 

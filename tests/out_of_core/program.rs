@@ -273,6 +273,10 @@ fn what_is_changed_or_damaged_in_between_is_not_gone_on_with() {
 
 #[test]
 fn what_is_no_array_or_no_place_is_refused_and_nothing_is_left() {
+    let lent = Place::new(10);
+    fs::rename(lent.path("in.npy"), lent.path("out.partial")).unwrap();
+    lent.refused(&["out.partial", "--type", "u32", "--output", "out"], 2, "which is the input");
+    assert_eq!(lent.names(), ["out.partial"]);
     let place = Place::new(100);
     let whole = fs::read(place.path("in.npy")).unwrap();
     let text = |from: &str, to: &str| {

@@ -3,13 +3,15 @@
 use super::manner::Manner;
 use crate::element::{ElementType, Operator};
 use crate::lab::origin::Origin;
+use crate::lab::recorder::{RecordError, check_version, parse, read_text, write_anew};
 use crate::lab::statistics::Summary;
 use crate::strategy::Mode;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The file in the folder of `--output`.
 pub const RANKS: &str = "ranks.json";
-/// Version of the layout.
+/// Version of the layout; another one is refused.
 pub const FORMAT: u32 = 1;
 
 /// All of it.
@@ -17,13 +19,44 @@ pub const FORMAT: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct RankRecord {
     /// Where it comes from.
-    pub origin: Origin,
+    pub header: Origin,
     /// What connected the ranks, as NCCL 2.28.9.
     pub connection: String,
     /// How it was timed.
     pub method: String,
     /// A row for each size, scan and manner.
     pub rows: Vec<Row>,
+}
+
+impl RankRecord {
+    /// Whether a folder has such a record.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(RANKS).exists()
+    }
+
+    /// That of a folder.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or is of another version.
+    pub fn read(folder: &Path) -> Result<Self, RecordError> {
+        let path = folder.join(RANKS);
+        let text = read_text(&path)?;
+        check_version(&text, &path, FORMAT)?;
+        parse(&text, &path, 1)
+    }
+
+    /// As JSON for people.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a record has string keys and finite numbers")
+    }
+
+    /// Writes it into a folder that has none.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or the file is there.
+    pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
+        write_anew(&folder.join(RANKS), self.json().as_bytes())
+    }
 }
 
 /// One size in one manner.

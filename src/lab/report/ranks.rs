@@ -20,14 +20,23 @@ pub(super) fn plots(record: &RankRecord) -> Result<Vec<Plot>, ReportError> {
         let rows: Vec<&Row> = timed.clone().filter(|row| row.scan() == scan && row.ranks == ranks).collect();
         let name = format!("ranks-{ranks}-{}", scan.replace(" -> ", "-").replace(' ', "-"));
         let caption = format!(
-            "{}, {}, {}. Timed {}. Dashed: how many times the rate of one device memory allows, which reads a contiguous shard twice.",
-            record.origin.device.name, record.connection, record.origin.date, record.method
+            "{}, {}, {}. Timed {}. Dashed: the rate of one device by as many times as the bytes say that are moved; a contiguous \
+             shard is read twice.",
+            record.header.device.name, record.connection, record.header.date, record.method
         );
-        let title = format!("{scan} over {ranks} ranks, {}", record.origin.device.name);
+        let title = format!("{scan}, {ranks} ranks on {}: {}", record.header.device.name, answer(&rows));
         let chart = chart(&title, &rows);
         plots.push(Plot::drawn(name, title, caption, || chart.drawing())?);
     }
     Ok(plots)
+}
+
+/// What all devices come to, at the largest size.
+fn answer(rows: &[&Row]) -> String {
+    let largest = rows.iter().map(|row| row.n).max().unwrap_or(0);
+    let of_largest = rows.iter().filter(|row| row.n == largest);
+    let times: Vec<_> = of_largest.map(|row| format!("{} {:.2}", row.manner, row.times_one())).collect();
+    format!("{} times one device's rate at {}", times.join(", "), format_size(largest))
 }
 
 fn chart(title: &str, rows: &[&Row]) -> Chart {
