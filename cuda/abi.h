@@ -42,6 +42,8 @@ enum { LOOKBACK_SECTOR_BYTES = 32, LOOKBACK_CACHE_LINE_BYTES = 128 };
 enum { LOOKBACK_LEADING_BITS = 128 };
 // Arrays that a problem which a user has defined loads, and those that it stores. Bytes of its state.
 enum { LOOKBACK_MAXIMUM_ARRAYS = 5, LOOKBACK_MAXIMUM_STATE_BYTES = 32 };
+// Ranks that tiles are dealt to in turn.
+enum { LOOKBACK_MAXIMUM_DEALT_RANKS = 64 };
 // Bits of a digit of a radix sort, and the values that it has.
 enum { LOOKBACK_DIGIT_BITS = 8, LOOKBACK_DIGITS = 256 };
 // Partial tree nodes that a Blelloch sweep keeps beside the tree: one a level, 64-bit sizes.
@@ -114,6 +116,23 @@ struct lookback_control {
   lookback_u32 finished_blocks;   // blocks of this launch that are done
   lookback_u32 completed_epochs;  // launches since the last clean-up; a launch runs at this + 1
   lookback_u32 reserved;          // 0
+};
+
+// What each of several ranks has in its own memory for the others to write into (`scan/dealt.cuh`), in front of the descriptors of
+// all ranks' tiles. Zeroed once, as the control block.
+struct lookback_mailbox {
+  lookback_u32 completed_epochs[LOOKBACK_MAXIMUM_DEALT_RANKS];  // of each rank's control block, as that rank has told
+  lookback_u32 is_given_up;                                     // whether nobody is to wait any more, because a rank is lost
+  lookback_u32 reserved[LOOKBACK_MAXIMUM_DEALT_RANKS - 1];
+};
+
+// How tiles are dealt to ranks: each has so many neighbouring ones in turn.
+struct lookback_deal {
+  struct lookback_mailbox* const* mailboxes;  // of each rank; descriptors lie behind each. Null where there is one rank
+  lookback_u32 ranks;
+  lookback_u32 rank;
+  lookback_u32 chunk_tiles;
+  lookback_u32 reserved;
 };
 
 // What kernels found in numbers that the device alone knows; kept until the host asks.
@@ -226,6 +245,7 @@ struct lookback_launch {
   struct lookback_axis axis;     // of a scan down columns
   struct lookback_key_bits key_bits;  // of a sort
   lookback_u64 places;           // that the outputs of a scatter have
+  struct lookback_deal deal;     // of a scan whose tiles several ranks share
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

@@ -32,13 +32,27 @@ DEVICE u32 descriptor_status(u32 tag, u32 epoch) {
                                                : static_cast<u32>(LOOKBACK_STATUS_INVALID);
 }
 
+// What look-ahead asks of descriptors where all tiles are one GPU's; `scan/dealt.cuh` has other answers.
+struct of_one_gpu {
+  // The tile's place among all.
+  DEVICE u64 place_of(u64 tile) const { return tile; }
+  // Waits until other GPUs have no use for what the launch will overwrite.
+  DEVICE void await_others(u32) const {}
+  // Whether nobody is to wait any more.
+  DEVICE bool are_given_up() const { return false; }
+  // Waits until other GPUs have published all of the launch; by one thread, before tags repeat.
+  DEVICE void await_last_publications() const {}
+  // Tells other GPUs that so many launches are completed.
+  DEVICE void complete(u32) const {}
+};
+
 template <class Problem>
-struct packed_64 {
+struct packed_64 : of_one_gpu {
   using T = typename Problem::state_type;
   using published_type = typename Problem::published_type;
   u64* words;
 
-  DEVICE explicit packed_64(const lookback_launch& launch) : words(static_cast<u64*>(launch.descriptors)) {}
+  DEVICE packed_64(void* memory, u64) : words(static_cast<u64*>(memory)) {}
 
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
     const published_type published = Problem::publish(value);
@@ -64,13 +78,13 @@ struct packed_64 {
 };
 
 template <class Problem>
-struct packed_128 {
+struct packed_128 : of_one_gpu {
   using T = typename Problem::state_type;
   using published_type = typename Problem::published_type;
   static constexpr u32 bytes = used_bytes<published_type>::value;
   word128* words;
 
-  DEVICE explicit packed_128(const lookback_launch& launch) : words(static_cast<word128*>(launch.descriptors)) {}
+  DEVICE packed_128(void* memory, u64) : words(static_cast<word128*>(memory)) {}
 
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
     word128 word = {0, descriptor_tag(epoch, status)};
@@ -105,16 +119,16 @@ struct packed_128 {
 // `capacity` tags, then as many aggregates, then as many prefixes; capacity is a multiple of 4, so that
 // every slot is aligned.
 template <class Problem>
-struct split {
+struct split : of_one_gpu {
   using T = typename Problem::state_type;
   using published_type = typename Problem::published_type;
   u32* tags;
   published_type* aggregates;
   published_type* prefixes;
 
-  DEVICE explicit split(const lookback_launch& launch) : tags(static_cast<u32*>(launch.descriptors)) {
-    aggregates = reinterpret_cast<published_type*>(tags + launch.capacity);
-    prefixes = aggregates + launch.capacity;
+  DEVICE split(void* memory, u64 capacity) : tags(static_cast<u32*>(memory)) {
+    aggregates = reinterpret_cast<published_type*>(tags + capacity);
+    prefixes = aggregates + capacity;
   }
 
   DEVICE published_type* slots(u32 status) const {
@@ -148,12 +162,12 @@ struct split {
 template <class Problem, class Config, class Body>
 DEVICE void with_descriptors(Config config, const lookback_launch& launch, Body body) {
   if constexpr (sizeof(typename Problem::published_type) <= 4) {
-    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_64) return body(packed_64<Problem>(launch));
+    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_64) return body(packed_64<Problem>(launch.descriptors, launch.capacity));
   }
   if constexpr (used_bytes<typename Problem::published_type>::value <= 12) {
-    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_128) return body(packed_128<Problem>(launch));
+    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_128) return body(packed_128<Problem>(launch.descriptors, launch.capacity));
   }
-  body(split<Problem>(launch));
+  body(split<Problem>(launch.descriptors, launch.capacity));
 }
 
 }  // namespace lookback

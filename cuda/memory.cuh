@@ -29,7 +29,7 @@
 //   u32  fetch_add_acquire_release(u32* p, u32 value, site)
 //   T    load_payload(const T* p, site)        void store_payload(T* p, T value, site)
 //   void fence_acquire_release(site)
-// All of them are of gpu scope, but for those that only faults use (`faults/`):
+// All of them are of gpu scope, in `scan/dealt.cuh` of system scope, but for those that only faults use (`faults/`):
 //   load_relaxed_block, load_acquire_block, store_relaxed_block, store_release_block, fetch_add_relaxed_block,
 //   fetch_add_acquire_release_block, fence_acquire_release_block      the above with block (.cta) scope
 //   T    load_relaxed_vector(p, site)          void store_relaxed_vector(p, value, site)   two accesses of half

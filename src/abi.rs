@@ -42,18 +42,20 @@ pub type _bindgen_ty_12 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MAXIMUM_ARRAYS: _bindgen_ty_13 = 5;
 pub const LOOKBACK_MAXIMUM_STATE_BYTES: _bindgen_ty_13 = 32;
 pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
-pub const LOOKBACK_DIGIT_BITS: _bindgen_ty_14 = 8;
-pub const LOOKBACK_DIGITS: _bindgen_ty_14 = 256;
+pub const LOOKBACK_MAXIMUM_DEALT_RANKS: _bindgen_ty_14 = 64;
 pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
-pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_15 = 64;
+pub const LOOKBACK_DIGIT_BITS: _bindgen_ty_15 = 8;
+pub const LOOKBACK_DIGITS: _bindgen_ty_15 = 256;
 pub type _bindgen_ty_15 = ::std::os::raw::c_uint;
+pub const LOOKBACK_TREE_LEVELS: _bindgen_ty_16 = 64;
+pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
 pub const LOOKBACK_STATUS_INVALID: lookback_status = 0;
 pub const LOOKBACK_STATUS_AGGREGATE: lookback_status = 1;
 pub const LOOKBACK_STATUS_PREFIX: lookback_status = 2;
 pub type lookback_status = ::std::os::raw::c_uint;
-pub const LOOKBACK_STATUS_BITS: _bindgen_ty_16 = 2;
-pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_16 = 1073741823;
-pub type _bindgen_ty_16 = ::std::os::raw::c_uint;
+pub const LOOKBACK_STATUS_BITS: _bindgen_ty_17 = 2;
+pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_17 = 1073741823;
+pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MODE_INCLUSIVE: lookback_mode = 0;
 pub const LOOKBACK_MODE_EXCLUSIVE: lookback_mode = 1;
 pub const LOOKBACK_MODE_INCLUSIVE_MINUS_INPUT: lookback_mode = 2;
@@ -118,6 +120,58 @@ const _: () = {
     ["Offset of field: lookback_control::completed_epochs"][::std::mem::offset_of!(lookback_control, completed_epochs) - 8usize];
     ["Offset of field: lookback_control::reserved"][::std::mem::offset_of!(lookback_control, reserved) - 12usize];
 };
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct lookback_mailbox {
+    pub completed_epochs: [lookback_u32; 64usize],
+    pub is_given_up: lookback_u32,
+    pub reserved: [lookback_u32; 63usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_mailbox"][::std::mem::size_of::<lookback_mailbox>() - 512usize];
+    ["Alignment of lookback_mailbox"][::std::mem::align_of::<lookback_mailbox>() - 4usize];
+    ["Offset of field: lookback_mailbox::completed_epochs"][::std::mem::offset_of!(lookback_mailbox, completed_epochs) - 0usize];
+    ["Offset of field: lookback_mailbox::is_given_up"][::std::mem::offset_of!(lookback_mailbox, is_given_up) - 256usize];
+    ["Offset of field: lookback_mailbox::reserved"][::std::mem::offset_of!(lookback_mailbox, reserved) - 260usize];
+};
+impl Default for lookback_mailbox {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct lookback_deal {
+    pub mailboxes: *const *mut lookback_mailbox,
+    pub ranks: lookback_u32,
+    pub rank: lookback_u32,
+    pub chunk_tiles: lookback_u32,
+    pub reserved: lookback_u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_deal"][::std::mem::size_of::<lookback_deal>() - 24usize];
+    ["Alignment of lookback_deal"][::std::mem::align_of::<lookback_deal>() - 8usize];
+    ["Offset of field: lookback_deal::mailboxes"][::std::mem::offset_of!(lookback_deal, mailboxes) - 0usize];
+    ["Offset of field: lookback_deal::ranks"][::std::mem::offset_of!(lookback_deal, ranks) - 8usize];
+    ["Offset of field: lookback_deal::rank"][::std::mem::offset_of!(lookback_deal, rank) - 12usize];
+    ["Offset of field: lookback_deal::chunk_tiles"][::std::mem::offset_of!(lookback_deal, chunk_tiles) - 16usize];
+    ["Offset of field: lookback_deal::reserved"][::std::mem::offset_of!(lookback_deal, reserved) - 20usize];
+};
+impl Default for lookback_deal {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct lookback_findings {
@@ -184,14 +238,14 @@ pub const LOOKBACK_TRACE_PUBLISHED: lookback_trace_step = 7;
 pub const LOOKBACK_TRACE_READ: lookback_trace_step = 8;
 pub const LOOKBACK_TRACE_FOUND: lookback_trace_step = 9;
 pub type lookback_trace_step = ::std::os::raw::c_uint;
-pub const LOOKBACK_TRACE_STEPS: _bindgen_ty_17 = 10;
-pub const LOOKBACK_TRACE_HALF: _bindgen_ty_17 = 4;
-pub const LOOKBACK_TRACE_WARPS: _bindgen_ty_17 = 32;
-pub const LOOKBACK_TRACE_ROUNDS: _bindgen_ty_17 = 32;
-pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
-pub const LOOKBACK_TRACE_BLOCK_BITS: _bindgen_ty_18 = 16;
-pub const LOOKBACK_TRACE_PLACE_IS_SET: _bindgen_ty_18 = 2147483648;
+pub const LOOKBACK_TRACE_STEPS: _bindgen_ty_18 = 10;
+pub const LOOKBACK_TRACE_HALF: _bindgen_ty_18 = 4;
+pub const LOOKBACK_TRACE_WARPS: _bindgen_ty_18 = 32;
+pub const LOOKBACK_TRACE_ROUNDS: _bindgen_ty_18 = 32;
 pub type _bindgen_ty_18 = ::std::os::raw::c_uint;
+pub const LOOKBACK_TRACE_BLOCK_BITS: _bindgen_ty_19 = 16;
+pub const LOOKBACK_TRACE_PLACE_IS_SET: _bindgen_ty_19 = 2147483648;
+pub type _bindgen_ty_19 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct lookback_trace_round {
@@ -283,10 +337,11 @@ pub struct lookback_launch {
     pub axis: lookback_axis,
     pub key_bits: lookback_key_bits,
     pub places: lookback_u64,
+    pub deal: lookback_deal,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 368usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 392usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::trace"][::std::mem::offset_of!(lookback_launch, trace) - 0usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 16usize];
@@ -320,6 +375,7 @@ const _: () = {
     ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 304usize];
     ["Offset of field: lookback_launch::key_bits"][::std::mem::offset_of!(lookback_launch, key_bits) - 352usize];
     ["Offset of field: lookback_launch::places"][::std::mem::offset_of!(lookback_launch, places) - 360usize];
+    ["Offset of field: lookback_launch::deal"][::std::mem::offset_of!(lookback_launch, deal) - 368usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

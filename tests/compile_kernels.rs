@@ -13,6 +13,7 @@ use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Vari
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{Definition, ElementType, Instance, Operator, Problem};
 use lookback::lab::workload::{ProblemKind, Workload};
+use lookback::ranks::Deal;
 use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest, Step};
 use lookback::strategy::ring::Ring;
 use lookback::strategy::tuning::{Gpu, Resolved, TunedConfiguration, Tuning, tuned_configurations};
@@ -204,6 +205,7 @@ fn report(failures: &[String]) {
 fn is_elsewhere(kernel: Kernel) -> bool {
     kernel == Kernel::Copy
         || kernel.scans_columns()
+        || kernel == Kernel::Dealt
         || Kernel::MARKING.contains(&kernel)
         || Kernel::OF_NO_SCAN.contains(&kernel)
 }
@@ -234,6 +236,38 @@ fn every_kernel_compiles_for_the_oldest_architecture_and_for_hopper_by_default()
             }
             let planned = jobs.iter().any(|job| (job.kernel, job.architecture) == (kernel, architecture));
             assert!(planned || is_elsewhere(kernel), "no plan uses {}", kernel.name());
+        }
+    }
+    assert_no_fast_kernel_spills(&compiler, &jobs);
+}
+
+/// Blocks of several GPUs meet by accesses of system scope, in each layout of descriptors, and by none of another one.
+#[test]
+fn tiles_that_are_dealt_to_ranks_are_compiled_without_spills_and_meet_in_the_system() {
+    let Some(compiler) = compiler("tiles_that_are_dealt_to_ranks_are_compiled_without_spills") else { return };
+    let hand = Deal::new(1 << 20, 1 << 13).expect("chunks have elements").hand(1, 2);
+    let mut jobs = Vec::new();
+    for (operator, input, output, layout) in [
+        (Operator::Sum, ElementType::U8, ElementType::U32, Descriptor::Packed64),
+        (Operator::Sum, ElementType::U32, ElementType::U32, Descriptor::Packed128),
+        (Operator::Intervals, ElementType::IndexInterval, ElementType::IndexInterval, Descriptor::Packed128),
+        (Operator::Affine, ElementType::AffineMap, ElementType::AffineMap, Descriptor::Split),
+    ] {
+        let definition = Definition::of_numbers(operator, input, output).expect("an operator of the crate");
+        let problem = Problem::from(definition.define().expect("a whole definition"));
+        for mode in [Mode::Inclusive, Mode::Exclusive] {
+            let config = ScanConfig { descriptor: Some(layout), ..ScanConfig::of_dealt(problem, 1 << 13) };
+            let aligned = ScanRequest::aligned(u32_sum(), Strategy::Lookahead, mode, config, hand.elements());
+            let plan = Plan::new(&ScanRequest { problem, hand: Some(hand), ..aligned }).expect("whole tiles");
+            let Step { kernel, problem, config, .. } = plan.steps[0];
+            assert_eq!(kernel, Kernel::Dealt);
+            for architecture in [Architecture::CHECKED[0], HOPPER] {
+                jobs.push(Job { kernel, problem, config, architecture });
+                let ptx =
+                    compiler.ptx(kernel, problem, &config, architecture, Variant::default()).expect("it compiles");
+                assert!(ptx.contains(".relaxed.sys.") && ptx.contains("ld.acquire.sys."), "{problem} {layout}");
+                assert!(!ptx.contains(".relaxed.gpu.") && !ptx.contains(".acquire.gpu."), "{problem} {layout}");
+            }
         }
     }
     assert_no_fast_kernel_spills(&compiler, &jobs);

@@ -267,6 +267,7 @@ impl Bench {
             input_offset: offset(asked.input),
             output_offset: offset(asked.output),
             row: None,
+            hand: None,
         };
         let plan = Plan::new(&request).expect("the scanner made it, too");
         assert_eq!(records.len(), plan.steps.len(), "{asked:?}");

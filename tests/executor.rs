@@ -1022,6 +1022,7 @@ fn scans_bytes(strategy: Strategy, problem: Problem, problems: [Problem; 2]) {
                 input_offset: offset_of(addresses.input),
                 output_offset: offset_of(addresses.output),
                 row: None,
+                hand: None,
             };
             let case = format!("{strategy} of {problem}: {n} from {input_offset} to {output_offset}, {mode}");
             let plan = Plan::new(&request).unwrap_or_else(|error| panic!("{case}: {error}"));

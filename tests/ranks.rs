@@ -2,6 +2,9 @@
 //! stands for, and every lost rank named by all others.
 #![cfg(all(feature = "cpu", feature = "lab"))]
 
+#[path = "ranks/cyclic.rs"]
+mod cyclic;
+
 use bytemuck::{Pod, Zeroable};
 use lookback::element::{ArrayElement, Defined, Definition, ElementType, Operator};
 use lookback::lab::cpu_device::CpuSettings;

@@ -905,6 +905,7 @@ fn draw(numbers: &mut Numbers) -> Case {
         input_offset,
         output_offset: if in_place { input_offset } else { output_offset },
         row: None,
+        hand: None,
     };
     let harmless = ["fences", "redundant_fence", "stronger_ticket", "narrow_window", "second_read", "prefixes_only"];
     let mutant = if numbers.below(2) == 0 { "" } else { numbers.choose(&harmless) };

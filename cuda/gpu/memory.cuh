@@ -143,20 +143,24 @@ DEVICE void shared_add(u32& where, u32 value) {
 
 // The protocol between blocks. `volatile` keeps the instruction, the memory clobber keeps the compiler
 // from moving plain accesses across it; what the hardware may move is in the instruction's semantics.
+// Its scope is the GPU, but for a kernel whose blocks are on several GPUs.
+#ifndef LOOKBACK_SCOPE
+#define LOOKBACK_SCOPE "gpu"
+#endif
 DEVICE u32 load_relaxed(const u32* p, call_site = {}) {
   u32 value;
-  asm volatile("ld.relaxed.gpu.b32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  asm volatile("ld.relaxed." LOOKBACK_SCOPE ".b32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
 DEVICE u64 load_relaxed(const u64* p, call_site = {}) {
   u64 value;
-  asm volatile("ld.relaxed.gpu.b64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  asm volatile("ld.relaxed." LOOKBACK_SCOPE ".b64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
   return value;
 }
 DEVICE word128 load_relaxed(const word128* p, call_site = {}) {
   word128 value;
   asm volatile(
-      "{ .reg .b128 word; ld.relaxed.gpu.b128 word, [%2]; mov.b128 {%0, %1}, word; }"
+      "{ .reg .b128 word; ld.relaxed." LOOKBACK_SCOPE ".b128 word, [%2]; mov.b128 {%0, %1}, word; }"
       : "=l"(value.low), "=l"(value.high)
       : "l"(p)
       : "memory");
@@ -164,38 +168,38 @@ DEVICE word128 load_relaxed(const word128* p, call_site = {}) {
 }
 
 DEVICE void store_relaxed(u32* p, u32 value, call_site = {}) {
-  asm volatile("st.relaxed.gpu.b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+  asm volatile("st.relaxed." LOOKBACK_SCOPE ".b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 DEVICE void store_relaxed(u64* p, u64 value, call_site = {}) {
-  asm volatile("st.relaxed.gpu.b64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+  asm volatile("st.relaxed." LOOKBACK_SCOPE ".b64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
 }
 DEVICE void store_relaxed(word128* p, word128 value, call_site = {}) {
-  asm volatile("{ .reg .b128 word; mov.b128 word, {%1, %2}; st.relaxed.gpu.b128 [%0], word; }" ::"l"(p),
+  asm volatile("{ .reg .b128 word; mov.b128 word, {%1, %2}; st.relaxed." LOOKBACK_SCOPE ".b128 [%0], word; }" ::"l"(p),
                "l"(value.low), "l"(value.high)
                : "memory");
 }
 
 DEVICE u32 load_acquire(const u32* p, call_site = {}) {
   u32 value;
-  asm volatile("ld.acquire.gpu.b32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  asm volatile("ld.acquire." LOOKBACK_SCOPE ".b32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
 DEVICE void store_release(u32* p, u32 value, call_site = {}) {
-  asm volatile("st.release.gpu.b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+  asm volatile("st.release." LOOKBACK_SCOPE ".b32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 
 DEVICE u32 fetch_add_relaxed(u32* p, u32 value, call_site = {}) {
   u32 before;
-  asm volatile("atom.relaxed.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(value) : "memory");
+  asm volatile("atom.relaxed." LOOKBACK_SCOPE ".add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(value) : "memory");
   return before;
 }
 DEVICE u32 fetch_add_acquire_release(u32* p, u32 value, call_site = {}) {
   u32 before;
-  asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(value) : "memory");
+  asm volatile("atom.acq_rel." LOOKBACK_SCOPE ".add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(value) : "memory");
   return before;
 }
 
-DEVICE void fence_acquire_release(call_site = {}) { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+DEVICE void fence_acquire_release(call_site = {}) { asm volatile("fence.acq_rel." LOOKBACK_SCOPE ";" ::: "memory"); }
 
 // What only mutants use.
 DEVICE u32 load_relaxed_block(const u32* p, call_site = {}) {

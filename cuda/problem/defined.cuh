@@ -768,9 +768,11 @@ struct defined {
   // What an exclusive scan has at an item: nothing, where it is the first of its segment.
   DEVICE static state_type before(state_type prefix, state_type item) { return Segments::before(prefix, item, operator_type::identity()); }
 
-  // Indices whose elements may be read: an exclusive scan does not need the last one, unless a segment begins there.
+  // Indices whose elements may be read: an exclusive scan does not need the last one, unless a segment begins there, or other
+  // ranks' tiles stand behind it.
   DEVICE static u64 readable(const lookback_launch& launch, u32 mode) {
-    const bool is_all_read = is_reversed || Segments::are_several || mode != LOOKBACK_MODE_EXCLUSIVE;
+    const bool is_all_read =
+        is_reversed || Segments::are_several || mode != LOOKBACK_MODE_EXCLUSIVE || launch.deal.ranks != 0;
     return is_all_read || launch.n == 0 ? launch.n : launch.n - 1;
   }
 

@@ -349,6 +349,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
   using Operator = typename Problem::operator_type;
   using T = typename Problem::state_type;
   ring_position at = {0, 0};
+  if (share == 0) descriptors.await_others(epoch);
   for (;; at.advance(config.stages)) {
     // Pairs with both arrivals and the copies of the producer: the tile is in its stage.
     barrier_wait(ring.landed[at.stage], at.parity);
@@ -374,7 +375,7 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
     }
     if (lane_index() == 0) {
       memory::shared_store(ring.share_prefix[at.stage][0], Operator::identity());
-      descriptors.publish(index, epoch, LOOKBACK_STATUS_AGGREGATE, total);
+      descriptors.publish(descriptors.place_of(index), epoch, LOOKBACK_STATUS_AGGREGATE, total);
     }
     warp_barrier();  // all lanes have read the stage and the totals
     if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
@@ -440,6 +441,7 @@ struct running_prefix {
       while (ballot(missing != 0) != 0) {
         const bool is_waiting = missing != 0;
         if (wait.warp_gives_up(tile, tile_of(is_waiting ? lowest_set_bit(missing) : 0), is_waiting)) break;
+        if (descriptors.are_given_up()) break;
         // Polls the first missing group alone, because all waiting warps read the same lines again and again. Once it is
         // there the others probably are, too: they are read together, in one trip to the L2 cache.
         const u32 asked = asks_all ? missing : missing & (0u - missing);
@@ -497,13 +499,14 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
   ring_position at = {0, 0};
   ring_position last = at;
   bool has_tile = false;
+  descriptors.await_others(epoch);
   for (;; at.advance(config.stages)) {
     // Pairs with the arrival of the producer: the tile's index is there. Its prefix can be known before it has landed.
     barrier_wait(ring.drawn[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) break;
     if constexpr (has_known_rows<Problem>()) running.forget_before(Problem::tile_of_begin(config, launch, index));
-    const T prefix = running.left_of(index);
+    const T prefix = running.left_of(descriptors.place_of(index));
     if (lane_index() == 0) memory::shared_store(ring.tile_prefix[at.stage], prefix);
     warp_barrier();  // all lanes have read the index
     if (lane_index() == 0) barrier_arrive(ring.ready[at.stage]);
@@ -608,9 +611,9 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
 // Reads: input, output, control, descriptors, n, tiles, capacity, lead (to a 16-byte boundary, and no less than
 // what is skipped of a tile). Any number of blocks of `config.block_threads` threads that scan and LOOKBACK_HELPER_WARPS
 // warps behind them; as dynamic shared memory `config.stages` tiles, of 4-byte values each with a line of the cache behind
-// it, and what such a line is longer than a vector.
-template <class Problem, class Config>
-DEVICE void scan_ahead(const lookback_launch& launch, Config config) {
+// it, and what such a line is longer than a vector. `of_layout` makes of descriptors those that are worked with.
+template <class Problem, class Config, class OfLayout>
+DEVICE void scan_ahead(const lookback_launch& launch, Config config, OfLayout of_layout) {
   using storage_type = tile_storage<Problem, Config>;
   using ring_type = lookahead_ring<Problem, Config>;
   SHARED(storage_type, storage);
@@ -640,7 +643,8 @@ DEVICE void scan_ahead(const lookback_launch& launch, Config config) {
   }
   block_barrier();  // the barriers are there
 
-  with_descriptors<Problem>(config, launch, [&](auto descriptors) {
+  with_descriptors<Problem>(config, launch, [&](auto layout) {
+    const auto descriptors = of_layout(layout);
     if (helper == 0) {
       fetch_tiles(config, launch, ring, stages, first_tile);
     } else if (helper >= 1 && helper <= reducing_warps<Problem>()) {
@@ -653,14 +657,20 @@ DEVICE void scan_ahead(const lookback_launch& launch, Config config) {
   });
 }
 
-// The kernel. Arrays of a user are scanned in runs, unless the order of combining is documented.
+// Arrays of a user are scanned in runs, unless the order of combining is documented.
+template <class Problem, class Config, class OfLayout>
+DEVICE void scan_arrays_ahead(const lookback_launch& launch, Config config, OfLayout of_layout) {
+  if constexpr (Problem::has_arrays && !is_reproducible<typename Problem::operator_type>::value) {
+    scan_ahead<Problem>(launch, in_runs<Config>(config), of_layout);
+  } else {
+    scan_ahead<Problem>(launch, config, of_layout);
+  }
+}
+
+// The kernel.
 template <class Problem, class Config>
 DEVICE void lookahead(Config config, const lookback_launch& launch) {
-  if constexpr (Problem::has_arrays && !is_reproducible<typename Problem::operator_type>::value) {
-    scan_ahead<Problem>(launch, in_runs<Config>(config));
-  } else {
-    scan_ahead<Problem>(launch, config);
-  }
+  scan_arrays_ahead<Problem>(launch, config, [](auto layout) { return layout; });
 }
 
 }  // namespace scan

@@ -59,6 +59,7 @@ DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, 
   u32 completed = epoch;
   if (epoch == LOOKBACK_MAXIMUM_EPOCH) {
     // Tags are about to repeat: clear all that the workspace holds, not only what this launch used.
+    descriptors.await_last_publications();
     const u64 capacity = launch.capacity;
     for (u64 i = 0; i < capacity; ++i) descriptors.invalidate(i);
     completed = 0;
@@ -66,6 +67,7 @@ DEVICE void finish_tile(const lookback_launch& launch, Descriptors descriptors, 
   memory::store_relaxed(&launch.control->ticket, 0u);
   memory::store_relaxed(&launch.control->finished_blocks, 0u);
   memory::store_relaxed(&launch.control->completed_epochs, completed);
+  descriptors.complete(completed);
 }
 
 }  // namespace scan

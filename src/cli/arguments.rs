@@ -213,6 +213,17 @@ pub struct CompareArguments {
     /// has started one for each: docs/ranks.md
     #[arg(long, value_name = "N|env", conflicts_with = "sweep", help_heading = "Several devices")]
     pub ranks: Option<Ranks>,
+    /// Deal tiles to the ranks in turn, too, in chunks of so many elements [default: 8192, on
+    /// CPU devices 1024, where all ranks are of this process]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        requires = "ranks",
+        conflicts_with = "sweep",
+        help_heading = "Several devices"
+    )]
+    pub chunks: Option<Vec<ArraySize>>,
     /// Seconds that ranks wait for each other [default: 60]
     #[arg(long, value_name = "SECONDS", requires = "ranks", value_parser = clap::value_parser!(u64).range(1..=31_536_000),
         conflicts_with = "sweep", help_heading = "Several devices")]

@@ -373,6 +373,7 @@ impl Builder<'_> {
                     input_offset,
                     output_offset,
                     row: None,
+                    hand: None,
                 };
                 let refusal = configs.first().and_then(|&config| Plan::new(&request_of(config)).err());
                 if let Some(error) = refusal.filter(ConfigError::is_of_problem) {

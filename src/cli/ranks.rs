@@ -7,12 +7,12 @@ use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::element::{ElementType, Operator};
 use crate::lab::device::{DeviceDescription, DeviceError};
 use crate::lab::ranks::record::{FORMAT, RankRecord, Row};
-use crate::lab::ranks::{Came, Manner, RankDevice, Work, run};
+use crate::lab::ranks::{Came, RankDevice, Work, run};
 use crate::lab::recorder::{Lock, claim_folder};
 use crate::lab::report;
 use crate::ranks::{Group, Place, RankError};
 use crate::strategy::Mode;
-use crate::text::{format_size, significant};
+use crate::text::{ArraySize, SizeError, format_size, significant};
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ const TIMEOUT_SECONDS: u64 = 60;
 /// What runs at every rank.
 #[derive(Debug, Clone)]
 struct Jobs {
-    works: Vec<(Work, u64)>,
+    /// Scans, with their elements, and the chunks that these are dealt in, if they are.
+    works: Vec<(Work, u64, Option<u64>)>,
     samples: u32,
 }
 
@@ -41,7 +42,7 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
     refuse(arguments)?;
     let timeout = Duration::from_secs(arguments.timeout.unwrap_or(TIMEOUT_SECONDS));
     let is_cuda = is_cuda(arguments, console)?;
-    let jobs = Jobs::new(arguments, is_cuda)?;
+    let jobs = Jobs::new(arguments, ranks, is_cuda)?;
     let place = match ranks {
         Ranks::Here(_) => None,
         Ranks::Environment => Some(Place::from_environment().map_err(lost)?),
@@ -178,7 +179,7 @@ fn cuda_rank(_: Group, _: &Jobs, _: impl Fn(News)) -> Result<(), DeviceError> {
 }
 
 impl Jobs {
-    fn new(arguments: &CompareArguments, is_cuda: bool) -> Result<Self, CliError> {
+    fn new(arguments: &CompareArguments, ranks: Ranks, is_cuda: bool) -> Result<Self, CliError> {
         let operators = arguments.operators.as_ref().map_or(&[Operator::Sum][..], |names| &names.choices);
         let modes = arguments.modes.as_ref().map_or(&[Mode::Inclusive][..], |names| &names.choices);
         let types = arguments.types.as_ref().map(|names| &names.choices[..]);
@@ -192,15 +193,15 @@ impl Jobs {
                     for &mode in modes {
                         let work = Work::new(operator, input, output, mode).map_err(CliError::Usage)?;
                         let unsaid: &[u64] = if is_cuda { &[1 << 20, 1 << 24, 1 << 28] } else { &[1000, 30_000] };
-                        let sizes = match &arguments.sizes {
-                            None => unsaid.to_vec(),
-                            Some(sizes) => sizes
-                                .iter()
-                                .map(|size| size.elements(output.bytes()))
-                                .collect::<Result<_, _>>()
-                                .map_err(|error| CliError::Usage(error.to_string()))?,
+                        let sizes = counts(arguments.sizes.as_deref(), output)?.unwrap_or(unsaid.to_vec());
+                        let unsaid: &[u64] = match ranks {
+                            Ranks::Here(_) if is_cuda => &[1 << 13],
+                            Ranks::Here(_) => &[1 << 10],
+                            Ranks::Environment => &[],
                         };
-                        works.extend(sizes.into_iter().map(|n| (work, n)));
+                        let chunks = counts(arguments.chunks.as_deref(), output)?.unwrap_or(unsaid.to_vec());
+                        let shared: Vec<_> = [None].into_iter().chain(chunks.into_iter().map(Some)).collect();
+                        works.extend(sizes.into_iter().flat_map(|n| shared.iter().map(move |&chunk| (work, n, chunk))));
                     }
                 }
             }
@@ -210,14 +211,20 @@ impl Jobs {
 
     fn run(&self, device: &mut dyn RankDevice, connection: String, tell: impl Fn(News)) -> Result<(), DeviceError> {
         tell(News::Told(Told { description: device.description(), method: device.method(), connection }));
-        for &(work, n) in &self.works {
-            match run(device, work, n, Manner::ALL, self.samples)? {
+        for &(work, n, chunk) in &self.works {
+            match run(device, work, n, chunk, self.samples)? {
                 Came::Rows(rows) => rows.into_iter().for_each(|row| tell(News::Row(Box::new(row)))),
                 Came::Skipped(why) => tell(News::Skipped(format!("n = {}: {why}", format_size(n)))),
             }
         }
         Ok(())
     }
+}
+
+/// Sizes in elements of a type.
+fn counts(sizes: Option<&[ArraySize]>, element: ElementType) -> Result<Option<Vec<u64>>, CliError> {
+    let elements = |sizes: &[ArraySize]| sizes.iter().map(|size| size.elements(element.bytes())).collect();
+    sizes.map(elements).transpose().map_err(|error: SizeError| CliError::Usage(error.to_string()))
 }
 
 /// Whether ranks are GPUs.
@@ -323,7 +330,7 @@ impl Printer<'_> {
             self.heading = Some(heading);
         }
         let verdict = if row.wrong == 0 { String::from("ok") } else { format!("WRONG {}", row.wrong) };
-        let mut line = format!("{:<10} {:>9}", row.manner, format_size(row.n));
+        let mut line = format!("{:<12} {:>9}", row.shared(), format_size(row.n));
         if is_cuda && !row.samples_ns.is_empty() {
             let microseconds = |nanoseconds: f64| significant(nanoseconds / 1e3, 9);
             line += &format!(
@@ -339,5 +346,5 @@ impl Printer<'_> {
     }
 }
 
-const COLUMNS: &str = "manner             n   time us  alone us   1e9 / s  x one  bytes";
-const CPU_COLUMNS: &str = "manner             n";
+const COLUMNS: &str = "manner               n   time us  alone us   1e9 / s  x one  bytes";
+const CPU_COLUMNS: &str = "manner               n";

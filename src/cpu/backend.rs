@@ -179,12 +179,13 @@ pub trait MemoryBackend {
         Ok(())
     }
 
-    /// The same of several launches that are taken together: the blocks of each, and the threads of the largest block.
-    /// Blocks are numbered through all of them.
+    /// The same of several launches that are taken together, on so many streams in turn: the blocks of each, and the threads of the
+    /// largest block. Blocks are numbered through all of them.
     ///
     /// # Errors
     /// Whatever keeps the launches from starting.
-    fn launches_begin(&mut self, grids: &[u64], block_threads: u32) -> Result<(), String> {
+    fn launches_begin(&mut self, grids: &[u64], streams: usize, block_threads: u32) -> Result<(), String> {
+        let _ = streams;
         self.launch_begins(grids.iter().sum(), block_threads)
     }
 

@@ -21,7 +21,8 @@
 //!   few may be resident otherwise. Arrival at its barrier and the wait are apart; a store into the shared memory of
 //!   a block that has not begun or has ended is an error.
 //! - Launches that are taken together ([`launch_together`]) overlap as on a GPU: blocks of the next one run with those of
-//!   the one before once all of these have allowed it or ended, and wait for it in `wait_for_launches_before`.
+//!   the one before once all of these have allowed it or ended, and wait for it in `wait_for_launches_before`. Launches of
+//!   several devices ([`launch_in_streams`]) all begin at once.
 //! - A thread that calls `spin_pause` sleeps until the others have had their turn. When every thread
 //!   that can run does nothing but poll, and nobody stores, progress is lost, and that is reported.
 //!
@@ -38,6 +39,6 @@ pub use backend::{Access, AccessKind, AsyncStore, Copy, LaneStep, MemoryBackend,
 pub use error::{Activity, ClusterFault, Collective, CopyFault, ExecutionError, MaskFault, Party, SourceSite};
 #[cfg(feature = "lab")]
 pub(crate) use executor::{CurrentThreadSlot, current_thread_slot};
-pub use executor::{Stage, launch, launch_on, launch_together, most_stacks};
+pub use executor::{Stage, launch, launch_in_streams, launch_on, launch_together, most_stacks};
 pub use settings::{BlockOrder, Counters, LaunchReport, LaunchSettings, Pause, Schedule, Stop, TileStep};
 pub use weak_memory::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};

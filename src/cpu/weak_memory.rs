@@ -52,13 +52,13 @@ pub use state::{WeakEvent, WeakMemory, WeakSettings, WeakStatistics};
 
 impl MemoryBackend for WeakMemory {
     fn launch_begins(&mut self, grid_blocks: u64, block_threads: u32) -> Result<(), String> {
-        self.launches_begin(&[grid_blocks], block_threads)
+        self.launches_begin(&[grid_blocks], 1, block_threads)
     }
 
-    fn launches_begin(&mut self, grids: &[u64], block_threads: u32) -> Result<(), String> {
+    fn launches_begin(&mut self, grids: &[u64], streams: usize, block_threads: u32) -> Result<(), String> {
         let grid_blocks: u64 = grids.iter().sum();
         self.forget();
-        self.launches = Launches::of(grids);
+        self.launches = Launches::of(grids, streams);
         self.blocks.begin_launch(block_threads);
         let threads = grid_blocks.checked_mul(u64::from(block_threads) + 32);
         self.first_copier = (grid_blocks as u32).wrapping_mul(block_threads);

@@ -94,6 +94,16 @@ pub enum CudaError {
     /// A scan over ranks that is put onto another stream than theirs.
     #[error("the ranks exchange their totals on one stream: run the scan on the stream that `GpuRanks::new` was given")]
     OtherStream,
+    /// A GPU does not reach the memory of another rank's.
+    #[error(
+        "this GPU does not reach the memory of rank {rank}'s, which tiles that are dealt to ranks need: take GPUs that NVLink          connects (nvidia-smi topo -p2p n), or scan shards instead, contiguous or deferred"
+    )]
+    NoPeer { rank: usize },
+    /// A rank of another host.
+    #[error(
+        "rank {rank} is on another host, and tiles are dealt to GPUs of one: scan shards instead, contiguous or deferred"
+    )]
+    OtherHost { rank: usize },
     /// NCCL is nowhere to be found; `searched` are the places, in order.
     #[error(
         "no NCCL, by which GPUs exchange what ranks need: none of {searched} could be loaded; install libnccl2 or the wheel \

@@ -135,6 +135,17 @@ impl Buffer {
         Ok(words)
     }
 
+    /// Copies from the host, whatever streams do meanwhile; it is there when this returns.
+    #[cfg(feature = "nccl")]
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), CudaError> {
+        let _relaxed = RelaxedCapture::begin(&self.memory.context)?;
+        let (target, setup) = (self.range(offset, bytes.len() as u64), &self.memory.setup);
+        // SAFETY: the range was checked; the driver has read `bytes` when the stream is synchronised.
+        unsafe { result::memcpy_htod_async(target, bytes, setup.cu_stream()) }
+            .and_then(|()| setup.synchronize())
+            .during(|| format!("copying {} bytes to the device", bytes.len()))
+    }
+
     /// Sets `count` bytes, in stream order.
     pub(crate) fn fill(&self, offset: u64, count: u64, value: u8, stream: &CudaStream) -> Result<(), CudaError> {
         if count == 0 {

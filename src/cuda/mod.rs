@@ -7,12 +7,14 @@
 //! | [`compile`] | kernels compiled by NVRTC, kept on disk |
 //! | [`scanner`] | [`Scanner`]: device-wide scans for cudarc programs |
 //! | [`chunked`] | [`ChunkedScan`]: scans of arrays that are larger than the device's memory |
-//! | `ranks` | `GpuRanks`: scans over several GPUs by NCCL (feature `nccl`) |
+//! | `ranks` | `GpuRanks`: scans over several GPUs by NCCL and in each other's memory (feature `nccl`) |
 
 pub mod chunked;
 pub mod compile;
 pub mod error;
 pub(crate) mod launch;
+#[cfg(feature = "nccl")]
+mod mailbox;
 pub(crate) mod memory;
 #[cfg(feature = "nccl")]
 mod nccl;

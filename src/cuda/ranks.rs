@@ -1,5 +1,5 @@
 //! One scan over several GPUs: the ranks of a [`Group`], threads of this process or processes of their own, whose GPUs exchange
-//! their totals by NCCL.
+//! their totals by NCCL, or meet in each other's memory.
 //!
 //! ```no_run
 //! use cudarc::driver::CudaContext;
@@ -34,18 +34,22 @@
 
 use super::error::{Context as _, CudaError};
 use super::launch::is_capturing;
+use super::mailbox::Mailbox;
 use super::memory::{Buffer, DeviceMemory};
 use super::nccl::{Communicator, Handle, ID_BYTES, Nccl};
 use super::run::{Guards, Run};
 use super::scanner::Scanner;
+use super::workspace::{RegionKey, capacity_for};
 use crate::element::Defined;
-use crate::ranks::Group;
+use crate::ranks::{Deal, Group};
 use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::launch::Addresses;
+use crate::strategy::plan::Plan;
 use crate::strategy::{CallError, ConfigError, Mode, Shape};
 use bytemuck::Pod;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaStream, DevicePtrMut, sys};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
 use std::thread::JoinHandle;
@@ -81,7 +85,11 @@ struct Shared {
     group: Group,
     communicator: Mutex<Option<Communicator>>,
     handle: Arc<Handle>,
+    /// Of tiles that are dealt, for each kind of descriptors; the last one is in use, and graphs may have those before.
+    mailboxes: Mutex<HashMap<RegionKey, Vec<Mailbox>>>,
     is_closing: AtomicBool,
+    /// Whether all ranks are done, so that none writes into this one's memory any more.
+    is_finished: AtomicBool,
 }
 
 impl GpuRanks {
@@ -98,7 +106,9 @@ impl GpuRanks {
                     group,
                     handle: communicator.handle(),
                     communicator: Mutex::new(Some(communicator)),
+                    mailboxes: Mutex::default(),
                     is_closing: AtomicBool::new(false),
+                    is_finished: AtomicBool::new(false),
                 });
                 let watch = std::thread::spawn({
                     let shared = Arc::clone(&shared);
@@ -256,6 +266,49 @@ impl GpuRanks {
         Ok(())
     }
 
+    /// Puts the scan of this rank's chunks of an array that is dealt, the arrays of `run`, onto the stream: tiles of all ranks are
+    /// taken at once, and their descriptors lie in the memory of each. What NVLink connects meets so, on one host. Chunks are whole
+    /// tiles, of which the ring of a GPU holds a few hundred: larger ones than all of these are waited for. The place `i` of a
+    /// definition's text is counted from the rank's first element. `reproducible` gives the bits that one GPU gives. Kernels of all
+    /// ranks run at one time, so that none may wait for what comes behind another rank's scan.
+    ///
+    /// The first call with more tiles than any before waits for all ranks, to exchange addresses. Graphs as for [`Self::scan`].
+    ///
+    /// # Errors
+    /// When a GPU does not reach another one's memory, chunks are no whole tiles, an array has not as many elements as the deal gives
+    /// the rank, and as [`Self::scan`].
+    pub fn scan_cyclic(&self, run: Run<'_>, mode: Mode, deal: Deal) -> Result<(), CudaError> {
+        self.telling(|| {
+            let (scanner, mut call, guards) = self.of_stream(run)?;
+            let hand = deal.hand(self.group().rank(), self.group().size());
+            call.deal(hand).map_err(|error| ConfigError::from(Box::new(error)))?;
+            let Some((request, places)) = scanner.prepare_defined(call, mode)? else { return Ok(()) };
+            let places = self.with_mailbox(&Plan::new(&request)?, request.problem.published_bytes(), places)?;
+            if !is_capturing(&self.stream)? {
+                scanner.warm(&self.stream, &request, places)?;
+            }
+            self.group().advance(self.calls.fetch_add(1, Ordering::Relaxed) + 1);
+            scanner.enqueue(&self.stream, &request, places)?;
+            drop(guards);
+            Ok(())
+        })
+    }
+
+    /// Those of the descriptors that all ranks share, which are made where there are none or too few.
+    fn with_mailbox(&self, plan: &Plan, published_bytes: usize, places: Addresses) -> Result<Addresses, CudaError> {
+        let key = RegionKey { layout: plan.layout, published_bytes };
+        let mut mailboxes = locked(&self.shared.mailboxes);
+        let mailboxes = mailboxes.entry(key).or_default();
+        if mailboxes.last().is_none_or(|mailbox| !mailbox.holds(plan.descriptors)) {
+            // As many at every rank, in two halves.
+            let capacity = 2 * capacity_for(plan.descriptors / 2);
+            mailboxes.push(Mailbox::exchange(self.group(), &self.memory, capacity, plan.descriptor_bytes)?);
+        }
+        let (control, descriptors, capacity, mailboxes) =
+            mailboxes.last().map_or_else(Default::default, Mailbox::places);
+        Ok(Addresses { control, descriptors, capacity, mailboxes, ..places })
+    }
+
     /// Waits until the stream has done all of it, for the group's time-out at most.
     ///
     /// # Errors
@@ -278,7 +331,10 @@ impl GpuRanks {
                 Err(error) => break Err(told(self.group(), error)),
             }
         };
-        waited.inspect_err(|_| self.await_end())
+        waited.inspect_err(|_| {
+            self.shared.give_up_mailboxes();
+            self.await_end();
+        })
     }
 
     /// Waits for the stream, and leaves once all ranks have come to this.
@@ -287,7 +343,9 @@ impl GpuRanks {
     /// As [`Self::wait`].
     pub fn finish(self) -> Result<(), CudaError> {
         self.wait()?;
-        Ok(self.group().barrier()?)
+        self.group().barrier()?;
+        self.shared.is_finished.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether the stream has nothing more to do.
@@ -324,13 +382,19 @@ impl GpuRanks {
         self.states.range(2 * PLACE_BYTES, (self.group().size() * MOST_STATE_BYTES) as u64)
     }
 
-    /// What a run is made of, if it is a shard on this stream.
-    fn opened<'a>(&self, run: Run<'a>) -> Result<(&'a Scanner, Call, Guards<'a>), CudaError> {
+    /// What a run is made of, if it is on this stream.
+    fn of_stream<'a>(&self, run: Run<'a>) -> Result<(&'a Scanner, Call, Guards<'a>), CudaError> {
         let (scanner, stream, call, guards) = run.opened()?;
         scanner.check_context("stream", self.stream.context())?;
         if stream.cu_stream() != self.stream.cu_stream() {
             return Err(CudaError::OtherStream);
         }
+        Ok((scanner, call, guards))
+    }
+
+    /// The same, if it is a shard.
+    fn opened<'a>(&self, run: Run<'a>) -> Result<(&'a Scanner, Call, Guards<'a>), CudaError> {
+        let (scanner, call, guards) = self.of_stream(run)?;
         call.check_shard().map_err(|error| ConfigError::from(Box::new(error)))?;
         let state_bytes = call.defined().own_state_bytes();
         if !Shape::loads_states(state_bytes) {
@@ -385,7 +449,7 @@ impl GpuRanks {
     fn gather(&self, bytes: usize) -> Result<(), CudaError> {
         // Before the others can wait for it.
         self.group().advance(self.calls.fetch_add(1, Ordering::Relaxed) + 1);
-        let mut communicator = self.shared.locked();
+        let mut communicator = locked(&self.shared.communicator);
         let Some(communicator) = communicator.as_mut() else {
             // It was given up because a rank is lost.
             return Err(self.group().check().err().unwrap_or_else(|| self.group().lose_the_last()).into());
@@ -410,23 +474,26 @@ impl Drop for GpuRanks {
         }
         // Before the memory that its kernels use.
         let given_up = self.shared.give_up();
+        self.shared.give_up_mailboxes();
         if self.memory.context().bind_to_thread().is_ok() && !self.memory.is_abandoned() {
             self.await_end();
         }
         // Not when it was given up before, or a graph still holds its work, for which NCCL waits.
         let _ = given_up.recv_timeout(GRACE);
+        if !self.shared.is_finished.load(Ordering::Relaxed) {
+            // Another rank may still write there.
+            let mailboxes = std::mem::take(&mut *locked(&self.shared.mailboxes));
+            mailboxes.into_values().flatten().for_each(Mailbox::leave);
+        }
     }
 }
 
 impl Shared {
-    fn locked(&self) -> MutexGuard<'_, Option<Communicator>> {
-        self.communicator.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives the communicator up when a rank is lost.
+    /// Gives the communicator and the mailboxes up when a rank is lost.
     fn watch(&self) {
         while !self.is_closing.load(Ordering::Relaxed) {
             if self.group.await_loss(LOOK).is_err() {
+                self.give_up_mailboxes();
                 return drop(self.give_up());
             }
             // Whoever has the lock is in a call that says as much.
@@ -436,6 +503,13 @@ impl Shared {
             if let Some(Err(error)) = checked {
                 let _ = told(&self.group, error); // The loss that this is, or that is behind it, comes next.
             }
+        }
+    }
+
+    /// Lets kernels end that wait for tiles of other ranks. What the driver says is not the reason why.
+    fn give_up_mailboxes(&self) {
+        for mailbox in locked(&self.mailboxes).values().flatten() {
+            let _ = mailbox.give_up();
         }
     }
 
@@ -463,6 +537,10 @@ impl Shared {
         });
         is_done
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What an error comes to. One of the driver or of NCCL may be what a lost rank leaves behind: then that is the error, once the

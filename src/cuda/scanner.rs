@@ -381,6 +381,7 @@ impl Scanner {
             input_offset: (input.address % u64::from(ScanRequest::OFFSETS)) as u32,
             output_offset: (output.address % u64::from(ScanRequest::OFFSETS)) as u32,
             row: None,
+            hand: None,
         };
         deed(self, stream, &request, Addresses::between(input.address, output.address))
     }
@@ -394,12 +395,21 @@ impl Scanner {
         deed: Deed<R>,
     ) -> Result<R, CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
-        let prepared = call.prepare(mode, self.strategy, self.config, &self.tuning);
-        let Some(Prepared { request, arrays }) = prepared.map_err(|error| ConfigError::from(Box::new(error)))? else {
-            return Ok(R::default());
-        };
-        let places = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
+        let Some((request, places)) = self.prepare_defined(call, mode)? else { return Ok(R::default()) };
         deed(self, stream, &request, places)
+    }
+
+    /// What is launched for it, if anything is.
+    pub(super) fn prepare_defined(
+        &self,
+        call: Call,
+        mode: Mode,
+    ) -> Result<Option<(ScanRequest, Addresses)>, CudaError> {
+        let prepared = call.prepare(mode, self.strategy, self.config, &self.tuning);
+        let prepared = prepared.map_err(|error| ConfigError::from(Box::new(error)))?;
+        Ok(prepared.map(|Prepared { request, arrays }| {
+            (request, Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) })
+        }))
     }
 
     /// Compiles, loads and allocates what the scan needs on the stream; returns the bytes of the stream's workspace.

@@ -48,7 +48,7 @@ pub(crate) struct Workspace {
 
 /// How many descriptors a region of at least `needed` gets: some room to grow without a replacement, and a
 /// multiple of 4, which the split layout asks for.
-fn capacity_for(needed: u64) -> u64 {
+pub(super) fn capacity_for(needed: u64) -> u64 {
     const SMALLEST: u64 = 4096;
     const STEP: u64 = 1 << 16;
     if needed <= 1 << 20 { needed.next_power_of_two().max(SMALLEST) } else { needed.div_ceil(STEP) * STEP }

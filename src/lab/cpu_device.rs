@@ -3,7 +3,7 @@
 use crate::abi;
 use crate::cpu::backend::NEAR_BYTES;
 use crate::cpu::{BlockOrder, LaunchReport, LaunchSettings, Schedule, TileStep};
-use crate::cpu::{launch, launch_on, most_stacks};
+use crate::cpu::{MemoryBackend, Stage, launch, launch_in_streams, launch_on, most_stacks};
 use crate::element::ElementType;
 use crate::lab::arrays::{FILLING, Guarded};
 use crate::lab::bounds::{Array, BoundsCheck};
@@ -12,7 +12,7 @@ use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings, TraceSettings};
 use crate::lab::trace::{self, Clock, Event, Recording};
 use crate::lab::verify::verify;
-use crate::strategy::call::{Lent, check_findings};
+use crate::strategy::call::{Lent, Prepared, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::ring::Ring;
@@ -161,6 +161,11 @@ impl CpuDevice {
     /// A device with no dataset and no workspace.
     pub fn new(settings: CpuSettings) -> Self {
         Self { settings, dataset: None, workspaces: HashMap::new(), recorded: None }
+    }
+
+    /// The settings of the launches to come.
+    pub(crate) fn settings(&self) -> CpuSettings {
+        self.settings
     }
 
     /// Replaces the settings of the launches to come.
@@ -374,6 +379,11 @@ impl HostArray {
         Self { memory: GuardedArray::new(contents.len(), 0), before: None }
     }
 
+    /// Room for so many bytes, so far above a boundary.
+    pub(crate) fn room_at(bytes: usize, offset: u32) -> Self {
+        Self { memory: GuardedArray::new(bytes, offset), before: None }
+    }
+
     /// A copy of what is changed in its place, likewise.
     pub(crate) fn state_to_change(contents: &[u8]) -> Self {
         Self::state(contents).made_writable()
@@ -384,7 +394,8 @@ impl HostArray {
         self.memory.contents_mut().copy_from_slice(contents);
     }
 
-    fn copy_at(contents: &[u8], offset: u32) -> Self {
+    /// A copy at an address so far above a boundary.
+    pub(crate) fn copy_at(contents: &[u8], offset: u32) -> Self {
         let mut memory = GuardedArray::new(contents.len(), offset);
         memory.contents_mut().copy_from_slice(contents);
         Self { memory, before: Some(contents.to_vec()) }
@@ -399,13 +410,13 @@ impl HostArray {
     }
 
     /// What a launch may touch of it.
-    fn region(&mut self) -> Array {
+    pub(crate) fn region(&mut self) -> Array {
         let (address, is_output) = (self.address(), self.before.is_none());
         array(if is_output { "an output" } else { "an input" }, address, self.contents().len(), is_output)
     }
 
     /// Whether nobody wrote beside it, or into an input.
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.memory.guards_are_whole() && self.before.as_ref().is_none_or(|before| before == self.memory.contents())
     }
 }
@@ -497,6 +508,85 @@ fn array(name: &'static str, address: u64, bytes: usize, writable: bool) -> Arra
     Array { name, address: address as usize, bytes, writable }
 }
 
+/// What a rank launches that is dealt a part of an array.
+pub(crate) struct Dealt {
+    pub prepared: Prepared,
+    pub arrays: Vec<HostArray>,
+    pub settings: CpuSettings,
+    pub seed: u64,
+}
+
+/// What a rank's kernel has beside its arrays: a control block, a mailbox and descriptors behind it.
+pub(crate) struct DealtWorkspace {
+    pub control: Box<abi::lookback_control>,
+    pub memory: AlignedBytes,
+    pub capacity: u64,
+}
+
+impl DealtWorkspace {
+    /// Room for so many descriptors, in two halves.
+    pub fn new(plan: &Plan, capacity: u64) -> Self {
+        let bytes = size_of::<abi::lookback_mailbox>() as u64 + capacity * plan.descriptor_bytes;
+        Self { control: Box::default(), memory: AlignedBytes::new(bytes as usize, 0), capacity }
+    }
+
+    pub fn mailbox(&mut self) -> u64 {
+        self.memory.bytes_mut().as_mut_ptr().expose_provenance() as u64
+    }
+
+    /// With what all ranks have, whose mailboxes lie where the table says.
+    pub fn addresses(&mut self, table: &[u64], between: Addresses) -> Addresses {
+        Addresses {
+            control: (&raw mut *self.control).expose_provenance() as u64,
+            descriptors: self.mailbox() + size_of::<abi::lookback_mailbox>() as u64,
+            capacity: self.capacity,
+            mailboxes: table.as_ptr().expose_provenance() as u64,
+            ..between
+        }
+    }
+}
+
+/// Launches the scans of all ranks side by side, each as if on a device of its own.
+///
+/// # Errors
+/// As [`CpuDevice::run_defined`].
+pub(crate) fn run_dealt(ranks: &mut [Dealt]) -> Result<(), DeviceError> {
+    let plans = ranks.iter().map(|rank| Plan::new(&rank.prepared.request)).collect::<Result<Vec<_>, _>>()?;
+    let mut workspaces: Vec<_> = plans.iter().map(|plan| DealtWorkspace::new(plan, plan.descriptors)).collect();
+    let table: Vec<u64> = workspaces.iter_mut().map(DealtWorkspace::mailbox).collect();
+    let mut known = vec![array("the addresses", table.as_ptr().expose_provenance() as u64, 8 * table.len(), false)];
+    let count = ranks.len() as u32;
+    let mut launches = Vec::new();
+    for ((rank, plan), workspace) in ranks.iter_mut().zip(&plans).zip(&mut workspaces) {
+        let given = rank.prepared.arrays;
+        let between = Addresses { arrays: given, ..Addresses::between(given.inputs[0], given.outputs[0]) };
+        let addresses = workspace.addresses(&table, between);
+        known.extend(rank.arrays.iter_mut().map(HostArray::region));
+        known.push(array("the control block", addresses.control, size_of::<abi::lookback_control>(), true));
+        known.push(array("the descriptors", workspace.mailbox(), workspace.memory.bytes().len(), true));
+        for step in &plan.steps {
+            let body = kernel_body(step.problem, step.kernel, false)?;
+            let (config, settings) = step_settings(step, rank.seed);
+            let room = most_resident_blocks(settings.block_threads) / count;
+            let settings = rank.settings.applied(LaunchSettings { resident_blocks: room.max(1), ..settings });
+            launches.push((body, config, step.launch(&addresses), settings));
+        }
+    }
+    let stages: Vec<_> = launches
+        .iter()
+        .map(|(body, config, arguments, settings)| Stage { body: *body, config, arguments, settings: settings.clone() })
+        .collect();
+    let checks_bounds = ranks.iter().any(|rank| rank.settings.check_bounds);
+    let mut bounds = checks_bounds.then(|| BoundsCheck::new(known));
+    // SAFETY: as in `CpuSettings::launch`, of each rank's launch; the mailboxes are as large as the plans of all ranks say, which
+    // have one array's tiles.
+    unsafe {
+        launch_in_streams(bounds.as_mut().map(|bounds| bounds as &mut dyn MemoryBackend), &stages, stages.len())
+    }?;
+    let are_whole = ranks.iter().all(|rank| rank.arrays.iter().all(HostArray::is_whole));
+    if are_whole { Ok(()) } else { Err(DeviceError::WroteElsewhere) }
+}
+
 /// What a scan left.
 struct Scanned {
     output: GuardedArray,
@@ -507,6 +597,17 @@ struct Scanned {
 }
 
 impl CpuSettings {
+    /// Those of a launch that may have so many blocks resident.
+    fn applied(&self, settings: LaunchSettings) -> LaunchSettings {
+        LaunchSettings {
+            resident_blocks: self.resident_blocks.min(settings.resident_blocks),
+            block_order: self.block_order,
+            schedule: self.schedule,
+            plain_points: self.plain_points,
+            ..settings
+        }
+    }
+
     fn launch(
         &self,
         step: &Step,
@@ -518,14 +619,8 @@ impl CpuSettings {
         let body = kernel_body(step.problem, step.kernel, false)?;
         let (config, settings) = step_settings(step, seed);
         let arguments = step.launch(addresses);
-        let settings = LaunchSettings {
-            resident_blocks: self.resident_blocks.min(most_resident_blocks(settings.block_threads)),
-            block_order: self.block_order,
-            schedule: self.schedule,
-            plain_points: self.plain_points,
-            records_steps,
-            ..settings
-        };
+        let resident_blocks = most_resident_blocks(settings.block_threads);
+        let settings = self.applied(LaunchSettings { resident_blocks, records_steps, ..settings });
         // SAFETY: the body was compiled from `cuda/scan` for this executor and takes these two structs;
         // `Plan` sizes grid and scratch for `n` elements, and the arrays of `Addresses` are as large as the
         // plan says. They stay where they are until the launch returns.

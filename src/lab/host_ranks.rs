@@ -33,11 +33,11 @@
 //! # }
 //! ```
 
-use super::cpu_device::HostArray;
+use super::cpu_device::{HostArray, run_dealt};
 use super::device::DeviceError;
 use super::host_scanner::{HostRun, HostScanner};
 use crate::element::Defined;
-use crate::ranks::Group;
+use crate::ranks::{Deal, Group};
 use crate::strategy::call::{Lent, Prepared};
 use crate::strategy::{CallError, Mode};
 use bytemuck::Pod;
@@ -106,6 +106,26 @@ impl HostRanks {
     /// The same of a state whose type is not known.
     pub(super) fn scan_deferred_bytes(&self, run: HostRun<'_>, mode: Mode) -> Result<Vec<u8>, DeviceError> {
         self.telling(|| self.scan_with_carry(run, mode))
+    }
+
+    /// Scans this rank's chunks of an array that is dealt, the arrays of `run`: tiles of all ranks are taken at once, and their
+    /// descriptors lie in the memory of each. The ranks are threads of one process. Chunks are whole tiles. The place `i` of a
+    /// definition's text is counted from the rank's first element. `reproducible` gives the bits that one device gives.
+    ///
+    /// # Errors
+    /// When the ranks are processes of their own, chunks are no whole tiles, an array has not as many elements as the deal gives the
+    /// rank, and as [`Self::scan`].
+    pub fn scan_cyclic(&self, mut run: HostRun<'_>, mode: Mode, deal: Deal) -> Result<(), DeviceError> {
+        self.telling(|| {
+            run.call.deal(deal.hand(self.group.rank(), self.group.size()))?;
+            let HostRun { scanner, call, arrays, outputs } = run;
+            let Some(prepared) = scanner.prepare(call, mode)? else { return Ok(()) };
+            let dealt = self.group.at_first(scanner.dealt(prepared, arrays), |ranks| run_dealt(ranks))?;
+            for (place, output) in outputs {
+                output.copy_from_slice(dealt.arrays[place].contents());
+            }
+            Ok(())
+        })
     }
 
     fn scan_with_carry(&self, mut run: HostRun<'_>, mode: Mode) -> Result<Vec<u8>, DeviceError> {

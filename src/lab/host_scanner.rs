@@ -19,7 +19,7 @@
 
 use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Problem, Verb, WholeNumber};
 use crate::gpu::Gpu;
-use crate::lab::cpu_device::{CpuDevice, CpuSettings, HostArray};
+use crate::lab::cpu_device::{CpuDevice, CpuSettings, Dealt, HostArray};
 use crate::lab::device::DeviceError;
 use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::plan::ScanRequest;
@@ -128,6 +128,12 @@ impl HostScanner {
         Ok(call.prepare(mode, self.strategy, self.config, &self.tuning)?)
     }
 
+    /// What a rank launches of it.
+    pub(super) fn dealt(&mut self, prepared: Prepared, arrays: Vec<HostArray>) -> Dealt {
+        self.seed += 1;
+        Dealt { prepared, arrays, settings: self.device.settings(), seed: self.seed }
+    }
+
     /// Launches it over these arrays.
     pub(super) fn launch(&mut self, prepared: &Prepared, arrays: &mut [HostArray]) -> Result<(), DeviceError> {
         self.seed += 1;
@@ -177,6 +183,7 @@ impl HostScanner {
             input_offset: (input_address % ScanRequest::OFFSETS as usize) as u32,
             output_offset: (output_address % ScanRequest::OFFSETS as usize) as u32,
             row: None,
+            hand: None,
         };
         self.seed += 1;
         self.device.scan(&request, input, output, self.seed)?;

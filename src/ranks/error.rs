@@ -84,6 +84,17 @@ pub enum RankError {
         /// As many are possible.
         most: usize,
     },
+    /// An array cannot be dealt in such chunks.
+    #[error("an array is dealt in chunks of one element or more, not of none")]
+    EmptyChunk,
+    /// Ranks without memory in common.
+    #[error(
+        "rank {rank} is a process of its own, whose memory the others do not reach: deal to CPU devices of one process          (`Group::in_process`, `--ranks 4`)"
+    )]
+    OtherProcess {
+        /// The rank that says so.
+        rank: usize,
+    },
     /// Less than one rank, or more than a group has room for.
     #[error("a group has 1 to {most} ranks, not {size}")]
     Size {

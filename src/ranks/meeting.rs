@@ -1,6 +1,8 @@
 //! Where ranks of one process meet: each puts its part, and all get the parts of all.
 
 use super::error::{Loss, RankError};
+#[cfg(all(feature = "cpu", feature = "lab"))]
+use std::any::Any;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,14 @@ pub(super) struct Meeting {
     timeout: Duration,
     state: Mutex<State>,
     changed: Condvar,
+    /// What ranks have laid here for the first one.
+    #[cfg(all(feature = "cpu", feature = "lab"))]
+    laid: Mutex<Vec<Option<Laid>>>,
 }
+
+/// Of a type that the ranks know.
+#[cfg(all(feature = "cpu", feature = "lab"))]
+type Laid = Box<dyn Any + Send>;
 
 struct State {
     /// Of the gathering that is going on.
@@ -50,7 +59,14 @@ impl Meeting {
             left: vec![false; size],
             progress: vec![0; size],
         };
-        Self { size, timeout, state: Mutex::new(state), changed: Condvar::new() }
+        Self {
+            size,
+            timeout,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            #[cfg(all(feature = "cpu", feature = "lab"))]
+            laid: Mutex::new((0..size).map(|_| None).collect()),
+        }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -179,5 +195,23 @@ impl Meeting {
 
     fn locked(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What ranks lay here for each other.
+#[cfg(all(feature = "cpu", feature = "lab"))]
+impl Meeting {
+    /// Lays something where the others find it.
+    pub(super) fn lay<T: Send + 'static>(&self, rank: usize, what: T) {
+        self.laid()[rank] = Some(Box::new(what));
+    }
+
+    /// Takes what a rank has laid, if it is there and such a thing.
+    pub(super) fn take<T: 'static>(&self, rank: usize) -> Option<T> {
+        self.laid()[rank].take()?.downcast().ok().map(|laid| *laid)
+    }
+
+    fn laid(&self) -> MutexGuard<'_, Vec<Option<Laid>>> {
+        self.laid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

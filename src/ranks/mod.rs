@@ -2,24 +2,29 @@
 //!
 //! An array is cut into as many contiguous shards as there are ranks, and each rank scans its own. What stands left of a shard,
 //! its *carry*, is the combination of the totals of all shards before it, in order, so that operators need not commute. There are
-//! two ways to have it:
+//! two ways to have it, and a third one that does without:
 //!
 //! - *contiguous*: each rank reduces its shard to its total, all exchange their totals, and then each scans from its carry.
 //!   Every shard is read twice.
 //! - *deferred*: each rank scans its shard as if nothing stood before it, and then the totals are exchanged. The carry is left
 //!   beside the output, and whoever reads combines it with what is there. Every shard is read once.
+//! - *cyclic*: the array is no row of shards but a [`Deal`], small chunks to each rank in turn, so that all ranks come to one place
+//!   of it at about the same time. They meet inside their kernels, by descriptors in each other's memory. Every chunk is read once,
+//!   and no carry is left.
 //!
 //! A [`Group`] is how ranks know of each other: threads of one process ([`Group::in_process`]), or processes that a launcher has
 //! started ([`Group::join`]), each with a connection to rank 0. It carries a few bytes a rank, and the news that a rank is lost:
 //! every other one then ends with an error that names it, at the latest after the time-out. GPUs exchange their totals by NCCL
 //! (`cuda::GpuRanks`), CPU devices over the group itself (`lab::host_ranks::HostRanks`).
 
+mod deal;
 mod error;
 mod meeting;
 mod message;
 mod place;
 mod wire;
 
+pub use deal::{Deal, Hand};
 pub use error::{Loss, RankError};
 pub use place::Place;
 
@@ -137,6 +142,33 @@ impl Group {
             }
             Link::There(remote) => remote.all_gather(part.to_vec()),
         }
+    }
+
+    /// Gives `own` to the first rank, which does something to those of all ranks, in their order, and takes it back.
+    ///
+    /// # Errors
+    /// As [`Self::all_gather`], where ranks are processes of their own, and what the deed says.
+    #[cfg(all(feature = "cpu", feature = "lab"))]
+    pub(crate) fn at_first<T: Send + 'static, E: From<RankError>>(
+        &self,
+        own: T,
+        deed: impl FnOnce(&mut [T]) -> Result<(), E>,
+    ) -> Result<T, E> {
+        let other_process = RankError::OtherProcess { rank: self.rank };
+        let meeting = match &self.link {
+            Link::Here(meeting, None) => meeting,
+            _ => return Err(other_process.into()),
+        };
+        meeting.lay(self.rank, own);
+        self.barrier()?;
+        if self.rank == 0 {
+            let all: Option<Vec<T>> = (0..self.size()).map(|rank| meeting.take(rank)).collect();
+            let mut all = all.ok_or(other_process.clone())?;
+            deed(&mut all)?;
+            all.into_iter().enumerate().for_each(|(rank, own)| meeting.lay(rank, own));
+        }
+        self.barrier()?;
+        Ok(meeting.take(self.rank).ok_or(other_process)?)
     }
 
     /// Waits for all ranks.

@@ -7,6 +7,7 @@ use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::abi;
 use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments, Verb};
+use crate::ranks::Hand;
 use bytemuck::Pod;
 
 /// An array that is lent for a run.
@@ -95,6 +96,7 @@ pub(crate) struct Call {
     /// Where the number of elements goes that are kept.
     kept: Option<Lent>,
     verb: Verb,
+    hand: Option<Hand>,
     is_told_twice: bool,
     unfit_key: Option<ElementType>,
 }
@@ -122,6 +124,7 @@ impl Call {
             count: None,
             kept: None,
             verb: Verb::Scan,
+            hand: None,
             is_told_twice: false,
             unfit_key: None,
         }
@@ -266,7 +269,9 @@ impl Call {
         self.check_numbers(n)?;
         let in_place = self.check_overlaps(&inputs, &outputs)?;
         let is_total = self.verb == Verb::Total;
-        if n == 0 && !is_total {
+        // Ranks without elements meet the others all the same.
+        let all = self.hand.map_or(n, |hand| hand.deal().n());
+        if all == 0 && !is_total {
             return Ok(None);
         }
         // No strategy makes a difference to it; this one does what is no scan.
@@ -287,8 +292,13 @@ impl Call {
         let row = self.defined.has_rows().then_some(self.columns);
         let places = self.places();
         // Where the array begins within a vector, so does every row of whole vectors.
-        let Resolved { strategy, config: chosen } =
-            tuning.choose(strategy, problem, n, row.filter(|_| input_offset == 0));
+        let Resolved { strategy, config: chosen } = match self.hand {
+            Some(hand) => {
+                let config = ScanConfig::of_dealt(problem, hand.deal().chunk());
+                Resolved { strategy: Strategy::Lookahead, config }
+            }
+            None => tuning.choose(strategy, problem, n, row.filter(|_| input_offset == 0)),
+        };
         let request = ScanRequest {
             problem,
             strategy,
@@ -299,6 +309,7 @@ impl Call {
             input_offset,
             output_offset,
             row,
+            hand: self.hand,
         };
         let addresses = |free: usize, arrays: &[Named]| {
             let mut addresses = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];
@@ -600,13 +611,32 @@ impl Call {
 
     /// Refuses what is no shard of one sequence.
     pub fn check_shard(&self) -> Result<(), CallError> {
+        self.check_part()?;
+        if self.defined.is_reproducible() { Err(CallError::OfRanks(self.scan())) } else { Ok(()) }
+    }
+
+    /// Takes what a rank is dealt of one sequence, whose tiles are counted in the whole of it, so that it may be reproducible.
+    pub fn deal(&mut self, hand: Hand) -> Result<(), CallError> {
+        self.check_part()?;
+        if self.defined.is_by_rank() || !matches!(self.verb, Verb::Scan) {
+            return Err(CallError::OfRanks(self.scan()));
+        }
+        let expected = hand.elements();
+        if let Some(array) = self.inputs.iter().chain(&self.outputs).find(|array| array.elements != expected) {
+            return Err(CallError::Hand { scan: self.scan(), elements: array.elements, expected });
+        }
+        self.hand = Some(hand);
+        Ok(())
+    }
+
+    /// Refuses what is no part of one sequence.
+    fn check_part(&self) -> Result<(), CallError> {
         let is_whole = !self.defined.has_segments()
             && !self.defined.is_reversed()
-            && !self.defined.is_reproducible()
             && self.axis.is_none()
             && self.count.is_none()
             && !self.has_states();
-        // An exclusive scan never reads the last input, but the ranks behind this one do: it is in the shard's total.
+        // An exclusive scan never reads the last input, but the ranks behind this one do: it is in the part's total.
         let shorter = |output: &Lent| self.inputs.iter().any(|input| input.elements < output.elements);
         if self.outputs.iter().any(shorter) {
             return Err(CallError::ShortShard(self.scan()));
@@ -637,6 +667,7 @@ impl Prepared {
             input_offset: offset(states),
             output_offset: offset(into),
             row: None,
+            hand: None,
         };
         let mut arrays = Arrays::default();
         (arrays.inputs[0], arrays.outputs[0]) = (states, into);

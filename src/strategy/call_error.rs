@@ -209,6 +209,16 @@ pub enum CallError {
          `reversed`, `reproducible`, `count_from`, and states before and behind"
     )]
     OfRanks(String),
+    /// Another part of an array than the deal gives the rank.
+    #[error("{scan}: the rank is dealt {expected} elements, and an array has {elements}")]
+    Hand {
+        /// What is defined.
+        scan: String,
+        /// As many an array has.
+        elements: u64,
+        /// As many the deal gives the rank.
+        expected: u64,
+    },
     /// A shard without its last input.
     #[error(
         "{0}: an input of a shard has as many elements as its outputs, in exclusive scans, too, for the ranks behind it"

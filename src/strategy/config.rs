@@ -173,6 +173,12 @@ pub enum ConfigError {
          has {major}.{minor}: choose '{for_small}' for arrays of up to 64 KiB, '{for_large}' for larger ones"
     )]
     NoClusters { strategy: &'static str, major: i32, minor: i32, for_small: &'static str, for_large: &'static str },
+    /// Tiles that do not fill the chunks that ranks are dealt.
+    #[error("chunks of {chunk} elements are no whole tiles of {tile}: deal chunks of a multiple of {tile} elements")]
+    Chunk { chunk: u64, tile: u64 },
+    /// More ranks than a rank's memory has room for.
+    #[error("tiles are dealt to up to {max} ranks, not to {ranks}: scan shards instead", max = abi::LOOKBACK_MAXIMUM_DEALT_RANKS)]
+    DealtRanks { ranks: u64 },
     /// More elements than a grid of blocks can cover.
     #[error("{n} elements need {blocks} blocks, a grid has at most 2^31 - 1; raise VT or threads per block")]
     TooManyBlocks { n: u64, blocks: u64 },

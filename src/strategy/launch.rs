@@ -24,6 +24,8 @@ pub struct Addresses {
     pub descriptors: u64,
     /// How many descriptors there are.
     pub capacity: u64,
+    /// The addresses of all ranks' mailboxes, where tiles are dealt to several.
+    pub mailboxes: u64,
     /// Where kernels note what is wrong with numbers that the device alone knows.
     pub findings: u64,
     /// Where kernels that record leave so many tiles; 0 for nowhere.
@@ -113,6 +115,7 @@ impl Step {
             spine: pointer(addresses.of(self.spine)),
             control: pointer(used(addresses.control)),
             descriptors: pointer(used(addresses.descriptors)),
+            deal: self.deal(addresses),
             key_bits: self
                 .key_bits
                 .map_or_else(Default::default, |KeyBits { first, end }| abi::lookback_key_bits { first, end }),
@@ -128,6 +131,20 @@ impl Step {
 }
 
 impl Step {
+    /// The arguments that tell of other ranks.
+    fn deal(&self, addresses: &Addresses) -> abi::lookback_deal {
+        let Some(hand) = self.hand else { return abi::lookback_deal::default() };
+        let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
+        abi::lookback_deal {
+            mailboxes: pointer(addresses.mailboxes),
+            ranks: hand.ranks() as u32,
+            rank: hand.rank() as u32,
+            // `Planner::dealt` has refused what a grid could not hold.
+            chunk_tiles: (hand.deal().chunk() / tile) as u32,
+            reserved: 0,
+        }
+    }
+
     /// The arguments that tell of the user's arrays.
     fn arrays(&self, addresses: &Addresses) -> abi::lookback_launch {
         let Some(defined) = self.problem.defined() else { return abi::lookback_launch::default() };

@@ -7,6 +7,7 @@ use super::shape::{Shape, Tiling};
 use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
 use crate::element::{Instance, Problem, Verb};
+use crate::ranks::Hand;
 
 pub use super::kernel::Kernel;
 pub use super::planner::{KernelConfig, KernelKey, Place, Step};
@@ -32,6 +33,8 @@ pub struct ScanRequest {
     pub output_offset: u32,
     /// Elements of a row, as the arrays of the launch say, where the problem is one of rows: tiles of whole rows wait for nobody.
     pub row: Option<u64>,
+    /// Which tiles these are, where they are dealt to several ranks.
+    pub hand: Option<Hand>,
 }
 
 impl ScanRequest {
@@ -41,7 +44,18 @@ impl ScanRequest {
     /// Of the operator's own values, from one array into another one, both of which begin at a sector.
     pub const fn aligned(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> Self {
         let problem = Problem::plain(instance);
-        Self { problem, strategy, mode, config, n, in_place: false, input_offset: 0, output_offset: 0, row: None }
+        Self {
+            problem,
+            strategy,
+            mode,
+            config,
+            n,
+            in_place: false,
+            input_offset: 0,
+            output_offset: 0,
+            row: None,
+            hand: None,
+        }
     }
 
     /// The operator on what is scanned.
@@ -84,12 +98,13 @@ impl Plan {
         let has_vectors = request.strategy.has_tiles();
         let bytes = request.problem.access_bytes();
         let access_bytes = if has_vectors { access_width(planner.config.vt, bytes) } else { 1 } * bytes as u32;
-        // Of no elements there is a total, too.
-        if request.n > 0 || request.problem.verb() == Verb::Total {
+        // Of no elements there is a total, too, and other ranks may have some.
+        if request.n > 0 || request.problem.verb() == Verb::Total || request.hand.is_some() {
             planner.mark_segments();
             let kernel_of_columns = planner.shape.kernel_of_columns.filter(|_| request.problem.axis().is_some());
             match request.problem.verb() {
                 _ if let Some(kernel) = kernel_of_columns => planner.down_columns(kernel),
+                _ if let Some(hand) = request.hand => planner.dealt(hand)?,
                 Verb::Sort if let Some(bits) = request.problem.key_bits() => planner.sort(bits),
                 Verb::Histogram if let Some(histogram) = request.problem.histogram() => planner.histogram(histogram),
                 Verb::Expand => planner.expand(),
@@ -186,6 +201,7 @@ impl Plan {
         }
         let config =
             KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
+        let is_counted_from_first = is_reproducible || request.hand.is_some();
         Ok(Planner {
             shape,
             config,
@@ -193,8 +209,9 @@ impl Plan {
             n: request.n,
             in_place: request.in_place,
             // Reproducible tiles are counted from the first element, wherever that lies.
-            input_offset: if is_reproducible { 0 } else { request.input_offset },
-            output_offset: if is_reproducible { 0 } else { request.output_offset },
+            // So are those that are dealt.
+            input_offset: if is_counted_from_first { 0 } else { request.input_offset },
+            output_offset: if is_counted_from_first { 0 } else { request.output_offset },
             row: request.row.filter(|_| problem.defined().is_some_and(|defined| defined.has_rows())),
             steps: Vec::new(),
             scratch_bytes: 0,

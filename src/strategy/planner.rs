@@ -2,9 +2,10 @@
 
 use super::config::access_width;
 use super::shape::{Blocks, Shape, Tiling};
-use super::{Composition, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
+use super::{Composition, ConfigError, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
 use crate::abi;
 use crate::element::{Defined, Histogram, Instance, KeyBits, Problem};
+use crate::ranks::Hand;
 
 /// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
 /// byte is aligned to 256.
@@ -54,6 +55,8 @@ pub struct Step {
     pub helper_threads: u32,
     /// Which bits of keys a sort goes by, or this step of it.
     pub key_bits: Option<KeyBits>,
+    /// Which tiles these are, where they are dealt to several ranks.
+    pub hand: Option<Hand>,
     /// 0 for the user's array, 1 and more for the spine and the spine of the spine: their traffic is
     /// counted apart.
     pub level: u32,
@@ -233,6 +236,7 @@ impl Planner {
             descriptors: 0,
             helper_threads: 0,
             key_bits: None,
+            hand: None,
             level: 0,
         }
     }
@@ -572,6 +576,29 @@ impl Planner {
             }
             (problem, input, n, lead, level) = (problem.of_spine(), spine, tiles, 0, level + 1);
         }
+    }
+
+    /// One launch over a rank's tiles, whose blocks meet those of the other ranks.
+    pub(super) fn dealt(&mut self, hand: Hand) -> Result<(), ConfigError> {
+        let KernelConfig { vt, block_threads, .. } = self.config;
+        let (tile, chunk) = (u64::from(vt) * u64::from(block_threads), hand.deal().chunk());
+        if !chunk.is_multiple_of(tile) {
+            return Err(ConfigError::Chunk { chunk, tile });
+        }
+        if hand.ranks() > abi::LOOKBACK_MAXIMUM_DEALT_RANKS.into() {
+            return Err(ConfigError::DealtRanks { ranks: hand.ranks() });
+        }
+        self.one_launch();
+        for step in &mut self.steps {
+            step.kernel = self.shape.kernel_of_deals.unwrap_or(step.kernel);
+            step.hand = Some(hand);
+            // A rank without tiles meets the others all the same.
+            step.grid_blocks = step.grid_blocks.max(1);
+            // Of all ranks, in whole chunks, and two halves of them; slots of the split layout are aligned in both.
+            let tiles = hand.deal().n().div_ceil(chunk).saturating_mul(chunk / tile);
+            step.descriptors = tiles.max(1).next_multiple_of(4).saturating_mul(2);
+        }
+        Ok(())
     }
 
     /// One launch over the whole array, whose blocks meet inside it.

@@ -11,7 +11,9 @@ pub struct Shape {
     pub kernels: &'static [Kernel],
     /// The one among them that scans down columns, if it has one.
     pub kernel_of_columns: Option<Kernel>,
-    /// Warps of its blocks beside those that hold values.
+    /// The one among them whose tiles are dealt to several ranks, if it has one.
+    pub kernel_of_deals: Option<Kernel>,
+    /// Warps of its blocks beside those that hold values, where they scan columns.
     pub helper_warps_of_columns: u32,
     /// Whether there are kernels among them for what is no scan.
     pub does_more: bool,
@@ -38,6 +40,7 @@ impl Shape {
     pub(super) const UNTILED: Self = Self {
         kernels: &[],
         kernel_of_columns: None,
+        kernel_of_deals: None,
         helper_warps_of_columns: 0,
         does_more: false,
         tiling: Tiling::Untiled,

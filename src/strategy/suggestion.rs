@@ -66,6 +66,25 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
     }
 }
 
+/// Look-ahead over tiles that several ranks are dealt in chunks of so many elements, the widest of so many bytes: of 8 to 32 KB,
+/// or halved until they fill a chunk.
+pub fn dealt(element_bytes: u32, chunk: u64) -> (u32, u32) {
+    let (mut vt, mut threads) = match element_bytes {
+        1 | 2 => (32, 256),
+        4 => (16, 512),
+        8 => (16, 256),
+        _ => (8, 256),
+    };
+    while !chunk.is_multiple_of(u64::from(vt * threads)) && threads > abi::LOOKBACK_WARP_LANES {
+        if vt > 1 {
+            vt /= 2;
+        } else {
+            threads /= 2;
+        }
+    }
+    (vt, threads)
+}
+
 /// One wave that stores by rank, as far as it was measured to be faster than look-ahead on an H100, with elements and states of up
 /// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster. It is so only later where no more than
 /// 4 bytes are stored of each element that is kept, and others are dropped (`stores_word`), if elements have 4 bytes (`loads_words`) or

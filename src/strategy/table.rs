@@ -362,8 +362,9 @@ strategies! {
         summary: "blocks that stay, a ring of tiles copied ahead of time, prefixes from all aggregates; for large n on \
                   Hopper and later",
         shape: Shape {
-            kernels: &[Kernel::Lookahead, Kernel::ColumnsAhead],
+            kernels: &[Kernel::Lookahead, Kernel::ColumnsAhead, Kernel::Dealt],
             kernel_of_columns: Some(Kernel::ColumnsAhead),
+            kernel_of_deals: Some(Kernel::Dealt),
             helper_warps_of_columns: abi::LOOKBACK_COLUMNS_HELPER_WARPS,
             tiling: Tiling::Shuffled,
             blocks: Blocks::Persistent,
@@ -477,6 +478,15 @@ impl ScanConfig {
             ),
             false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks),
         };
+        Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
+    }
+
+    /// Look-ahead over tiles of what a user has defined that ranks are dealt in chunks of so many elements.
+    pub fn of_dealt(problem: Problem, chunk: u64) -> Self {
+        if problem.is_reproducible() {
+            return Self::reproducible(problem);
+        }
+        let (vt, block_threads) = suggestion::dealt(problem.access_bytes() as u32, chunk);
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 

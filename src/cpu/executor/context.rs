@@ -386,6 +386,8 @@ pub(super) struct Launch {
     /// Those of the first launch; what is each launch's own is in `grids`.
     pub settings: LaunchSettings,
     pub grids: Box<[Grid]>,
+    /// Streams that they are on in turn: each follows the one so many before.
+    pub streams: usize,
     pub slots: Box<[Block]>,
     pub current_thread: *mut *const Thread,
     pub backend: Option<*mut dyn MemoryBackend>,

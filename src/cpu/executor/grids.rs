@@ -1,5 +1,6 @@
 //! The launches that a run takes together, one behind the other on a stream: when blocks of the next one start, and when
-//! the one before is over (`cuda/platform.cuh`).
+//! the one before is over (`cuda/platform.cuh`). Where there are several streams they are on these
+//! in turn.
 //!
 //! Each has slots of its own, so blocks of one never wait for room that blocks of another have. A launch begins when every
 //! block of the one before has allowed it or ended, and it is over when its own blocks have ended, whatever those of
@@ -69,13 +70,13 @@ pub(super) unsafe extern "C" fn allow_next(thread: *const Thread, _: *const c_ch
 
 pub(super) unsafe extern "C" fn wait_for_those_before(thread: *const Thread, file: *const c_char, line: u32) {
     // SAFETY: as in `allow_next`.
-    let at = unsafe { &*thread }.block().grid;
+    let (at, launch) = unsafe { ((*thread).block().grid, (*thread).launch()) };
     // The first one of a run waits for nobody, and its schedule is as if it had not asked.
-    let Some(before) = at.checked_sub(1) else { return };
+    let Some(before) = at.checked_sub(launch.streams) else { return };
     let site = RawSite { file, line };
     // SAFETY: as in `allow_next`.
     let thread = unsafe { enter(thread, site) };
-    let (launch, warp) = (thread.launch(), thread.warp());
+    let warp = thread.warp();
     while !launch.grids[before].is_over() {
         warp.at_launch_wait.set(warp.at_launch_wait.get() | thread.lane_bit());
         thread.suspend(Suspension::Waiting);
@@ -85,9 +86,9 @@ pub(super) unsafe extern "C" fn wait_for_those_before(thread: *const Thread, fil
 }
 
 impl Launch {
-    /// Lets the first launch begin.
+    /// Lets the first launch of each stream begin.
     pub fn begin(&self) {
-        self.begin_grid(0);
+        (0..self.streams).for_each(|at| self.begin_grid(at));
     }
 
     /// The block of `thread` does not hinder the next launch any more. Once is enough, by any of its threads.
@@ -99,7 +100,7 @@ impl Launch {
         let grid = &self.grids[block.grid];
         grid.allowing_blocks.set(grid.allowing_blocks.get() + 1);
         if grid.allowing_blocks.get() == grid.settings.grid_blocks {
-            self.begin_grid(block.grid + 1);
+            self.begin_grid(block.grid + self.streams);
         }
     }
 
@@ -122,13 +123,13 @@ impl Launch {
             self.start_next(slot);
         }
         if grid.settings.grid_blocks == 0 {
-            self.begin_grid(at + 1);
+            self.begin_grid(at + self.streams);
         }
     }
 
     /// Lets those run on who wait for a launch that is over.
     fn wake_behind(&self, at: usize) {
-        let Some(grid) = self.grids.get(at + 1) else { return };
+        let Some(grid) = self.grids.get(at + self.streams) else { return };
         for slot in &self.slots[grid.slots.clone()] {
             for (warp_index, warp) in (0..).zip(&slot.warps) {
                 let lanes = warp.at_launch_wait.replace(0);

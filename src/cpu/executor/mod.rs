@@ -102,7 +102,7 @@ pub unsafe fn launch<Config, Arguments>(
     settings: &LaunchSettings,
 ) -> Result<LaunchReport, ExecutionError> {
     // SAFETY: the caller's promise.
-    unsafe { run(&[Kernel::new(body, config, arguments)], std::slice::from_ref(settings), None) }
+    unsafe { run(&[Kernel::new(body, config, arguments)], std::slice::from_ref(settings), None, 1) }
 }
 
 /// Runs a kernel over a grid with all its memory accesses answered by `backend`.
@@ -121,10 +121,12 @@ pub unsafe fn launch_on<Config, Arguments>(
 ) -> Result<LaunchReport, ExecutionError> {
     // SAFETY: the caller's promise. The launch ends before the borrow does, so the longer lifetime that
     // the pointer's type claims is never used.
-    unsafe { run(&[Kernel::new(body, config, arguments)], std::slice::from_ref(settings), Some(lengthened(backend))) }
+    unsafe {
+        run(&[Kernel::new(body, config, arguments)], std::slice::from_ref(settings), Some(lengthened(backend)), 1)
+    }
 }
 
-/// One of the launches that [`launch_together`] takes.
+/// One of the launches that [`launch_together`] and [`launch_in_streams`] take.
 #[derive(Debug)]
 pub struct Stage<'a, Config, Arguments> {
     /// The kernel.
@@ -151,10 +153,38 @@ pub unsafe fn launch_together<Config, Arguments>(
     backend: &mut dyn MemoryBackend,
     stages: &[Stage<'_, Config, Arguments>],
 ) -> Result<LaunchReport, ExecutionError> {
+    // SAFETY: the caller's promise, and as in `launch_on`.
+    unsafe { run_stages(Some(lengthened(backend)), stages, 1) }
+}
+
+/// Runs launches of several devices, each with a stream: the first of each, then the second of each, and so on. Those of different
+/// devices wait for each other by what their kernels say alone. Else as [`launch_together`], also without a back end.
+///
+/// # Errors
+/// As [`launch_together`].
+///
+/// # Safety
+/// As for [`launch`], of each launch.
+pub unsafe fn launch_in_streams<Config, Arguments>(
+    backend: Option<&mut dyn MemoryBackend>,
+    stages: &[Stage<'_, Config, Arguments>],
+    streams: usize,
+) -> Result<LaunchReport, ExecutionError> {
+    // SAFETY: the caller's promise, and as in `launch_on`.
+    unsafe { run_stages(backend.map(|backend| lengthened(backend)), stages, streams.max(1)) }
+}
+
+/// # Safety
+/// As for [`run`].
+unsafe fn run_stages<Config, Arguments>(
+    backend: Option<*mut dyn MemoryBackend>,
+    stages: &[Stage<'_, Config, Arguments>],
+    streams: usize,
+) -> Result<LaunchReport, ExecutionError> {
     let kernels: Vec<_> = stages.iter().map(|stage| Kernel::new(stage.body, stage.config, stage.arguments)).collect();
     let settings: Vec<_> = stages.iter().map(|stage| stage.settings.clone()).collect();
-    // SAFETY: the caller's promise, and as in `launch_on`.
-    unsafe { run(&kernels, &settings, Some(lengthened(backend))) }
+    // SAFETY: the caller's promise.
+    unsafe { run(&kernels, &settings, backend, streams) }
 }
 
 /// A pointer to a back end that may be kept as long as the borrow lasts.
@@ -213,6 +243,7 @@ unsafe fn run(
     kernels: &[Kernel],
     settings: &[LaunchSettings],
     backend: Option<*mut dyn MemoryBackend>,
+    streams: usize,
 ) -> Result<LaunchReport, ExecutionError> {
     settings.iter().try_for_each(LaunchSettings::check)?;
     if settings.is_empty() {
@@ -222,10 +253,10 @@ unsafe fn run(
         let grids: Vec<u64> = settings.iter().map(|settings| settings.grid_blocks).collect();
         let block_threads = settings.iter().map(|settings| settings.block_threads).max().unwrap_or(0);
         // SAFETY: the caller's promise.
-        let begun = guarded(|| unsafe { &mut *backend }.launches_begin(&grids, block_threads));
+        let begun = guarded(|| unsafe { &mut *backend }.launches_begin(&grids, streams, block_threads));
         begun.map_err(|fault| ExecutionError::InvalidSettings { fault })?;
     }
-    let launch = Launch::new(settings, backend);
+    let launch = Launch::new(settings, backend, streams);
     launch.connect();
     // SAFETY: the slot is this OS thread's own and is initialised to null.
     let _restore = unsafe { RestoreCurrent { slot: launch.current_thread, previous: launch.current_thread.read() } };
@@ -237,7 +268,7 @@ unsafe fn run(
 }
 
 impl Launch {
-    fn new(all: &[LaunchSettings], backend: Option<*mut dyn MemoryBackend>) -> Box<Self> {
+    fn new(all: &[LaunchSettings], backend: Option<*mut dyn MemoryBackend>, streams: usize) -> Box<Self> {
         let settings = &all[0];
         let intercept = if backend.is_some() { LOOKBACK_INTERCEPT_BACKEND } else { 0 }
             | if settings.plain_points { LOOKBACK_INTERCEPT_PLAIN_POINTS } else { 0 }
@@ -246,6 +277,7 @@ impl Launch {
         let mut launch = Box::new(Self {
             settings: settings.clone(),
             grids: Grid::all(all),
+            streams,
             slots: Box::new([]),
             // SAFETY: the function only takes an address.
             current_thread: unsafe { lookback_current_thread_slot() }.cast(),

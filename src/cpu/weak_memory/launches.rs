@@ -3,9 +3,9 @@
 
 use super::knowledge::{Message, Phase, ThreadState, join_messages};
 
-/// The launches of a run.
+/// The launches of a run, and on how many streams they are in turn.
 #[derive(Debug, Default)]
-pub(super) struct Launches(Vec<One>);
+pub(super) struct Launches(Vec<One>, usize);
 
 #[derive(Debug)]
 struct One {
@@ -21,14 +21,14 @@ struct One {
 }
 
 impl Launches {
-    pub fn of(grids: &[u64]) -> Self {
+    pub fn of(grids: &[u64], streams: usize) -> Self {
         let mut end_block = 0;
         let one = |&blocks: &u64| {
             end_block += blocks;
             let (ended, cluster_arrivals) = (Vec::new(), Vec::new());
             One { end_block, ended, released: None, cluster_arrivals, cluster_released: Phase::default() }
         };
-        Self(grids.iter().map(one).collect())
+        Self(grids.iter().map(one).collect(), streams)
     }
 
     /// Which launch a block is of, from 0.
@@ -46,7 +46,7 @@ impl Launches {
 
     /// Whether somebody may wait for the launch of this block.
     pub fn is_awaited(&self, block: u64) -> bool {
-        self.of_block(block) + 1 < self.0.len()
+        self.of_block(block) + self.1 < self.0.len()
     }
 
     fn launch_of(&mut self, block: u64) -> Option<&mut One> {
@@ -84,7 +84,7 @@ impl Launches {
 
     /// Thread `me` of a block has waited until the launch before was over.
     pub fn wait(&mut self, block: u64, me: u32, waiting: &mut ThreadState) {
-        let Some(before) = self.of_block(block).checked_sub(1) else { return };
+        let Some(before) = self.of_block(block).checked_sub(self.1) else { return };
         let One { ended, released, .. } = &mut self.0[before];
         let released = released.get_or_insert_with(|| Phase::of(Some(join_messages(std::mem::take(ended)))));
         released.wait(me, waiting);

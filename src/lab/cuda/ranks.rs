@@ -6,7 +6,7 @@ use crate::cuda::error::{Context as _, CudaError};
 use crate::cuda::memory::{Buffer, DeviceMemory};
 use crate::cuda::{GpuRanks, Run, Scanner};
 use crate::lab::device::{DeviceDescription, DeviceError};
-use crate::lab::ranks::{Check, Manner, RankDevice, Subject, Work};
+use crate::lab::ranks::{Check, Manner, Part, RankDevice, Subject, Work};
 use crate::ranks::Group;
 use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent};
@@ -14,7 +14,6 @@ use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Scans of a graph: of small shards many, so that what begins and ends a graph counts little, of large ones few.
@@ -40,7 +39,7 @@ pub struct CudaRank {
 
 struct Loaded {
     work: Work,
-    elements: Range<u64>,
+    part: Part,
     input: Buffer,
     output: Buffer,
 }
@@ -99,10 +98,10 @@ impl CudaRank {
         ranks.finish()
     }
 
-    /// Puts a scan of the shard onto the stream.
+    /// Puts a scan of the part onto the stream.
     fn enqueue(&self, subject: Subject) -> Result<(), DeviceError> {
-        let Loaded { work, elements, input, output } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
-        let n = elements.end - elements.start;
+        let Loaded { work, part, input, output } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
+        let n = part.elements();
         let mut call = Call::new(work.defined()?);
         call.input(Lent::of(work.input, input.address(), n));
         call.output(Lent::of(work.output, output.address(), n));
@@ -113,6 +112,7 @@ impl CudaRank {
             Some(Manner::Deferred) => {
                 self.ranks.scan_deferred_into(run, work.mode, (self.state.address(), work.output.bytes()))
             }
+            Some(Manner::Cyclic) => self.ranks.scan_cyclic(run, work.mode, part.deal()?),
         }?)
     }
 
@@ -151,18 +151,17 @@ impl RankDevice for CudaRank {
         self.ranks.group()
     }
 
-    fn load(&mut self, work: Work, elements: Range<u64>) -> Result<(), DeviceError> {
+    fn load(&mut self, work: Work, part: Part) -> Result<(), DeviceError> {
         self.graphs.clear();
         self.loaded = None;
-        let n = elements.end - elements.start;
+        let n = part.elements();
         let [input_bytes, output_bytes] = [work.input, work.output].map(|element| n * element.bytes() as u64);
         let input = self.memory.allocate(input_bytes, "the input")?;
         let output = self.memory.allocate(output_bytes, "the output")?;
         // What repeats is doubled on the device.
-        let period = work.period().map(|period| period << 12).filter(|period| *period < n);
-        let first = elements.start..period.map_or(elements.end, |period| elements.start + period);
-        input.upload(0, &work.elements(first.clone()), &self.stream)?;
-        let mut there = (first.end - first.start) * work.input.bytes() as u64;
+        let first = work.period(&part).map(|period| period << 12).filter(|period| *period < n).unwrap_or(n);
+        input.upload(0, &work.elements(&part, first), &self.stream)?;
+        let mut there = first * work.input.bytes() as u64;
         while there < input_bytes {
             let more = there.min(input_bytes - there);
             let (from, to) = (input.range(0, more), input.range(there, more));
@@ -172,7 +171,7 @@ impl RankDevice for CudaRank {
             there += more;
         }
         self.ranks.wait()?;
-        self.loaded = Some(Loaded { work, elements, input, output });
+        self.loaded = Some(Loaded { work, part, input, output });
         Ok(())
     }
 
@@ -182,24 +181,24 @@ impl RankDevice for CudaRank {
         output.fill(0, output.bytes(), 0xa5, &self.stream)?;
         self.enqueue(Some(manner))?;
         self.ranks.wait()?;
-        let Loaded { work, elements, output, .. } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
+        let Loaded { work, part, output, .. } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
         let is_deferred = manner == Manner::Deferred;
-        let check = Check { first: elements.start, from: if is_deferred { elements.start } else { 0 } };
-        let mut call = Call::new(work.count_of_wrong(check)?);
-        call.input(Lent::of(work.output, output.address(), elements.end - elements.start));
+        let from = if is_deferred { part.place(0) } else { 0 };
+        let mut call = Call::new(work.count_of_wrong(Check { part, from })?);
+        call.input(Lent::of(work.output, output.address(), part.elements()));
         call.total(Lent::states_of(8, self.state.address() + COUNT_PLACE, 1));
         Run::of_call(&self.scanner, &self.stream, call).of_mode(Mode::Inclusive)?;
         self.ranks.wait()?;
         let wrong = u64::from_le_bytes(self.download(COUNT_PLACE)?);
         let carry: [u8; 8] = self.download(0)?;
-        let expected = work.carry(Check { first: 0, from: 0 }, elements.start);
+        let expected = work.carry(from);
         Ok(wrong + u64::from(is_deferred && carry[..expected.len()] != expected))
     }
 
     fn time(&mut self, subject: Subject) -> Result<f64, DeviceError> {
         if !self.graphs.contains_key(&subject) {
-            let Loaded { work, elements, .. } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
-            let own_runs = runs_of((elements.end - elements.start) * work.input.bytes() as u64);
+            let Loaded { work, part, .. } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
+            let own_runs = runs_of(part.elements() * work.input.bytes() as u64);
             // As many on all ranks, which meet in each, and whose shards may be longer by one.
             let of_all = self.ranks.group().all_gather(&own_runs.to_le_bytes())?;
             let runs =

@@ -1,13 +1,12 @@
 //! A CPU device as a rank.
 
-use super::{Check, Manner, RankDevice, Subject, Work};
+use super::{Check, Manner, Part, RankDevice, Subject, Work};
 use crate::lab::cpu_device::{CpuDevice, CpuSettings, HostArray};
 use crate::lab::device::{Device, DeviceDescription, DeviceError};
 use crate::lab::host_ranks::HostRanks;
 use crate::lab::host_scanner::HostScanner;
 use crate::ranks::Group;
 use crate::strategy::call::Lent;
-use std::ops::Range;
 use std::time::Instant;
 
 /// A CPU device that is a rank of a group.
@@ -15,7 +14,7 @@ pub struct CpuRank {
     ranks: HostRanks,
     scanner: HostScanner,
     settings: CpuSettings,
-    loaded: Option<(Work, Range<u64>, Vec<u8>)>,
+    loaded: Option<(Work, Part, Vec<u8>)>,
 }
 
 impl CpuRank {
@@ -33,10 +32,10 @@ impl CpuRank {
         self.ranks.finish()
     }
 
-    /// Scans the shard and returns the results, and the carry where it is deferred.
+    /// Scans the part and returns the results, and the carry where it is deferred.
     fn scan(&mut self, subject: Subject) -> Result<(Vec<u8>, Vec<u8>), DeviceError> {
-        let (work, range, input) = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
-        let n = range.end - range.start;
+        let (work, part, input) = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
+        let n = part.elements();
         let mut output = vec![0; n as usize * work.output.bytes()];
         let mut run = self.scanner.run(work.defined()?);
         let address = run.keep(HostArray::state(input));
@@ -48,6 +47,7 @@ impl CpuRank {
             None => run.scan(work.mode).map(|()| Vec::new()),
             Some(Manner::Contiguous) => self.ranks.scan(run, work.mode).map(|()| Vec::new()),
             Some(Manner::Deferred) => self.ranks.scan_deferred_bytes(run, work.mode),
+            Some(Manner::Cyclic) => self.ranks.scan_cyclic(run, work.mode, part.deal()?).map(|()| Vec::new()),
         };
         Ok((output, carry?))
     }
@@ -62,18 +62,18 @@ impl RankDevice for CpuRank {
         self.ranks.group()
     }
 
-    fn load(&mut self, work: Work, elements: Range<u64>) -> Result<(), DeviceError> {
-        self.loaded = Some((work, elements.clone(), work.elements(elements)));
+    fn load(&mut self, work: Work, part: Part) -> Result<(), DeviceError> {
+        let elements = work.elements(&part, part.elements());
+        self.loaded = Some((work, part, elements));
         Ok(())
     }
 
     fn check(&mut self, manner: Manner) -> Result<u64, DeviceError> {
         let (results, carry) = self.scan(Some(manner))?;
-        let Some((work, range, _)) = &self.loaded else { return Err(DeviceError::NoDataset) };
-        let from = if manner == Manner::Deferred { range.start } else { 0 };
-        let is_carry_wrong =
-            manner == Manner::Deferred && carry != work.carry(Check { first: 0, from: 0 }, range.start);
-        Ok(work.wrong(Check { first: range.start, from }, &results) + u64::from(is_carry_wrong))
+        let Some((work, part, _)) = &self.loaded else { return Err(DeviceError::NoDataset) };
+        let from = if manner == Manner::Deferred { part.place(0) } else { 0 };
+        let is_carry_wrong = manner == Manner::Deferred && carry != work.carry(from);
+        Ok(work.wrong(Check { part, from }, &results) + u64::from(is_carry_wrong))
     }
 
     fn time(&mut self, subject: Subject) -> Result<f64, DeviceError> {

@@ -1,4 +1,4 @@
-//! The two ways in which ranks share a scan.
+//! The ways in which ranks share a scan.
 
 use crate::names::named;
 
@@ -9,6 +9,8 @@ named! {
         Contiguous = "contiguous",
         /// Totals are exchanged behind the scan, and whoever reads adds what is missing.
         Deferred = "deferred",
+        /// Tiles are dealt in turn, and their kernels meet: every tile is read once, and nothing is missing.
+        Cyclic = "cyclic",
     }
 }
 
@@ -17,7 +19,12 @@ impl Manner {
     pub const fn readings(self) -> u32 {
         match self {
             Self::Contiguous => 2,
-            Self::Deferred => 1,
+            Self::Deferred | Self::Cyclic => 1,
         }
+    }
+
+    /// Those of shards; the others deal.
+    pub fn of_shards() -> Vec<Self> {
+        Self::ALL.iter().copied().filter(|manner| *manner != Self::Cyclic).collect()
     }
 }

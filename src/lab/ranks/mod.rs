@@ -11,12 +11,11 @@ pub mod record;
 mod work;
 
 pub use manner::Manner;
-pub use work::{Check, Work};
+pub use work::{Check, Part, Work};
 
 use super::device::{DeviceDescription, DeviceError};
-use crate::ranks::{Group, by_bytes, shard};
+use crate::ranks::{Deal, Group, by_bytes, shard};
 use record::Row;
-use std::ops::Range;
 
 /// What is timed: a manner, or the scan of the rank's shard by itself.
 pub type Subject = Option<Manner>;
@@ -33,7 +32,7 @@ pub trait RankDevice {
     ///
     /// # Errors
     /// When it does not fit into the device's memory.
-    fn load(&mut self, work: Work, elements: Range<u64>) -> Result<(), DeviceError>;
+    fn load(&mut self, work: Work, part: Part) -> Result<(), DeviceError>;
 
     /// Scans over all ranks and returns how many of this rank's results are wrong, the carry of a deferred scan included.
     ///
@@ -60,7 +59,8 @@ pub enum Came {
     Skipped(String),
 }
 
-/// Runs one size at this rank: all ranks call it alike, and all get the same rows.
+/// Runs one size at this rank, in the manners of shards or dealt in chunks of so many elements: all ranks call it alike, and all get
+/// the same rows.
 ///
 /// # Errors
 /// When a rank is lost, or a scan could not be run, which all others are told.
@@ -68,11 +68,15 @@ pub fn run(
     device: &mut dyn RankDevice,
     work: Work,
     n: u64,
-    manners: &[Manner],
+    chunk: Option<u64>,
     samples: u32,
 ) -> Result<Came, DeviceError> {
     let (rank, size) = (device.group().rank(), device.group().size());
-    let loaded = device.load(work, shard(n, rank, size));
+    let (part, manners) = match chunk {
+        None => (Part::Shard(shard(n, rank, size)), Manner::of_shards()),
+        Some(chunk) => (Part::Dealt(Deal::new(n, chunk)?.hand(rank, size)), vec![Manner::Cyclic]),
+    };
+    let loaded = device.load(work, part);
     let why = match &loaded {
         Ok(()) => None,
         Err(error @ DeviceError::OutOfMemory { .. }) => Some(error.to_string()),
@@ -90,11 +94,12 @@ pub fn run(
         return Ok(Came::Skipped(why.unwrap_or_else(|| format!("rank {rank} has not the memory"))));
     }
     let mut rows = Vec::new();
-    for &manner in manners {
+    for manner in manners {
         let own = device.check(manner)?;
         let wrong = numbers(device.group(), own)?.iter().sum();
         rows.push(Row {
             manner,
+            chunk,
             input: work.input,
             output: work.output,
             operator: work.operator,
@@ -108,7 +113,8 @@ pub fn run(
         });
     }
     // In turn, so that what drifts drifts alike. A device without elements has nothing to time.
-    let samples = if n < size as u64 { 0 } else { samples };
+    let has_elements = n >= chunk.unwrap_or(1).saturating_mul(size as u64);
+    let samples = if has_elements { samples } else { 0 };
     for _ in 0..samples {
         let alone = times(device, None)?.into_iter().fold(f64::INFINITY, f64::min);
         for row in &mut rows {

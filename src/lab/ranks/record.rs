@@ -6,6 +6,7 @@ use crate::lab::origin::Origin;
 use crate::lab::recorder::{RecordError, check_version, parse, read_text, write_anew};
 use crate::lab::statistics::Summary;
 use crate::strategy::Mode;
+use crate::text::format_size;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -65,6 +66,9 @@ impl RankRecord {
 pub struct Row {
     /// How a rank comes by what stands left of its shard.
     pub manner: Manner,
+    /// Elements of the chunks that are dealt, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<u64>,
     /// What is loaded.
     pub input: ElementType,
     /// What is scanned and stored.
@@ -111,6 +115,12 @@ impl Row {
     /// How many times the rate of one device.
     pub fn times_one(&self) -> f64 {
         self.rate() / self.rate_alone()
+    }
+
+    /// The manner, and of what is dealt the chunks.
+    pub fn shared(&self) -> String {
+        let chunk = self.chunk.map(|chunk| format!(" {}", format_size(chunk)));
+        format!("{}{}", self.manner, chunk.unwrap_or_default())
     }
 
     /// The scan in words.

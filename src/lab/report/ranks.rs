@@ -35,18 +35,19 @@ pub(super) fn plots(record: &RankRecord) -> Result<Vec<Plot>, ReportError> {
 fn answer(rows: &[&Row]) -> String {
     let largest = rows.iter().map(|row| row.n).max().unwrap_or(0);
     let of_largest = rows.iter().filter(|row| row.n == largest);
-    let times: Vec<_> = of_largest.map(|row| format!("{} {:.2}", row.manner, row.times_one())).collect();
+    let times: Vec<_> = of_largest.map(|row| format!("{} {:.2}", row.shared(), row.times_one())).collect();
     format!("{} times one device's rate at {}", times.join(", "), format_size(largest))
 }
 
 fn chart(title: &str, rows: &[&Row]) -> Chart {
-    let manners: BTreeSet<_> = rows.iter().map(|row| row.manner).collect();
+    // Chunks in their order, and dashed what bytes say once a manner.
+    let manners: BTreeSet<_> = rows.iter().map(|row| (row.manner, row.chunk)).collect();
     let mut series = Vec::new();
-    for (index, &manner) in manners.iter().enumerate() {
-        let of_manner = || rows.iter().filter(move |row| row.manner == manner);
+    for (index, &(manner, chunk)) in manners.iter().enumerate() {
+        let of_manner = || rows.iter().filter(move |row| (row.manner, row.chunk) == (manner, chunk));
         let pen = Pen::of_index(index);
         series.push(Series {
-            label: manner.to_string(),
+            label: of_manner().next().map_or_else(String::new, |row| row.shared()),
             pen,
             points: of_manner().filter_map(|row| point(row, &row.samples_ns, row.n as f64, Standing::OnLine)).collect(),
         });
@@ -59,12 +60,16 @@ fn chart(title: &str, rows: &[&Row]) -> Chart {
                 .collect(),
         });
     }
-    if let Some(&manner) = manners.first() {
+    if let Some(&(manner, chunk)) = manners.first() {
         let alone = |row: &&&Row| point(row, &row.alone_ns, row.n as f64 / row.ranks as f64, Standing::OnLine);
         series.push(Series {
             label: String::from("one device alone, a shard"),
             pen: Pen::of_copy(),
-            points: rows.iter().filter(|row| row.manner == manner).filter_map(|row| alone(&row)).collect(),
+            points: rows
+                .iter()
+                .filter(|row| (row.manner, row.chunk) == (manner, chunk))
+                .filter_map(|row| alone(&row))
+                .collect(),
         });
     }
     for series in &mut series {

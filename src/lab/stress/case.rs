@@ -47,6 +47,9 @@ const FEW_TILES_PERCENT: u64 = 12;
 /// Columns side by side of which look-back has strips as wide as they get.
 const WIDE_COLUMNS: u64 = 256;
 
+/// Ranks that tiles may be dealt to.
+const MOST_RANKS: u32 = 8;
+
 /// What cases are of where nobody says otherwise: scans of one array of an operator's own values.
 pub const PLAIN: &[ProblemKind] = &[ProblemKind::Flat];
 
@@ -105,6 +108,8 @@ pub struct Case {
     /// Launches of kernels, whichever of these they are of, that are there at one time: blocks of the next one run with those
     /// of the one before, and wait for its end as its kernel says. 1 is one behind the end of the other.
     pub together: u32,
+    /// Ranks that tiles are dealt to in turn, each with launches and a workspace of its own; 1 is one that has all.
+    pub ranks: u32,
     /// Launches that the workspace claims to have completed before.
     pub completed_epochs: u32,
     /// What its descriptors hold.
@@ -325,6 +330,24 @@ impl Case {
         if together > launches && Plan::new(&request).is_ok_and(|plan| plan.steps.len() == 1) {
             launches = together;
         }
+        let (mut together, mut disturbance, mut resident_blocks) = (together, disturbance, resident_blocks);
+        let mut completed_epochs = completed_epochs;
+        let is_dealt = can_be_dealt(workload, &request) && !is_long && !is_wide && goes_through;
+        let ranks = match () {
+            () if needs(Need::Ranks) && !can_be_dealt(workload, &request) => return None,
+            () if needs(Need::Ranks) || is_dealt && mutant.is_none() && draw.percent(40) => 2 + draw.below(3) as u32,
+            () => 1,
+        };
+        if ranks > 1 {
+            // One launch ahead of the other ranks, and two.
+            launches = if needs(Need::Ranks) { 3 } else { 1 + draw.below(3) as u32 };
+            (together, disturbance) = (1, Disturbance::None);
+            if needs(Need::Wrap) || draw.percent(50) {
+                completed_epochs = abi::LOOKBACK_MAXIMUM_EPOCH - 1 - draw.below(launches.into()) as u32;
+            }
+            request.in_place = false;
+            resident_blocks = resident_blocks.min(2);
+        }
         let case = Self {
             mutant,
             memory,
@@ -337,6 +360,7 @@ impl Case {
             plain_points,
             launches,
             together,
+            ranks,
             completed_epochs,
             workspace,
             disturbance,
@@ -441,6 +465,11 @@ fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, tile: u64) -> 
     if has_shape { in_lines_of(workload, shape) } else { (in_segments(workload, elements), n) }
 }
 
+/// Whether its tiles may be dealt to ranks: one sequence of a problem that is given arrays, by blocks that stay.
+fn can_be_dealt(workload: Workload, request: &ScanRequest) -> bool {
+    workload.kind() == ProblemKind::Reproducible && request.strategy.row().shape.kernel_of_deals.is_some()
+}
+
 /// Whether neighbours in memory belong to different scans.
 fn is_of_columns(kind: ProblemKind) -> bool {
     kind.needs_shape() && kind.line_elements(Shape { rows: 1, columns: 2 }) == Some(1)
@@ -494,6 +523,9 @@ impl fmt::Display for Case {
         if self.together > 1 {
             words.add("together", self.together);
         }
+        if self.ranks > 1 {
+            words.add("ranks", self.ranks);
+        }
         let disturbance = match self.disturbance {
             Disturbance::None => return formatter.write_str(&words.text),
             Disturbance::Pause { block, after_points, switches } => format!("{block}:{after_points}:{switches}"),
@@ -540,6 +572,7 @@ impl FromStr for Case {
             plain_points: fields.value("plain-points")?,
             launches: fields.value("launches")?,
             together: fields.numbers("together", ':')?.map_or(1, |[together]| together),
+            ranks: fields.numbers("ranks", ':')?.map_or(1, |[ranks]| ranks),
             completed_epochs: fields.value("epochs")?,
             workspace: fields.value("workspace")?,
             disturbance,
@@ -592,6 +625,15 @@ impl Case {
         if self.together > 1 && !matches!(self.disturbance, Disturbance::None | Disturbance::Pause { .. }) {
             let why = "a launch that is cut short, or another one in its middle, comes one behind the end of the other";
             return fault("together", &self.together, why);
+        }
+        if !(1..=MOST_RANKS).contains(&self.ranks) {
+            return fault("ranks", &self.ranks, "1 to 8 ranks that tiles are dealt to");
+        }
+        let is_alone = self.together == 1 && self.disturbance == Disturbance::None && !self.request.in_place;
+        if self.ranks > 1 && !(can_be_dealt(self.workload, &self.request) && is_alone) {
+            let why =
+                "look-ahead over the problem 'reproducible' alone is dealt to ranks, undisturbed and not in place";
+            return fault("ranks", &self.ranks, why);
         }
         if !(1..=4096).contains(&self.resident_blocks) {
             return fault("resident", &self.resident_blocks, "1 to 4096");

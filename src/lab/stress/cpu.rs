@@ -2,13 +2,14 @@
 
 use super::arrays::{Scan, Scratch, Workspace};
 use super::case::{Case, Disturbance, Memory};
+use super::dealt;
 use super::detector::CannotRun;
 use super::draw::Draw;
 pub use super::outcome::{Failure, Fault, Passed};
 use super::watched::{Interruption, Model, Observer, Places, Watched};
 use super::workspace;
 use crate::abi;
-use crate::cpu::{ExecutionError, LaunchSettings, Schedule, Stage, Stop, launch_together};
+use crate::cpu::{ExecutionError, LaunchSettings, Schedule, Stage, Stop, launch_in_streams};
 use crate::element::Problem;
 use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
@@ -30,7 +31,10 @@ pub fn run(case: &Case) -> Result<Passed, Failure> {
 pub(super) fn kernels_of(case: &Case) -> Vec<(Problem, Kernel)> {
     // What is asked for beside the elements is a part of the problem.
     let scan = Scan::new(case, case.request.n, 0);
-    scan.map_or(Vec::new(), |scan| scan.plan.steps.iter().map(|step| (step.problem.canonical(), step.kernel)).collect())
+    let kernel = |step: &Step| if case.ranks > 1 { Kernel::Dealt } else { step.kernel };
+    scan.map_or(Vec::new(), |scan| {
+        scan.plan.steps.iter().map(|step| (step.problem.canonical(), kernel(step))).collect()
+    })
 }
 
 /// Coroutine stacks that a case needs at one time.
@@ -42,17 +46,18 @@ pub(super) fn stacks_of(case: &Case) -> usize {
         LaunchSettings { resident_blocks: resident_blocks(case, step, &settings), ..settings }.stacks()
     };
     let stacks = plan.steps.iter().map(stacks_of_step).max().unwrap_or(0) * case.together as usize;
+    let stacks = if case.ranks > 1 { stacks * (case.ranks * case.launches) as usize } else { stacks };
     if matches!(case.disturbance, Disturbance::Overlap { .. }) { 2 * stacks } else { stacks }
 }
 
 /// Blocks of a step that are there at one time: where none waits for another, as many as a process has stacks for will do.
-fn resident_blocks(case: &Case, step: &Step, settings: &LaunchSettings) -> u32 {
+pub(super) fn resident_blocks(case: &Case, step: &Step, settings: &LaunchSettings) -> u32 {
     let most = if step.uses_descriptors() { u32::MAX } else { most_resident_blocks(settings.block_threads) };
     case.resident_blocks.min(most)
 }
 
 /// How a launch of the whole scan went.
-enum Ended {
+pub(super) enum Ended {
     Whole,
     /// A block was killed, or the launch was stopped on request.
     Cut,
@@ -64,6 +69,9 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     let failed = |launch: u32| move |fault: Fault| Failure { launch, fault };
     let data = draw.word();
     let scan = Scan::new(case, case.request.n, data).map_err(failed(0))?;
+    if case.ranks > 1 {
+        return dealt::run(case, &scan, &mut draw).map_err(failed(0));
+    }
     let layout = scan.plan.layout;
     // Room for more than is needed: a wrap must clear that too.
     let capacity = scan.plan.descriptors + draw.below(8);
@@ -174,7 +182,8 @@ fn run_together(
         regions.extend(workspace.places().regions());
         let seed = runs[scan].seed.wrapping_add(first_step as u64);
         let observer = reborrow(&mut observer);
-        launch_all(case, seed, &ready, regions, workspace.places(), None, observer).map_err(failed(scan as u32))?;
+        let protocol = workspace.places().protocol();
+        launch_all(case, seed, (&ready, 1), regions, &protocol, None, observer).map_err(failed(scan as u32))?;
     }
 
     let scans = runs.len() as u32;
@@ -190,11 +199,11 @@ fn run_together(
 }
 
 /// One launch of a whole scan.
-struct OneScan<'a> {
-    case: &'a Case,
-    host_epoch: u32,
-    disturbance: Disturbance,
-    seed: u64,
+pub(super) struct OneScan<'a> {
+    pub case: &'a Case,
+    pub host_epoch: u32,
+    pub disturbance: Disturbance,
+    pub seed: u64,
 }
 
 impl OneScan<'_> {
@@ -217,7 +226,7 @@ impl OneScan<'_> {
     }
 
     /// What is launched for a step, on these arrays.
-    fn ready(
+    pub(super) fn ready(
         &self,
         step: &Step,
         seed: u64,
@@ -287,7 +296,7 @@ impl OneScan<'_> {
             _ => None,
         };
 
-        let ended = launch_all(case, seed, &[ready], regions, workspace, at_access, observer);
+        let ended = launch_all(case, seed, (&[ready], 1), regions, &workspace.protocol(), at_access, observer);
         if let Some(shortage) = shortage {
             return Err(shortage);
         }
@@ -296,20 +305,21 @@ impl OneScan<'_> {
 }
 
 /// A step of a plan, ready to be launched.
-struct Ready {
+pub(super) struct Ready {
     body: KernelBody,
     config: abi::lookback_config,
     arguments: abi::lookback_launch,
     settings: LaunchSettings,
 }
 
-/// Runs a step, or several together; an observer is told what warps come to with tiles, too.
-fn launch_all(
+/// Runs a step, or several together, on so many streams in turn; `protocol` are those of the regions, by address, in which single
+/// words are accessed. An observer is told what warps come to with tiles, too.
+pub(super) fn launch_all(
     case: &Case,
     seed: u64,
-    steps: &[Ready],
+    (steps, streams): (&[Ready], usize),
     regions: Vec<Array>,
-    workspace: Places,
+    protocol: &[usize],
     at_access: Option<Interruption<'_>>,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Ended, Fault> {
@@ -323,13 +333,12 @@ fn launch_all(
         })
         .collect();
     let element_bytes = case.workload.element().bytes();
-    let protocol = [workspace.control, workspace.descriptors];
     let mut model = Model::new(case.memory, seed, regions, protocol, element_bytes);
     let mut watched = Watched { inner: model.backend(), observer, at_access, accesses: 0 };
     // SAFETY: the bodies were compiled from `cuda/scan` for this executor and take these two structs; `Plan` sizes
     // grids and scratch for `n` elements, the arrays are as large as it says and stay where they are, and the back end
     // lets the kernels touch nothing else.
-    let launched = unsafe { launch_together(&mut watched, &stages) };
+    let launched = unsafe { launch_in_streams(Some(&mut watched), &stages, streams) };
     model.finish_launch();
     let is_killed = steps.iter().any(|step| matches!(step.settings.stop, Some(Stop::Block { .. })));
     match launched {

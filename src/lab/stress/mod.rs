@@ -11,6 +11,8 @@ mod arrays;
 pub mod case;
 #[cfg(feature = "cpu")]
 pub mod cpu;
+#[cfg(feature = "cpu")]
+mod dealt;
 pub mod detector;
 pub mod detectors;
 #[cfg(feature = "cpu")]

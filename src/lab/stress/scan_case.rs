@@ -282,6 +282,7 @@ impl<'a> Fields<'a> {
             input_offset: self.value("input-offset")?,
             output_offset: self.value("output-offset")?,
             row: None,
+            hand: None,
         };
         Ok((mutant, request))
     }

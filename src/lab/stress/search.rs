@@ -268,6 +268,9 @@ fn steps(case: &Case) -> Vec<Case> {
     }
     try_case(&|case| case.plain_points = false);
     try_case(&|case| case.together = 1.max(case.together - 1));
+    if !needs(Need::Ranks) {
+        try_case(&|case| case.ranks = 1.max(case.ranks - 1));
+    }
     try_case(&|case| case.memory = Memory::Strong);
     try_case(&|case| {
         case.request.input_offset = 0;

@@ -25,6 +25,11 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// What of it is accessed in single words, by address.
+    pub fn protocol(&self) -> [usize; 2] {
+        [self.control, self.descriptors]
+    }
+
     /// What a launch may touch there.
     pub fn regions(&self) -> [Array; 2] {
         let bytes = size_of::<abi::lookback_control>();
@@ -94,8 +99,8 @@ impl MemoryBackend for Watched<'_, '_, '_> {
         self.inner.launch_begins(grid_blocks, block_threads)
     }
 
-    fn launches_begin(&mut self, grids: &[u64], block_threads: u32) -> Result<(), String> {
-        self.inner.launches_begin(grids, block_threads)
+    fn launches_begin(&mut self, grids: &[u64], streams: usize, block_threads: u32) -> Result<(), String> {
+        self.inner.launches_begin(grids, streams, block_threads)
     }
 
     fn load(&mut self, access: &Access, value: &mut [u8]) -> Result<(), String> {
@@ -170,7 +175,7 @@ pub(super) enum Model {
 
 impl Model {
     /// That of a case, with these arrays; `protocol` are those of them, by address, in which single words are accessed.
-    pub fn new(memory: Memory, seed: u64, arrays: Vec<Array>, protocol: [usize; 2], element_bytes: usize) -> Self {
+    pub fn new(memory: Memory, seed: u64, arrays: Vec<Array>, protocol: &[usize], element_bytes: usize) -> Self {
         match memory {
             Memory::Strong => Self::Strong(BoundsCheck::new(arrays)),
             Memory::Weak => {
