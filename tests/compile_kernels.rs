@@ -243,8 +243,8 @@ fn every_kernel_compiles_for_the_oldest_architecture_and_for_hopper_by_default()
 
 /// Blocks of several GPUs meet by accesses of system scope, in each layout of descriptors, and by none of another one.
 #[test]
-fn tiles_that_are_dealt_to_ranks_are_compiled_without_spills_and_meet_in_the_system() {
-    let Some(compiler) = compiler("tiles_that_are_dealt_to_ranks_are_compiled_without_spills") else { return };
+fn tiles_that_are_dealt_to_ranks_meet_in_the_system() {
+    let Some(compiler) = compiler("tiles_that_are_dealt_to_ranks_meet_in_the_system") else { return };
     let hand = Deal::new(1 << 20, 1 << 13).expect("chunks have elements").hand(1, 2);
     let mut jobs = Vec::new();
     for (operator, input, output, layout) in [

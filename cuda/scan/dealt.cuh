@@ -46,17 +46,16 @@ struct dealt_descriptors {
 
   DEVICE void invalidate(u64 place) const { own.invalidate(place); }
 
-  // By all lanes of a warp.
+  // By all lanes of a warp, each for some of the others.
   DEVICE void await_others(u32 epoch) const {
     lookback_mailbox* const own_mailbox = mailbox_of(launch.deal.rank);
     const waiting wait;
-    for (u32 from = 0; from < launch.deal.ranks; from += LOOKBACK_WARP_LANES) {
-      const u32 rank = from + lane_index();
-      const bool is_other = rank < launch.deal.ranks && rank != launch.deal.rank;
+    for (u32 rank = lane_index(); rank < launch.deal.ranks; rank += LOOKBACK_WARP_LANES) {
+      if (rank == launch.deal.rank) continue;
       // Acquire, pairs with the release in `complete`: what that rank has read of its descriptors it has read before they are
       // overwritten.
-      while (ballot(is_other && is_behind(memory::load_acquire(own_mailbox->completed_epochs + rank), epoch)) != 0) {
-        if (wait.warp_gives_up(no_tile, no_tile, true) || are_given_up()) return;
+      while (is_behind(memory::load_acquire(own_mailbox->completed_epochs + rank), epoch)) {
+        if (wait.gives_up(no_tile, no_tile) || are_given_up()) break;
       }
     }
     warp_barrier();  // the lane that publishes comes behind what all have waited for

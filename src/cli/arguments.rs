@@ -3,6 +3,7 @@
 use super::error::CliError;
 use crate::abi;
 use crate::element::{ElementType, Operator};
+use crate::lab::ranks::Manner;
 use crate::lab::workload::{ProblemKind, Shape};
 use crate::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyChoice, TileOrder};
 use crate::text::{ArraySize, parse_count};
@@ -213,8 +214,11 @@ pub struct CompareArguments {
     /// has started one for each: docs/ranks.md
     #[arg(long, value_name = "N|env", conflicts_with = "sweep", help_heading = "Several devices")]
     pub ranks: Option<Ranks>,
-    /// Deal tiles to the ranks in turn, too, in chunks of so many elements [default: 8192, on
-    /// CPU devices 1024, where all ranks are of this process]
+    /// Ways in which ranks share a scan: contiguous, deferred, cyclic [default: all]
+    #[arg(long, value_name = "LIST", requires = "ranks", conflicts_with = "sweep", help_heading = "Several devices")]
+    pub manners: Option<Names<Manner>>,
+    /// Chunks in which tiles are dealt to ranks in turn, in elements [default: 8192, on CPU
+    /// devices 1024; of several processes none is dealt unless this is given]
     #[arg(
         long,
         value_name = "LIST",
@@ -382,7 +386,7 @@ macro_rules! choices {
 impl Choice for ElementType {
     const EVERY: &'static [Self] = Self::SCANNED;
 }
-choices!(ProblemKind, StrategyChoice, Operator, Mode, Pattern, Composition, Descriptor, TileOrder);
+choices!(ProblemKind, StrategyChoice, Operator, Mode, Pattern, Composition, Descriptor, TileOrder, Manner);
 
 impl<T: Choice + FromStr> FromStr for Names<T> {
     type Err = T::Err;

@@ -7,7 +7,7 @@ use super::error::{CliError, EXIT_OK, EXIT_WRONG};
 use crate::element::{ElementType, Operator};
 use crate::lab::device::{DeviceDescription, DeviceError};
 use crate::lab::ranks::record::{FORMAT, RankRecord, Row};
-use crate::lab::ranks::{Came, RankDevice, Work, run};
+use crate::lab::ranks::{Came, Manner, RankDevice, Way, Work, run, ways};
 use crate::lab::recorder::{Lock, claim_folder};
 use crate::lab::report;
 use crate::ranks::{Group, Place, RankError};
@@ -22,8 +22,8 @@ const TIMEOUT_SECONDS: u64 = 60;
 /// What runs at every rank.
 #[derive(Debug, Clone)]
 struct Jobs {
-    /// Scans, with their elements, and the chunks that these are dealt in, if they are.
-    works: Vec<(Work, u64, Option<u64>)>,
+    /// Scans, with their elements, and how these are shared.
+    works: Vec<(Work, u64, Way)>,
     samples: u32,
 }
 
@@ -182,6 +182,7 @@ impl Jobs {
     fn new(arguments: &CompareArguments, ranks: Ranks, is_cuda: bool) -> Result<Self, CliError> {
         let operators = arguments.operators.as_ref().map_or(&[Operator::Sum][..], |names| &names.choices);
         let modes = arguments.modes.as_ref().map_or(&[Mode::Inclusive][..], |names| &names.choices);
+        let manners = arguments.manners.as_ref().map_or(Manner::ALL, |names| &names.choices);
         let types = arguments.types.as_ref().map(|names| &names.choices[..]);
         let mut works = Vec::new();
         for &operator in operators {
@@ -200,8 +201,9 @@ impl Jobs {
                             Ranks::Environment => &[],
                         };
                         let chunks = counts(arguments.chunks.as_deref(), output)?.unwrap_or(unsaid.to_vec());
-                        let shared: Vec<_> = [None].into_iter().chain(chunks.into_iter().map(Some)).collect();
-                        works.extend(sizes.into_iter().flat_map(|n| shared.iter().map(move |&chunk| (work, n, chunk))));
+                        let ways = ways(manners, &chunks);
+                        works
+                            .extend(sizes.into_iter().flat_map(|n| ways.iter().map(move |way| (work, n, way.clone()))));
                     }
                 }
             }
@@ -211,10 +213,10 @@ impl Jobs {
 
     fn run(&self, device: &mut dyn RankDevice, connection: String, tell: impl Fn(News)) -> Result<(), DeviceError> {
         tell(News::Told(Told { description: device.description(), method: device.method(), connection }));
-        for &(work, n, chunk) in &self.works {
-            match run(device, work, n, chunk, self.samples)? {
+        for (work, n, way) in &self.works {
+            match run(device, *work, *n, way, self.samples)? {
                 Came::Rows(rows) => rows.into_iter().for_each(|row| tell(News::Row(Box::new(row)))),
-                Came::Skipped(why) => tell(News::Skipped(format!("n = {}: {why}", format_size(n)))),
+                Came::Skipped(why) => tell(News::Skipped(format!("n = {}: {why}", format_size(*n)))),
             }
         }
         Ok(())

@@ -22,9 +22,4 @@ impl Manner {
             Self::Deferred | Self::Cyclic => 1,
         }
     }
-
-    /// Those of shards; the others deal.
-    pub fn of_shards() -> Vec<Self> {
-        Self::ALL.iter().copied().filter(|manner| *manner != Self::Cyclic).collect()
-    }
 }

@@ -59,22 +59,34 @@ pub enum Came {
     Skipped(String),
 }
 
-/// Runs one size at this rank, in the manners of shards or dealt in chunks of so many elements: all ranks call it alike, and all get
-/// the same rows.
+/// What ranks are given of an array, and the manners in which they scan it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// The manners.
+    pub manners: Vec<Manner>,
+    /// Elements of the chunks that are dealt; without, the array is cut into shards.
+    pub chunk: Option<u64>,
+}
+
+/// The ways of these manners, dealt in each of these chunks.
+pub fn ways(manners: &[Manner], chunks: &[u64]) -> Vec<Way> {
+    let (dealt, of_shards): (Vec<_>, Vec<_>) = manners.iter().partition(|manner| **manner == Manner::Cyclic);
+    let shards =
+        [None].into_iter().filter(|_| !of_shards.is_empty()).map(|chunk| Way { manners: of_shards.clone(), chunk });
+    let chunks = chunks.iter().filter(|_| !dealt.is_empty());
+    shards.chain(chunks.map(|&chunk| Way { manners: dealt.clone(), chunk: Some(chunk) })).collect()
+}
+
+/// Runs one size at this rank: all ranks call it alike, and all get the same rows.
 ///
 /// # Errors
 /// When a rank is lost, or a scan could not be run, which all others are told.
-pub fn run(
-    device: &mut dyn RankDevice,
-    work: Work,
-    n: u64,
-    chunk: Option<u64>,
-    samples: u32,
-) -> Result<Came, DeviceError> {
+pub fn run(device: &mut dyn RankDevice, work: Work, n: u64, way: &Way, samples: u32) -> Result<Came, DeviceError> {
     let (rank, size) = (device.group().rank(), device.group().size());
-    let (part, manners) = match chunk {
-        None => (Part::Shard(shard(n, rank, size)), Manner::of_shards()),
-        Some(chunk) => (Part::Dealt(Deal::new(n, chunk)?.hand(rank, size)), vec![Manner::Cyclic]),
+    let chunk = way.chunk;
+    let part = match chunk {
+        None => Part::Shard(shard(n, rank, size)),
+        Some(chunk) => Part::Dealt(Deal::new(n, chunk)?.hand(rank, size)),
     };
     let loaded = device.load(work, part);
     let why = match &loaded {
@@ -94,7 +106,7 @@ pub fn run(
         return Ok(Came::Skipped(why.unwrap_or_else(|| format!("rank {rank} has not the memory"))));
     }
     let mut rows = Vec::new();
-    for manner in manners {
+    for &manner in &way.manners {
         let own = device.check(manner)?;
         let wrong = numbers(device.group(), own)?.iter().sum();
         rows.push(Row {
