@@ -519,7 +519,7 @@ mod program {
         }
         assert!(output.status.success(), "{}", text(&output));
         let lines = text(&output);
-        assert_eq!(lines.matches("  ok\n").count(), 12, "{lines}");
+        assert_eq!(lines.matches("  ok\n").count(), 18, "{lines}");
         assert!(lines.contains("3 ranks, index-interval intervals exclusive"), "{lines}");
         let names: Vec<_> = std::fs::read_dir(&results)
             .expect("a folder")
@@ -542,6 +542,22 @@ mod program {
         assert!(again == picture, "another picture");
         std::fs::write(results.join("ranks.json"), "{\"header\": {\"format\": 9}}").expect("it can be written");
         assert!(report().status.code() == Some(2) && text(&report()).contains("has format 9"), "{}", text(&report()));
+    }
+
+    #[test]
+    fn chunks_that_are_dealt_are_drawn_by_their_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let results = folder.path().join("results");
+        let words = ["--ranks", "2", "--manners", "cyclic", "--chunks", "256,512", "--sizes", "3000", "--output"];
+        let output = compare(&words).arg(&results).output().expect("it runs");
+        if text(&output).contains("C++ compiler") {
+            return println!("skipped: {}", text(&output));
+        }
+        assert!(output.status.success(), "{}", text(&output));
+        assert_eq!(text(&output).matches("  ok\n").count(), 2, "{}", text(&output));
+        let picture = results.join("ranks-2-u32-sum-inclusive-chunks.svg");
+        let picture = std::fs::read_to_string(picture).expect("it was drawn");
+        assert!(picture.contains("elements of a chunk") && picture.contains("in chunks of 256 "), "{picture}");
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl HostRanks {
             run.call.deal(deal.hand(self.group.rank(), self.group.size()))?;
             let HostRun { scanner, call, arrays, outputs } = run;
             let Some(prepared) = scanner.prepare(call, mode)? else { return Ok(()) };
-            let dealt = self.group.at_first(scanner.dealt(prepared, arrays), |ranks| run_dealt(ranks))?;
+            let dealt = self.group.at_first(scanner.dealt(prepared, arrays), run_dealt)?;
             for (place, output) in outputs {
                 output.copy_from_slice(dealt.arrays[place].contents());
             }

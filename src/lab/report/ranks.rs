@@ -19,6 +19,16 @@ pub(super) fn plots(record: &RankRecord) -> Result<Vec<Plot>, ReportError> {
     for (scan, ranks) in kinds {
         let rows: Vec<&Row> = timed.clone().filter(|row| row.scan() == scan && row.ranks == ranks).collect();
         let name = format!("ranks-{ranks}-{}", scan.replace(" -> ", "-").replace(' ', "-"));
+        let chunks: BTreeSet<u64> = rows.iter().filter_map(|row| row.chunk).collect();
+        if chunks.len() > 1 {
+            plots.push(plot_of_chunks(record, &rows, &format!("{name}-chunks"))?);
+        }
+        // Of what is dealt in several chunks the smallest.
+        let is_shown = |row: &&Row| row.chunk.is_none() || row.chunk == chunks.first().copied();
+        let rows: Vec<&Row> = rows.into_iter().filter(is_shown).collect();
+        if rows.iter().all(|row| row.n == rows[0].n) && chunks.len() > 1 {
+            continue;
+        }
         let caption = format!(
             "{}, {}, {}. Timed {}. Dashed: the rate of one device by as many times as the bytes say that are moved; a contiguous \
              shard is read twice.",
@@ -29,6 +39,57 @@ pub(super) fn plots(record: &RankRecord) -> Result<Vec<Plot>, ReportError> {
         plots.push(Plot::drawn(name, title, caption, || chart.drawing())?);
     }
     Ok(plots)
+}
+
+/// The rate of what is dealt by the elements of a chunk, at the largest size, beside that of a device alone.
+fn plot_of_chunks(record: &RankRecord, rows: &[&Row], name: &str) -> Result<Plot, ReportError> {
+    let n = rows.iter().map(|row| row.n).max().unwrap_or(0);
+    let mut dealt: Vec<(f64, &Row)> =
+        rows.iter().filter(|row| row.n == n).filter_map(|&row| Some((row.chunk? as f64, row))).collect();
+    dealt.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let at = |&(x, row): &(f64, &Row), samples: &[f64], elements: f64| {
+        Some(Point { x, ..point(row, samples, elements, Standing::OnLine)? })
+    };
+    let series = vec![
+        Series {
+            label: String::from("cyclic"),
+            pen: Pen::of_index(0),
+            points: dealt.iter().filter_map(|one| at(one, &one.1.samples_ns, n as f64)).collect(),
+        },
+        Series {
+            label: String::from("one device alone"),
+            pen: Pen::of_copy(),
+            points: dealt.iter().filter_map(|one| at(one, &one.1.alone_ns, n as f64 / one.1.ranks as f64)).collect(),
+        },
+    ];
+    let ends = [dealt.first(), dealt.last()].into_iter().flatten();
+    let ends: Vec<_> =
+        ends.map(|(chunk, row)| format!("of {} {:.2}", format_size(*chunk as u64), row.times_one())).collect();
+    let (scan, ranks) = rows.first().map_or_else(Default::default, |row| (row.scan(), row.ranks));
+    let device = &record.header.device.name;
+    let title = format!(
+        "{scan} of {} on {ranks} ranks, {device}: in chunks {} times one device's rate",
+        format_size(n),
+        ends.join(", ")
+    );
+    let caption = format!(
+        "{device}, {}, {}. Timed {}. A rank's rings hold a part of a chunk; what it has more of one it has to wait for.",
+        record.connection, record.header.date, record.method
+    );
+    let points = || series.iter().flat_map(|series| &series.points);
+    let chart = Chart {
+        title: title.clone(),
+        x_description: "elements of a chunk",
+        y_description: String::from("billion elements a second"),
+        unit: "billion elements a second",
+        x: Axis::powers(points().map(|point| point.x), 12),
+        y: Axis::from_zero(points().map(|point| point.upper)),
+        series,
+        band: QUARTILES,
+        reference: None,
+        is_joined: true,
+    };
+    Plot::drawn(name.to_owned(), title, caption, || chart.drawing())
 }
 
 /// What all devices come to, at the largest size.
