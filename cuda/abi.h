@@ -128,7 +128,7 @@ struct lookback_mailbox {
 
 // How tiles are dealt to ranks: each has so many neighbouring ones in turn.
 struct lookback_deal {
-  struct lookback_mailbox* const* mailboxes;  // of each rank; descriptors lie behind each. Null where there is one rank
+  struct lookback_mailbox* const* mailboxes;  // of each rank; descriptors lie behind each. Null where nothing is dealt
   lookback_u32 ranks;
   lookback_u32 rank;
   lookback_u32 chunk_tiles;

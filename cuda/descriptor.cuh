@@ -38,8 +38,8 @@ struct of_one_gpu {
   DEVICE u64 place_of(u64 tile) const { return tile; }
   // Waits until other GPUs have no use for what the launch will overwrite.
   DEVICE void await_others(u32) const {}
-  // Whether nobody is to wait any more.
-  DEVICE bool are_given_up() const { return false; }
+  // Whether nobody is to wait any more; by all lanes of a warp.
+  DEVICE bool warp_is_given_up() const { return false; }
   // Waits until other GPUs have published all of the launch; by one thread, before tags repeat.
   DEVICE void await_last_publications() const {}
   // Tells other GPUs that so many launches are completed.

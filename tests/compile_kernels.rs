@@ -265,8 +265,10 @@ fn tiles_that_are_dealt_to_ranks_meet_in_the_system() {
                 jobs.push(Job { kernel, problem, config, architecture });
                 let ptx =
                     compiler.ptx(kernel, problem, &config, architecture, Variant::default()).expect("it compiles");
-                assert!(ptx.contains(".relaxed.sys.") && ptx.contains("ld.acquire.sys."), "{problem} {layout}");
-                assert!(!ptx.contains(".relaxed.gpu.") && !ptx.contains(".acquire.gpu."), "{problem} {layout}");
+                for access in [".relaxed.sys.", "ld.acquire.sys.", "st.release.sys.", ".acq_rel.sys."] {
+                    assert!(ptx.contains(access), "{problem} {layout}: no {access}");
+                }
+                assert!(!ptx.contains(".gpu.") && !ptx.contains(".gpu;"), "{problem} {layout}");
             }
         }
     }

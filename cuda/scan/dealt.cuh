@@ -69,6 +69,9 @@ struct dealt_descriptors {
     return memory::load_relaxed(&mailbox_of(launch.deal.rank)->is_given_up) != 0;
   }
 
+  // The same for all lanes of a warp, which had better leave together.
+  DEVICE bool warp_is_given_up() const { return ballot(are_given_up()) != 0; }
+
   // All ranks say that they have published, before any clears what they have written.
   DEVICE void await_last_publications() const {
     complete(LOOKBACK_MAXIMUM_EPOCH);
@@ -101,11 +104,10 @@ struct dealt_descriptors {
   DEVICE u64 half_of(u32 epoch) const { return (epoch & 1) * (launch.capacity / 2); }
 
   // Whether a rank that has completed so many launches may still read what the launch of `epoch` overwrites. The first epoch follows
-  // on the clean-up behind the largest one, at which a rank's count is 0 again; and nobody is more than two launches ahead.
+  // on the clean-up behind the largest one, at which a rank's count is 0 again; others are a few launches ahead at most.
   DEVICE static bool is_behind(u32 completed, u32 epoch) {
     const u32 needed = epoch < 2 ? 0 : epoch - 2;
-    constexpr u32 most_ahead = 3;
-    return ((completed - needed) & LOOKBACK_MAXIMUM_EPOCH) > most_ahead;
+    return ((completed - needed) & LOOKBACK_MAXIMUM_EPOCH) > LOOKBACK_MAXIMUM_EPOCH / 2;
   }
 };
 

@@ -441,7 +441,7 @@ struct running_prefix {
       while (ballot(missing != 0) != 0) {
         const bool is_waiting = missing != 0;
         if (wait.warp_gives_up(tile, tile_of(is_waiting ? lowest_set_bit(missing) : 0), is_waiting)) break;
-        if (descriptors.are_given_up()) break;
+        if (descriptors.warp_is_given_up()) break;
         // Polls the first missing group alone, because all waiting warps read the same lines again and again. Once it is
         // there the others probably are, too: they are read together, in one trip to the L2 cache.
         const u32 asked = asks_all ? missing : missing & (0u - missing);

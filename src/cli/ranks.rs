@@ -42,7 +42,16 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
     refuse(arguments)?;
     let timeout = Duration::from_secs(arguments.timeout.unwrap_or(TIMEOUT_SECONDS));
     let is_cuda = is_cuda(arguments, console)?;
-    let jobs = Jobs::new(arguments, ranks, is_cuda)?;
+    let chunks: &[u64] = match ranks {
+        Ranks::Here(count) if is_cuda && !are_linked(count) => {
+            console.remark("these GPUs do not reach each other's memory: no tiles are dealt");
+            &[]
+        }
+        Ranks::Here(_) if is_cuda => &[1 << 13],
+        Ranks::Here(_) => &[1 << 10],
+        Ranks::Environment => &[],
+    };
+    let jobs = Jobs::new(arguments, chunks, is_cuda)?;
     let place = match ranks {
         Ranks::Here(_) => None,
         Ranks::Environment => Some(Place::from_environment().map_err(lost)?),
@@ -179,7 +188,8 @@ fn cuda_rank(_: Group, _: &Jobs, _: impl Fn(News)) -> Result<(), DeviceError> {
 }
 
 impl Jobs {
-    fn new(arguments: &CompareArguments, ranks: Ranks, is_cuda: bool) -> Result<Self, CliError> {
+    /// Dealt in these chunks, where nothing else is said.
+    fn new(arguments: &CompareArguments, chunks: &[u64], is_cuda: bool) -> Result<Self, CliError> {
         let operators = arguments.operators.as_ref().map_or(&[Operator::Sum][..], |names| &names.choices);
         let modes = arguments.modes.as_ref().map_or(&[Mode::Inclusive][..], |names| &names.choices);
         let manners = arguments.manners.as_ref().map_or(Manner::ALL, |names| &names.choices);
@@ -195,13 +205,12 @@ impl Jobs {
                         let work = Work::new(operator, input, output, mode).map_err(CliError::Usage)?;
                         let unsaid: &[u64] = if is_cuda { &[1 << 20, 1 << 24, 1 << 28] } else { &[1000, 30_000] };
                         let sizes = counts(arguments.sizes.as_deref(), output)?.unwrap_or(unsaid.to_vec());
-                        let unsaid: &[u64] = match ranks {
-                            Ranks::Here(_) if is_cuda => &[1 << 13],
-                            Ranks::Here(_) => &[1 << 10],
-                            Ranks::Environment => &[],
-                        };
-                        let chunks = counts(arguments.chunks.as_deref(), output)?.unwrap_or(unsaid.to_vec());
+                        let chunks = counts(arguments.chunks.as_deref(), output)?.unwrap_or(chunks.to_vec());
                         let ways = ways(manners, &chunks);
+                        if ways.is_empty() {
+                            let what = "--manners cyclic: say in which --chunks tiles are dealt to these ranks, 8192 for example";
+                            return Err(CliError::Usage(String::from(what)));
+                        }
                         works
                             .extend(sizes.into_iter().flat_map(|n| ways.iter().map(move |way| (work, n, way.clone()))));
                     }
@@ -221,6 +230,18 @@ impl Jobs {
         }
         Ok(())
     }
+}
+
+/// Whether so many GPUs reach each other's memory.
+#[cfg(feature = "nccl")]
+fn are_linked(count: usize) -> bool {
+    crate::cuda::ranks::are_linked(count)
+}
+
+/// Nobody comes here: `is_cuda` has refused it.
+#[cfg(not(feature = "nccl"))]
+fn are_linked(_: usize) -> bool {
+    false
 }
 
 /// Sizes in elements of a type.

@@ -96,9 +96,15 @@ pub enum CudaError {
     OtherStream,
     /// A GPU does not reach the memory of another rank's.
     #[error(
-        "this GPU does not reach the memory of rank {rank}'s, which tiles that are dealt to ranks need: take GPUs that NVLink          connects (nvidia-smi topo -p2p n), or scan shards instead, contiguous or deferred"
+        "this GPU does not reach the memory of rank {rank}'s, which tiles that are dealt to ranks need: take GPUs that NVLink \
+         connects (nvidia-smi topo -p2p n), or scan shards instead, contiguous or deferred"
     )]
     NoPeer { rank: usize },
+    /// A rank that deals otherwise.
+    #[error(
+        "rank {rank} deals otherwise than this one: give all ranks the same deal, definition, mode and configuration"
+    )]
+    OtherDeal { rank: usize },
     /// A rank of another host.
     #[error(
         "rank {rank} is on another host, and tiles are dealt to GPUs of one: scan shards instead, contiguous or deferred"

@@ -37,20 +37,32 @@ struct Card {
     process: u64,
     context: u64,
     address: u64,
+    /// What all ranks have alike.
+    shape: Shape,
+    /// The GPU's place in the host.
+    bus: [u8; 16],
     handle: [[u8; 32]; 2],
+}
+
+/// What is shared: all ranks have to be of one mind about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Zeroable, bytemuck::Pod)]
+#[repr(C)]
+pub(super) struct Shape {
+    /// Descriptors, in two halves.
+    pub capacity: u64,
+    /// Bytes of each.
+    pub descriptor_bytes: u64,
+    /// Elements of all ranks, of a chunk and of a tile.
+    pub elements: [u64; 3],
 }
 
 impl Mailbox {
     /// One for so many descriptors, in two halves, and those of the other ranks. All ranks of the group come to this.
     ///
     /// # Errors
-    /// When a GPU does not reach another one's memory, memory is short, or a rank is lost.
-    pub(super) fn exchange(
-        group: &Group,
-        memory: &Arc<DeviceMemory>,
-        capacity: u64,
-        descriptor_bytes: u64,
-    ) -> Result<Self, CudaError> {
+    /// When a GPU does not reach another one's memory, ranks differ about what they share, memory is short, or a rank is lost.
+    pub(super) fn exchange(group: &Group, memory: &Arc<DeviceMemory>, shape: Shape) -> Result<Self, CudaError> {
+        let Shape { capacity, descriptor_bytes, .. } = shape;
         let own =
             memory.allocate_zeroed(DESCRIPTORS + capacity * descriptor_bytes, "descriptors of all ranks' tiles")?;
         let card = Card {
@@ -58,6 +70,8 @@ impl Mailbox {
             process: *PROCESS,
             context: memory.context().cu_ctx().expose_provenance() as u64,
             address: own.address(),
+            shape,
+            bus: bus_of(memory.context().cu_device()),
             handle: handle_of(&own),
         };
         let cards = group.all_gather(bytemuck::bytes_of(&card))?;
@@ -66,20 +80,33 @@ impl Mailbox {
             Self { own, table: memory.allocate(8 * group.size() as u64, "addresses")?, opened: Vec::new(), capacity };
         let mut addresses = Vec::new();
         for (rank, card) in cards.enumerate() {
-            let begin = if rank == group.rank() { card.address } else { mailbox.reach(rank, &card)? };
+            if card.shape != shape {
+                return Err(CudaError::OtherDeal { rank });
+            }
+            let is_own = rank == group.rank();
+            // What does not come whole over a link has to fit into one of its words.
+            if !is_own && descriptor_bytes > 8 && !is_linked(memory.context().cu_device(), &card) {
+                return Err(CudaError::NoPeer { rank });
+            }
+            let begin = if is_own { card.address } else { mailbox.reach(rank, &card)? };
             addresses.push(begin + CONTROL_BYTES);
         }
         mailbox.table.write(0, bytemuck::cast_slice(&addresses))?;
-        // None writes before all can.
-        group.barrier()?;
-        Ok(mailbox)
+        // None writes before all can. Where one does not hear of all, another one may have, and write.
+        match group.barrier() {
+            Ok(()) => Ok(mailbox),
+            Err(error) => {
+                mailbox.leave();
+                Err(error.into())
+            }
+        }
     }
 
     /// The address here of another rank's memory.
     fn reach(&mut self, rank: usize, card: &Card) -> Result<sys::CUdeviceptr, CudaError> {
         if card.process == *PROCESS {
             let context = std::ptr::with_exposed_provenance_mut::<sys::CUctx_st>(card.context as usize);
-            // SAFETY: the context is of a rank of this process, which keeps it until all ranks are done.
+            // SAFETY: the context is of a rank of this process, which waits for this one in the barrier behind the exchange.
             return match unsafe { sys::cuCtxEnablePeerAccess(context, 0) } {
                 CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(card.address),
                 CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED => Err(CudaError::NoPeer { rank }),
@@ -119,6 +146,14 @@ impl Mailbox {
         self.own.write(CONTROL_BYTES + offset_of!(abi::lookback_mailbox, is_given_up) as u64, &1_u32.to_le_bytes())
     }
 
+    /// Lets go of other processes' memory, before those free it. This rank's kernels are done.
+    pub(super) fn close(&mut self) {
+        for address in self.opened.drain(..) {
+            // SAFETY: opened in `reach`, closed here alone; nobody uses it any more. What the driver says is of no use to anybody.
+            let _ = unsafe { sys::cuIpcCloseMemHandle(address) };
+        }
+    }
+
     /// Leaves the memory alone, because another rank may still write into it.
     pub(super) fn leave(self) {
         std::mem::forget(self);
@@ -127,11 +162,44 @@ impl Mailbox {
 
 impl Drop for Mailbox {
     fn drop(&mut self) {
-        for address in self.opened.drain(..) {
-            // SAFETY: opened in `reach`, closed here alone; this rank's kernels are done. What the driver says is of no use to anybody.
-            let _ = unsafe { sys::cuIpcCloseMemHandle(address) };
-        }
+        self.close();
     }
+}
+
+/// Whether a GPU writes into the memory of another rank's as into its own. Where that one is not seen here nobody knows.
+fn is_linked(own: sys::CUdevice, card: &Card) -> bool {
+    let mut other = 0;
+    // SAFETY: a valid pointer, and text that ends in 0 (`bus_of`).
+    let found = unsafe { sys::cuDeviceGetByPCIBusId(&raw mut other, card.bus.as_ptr().cast()) };
+    found != CUresult::CUDA_SUCCESS || writes_whole(own, other)
+}
+
+/// Whether the GPUs 0 to `count` - 1 write into each other's memory as into their own.
+#[cfg(feature = "lab")]
+pub(super) fn are_linked(count: usize) -> bool {
+    let devices: Result<Vec<_>, _> = (0..count as i32).map(cudarc::driver::result::device::get).collect();
+    devices.is_ok_and(|devices| {
+        let reaches = |&one: &sys::CUdevice, &other: &sys::CUdevice| one == other || writes_whole(one, other);
+        devices.iter().all(|one| devices.iter().all(|other| reaches(one, other)))
+    })
+}
+
+/// Whether a GPU's stores into the memory of another one come whole, 16 bytes at a time, as by NVLink.
+fn writes_whole(own: sys::CUdevice, other: sys::CUdevice) -> bool {
+    let mut is_native = 0;
+    let attribute = sys::CUdevice_P2PAttribute::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+    // SAFETY: a valid pointer, and devices that the driver has named.
+    let asked = unsafe { sys::cuDeviceGetP2PAttribute(&raw mut is_native, attribute, own, other) };
+    asked == CUresult::CUDA_SUCCESS && is_native != 0
+}
+
+/// The place of a GPU in its host, as text that ends in 0; nothing where the driver does not say.
+fn bus_of(device: sys::CUdevice) -> [u8; 16] {
+    let mut bus = [0_u8; 16];
+    // SAFETY: a valid pointer to so many bytes.
+    let _ = unsafe { sys::cuDeviceGetPCIBusId(bus.as_mut_ptr().cast(), bus.len() as i32, device) };
+    bus[bus.len() - 1] = 0;
+    bus
 }
 
 /// The handle by which other processes open a buffer; nothing where there are none.

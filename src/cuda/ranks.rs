@@ -34,7 +34,7 @@
 
 use super::error::{Context as _, CudaError};
 use super::launch::is_capturing;
-use super::mailbox::Mailbox;
+use super::mailbox::{self, Mailbox};
 use super::memory::{Buffer, DeviceMemory};
 use super::nccl::{Communicator, Handle, ID_BYTES, Nccl};
 use super::run::{Guards, Run};
@@ -44,7 +44,7 @@ use crate::element::Defined;
 use crate::ranks::{Deal, Group};
 use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::launch::Addresses;
-use crate::strategy::plan::Plan;
+use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{CallError, ConfigError, Mode, Shape};
 use bytemuck::Pod;
 use cudarc::driver::result::DriverError;
@@ -272,10 +272,10 @@ impl GpuRanks {
     /// definition's text is counted from the rank's first element. `reproducible` gives the bits that one GPU gives. Kernels of all
     /// ranks run at one time, so that none may wait for what comes behind another rank's scan.
     ///
-    /// The first call with more tiles than any before waits for all ranks, to exchange addresses. Graphs as for [`Self::scan`].
+    /// The first call with more tiles than any before, and the first with states of another size, waits for all ranks, to exchange addresses. Graphs as for [`Self::scan`].
     ///
     /// # Errors
-    /// When a GPU does not reach another one's memory, chunks are no whole tiles, an array has not as many elements as the deal gives
+    /// When a GPU does not reach another one's memory, ranks deal otherwise, chunks are no whole tiles, an array has not as many elements as the deal gives
     /// the rank, and as [`Self::scan`].
     pub fn scan_cyclic(&self, run: Run<'_>, mode: Mode, deal: Deal) -> Result<(), CudaError> {
         self.telling(|| {
@@ -283,10 +283,12 @@ impl GpuRanks {
             let hand = deal.hand(self.group().rank(), self.group().size());
             call.deal(hand).map_err(|error| ConfigError::from(Box::new(error)))?;
             let Some((request, places)) = scanner.prepare_defined(call, mode)? else { return Ok(()) };
-            let places = self.with_mailbox(&Plan::new(&request)?, request.problem.published_bytes(), places)?;
             if !is_capturing(&self.stream)? {
+                // Before a kernel of another rank waits for this one's.
                 scanner.warm(&self.stream, &request, places)?;
             }
+            let tile = u64::from(request.config.vt) * u64::from(request.config.block_threads);
+            let places = self.with_mailbox(&request, [deal.n(), deal.chunk(), tile], places)?;
             self.group().advance(self.calls.fetch_add(1, Ordering::Relaxed) + 1);
             scanner.enqueue(&self.stream, &request, places)?;
             drop(guards);
@@ -295,17 +297,32 @@ impl GpuRanks {
     }
 
     /// Those of the descriptors that all ranks share, which are made where there are none or too few.
-    fn with_mailbox(&self, plan: &Plan, published_bytes: usize, places: Addresses) -> Result<Addresses, CudaError> {
-        let key = RegionKey { layout: plan.layout, published_bytes };
-        let mut mailboxes = locked(&self.shared.mailboxes);
-        let mailboxes = mailboxes.entry(key).or_default();
-        if mailboxes.last().is_none_or(|mailbox| !mailbox.holds(plan.descriptors)) {
-            // As many at every rank, in two halves.
-            let capacity = 2 * capacity_for(plan.descriptors / 2);
-            mailboxes.push(Mailbox::exchange(self.group(), &self.memory, capacity, plan.descriptor_bytes)?);
-        }
-        let (control, descriptors, capacity, mailboxes) =
-            mailboxes.last().map_or_else(Default::default, Mailbox::places);
+    fn with_mailbox(
+        &self,
+        request: &ScanRequest,
+        elements: [u64; 3],
+        places: Addresses,
+    ) -> Result<Addresses, CudaError> {
+        let plan = Plan::new(request)?;
+        let key = RegionKey { layout: plan.layout, published_bytes: request.problem.published_bytes() };
+        let known = || {
+            let mailboxes = locked(&self.shared.mailboxes);
+            let last = mailboxes.get(&key).and_then(|mailboxes| mailboxes.last());
+            last.filter(|mailbox| mailbox.holds(plan.descriptors)).map(Mailbox::places)
+        };
+        let found = match known() {
+            Some(found) => found,
+            None => {
+                // As many at every rank, in two halves. Not under the lock, which whoever gives up takes.
+                let capacity = 2 * capacity_for(plan.descriptors / 2);
+                let shape = mailbox::Shape { capacity, descriptor_bytes: plan.descriptor_bytes, elements };
+                let mailbox = Mailbox::exchange(self.group(), &self.memory, shape)?;
+                let places = mailbox.places();
+                locked(&self.shared.mailboxes).entry(key).or_default().push(mailbox);
+                places
+            }
+        };
+        let (control, descriptors, capacity, mailboxes) = found;
         Ok(Addresses { control, descriptors, capacity, mailboxes, ..places })
     }
 
@@ -343,6 +360,9 @@ impl GpuRanks {
     /// As [`Self::wait`].
     pub fn finish(self) -> Result<(), CudaError> {
         self.wait()?;
+        self.group().barrier()?;
+        // None writes into the memory of another one any more; none frees its own before all have let go of it.
+        locked(&self.shared.mailboxes).values_mut().flatten().for_each(Mailbox::close);
         self.group().barrier()?;
         self.shared.is_finished.store(true, Ordering::Relaxed);
         Ok(())
@@ -493,8 +513,9 @@ impl Shared {
     fn watch(&self) {
         while !self.is_closing.load(Ordering::Relaxed) {
             if self.group.await_loss(LOOK).is_err() {
+                let given_up = self.give_up();
                 self.give_up_mailboxes();
-                return drop(self.give_up());
+                return drop(given_up);
             }
             // Whoever has the lock is in a call that says as much.
             let mut communicator = self.communicator.try_lock().ok();
@@ -537,6 +558,12 @@ impl Shared {
         });
         is_done
     }
+}
+
+/// Whether the GPUs 0 to `count` - 1 reach each other's memory so that tiles can be dealt to them. The driver was probed.
+#[cfg(feature = "lab")]
+pub(crate) fn are_linked(count: usize) -> bool {
+    mailbox::are_linked(count)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

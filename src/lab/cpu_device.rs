@@ -12,6 +12,7 @@ use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings, TraceSettings};
 use crate::lab::trace::{self, Clock, Event, Recording};
 use crate::lab::verify::verify;
+use crate::ranks::{Hand, RankError};
 use crate::strategy::call::{Lent, Prepared, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, ScanRequest, Step};
@@ -551,6 +552,16 @@ impl DealtWorkspace {
 /// # Errors
 /// As [`CpuDevice::run_defined`].
 pub(crate) fn run_dealt(ranks: &mut [Dealt]) -> Result<(), DeviceError> {
+    let deal_of = |request: &ScanRequest| request.hand.map(Hand::deal);
+    for (number, Dealt { prepared: Prepared { request, .. }, .. }) in ranks.iter().enumerate() {
+        let first = &ranks[0].prepared.request;
+        let is_hand =
+            request.hand.is_some_and(|hand| (hand.rank(), hand.ranks()) == (number as u64, ranks.len() as u64));
+        let is_scan = (request.problem, request.mode, request.config) == (first.problem, first.mode, first.config);
+        if !is_hand || !is_scan || deal_of(request) != deal_of(first) {
+            return Err(RankError::OtherDeal { rank: number }.into());
+        }
+    }
     let plans = ranks.iter().map(|rank| Plan::new(&rank.prepared.request)).collect::<Result<Vec<_>, _>>()?;
     let mut workspaces: Vec<_> = plans.iter().map(|plan| DealtWorkspace::new(plan, plan.descriptors)).collect();
     let table: Vec<u64> = workspaces.iter_mut().map(DealtWorkspace::mailbox).collect();
@@ -578,8 +589,8 @@ pub(crate) fn run_dealt(ranks: &mut [Dealt]) -> Result<(), DeviceError> {
         .collect();
     let checks_bounds = ranks.iter().any(|rank| rank.settings.check_bounds);
     let mut bounds = checks_bounds.then(|| BoundsCheck::new(known));
-    // SAFETY: as in `CpuSettings::launch`, of each rank's launch; the mailboxes are as large as the plans of all ranks say, which
-    // have one array's tiles.
+    // SAFETY: as in `CpuSettings::launch`, of each rank's launch; all ranks have one deal and one configuration, as was checked, so
+    // that the mailbox of each is as large as what the others write there.
     unsafe {
         launch_in_streams(bounds.as_mut().map(|bounds| bounds as &mut dyn MemoryBackend), &stages, stages.len())
     }?;

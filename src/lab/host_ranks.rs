@@ -113,7 +113,8 @@ impl HostRanks {
     /// definition's text is counted from the rank's first element. `reproducible` gives the bits that one device gives.
     ///
     /// # Errors
-    /// When the ranks are processes of their own, chunks are no whole tiles, an array has not as many elements as the deal gives the
+    /// When the ranks are processes of their own, ranks deal otherwise, rank 0, which runs the kernels of all, takes longer than the
+    /// group's time-out, chunks are no whole tiles, an array has not as many elements as the deal gives the
     /// rank, and as [`Self::scan`].
     pub fn scan_cyclic(&self, mut run: HostRun<'_>, mode: Mode, deal: Deal) -> Result<(), DeviceError> {
         self.telling(|| {

@@ -87,9 +87,18 @@ pub enum RankError {
     /// An array cannot be dealt in such chunks.
     #[error("an array is dealt in chunks of one element or more, not of none")]
     EmptyChunk,
+    /// A rank that deals otherwise.
+    #[error(
+        "rank {rank} deals otherwise than rank 0: give all ranks the same deal, definition, mode and configuration"
+    )]
+    OtherDeal {
+        /// Which.
+        rank: usize,
+    },
     /// Ranks without memory in common.
     #[error(
-        "rank {rank} is a process of its own, whose memory the others do not reach: deal to CPU devices of one process          (`Group::in_process`, `--ranks 4`)"
+        "rank {rank} is a process of its own, whose memory the others do not reach: deal to CPU devices of one process \
+         (`Group::in_process`, `--ranks 4`)"
     )]
     OtherProcess {
         /// The rank that says so.

@@ -139,8 +139,8 @@ impl Step {
             mailboxes: pointer(addresses.mailboxes),
             ranks: hand.ranks() as u32,
             rank: hand.rank() as u32,
-            // `Planner::dealt` has refused what a grid could not hold.
-            chunk_tiles: (hand.deal().chunk() / tile) as u32,
+            // No rank has as many tiles as these would be.
+            chunk_tiles: u32::try_from(hand.deal().chunk() / tile).unwrap_or(u32::MAX),
             reserved: 0,
         }
     }

@@ -594,9 +594,8 @@ impl Planner {
             step.hand = Some(hand);
             // A rank without tiles meets the others all the same.
             step.grid_blocks = step.grid_blocks.max(1);
-            // Of all ranks, in whole chunks, and two halves of them; slots of the split layout are aligned in both.
-            let tiles = hand.deal().n().div_ceil(chunk).saturating_mul(chunk / tile);
-            step.descriptors = tiles.max(1).next_multiple_of(4).saturating_mul(2);
+            // Of all ranks, in two halves; slots of the split layout are aligned in both.
+            step.descriptors = 2 * hand.deal().n().div_ceil(tile).max(1).next_multiple_of(4);
         }
         Ok(())
     }

@@ -156,6 +156,24 @@ fn what_is_not_dealt_so_is_refused() {
     assert!(matches!(error, DeviceError::Config(ConfigError::Chunk { chunk: 48, tile: 32 })), "{error}");
 }
 
+/// What one rank would write lies beside what the other one has.
+#[test]
+fn ranks_that_deal_otherwise_are_refused() {
+    let ends = each(in_process(2), |ranks| {
+        let n = if ranks.group().rank() == 0 { 64 } else { 1 << 12 };
+        let deal = Deal::new(n, 32).expect("chunks have elements");
+        let own = n as usize / 2;
+        let x = vec![1_u8; own];
+        let (mut all, mut part) = (vec![Map::zeroed(); own], vec![0_u16; own]);
+        let mut scanner = HostScanner::default();
+        ranks.scan_cyclic(scanner.run(maps()).input(&x).output(&mut all).output(&mut part), Mode::Inclusive, deal)
+    });
+    if !is_skipped(&ends) {
+        assert!(matches!(ends[0], Err(DeviceError::Ranks(RankError::OtherDeal { rank: 1 }))), "{:?}", ends[0]);
+        assert!(ends[1].is_err());
+    }
+}
+
 /// Whoever waits for a rank that does not come to the scan is told which.
 #[test]
 fn a_rank_that_does_not_deal_is_named() {
