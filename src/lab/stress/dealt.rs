@@ -3,8 +3,8 @@
 
 use super::arrays::{Scan, Scratch};
 use super::case::Case;
-use super::cpu::{Ended, OneScan, launch_all};
 use super::draw::Draw;
+use super::launches::{Ended, OneScan, launch_all};
 use super::outcome::{Fault, Passed};
 use super::scan_case::tile_elements;
 use super::watched::Places;

@@ -20,6 +20,8 @@ mod draw;
 #[cfg(all(feature = "cuda", feature = "cpu"))]
 pub mod gpu;
 #[cfg(feature = "cpu")]
+mod launches;
+#[cfg(feature = "cpu")]
 pub mod outcome;
 #[cfg(feature = "cpu")]
 pub mod replay;
