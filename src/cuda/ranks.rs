@@ -515,7 +515,9 @@ impl Shared {
             if self.group.await_loss(LOOK).is_err() {
                 let given_up = self.give_up();
                 self.give_up_mailboxes();
-                return drop(given_up);
+                // Whoever drops this waits for the thread: a process had better not end in the middle of it.
+                let _ = given_up.recv_timeout(GRACE);
+                return;
             }
             // Whoever has the lock is in a call that says as much.
             let mut communicator = self.communicator.try_lock().ok();
