@@ -258,16 +258,10 @@ impl Bench {
     fn check(&mut self, asked: Asked, records: &[Record]) {
         let offset = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
         let request = ScanRequest {
-            problem: asked.problem,
-            strategy: asked.strategy,
-            mode: asked.mode,
-            config: asked.config,
-            n: asked.n as u64,
             in_place: asked.input == asked.output,
             input_offset: offset(asked.input),
             output_offset: offset(asked.output),
-            row: None,
-            hand: None,
+            ..ScanRequest::of(asked.problem, asked.strategy, asked.mode, asked.config, asked.n as u64)
         };
         let plan = Plan::new(&request).expect("the scanner made it, too");
         assert_eq!(records.len(), plan.steps.len(), "{asked:?}");

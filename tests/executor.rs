@@ -1013,16 +1013,9 @@ fn scans_bytes(strategy: Strategy, problem: Problem, problems: [Problem; 2]) {
                 ..ScanConfig::default()
             };
             let request = ScanRequest {
-                problem,
-                strategy,
-                mode,
-                config,
-                n: n as u64,
-                in_place: false,
                 input_offset: offset_of(addresses.input),
                 output_offset: offset_of(addresses.output),
-                row: None,
-                hand: None,
+                ..ScanRequest::of(problem, strategy, mode, config, n as u64)
             };
             let case = format!("{strategy} of {problem}: {n} from {input_offset} to {output_offset}, {mode}");
             let plan = Plan::new(&request).unwrap_or_else(|error| panic!("{case}: {error}"));

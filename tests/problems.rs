@@ -117,18 +117,8 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
     let composition = if kind == ProblemKind::Reproducible { Composition::ReduceThenScan } else { drawn.composition };
     let config = ScanConfig { vt, block_threads: BLOCK_THREADS, composition, ..ScanConfig::default() };
     let problem = workload.problem(n);
-    let request = ScanRequest {
-        problem,
-        strategy,
-        mode,
-        config,
-        n,
-        in_place,
-        input_offset,
-        output_offset,
-        row: None,
-        hand: None,
-    };
+    let of = ScanRequest::of(problem, strategy, mode, config, n);
+    let request = ScanRequest { in_place, input_offset, output_offset, ..of };
     let request = match Plan::new(&request) {
         Err(ConfigError::TakesNoColumns { .. }) => {
             prop_assert!(workload.to_string().contains("columns") && strategy != Strategy::Lookback);

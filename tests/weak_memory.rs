@@ -895,17 +895,12 @@ fn draw(numbers: &mut Numbers) -> Case {
     let n = 1 + numbers.below(10 * (config.vt * config.block_threads) as usize) as u64;
     let [input_offset, output_offset] = [(); 2].map(|()| (numbers.below(16 / element_bytes) * element_bytes) as u32);
     let in_place = numbers.below(4) == 0;
+    let mode = numbers.choose(&[Mode::Inclusive, Mode::Exclusive]);
     let request = ScanRequest {
-        problem: instance.into(),
-        strategy,
-        mode: numbers.choose(&[Mode::Inclusive, Mode::Exclusive]),
-        config,
-        n,
         in_place,
         input_offset,
         output_offset: if in_place { input_offset } else { output_offset },
-        row: None,
-        hand: None,
+        ..ScanRequest::of(instance.into(), strategy, mode, config, n)
     };
     let harmless = ["fences", "redundant_fence", "stronger_ticket", "narrow_window", "second_read", "prefixes_only"];
     let mutant = if numbers.below(2) == 0 { "" } else { numbers.choose(&harmless) };

@@ -364,16 +364,10 @@ impl Builder<'_> {
                 let (strategy, configs) = self.choice.configs(asked, vts, workload, n);
                 let in_place = arguments.in_place;
                 let request_of = |config| ScanRequest {
-                    problem,
-                    strategy,
-                    mode,
-                    config,
-                    n,
                     in_place,
                     input_offset,
                     output_offset,
-                    row: None,
-                    hand: None,
+                    ..ScanRequest::of(problem, strategy, mode, config, n)
                 };
                 let refusal = configs.first().and_then(|&config| Plan::new(&request_of(config)).err());
                 if let Some(error) = refusal.filter(ConfigError::is_of_problem) {

@@ -100,11 +100,6 @@ pub enum CudaError {
          connects (nvidia-smi topo -p2p n), or scan shards instead, contiguous or deferred"
     )]
     NoPeer { rank: usize },
-    /// A rank that deals otherwise.
-    #[error(
-        "rank {rank} deals otherwise than this one: give all ranks the same deal, definition, mode and configuration"
-    )]
-    OtherDeal { rank: usize },
     /// A rank of another host.
     #[error(
         "rank {rank} is on another host, and tiles are dealt to GPUs of one: scan shards instead, contiguous or deferred"

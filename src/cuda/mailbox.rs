@@ -7,7 +7,7 @@
 use super::error::{Context as _, CudaError};
 use super::memory::{Buffer, DeviceMemory};
 use crate::abi;
-use crate::ranks::Group;
+use crate::ranks::{Group, RankError};
 use cudarc::driver::sys::{self, CUresult};
 use std::hash::{BuildHasher, RandomState};
 use std::mem::offset_of;
@@ -81,7 +81,7 @@ impl Mailbox {
         let mut addresses = Vec::new();
         for (rank, card) in cards.enumerate() {
             if card.shape != shape {
-                return Err(CudaError::OtherDeal { rank });
+                return Err(RankError::OtherDeal { rank, this: group.rank() }.into());
             }
             let is_own = rank == group.rank();
             // What does not come whole over a link has to fit into one of its words.
@@ -174,9 +174,9 @@ fn is_linked(own: sys::CUdevice, card: &Card) -> bool {
     found != CUresult::CUDA_SUCCESS || writes_whole(own, other)
 }
 
-/// Whether the GPUs 0 to `count` - 1 write into each other's memory as into their own.
+/// Whether the GPUs 0 to `count` - 1 write into each other's memory as into their own. The driver was probed.
 #[cfg(feature = "lab")]
-pub(super) fn are_linked(count: usize) -> bool {
+pub(crate) fn are_linked(count: usize) -> bool {
     let devices: Result<Vec<_>, _> = (0..count as i32).map(cudarc::driver::result::device::get).collect();
     devices.is_ok_and(|devices| {
         let reaches = |&one: &sys::CUdevice, &other: &sys::CUdevice| one == other || writes_whole(one, other);

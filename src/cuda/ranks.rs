@@ -34,7 +34,9 @@
 
 use super::error::{Context as _, CudaError};
 use super::launch::is_capturing;
-use super::mailbox::{self, Mailbox};
+#[cfg(feature = "lab")]
+pub(crate) use super::mailbox::are_linked;
+use super::mailbox::{Mailbox, Shape as MailboxShape};
 use super::memory::{Buffer, DeviceMemory};
 use super::nccl::{Communicator, Handle, ID_BYTES, Nccl};
 use super::run::{Guards, Run};
@@ -315,7 +317,7 @@ impl GpuRanks {
             None => {
                 // As many at every rank, in two halves. Not under the lock, which whoever gives up takes.
                 let capacity = 2 * capacity_for(plan.descriptors / 2);
-                let shape = mailbox::Shape { capacity, descriptor_bytes: plan.descriptor_bytes, elements };
+                let shape = MailboxShape { capacity, descriptor_bytes: plan.descriptor_bytes, elements };
                 let mailbox = Mailbox::exchange(self.group(), &self.memory, shape)?;
                 let places = mailbox.places();
                 locked(&self.shared.mailboxes).entry(key).or_default().push(mailbox);
@@ -560,12 +562,6 @@ impl Shared {
         });
         is_done
     }
-}
-
-/// Whether the GPUs 0 to `count` - 1 reach each other's memory so that tiles can be dealt to them. The driver was probed.
-#[cfg(feature = "lab")]
-pub(crate) fn are_linked(count: usize) -> bool {
-    mailbox::are_linked(count)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

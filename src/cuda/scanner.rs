@@ -372,16 +372,10 @@ impl Scanner {
         let n = output.elements as u64;
         let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None);
         let request = ScanRequest {
-            problem,
-            strategy,
-            mode,
-            config: self.config.unwrap_or(config),
-            n,
             in_place,
             input_offset: (input.address % u64::from(ScanRequest::OFFSETS)) as u32,
             output_offset: (output.address % u64::from(ScanRequest::OFFSETS)) as u32,
-            row: None,
-            hand: None,
+            ..ScanRequest::of(problem, strategy, mode, self.config.unwrap_or(config), n)
         };
         deed(self, stream, &request, Addresses::between(input.address, output.address))
     }

@@ -357,7 +357,7 @@ impl HostArray {
 
     /// One as `contents`, to be written.
     pub(crate) fn output(contents: &[u8]) -> Self {
-        Self { memory: GuardedArray::new(contents.len(), offset_of(contents)), before: None }
+        Self::room_at(contents.len(), offset_of(contents))
     }
 
     /// A copy of `contents`, to be written, too.
@@ -377,7 +377,7 @@ impl HostArray {
 
     /// A place for a state, likewise.
     pub(crate) fn state_to_write(contents: &[u8]) -> Self {
-        Self { memory: GuardedArray::new(contents.len(), 0), before: None }
+        Self::room_at(contents.len(), 0)
     }
 
     /// Room for so many bytes, so far above a boundary.
@@ -439,7 +439,7 @@ impl LaidOut {
             if !(request.in_place && place == own) {
                 return HostArray::copy_at(&contents[..read], offset);
             }
-            let mut array = HostArray { memory: GuardedArray::new(contents.len(), offset), before: None };
+            let mut array = HostArray::room_at(contents.len(), offset);
             array.memory.contents_mut()[..read].copy_from_slice(&contents[..read]);
             array
         };
@@ -449,7 +449,7 @@ impl LaidOut {
             own
         } else {
             let bytes = dataset.workload.output_bytes(dataset.n) as usize;
-            arrays.push(HostArray { memory: GuardedArray::new(bytes, request.output_offset), before: None });
+            arrays.push(HostArray::room_at(bytes, request.output_offset));
             arrays.len() - 1
         };
         Self { arrays, output }
@@ -559,7 +559,7 @@ pub(crate) fn run_dealt(ranks: &mut [Dealt]) -> Result<(), DeviceError> {
             request.hand.is_some_and(|hand| (hand.rank(), hand.ranks()) == (number as u64, ranks.len() as u64));
         let is_scan = (request.problem, request.mode, request.config) == (first.problem, first.mode, first.config);
         if !is_hand || !is_scan || deal_of(request) != deal_of(first) {
-            return Err(RankError::OtherDeal { rank: number }.into());
+            return Err(RankError::OtherDeal { rank: number, this: 0 }.into());
         }
     }
     let plans = ranks.iter().map(|rank| Plan::new(&rank.prepared.request)).collect::<Result<Vec<_>, _>>()?;

@@ -174,16 +174,10 @@ impl HostScanner {
         }
         let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None);
         let request = ScanRequest {
-            problem,
-            strategy,
-            mode,
-            config: self.config.unwrap_or(config),
-            n,
             in_place: input_address == output_address,
             input_offset: (input_address % ScanRequest::OFFSETS as usize) as u32,
             output_offset: (output_address % ScanRequest::OFFSETS as usize) as u32,
-            row: None,
-            hand: None,
+            ..ScanRequest::of(problem, strategy, mode, self.config.unwrap_or(config), n)
         };
         self.seed += 1;
         self.device.scan(&request, input, output, self.seed)?;

@@ -89,11 +89,13 @@ pub enum RankError {
     EmptyChunk,
     /// A rank that deals otherwise.
     #[error(
-        "rank {rank} deals otherwise than rank 0: give all ranks the same deal, definition, mode and configuration"
+        "rank {rank} deals otherwise than rank {this}: give all ranks the same deal, definition, mode and configuration"
     )]
     OtherDeal {
         /// Which.
         rank: usize,
+        /// The one that says so.
+        this: usize,
     },
     /// Ranks without memory in common.
     #[error(

@@ -147,9 +147,9 @@ impl Group {
     /// Gives `own` to the first rank, which does something to those of all ranks, in their order, and takes it back.
     ///
     /// # Errors
-    /// As [`Self::all_gather`], where ranks are processes of their own, and what the deed says.
+    /// As [`Self::all_gather`], where ranks are processes of their own, and what the deed says, of which the others are told.
     #[cfg(all(feature = "cpu", feature = "lab"))]
-    pub(crate) fn at_first<T: Send + 'static, E: From<RankError>>(
+    pub(crate) fn at_first<T: Send + 'static, E: From<RankError> + std::fmt::Display>(
         &self,
         own: T,
         deed: impl FnOnce(&mut [T]) -> Result<(), E>,
@@ -164,7 +164,7 @@ impl Group {
         if self.rank == 0 {
             let all: Option<Vec<T>> = (0..self.size()).map(|rank| meeting.take(rank)).collect();
             let mut all = all.ok_or(other_process.clone())?;
-            deed(&mut all)?;
+            deed(&mut all).inspect_err(|error| self.fail(&error.to_string()))?;
             all.into_iter().enumerate().for_each(|(rank, own)| meeting.lay(rank, own));
         }
         self.barrier()?;

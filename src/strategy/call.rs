@@ -300,16 +300,12 @@ impl Call {
             None => tuning.choose(strategy, problem, n, row.filter(|_| input_offset == 0)),
         };
         let request = ScanRequest {
-            problem,
-            strategy,
-            mode,
-            config: config.unwrap_or(chosen),
-            n,
             in_place,
             input_offset,
             output_offset,
             row,
             hand: self.hand,
+            ..ScanRequest::of(problem, strategy, mode, config.unwrap_or(chosen), n)
         };
         let addresses = |free: usize, arrays: &[Named]| {
             let mut addresses = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];
@@ -657,17 +653,11 @@ impl Prepared {
     pub fn of_states(defined: Defined, states: u64, count: u64, into: u64) -> Self {
         let problem = Problem::from(defined.total()).of_spine();
         let offset = |address: u64| (address % u64::from(ScanRequest::OFFSETS)) as u32;
+        let config = ScanConfig::of_no_scan(problem, count, crate::gpu::Architecture::CHECKED[0]);
         let request = ScanRequest {
-            problem,
-            strategy: Strategy::Lookback,
-            mode: Mode::Inclusive,
-            config: ScanConfig::of_no_scan(problem, count, crate::gpu::Architecture::CHECKED[0]),
-            n: count,
-            in_place: false,
             input_offset: offset(states),
             output_offset: offset(into),
-            row: None,
-            hand: None,
+            ..ScanRequest::of(problem, Strategy::Lookback, Mode::Inclusive, config, count)
         };
         let mut arrays = Arrays::default();
         (arrays.inputs[0], arrays.outputs[0]) = (states, into);

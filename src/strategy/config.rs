@@ -173,6 +173,9 @@ pub enum ConfigError {
          has {major}.{minor}: choose '{for_small}' for arrays of up to 64 KiB, '{for_large}' for larger ones"
     )]
     NoClusters { strategy: &'static str, major: i32, minor: i32, for_small: &'static str, for_large: &'static str },
+    /// A scan whose tiles cannot be dealt to ranks.
+    #[error("'{strategy}' deals no tiles of {problem} to ranks: take 'lookahead', and one sequence of what is defined")]
+    NotDealt { strategy: &'static str, problem: String },
     /// Tiles that do not fill the chunks that ranks are dealt.
     #[error("chunks of {chunk} elements are no whole tiles of {tile}: deal chunks of a multiple of {tile} elements")]
     Chunk { chunk: u64, tile: u64 },

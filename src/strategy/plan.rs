@@ -43,7 +43,11 @@ impl ScanRequest {
 
     /// Of the operator's own values, from one array into another one, both of which begin at a sector.
     pub const fn aligned(instance: Instance, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> Self {
-        let problem = Problem::plain(instance);
+        Self::of(Problem::plain(instance), strategy, mode, config, n)
+    }
+
+    /// The same of any problem, all of whose elements are one rank's.
+    pub const fn of(problem: Problem, strategy: Strategy, mode: Mode, config: ScanConfig, n: u64) -> Self {
         Self {
             problem,
             strategy,
@@ -104,7 +108,7 @@ impl Plan {
             let kernel_of_columns = planner.shape.kernel_of_columns.filter(|_| request.problem.axis().is_some());
             match request.problem.verb() {
                 _ if let Some(kernel) = kernel_of_columns => planner.down_columns(kernel),
-                _ if let Some(hand) = request.hand => planner.dealt(hand)?,
+                _ if let Some(hand) = request.hand => planner.dealt(request.strategy.name(), hand)?,
                 Verb::Sort if let Some(bits) = request.problem.key_bits() => planner.sort(bits),
                 Verb::Histogram if let Some(histogram) = request.problem.histogram() => planner.histogram(histogram),
                 Verb::Expand => planner.expand(),
@@ -201,6 +205,7 @@ impl Plan {
         }
         let config =
             KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
+        // Tiles whose places are known to others, or a part of what the scan gives, are counted from the first element.
         let is_counted_from_first = is_reproducible || request.hand.is_some();
         Ok(Planner {
             shape,
@@ -208,8 +213,7 @@ impl Plan {
             problem,
             n: request.n,
             in_place: request.in_place,
-            // Reproducible tiles are counted from the first element, wherever that lies.
-            // So are those that are dealt.
+            // Wherever that lies.
             input_offset: if is_counted_from_first { 0 } else { request.input_offset },
             output_offset: if is_counted_from_first { 0 } else { request.output_offset },
             row: request.row.filter(|_| problem.defined().is_some_and(|defined| defined.has_rows())),

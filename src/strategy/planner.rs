@@ -4,7 +4,7 @@ use super::config::access_width;
 use super::shape::{Blocks, Shape, Tiling};
 use super::{Composition, ConfigError, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
 use crate::abi;
-use crate::element::{Defined, Histogram, Instance, KeyBits, Problem};
+use crate::element::{Defined, Histogram, Instance, KeyBits, Problem, Verb};
 use crate::ranks::Hand;
 
 /// Where an array of a step lives. Offsets are in bytes from the start of the workspace, whose first
@@ -579,7 +579,12 @@ impl Planner {
     }
 
     /// One launch over a rank's tiles, whose blocks meet those of the other ranks.
-    pub(super) fn dealt(&mut self, hand: Hand) -> Result<(), ConfigError> {
+    pub(super) fn dealt(&mut self, strategy: &'static str, hand: Hand) -> Result<(), ConfigError> {
+        let is_sequence =
+            self.problem.defined().is_some_and(|defined| !defined.has_segments() && defined.verb() == Verb::Scan);
+        let Some(kernel) = self.shape.kernel_of_deals.filter(|_| is_sequence) else {
+            return Err(ConfigError::NotDealt { strategy, problem: self.problem.to_string() });
+        };
         let KernelConfig { vt, block_threads, .. } = self.config;
         let (tile, chunk) = (u64::from(vt) * u64::from(block_threads), hand.deal().chunk());
         if !chunk.is_multiple_of(tile) {
@@ -590,8 +595,7 @@ impl Planner {
         }
         self.one_launch();
         for step in &mut self.steps {
-            step.kernel = self.shape.kernel_of_deals.unwrap_or(step.kernel);
-            step.hand = Some(hand);
+            (step.kernel, step.hand) = (kernel, Some(hand));
             // A rank without tiles meets the others all the same.
             step.grid_blocks = step.grid_blocks.max(1);
             // Of all ranks, in two halves; slots of the split layout are aligned in both.

@@ -3,9 +3,13 @@
 
 use super::knowledge::{Message, Phase, ThreadState, join_messages};
 
-/// The launches of a run, and on how many streams they are in turn.
+/// The launches of a run.
 #[derive(Debug, Default)]
-pub(super) struct Launches(Vec<One>, usize);
+pub(super) struct Launches {
+    all: Vec<One>,
+    /// Streams that they are on in turn: each follows the one so many before.
+    streams: usize,
+}
 
 #[derive(Debug)]
 struct One {
@@ -28,30 +32,30 @@ impl Launches {
             let (ended, cluster_arrivals) = (Vec::new(), Vec::new());
             One { end_block, ended, released: None, cluster_arrivals, cluster_released: Phase::default() }
         };
-        Self(grids.iter().map(one).collect(), streams)
+        Self { all: grids.iter().map(one).collect(), streams }
     }
 
     /// Which launch a block is of, from 0.
     pub fn of_block(&self, block: u64) -> usize {
-        self.0.iter().take_while(|one| one.end_block <= block).count()
+        self.all.iter().take_while(|one| one.end_block <= block).count()
     }
 
     /// A block by its launch and its index there, as people are told of it.
     pub fn name(&self, block: u64) -> String {
         match self.of_block(block) {
             0 => format!("block {block}"),
-            at => format!("launch {} block {}", at + 1, block - self.0[at - 1].end_block),
+            at => format!("launch {} block {}", at + 1, block - self.all[at - 1].end_block),
         }
     }
 
     /// Whether somebody may wait for the launch of this block.
     pub fn is_awaited(&self, block: u64) -> bool {
-        self.of_block(block) + self.1 < self.0.len()
+        self.of_block(block) + self.streams < self.all.len()
     }
 
     fn launch_of(&mut self, block: u64) -> Option<&mut One> {
         let at = self.of_block(block);
-        self.0.get_mut(at)
+        self.all.get_mut(at)
     }
 
     /// All threads of a block have returned, and hand this over.
@@ -84,8 +88,8 @@ impl Launches {
 
     /// Thread `me` of a block has waited until the launch before was over.
     pub fn wait(&mut self, block: u64, me: u32, waiting: &mut ThreadState) {
-        let Some(before) = self.of_block(block).checked_sub(self.1) else { return };
-        let One { ended, released, .. } = &mut self.0[before];
+        let Some(before) = self.of_block(block).checked_sub(self.streams) else { return };
+        let One { ended, released, .. } = &mut self.all[before];
         let released = released.get_or_insert_with(|| Phase::of(Some(join_messages(std::mem::take(ended)))));
         released.wait(me, waiting);
     }

@@ -76,19 +76,7 @@ fn plot_of_chunks(record: &RankRecord, rows: &[&Row], name: &str) -> Result<Plot
         "{device}, {}, {}. Timed {}. A rank's rings hold a part of a chunk; what it has more of one it has to wait for.",
         record.connection, record.header.date, record.method
     );
-    let points = || series.iter().flat_map(|series| &series.points);
-    let chart = Chart {
-        title: title.clone(),
-        x_description: "elements of a chunk",
-        y_description: String::from("billion elements a second"),
-        unit: "billion elements a second",
-        x: Axis::powers(points().map(|point| point.x), 12),
-        y: Axis::from_zero(points().map(|point| point.upper)),
-        series,
-        band: QUARTILES,
-        reference: None,
-        is_joined: true,
-    };
+    let chart = chart_of(&title, "elements of a chunk", series);
     Plot::drawn(name.to_owned(), title, caption, || chart.drawing())
 }
 
@@ -101,7 +89,6 @@ fn answer(rows: &[&Row]) -> String {
 }
 
 fn chart(title: &str, rows: &[&Row]) -> Chart {
-    // Chunks in their order, and dashed what bytes say once a manner.
     let manners: BTreeSet<_> = rows.iter().map(|row| (row.manner, row.chunk)).collect();
     let mut series = Vec::new();
     for (index, &(manner, chunk)) in manners.iter().enumerate() {
@@ -136,10 +123,15 @@ fn chart(title: &str, rows: &[&Row]) -> Chart {
     for series in &mut series {
         series.points.sort_by(|left, right| left.x.total_cmp(&right.x));
     }
+    chart_of(title, "elements of all ranks", series)
+}
+
+/// Rates from 0 on, by powers of two.
+fn chart_of(title: &str, x_description: &'static str, series: Vec<Series>) -> Chart {
     let points = || series.iter().flat_map(|series| &series.points);
     Chart {
         title: title.to_owned(),
-        x_description: "elements of all ranks",
+        x_description,
         y_description: String::from("billion elements a second"),
         unit: "billion elements a second",
         x: Axis::powers(points().map(|point| point.x), 12),

@@ -62,10 +62,6 @@ impl Workspace {
         }
     }
 
-    fn tag(&self, tile: u64) -> u32 {
-        workspace::tag(self.descriptors.bytes(), self.layout, tile)
-    }
-
     /// What a host does behind a launch that did not end: nothing of it may reach the next one.
     pub fn clean(&mut self) {
         let completed = self.control.completed_epochs + 1;
@@ -81,22 +77,35 @@ impl Workspace {
         if launches == 0 {
             return Ok(());
         }
-        let next = |before: u32| if before == abi::LOOKBACK_MAXIMUM_EPOCH { 1 } else { before + 1 };
-        let epoch = (0..launches).fold(completed, |before, _| next(before));
-        let abi::lookback_control { ticket, finished_blocks, completed_epochs, .. } = *self.control;
-        let wraps = epoch == abi::LOOKBACK_MAXIMUM_EPOCH;
-        let expected = if wraps { 0 } else { epoch };
-        let wrong = |what: String| Err(Fault::Workspace { what });
-        if (ticket, finished_blocks, completed_epochs) != (0, 0, expected) {
-            return wrong(format!(
-                "ticket {ticket}, finished blocks {finished_blocks}, completed epochs {completed_epochs}; must be 0, 0, {expected}"
-            ));
-        }
-        let left = (0..self.capacity).find(|&tile| self.tag(tile) != 0);
-        match left.filter(|_| wraps) {
-            Some(tile) => wrong(format!("descriptor {tile} has tag {:#x} after the wrap, must be 0", self.tag(tile))),
-            None => Ok(()),
-        }
+        let shape = (self.layout, self.capacity);
+        check_workspace(&self.control, self.descriptors.bytes(), shape, completed_behind(completed, launches))
+    }
+}
+
+/// Launches that a workspace says to have completed, so many behind `completed`: 0 behind the largest epoch.
+pub(super) fn completed_behind(completed: u32, launches: u32) -> u32 {
+    let next = |before: u32| if before == abi::LOOKBACK_MAXIMUM_EPOCH { 1 } else { before + 1 };
+    (0..launches).fold(completed, |before, _| next(before)) % abi::LOOKBACK_MAXIMUM_EPOCH
+}
+
+/// Whether a control block and descriptors, of a layout and so many, are as launches leave them that have completed so many.
+pub(super) fn check_workspace(
+    control: &abi::lookback_control,
+    descriptors: &[u8],
+    (layout, capacity): (Descriptor, u64),
+    completed: u32,
+) -> Result<(), Fault> {
+    let abi::lookback_control { ticket, finished_blocks, completed_epochs, .. } = *control;
+    let wrong = |what: String| Err(Fault::Workspace { what });
+    if (ticket, finished_blocks, completed_epochs) != (0, 0, completed) {
+        return wrong(format!(
+            "ticket {ticket}, finished blocks {finished_blocks}, completed epochs {completed_epochs}; must be 0, 0, {completed}"
+        ));
+    }
+    let tag = |tile| workspace::tag(descriptors, layout, tile);
+    match (0..capacity).find(|&tile| completed == 0 && tag(tile) != 0) {
+        Some(tile) => wrong(format!("descriptor {tile} has tag {:#x} after the wrap, must be 0", tag(tile))),
+        None => Ok(()),
     }
 }
 
@@ -170,7 +179,13 @@ impl Scan {
     /// Compares with what must be there.
     pub fn check(&self) -> Result<(), Fault> {
         check_findings(&self.findings).map_err(|error| Fault::Execution { text: error.to_string() })?;
-        let found = verify(&self.request, &self.dataset, self.laid_out.output());
+        self.check_output(self.laid_out.output(), self.laid_out.is_whole())?;
+        self.check_final_states()
+    }
+
+    /// Compares an output with what must be there; `is_whole`: whether nobody wrote elsewhere.
+    pub fn check_output(&self, output: &[u8], is_whole: bool) -> Result<(), Fault> {
+        let found = verify(&self.request, &self.dataset, output);
         let complaint = found.complaint();
         match (found.first_mismatch, found.expected, found.actual) {
             (Some(index), Some(expected), Some(actual)) => {
@@ -178,7 +193,7 @@ impl Scan {
             }
             _ => match complaint {
                 Some(text) => Err(Fault::Execution { text }),
-                None if self.laid_out.is_whole() => self.check_final_states(),
+                None if is_whole => Ok(()),
                 None => Err(Fault::WroteElsewhere),
             },
         }

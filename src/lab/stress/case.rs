@@ -265,7 +265,7 @@ impl Case {
             () => draw.of(&[1, 1, 2]),
         };
         let wraps = needs(Need::Wrap) || (mutant.is_none() && launches > 1 && draw.percent(20));
-        let completed_epochs = if wraps {
+        let mut completed_epochs = if wraps {
             abi::LOOKBACK_MAXIMUM_EPOCH - 1
         } else if needs(Need::Frozen) {
             0
@@ -274,7 +274,7 @@ impl Case {
         };
         let workspace = if needs(Need::Wrap) { WorkspaceStart::Earlier } else { draw.of(WorkspaceStart::ALL) };
         let reverse = needs(Need::Reverse);
-        let resident_blocks = if waits {
+        let mut resident_blocks = if waits {
             // A misaligned array may begin one tile earlier.
             tiles as u32 + 1
         } else if is_wide {
@@ -292,7 +292,7 @@ impl Case {
         });
         let after_points = draw.below(40);
         let pause = Disturbance::Pause { block, after_points, switches: 1 + draw.below(3000) };
-        let disturbance = match () {
+        let mut disturbance = match () {
             // The blocks of a cluster wait for each other too.
             () if blocks == Blocks::Cluster && draw.percent(30) => pause,
             () if !strategy.is_single_pass() => Disturbance::None,
@@ -321,7 +321,7 @@ impl Case {
             _ => Some(draw.of(&[0, 5, 20, 50, 100])),
         };
         let goes_through = matches!(disturbance, Disturbance::None | Disturbance::Pause { .. });
-        let together = match () {
+        let mut together = match () {
             () if needs(Need::Together) => 2 + draw.below(2) as u32,
             // As many threads at one time as other cases have.
             () if mutant.is_none() && goes_through && !is_long && !is_wide && draw.percent(30) => draw.of(&[2, 2, 3]),
@@ -330,22 +330,27 @@ impl Case {
         if together > launches && Plan::new(&request).is_ok_and(|plan| plan.steps.len() == 1) {
             launches = together;
         }
-        let (mut together, mut disturbance, mut resident_blocks) = (together, disturbance, resident_blocks);
-        let mut completed_epochs = completed_epochs;
-        let is_dealt = can_be_dealt(workload, &request) && !is_long && !is_wide && goes_through;
+        let can_be_dealt = can_be_dealt(workload, &request) && !is_long && !is_wide;
         let ranks = match () {
-            () if needs(Need::Ranks) && !can_be_dealt(workload, &request) => return None,
-            () if needs(Need::Ranks) || is_dealt && mutant.is_none() && draw.percent(40) => 2 + draw.below(3) as u32,
+            () if needs(Need::Ranks) && !can_be_dealt => return None,
+            () if needs(Need::Ranks) => 2 + draw.below(3) as u32,
+            () if can_be_dealt && mutant.is_none() && goes_through && draw.percent(40) => 2 + draw.below(3) as u32,
             () => 1,
         };
         if ranks > 1 {
             // One launch ahead of the other ranks, and two.
             launches = if needs(Need::Ranks) { 3 } else { 1 + draw.below(3) as u32 };
-            (together, disturbance) = (1, Disturbance::None);
             if needs(Need::Wrap) || draw.percent(50) {
                 completed_epochs = abi::LOOKBACK_MAXIMUM_EPOCH - 1 - draw.below(launches.into()) as u32;
             }
-            request.in_place = false;
+            // A block of any rank, which is then behind, soon or when it has published its last tile.
+            let (block, most_points) = (draw.below(u64::from(ranks) * 6), 2 << draw.below(12));
+            let after_points = draw.below(most_points);
+            disturbance = match draw.percent(50) {
+                true => Disturbance::Pause { block, after_points, switches: 1 + draw.below(30_000) },
+                false => Disturbance::None,
+            };
+            (together, request.in_place) = (1, false);
             resident_blocks = resident_blocks.min(2);
         }
         let case = Self {
@@ -629,10 +634,10 @@ impl Case {
         if !(1..=MOST_RANKS).contains(&self.ranks) {
             return fault("ranks", &self.ranks, "1 to 8 ranks that tiles are dealt to");
         }
-        let is_alone = self.together == 1 && self.disturbance == Disturbance::None && !self.request.in_place;
+        let is_cut = !matches!(self.disturbance, Disturbance::None | Disturbance::Pause { .. });
+        let is_alone = self.together == 1 && !is_cut && !self.request.in_place;
         if self.ranks > 1 && !(can_be_dealt(self.workload, &self.request) && is_alone) {
-            let why =
-                "look-ahead over the problem 'reproducible' alone is dealt to ranks, undisturbed and not in place";
+            let why = "look-ahead over the problem 'reproducible' alone is dealt to ranks, all of it and not in place";
             return fault("ranks", &self.ranks, why);
         }
         if !(1..=4096).contains(&self.resident_blocks) {

@@ -1,7 +1,7 @@
 //! Cases whose tiles are dealt to several ranks, each as if on a device of its own: launches of all ranks go on side by side, so that one
 //! may be two launches ahead of another one.
 
-use super::arrays::{Scan, Scratch};
+use super::arrays::{Scan, Scratch, check_workspace, completed_behind};
 use super::case::Case;
 use super::draw::Draw;
 use super::launches::{Ended, OneScan, launch_all};
@@ -13,8 +13,6 @@ use crate::abi;
 use crate::lab::bounds::Array;
 use crate::lab::cpu_device::{DealtWorkspace, HostArray};
 use crate::lab::device::DeviceError;
-use crate::lab::stress::Disturbance;
-use crate::lab::verify::verify;
 use crate::ranks::{Deal, Hand, RankError};
 use crate::strategy::Descriptor;
 use crate::strategy::call::{Call, Lent, Prepared};
@@ -89,7 +87,7 @@ pub(super) fn run(case: &Case, scan: &Scan, draw: &mut Draw) -> Result<Passed, F
             protocol.extend([places.control, table[number] as usize]);
         }
         let run =
-            OneScan { case, host_epoch: case.completed_epochs + 1, disturbance: Disturbance::None, seed: draw.word() };
+            OneScan { case, host_epoch: case.completed_epochs + 1, disturbance: case.disturbance, seed: draw.word() };
         for step in &launch.plan.steps {
             ready.push(run.ready(step, run.seed, addresses, &mut scratch, places)?);
         }
@@ -102,7 +100,7 @@ pub(super) fn run(case: &Case, scan: &Scan, draw: &mut Draw) -> Result<Passed, F
         check(scan, deal, of_launch)?;
         passed.count(case, scan.request.n);
     }
-    workspaces.iter().try_for_each(|workspace| check_workspace(case, workspace, layout))?;
+    workspaces.iter().try_for_each(|workspace| check_rank(case, workspace, layout))?;
     Ok(passed)
 }
 
@@ -151,42 +149,22 @@ fn check(scan: &Scan, deal: Deal, launches: &[Launch]) -> Result<(), Fault> {
             all[place * bytes..][..bytes].copy_from_slice(value);
         }
     }
-    let found = verify(&scan.request, &scan.dataset, &all);
-    let complaint = found.complaint();
     let is_whole = launches.iter().all(|launch| launch.arrays.iter().all(HostArray::is_whole));
-    match (found.first_mismatch, found.expected, found.actual, complaint) {
-        (Some(index), Some(expected), Some(actual), _) => {
-            Err(Fault::WrongResult { index, mismatches: found.mismatches, expected, actual })
-        }
-        (.., Some(text)) => Err(Fault::Execution { text }),
-        _ if is_whole => Ok(()),
-        _ => Err(Fault::WroteElsewhere),
-    }
+    scan.check_output(&all, is_whole)
 }
 
 /// Whether a rank's workspace is as all launches must leave it.
-fn check_workspace(case: &Case, workspace: &DealtWorkspace, layout: Descriptor) -> Result<(), Fault> {
-    let abi::lookback_control { ticket, finished_blocks, completed_epochs, .. } = *workspace.control;
-    let most = abi::LOOKBACK_MAXIMUM_EPOCH;
-    let expected = (case.completed_epochs + case.launches) % most;
-    let wrong = |what: String| Err(Fault::Workspace { what });
-    if (ticket, finished_blocks, completed_epochs) != (0, 0, expected) {
-        return wrong(format!(
-            "ticket {ticket}, finished blocks {finished_blocks}, completed epochs {completed_epochs}; must be 0, 0, {expected}"
-        ));
-    }
+fn check_rank(case: &Case, workspace: &DealtWorkspace, layout: Descriptor) -> Result<(), Fault> {
+    let completed = completed_behind(case.completed_epochs, case.launches);
     let (mailbox, descriptors) = workspace.memory.bytes().split_at(MAILBOX_BYTES);
+    check_workspace(&workspace.control, descriptors, (layout, workspace.capacity), completed)?;
     let told = mailbox[offset_of!(abi::lookback_mailbox, completed_epochs)..].chunks_exact(4).take(case.ranks as usize);
     // Nobody tells himself.
-    let others = told.filter(|told| *told == expected.to_ne_bytes()).count();
+    let others = told.filter(|told| *told == completed.to_ne_bytes()).count();
     if others + 1 < case.ranks as usize {
-        return wrong(format!(
-            "a rank was told by {others} others that {expected} launches are completed, and not by all"
-        ));
+        let what =
+            format!("a rank was told by {others} others that {completed} launches are completed, and not by all");
+        return Err(Fault::Workspace { what });
     }
-    let left = (0..workspace.capacity).find(|&tile| workspace::tag(descriptors, layout, tile) != 0);
-    match left.filter(|_| expected == 0) {
-        Some(tile) => wrong(format!("descriptor {tile} is left after the wrap")),
-        None => Ok(()),
-    }
+    Ok(())
 }

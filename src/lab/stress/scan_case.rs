@@ -265,24 +265,20 @@ impl<'a> Fields<'a> {
     /// The fault and the scan, of so many elements.
     pub fn scan(&mut self, workload: Workload, n: u64) -> Result<(Option<&'static Mutant>, ScanRequest), CaseError> {
         let mutant = self.unless("mutant", "none")?;
+        let (strategy, mode) = (self.value("strategy")?, self.value("mode")?);
+        let config = ScanConfig {
+            vt: self.value("vt")?,
+            block_threads: self.value("threads")?,
+            pattern: self.value("pattern")?,
+            composition: self.value("composition")?,
+            descriptor: self.unless("layout", "none")?,
+            tile_order: TileOrder::Ticket,
+        };
         let request = ScanRequest {
-            problem: workload.problem(n),
-            strategy: self.value("strategy")?,
-            mode: self.value("mode")?,
-            config: ScanConfig {
-                vt: self.value("vt")?,
-                block_threads: self.value("threads")?,
-                pattern: self.value("pattern")?,
-                composition: self.value("composition")?,
-                descriptor: self.unless("layout", "none")?,
-                tile_order: TileOrder::Ticket,
-            },
-            n,
             in_place: self.value("in-place")?,
             input_offset: self.value("input-offset")?,
             output_offset: self.value("output-offset")?,
-            row: None,
-            hand: None,
+            ..ScanRequest::of(workload.problem(n), strategy, mode, config, n)
         };
         Ok((mutant, request))
     }

@@ -649,7 +649,7 @@ mod tests {
             let aligned = |offset: u32, bytes: usize| offset - offset % bytes as u32;
             let (input_offset, output_offset) = (aligned(input, problem.input_bytes()), aligned(output, problem.output_bytes()));
             let request =
-                ScanRequest { problem, strategy, mode, config, n, in_place: false, input_offset, output_offset, row: None, hand: None };
+                ScanRequest { input_offset, output_offset, ..ScanRequest::of(problem, strategy, mode, config, n) };
             let plan = Plan::new(&request);
             prop_assert!(plan.is_ok(), "{:?}: {:?}", request, plan);
             prop_assert!(plan.is_ok_and(|plan| plan.fits(gpu.architecture)), "{:?} on {}", request, gpu);
