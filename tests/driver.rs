@@ -12,14 +12,14 @@ use half::{bf16, f16};
 use libloading::Library;
 use lookback::abi::{lookback_axis, lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
-use lookback::cuda::{Architecture, CudaError, Nvrtc, ScanElement, Scanner};
+use lookback::cuda::{Architecture, ChunkedScan, CudaError, Nvrtc, ScanElement, Scanner};
 use lookback::element::{Definition, ElementType, Operator, Problem};
-use lookback::out_of_core::{Cause, Checkpoint, Job, Limits, Sink, Source, Stopped};
+use lookback::out_of_core::{Cause, Checkpoint, Job, Limits, PlanError, Sink, Source, Stopped};
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
 use lookback::strategy::ring::Ring;
 use lookback::strategy::{CallError, ConfigError, Descriptor, Mode, ScanConfig, Strategy, StrategyChoice};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::process::Command;
@@ -945,6 +945,8 @@ impl Watched<'_> {
 impl Source for Watched<'_> {
     fn read(&self, _array: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
         self.look("read", offset, into);
+        // So that no thread takes all chunks.
+        std::thread::sleep(std::time::Duration::from_millis(1));
         if let Some((_, call)) = self.fails.filter(|&(at, _)| at == offset) {
             self.driver.fail_next(call);
         }
@@ -967,17 +969,29 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
     let Some(mut bench) = bench("chunks_wait_where_they_must", Architecture { major: 9, minor: 0 }) else { return };
     bench.choose(Strategy::Lookback, SMALL);
     let (scanner, driver) = (bench.scanner(), bench.driver);
+    // As on several GPUs, whose streams nothing orders but events; these share a context.
+    let compiler = || {
+        let nvrtc = Nvrtc::shared().expect("it was there before");
+        Compiler::with_cache(nvrtc, Cache::in_folder(driver.folder.path()))
+    };
+    let gpu = || Scanner::with_compiler(&bench.context, compiler()).expect("a scanner");
+    let three: Vec<Scanner> = (0..3).map(|_| gpu().with_strategy(Strategy::Lookback).with_config(SMALL)).collect();
     let before = driver.allocations();
     let (n, chunk, stop) = (1030, 100, AtomicBool::new(false));
     let limits = Limits { chunk_elements: Some(chunk), chunks_under_way: 4, ..Limits::default() };
-    for (types, mode, start, is_overlapped) in [
-        ([ElementType::U32; 2], Mode::Inclusive, 0, true),
-        ([ElementType::U32; 2], Mode::Exclusive, 330, true),
-        ([ElementType::U8, ElementType::U64], Mode::Inclusive, 0, false),
-        ([ElementType::U8, ElementType::U64], Mode::Exclusive, 0, true),
+    let one = std::slice::from_ref(scanner);
+    for (scanners, types, mode, start, is_overlapped) in [
+        (one, [ElementType::U32; 2], Mode::Inclusive, 0, true),
+        (one, [ElementType::U32; 2], Mode::Exclusive, 330, true),
+        (one, [ElementType::U8, ElementType::U64], Mode::Inclusive, 0, false),
+        (one, [ElementType::U8, ElementType::U64], Mode::Exclusive, 0, true),
+        (&three[..], [ElementType::U32; 2], Mode::Inclusive, 0, true),
+        (&three[..], [ElementType::U8, ElementType::U64], Mode::Exclusive, 330, true),
     ] {
         let definition = Definition::of_numbers(Operator::Sum, types[0], types[1]).expect("sums");
-        let mut scan = scanner.chunked(definition.define().expect("a definition"), mode, n, &limits).expect("a plan");
+        let defined = definition.define().expect("a definition");
+        let mut scan = ChunkedScan::on(scanners, defined, mode, n, &limits).expect("a plan");
+        assert_eq!(scan.plan().devices() as usize, scanners.len());
         let is_in_place = types[0] == types[1];
         assert_eq!(scan.plan().is_in_place(), is_in_place);
         assert!(scan.device_bytes() <= limits.device_bytes);
@@ -996,9 +1010,12 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
         assert_eq!(counts, expected, "{types:?} {mode}");
         assert_eq!(records[0].launch.initial_state.is_null(), start.elements == 0);
         for pair in records.windows(2) {
-            assert_eq!(pair[1].launch.initial_state, pair[0].launch.final_state.cast_const());
-            assert_ne!(pair[1].launch.final_state, pair[0].launch.final_state);
+            let is_handed_on = pair[1].launch.initial_state == pair[0].launch.final_state.cast_const();
+            assert_eq!(is_handed_on, pair[1].stream == pair[0].stream, "or copied to the other GPU");
+            assert!(!pair[1].launch.initial_state.is_null());
         }
+        let streams: HashSet<u64> = records.iter().map(|record| record.stream).collect();
+        assert_eq!(streams.len(), scanners.len(), "each GPU takes chunks");
         bench.assert_nothing_wrong();
         // What fails in the middle of it ends it, and nothing is freed that is still used.
         for call in [c"cuLaunchKernelEx", c"cuMemcpyHtoDAsync", c"cuMemcpyDtoHAsync"] {
@@ -1017,14 +1034,17 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
         bench.assert_nothing_wrong();
         assert_eq!(driver.allocations(), before, "all is freed");
     }
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("sums");
+    let sum = sum.define().expect("a definition");
     for call in [c"cuMemAlloc", c"cuMemHostAlloc"] {
-        let sum = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("sums");
         let refused = || {
             driver.fail_next(call);
-            scanner.chunked(sum.clone().define().expect("a definition"), Mode::Inclusive, n, &limits).err()
+            scanner.chunked(sum, Mode::Inclusive, n, &limits).err()
         };
         assert!(refused().is_some(), "{call:?}");
         bench.assert_nothing_wrong();
         assert_eq!(driver.allocations(), before, "{call:?}: all is freed");
     }
+    let nobody = ChunkedScan::on(&[], sum, Mode::Inclusive, n, &limits).err();
+    assert!(matches!(nobody, Some(CudaError::Chunks(PlanError::NoDevice))), "{nobody:?}");
 }

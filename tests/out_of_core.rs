@@ -65,8 +65,9 @@ fn limits(chunk_elements: u64, chunks_under_way: u32) -> Limits {
     Limits { chunk_elements: Some(chunk_elements), chunks_under_way, ..Limits::default() }
 }
 
+/// On two devices, of which one does all where one chunk is under way.
 fn chunked(defined: Defined, mode: Mode, n: usize, limits: &Limits) -> HostChunkedScan {
-    HostChunkedScan::new(scanner(), defined, mode, n as u64, limits).expect("a plan")
+    HostChunkedScan::on(vec![scanner(), scanner()], defined, mode, n as u64, limits).expect("a plan")
 }
 
 /// The states at each element, or before it.
@@ -317,7 +318,7 @@ fn slices_are_read_and_written_wherever_chunks_lie() {
     // Outputs are written in pieces of 64 KiB.
     for chunk in [1 << 14, (1 << 14) - 1, (1 << 14) + 1, 5000, 40_000, 100_000] {
         let mut y = vec![0; x.len()];
-        let plan = ChunkPlan::new(sums(), Mode::Inclusive, x.len() as u64, &limits(chunk, 3), 0).expect("a plan");
+        let plan = ChunkPlan::new(sums(), Mode::Inclusive, x.len() as u64, &limits(chunk, 3), 1, 0).expect("a plan");
         let arrays = HostArrays::new().input(&x).output(&mut y);
         let done = copy(&plan, Job::new(&arrays, &arrays, &stop)).expect("it is copied");
         assert_eq!(done.elements, x.len() as u64);
@@ -377,9 +378,11 @@ fn what_cannot_be_scanned_in_chunks_is_a_typed_error() {
     let start = Checkpoint { elements: 3, state: vec![1, 2] };
     let state = scan.run(Job { start, ..Job::new(&NoFile, &NoFile, &stop) }, |_| Ok(())).expect_err("half a state");
     assert!(matches!(*state.cause, Cause::Plan(PlanError::State { expected: 4, given: 2, .. })), "{state}");
+    let nobody = ChunkPlan::new(sums(), Mode::Inclusive, 7, &Limits::default(), 0, 0);
+    assert_eq!(nobody, Err(PlanError::NoDevice));
     for (device_bytes, host_bytes, word) in [(1700, 1 << 20, "device"), (1 << 20, 1000, "host")] {
         let limits = Limits { device_bytes, host_bytes, ..Limits::default() };
-        let little = ChunkPlan::new(sums(), Mode::Inclusive, 7000, &limits, 0).expect_err("too little");
+        let little = ChunkPlan::new(sums(), Mode::Inclusive, 7000, &limits, 1, 0).expect_err("too little");
         assert!(matches!(&little, PlanError::TooLittle { of, .. } if *of == word), "{little}");
     }
 }

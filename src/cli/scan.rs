@@ -54,11 +54,15 @@ pub struct ScanArguments {
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto, hide_possible_values = true,
         value_name = "auto|cpu|cuda", help_heading = "What to run")]
     pub device: DeviceChoice,
+    /// So many devices take chunks in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64),
+        help_heading = "What to run")]
+    pub devices: u32,
     /// Go on with what a run that was interrupted has left
     #[arg(long, help_heading = "What to run")]
     pub resume: bool,
 
-    /// The device's memory that it may have, such as 2GiB
+    /// The memory of each device that it may have, such as 2GiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_memory, help_heading = "Memory")]
     pub device_memory: u64,
     /// The host's memory that it may have for chunks, pinned where there is a GPU
@@ -188,7 +192,7 @@ impl<'a> Scan<'a> {
         let limits =
             Limits { device_bytes: arguments.device_memory, host_bytes: arguments.host_memory, ..Limits::default() };
         // What no memory is enough for is said before a file is made.
-        ChunkPlan::new(defined, arguments.mode, n, &limits, 0).map_err(ScanError::from)?;
+        ChunkPlan::new(defined, arguments.mode, n, &limits, arguments.devices as usize, 0).map_err(ScanError::from)?;
         Ok(Self { arguments, file, problem, defined, output_type, n, header, limits })
     }
 
@@ -337,9 +341,10 @@ impl<'a> Scan<'a> {
         let rate = |bytes: u64| significant(bytes as f64 / seconds / 1e9, 8);
         let mebibytes =
             |bytes: u64| format_bytes(bytes).unwrap_or_else(|| format!("{:.1} MiB", bytes as f64 / 1048576.0));
+        let whose = if plan.devices() == 1 { "the device's memory" } else { "each device's memory" };
         let mut text = format!(
-            "read {} bytes, wrote {}, in {}: {} GB/s in, {} GB/s out, the disk's sync included\n{} chunks of {}, {} under way, \
-             in {} of the device's memory and {} of the host's\n",
+            "read {} bytes, wrote {}, in {}: {} GB/s in, {} GB/s out, the disk's sync included\n{} chunks of {}, {} under way \
+             on {} device(s), in {} of {whose} and {} of the host's\n",
             sides[0],
             sides[1],
             short_seconds(seconds),
@@ -348,6 +353,7 @@ impl<'a> Scan<'a> {
             plan.chunks_from(self.n - passed),
             mebibytes(plan.chunk_elements() * self.file.element.bytes() as u64),
             plan.chunks_under_way(),
+            plan.devices(),
             mebibytes(device.device_bytes()),
             mebibytes(plan.host_bytes()),
         );
@@ -407,7 +413,8 @@ impl<'a> Scan<'a> {
     fn measure(&self, bytes: u64, stop: &'static AtomicBool, console: &mut Console) -> Result<Measured, CliError> {
         let n = self.n.min(bytes / self.file.element.bytes() as u64).max(1);
         let failed = |what| move |source| CliError::from(ScanError::Measure { what, source });
-        let plan = ChunkPlan::new(self.defined, self.arguments.mode, n, &self.limits, 0).map_err(ScanError::from)?;
+        let (mode, devices) = (self.arguments.mode, self.arguments.devices as usize);
+        let plan = ChunkPlan::new(self.defined, mode, n, &self.limits, devices, 0).map_err(ScanError::from)?;
         let source = self.source(&plan)?;
         let folder = folder_of(&self.arguments.output);
         // A new one each time, as the output is: to write over what is there is another thing. It has no name, and is gone when it is
@@ -464,8 +471,8 @@ impl<'a> Scan<'a> {
     ) -> Result<(), CliError> {
         match self.arguments.device {
             DeviceChoice::Cpu => self.with_cpu(n, deed),
-            DeviceChoice::Cuda => with_cuda(|scanner| self.on_gpu(scanner, n, deed))?,
-            DeviceChoice::Auto => match with_cuda(|scanner| self.on_gpu(scanner, n, deed)) {
+            DeviceChoice::Cuda => with_cuda(self.arguments.devices, |scanners| self.on_gpus(scanners, n, deed))?,
+            DeviceChoice::Auto => match with_cuda(self.arguments.devices, |scanners| self.on_gpus(scanners, n, deed)) {
                 Ok(done) => done,
                 Err(error) => {
                     if let (CliError::NoDevice { source, .. }, Some(console)) = (&error, console) {
@@ -483,7 +490,8 @@ impl<'a> Scan<'a> {
     fn with_cpu(&self, n: u64, deed: &mut dyn FnMut(&mut dyn Chunked) -> Result<(), CliError>) -> Result<(), CliError> {
         use crate::lab::host_chunked::HostChunkedScan;
         use crate::lab::host_scanner::HostScanner;
-        let scan = HostChunkedScan::new(HostScanner::default(), self.defined, self.arguments.mode, n, &self.limits);
+        let scanners = (0..self.arguments.devices).map(|_| HostScanner::default()).collect();
+        let scan = HostChunkedScan::on(scanners, self.defined, self.arguments.mode, n, &self.limits);
         deed(&mut scan.map_err(ScanError::from)?)
     }
 
@@ -497,13 +505,13 @@ impl<'a> Scan<'a> {
     }
 
     #[cfg(feature = "cuda")]
-    fn on_gpu(
+    fn on_gpus(
         &self,
-        scanner: &crate::cuda::Scanner,
+        scanners: &[crate::cuda::Scanner],
         n: u64,
         deed: &mut dyn FnMut(&mut dyn Chunked) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
-        let scan = scanner.chunked(self.defined, self.arguments.mode, n, &self.limits);
+        let scan = crate::cuda::ChunkedScan::on(scanners, self.defined, self.arguments.mode, n, &self.limits);
         deed(&mut scan.map_err(|error| match error {
             crate::cuda::CudaError::Chunks(error) => CliError::from(ScanError::from(error)),
             crate::cuda::CudaError::OutOfMemory { needed_bytes, available_bytes, .. } => CliError::Usage(format!(
@@ -514,7 +522,7 @@ impl<'a> Scan<'a> {
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn on_gpu(
+    fn on_gpus(
         &self,
         absent: &Infallible,
         _n: u64,
@@ -524,19 +532,30 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Does something with the first GPU. The outer error says that there is none.
+/// Does something with the first GPUs. The outer error says that there are none; that they are fewer is an inner one.
 #[cfg(feature = "cuda")]
-fn with_cuda<T>(deed: impl FnOnce(&crate::cuda::Scanner) -> T) -> Result<T, CliError> {
-    let open = || {
-        let (compiler, context) = crate::lab::cuda::harness::open_context(0)?;
-        crate::cuda::Scanner::with_compiler(&context, compiler)
+fn with_cuda(
+    devices: u32,
+    deed: impl FnOnce(&[crate::cuda::Scanner]) -> Result<(), CliError>,
+) -> Result<Result<(), CliError>, CliError> {
+    let open = |ordinal: u32| {
+        let opened = crate::lab::cuda::harness::open_context(ordinal as usize);
+        let scanner = opened.and_then(|(compiler, context)| crate::cuda::Scanner::with_compiler(&context, compiler));
+        scanner.map_err(|error| CliError::NoDevice { device: "CUDA", source: error.into() })
     };
-    let scanner = open().map_err(|error| CliError::NoDevice { device: "CUDA", source: error.into() })?;
-    Ok(deed(&scanner))
+    let mut scanners = vec![open(0)?];
+    let others = (1..devices).map(open).collect::<Result<Vec<_>, _>>();
+    Ok(others.and_then(|others| {
+        scanners.extend(others);
+        deed(&scanners)
+    }))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn with_cuda<T>(_deed: impl FnOnce(&Infallible) -> T) -> Result<T, CliError> {
+fn with_cuda(
+    _devices: u32,
+    _deed: impl FnOnce(&Infallible) -> Result<(), CliError>,
+) -> Result<Result<(), CliError>, CliError> {
     Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
 }
 
@@ -572,12 +591,12 @@ impl Measured {
         ];
         let mut limit = self.copy;
         if let Some(rates) = self.rates {
-            rows.push(("PCIe: to the device", rates.to_device));
-            rows.push(("PCIe: from the device", rates.from_device));
+            rows.push(("PCIe: to the device(s)", rates.to_device));
+            rows.push(("PCIe: from the device(s)", rates.from_device));
             rows.push(("PCIe: each way at once", rates.each_way_at_once));
             limit = limit.min(rates.each_way_at_once / from.max(to));
         }
-        rows.push(("chunks through the device without files", self.without_files * from));
+        rows.push(("chunks through the device(s) without files", self.without_files * from));
         rows.push(("a plain loop: read, scan, write", self.plain_loop * from));
         rows.push(("this scan", scan_rate * from));
         let lines = rows.iter().map(|(name, rate)| format!("  {name:<48}{:>8} GB/s\n", significant(rate / 1e9, 8)));

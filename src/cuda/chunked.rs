@@ -16,8 +16,10 @@
 //! # }
 //! ```
 //!
+//! Several GPUs take chunks in turn, and each has the state from the one that had the chunk before ([`ChunkedScan::on`]).
+//!
 //! Copies go over staging memory that is pinned, because the driver copies from other memory by its own small buffer and makes
-//! the caller wait. There is a stream for each direction and one for the scans, ordered by events.
+//! the caller wait. A GPU has a stream for each direction and one for the scans, ordered by events.
 
 use super::error::{Context as _, CudaError};
 use super::memory::{Buffer, DeviceMemory};
@@ -29,43 +31,51 @@ use crate::strategy::Mode;
 use cudarc::driver::{CudaStream, result, sys};
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// See the [module](self). Made by [`Scanner::chunked`].
 pub struct ChunkedScan<'a> {
     // Before what their copies go over.
     slots: Vec<Slot>,
-    device: DeviceChunks<'a>,
+    gpus: Gpus<'a>,
 }
 
-struct DeviceChunks<'a> {
-    scanner: &'a Scanner,
+struct Gpus<'a> {
     plan: ChunkPlan,
+    /// At least one.
+    all: Vec<Gpu<'a>>,
+    /// On the first of them, the state that a run starts from.
+    first_state: Buffer,
+}
+
+struct Gpu<'a> {
+    scanner: &'a Scanner,
     workspace_bytes: u64,
     copies_in: OwnStream,
     scans: OwnStream,
     copies_out: OwnStream,
-    /// A ring: that of chunk k lies at k modulo their number.
-    states: Buffer,
-    next: Mutex<Next>,
-}
-
-/// The chunk that is scanned next.
-#[derive(Debug, Clone, Copy)]
-struct Next {
-    index: u64,
-    /// Whether a state stands before it.
-    has_state: bool,
 }
 
 /// The memory of a chunk.
 pub(super) struct Slot {
+    /// Whose it is.
+    gpu: usize,
+    /// Behind them two states: that behind the chunk, and the one before it where it came from another GPU or from this very memory.
     arrays: Buffer,
     staging: Pinned,
     copied_in: Event,
-    scanned: Event,
+    scanned: Arc<Event>,
     copied_out: Event,
+}
+
+/// A state that a scan leaves in the memory of its chunk, where it stays until the next chunk's scan has read it: that chunk's memory
+/// is used again by a scan that comes behind this one alone.
+pub(super) struct State {
+    gpu: usize,
+    address: u64,
+    /// Marks the scan, on another stream than the reader's where the GPU is another one.
+    scanned: Option<Arc<Event>>,
 }
 
 impl Scanner {
@@ -74,44 +84,46 @@ impl Scanner {
     /// # Errors
     /// Too little memory by `limits` or on the machine, a scan that is not divided, and as [`Self::inclusive`].
     pub fn chunked(&self, defined: Defined, mode: Mode, n: u64, limits: &Limits) -> Result<ChunkedScan<'_>, CudaError> {
-        ChunkedScan::new(self, defined, mode, n, limits)
+        ChunkedScan::on(std::slice::from_ref(self), defined, mode, n, limits)
     }
 }
 
 impl<'a> ChunkedScan<'a> {
-    fn new(scanner: &'a Scanner, defined: Defined, mode: Mode, n: u64, limits: &Limits) -> Result<Self, CudaError> {
-        let memory = scanner.memory();
-        let (copies_in, scans, copies_out) =
-            (OwnStream::new(memory)?, OwnStream::new(memory)?, OwnStream::new(memory)?);
+    /// A scan by the GPUs of these scanners, each of which takes the next chunk when it has room for one. Between two of them the state
+    /// is copied over whatever connects them.
+    ///
+    /// # Errors
+    /// As [`Scanner::chunked`], and when there is no scanner.
+    pub fn on(
+        scanners: &'a [Scanner],
+        defined: Defined,
+        mode: Mode,
+        n: u64,
+        limits: &Limits,
+    ) -> Result<Self, CudaError> {
         // What the scans work with is known when they are prepared, and what is left is divided.
-        let first = ChunkPlan::new(defined, mode, n, limits, 0)?;
-        let made = warm_up(scanner, &scans, &first, first.chunk_elements()).and_then(|workspace_bytes| {
-            let plan = ChunkPlan::new(defined, mode, n, limits, workspace_bytes)?;
-            let states = memory.allocate(plan.states() * ChunkPlan::STATE_STRIDE, "the states between chunks")?;
-            let slots = (0..plan.chunks_under_way()).map(|_| Slot::new(memory, &plan)).collect::<Result<_, _>>()?;
-            Ok((workspace_bytes, plan, states, slots))
-        });
-        let (workspace_bytes, plan, states, slots) = match made {
-            Ok(made) => made,
-            Err(error) => {
-                // The scanner would keep a stream that is destroyed.
-                let _ = scanner.forget(&scans.stream);
-                return Err(error);
-            }
-        };
-        let next = Mutex::new(Next { index: 0, has_state: false });
-        let device = DeviceChunks { scanner, plan, workspace_bytes, copies_in, scans, copies_out, states, next };
-        Ok(Self { slots, device })
+        let first = ChunkPlan::new(defined, mode, n, limits, scanners.len(), 0)?;
+        let used = scanners.iter().take(first.devices() as usize);
+        let mut all = used.map(Gpu::new).collect::<Result<Vec<_>, _>>()?;
+        for gpu in &mut all {
+            gpu.workspace_bytes = gpu.warm_up(&first, first.chunk_elements())?;
+        }
+        let workspace_bytes = all.iter().map(|gpu| gpu.workspace_bytes).max().unwrap_or(0);
+        let plan = ChunkPlan::new(defined, mode, n, limits, scanners.len(), workspace_bytes)?;
+        let first_state = all[0].memory().allocate(ChunkPlan::STATE_STRIDE, "the state before all chunks")?;
+        let slots = plan.devices_of_slots().map(|gpu| Slot::new(gpu, all[gpu].memory(), &plan));
+        Ok(Self { slots: slots.collect::<Result<_, _>>()?, gpus: Gpus { plan, all, first_state } })
     }
 
     /// How the scan is divided.
     pub const fn plan(&self) -> &ChunkPlan {
-        &self.device.plan
+        &self.gpus.plan
     }
 
-    /// Bytes of the device's memory that it has, the scans' workspace included.
+    /// Bytes of the memory that it has on the device where it has most, the scans' workspace included.
     pub fn device_bytes(&self) -> u64 {
-        self.device.plan.device_bytes() + self.device.workspace_bytes
+        let workspace_bytes = self.gpus.all.iter().map(|gpu| gpu.workspace_bytes).max().unwrap_or(0);
+        self.gpus.plan.device_bytes() + workspace_bytes
     }
 
     /// Scans slices, mapped files among them.
@@ -133,28 +145,29 @@ impl<'a> ChunkedScan<'a> {
         job: Job<'_>,
         mut keep: impl FnMut(&Checkpoint) -> io::Result<()>,
     ) -> Result<Checkpoint, Stopped<CudaError>> {
-        let device = &self.device;
+        let gpus = &self.gpus;
         // The last chunk has a length of its own, and maybe kernels: they are not compiled while the others wait.
-        let left = device.plan.elements().saturating_sub(job.start.elements);
-        let last = left % device.plan.chunk_elements();
-        let prepared = [left.min(device.plan.chunk_elements()), last].into_iter().filter(|&elements| elements > 0);
-        for elements in prepared {
-            if let Err(error) = warm_up(device.scanner, &device.scans, &device.plan, elements) {
+        let left = gpus.plan.elements().saturating_sub(job.start.elements);
+        let last = left % gpus.plan.chunk_elements();
+        let prepared = [left.min(gpus.plan.chunk_elements()), last].into_iter().filter(|&elements| elements > 0);
+        for (gpu, elements) in prepared.flat_map(|elements| gpus.all.iter().map(move |gpu| (gpu, elements))) {
+            if let Err(error) = gpu.warm_up(&gpus.plan, elements) {
                 return Err(Stopped { done: job.start, cause: Box::new(Cause::Device(error)) });
             }
         }
-        let unwinding = WaitsWhenUnwinding(device);
-        let ended = pipeline::run(device, &mut self.slots, &device.plan, job, &mut keep);
+        let unwinding = WaitsWhenUnwinding(gpus);
+        let ended = pipeline::run(gpus, &mut self.slots, &gpus.plan, job, &mut keep);
         drop(unwinding);
         // After an error a chunk that was given up may still be copied.
-        let waited = device.wait();
+        let waited = gpus.wait();
         match (ended, waited) {
             (Ok(done), Err(error)) => Err(Stopped { done, cause: Box::new(Cause::Device(error)) }),
             (ended, _) => ended,
         }
     }
 
-    /// Copies so many bytes, or a little more, each way, and each way at the same time. The arrays of no scan are there afterwards.
+    /// Copies so many bytes, or a little more, each way on each GPU, and each way at the same time; all GPUs do it at once. The
+    /// arrays of no scan are there afterwards.
     ///
     /// # Errors
     /// When a copy fails.
@@ -162,23 +175,25 @@ impl<'a> ChunkedScan<'a> {
         let length = self.slots[0].staging.bytes.min(self.slots[0].arrays.bytes() as usize);
         let rounds = bytes.div_ceil(length as u64).max(1);
         let mut rate = |goes_in: bool, comes_out: bool| -> Result<f64, CudaError> {
-            self.device.wait()?;
-            let slots = self.slots.len() as u64;
+            self.gpus.wait()?;
+            let (slots, gpus) = (self.slots.len(), self.gpus.all.len());
             let begin = Instant::now();
-            for round in 0..rounds {
-                // Each way with memory of its own, if there is that of two chunks.
-                let (here, there) = ((2 * round % slots) as usize, ((2 * round + 1) % slots) as usize);
+            for (round, gpu) in (0..rounds as usize).flat_map(|round| (0..gpus).map(move |gpu| (round, gpu))) {
+                let (own, Gpu { copies_in, copies_out, .. }) = ((slots - gpu).div_ceil(gpus), &self.gpus.all[gpu]);
+                self.gpus.all[gpu].bind()?;
+                // Each way with memory of its own, if the GPU has that of two chunks.
+                let [here, there] = [2 * round, 2 * round + 1].map(|chunk| gpu + chunk % own * gpus);
                 if goes_in {
                     let slot = &mut self.slots[here];
-                    copy_in(&slot.arrays, 0, &slot.staging.bytes()[..length], &self.device.copies_in)?;
+                    copy_in(&slot.arrays, 0, &slot.staging.bytes()[..length], copies_in)?;
                 }
                 if comes_out {
                     let Slot { arrays, staging, .. } = &mut self.slots[there];
-                    copy_out(&mut staging.bytes_mut()[..length], arrays, 0, &self.device.copies_out)?;
+                    copy_out(&mut staging.bytes_mut()[..length], arrays, 0, copies_out)?;
                 }
             }
-            self.device.wait()?;
-            Ok((rounds * length as u64) as f64 / begin.elapsed().as_secs_f64())
+            self.gpus.wait()?;
+            Ok((rounds * (length * gpus) as u64) as f64 / begin.elapsed().as_secs_f64())
         };
         // Once before, so that no first use is measured.
         rate(true, true)?;
@@ -193,25 +208,12 @@ impl<'a> ChunkedScan<'a> {
 impl Drop for ChunkedScan<'_> {
     fn drop(&mut self) {
         // Nothing is freed or destroyed that is still copied or scanned. Whoever ran it was told of errors.
-        let _ = self.device.wait();
-        let _ = self.device.scanner.forget(&self.device.scans.stream);
+        let _ = self.gpus.wait();
     }
 }
 
-/// Compiles, loads and allocates for a chunk of so many elements; returns the bytes of the workspace.
-fn warm_up(scanner: &Scanner, scans: &OwnStream, plan: &ChunkPlan, elements: u64) -> Result<u64, CudaError> {
-    // Addresses of arrays that are nowhere: of them only the alignment counts, and whether they overlap.
-    const NOWHERE: u64 = 1 << 40;
-    let layout = plan.device_layout();
-    let places = |ranges: &[Range<u64>]| ranges.iter().map(|range| NOWHERE + range.start).collect::<Vec<_>>();
-    let (inputs, outputs) = (places(&layout.inputs), places(&layout.outputs));
-    let states = NOWHERE + layout.bytes;
-    let call = plan.call(elements, [&inputs, &outputs], Some(states), states + ChunkPlan::STATE_STRIDE);
-    scanner.scan_defined(&scans.stream, call, plan.mode(), Scanner::warm)
-}
-
 /// Where a source, a sink or who is told of checkpoints panics, chunks may still be copied, into memory that a later run would read.
-struct WaitsWhenUnwinding<'a>(&'a DeviceChunks<'a>);
+struct WaitsWhenUnwinding<'a>(&'a Gpus<'a>);
 
 impl Drop for WaitsWhenUnwinding<'_> {
     fn drop(&mut self) {
@@ -238,7 +240,21 @@ fn copy_out(to: &mut [u8], from: &Buffer, offset: u64, stream: &OwnStream) -> Re
         .during(|| format!("copying {} bytes from the device", to.len()))
 }
 
-impl DeviceChunks<'_> {
+impl<'a> Gpu<'a> {
+    fn new(scanner: &'a Scanner) -> Result<Self, CudaError> {
+        let stream = || OwnStream::new(scanner.memory());
+        Ok(Self { scanner, workspace_bytes: 0, copies_in: stream()?, scans: stream()?, copies_out: stream()? })
+    }
+
+    fn memory(&self) -> &'a Arc<DeviceMemory> {
+        self.scanner.memory()
+    }
+
+    /// Makes the context current for this thread.
+    fn bind(&self) -> Result<(), CudaError> {
+        self.memory().context().bind_to_thread().during(|| String::from("making the context current"))
+    }
+
     fn wait(&self) -> Result<(), CudaError> {
         self.bind()?;
         for stream in [&self.copies_in, &self.scans, &self.copies_out] {
@@ -247,30 +263,74 @@ impl DeviceChunks<'_> {
         Ok(())
     }
 
-    /// Makes the context current for this thread.
-    fn bind(&self) -> Result<(), CudaError> {
-        self.scanner.memory().context().bind_to_thread().during(|| String::from("making the context current"))
+    /// Compiles, loads and allocates for a chunk of so many elements; returns the bytes of the workspace.
+    fn warm_up(&self, plan: &ChunkPlan, elements: u64) -> Result<u64, CudaError> {
+        // Addresses of arrays that are nowhere: of them only the alignment counts, and whether they overlap.
+        const NOWHERE: u64 = 1 << 40;
+        let layout = plan.device_layout();
+        let places = |ranges: &[Range<u64>]| ranges.iter().map(|range| NOWHERE + range.start).collect::<Vec<_>>();
+        let (inputs, outputs) = (places(&layout.inputs), places(&layout.outputs));
+        let states = NOWHERE + layout.bytes;
+        let call = plan.call(elements, [&inputs, &outputs], Some(states + ChunkPlan::STATE_STRIDE), states);
+        self.scanner.scan_defined(&self.scans.stream, call, plan.mode(), Scanner::warm)
     }
 
-    /// Where the state behind a chunk lies, from the beginning of the states.
-    fn state_of(&self, index: u64) -> u64 {
-        index % self.plan.states() * ChunkPlan::STATE_STRIDE
+    /// The state before a chunk, where a scan on this GPU reads it: the first of the two behind the chunk, if another GPU has left it.
+    fn fetch(&self, before: &State, from: &Gpu<'_>, slot: &Slot) -> Result<u64, CudaError> {
+        if before.gpu == slot.gpu {
+            return Ok(before.address);
+        }
+        if let Some(scanned) = &before.scanned {
+            scanned.make_wait(&self.scans)?;
+        }
+        let [place, _] = slot.states();
+        let [to, from] = [self, from].map(|gpu| gpu.memory().context().cu_ctx());
+        // SAFETY: both places have so many bytes and live as long as `self`, each in its context. This one is read by scans of its
+        // stream alone, behind it. That one was written by the scan that the stream waits for, or before the run, and is overwritten
+        // by a scan that is ordered behind the chunk's.
+        unsafe {
+            result::memcpy_peer_async(
+                to,
+                place,
+                from,
+                before.address,
+                ChunkPlan::STATE_STRIDE as usize,
+                self.scans.stream.cu_stream(),
+            )
+        }
+        .during(|| String::from("copying a state from another GPU"))?;
+        Ok(place)
     }
 }
 
-impl ChunkDevice for DeviceChunks<'_> {
+impl Drop for Gpu<'_> {
+    fn drop(&mut self) {
+        // The scanner would keep a stream that is destroyed.
+        let _ = self.scanner.forget(&self.scans.stream);
+    }
+}
+
+impl Gpus<'_> {
+    fn wait(&self) -> Result<(), CudaError> {
+        // All of them, whatever one says.
+        let waited: Vec<_> = self.all.iter().map(Gpu::wait).collect();
+        waited.into_iter().collect()
+    }
+}
+
+impl ChunkDevice for Gpus<'_> {
     type Slot = Slot;
+    type State = State;
     type Error = CudaError;
 
-    fn begin(&self, state: Option<&[u8]>) -> Result<(), CudaError> {
-        self.bind()?;
-        if let Some(state) = state {
-            // Where the state before the first chunk would lie. In the order of the scans, and waited for, because `state` may go.
-            copy_in(&self.states, self.state_of(self.plan.states() - 1), state, &self.scans)?;
-            self.scans.stream.synchronize().during(|| String::from("copying a state to the device"))?;
-        }
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Next { index: 0, has_state: state.is_some() };
-        Ok(())
+    fn begin(&self, state: Option<&[u8]>) -> Result<Option<State>, CudaError> {
+        let Some(state) = state else { return Ok(None) };
+        let gpu = &self.all[0];
+        gpu.bind()?;
+        copy_in(&self.first_state, 0, state, &gpu.scans)?;
+        // `state` may go.
+        gpu.scans.stream.synchronize().during(|| String::from("copying a state to the device"))?;
+        Ok(Some(State { gpu: 0, address: self.first_state.address(), scanned: None }))
     }
 
     fn staging<'a>(&self, slot: &'a mut Slot) -> &'a mut [u8] {
@@ -278,58 +338,66 @@ impl ChunkDevice for DeviceChunks<'_> {
     }
 
     fn upload(&self, slot: &mut Slot, elements: u64) -> Result<(), CudaError> {
-        self.bind()?;
+        let gpu = &self.all[slot.gpu];
+        gpu.bind()?;
         let (on_host, on_device) = (self.plan.host_layout(), self.plan.device_layout());
         let places = on_host.inputs.iter().zip(&on_device.inputs).zip(self.plan.input_bytes());
         for ((from, to), bytes) in places {
             let part = &slot.staging.bytes()[from.start as usize..(from.start + elements * bytes) as usize];
-            copy_in(&slot.arrays, to.start, part, &self.copies_in)?;
+            copy_in(&slot.arrays, to.start, part, &gpu.copies_in)?;
         }
-        slot.copied_in.record(&self.copies_in)
+        slot.copied_in.record(&gpu.copies_in)
     }
 
-    fn scan(&self, slot: &mut Slot, elements: u64) -> Result<(), CudaError> {
-        self.bind()?;
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+    fn scan(&self, slot: &mut Slot, elements: u64, before: Option<State>) -> Result<State, CudaError> {
+        let gpu = &self.all[slot.gpu];
+        gpu.bind()?;
         let layout = self.plan.device_layout();
         let places =
             |ranges: &[Range<u64>]| ranges.iter().map(|range| slot.arrays.address() + range.start).collect::<Vec<_>>();
         let (inputs, outputs) = (places(&layout.inputs), places(&layout.outputs));
-        let (before, behind) = (self.state_of(next.index + self.plan.states() - 1), self.state_of(next.index));
-        let initial = next.has_state.then_some(self.states.address() + before);
-        let call = self.plan.call(elements, [&inputs, &outputs], initial, self.states.address() + behind);
-        slot.copied_in.make_wait(&self.scans)?;
-        self.scanner.scan_defined(&self.scans.stream, call, self.plan.mode(), Scanner::enqueue)?;
-        slot.scanned.record(&self.scans)?;
-        slot.scanned.make_wait(&self.copies_out)?;
+        let initial = before.map(|before| gpu.fetch(&before, &self.all[before.gpu], slot)).transpose()?;
+        let [first, second] = slot.states();
+        let behind = if initial == Some(first) { second } else { first };
+        let call = self.plan.call(elements, [&inputs, &outputs], initial, behind);
+        slot.copied_in.make_wait(&gpu.scans)?;
+        gpu.scanner.scan_defined(&gpu.scans.stream, call, self.plan.mode(), Scanner::enqueue)?;
+        slot.scanned.record(&gpu.scans)?;
+        slot.scanned.make_wait(&gpu.copies_out)?;
         let staging = slot.staging.bytes_mut();
         let on_host = self.plan.host_layout();
         let places = on_host.outputs.iter().zip(&layout.outputs).zip(self.plan.output_bytes());
         for ((to, from), bytes) in places {
             let part = &mut staging[to.start as usize..(to.start + elements * bytes) as usize];
-            copy_out(part, &slot.arrays, from.start, &self.copies_out)?;
+            copy_out(part, &slot.arrays, from.start, &gpu.copies_out)?;
         }
-        copy_out(&mut staging[self.plan.host_state()], &self.states, behind, &self.copies_out)?;
-        slot.copied_out.record(&self.copies_out)?;
-        *next = Next { index: next.index + 1, has_state: true };
-        Ok(())
+        copy_out(&mut staging[self.plan.host_state()], &slot.arrays, behind - slot.arrays.address(), &gpu.copies_out)?;
+        slot.copied_out.record(&gpu.copies_out)?;
+        Ok(State { gpu: slot.gpu, address: behind, scanned: Some(Arc::clone(&slot.scanned)) })
     }
 
     fn finish(&self, slot: &mut Slot) -> Result<(), CudaError> {
-        self.bind()?;
+        self.all[slot.gpu].bind()?;
         slot.copied_out.wait()
     }
 }
 
 impl Slot {
-    fn new(memory: &Arc<DeviceMemory>, plan: &ChunkPlan) -> Result<Self, CudaError> {
+    fn new(gpu: usize, memory: &Arc<DeviceMemory>, plan: &ChunkPlan) -> Result<Self, CudaError> {
         Ok(Self {
-            arrays: memory.allocate(plan.device_layout().bytes, "a chunk")?,
+            gpu,
+            arrays: memory.allocate(plan.slot_bytes(), "a chunk")?,
             staging: Pinned::new(memory, plan.host_layout().bytes as usize)?,
             copied_in: Event::new(memory)?,
-            scanned: Event::new(memory)?,
+            scanned: Arc::new(Event::new(memory)?),
             copied_out: Event::new(memory)?,
         })
+    }
+
+    /// Where the states lie.
+    fn states(&self) -> [u64; 2] {
+        let end = self.arrays.address() + self.arrays.bytes();
+        [end - 2 * ChunkPlan::STATE_STRIDE, end - ChunkPlan::STATE_STRIDE]
     }
 }
 
@@ -417,6 +485,8 @@ struct Event {
 
 // SAFETY: a handle, which the driver lets any thread use.
 unsafe impl Send for Event {}
+// SAFETY: likewise, several at once.
+unsafe impl Sync for Event {}
 
 impl Event {
     fn new(memory: &Arc<DeviceMemory>) -> Result<Self, CudaError> {
@@ -439,7 +509,7 @@ impl Event {
     /// What comes onto the stream from here on is behind what is marked.
     fn make_wait(&self, stream: &OwnStream) -> Result<(), CudaError> {
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: both live, in one context.
+        // SAFETY: both live; their contexts may be two.
         unsafe { result::stream::wait_event(stream.stream.cu_stream(), self.event, flags) }
             .during(|| String::from("ordering two streams"))
     }

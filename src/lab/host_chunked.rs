@@ -1,4 +1,4 @@
-//! Scans in chunks on the CPU device: [`cuda::ChunkedScan`](crate::cuda::ChunkedScan) without a GPU, by the same plan and pipeline.
+//! Scans in chunks on CPU devices: [`cuda::ChunkedScan`](crate::cuda::ChunkedScan) without a GPU, by the same plan and pipeline.
 //!
 //! ```
 //! use lookback::element::{Definition, ElementType, Operator};
@@ -30,14 +30,19 @@ use std::sync::{Mutex, PoisonError};
 
 /// See the [module](self).
 pub struct HostChunkedScan {
-    device: HostChunks,
-    slots: Vec<Vec<u8>>,
+    devices: HostChunks,
+    slots: Vec<HostSlot>,
 }
 
 struct HostChunks {
     plan: ChunkPlan,
-    /// With the state that the next chunk starts from.
-    scanner: Mutex<(HostScanner, Option<Vec<u8>>)>,
+    scanners: Vec<Mutex<HostScanner>>,
+}
+
+/// The memory of a chunk, and whose it is.
+struct HostSlot {
+    device: usize,
+    staging: Vec<u8>,
 }
 
 impl HostChunkedScan {
@@ -47,14 +52,29 @@ impl HostChunkedScan {
     /// # Errors
     /// As [`ChunkPlan::new`].
     pub fn new(scanner: HostScanner, defined: Defined, mode: Mode, n: u64, limits: &Limits) -> Result<Self, PlanError> {
-        let plan = ChunkPlan::new(defined, mode, n, limits, 0)?;
-        let slots = vec![vec![0; plan.host_layout().bytes as usize]; plan.chunks_under_way() as usize];
-        Ok(Self { device: HostChunks { plan, scanner: Mutex::new((scanner, None)) }, slots })
+        Self::on(vec![scanner], defined, mode, n, limits)
+    }
+
+    /// The same on several devices, which take chunks as each comes to them.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on(
+        scanners: Vec<HostScanner>,
+        defined: Defined,
+        mode: Mode,
+        n: u64,
+        limits: &Limits,
+    ) -> Result<Self, PlanError> {
+        let plan = ChunkPlan::new(defined, mode, n, limits, scanners.len(), 0)?;
+        let staging = || vec![0; plan.host_layout().bytes as usize];
+        let slots = plan.devices_of_slots().map(|device| HostSlot { device, staging: staging() }).collect();
+        Ok(Self { devices: HostChunks { plan, scanners: scanners.into_iter().map(Mutex::new).collect() }, slots })
     }
 
     /// How the scan is divided.
     pub const fn plan(&self) -> &ChunkPlan {
-        &self.device.plan
+        &self.devices.plan
     }
 
     /// Scans slices.
@@ -75,30 +95,30 @@ impl HostChunkedScan {
         job: Job<'_>,
         mut keep: impl FnMut(&Checkpoint) -> io::Result<()>,
     ) -> Result<Checkpoint, Stopped<DeviceError>> {
-        pipeline::run(&self.device, &mut self.slots, &self.device.plan, job, &mut keep)
+        pipeline::run(&self.devices, &mut self.slots, &self.devices.plan, job, &mut keep)
     }
 }
 
 impl ChunkDevice for HostChunks {
-    type Slot = Vec<u8>;
+    type Slot = HostSlot;
+    type State = Vec<u8>;
     type Error = DeviceError;
 
-    fn begin(&self, state: Option<&[u8]>) -> Result<(), DeviceError> {
-        self.scanner.lock().unwrap_or_else(PoisonError::into_inner).1 = state.map(<[u8]>::to_vec);
+    fn begin(&self, state: Option<&[u8]>) -> Result<Option<Vec<u8>>, DeviceError> {
+        Ok(state.map(<[u8]>::to_vec))
+    }
+
+    fn staging<'a>(&self, slot: &'a mut HostSlot) -> &'a mut [u8] {
+        &mut slot.staging
+    }
+
+    fn upload(&self, _slot: &mut HostSlot, _elements: u64) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    fn staging<'a>(&self, slot: &'a mut Vec<u8>) -> &'a mut [u8] {
-        slot
-    }
-
-    fn upload(&self, _slot: &mut Vec<u8>, _elements: u64) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn scan(&self, slot: &mut Vec<u8>, elements: u64) -> Result<(), DeviceError> {
-        let mut scanner = self.scanner.lock().unwrap_or_else(PoisonError::into_inner);
-        let (scanner, state) = &mut *scanner;
+    fn scan(&self, slot: &mut HostSlot, elements: u64, before: Option<Vec<u8>>) -> Result<Vec<u8>, DeviceError> {
+        let mut scanner = self.scanners[slot.device].lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = &mut slot.staging;
         let plan = &self.plan;
         let layout = plan.host_layout();
         let part = |start: u64, bytes: u64| start as usize..(start + bytes) as usize;
@@ -127,7 +147,7 @@ impl ChunkDevice for HostChunks {
             let stored = plan.output_bytes().into_iter();
             outputs.extend(stored.map(|bytes| lend(HostArray::state_to_write(&room(bytes)))));
         }
-        let initial = state.as_deref().map(|state| lend(HostArray::state(state)));
+        let initial = before.map(|state| lend(HostArray::state(&state)));
         let last = lend(HostArray::state_to_write(&slot[plan.host_state()]));
         let call = plan.call(elements, [&inputs, &outputs], initial, last);
         scanner.run_call(call, plan.mode(), &mut arrays)?;
@@ -139,11 +159,10 @@ impl ChunkDevice for HostChunks {
         }
         let last = arrays.last().map(|array| array.contents().to_vec()).unwrap_or_default();
         slot[plan.host_state()].copy_from_slice(&last);
-        *state = Some(last);
-        Ok(())
+        Ok(last)
     }
 
-    fn finish(&self, _slot: &mut Vec<u8>) -> Result<(), DeviceError> {
+    fn finish(&self, _slot: &mut HostSlot) -> Result<(), DeviceError> {
         Ok(())
     }
 }

@@ -9,34 +9,42 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A device that scans chunks. What a chunk needs on it and in staging memory is a slot, which one thread has.
+/// Devices that scan chunks. What a chunk needs on one of them and in staging memory is a slot, which one thread has.
 pub trait ChunkDevice: Sync {
-    /// Memory of a chunk.
+    /// Memory of a chunk, on one device.
     type Slot: Send;
+    /// The state between two chunks, wherever it lies.
+    type State: Send;
     /// What can go wrong.
     type Error: std::error::Error + Send + 'static;
 
-    /// Before the first chunk: the state that it starts from, if not from the identity.
+    /// Before the first chunk: lays down the state that it starts from, if not from the identity.
     ///
     /// # Errors
     /// When the device fails.
-    fn begin(&self, state: Option<&[u8]>) -> Result<(), Self::Error>;
+    fn begin(&self, state: Option<&[u8]>) -> Result<Option<Self::State>, Self::Error>;
 
     /// The staging memory, laid out as [`ChunkPlan::host_layout`] says.
     fn staging<'a>(&self, slot: &'a mut Self::Slot) -> &'a mut [u8];
 
-    /// Begins to copy so many elements of each input to the device.
+    /// Begins to copy so many elements of each input to the slot's device.
     ///
     /// # Errors
     /// When the device fails.
     fn upload(&self, slot: &mut Self::Slot, elements: u64) -> Result<(), Self::Error>;
 
-    /// Begins to scan them, and to copy back what is stored and the state behind them. Called for one chunk at a time, in
-    /// their order, from the [`Self::begin`] on.
+    /// Begins to scan them from the state that the chunk before has left, maybe on another device, and to copy back what is stored
+    /// and the state behind them, which is returned. Called for one chunk at a time, in their order, from the [`Self::begin`] on. A slot is
+    /// not used again before [`Self::finish`].
     ///
     /// # Errors
     /// When the device fails.
-    fn scan(&self, slot: &mut Self::Slot, elements: u64) -> Result<(), Self::Error>;
+    fn scan(
+        &self,
+        slot: &mut Self::Slot,
+        elements: u64,
+        before: Option<Self::State>,
+    ) -> Result<Self::State, Self::Error>;
 
     /// Waits for what [`Self::scan`] began. Then outputs and state are in the staging memory.
     ///
@@ -122,9 +130,10 @@ pub(crate) fn run<D: ChunkDevice>(
     let begun = check_state(plan, &start)
         .map_err(Cause::from)
         .and_then(|()| device.begin((!start.state.is_empty()).then_some(&start.state[..])).map_err(Cause::Device));
-    if let Err(cause) = begun {
-        return Err(Stopped { done: start, cause: Box::new(cause) });
-    }
+    let state = match begun {
+        Ok(state) => state,
+        Err(cause) => return Err(Stopped { done: start, cause: Box::new(cause) }),
+    };
     let begin = start.elements;
     let work = Work {
         device,
@@ -134,7 +143,7 @@ pub(crate) fn run<D: ChunkDevice>(
         stop,
         begin,
         chunks: plan.chunks_from(begin),
-        progress: Mutex::new(Progress { done: start, ..Progress::default() }),
+        progress: Mutex::new(Progress::begun(start, state)),
         changed: Condvar::new(),
     };
     std::thread::scope(|scope| {
@@ -180,16 +189,18 @@ struct Work<'a, D: ChunkDevice> {
     /// Elements before the first chunk.
     begin: u64,
     chunks: u64,
-    progress: Mutex<Progress<D::Error>>,
+    progress: Mutex<Progress<D>>,
     /// Whenever `progress` changes.
     changed: Condvar,
 }
 
-struct Progress<E> {
+struct Progress<D: ChunkDevice> {
     /// The next chunk that a thread takes.
     next: u64,
-    /// The next chunk whose scan is put onto the device.
+    /// The next chunk whose scan is put onto a device.
     turn: u64,
+    /// What it starts from.
+    state: Option<D::State>,
     /// States behind chunks that are written, while one before them is not.
     written: BTreeMap<u64, Checkpoint>,
     /// Chunks up to here are written.
@@ -198,19 +209,20 @@ struct Progress<E> {
     /// Threads that have ended.
     ended: usize,
     /// The lowest chunk that failed, and why.
-    failure: Option<(u64, Cause<E>)>,
+    failure: Option<(u64, Cause<D::Error>)>,
     /// Chunks from here on never get their turn.
     blocked_from: u64,
 }
 
-impl<E> Default for Progress<E> {
-    fn default() -> Self {
+impl<D: ChunkDevice> Progress<D> {
+    fn begun(done: Checkpoint, state: Option<D::State>) -> Self {
         Self {
             next: 0,
             turn: 0,
+            state,
             written: BTreeMap::new(),
             chunks: 0,
-            done: Checkpoint::default(),
+            done,
             ended: 0,
             failure: None,
             blocked_from: u64::MAX,
@@ -226,12 +238,12 @@ enum Ending<E> {
 }
 
 impl<D: ChunkDevice> Work<'_, D> {
-    fn locked(&self) -> MutexGuard<'_, Progress<D::Error>> {
+    fn locked(&self) -> MutexGuard<'_, Progress<D>> {
         // Whoever panicked has left it whole: it changes in single steps.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, progress: MutexGuard<'a, Progress<D::Error>>) -> MutexGuard<'a, Progress<D::Error>> {
+    fn wait<'a>(&self, progress: MutexGuard<'a, Progress<D>>) -> MutexGuard<'a, Progress<D>> {
         self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -275,10 +287,9 @@ impl<D: ChunkDevice> Work<'_, D> {
         }
         let of_device = |error| Ending::Failed(Cause::Device(error));
         self.device.upload(slot, count).map_err(of_device)?;
-        self.wait_for_turn(chunk)?;
-        self.device.scan(slot, count).map_err(of_device)?;
-        self.locked().turn += 1;
-        self.changed.notify_all();
+        let before = self.wait_for_turn(chunk)?;
+        let behind = self.device.scan(slot, count, before).map_err(of_device)?;
+        self.hand_on(behind);
         self.device.finish(slot).map_err(of_device)?;
         let staging = self.device.staging(slot);
         let state = staging[self.plan.host_state()].to_vec();
@@ -291,7 +302,8 @@ impl<D: ChunkDevice> Work<'_, D> {
         Ok(())
     }
 
-    fn wait_for_turn(&self, chunk: u64) -> Result<(), Ending<D::Error>> {
+    /// Returns what the chunk starts from.
+    fn wait_for_turn(&self, chunk: u64) -> Result<Option<D::State>, Ending<D::Error>> {
         let mut progress = self.locked();
         while progress.turn != chunk {
             if progress.blocked_from <= chunk {
@@ -299,7 +311,15 @@ impl<D: ChunkDevice> Work<'_, D> {
             }
             progress = self.wait(progress);
         }
-        Ok(())
+        Ok(progress.state.take())
+    }
+
+    fn hand_on(&self, state: D::State) {
+        let mut progress = self.locked();
+        progress.turn += 1;
+        progress.state = Some(state);
+        drop(progress);
+        self.changed.notify_all();
     }
 
     fn is_written(&self, chunk: u64, checkpoint: Checkpoint) {
@@ -388,10 +408,11 @@ struct NoDevice;
 
 impl ChunkDevice for NoDevice {
     type Slot = Vec<u8>;
+    type State = ();
     type Error = Infallible;
 
-    fn begin(&self, _state: Option<&[u8]>) -> Result<(), Infallible> {
-        Ok(())
+    fn begin(&self, _state: Option<&[u8]>) -> Result<Option<()>, Infallible> {
+        Ok(None)
     }
 
     fn staging<'a>(&self, slot: &'a mut Vec<u8>) -> &'a mut [u8] {
@@ -402,7 +423,7 @@ impl ChunkDevice for NoDevice {
         Ok(())
     }
 
-    fn scan(&self, _slot: &mut Vec<u8>, _elements: u64) -> Result<(), Infallible> {
+    fn scan(&self, _slot: &mut Vec<u8>, _elements: u64, _before: Option<()>) -> Result<(), Infallible> {
         Ok(())
     }
 
@@ -411,12 +432,12 @@ impl ChunkDevice for NoDevice {
     }
 }
 
-/// What copies between staging memory and a device do by themselves, in bytes a second.
+/// What copies between staging memory and all devices of a scan do by themselves, in bytes a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CopyRates {
-    /// To the device.
+    /// To the devices.
     pub to_device: f64,
-    /// From the device.
+    /// From the devices.
     pub from_device: f64,
     /// Each of both at the same time.
     pub each_way_at_once: f64,

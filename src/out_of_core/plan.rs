@@ -21,7 +21,7 @@ const ROUND_ELEMENTS: u64 = 4096;
 /// The memory that a scan in chunks may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the device's memory: chunks, states between them, and the workspace of the scans. The CUDA context and the
+    /// Bytes of each device's memory: chunks, states between them, and the workspace of the scans. The CUDA context and the
     /// kernels' code are not counted, which are there before.
     pub device_bytes: u64,
     /// Bytes of staging memory on the host, pinned where there is a GPU.
@@ -75,6 +75,9 @@ pub enum PlanError {
         /// Why not.
         why: &'static str,
     },
+    /// Nothing that scans.
+    #[error("no device was given to scan chunks on")]
+    NoDevice,
     /// No chunk may have 0 elements.
     #[error("a chunk has at least 1 element")]
     NoElements,
@@ -101,6 +104,7 @@ pub struct ChunkPlan {
     n: u64,
     chunk_elements: u64,
     chunks_under_way: u32,
+    devices: u32,
 }
 
 /// Where the arrays of a chunk begin, in bytes from where its memory begins, and where this ends.
@@ -115,12 +119,20 @@ pub struct Layout {
 }
 
 impl ChunkPlan {
-    /// Divides a scan of `n` elements. `workspace_bytes` are taken off the device's memory.
+    /// Divides a scan of `n` elements among `devices`, as many as can be used of them. `workspace_bytes` are taken off the memory of
+    /// each.
     ///
     /// # Errors
-    /// Too little memory for chunks of one element; a scan in segments, in reverse or of no state, or another mode than inclusive
-    /// and exclusive.
-    pub fn new(defined: Defined, mode: Mode, n: u64, limits: &Limits, workspace_bytes: u64) -> Result<Self, PlanError> {
+    /// Too little memory for chunks of one element; no device; a scan in segments, in reverse or of no state, or another mode than
+    /// inclusive and exclusive.
+    pub fn new(
+        defined: Defined,
+        mode: Mode,
+        n: u64,
+        limits: &Limits,
+        devices: usize,
+        workspace_bytes: u64,
+    ) -> Result<Self, PlanError> {
         let refused = |why| Err(PlanError::NotInChunks { scan: defined.to_string(), why });
         if mode == Mode::InclusiveMinusInput {
             return refused("the mode inclusive-minus-input takes inputs off again that are no longer there");
@@ -134,11 +146,16 @@ impl ChunkPlan {
         if limits.chunk_elements == Some(0) {
             return Err(PlanError::NoElements);
         }
-        let one = Self { defined, mode, n, chunk_elements: 1, chunks_under_way: 1 };
+        if devices == 0 {
+            return Err(PlanError::NoDevice);
+        }
+        let devices = devices.min(limits.chunks_under_way.max(1) as usize) as u32;
+        let one = Self { defined, mode, n, chunk_elements: 1, chunks_under_way: 1, devices };
         let element_bytes = one.element_bytes();
-        // As many chunks as make it worthwhile, but enough that the three steps overlap.
-        let worthwhile = limits.host_bytes.min(limits.device_bytes) / WORTHWHILE_BYTES;
-        let enough = (worthwhile as u32).max(OVERLAPPED);
+        // As many chunks as make it worthwhile, but enough that the three steps overlap on each device.
+        let of_devices = limits.device_bytes.saturating_mul(u64::from(devices));
+        let worthwhile = u32::try_from(limits.host_bytes.min(of_devices) / WORTHWHILE_BYTES).unwrap_or(u32::MAX);
+        let enough = worthwhile.max(OVERLAPPED * devices);
         let under_way = limits.chunks_under_way.clamp(1, enough);
         let least = Self { chunks_under_way: under_way, ..one };
         for (of, given, needed, beside) in [
@@ -191,6 +208,18 @@ impl ChunkPlan {
     /// Chunks that are under way at once.
     pub const fn chunks_under_way(&self) -> u32 {
         self.chunks_under_way
+    }
+
+    /// Devices that take chunks.
+    pub const fn devices(&self) -> u32 {
+        self.devices
+    }
+
+    /// The device of each chunk that is under way at once.
+    #[cfg(any(all(feature = "cpu", feature = "lab"), feature = "cuda"))]
+    pub(crate) fn devices_of_slots(&self) -> impl Iterator<Item = usize> + use<> {
+        let devices = self.devices as usize;
+        (0..self.chunks_under_way as usize).map(move |slot| slot % devices)
     }
 
     /// Bytes of an element of every array that is loaded.
@@ -257,12 +286,6 @@ impl ChunkPlan {
         start..start + self.defined.own_state_bytes()
     }
 
-    /// States between chunks that are on the device at once: one more than chunks under way, so that the state that a scan starts
-    /// from, and those that are being copied back, are not overwritten.
-    pub const fn states(&self) -> u64 {
-        self.chunks_under_way as u64 + 1
-    }
-
     /// The scan of a chunk whose arrays and states lie at these addresses.
     #[cfg(any(all(feature = "cpu", feature = "lab"), feature = "cuda"))]
     pub(crate) fn call(&self, elements: u64, [inputs, outputs]: [&[u64]; 2], initial: Option<u64>, last: u64) -> Call {
@@ -281,12 +304,18 @@ impl ChunkPlan {
         call
     }
 
-    /// Bytes from one of these states to the next.
+    /// Bytes that a state between chunks takes on a device.
     pub const STATE_STRIDE: u64 = ALIGNMENT;
 
-    /// Bytes of the device's memory, without the workspace.
+    /// What a chunk takes on its device: its arrays, and behind them two states.
+    pub fn slot_bytes(&self) -> u64 {
+        self.device_layout().bytes + 2 * Self::STATE_STRIDE
+    }
+
+    /// Bytes of the memory of a device that has most of the chunks, without the workspace; the state that the first one starts from is
+    /// among them.
     pub fn device_bytes(&self) -> u64 {
-        u64::from(self.chunks_under_way) * self.device_layout().bytes + self.states() * Self::STATE_STRIDE
+        u64::from(self.chunks_under_way.div_ceil(self.devices)) * self.slot_bytes() + Self::STATE_STRIDE
     }
 
     /// Bytes of staging memory.
@@ -321,13 +350,15 @@ mod tests {
         fn a_plan_stays_within_its_memory_and_its_chunks_are_the_array(
             n in 0_u64..1 << 40, device in 0_u64..1 << 34, host in 0_u64..1 << 32, chunks in 1_u32..40,
             asked in proptest::option::of(1_u64..1 << 30), exclusive: bool, widening: bool, workspace in 0_u64..1 << 20,
+            devices in 1_usize..9,
         ) {
             let mode = if exclusive { Mode::Exclusive } else { Mode::Inclusive };
             let defined = sums(if widening { ElementType::U8 } else { ElementType::U32 }, ElementType::U32);
             let limits = Limits { device_bytes: device, host_bytes: host, chunks_under_way: chunks, chunk_elements: asked };
-            match ChunkPlan::new(defined, mode, n, &limits, workspace) {
+            match ChunkPlan::new(defined, mode, n, &limits, devices, workspace) {
                 Ok(plan) => {
                     prop_assert!(plan.device_bytes() + workspace <= device && plan.host_bytes() <= host);
+                    prop_assert!((1..=plan.chunks_under_way()).contains(&plan.devices()));
                     prop_assert!((1..=chunks).contains(&plan.chunks_under_way()));
                     prop_assert!(asked.is_none_or(|asked| plan.chunk_elements() <= asked));
                     let count = plan.chunks_from(0);
@@ -349,7 +380,7 @@ mod tests {
 
     #[test]
     fn what_goes_over_the_array_otherwise_is_refused() {
-        let plan = |defined, mode| ChunkPlan::new(defined, mode, 100, &Limits::default(), 0);
+        let plan = |defined, mode| ChunkPlan::new(defined, mode, 100, &Limits::default(), 1, 0);
         let sum = sums(ElementType::U32, ElementType::U32);
         let selection = Definition::select::<u32>("return x > 7;").define().expect("a selection");
         for (defined, mode) in

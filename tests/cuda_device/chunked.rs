@@ -2,7 +2,8 @@
 
 use super::{scanner, turn};
 use bytemuck::Pod;
-use lookback::cuda::Scanner;
+use cudarc::driver::CudaContext;
+use lookback::cuda::{ChunkedScan, Scanner};
 use lookback::element::monoid::{Bicyclic, BicyclicPair, Monoid};
 use lookback::element::{ArrayElement, Defined, Definition, ElementType, Operator};
 use lookback::out_of_core::{Checkpoint, HostArrays, Job, Limits};
@@ -20,7 +21,7 @@ fn states<S: Copy>(mode: Mode, identity: S, elements: impl Iterator<Item = S>, c
 }
 
 struct Case<'a> {
-    scanner: &'a Scanner,
+    scanners: &'a [Scanner],
     mode: Mode,
     limits: Limits,
 }
@@ -28,7 +29,8 @@ struct Case<'a> {
 impl Case<'_> {
     fn check<T: ArrayElement, U: ArrayElement + PartialEq>(&self, defined: Defined, inputs: &[&[T]], expected: &[U]) {
         let mut y = vec![U::zeroed(); expected.len()];
-        let mut scan = self.scanner.chunked(defined, self.mode, y.len() as u64, &self.limits).expect("a plan");
+        let mut scan =
+            ChunkedScan::on(self.scanners, defined, self.mode, y.len() as u64, &self.limits).expect("a plan");
         assert!(scan.device_bytes() <= self.limits.device_bytes);
         let arrays = inputs.iter().fold(HostArrays::new(), |arrays, input| arrays.input(input));
         scan.scan(arrays.output(&mut y)).unwrap_or_else(|error| panic!("{defined}: {error:?}"));
@@ -48,20 +50,25 @@ fn drawn<T: Pod>(n: usize, number: impl Fn(u32) -> T) -> Vec<T> {
 #[test]
 fn chunks_are_scanned_as_the_whole_array_is() {
     let _turn = turn();
-    let Some((scanner, ..)) = scanner("chunks_are_scanned_as_the_whole_array_is") else { return };
+    let Some((scanner, context, _)) = scanner("chunks_are_scanned_as_the_whole_array_is") else { return };
+    // As many as there are; where there is one GPU, it has two parts.
+    let second = CudaContext::new(1).unwrap_or(context);
+    let scanners = [scanner, Scanner::new(&second).expect("it opened before")];
     let recurrence = Definition::linear_recurrence::<u32>().expect("numbers").define().expect("a definition");
-    for (n, chunk, chunks_under_way) in [
-        (0, 10, 3),
-        (1, 10, 3),
-        (999, 1, 4),
-        (1000, 1000, 3),
-        (1001, 1000, 1),
-        (100_003, 4097, 8),
-        (3_000_001, 65_537, 5),
+    for (n, chunk, chunks_under_way, gpus) in [
+        (0, 10, 3, 1),
+        (1, 10, 3, 2),
+        (999, 1, 4, 1),
+        (1000, 1000, 3, 1),
+        (1001, 1000, 1, 2),
+        (100_003, 4097, 8, 1),
+        (100_003, 4097, 8, 2),
+        (3_000_001, 65_537, 5, 1),
+        (3_000_001, 65_537, 5, 2),
     ] {
         for mode in [Mode::Inclusive, Mode::Exclusive] {
             let limits = Limits { chunk_elements: Some(chunk), chunks_under_way, ..Limits::default() };
-            let case = Case { scanner: &scanner, mode, limits };
+            let case = Case { scanners: &scanners[..gpus], mode, limits };
             let x = drawn(n, |drawn| drawn);
             let expected = states(mode, 0, x.iter().copied(), u32::wrapping_add);
             case.check(of_numbers(Operator::Sum, ElementType::U32, ElementType::U32), &[&x], &expected);

@@ -500,6 +500,16 @@ CUresult cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void*
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return SUCCESS;
 }
+CUresult cuMemcpyPeerAsync(uint64_t to, void*, uint64_t from, void*, size_t bytes, void* handle) {
+  lock guard(the_mutex);
+  if (fails("cuMemcpyPeerAsync")) return INVALID_VALUE;
+  stream& s = of(handle);
+  const uint64_t number = begin(s);
+  touch(s, number, from, bytes, false, "cuMemcpyPeerAsync, from");
+  touch(s, number, to, bytes, true, "cuMemcpyPeerAsync, to");
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return SUCCESS;
+}
 CUresult cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* handle) {
   lock guard(the_mutex);
   if (fails("cuMemcpyDtoHAsync")) return INVALID_VALUE;

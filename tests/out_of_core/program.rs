@@ -118,11 +118,12 @@ fn a_file_is_scanned_into_another_one_and_compared() {
         place.is_scanned();
         assert!(said.contains(&format!("all {n} elements verified")), "{said}");
         assert_eq!(said.contains("% of the slower of disk and PCIe"), n > 0, "{said}");
-        // Raw, of another type, exclusive.
+        // By several devices, and raw, of another type, exclusive.
         let bytes: Vec<u8> = (0..n).map(|i| (i * i) as u8).collect();
         fs::write(place.path("in.bin"), &bytes).unwrap();
         let words = ["in.bin", "--type", "u8", "--output-type", "u64", "--mode", "exclusive", "--output", "out.bin"];
-        succeeded(&place.run(&[&words[..], &SMALL_CHUNKS[..]].concat()));
+        let said = succeeded(&place.run(&[&words[..], &SMALL_CHUNKS[..], &["--devices", "2"]].concat()));
+        assert_eq!(said.contains("on 2 device(s)"), n > 0, "{said}");
         let before = |sum: &mut u64, x: &u8| {
             let before = *sum;
             *sum += u64::from(*x);
