@@ -453,6 +453,8 @@ impl<'a> Scan<'a> {
                 synced.map_err(failed("a plain loop"))?;
                 Ok::<f64, CliError>(n as f64 / start.elapsed().as_secs_f64())
             };
+            // Once before, so that no first use is measured.
+            time(&NoFile, &NoFile, true, None)?;
             measured.without_files = time(&NoFile, &NoFile, true, None)?;
             let (file, array) = new_file().map_err(failed("a plain loop"))?;
             self.forget_cached().map_err(failed("a plain loop"))?;

@@ -50,10 +50,13 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element, measured on an H200 and an H100.
 /// Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan an array: each has less to do,
-/// because it takes more instructions. VT of 7, 12 and 24 makes runs of several vectors (`cuda/config.cuh`).
-pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>) -> (u32, u32) {
+/// because it takes more instructions. VT of 7, 12 and 24 makes runs of several vectors (`cuda/config.cuh`), which one array of elements
+/// that become wider ones (`is_widened`) is slower with: its vectors are short.
+pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>, is_widened: bool) -> (u32, u32) {
     let is_one = inputs == 1;
     match (element_bytes, marks) {
+        (4, None) if is_one && is_widened => (16, 512),
+        (8, None) if is_one && is_widened => (16, 384),
         (1, Some(_)) => (48, 512),
         (1, None) => (48, 256),
         (2, Some(state_bytes)) => (24, if is_one && state_bytes <= 8 { 512 } else { 384 }),

@@ -476,7 +476,10 @@ impl ScanConfig {
                 lengths,
                 n,
             ),
-            false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks),
+            false => {
+                let is_widened = problem.input_bytes() < problem.access_bytes() && defined.outputs().count() == 1;
+                suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened)
+            }
         };
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }

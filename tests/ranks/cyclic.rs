@@ -107,9 +107,9 @@ fn reproducible_sums_have_the_bits_of_one_device_for_any_number_of_ranks() {
     if is_skipped(&[of_one]) {
         return;
     }
-    // A tile of such sums has 6144 elements.
-    let deal = Deal::new(n, 6144).expect("chunks have elements");
-    for size in [2, 3] {
+    // A tile of such sums has 6144 elements. The second is of shards: three ranks have one chunk each.
+    for (size, chunk) in [(2, 6144), (3, 6144), (3, 3 * 6144)] {
+        let deal = Deal::new(n, chunk).expect("chunks have elements");
         let ends = each(in_process(size), |ranks| {
             let mine = dealt(&x, deal.hand(ranks.group().rank(), size));
             let mut own = vec![0.0_f32; mine.len()];
@@ -120,7 +120,7 @@ fn reproducible_sums_have_the_bits_of_one_device_for_any_number_of_ranks() {
         });
         let ends: Vec<Vec<f32>> = ends.into_iter().map(|end| end.expect("no rank fails")).collect();
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(&gathered(deal, 0.0, &ends)), bits(&alone), "{size} ranks");
+        assert_eq!(bits(&gathered(deal, 0.0, &ends)), bits(&alone), "{size} ranks, {chunk}");
     }
 }
 
