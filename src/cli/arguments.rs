@@ -217,7 +217,7 @@ pub struct CompareArguments {
     /// Ways in which ranks share a scan: contiguous, deferred, cyclic [default: all]
     #[arg(long, value_name = "LIST", requires = "ranks", conflicts_with = "sweep", help_heading = "Several devices")]
     pub manners: Option<Names<Manner>>,
-    /// Chunks in which tiles are dealt to ranks in turn, in elements [default: 8192, on CPU
+    /// Chunks in which tiles are dealt to ranks in turn, in elements [default: 16384, on CPU
     /// devices 1024; of several processes none is dealt unless this is given]
     #[arg(
         long,

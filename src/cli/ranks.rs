@@ -47,7 +47,7 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
             console.remark("these GPUs do not reach each other's memory: no tiles are dealt");
             &[]
         }
-        Ranks::Here(_) if is_cuda => &[1 << 13],
+        Ranks::Here(_) if is_cuda => &[1 << 14],
         Ranks::Here(_) => &[1 << 10],
         Ranks::Environment => &[],
     };
@@ -208,7 +208,7 @@ impl Jobs {
                         let chunks = counts(arguments.chunks.as_deref(), output)?.unwrap_or(chunks.to_vec());
                         let ways = ways(manners, &chunks);
                         if ways.is_empty() {
-                            let what = "--manners cyclic: say in which --chunks tiles are dealt to these ranks, 8192 for example";
+                            let what = "--manners cyclic: say in which --chunks tiles are dealt to these ranks, 16384 for example";
                             return Err(CliError::Usage(String::from(what)));
                         }
                         works

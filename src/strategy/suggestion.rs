@@ -69,12 +69,15 @@ pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<u
     }
 }
 
-/// Look-ahead over tiles that several ranks are dealt in chunks of so many elements, the widest of so many bytes: of 8 to 32 KB,
-/// or halved until they fill a chunk.
-pub fn dealt(element_bytes: u32, chunk: u64) -> (u32, u32) {
+/// Look-ahead over tiles that several ranks are dealt in chunks of so many elements, the widest of so many bytes: of 8 to 64 KB,
+/// or halved until they fill a chunk. The less is loaded of an element (`is_widened`), the sooner a tile is done, and each block reads the
+/// descriptors of all ranks' tiles meanwhile: larger ones are fewer.
+pub fn dealt(element_bytes: u32, chunk: u64, is_widened: bool) -> (u32, u32) {
     let (mut vt, mut threads) = match element_bytes {
         1 | 2 => (32, 256),
+        4 if is_widened => (32, 512),
         4 => (16, 512),
+        8 if is_widened => (16, 512),
         8 => (16, 256),
         _ => (8, 256),
     };

@@ -489,7 +489,8 @@ impl ScanConfig {
         if problem.is_reproducible() {
             return Self::reproducible(problem);
         }
-        let (vt, block_threads) = suggestion::dealt(problem.access_bytes() as u32, chunk);
+        let is_widened = problem.input_bytes() < problem.access_bytes();
+        let (vt, block_threads) = suggestion::dealt(problem.access_bytes() as u32, chunk, is_widened);
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 
