@@ -19,12 +19,13 @@ use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
 use lookback::strategy::ring::Ring;
 use lookback::strategy::{CallError, ConfigError, Descriptor, Mode, ScanConfig, Strategy, StrategyChoice};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A launch as the driver was asked for it; the same in `tests/driver/driver.cpp`.
 #[repr(C)]
@@ -922,6 +923,8 @@ struct Watched<'a> {
     is_in_place: bool,
     /// The next call of that name fails once the chunk that begins there is read.
     fails: Option<(u64, &'static CStr)>,
+    /// All threads have a chunk before any goes on with its first one.
+    begin: Option<Barrier>,
     wrong: Mutex<Vec<String>>,
 }
 
@@ -945,13 +948,15 @@ impl Watched<'_> {
 impl Source for Watched<'_> {
     fn read(&self, _array: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
         self.look("read", offset, into);
-        // So that no thread takes all chunks.
-        std::thread::sleep(std::time::Duration::from_millis(1));
         if let Some((_, call)) = self.fails.filter(|&(at, _)| at == offset) {
             self.driver.fail_next(call);
         }
         for (place, byte) in into.iter_mut().enumerate() {
             *byte = Self::byte(offset + place as u64);
+        }
+        thread_local!(static HAS_BEGUN: Cell<bool> = const { Cell::new(false) });
+        if let Some(begin) = self.begin.as_ref().filter(|_| !HAS_BEGUN.replace(true)) {
+            begin.wait();
         }
         Ok(())
     }
@@ -996,7 +1001,8 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
         assert_eq!(scan.plan().is_in_place(), is_in_place);
         assert!(scan.device_bytes() <= limits.device_bytes);
         driver.launches();
-        let watched = Watched { driver, is_in_place, fails: None, wrong: Mutex::default() };
+        let begin = || (scanners.len() > 1).then(|| Barrier::new(limits.chunks_under_way as usize));
+        let watched = Watched { driver, is_in_place, fails: None, begin: begin(), wrong: Mutex::default() };
         let state = vec![7; if start == 0 { 0 } else { types[1].bytes() }];
         let start = Checkpoint { elements: start, state };
         let job = Job { start: start.clone(), is_overlapped, ..Job::new(&watched, &watched, &stop) };
@@ -1018,9 +1024,10 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
         assert_eq!(streams.len(), scanners.len(), "each GPU takes chunks");
         bench.assert_nothing_wrong();
         // What fails in the middle of it ends it, and nothing is freed that is still used.
-        for call in [c"cuLaunchKernelEx", c"cuMemcpyHtoDAsync", c"cuMemcpyDtoHAsync"] {
-            let fails = Some((2 * chunk * types[0].bytes() as u64, call));
-            let watched = Watched { driver, is_in_place: false, fails, wrong: Mutex::default() };
+        let calls = [c"cuLaunchKernelEx", c"cuMemcpyHtoDAsync", c"cuMemcpyDtoHAsync", c"cuMemcpyPeerAsync"];
+        for call in &calls[..if scanners.len() > 1 { 4 } else { 3 }] {
+            let fails = Some((2 * chunk * types[0].bytes() as u64, *call));
+            let watched = Watched { driver, is_in_place: false, fails, begin: begin(), wrong: Mutex::default() };
             let job = Job { is_overlapped, ..Job::new(&watched, &watched, &stop) };
             let Stopped { done, cause } = scan.run(job, |_| Ok(())).expect_err("a call fails");
             assert!(matches!(*cause, Cause::Device(CudaError::Driver { .. })), "{cause}");

@@ -54,7 +54,7 @@ pub struct ScanArguments {
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto, hide_possible_values = true,
         value_name = "auto|cpu|cuda", help_heading = "What to run")]
     pub device: DeviceChoice,
-    /// So many devices take chunks in turn
+    /// So many devices share the chunks
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64),
         help_heading = "What to run")]
     pub devices: u32,
@@ -190,7 +190,8 @@ impl<'a> Scan<'a> {
         }
         let header = if is_npy { npy_header(output_type, n) } else { Vec::new() };
         let limits =
-            Limits { device_bytes: arguments.device_memory, host_bytes: arguments.host_memory, ..Limits::default() };
+            Limits { device_bytes: arguments.device_memory, host_bytes: arguments.host_memory, ..Limits::default() }
+                .for_devices(arguments.devices as usize);
         // What no memory is enough for is said before a file is made.
         ChunkPlan::new(defined, arguments.mode, n, &limits, arguments.devices as usize, 0).map_err(ScanError::from)?;
         Ok(Self { arguments, file, problem, defined, output_type, n, header, limits })

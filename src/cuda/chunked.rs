@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! Several GPUs take chunks in turn, and each has the state from the one that had the chunk before ([`ChunkedScan::on`]).
+//! Several GPUs share the chunks, and each has the state from the one that had the chunk before ([`ChunkedScan::on`]).
 //!
 //! Copies go over staging memory that is pinned, because the driver copies from other memory by its own small buffer and makes
 //! the caller wait. A GPU has a stream for each direction and one for the scans, ordered by events.
@@ -45,13 +45,14 @@ struct Gpus<'a> {
     plan: ChunkPlan,
     /// At least one.
     all: Vec<Gpu<'a>>,
+    /// The most that the scans of one of them work with.
+    workspace_bytes: u64,
     /// On the first of them, the state that a run starts from.
     first_state: Buffer,
 }
 
 struct Gpu<'a> {
     scanner: &'a Scanner,
-    workspace_bytes: u64,
     copies_in: OwnStream,
     scans: OwnStream,
     copies_out: OwnStream,
@@ -104,15 +105,15 @@ impl<'a> ChunkedScan<'a> {
         // What the scans work with is known when they are prepared, and what is left is divided.
         let first = ChunkPlan::new(defined, mode, n, limits, scanners.len(), 0)?;
         let used = scanners.iter().take(first.devices() as usize);
-        let mut all = used.map(Gpu::new).collect::<Result<Vec<_>, _>>()?;
-        for gpu in &mut all {
-            gpu.workspace_bytes = gpu.warm_up(&first, first.chunk_elements())?;
+        let all = used.map(Gpu::new).collect::<Result<Vec<_>, _>>()?;
+        let mut workspace_bytes = 0;
+        for gpu in &all {
+            workspace_bytes = workspace_bytes.max(gpu.warm_up(&first, first.chunk_elements())?);
         }
-        let workspace_bytes = all.iter().map(|gpu| gpu.workspace_bytes).max().unwrap_or(0);
         let plan = ChunkPlan::new(defined, mode, n, limits, scanners.len(), workspace_bytes)?;
         let first_state = all[0].memory().allocate(ChunkPlan::STATE_STRIDE, "the state before all chunks")?;
         let slots = plan.devices_of_slots().map(|gpu| Slot::new(gpu, all[gpu].memory(), &plan));
-        Ok(Self { slots: slots.collect::<Result<_, _>>()?, gpus: Gpus { plan, all, first_state } })
+        Ok(Self { slots: slots.collect::<Result<_, _>>()?, gpus: Gpus { plan, all, workspace_bytes, first_state } })
     }
 
     /// How the scan is divided.
@@ -122,8 +123,7 @@ impl<'a> ChunkedScan<'a> {
 
     /// Bytes of the memory that it has on the device where it has most, the scans' workspace included.
     pub fn device_bytes(&self) -> u64 {
-        let workspace_bytes = self.gpus.all.iter().map(|gpu| gpu.workspace_bytes).max().unwrap_or(0);
-        self.gpus.plan.device_bytes() + workspace_bytes
+        self.gpus.plan.device_bytes() + self.gpus.workspace_bytes
     }
 
     /// Scans slices, mapped files among them.
@@ -243,7 +243,7 @@ fn copy_out(to: &mut [u8], from: &Buffer, offset: u64, stream: &OwnStream) -> Re
 impl<'a> Gpu<'a> {
     fn new(scanner: &'a Scanner) -> Result<Self, CudaError> {
         let stream = || OwnStream::new(scanner.memory());
-        Ok(Self { scanner, workspace_bytes: 0, copies_in: stream()?, scans: stream()?, copies_out: stream()? })
+        Ok(Self { scanner, copies_in: stream()?, scans: stream()?, copies_out: stream()? })
     }
 
     fn memory(&self) -> &'a Arc<DeviceMemory> {
@@ -256,11 +256,14 @@ impl<'a> Gpu<'a> {
     }
 
     fn wait(&self) -> Result<(), CudaError> {
-        self.bind()?;
-        for stream in [&self.copies_in, &self.scans, &self.copies_out] {
-            stream.stream.synchronize().during(|| String::from("waiting for chunks"))?;
-        }
-        Ok(())
+        // All streams, whatever one says, or an error of before that the context kept: their memory is used again.
+        let wait = |stream: &OwnStream| {
+            // SAFETY: the stream lives.
+            unsafe { result::stream::synchronize(stream.stream.cu_stream()) }
+                .during(|| String::from("waiting for chunks"))
+        };
+        let waited = [&self.copies_in, &self.scans, &self.copies_out].map(wait);
+        waited.into_iter().fold(self.bind(), Result::and)
     }
 
     /// Compiles, loads and allocates for a chunk of so many elements; returns the bytes of the workspace.

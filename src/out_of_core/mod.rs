@@ -1,12 +1,12 @@
 //! Scans of arrays that are larger than the device's memory, or than the machine's: chunk after chunk, with what is read,
 //! scanned and written overlapped.
 //!
-//! A chunk goes through five steps: it is read into staging memory, copied to the device, scanned from the state that the chunk
-//! before it has left there, copied back, and written. One thread takes one chunk through all of them ([`pipeline`]). So that
+//! A chunk goes through five steps: it is read into staging memory, copied to a device, scanned from the state that the chunk
+//! before it has left, copied back, and written. One thread takes one chunk through all of them ([`pipeline`]). So that
 //! copies in, scans and copies out run at the same time, several threads do this, each with memory of its own, and the
-//! only thing they wait for is their turn to put a scan onto the device: the scans are in the order of the chunks, because the
-//! state between two of them, the *carry*, stays in the device's memory. There are no queues between steps, and memory is bounded by
-//! the number of chunks that are under way ([`plan`]).
+//! only thing they wait for is their turn to put a scan onto its device: the scans are in the order of the chunks, and each starts
+//! from the state that the one before leaves in a device's memory, the *carry*. There are no queues between steps, and memory is
+//! bounded by the number of chunks that are under way ([`plan`]).
 //!
 //! Threads read and write by position and not through mapped memory: a page fault fetches a few pages for one waiting thread,
 //! a read of a chunk tells the operating system at once all that is wanted; a disk that fails, or a file that is cut off, is an

@@ -32,6 +32,15 @@ pub struct Limits {
     pub chunk_elements: Option<u64>,
 }
 
+impl Limits {
+    /// The same with enough chunks under way that on each of so many devices one is copied in, one scanned and one copied out.
+    #[must_use]
+    pub fn for_devices(self, devices: usize) -> Self {
+        let enough = u32::try_from(devices).unwrap_or(u32::MAX).saturating_mul(OVERLAPPED);
+        Self { chunks_under_way: self.chunks_under_way.max(enough), ..self }
+    }
+}
+
 impl Default for Limits {
     /// 1 GiB of the device's memory, 256 MiB of the host's, and two chunks under way for each core, at most 32.
     fn default() -> Self {
@@ -152,18 +161,18 @@ impl ChunkPlan {
         let devices = devices.min(limits.chunks_under_way.max(1) as usize) as u32;
         let one = Self { defined, mode, n, chunk_elements: 1, chunks_under_way: 1, devices };
         let element_bytes = one.element_bytes();
-        // As many chunks as make it worthwhile, but enough that the three steps overlap on each device.
+        // No more chunks than make it worthwhile, but as many as let the three steps overlap on each device.
         let of_devices = limits.device_bytes.saturating_mul(u64::from(devices));
         let worthwhile = u32::try_from(limits.host_bytes.min(of_devices) / WORTHWHILE_BYTES).unwrap_or(u32::MAX);
-        let enough = worthwhile.max(OVERLAPPED * devices);
+        let enough = worthwhile.max(OVERLAPPED.saturating_mul(devices));
         let under_way = limits.chunks_under_way.clamp(1, enough);
         let least = Self { chunks_under_way: under_way, ..one };
-        for (of, given, needed, beside) in [
-            ("device", limits.device_bytes, least.device_bytes(), workspace_bytes),
-            ("host", limits.host_bytes, least.host_bytes(), 0),
+        for (of, given, needed, beside, chunks) in [
+            ("device", limits.device_bytes, least.device_bytes(), workspace_bytes, least.most_of_a_device()),
+            ("host", limits.host_bytes, least.host_bytes(), 0, under_way),
         ] {
             if needed + beside > given {
-                return Err(PlanError::TooLittle { of, given, needed, beside, chunks: under_way });
+                return Err(PlanError::TooLittle { of, given, needed, beside, chunks });
             }
         }
         let fits = |chunk_elements: u64| {
@@ -312,10 +321,15 @@ impl ChunkPlan {
         self.device_layout().bytes + 2 * Self::STATE_STRIDE
     }
 
+    /// Chunks under way of a device that has most of them.
+    const fn most_of_a_device(&self) -> u32 {
+        self.chunks_under_way.div_ceil(self.devices)
+    }
+
     /// Bytes of the memory of a device that has most of the chunks, without the workspace; the state that the first one starts from is
     /// among them.
     pub fn device_bytes(&self) -> u64 {
-        u64::from(self.chunks_under_way.div_ceil(self.devices)) * self.slot_bytes() + Self::STATE_STRIDE
+        u64::from(self.most_of_a_device()) * self.slot_bytes() + Self::STATE_STRIDE
     }
 
     /// Bytes of staging memory.

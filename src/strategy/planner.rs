@@ -580,8 +580,8 @@ impl Planner {
 
     /// One launch over a rank's tiles, whose blocks meet those of the other ranks.
     pub(super) fn dealt(&mut self, strategy: &'static str, hand: Hand) -> Result<(), ConfigError> {
-        let is_sequence =
-            self.problem.defined().is_some_and(|defined| !defined.has_segments() && defined.verb() == Verb::Scan);
+        let is_sequence = |of: Defined| !of.has_segments() && !of.is_reversed() && of.verb() == Verb::Scan;
+        let is_sequence = self.problem.defined().is_some_and(is_sequence);
         let Some(kernel) = self.shape.kernel_of_deals.filter(|_| is_sequence) else {
             return Err(ConfigError::NotDealt { strategy, problem: self.problem.to_string() });
         };

@@ -55,8 +55,8 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>, is_widened: bool) -> (u32, u32) {
     let is_one = inputs == 1;
     match (element_bytes, marks) {
-        (4, None) if is_one && is_widened => (16, 512),
-        (8, None) if is_one && is_widened => (16, 384),
+        (4, None) if is_widened => (16, 512),
+        (8, None) if is_widened => (16, 384),
         (1, Some(_)) => (48, 512),
         (1, None) => (48, 256),
         (2, Some(state_bytes)) => (24, if is_one && state_bytes <= 8 { 512 } else { 384 }),

@@ -476,10 +476,7 @@ impl ScanConfig {
                 lengths,
                 n,
             ),
-            false => {
-                let is_widened = problem.input_bytes() < problem.access_bytes() && defined.outputs().count() == 1;
-                suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened)
-            }
+            false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened(problem)),
         };
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
@@ -489,8 +486,7 @@ impl ScanConfig {
         if problem.is_reproducible() {
             return Self::reproducible(problem);
         }
-        let is_widened = problem.input_bytes() < problem.access_bytes();
-        let (vt, block_threads) = suggestion::dealt(problem.access_bytes() as u32, chunk, is_widened);
+        let (vt, block_threads) = suggestion::dealt(problem.access_bytes() as u32, chunk, is_widened(problem));
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 
@@ -526,6 +522,13 @@ impl ScanConfig {
         [0, suggestion::MIDDLE_BYTES, u64::MAX]
             .map(|bytes| Self::suggested(strategy, element_bytes, bytes / element_bytes as u64))
     }
+}
+
+/// Whether the numbers of one array become wider ones of another, in states that are no wider.
+fn is_widened(problem: Problem) -> bool {
+    let is_one_array = |defined: Defined| defined.inputs().count() == 1 && defined.outputs().count() == 1;
+    let widest = problem.access_bytes();
+    problem.defined().is_some_and(is_one_array) && problem.input_bytes() < widest && problem.state_bytes() <= widest
 }
 
 impl Kernel {

@@ -3,11 +3,12 @@
 use super::{Map, SHORT, each, expected, in_process, is_skipped, length, maps};
 use bytemuck::Zeroable as _;
 use lookback::cpu::{BlockOrder, Schedule};
-use lookback::element::{Definition, ElementType, Operator};
+use lookback::element::{Definition, ElementType, Operator, Problem};
 use lookback::lab::cpu_device::CpuSettings;
 use lookback::lab::device::DeviceError;
 use lookback::lab::host_scanner::HostScanner;
 use lookback::ranks::{Deal, Group, Hand, Loss, RankError};
+use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{CallError, Composition, ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
 
@@ -153,6 +154,13 @@ fn what_is_not_dealt_so_is_refused() {
     assert!(error.to_string().contains("deal chunks of a multiple of 256 elements"), "{error}");
     let error = refused(deal(96, 48), 48, None);
     assert!(matches!(error, DeviceError::Config(ConfigError::Chunk { chunk: 48, tile: 32 })), "{error}");
+    let numbers = Problem::accumulating(Operator::Sum, ElementType::U8, ElementType::U32).expect("numbers");
+    for (problem, strategy) in [(maps().into(), Strategy::Lookback), (numbers, Strategy::Lookahead)] {
+        let hand = Some(deal(192, 96).hand(0, 2));
+        let request = ScanRequest::of(problem, strategy, Mode::Inclusive, config, 96);
+        let error = Plan::new(&ScanRequest { hand, ..request }).expect_err("it deals nothing");
+        assert!(matches!(error, ConfigError::NotDealt { .. }), "{error}");
+    }
 }
 
 /// What one rank would write lies beside what the other one has.
