@@ -164,7 +164,7 @@ fn chart(slowdowns: &[f64]) -> Vec<u8> {
 }
 
 fn main() -> Outcome {
-    let (folder, path) = arguments(concat!(env!("CARGO_MANIFEST_DIR"), "/tuning/tune-h100.jsonl.gz"))?;
+    let (folder, path) = arguments(concat!(env!("CARGO_MANIFEST_DIR"), "/tuning/tune-h200.jsonl.gz"))?;
     let table = Table::read(&path)?;
     let scanner = &mut HostScanner::default();
 

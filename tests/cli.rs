@@ -775,7 +775,7 @@ fn a_file_that_cannot_be_written_is_named_as_the_user_named_it() {
     use std::os::unix::fs::PermissionsExt;
     // A folder whose own name does not look like a temporary file's.
     let folder = tempfile::Builder::new().prefix("folder").tempdir().unwrap();
-    let Some(record) = committed("tuning/tune-h100.jsonl.gz") else { return };
+    let Some(record) = committed("tuning/tune-h200.jsonl.gz") else { return };
     // Not there, which stops the superuser, too.
     let missing = folder.path().join("none-such/table.toml");
     let output = run(&["tune", "--from", record.to_str().unwrap(), "--output", missing.to_str().unwrap()]);

@@ -292,7 +292,7 @@ fn what_was_measured_at_other_offsets_decides_nothing() {
 
 /// The committed record up to its first `points` points, as an interruption leaves it; none where there is none.
 fn interrupted(points: usize) -> Option<SweepRecord> {
-    let path = committed("tuning/tune-h100.jsonl.gz")?;
+    let path = committed("tuning/tune-h200.jsonl.gz")?;
     let mut record = SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"));
     record.points.truncate(points);
     let kept: BTreeSet<String> = record.points.iter().map(|point| format!("{} {}", point.element, point.n)).collect();
@@ -304,7 +304,7 @@ fn interrupted(points: usize) -> Option<SweepRecord> {
 #[test]
 fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
     // One point; all of u8's first ones; some of u16's; all but the last point.
-    for points in [1, 6, 8, 71] {
+    for points in [1, 6, 8, 137] {
         let Some(record) = interrupted(points) else { return };
         let table = derive(&record).unwrap_or_else(|error| panic!("{points} points: {error}"));
         let note = table.header.note.as_deref().expect("it is not complete");
@@ -324,7 +324,7 @@ fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
                 let found = tuning.resolve(instance, 1 << power);
                 assert_ne!(found.strategy, Strategy::SingleBlock, "{points} points, {instance} at 2^{power}");
             }
-            // Sizes are powers of two; so what is above the largest measured one is what is taken anyway.
+            // The largest sizes are powers of two; so what is above the largest measured one is what is taken anyway.
             let rows: Vec<_> = table.rows().iter().filter(|row| row.element == element).collect();
             let measured = rows.iter().flat_map(|row| &row.evidence).map(|evidence| evidence.n).max();
             let last_measured = rows.iter().rev().find(|row| !row.evidence.is_empty());
@@ -348,7 +348,7 @@ fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
 
 #[test]
 fn a_finished_record_without_some_size_extends_no_row_over_it() {
-    let Some(mut record) = interrupted(72) else { return };
+    let Some(mut record) = interrupted(138) else { return };
     record.finished = Some(FINISHED);
     let whole = derive(&record).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(whole.header.note, None, "it is complete");
@@ -567,7 +567,7 @@ mod command_line {
     fn the_committed_table_is_that_of_the_committed_record() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (tuning, path) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tuning"), folder.path().join("sm_90.toml"));
-        let Some(record) = committed("tuning/tune-h100.jsonl.gz") else { return };
+        let Some(record) = committed("tuning/tune-h200.jsonl.gz") else { return };
         let output = tune_from(&record, &path);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(fs::read(path).expect("it was written") == fs::read(tuning.join("sm_90.toml")).expect("it is there"));
@@ -609,7 +609,7 @@ mod command_line {
             assert_eq!(fs::read_to_string(&path).expect("it is there"), text);
         }
         assert_refused(&tune_from(&record, folder.path()), 2, &["is no tuning table"]);
-        assert_refused(&run(&["tune", "--output", "tune-h100.jsonl.gz"]), 2, &["names a record"]);
+        assert_refused(&run(&["tune", "--output", "tune-h200.jsonl.gz"]), 2, &["names a record"]);
         let table = folder.path().join("own.toml");
         for _ in 0..2 {
             assert_eq!(tune_from(&record, &table).status.code(), Some(0), "a table takes a table's place");

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// `lookback tune`.
 #[derive(Debug, Clone, Args)]
 pub struct TuneArguments {
-    /// The table to write; its record, tune-h100.jsonl.gz or the like, stays beside it as the evidence
+    /// The table to write; its record, tune-h200.jsonl.gz or the like, stays beside it as the evidence
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
     /// Element types [default: u8,u16,i32,f32,i64,f64; u32 and u64 take the
