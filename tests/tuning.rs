@@ -168,6 +168,22 @@ fn each_size_takes_its_best_and_neighbours_within_noise_join_into_ranges() {
 }
 
 #[test]
+fn a_range_ends_where_one_tile_more_takes_a_round_more() {
+    let boundary = |first: (Strategy, u32, u32), sizes: [u64; 2]| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let times = |is_best: bool| if is_best { [1.0; 3] } else { [2.0; 3] };
+        let at = |n| [row(n, first, times(n == sizes[0]), 0.001), row(n, LARGE, times(n == sizes[1]), 0.001)];
+        ranges_of(&derived(&record(folder.path(), sizes.into_iter().flat_map(at).collect())))[0].0
+    };
+    // Tiles of 2048 on 132 multiprocessors: the fourth time that each has had one.
+    assert_eq!(boundary((Strategy::OneWave, 16, 128), [1 << 20, 1 << 22]), Some(4 * 132 * 2048));
+    assert_eq!(boundary((Strategy::OneWave, 16, 128), [1 << 20, (1 << 20) + 64]), Some((1 << 20) + 31));
+    // 16 blocks of a cluster.
+    assert_eq!(boundary((Strategy::SingleCluster, 16, 256), [1 << 16, 1 << 18]), Some(1 << 16));
+    assert_eq!(boundary((Strategy::Lookback, 16, 128), [1 << 20, 1 << 22]), Some(1 << 21));
+}
+
+#[test]
 fn what_was_wrong_or_spills_or_was_only_sampled_coarsely_is_not_taken() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let choose = |change: &dyn Fn(&mut Vec<SweepRow>)| {
@@ -423,7 +439,7 @@ fn a_record_without_complete_points_makes_no_table() {
 fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
     let plan = TunePlan::new(&TYPES, 240.0, false).unwrap_or_else(|error| panic!("{error}"));
     let points = plan.points();
-    assert_eq!(points.len(), TYPES.len() * 12);
+    assert_eq!(points.len(), TYPES.len() * 23);
     for point in &points {
         let candidates = point.entries.iter().filter(|entry| entry.subject.scan().is_some()).count();
         assert!((3..=60).contains(&candidates), "{} at {}: {candidates}", point.workload, point.n);
@@ -437,7 +453,9 @@ fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
     assert_eq!(SweepFile::parse(&text, "written".into()).unwrap_or_else(|error| panic!("{error}")), plan.sweep);
     // Every second size of all types comes before the others.
     let bytes: Vec<u64> = points.iter().map(Point::input_bytes).collect();
-    assert!(bytes[..36].iter().all(|bytes| bytes.ilog2() % 4 == 0), "{bytes:?}");
+    let sizes: BTreeSet<u64> = bytes.iter().copied().collect();
+    let first: BTreeSet<u64> = sizes.into_iter().step_by(2).collect();
+    assert!(bytes[..first.len() * TYPES.len()].iter().all(|bytes| first.contains(bytes)), "{bytes:?}");
     let quick = TunePlan::new(&TYPES, 60.0, true).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(quick.points().len(), TYPES.len() * 6);
     assert!(matches!(TunePlan::new(&[ElementType::AffineMap], 60.0, true), Err(TuneError::Plan(_))));

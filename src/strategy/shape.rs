@@ -36,6 +36,16 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Blocks that have a tile each at one time, where one tile more takes a whole round more: those of a cluster, or as many as there are
+    /// multiprocessors, where a strategy is for about so many.
+    pub const fn blocks_at_once(self, multiprocessors: u64) -> Option<u64> {
+        match self.blocks {
+            Blocks::Cluster => Some(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS as u64),
+            Blocks::PerTile if self.resident_blocks.is_some() => Some(multiprocessors),
+            _ => None,
+        }
+    }
+
     /// A block for each share of an untiled array.
     pub(super) const UNTILED: Self = Self {
         kernels: &[],

@@ -8,7 +8,8 @@
 //! - candidates *within noise* of the least cost are as good as it: within 1 %, or three standard errors up to 3 %,
 //! - from the smallest size on, a range goes as far as one candidate is within noise of the best at every size in it; of
 //!   several such candidates it takes the one of least cost over the range,
-//! - ranges meet at the geometric mean of the two sizes beside the boundary,
+//! - ranges meet at the geometric mean of the two sizes beside the boundary, or before, where the blocks of the lower one have had
+//!   a tile each, and one more would take as long as that,
 //! - where the record was not finished, or a size of a type is missing in it, the last range of the type ends with the
 //!   largest size that was measured. Larger arrays, and types of which nothing was measured, take the strategies of the
 //!   committed table for the GPU in the configurations that are suggested for the size; the table's `note` says so.
@@ -60,7 +61,7 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
     for &(element, operator) in points.keys().chain(planned.keys()).collect::<BTreeSet<_>>() {
         let Ok(instance) = Instance::new(element, operator) else { continue };
         let sizes = points.get(&(element, operator)).unwrap_or(&nothing);
-        rows.extend(ranges(sizes).into_iter().map(|(key, sizes, up_to)| TuningRow {
+        rows.extend(ranges(sizes, machine.multiprocessors).into_iter().map(|(key, sizes, up_to)| TuningRow {
             element,
             operator,
             up_to,
@@ -167,7 +168,7 @@ fn note(record: &SweepRecord, unmeasured: &[String], committed: &str) -> String 
 type Chosen<'a> = (Key, Vec<(u64, &'a [Rival])>, Option<u64>);
 
 /// As few ranges as there can be with one candidate within noise of the best at every size of each.
-fn ranges(sizes: &BTreeMap<u64, Vec<Rival>>) -> Vec<Chosen<'_>> {
+fn ranges(sizes: &BTreeMap<u64, Vec<Rival>>, multiprocessors: u64) -> Vec<Chosen<'_>> {
     let mut chosen: Vec<Chosen<'_>> = Vec::new();
     let mut rest: Vec<(u64, &[Rival])> = sizes.iter().map(|(&n, rivals)| (n, rivals.as_slice())).collect();
     while !rest.is_empty() {
@@ -195,7 +196,12 @@ fn ranges(sizes: &BTreeMap<u64, Vec<Rival>>) -> Vec<Chosen<'_>> {
         };
         let after = rest.split_off(length);
         let up_to = match (rest.last(), after.first()) {
-            (Some((last, _)), Some((first, _))) => Some((u128::from(*last) * u128::from(*first)).isqrt() as u64),
+            (Some(&(last, _)), Some(&(first, _))) => {
+                let between = (u128::from(last) * u128::from(first)).isqrt() as u64;
+                let blocks = key.strategy.row().shape.blocks_at_once(multiprocessors);
+                let round = blocks.map(|blocks| blocks * u64::from(key.vt) * u64::from(key.block_threads));
+                Some(round.map_or(between, |round| between.min(last.next_multiple_of(round))))
+            }
             _ => None,
         };
         chosen.push((key, std::mem::replace(&mut rest, after), up_to));
