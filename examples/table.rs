@@ -1,5 +1,5 @@
 //! What scans do to a table: rows are selected and put into groups, each group has its best row and its number of rows, and a column is
-//! sorted with the rows that it stands in. The table is the record that the tuning table of the H100 was made from: how long candidate
+//! sorted with the rows that it stands in. The table is the record that the tuning table was made from: how long candidate
 //! tiles took. Over slices on the CPU device, each step compared with the loop that it stands for; the picture goes into the folder,
 //! if one is named:
 //!

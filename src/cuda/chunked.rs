@@ -256,14 +256,16 @@ impl<'a> Gpu<'a> {
     }
 
     fn wait(&self) -> Result<(), CudaError> {
-        // All streams, whatever one says, or an error of before that the context kept: their memory is used again.
+        // All streams, whatever one says, because their memory is used again. An error of before that the context kept is told once, and
+        // only the call behind it binds.
+        let (kept, bound) = (self.bind(), self.bind());
         let wait = |stream: &OwnStream| {
             // SAFETY: the stream lives.
             unsafe { result::stream::synchronize(stream.stream.cu_stream()) }
                 .during(|| String::from("waiting for chunks"))
         };
         let waited = [&self.copies_in, &self.scans, &self.copies_out].map(wait);
-        waited.into_iter().fold(self.bind(), Result::and)
+        waited.into_iter().fold(kept.and(bound), Result::and)
     }
 
     /// Compiles, loads and allocates for a chunk of so many elements; returns the bytes of the workspace.

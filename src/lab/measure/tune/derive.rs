@@ -200,7 +200,8 @@ fn ranges(sizes: &BTreeMap<u64, Vec<Rival>>, multiprocessors: u64) -> Vec<Chosen
                 let between = (u128::from(last) * u128::from(first)).isqrt() as u64;
                 let blocks = key.strategy.row().shape.blocks_at_once(multiprocessors);
                 let round = blocks.map(|blocks| blocks * u64::from(key.vt) * u64::from(key.block_threads));
-                Some(round.map_or(between, |round| between.min(last.next_multiple_of(round))))
+                let end = round.and_then(|round| last.checked_next_multiple_of(round));
+                Some(end.map_or(between, |end| between.min(end)))
             }
             _ => None,
         };
